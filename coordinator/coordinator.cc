@@ -357,6 +357,14 @@ std::vector<std::string> Coordinator::Problems(const Options& options) {
   if (options.replay_ratio.has_value()) {
     ReplayRatioLimiter::AppendProblems(*options.replay_ratio, /*draw_rows=*/0, &problems);
   }
+  if (options.rounds.has_value() &&
+      (options.rounds->rows < 1 || options.rounds->hand_over_rows < 1 ||
+       options.rounds->ahead < 0)) {
+    problems.push_back(
+        absl::StrCat("rounds are of ", options.rounds->rows, " rows, hand-overs of ",
+                     options.rounds->hand_over_rows, ", and ", options.rounds->ahead,
+                     " rounds are collected ahead, expected at least 1 row, and 0 rounds or more"));
+  }
   if (options.first_env_step < 0) {
     problems.push_back(
         absl::StrCat("first_env_step is ", options.first_env_step, ", expected at least 0"));

@@ -62,6 +62,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/journal/journal.h"
+#include "ding_worker/coordinator/learning_rounds.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/interaction/control/worker_server.h"
@@ -104,6 +105,9 @@ class Coordinator : public WorkerHandler {
     // Bounds on the rows drawn per row pushed, of each buffer; see "Replay ratio" in docs/parallel.md.
     // None: there are none.
     std::optional<ReplayRatioLimiter::Options> replay_ratio;
+    // For an on-policy policy, whose buffers must use each row once; see "On-policy policies" in
+    // docs/parallel.md. None: the policy is off-policy.
+    std::optional<LearningRounds> rounds;
     // Env steps of an earlier run, from which a run that begins goes on counting; at least 0.
     int64_t first_env_step = 0;
     // The rows of each buffer that are collected at random before the policy acts.

@@ -27,6 +27,7 @@
 #include "ding_worker/interaction/control/message_checks.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "glog/logging.h"
 
 namespace ding {
 namespace internal_coordinator {
@@ -47,6 +48,10 @@ absl::Status CoordinatorImpl::HandleCollectorData(uint32_t worker, const Collect
   if (!pushed.ok() || !*pushed) {
     DropData(worker, data, items, buffer.get());
     return pushed.status();
+  }
+  if (buffer->has_rounds()) {
+    Serve(buffer);  // They may complete a round.
+    WaitToGoOn(worker, data.task_id(), buffer.get());
   }
   AcknowledgeData(worker, data, items, buffer);
   Serve(buffer);
@@ -272,6 +277,30 @@ bool CoordinatorImpl::WaitForRoom(uint32_t worker, const std::string& task_id,
   return workers_.FindTask(worker, task_id) != nullptr;
 }
 
+// The collector goes on when its data are acknowledged. With rounds it waits until its rows are wanted, so
+// that they are not collected by a policy that will be too old.
+void CoordinatorImpl::WaitToGoOn(uint32_t worker, const std::string& task_id, TaskBuffer* buffer) {
+  while (true) {
+    const int64_t rows = buffer->rows()->count();
+    std::string why;
+    int64_t answers = 0;
+    {
+      MutexLock lock(&mutex_);
+      RunningTask* const task = workers_.FindTask(worker, task_id);
+      if (task == nullptr) return;
+      task->holds_back = true;
+      const absl::Status status = buffer->CheckGoOn(rows, workers_.Collecting(buffer));
+      if (status.ok()) {
+        task->holds_back = false;
+        return;
+      }
+      why = std::string(status.message());
+      answers = buffer->answers();
+    }
+    if (!WaitForRoom(worker, task_id, why, answers, buffer)) return;
+  }
+}
+
 absl::Status CoordinatorImpl::HandleLearnerDemand(uint32_t worker, const LearnerDemand& demand) {
   DING_RETURN_IF_ERROR(CheckDemand(demand));
   std::shared_ptr<TaskBuffer> buffer;
@@ -314,11 +343,28 @@ void CoordinatorImpl::Serve(const std::shared_ptr<TaskBuffer>& buffer) {
   absl::Status may_draw;
   while (const std::optional<LearnerDemand> demand =
              NextDemand(answered, buffer.get(), &undrawable, &may_draw)) {
-    answered = Answer(*demand,
-                      may_draw.ok() ? Draw(buffer->rows(), *demand, undrawable.get())
-                                    : absl::StatusOr<Drawn>(may_draw),
-                      buffer.get());
+    absl::StatusOr<Drawn> drawn = may_draw;
+    if (buffer->has_rounds()) {
+      drawn = TakeRound(*demand, undrawable.get(), buffer.get());
+    } else if (may_draw.ok()) {
+      drawn = Draw(buffer->rows(), *demand, undrawable.get());
+    }
+    answered = Answer(*demand, std::move(drawn), buffer.get());
   }
+}
+
+absl::StatusOr<Drawn> CoordinatorImpl::TakeRound(const LearnerDemand& demand,
+                                                 const ChunkSet* undrawable, TaskBuffer* buffer) {
+  DrawnRound round = DrawRound(buffer->rows(), demand, undrawable);
+  if (round.drawn.too_old > 0) {
+    MutexLock lock(&mutex_);
+    buffer->LeftOut(round.drawn.too_old);
+    LOG_EVERY_N(WARNING, 20) << buffer->id() << ": " << round.drawn.too_old
+                             << " rows are not learned from, because the policy that collected "
+                                "them is more than policy.learn.max_data_age versions old";
+  }
+  DING_RETURN_IF_ERROR(round.status);
+  return std::move(round.drawn);
 }
 
 std::optional<LearnerDemand> CoordinatorImpl::NextDemand(

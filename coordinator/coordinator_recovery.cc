@@ -101,6 +101,8 @@ absl::Status CoordinatorImpl::RecoverRows(const RecoveredRun& run) {
   const auto push = [&](const JournalRecord& record) -> absl::Status {
     const BufferRecord* const known = run.FindBuffer(record.push().buffer_id());
     if (!record.has_push() || known == nullptr) return absl::OkStatus();
+    // What was drawn is not in the journal, and no row may be learned from twice.
+    if (options_.rounds.has_value()) return absl::OkStatus();
     DING_ASSIGN_OR_RETURN(const Batch items, DecodeBatch(record.push().items()));
     DING_ASSIGN_OR_RETURN(const Batch wanted, KeepChunks(items, [&run](int64_t chunk) {
                             return run.removed_chunks.count(chunk) == 0;

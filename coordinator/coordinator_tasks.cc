@@ -216,7 +216,9 @@ bool CoordinatorImpl::StartCollectorTask(const CollectorTask& waiting,
   }
   if (!waiting.eval_flag()) {
     // Every hand-over under way is collected beyond what the bounds allow, or at random.
-    if (task.buffer->holds_pushes() || task.buffer->wants_random_rows()) {
+    if (task.buffer->has_rounds()) {
+      task.collector.set_max_unacknowledged(0);
+    } else if (task.buffer->holds_pushes() || task.buffer->wants_random_rows()) {
       task.collector.set_max_unacknowledged(1);
     }
     if (task.buffer->wants_random_rows()) task.collector.set_acts_at_random(true);
@@ -234,7 +236,8 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::BufferOf(
   const auto it = buffers_.find(buffer_id);
   if (it != buffers_.end()) return it->second;
   auto buffer = std::make_shared<TaskBuffer>(
-      buffer_id, TaskBuffer::Limits{options_.replay_ratio, options_.random_collect_size},
+      buffer_id,
+      TaskBuffer::Limits{options_.replay_ratio, options_.random_collect_size, options_.rounds},
       std::move(settings));
   // The buffer belongs to what is captured, and calls it only while it is called itself.
   const auto on_removed = [this, buffer = buffer.get()](const RemovedItems& removed) {

@@ -47,6 +47,9 @@ struct CollectAttributes {
   bool on_policy = false;
   // Whether to return rows of complete episodes only.
   bool traj_len_inf = false;
+  // Whether GetTrainSample() works with statistics of all rows that this mode has collected: those of
+  // normalized observations or of returns. Parallel runs refuse it, because each collector would have its own.
+  bool keeps_statistics = false;
 };
 
 class CollectMode {

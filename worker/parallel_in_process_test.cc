@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -32,7 +31,6 @@
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/interaction/testing/faulty_transport.h"
 #include "ding_worker/interaction/transport/in_process_transport.h"
-#include "ding_worker/interaction/transport/transport.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/learner/comm/naive_learner.h"
 #include "ding_worker/learner/comm/rpc_file_system_learner.h"
@@ -46,6 +44,7 @@
 #include "ding_worker/worker/parallel_run/configured_learner.h"
 #include "ding_worker/worker/parallel_run/parallel_problems.h"
 #include "ding_worker/worker/parallel_run/parallel_setup.h"
+#include "ding_worker/worker/testing/in_process_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -58,7 +57,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr absl::Duration kLong = absl::Minutes(4);
-constexpr char kAddress[] = "run";
 
 // A naive commander whose run has converged after one task of a learner and two tasks of
 // collectors. What it records is read after the coordinator is closed.
@@ -104,54 +102,8 @@ class CountingCommander : public BaseCommander {
   std::vector<std::string> learned_;
 };
 
-// Joins the run over `transport`, and works on a thread of its own until the run ends.
-class WorkerThread {
- public:
-  template <typename MakeWorker>
-  WorkerThread(Hello::Role role, const std::string& name, Transport* transport,
-               MakeWorker make_worker) {
-    thread_ = std::thread([this, role, name, transport, make_worker] {
-      Hello hello;
-      hello.set_role(role);
-      hello.set_name(name);
-      hello.mutable_resources()->set_cpus(1);
-      absl::StatusOr<std::unique_ptr<WorkerSession>> session =
-          WorkerSession::Join(transport, kAddress, hello, {});
-      if (!session.ok()) {
-        end_ = session.status();
-        return;
-      }
-      end_ = make_worker(session->get())->Run().status();
-      (*session)->Close("done");
-    });
-  }
-  ~WorkerThread() { Join().IgnoreError(); }
-
-  absl::Status Join() {
-    if (thread_.joinable()) thread_.join();
-    return end_;
-  }
-
- private:
-  std::thread thread_;
-  absl::Status end_;
-};
-
-CommCoordinator::Options CommOptions() {
-  CommCoordinator::Options options;
-  options.address = kAddress;
-  options.session.lease = absl::Minutes(1);
-  options.welcome.set_lease_seconds(60);
-  options.welcome.set_run("run-1");
-  return options;
-}
-
-// Ends a run in the same way as the program does.
 absl::Status EndRunOf(Coordinator* coordinator, CommCoordinator* comm) {
-  coordinator->RequestEnd("the test is over");
-  EXPECT_TRUE(comm->WaitForWorkersToLeave(kLong));
-  comm->Close("the test is over");
-  return coordinator->Close("the test is over");
+  return EndInProcessRun(coordinator, comm, kLong);
 }
 
 class NaiveRunTest : public testing::TestWithParam<uint64_t> {};  // the seed; 0: no faults
@@ -167,7 +119,8 @@ TEST_P(NaiveRunTest, ALearnersTaskAndTwoCollectingOnes) {
   InProcessTransport base;
   FaultyTransport transport(&base, faults);
   const std::unique_ptr<Store> store = create_store("mem:").value();
-  DING_ASSERT_OK_AND_ASSIGN(const auto comm, CommCoordinator::Create(CommOptions(), &base));
+  DING_ASSERT_OK_AND_ASSIGN(const auto comm,
+                            CommCoordinator::Create(InProcessCommOptions(), &base));
 
   NaiveCommander::Options commander_options;
   commander_options.collector_task_space = 2;
@@ -280,7 +233,8 @@ void CartPoleRunTest::Run(const ExperimentConfig& config) {
   faults.seed = 11;
   faults.delay = 0.1;
   FaultyTransport transport(&base, faults);
-  DING_ASSERT_OK_AND_ASSIGN(const auto comm, CommCoordinator::Create(CommOptions(), &base));
+  DING_ASSERT_OK_AND_ASSIGN(const auto comm,
+                            CommCoordinator::Create(InProcessCommOptions(), &base));
   ComponentDeps deps;
   deps.exp_dir = exp_dir;
   DING_ASSERT_OK_AND_ASSIGN(const CoordinatorParts parts,
@@ -476,7 +430,7 @@ TEST_P(CartPoleRunTest, TwoTasksAndALearnerThatIsLost) {
 TEST_P(CartPoleRunTest, RefusesSequencesThatDoNotFitThePolicy) {
   const auto refusal = [&](const ExperimentConfig& config) {
     InProcessTransport base;
-    const auto comm = CommCoordinator::Create(CommOptions(), &base).value();
+    const auto comm = CommCoordinator::Create(InProcessCommOptions(), &base).value();
     const std::unique_ptr<Store> store = create_store("mem:").value();
     return MakeCoordinator(config, "run-1", ComponentDeps(), store.get(), comm.get(),
                            /*journal=*/nullptr)
@@ -508,7 +462,7 @@ class LeagueTest : public testing::Test {
   InProcessTransport transport_;
   const std::unique_ptr<Store> store_ = create_store("mem:").value();
   const std::unique_ptr<CommCoordinator> comm_ =
-      CommCoordinator::Create(CommOptions(), &transport_).value();
+      CommCoordinator::Create(InProcessCommOptions(), &transport_).value();
 };
 
 // The bar is a mean return of 0.7 against random play. A policy that also plays at random gets 0,

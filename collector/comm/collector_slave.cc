@@ -42,6 +42,7 @@ void CollectorSlave::ResetTask(const StartTask& start) {
   max_unacknowledged_ = task.has_max_unacknowledged()
                             ? std::clamp<uint64_t>(task.max_unacknowledged(), 1, kMaxUnacknowledged)
                             : kMaxUnacknowledged;
+  waits_for_each_ = task.has_max_unacknowledged() && task.max_unacknowledged() == 0;
   acts_at_random_.store(task.acts_at_random(), std::memory_order_relaxed);
   // The announcements of a closed task are dropped, and not all of them are acknowledged.
   acknowledged_ = announced_;
@@ -86,8 +87,14 @@ absl::Status CollectorSlave::Announce(std::string items, const CollectorProgress
   if (!sent.ok()) {  // The coordinator expects the same number next.
     MutexLock lock(&mutex_);
     --announced_;
+    return sent;
   }
-  return sent;
+  MutexLock lock(&mutex_);
+  // A task that is closed meanwhile is found out by the next call: these rows are announced.
+  while (waits_for_each_ && TaskStatusLocked().ok() && announced_ > acknowledged_) {
+    changed_.WaitFor(&mutex_, absl::InfiniteDuration());
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CollectorSlave::ReportStall(absl::string_view reason) {

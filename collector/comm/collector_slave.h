@@ -5,7 +5,7 @@
 //     NewerPolicy() ◄───────────── PolicyVersion: latest wins, for each player who learns
 //
 // At most kMaxUnacknowledged announcements are under way: when the coordinator's buffer pushes back,
-// Announce() waits. A task may ask for fewer.
+// Announce() waits. A task may ask for fewer, or with 0 for Announce() to wait for its own acknowledgement.
 //
 // Ownership, threads, blocking: as Slave.
 #ifndef DING_WORKER_COLLECTOR_COMM_COLLECTOR_SLAVE_H_
@@ -65,6 +65,7 @@ class CollectorSlave : public Slave {
   std::vector<bool> updates_ ABSL_GUARDED_BY(mutex_);  // whether newer ones are wanted
   CollectorProgress progress_ ABSL_GUARDED_BY(mutex_);
   uint64_t max_unacknowledged_ ABSL_GUARDED_BY(mutex_) = kMaxUnacknowledged;
+  bool waits_for_each_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> acts_at_random_{false};
   // These count over the life of this worker, not over a task.
   uint64_t announced_ ABSL_GUARDED_BY(mutex_) = 0;

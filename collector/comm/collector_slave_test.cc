@@ -1,5 +1,6 @@
 #include "ding_worker/collector/comm/collector_slave.h"
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -94,6 +95,28 @@ TEST_F(CollectorSlaveTest, ATaskMayAskForFewerUnderWay) {
     EXPECT_EQ(coordinator_.Receive().collector_data().sequence(), 2u);
   });
   EXPECT_THAT(status, IsOk());
+}
+
+TEST_F(CollectorSlaveTest, ATaskMayWaitForEachAcknowledgement) {
+  CollectorTask task;
+  task.set_task_id("a");
+  task.set_max_unacknowledged(0);
+  Start(task);
+  for (const bool closed : {false, true}) {
+    std::atomic<bool> returned{false};
+    absl::Status status = absl::UnknownError("waits");
+    std::thread announcing([&] {
+      status = Announce();
+      returned = true;
+    });
+    coordinator_.Receive();
+    EXPECT_FALSE(coordinator_.HearsMore());
+    EXPECT_FALSE(returned) << "it waits";
+    closed ? slave_.CancelTask() : coordinator_.Acknowledge("a", 1);
+    announcing.join();
+    EXPECT_THAT(status, IsOk()) << "it was announced, also if the task is closed meanwhile";
+  }
+  EXPECT_THAT(Announce(), StatusIs(absl::StatusCode::kCancelled));
 }
 
 TEST_F(CollectorSlaveTest, ActsAtRandomUntilAnAcknowledgementDoesNotSaySo) {

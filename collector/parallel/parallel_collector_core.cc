@@ -254,7 +254,10 @@ absl::Status ParallelCollectorCore::Play(CollectCore* core) {
       DING_RETURN_IF_ERROR(TakePolicies(absl::ZeroDuration()));
     }
     DING_RETURN_IF_ERROR(StepEnvs(core));
-    if (core->ready_rows(0) >= target) DING_RETURN_IF_ERROR(HandOver(core));
+    if (core->ready_rows(0) < target) continue;
+    DING_RETURN_IF_ERROR(HandOver(core));
+    // The link may have waited for the next version.
+    if (attributes.on_policy) DING_RETURN_IF_ERROR(TakePolicies(absl::ZeroDuration()));
   }
   return core->ready_rows(0) > 0 ? HandOver(core) : absl::OkStatus();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
@@ -31,14 +32,26 @@ double Staleness(const Batch& batch, int64_t train_iter) {
   return sum / static_cast<double>(batch.rows());
 }
 
-// The rows of `batch` that may be drawn.
-std::vector<int64_t> Drawable(const Batch& batch, const ChunkSet& undrawable) {
+// The rows of `batch` that may be drawn. `undrawable` null: all.
+std::vector<int64_t> Drawable(const Batch& batch, const ChunkSet* undrawable) {
   std::vector<int64_t> rows;
   const absl::Span<const int64_t> chunks = batch.column<int64_t>(kColumnChunk);
   for (size_t i = 0; i < chunks.size(); ++i) {
-    if (!undrawable.contains(chunks[i])) rows.push_back(static_cast<int64_t>(i));
+    if (undrawable != nullptr && undrawable->contains(chunks[i])) continue;
+    rows.push_back(static_cast<int64_t>(i));
   }
   return rows;
+}
+
+// Leaves those of `rows` whose collect_iter is one of `iters`; empty: all.
+void KeepRowsOf(const Batch& batch, const std::set<int64_t>& iters, std::vector<int64_t>* rows) {
+  const std::optional<int> index = batch.spec().Find(kColumnCollectIter);
+  if (iters.empty() || !index.has_value()) return;
+  const absl::Span<const int64_t> of_rows = batch.column<int64_t>(*index);
+  rows->erase(std::remove_if(
+                  rows->begin(), rows->end(),
+                  [&](int64_t row) { return iters.count(of_rows[static_cast<size_t>(row)]) == 0; }),
+              rows->end());
 }
 
 absl::StatusOr<Batch> Sample(IBuffer* rows, const LearnerDemand& demand,
@@ -46,7 +59,7 @@ absl::StatusOr<Batch> Sample(IBuffer* rows, const LearnerDemand& demand,
   const int64_t size = demand.batch_size();
   DING_ASSIGN_OR_RETURN(Batch drawn, rows->Sample(size, demand.train_iter()));
   if (undrawable == nullptr) return drawn;
-  std::vector<int64_t> good = Drawable(drawn, *undrawable);
+  std::vector<int64_t> good = Drawable(drawn, undrawable);
   if (static_cast<int64_t>(good.size()) == size) return drawn;
   DING_ASSIGN_OR_RETURN(BatchBuilder batch, BatchBuilder::Create(drawn.spec_ptr(), size));
   int64_t filled = 0;
@@ -56,7 +69,7 @@ absl::StatusOr<Batch> Sample(IBuffer* rows, const LearnerDemand& demand,
     if (filled == size) return std::move(batch).Seal(size);
     if (refills == kMaxRefills) break;
     DING_ASSIGN_OR_RETURN(drawn, rows->Sample(size - filled, demand.train_iter()));
-    good = Drawable(drawn, *undrawable);
+    good = Drawable(drawn, undrawable);
   }
   return absl::FailedPreconditionError(absl::StrCat("rows that can be learned from: ", filled,
                                                     " of ", size, " were found beside those of ",
@@ -80,6 +93,36 @@ absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand, const Chu
   drawn.answer.set_task_id(demand.task_id());
   drawn.answer.set_sequence(demand.sequence());
   return drawn;
+}
+
+DrawnRound DrawRound(IBuffer* rows, const LearnerDemand& demand, const ChunkSet* undrawable) {
+  DrawnRound round;
+  const std::set<int64_t> iters(demand.collect_iter().begin(), demand.collect_iter().end());
+  while (round.drawn.rows == 0) {
+    SampleOptions oldest;
+    oldest.range = AgeRange{0, demand.batch_size()};
+    const absl::StatusOr<Batch> batch =
+        rows->Sample(demand.batch_size(), demand.train_iter(), oldest);
+    round.status = batch.status();
+    if (!batch.ok()) break;
+    std::vector<int64_t> good = Drawable(*batch, undrawable);
+    const size_t drawable = good.size();
+    KeepRowsOf(*batch, iters, &good);
+    round.drawn.too_old += static_cast<int64_t>(drawable - good.size());
+    if (good.empty()) continue;
+    absl::StatusOr<BatchBuilder> kept =
+        BatchBuilder::Create(batch->spec_ptr(), static_cast<int64_t>(good.size()));
+    round.status = kept.status();
+    if (!kept.ok()) break;
+    GatherRows(batch->view(), good, kept->view(), 0);
+    const Batch drawn = std::move(*kept).Seal(static_cast<int64_t>(good.size()));
+    round.drawn.rows = drawn.rows();
+    round.drawn.staleness = Staleness(drawn, demand.train_iter());
+    round.drawn.answer.add_items(EncodedBatch(drawn).ToString());
+  }
+  round.drawn.answer.set_task_id(demand.task_id());
+  round.drawn.answer.set_sequence(demand.sequence());
+  return round;
 }
 
 absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worker,
@@ -149,6 +192,19 @@ absl::Status TaskBuffer::CheckPush(int64_t rows) {
   const absl::Status allowed = limiter_->CheckPush(rows);
   if (allowed.ok() || learner_.has_value()) return allowed;
   return absl::UnavailableError(absl::StrCat("a learner, and ", allowed.message()));
+}
+
+absl::Status TaskBuffer::CheckGoOn(int64_t rows, int collecting) const {
+  const LearningRounds& rounds = *limits_.rounds;
+  const int64_t coming = collecting * rounds.hand_over_rows;
+  // A demand is made when the version is there by which its rows are to be collected.
+  const bool in_turn = rounds.ahead > 0 || !demands_.empty();
+  if (in_turn && rows + coming < rounds.rows * std::max<int64_t>(1, rounds.ahead)) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(absl::StrCat(
+      learner_.has_value() ? "the learner to learn from a round of " : "a learner, for a round of ",
+      rounds.rows, " rows (", rows, " are there, ", coming, " are being collected)"));
 }
 
 void TaskBuffer::Pushed(int64_t rows) {
@@ -253,6 +309,7 @@ void TaskBuffer::FillStatus(BufferStatus* status) const {
   if (limits_.replay_ratio.has_value()) status->set_replay_ratio(limiter_->ratio());
   if (chunks_.marked() > 0) status->set_bad_chunks(chunks_.marked());
   status->set_staleness_iterations(staleness_);
+  if (has_rounds()) status->set_too_old_count(rows_too_old_);
 }
 
 }  // namespace ding

@@ -12,6 +12,15 @@
 // run. A push never waits while a demand does that the buffer has too few rows for: the learner could
 // not go on without it.
 //
+// With Limits::rounds a buffer has the rows of an on-policy policy. A demand draws a round: the oldest rows,
+// each for the first and last time, without those that a policy has collected that is too old
+// (LearnerDemand.collect_iter). Collectors wait after a push, until rows are wanted again:
+//
+//     rows there + rows that are being collected  <  LearningRounds::ahead rounds
+//
+// so that the next rounds are collected while the learner learns from this one, and no further ones. What is
+// being collected is not known: it is estimated by the number of collectors.
+//
 // Ownership: owns the buffer.
 // Threads:   thread-compatible: the caller holds the coordinator's lock. Only the buffer itself is
 //            thread-safe: rows are pushed and drawn without that lock.
@@ -31,6 +40,7 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
+#include "ding_worker/coordinator/learning_rounds.h"
 #include "ding_worker/coordinator/state/known_chunks.h"
 #include "ding_worker/coordinator/state/removed_chunks.h"
 #include "ding_worker/data/batch.h"
@@ -46,6 +56,7 @@ struct Drawn {
   LearnerData answer;
   int64_t rows = 0;
   double staleness = 0;  // mean; 0 if the rows do not say
+  int64_t too_old = 0;   // rows that DrawRound() has left out
 };
 
 // Draws as many of the demanded batches as there are rows for, at least one; an error if there are
@@ -53,6 +64,17 @@ struct Drawn {
 // are drawn in their place; a row may then be in a batch twice.
 absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand,
                            const ChunkSet* undrawable = nullptr);
+
+// Draws the oldest `demand.batch_size()` rows of a buffer whose rows are used once. Left out are those of the
+// chunks in `undrawable` and those with another collect_iter than `demand` wants, which are too old: the
+// answer may have fewer rows. If none is left, the next ones are drawn.
+//   kFailedPrecondition  too few rows are there; `too_old` may be above 0 all the same
+struct DrawnRound {
+  absl::Status status;
+  Drawn drawn;
+};
+DrawnRound DrawRound(IBuffer* rows, const LearnerDemand& demand,
+                     const ChunkSet* undrawable = nullptr);
 
 // The chunks of `items`, each once, in the order of their numbers.
 // Consecutive items of a chunk may have `overlap` rows in common, but not the same first row.
@@ -68,6 +90,7 @@ class TaskBuffer {
     // The first rows that are pushed, for which collectors act at random. No row is drawn before they
     // are there, and they do not count in the replay ratio.
     int64_t random_rows = 0;
+    std::optional<LearningRounds> rounds;  // of an on-policy policy
   };
 
   // The most demands that wait for data, and the most whose answers are not read.
@@ -107,6 +130,12 @@ class TaskBuffer {
   //   kUnavailable  the push has to wait
   absl::Status CheckPush(int64_t rows);
   void Pushed(int64_t rows);
+  // Whether it has the rows of an on-policy policy; does not change.
+  bool has_rounds() const { return limits_.rounds.has_value(); }
+  // Whether a collector is to go on when `rows` rows are there and `collecting` collectors are at work.
+  // For buffers with rounds.
+  //   kUnavailable  it has to wait
+  absl::Status CheckGoOn(int64_t rows, int collecting) const;
   // Whether what is collected for it now is to be collected at random.
   bool wants_random_rows() const { return rows_pushed_ < limits_.random_rows; }
 
@@ -138,6 +167,8 @@ class TaskBuffer {
   void Answered(const Drawn& drawn);
   // Nothing could be drawn for it.
   void TooFewRows(const LearnerDemand& demand);
+  // Rows were removed instead of drawn.
+  void LeftOut(int64_t too_old) { rows_too_old_ += too_old; }
   // The number of demands that were answered: when it grows, a push that waits may have room.
   int64_t answers() const { return answers_; }
 
@@ -179,6 +210,7 @@ class TaskBuffer {
   int64_t answers_ = 0;
   int64_t rows_drawn_ = 0;
   int64_t rows_removed_ = 0;
+  int64_t rows_too_old_ = 0;  // since this coordinator began
   KnownChunks chunks_;
   double staleness_ = 0;
 };

@@ -1,14 +1,24 @@
 #include "ding_worker/coordinator/state/task_buffer.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/coordinator/learning_rounds.h"
+#include "ding_worker/coordinator/state/known_chunks.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/replay_buffer/advanced_buffer.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
+#include "ding_worker/replay_buffer/selection/selectors.h"
 #include "ding_worker/replay_buffer/testing/test_items.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -50,6 +60,92 @@ TEST(DrawTest, ReturnsAsManyBatchesAsThereAreRowsFor) {
   EXPECT_EQ(drawn.answer.sequence(), 4u);
   EXPECT_EQ(drawn.rows, 6);
   EXPECT_EQ(drawn.staleness, 3);
+}
+
+// As that of rounds: each row is drawn once.
+std::unique_ptr<AdvancedReplayBuffer> RowsUsedOnce() {
+  AdvancedReplayBuffer::Options options;
+  options.capacity_rows = 100;
+  options.max_use = 1;
+  options.selector = std::make_shared<UniformSelector>();
+  return AdvancedReplayBuffer::Create(options).value();
+}
+
+// The chunks of the rows that were drawn, in their order.
+std::vector<int64_t> ChunksDrawn(const DrawnRound& round) {
+  const Batch items = DecodeBatch(round.drawn.answer.items(0)).value();
+  const absl::Span<const int64_t> chunks = items.column<int64_t>(kColumnChunk);
+  std::vector<int64_t> sorted(chunks.begin(), chunks.end());
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
+TEST(DrawRoundTest, TakesTheOldestRowsOnce) {
+  const auto rows = RowsUsedOnce();
+  ASSERT_THAT(rows->Push(TestItemsOfChunk(1, 3), 0), IsOk());
+  ASSERT_THAT(rows->Push(TestItemsOfChunk(2, 3), 0), IsOk());
+  EXPECT_THAT(ChunksDrawn(DrawRound(rows.get(), Demand(1, 4))), ElementsAre(1, 1, 1, 2));
+  EXPECT_EQ(rows->count(), 2);
+  const DrawnRound round = DrawRound(rows.get(), Demand(2, 4));
+  EXPECT_THAT(round.status, StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(rows->count(), 2) << "they wait for the rest of the round";
+}
+
+TEST(DrawRoundTest, LeavesOutRowsThatAreTooOldAndThoseOfBadChunks) {
+  const auto rows = RowsUsedOnce();
+  ASSERT_THAT(rows->Push(TestItemsOfChunk(1, 4, /*collect_iter=*/10), 0), IsOk());
+  ASSERT_THAT(rows->Push(TestItemsOfChunk(2, 2, /*collect_iter=*/10), 0), IsOk());
+  ASSERT_THAT(rows->Push(TestItemsOfChunk(3, 1, /*collect_iter=*/20), 0), IsOk());
+  ASSERT_THAT(rows->Push(TestItemsOfChunk(4, 1, /*collect_iter=*/25), 0), IsOk());
+  ASSERT_THAT(rows->Push(TestItemsOfChunk(5, 4, /*collect_iter=*/30), 0), IsOk());
+  LearnerDemand demand = Demand(7, 4);
+  demand.set_train_iter(32);
+  demand.add_collect_iter(20);
+  demand.add_collect_iter(30);
+  const ChunkSet bad = {3};
+  // The first four are all too old. Of the next ones, two are too old, and one is of a bad chunk; 25 is no
+  // iteration of a version.
+  DrawnRound round = DrawRound(rows.get(), demand, &bad);
+  ASSERT_THAT(round.status, IsOk());
+  EXPECT_EQ(round.drawn.too_old, 7);
+  EXPECT_THAT(ChunksDrawn(round), ElementsAre(5, 5, 5, 5));
+  EXPECT_EQ(round.drawn.rows, 4);
+  EXPECT_EQ(round.drawn.staleness, 2);
+  EXPECT_EQ(round.drawn.answer.sequence(), 7u);
+
+  ASSERT_THAT(rows->Push(TestItemsOfChunk(6, 4, /*collect_iter=*/10), 0), IsOk());
+  round = DrawRound(rows.get(), demand);
+  EXPECT_THAT(round.status, StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(round.drawn.too_old, 4) << "counted though nothing is drawn";
+}
+
+TEST(TaskBufferTest, ACollectorGoesOnWhileTheRoundIsNotFullByWhatIsBeingCollected) {
+  TaskBuffer::Limits limits;
+  limits.rounds = LearningRounds{/*rows=*/8, /*hand_over_rows=*/4, /*ahead=*/1};
+  TaskBuffer buffer("buffer_0", limits);
+  EXPECT_TRUE(buffer.has_rounds());
+  EXPECT_THAT(buffer.CheckGoOn(/*rows=*/4, /*collecting=*/0), IsOk());
+  EXPECT_THAT(buffer.CheckGoOn(3, 1), IsOk());
+  EXPECT_THAT(buffer.CheckGoOn(4, 1),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       "a learner, for a round of 8 rows (4 are there, 4 are being collected)"));
+  buffer.set_learner(kWorker);
+  EXPECT_THAT(buffer.CheckGoOn(8, 0),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       "the learner to learn from a round of 8 rows (8 are there, 0 are being "
+                       "collected)"));
+  limits.rounds->ahead = 2;
+  EXPECT_THAT(TaskBuffer("buffer_1", limits).CheckGoOn(8, 1), IsOk());
+}
+
+TEST(TaskBufferTest, WithoutRoundsAheadACollectorWaitsForTheNextDemand) {
+  TaskBuffer::Limits limits;
+  limits.rounds = LearningRounds{/*rows=*/8, /*hand_over_rows=*/4, /*ahead=*/0};
+  TaskBuffer buffer("buffer_0", limits);
+  EXPECT_THAT(buffer.CheckGoOn(0, 0), StatusIs(absl::StatusCode::kUnavailable));
+  ASSERT_THAT(buffer.AddDemand(Demand(1, 8)), IsOk());
+  EXPECT_THAT(buffer.CheckGoOn(0, 0), IsOk());
+  EXPECT_THAT(buffer.CheckGoOn(4, 1), StatusIs(absl::StatusCode::kUnavailable));
 }
 
 TEST(ChunksOfTest, ReturnsEachChunkOnceAndRefusesChunksOfOthers) {

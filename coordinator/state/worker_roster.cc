@@ -158,6 +158,14 @@ int WorkerRoster::collectors() const {
   }));
 }
 
+int WorkerRoster::Collecting(const TaskBuffer* buffer) const {
+  return static_cast<int>(std::count_if(begin(), end(), [buffer](const auto& entry) {
+    const std::optional<RunningTask>& task = entry.second.task;
+    return task.has_value() && task->state.kind == Hello::COLLECTOR &&
+           task->buffer.get() == buffer && !task->collector.eval_flag() && !task->holds_back;
+  }));
+}
+
 std::vector<uint32_t> WorkerRoster::Surplus(int64_t wanted) const {
   std::vector<uint32_t> busy;
   std::vector<uint32_t> order;  // the first ones are drained last

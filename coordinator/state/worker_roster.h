@@ -41,8 +41,9 @@ struct RunningTask {
   CollectorTask collector;  // the one of state.kind
   LearnerTask learner;
   std::shared_ptr<TaskBuffer> buffer;
-  int64_t steps = 0;  // env steps that a collector claims, or the learner's step
-  int64_t rows = 0;   // of the items of a collecting task that were pushed
+  int64_t steps = 0;        // env steps that a collector claims, or the learner's step
+  int64_t rows = 0;         // of the items of a collecting task that were pushed
+  bool holds_back = false;  // a collecting task that waits to go on (TaskBuffer::CheckGoOn)
   // The following are for learners.
   int64_t first_step = -1;   // -1: none was heard of
   int64_t policy_iter = -1;  // of the version that it published last
@@ -126,6 +127,8 @@ class WorkerRoster {
   // Whether there is a collector that gets tasks, beside this worker.
   bool HasOtherCollector(uint32_t id) const;
   int collectors() const;
+  // Collectors that are at work for this buffer, and not held back.
+  int Collecting(const TaskBuffer* buffer) const;
   // Collectors that are to be drained for `wanted` to be left: first those without a task, and the
   // newest ones of both.
   std::vector<uint32_t> Surplus(int64_t wanted) const;

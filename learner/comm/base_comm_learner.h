@@ -68,6 +68,14 @@ struct CommLearnerOptions {
   int64_t send_policy_freq = 10;
   // Train iterations between two reports; priorities of all of them are in the next one.
   int64_t send_info_freq = 1;
+  // For a policy that is on-policy, which learns from a round of batch_size items at a time, and publishes its
+  // policy after each. Nothing is loaded ahead then, and send_policy_freq is not used.
+  struct Rounds {
+    int64_t rows = 1;          // items of a round, at least 1; takes the place of batch_size
+    int64_t max_data_age = 1;  // versions, at least 0
+    ItemSequences sequences;   // takes the place of `sequences`
+  };
+  Rounds rounds;
   // Without data for that long the task fails.
   absl::Duration data_timeout = absl::Minutes(10);
   // Chunks that are kept decoded.

@@ -22,17 +22,38 @@ constexpr size_t kMaxReported = 4096;
 }  // namespace
 
 DemandSource::DemandSource(const CommLearnerOptions& options, LearnerSlave* slave,
-                           ItemLoader* loader, std::function<absl::Status()> on_idle)
+                           ItemLoader* loader, std::function<absl::Status()> on_idle, Kind kind)
     : options_(options),
       slave_(slave),
       loader_(loader),
       on_idle_(std::move(on_idle)),
-      batches_per_demand_(std::max(1, options.prefetch_batches / kDemands)) {}
+      kind_(kind),
+      batches_per_demand_(
+          kind == Kind::kRounds ? 1 : std::max(1, options.prefetch_batches / kDemands)) {}
+
+void DemandSource::AskForRound(const std::deque<int64_t>& collect_iters) {
+  MutexLock lock(&mutex_);
+  collect_iters_.assign(collect_iters.begin(), collect_iters.end());
+  asked_ = true;
+  asked_changed_.SignalAll();
+}
+
+void DemandSource::Close() {
+  MutexLock lock(&mutex_);
+  closed_ = true;
+  asked_changed_.SignalAll();
+}
 
 absl::StatusOr<std::optional<BatchLoader>> DemandSource::Next() {
   absl::Status status;
-  while (status.ok() && under_way_ < kDemands) status = Demand();
-  while (status.ok() && drawn_.empty()) status = Wait();
+  if (kind_ == Kind::kRounds) {
+    status = WaitForAsk();
+    if (status.ok()) status = Demand();
+  }
+  while (status.ok() && drawn_.empty()) {
+    status = DemandAhead();
+    if (status.ok()) status = Wait();
+  }
   if (absl::IsCancelled(status)) return std::nullopt;
   DING_RETURN_IF_ERROR(status);
   BatchLoader load = [this, drawn = std::move(drawn_.front())] { return Load(drawn); };
@@ -40,10 +61,29 @@ absl::StatusOr<std::optional<BatchLoader>> DemandSource::Next() {
   return load;
 }
 
+absl::Status DemandSource::WaitForAsk() {
+  MutexLock lock(&mutex_);
+  while (!asked_ && !closed_) asked_changed_.WaitFor(&mutex_, absl::InfiniteDuration());
+  if (closed_) return absl::CancelledError("no further round is learned from");
+  asked_ = false;
+  return absl::OkStatus();
+}
+
+absl::Status DemandSource::DemandAhead() {
+  absl::Status status;
+  while (status.ok() && kind_ == Kind::kAhead && under_way_ < kDemands) status = Demand();
+  return status;
+}
+
 absl::Status DemandSource::Demand() {
+  std::vector<int64_t> collect_iters;
+  {
+    MutexLock lock(&mutex_);
+    collect_iters = collect_iters_;
+  }
   DING_RETURN_IF_ERROR(slave_
                            ->Demand(options_.batch_size, batches_per_demand_,
-                                    train_iter_.load(std::memory_order_relaxed))
+                                    train_iter_.load(std::memory_order_relaxed), collect_iters)
                            .status());
   ++under_way_;
   return absl::OkStatus();
@@ -80,7 +120,7 @@ absl::Status DemandSource::Wait() {
   for (std::string& items : *data->mutable_items()) {
     drawn_.push_back({std::move(items), data->sequence(), data->envstep()});
   }
-  return under_way_ < kDemands ? Demand() : absl::OkStatus();
+  return DemandAhead();
 }
 
 absl::StatusOr<TrainData> DemandSource::Load(const Drawn& drawn) {

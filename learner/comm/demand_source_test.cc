@@ -1,6 +1,8 @@
 #include "ding_worker/learner/comm/demand_source.h"
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -33,6 +35,7 @@ namespace ding {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 // One row, whose reward is the chunk's number.
@@ -124,6 +127,29 @@ TEST_F(DemandSourceTest, KeepsTwoDemandsUnderWayAndLoadsInOrder) {
   Answer(2, {Items({4})});
   const BatchLoader third = *source.Next().value();
   EXPECT_EQ(third().value().batch.column<float>("reward")[0], 4);
+}
+
+TEST_F(DemandSourceTest, ARoundIsDemandedWhenItIsAskedFor) {
+  for (int64_t chunk = 1; chunk <= 2; ++chunk) Put(chunk);
+  DemandSource source(options_, &slave_, loader_.get(), nullptr, DemandSource::Kind::kRounds);
+  for (int64_t round = 1; round <= 2; ++round) {
+    absl::StatusOr<std::optional<BatchLoader>> next;
+    std::thread nexts([&] { next = source.Next(); });
+    EXPECT_FALSE(coordinator_.HearsMore()) << "nothing is demanded ahead";
+    source.set_train_iter(16 * round);
+    source.AskForRound({16 * round - 16, 16 * round});
+    const LearnerDemand demand = NextDemand();
+    EXPECT_EQ(demand.batches(), 1);
+    EXPECT_EQ(demand.train_iter(), 16 * round);
+    EXPECT_THAT(demand.collect_iter(), ElementsAre(16 * round - 16, 16 * round));
+    EXPECT_EQ(demand.read(), static_cast<uint64_t>(round - 1));
+    Answer(static_cast<uint64_t>(round), {Items({round})});
+    nexts.join();
+    EXPECT_EQ((**next)().value().batch.column<float>("reward")[0], static_cast<float>(round));
+  }
+  std::thread closes([&] { source.Close(); });
+  EXPECT_FALSE(source.Next().value().has_value());
+  closes.join();
 }
 
 // Chunks that are not read may not be deleted: the mark stays before the first unread batch.

@@ -373,8 +373,15 @@ void ItemLoader::FillSequenceColumns(const std::vector<Source>& sources,
   const absl::Span<uint8_t> burn_in = block->column<uint8_t>(*layout.spec->Find(kColumnBurnIn));
   const auto length = static_cast<size_t>(options_.sequences.length);
   const auto burn_in_rows = static_cast<size_t>(options_.sequences.burn_in);
+  // Collectors of on-policy policies pad their samples themselves.
+  const std::optional<int> of_rows =
+      sources.empty() ? std::nullopt : sources[0].chunk->data.rows.spec().Find(kColumnMask);
   for (size_t i = 0; i < sources.size(); ++i) {
     mask[i] = !sources[i].is_padding;
+    if (of_rows.has_value()) {
+      mask[i] &= sources[i].chunk->data.rows.column<uint8_t>(
+          *of_rows)[static_cast<size_t>(sources[i].row)];
+    }
     burn_in[i] = i % length < burn_in_rows;
   }
 }

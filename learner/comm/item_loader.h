@@ -17,7 +17,7 @@
 // An item is one row, or a sequence of up to T rows (ItemLoaderOptions::sequences). A batch of B sequences has
 // B * T rows, with row t of sequence b at b * T + t, and the columns mask and burn_in of
 // replay_buffer/sequence_buffer.h: padding repeats the last row of an item that is shorter. All T rows have
-// the columns of their item.
+// the columns of their item. A mask that the rows have stays.
 //
 // The window of a transition ends with its segment in its chunk: where that is cut (kCut), the
 // bootstrap comes from final_obs with as many rewards as there are. A buffer of rows would go on in

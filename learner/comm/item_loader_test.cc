@@ -500,6 +500,24 @@ TEST_F(ItemLoaderTest, SeveralThreadsMayLoad) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Samples that the collector has padded, as those of on-policy policies.
+TEST_F(ItemLoaderTest, AMaskOfTheRowsStays) {
+  const SpecPtr spec = MakeSpec({Box("obs", {}), Discrete("action", 9),
+                                 Scalar("reward", DType::kFloat32), Scalar("mask", DType::kBool)})
+                           .value();
+  const SegmentBatch unmasked = HandMade();
+  SegmentBatch data = unmasked;
+  BatchBuilder rows = BatchBuilder::Create(spec, unmasked.size()).value();
+  CopyRows(unmasked.rows.view(), rows.view().Fields(unmasked.rows.spec_ptr().get(), 0), 0);
+  for (int64_t t = 0; t < unmasked.size(); ++t) rows.column<uint8_t>(3)[t] = t != 1;
+  data.rows = std::move(rows).Seal(unmasked.size());
+  Put(7, data);
+  options_.sequences.length = 2;
+  DING_ASSERT_OK_AND_ASSIGN(const LoadedItems loaded, Loader()->Load(Drawn({{7, 0, 2}})));
+  EXPECT_EQ(loaded.batch.sequence_length(), 2);
+  EXPECT_THAT(loaded.batch.column<uint8_t>("mask"), ElementsAre(1, 0));
+}
+
 TEST_F(ItemLoaderTest, LoadsSequencesWithPaddingAndBurnIn) {
   Put(7, HandMade());
   options_.gamma = 0.5;

@@ -53,12 +53,14 @@ void LearnerSlave::TakeGroup(const FormGroup& group) {
 }
 
 absl::StatusOr<uint64_t> LearnerSlave::Demand(int64_t batch_size, int32_t batches,
-                                              int64_t train_iter) {
+                                              int64_t train_iter,
+                                              absl::Span<const int64_t> collect_iters) {
   WorkerMessage message;
   LearnerDemand* const demand = message.mutable_learner_demand();
   demand->set_task_id(task_id());
   demand->set_batch_size(batch_size);
   demand->set_batches(batches);
+  demand->mutable_collect_iter()->Add(collect_iters.begin(), collect_iters.end());
   demand->set_train_iter(train_iter);
   {
     MutexLock lock(&mutex_);

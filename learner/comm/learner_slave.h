@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "ding_worker/interaction/all_reduce/all_reduce.h"
 #include "ding_worker/interaction/control/slave.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -30,8 +31,10 @@ class LearnerSlave : public Slave, public Rendezvous {
  public:
   using Slave::Slave;
 
-  // Asks for `batches` batches for the running task; returns the sequence of the answer.
-  absl::StatusOr<uint64_t> Demand(int64_t batch_size, int32_t batches, int64_t train_iter);
+  // Asks for `batches` batches for the running task; returns the sequence of the answer. Of rows that were
+  // collected by the policy of other train iterations than `collect_iters` none are wanted; empty: of all.
+  absl::StatusOr<uint64_t> Demand(int64_t batch_size, int32_t batches, int64_t train_iter,
+                                  absl::Span<const int64_t> collect_iters = {});
   // The next answer.
   //   kDeadlineExceeded  there is none
   //   kAborted           the generation of the group is over

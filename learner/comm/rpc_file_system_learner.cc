@@ -137,8 +137,8 @@ void RpcFileSystemLearner::RunTask(const LearnerTask& task) {
 // Where the batches of one generation come from.
 struct RpcFileSystemLearner::DataPipeline {
   DataPipeline(const CommLearnerOptions& with, LearnerSlave* slave, ItemLoader* loads,
-               std::function<absl::Status()> on_idle)
-      : options(with), items(loads), source(options, slave, loads, std::move(on_idle)) {}
+               std::function<absl::Status()> on_idle, DemandSource::Kind kind)
+      : options(with), items(loads), source(options, slave, loads, std::move(on_idle), kind) {}
 
   const CommLearnerOptions options;
   const ItemLoader* const items;
@@ -159,6 +159,12 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   options_ = worker_options_;
   made->ReadOptions(&options_);
   ILearner* const learner = made->learner();
+  learns_in_rounds_ = learner->policy()->attributes().on_policy;
+  if (grouped && learns_in_rounds_) {
+    return absl::InvalidArgumentError(
+        "policy.learn.learner_num is above 1, but the policy is on-policy: expected 1");
+  }
+  rounds_.clear();
   next_version_ = std::max<uint64_t>(1, task.first_version());
   info_.Clear();
   ForgetPublished();
@@ -176,7 +182,7 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   ItemLoaderOptions item_options;
   item_options.nstep = options_.nstep;
   item_options.gamma = options_.gamma;
-  item_options.sequences = options_.sequences;
+  item_options.sequences = learns_in_rounds_ ? options_.rounds.sequences : options_.sequences;
   item_options.cache_bytes = options_.cache_bytes;
   item_options.rows = made->collected().rows;
   item_options.final_obs = made->collected().final_obs;
@@ -199,7 +205,7 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
         DING_RETURN_IF_ERROR(joined);
       }
       if (pipeline == nullptr) {
-        DING_ASSIGN_OR_RETURN(pipeline, MakePipeline(grouped, learner->train_iter(), items.get()));
+        DING_ASSIGN_OR_RETURN(pipeline, MakePipeline(grouped, *learner, items.get()));
       }
       absl::StatusOr<std::optional<TrainData>> data = NextData(*learner, pipeline.get());
       if (grouped && !data.ok() && slave_.GroupIsBroken()) {
@@ -261,8 +267,10 @@ void RpcFileSystemLearner::RegisterHooks(const LearnerTask& task, ILearner* lear
   const auto send_policy = [this, &task](ILearner* sender) { return SendPolicy(task, sender); };
   const auto send_info = [this](ILearner* sender) { return SendInfo(sender); };
   for (const HookPosition position : {HookPosition::kBeforeRun, HookPosition::kAfterIter}) {
-    learner->RegisterHook(std::make_shared<SendPolicyHook>("send_policy", kHookPriority, position,
-                                                           options_.send_policy_freq, send_policy));
+    // With frequency 1 after each round, whose iterations are one batch.
+    learner->RegisterHook(std::make_shared<SendPolicyHook>(
+        "send_policy", kHookPriority, position, learns_in_rounds_ ? 1 : options_.send_policy_freq,
+        send_policy));
   }
   for (const HookPosition position : {HookPosition::kAfterIter, HookPosition::kAfterRun}) {
     learner->RegisterHook(std::make_shared<SendLearnInfoHook>("send_learn_info", kHookPriority,
@@ -271,28 +279,35 @@ void RpcFileSystemLearner::RegisterHooks(const LearnerTask& task, ILearner* lear
 }
 
 absl::StatusOr<std::unique_ptr<RpcFileSystemLearner::DataPipeline>>
-RpcFileSystemLearner::MakePipeline(bool grouped, int64_t train_iter, ItemLoader* items) {
+RpcFileSystemLearner::MakePipeline(bool grouped, const ILearner& learner, ItemLoader* items) {
   CommLearnerOptions options = options_;
-  options.batch_size = ShareOfBatch(options_.batch_size, group_.rank(), group_.world_size());
-  auto made =
-      std::make_unique<DataPipeline>(options, &slave_, items, [this] { return RestorePolicy(); });
-  made->source.set_train_iter(train_iter);  // It demands before the first batch is asked for.
+  options.batch_size = learns_in_rounds_
+                           ? options_.rounds.rows
+                           : ShareOfBatch(options_.batch_size, group_.rank(), group_.world_size());
+  auto made = std::make_unique<DataPipeline>(
+      options, &slave_, items, [this] { return RestorePolicy(); },
+      learns_in_rounds_ ? DemandSource::Kind::kRounds : DemandSource::Kind::kAhead);
+  // It demands before the first batch is asked for.
+  made->source.set_train_iter(learner.train_iter());
   AsyncDataLoader::Options loader_options;
   loader_options.num_workers = options.loader_threads;
   loader_options.batches_ahead = options.prefetch_batches;
   loader_options.timeout = kPatience;
-  DING_ASSIGN_OR_RETURN(
-      made->loader,
-      AsyncDataLoader::Create(
-          loader_options, [source = &made->source] { return source->Next(); },
-          /*cancel=*/[this, grouped] { grouped ? slave_.LeaveGroup() : slave_.CancelTask(); }));
+  DING_ASSIGN_OR_RETURN(made->loader,
+                        AsyncDataLoader::Create(
+                            loader_options, [source = &made->source] { return source->Next(); },
+                            /*cancel=*/
+                            [this, grouped, source = &made->source] {
+                              source->Close();
+                              grouped ? slave_.LeaveGroup() : slave_.CancelTask();
+                            }));
   return made;
 }
 
 absl::StatusOr<std::optional<TrainData>> RpcFileSystemLearner::NextData(const ILearner& learner,
                                                                         DataPipeline* pipeline) {
   pipeline->source.set_train_iter(learner.train_iter());
-  const Timer waited(Clock::Real());
+  if (learns_in_rounds_) AskForRound(learner.train_iter(), &pipeline->source);
   Timer since_told(Clock::Real());
   Timer since_batch(Clock::Real());  // also one without rows
   while (true) {
@@ -303,6 +318,7 @@ absl::StatusOr<std::optional<TrainData>> RpcFileSystemLearner::NextData(const IL
     if (!late && !empty) return data;
     if (empty) {  // None of its rows could be read.
       since_batch = Timer(Clock::Real());
+      if (learns_in_rounds_) AskForRound(learner.train_iter(), &pipeline->source);
       if (pipeline->next_look.Passed()) {
         DING_RETURN_IF_ERROR(RestorePolicy());
         pipeline->next_look = Deadline::After(kLookForPolicy);
@@ -394,7 +410,8 @@ absl::Status RpcFileSystemLearner::SendPolicy(const LearnerTask& task, ILearner*
   };
   absl::Status put = publish();
   // Without a first one no collector begins, and nothing is learned.
-  while (WorthTryingAgain(put) && next_version_ == 1) {
+  // And in rounds the collectors' rows would soon be too old.
+  while (WorthTryingAgain(put) && (next_version_ == 1 || learns_in_rounds_)) {
     DING_RETURN_IF_ERROR(ReportStall(learner->train_iter(),
                                      absl::StrCat("the store takes no policy: ", put.message())));
     DING_RETURN_IF_ERROR(slave_.Pause(kStoreRetry));
@@ -410,6 +427,14 @@ absl::Status RpcFileSystemLearner::SendPolicy(const LearnerTask& task, ILearner*
   policy_stall_.clear();
   ++next_version_;
   return slave_.SendPolicy(policy);
+}
+
+void RpcFileSystemLearner::AskForRound(int64_t train_iter, DemandSource* source) {
+  if (rounds_.empty() || rounds_.back() != train_iter) rounds_.push_back(train_iter);
+  while (static_cast<int64_t>(rounds_.size()) > options_.rounds.max_data_age + 1) {
+    rounds_.pop_front();
+  }
+  source->AskForRound(rounds_);
 }
 
 void RpcFileSystemLearner::ForgetPublished() {

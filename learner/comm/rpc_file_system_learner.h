@@ -16,11 +16,17 @@
 //                 ▲                                                            │ somebody left
 //                 └────────────────────────────────────────────────────────────┘
 //
+// A policy that is on-policy learns in rounds: a round is demanded when the policy that it is learned by is
+// published. The demand says by which policies its rows may have been collected:
+//
+//     publish version n ──► demand: rows of versions n - max_data_age to n ──► learn ──► publish version n + 1
+//
 // Ownership, threads: as BaseCommLearner.
 #ifndef DING_WORKER_LEARNER_COMM_RPC_FILE_SYSTEM_LEARNER_H_
 #define DING_WORKER_LEARNER_COMM_RPC_FILE_SYSTEM_LEARNER_H_
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,6 +41,7 @@
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
+#include "ding_worker/learner/comm/demand_source.h"
 #include "ding_worker/learner/comm/group_member.h"
 #include "ding_worker/learner/comm/item_loader.h"
 #include "ding_worker/learner/comm/learner_slave.h"
@@ -59,7 +66,7 @@ class RpcFileSystemLearner : public BaseCommLearner {
   // Loads the parameters that the task begins with.
   absl::Status LoadInitPolicy(const LearnerTask& task, LearnMode* policy);
   void RegisterHooks(const LearnerTask& task, ILearner* learner);
-  absl::StatusOr<std::unique_ptr<DataPipeline>> MakePipeline(bool grouped, int64_t train_iter,
+  absl::StatusOr<std::unique_ptr<DataPipeline>> MakePipeline(bool grouped, const ILearner& learner,
                                                              ItemLoader* items);
   // The next batch that holds anything; tells what it waits for meanwhile.
   absl::StatusOr<std::optional<TrainData>> NextData(const ILearner& learner,
@@ -76,6 +83,8 @@ class RpcFileSystemLearner : public BaseCommLearner {
   // Hooks of the learner.
   absl::Status SendPolicy(const LearnerTask& task, ILearner* learner);
   absl::Status SendInfo(ILearner* learner);
+  // The next round may be demanded: the newest policy is published.
+  void AskForRound(int64_t train_iter, DemandSource* source);
   absl::Status ReportStall(int64_t train_iter, const std::string& why);
   // Puts the newest published policy into the store again, if it is not there or damaged: that would
   // leave the collectors without one, and the learner without data for ever.
@@ -93,7 +102,9 @@ class RpcFileSystemLearner : public BaseCommLearner {
   // Only the task's thread uses these.
   uint64_t next_version_ = 1;
   bool grouped_ = false;
-  LearnerInfo info_;  // the next report
+  bool learns_in_rounds_ = false;
+  std::deque<int64_t> rounds_;  // train iterations of the policies whose rows may be learned from
+  LearnerInfo info_;            // the next report
   int64_t reported_iter_ = 0;
   std::optional<Timer> since_report_;
   bool told_stall_ = false;   // since the last report

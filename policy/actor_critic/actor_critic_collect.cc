@@ -66,6 +66,8 @@ class ActorCriticCollect : public CollectMode {
   CollectAttributes attributes() const override {
     CollectAttributes attributes = options_.collect;
     attributes.on_policy = true;
+    attributes.keeps_statistics =
+        options_.scale_reward || (networks_.normalizes() && !options_.freeze_statistics);
     return attributes;
   }
 

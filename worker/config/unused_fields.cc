@@ -1,5 +1,7 @@
 #include "ding_worker/worker/config/unused_fields.h"
 
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/worker/config/text_config.h"
@@ -14,7 +16,8 @@ constexpr unsigned kParallel = static_cast<unsigned>(RunKind::kParallel);
 constexpr unsigned kLeague = static_cast<unsigned>(RunKind::kLeague);
 constexpr unsigned kCollectsSerially = kSerial | kOnPolicy;
 constexpr unsigned kOneProcess = kCollectsSerially | kSupervised;
-constexpr unsigned kManyProcesses = kParallel | kLeague;
+constexpr unsigned kOnPolicyParallel = static_cast<unsigned>(RunKind::kOnPolicyParallel);
+constexpr unsigned kManyProcesses = kParallel | kLeague | kOnPolicyParallel;
 
 // A field, or all fields inside of it, and the kinds of run that do not use it.
 struct Unused {
@@ -41,12 +44,13 @@ constexpr Unused kUnused[] = {
     {"env.collector_env_num", kSupervised, "nothing is collected"},
     {"env.collector_episode_num", kOneProcess, "there are no tasks; see policy.collect"},
     {"env.evaluator_episode_num", kOneProcess, "set env.n_evaluator_episode"},
-    {"env.eval_opponent", kOneProcess | kParallel,
+    {"env.eval_opponent", kOneProcess | kParallel | kOnPolicyParallel,
      "it is for a league; otherwise set env.evaluator_type"},
     {"policy.discount_factor", kSupervised, "there are no returns"},
     {"policy.nstep", kSupervised, "there are no returns"},
-    {"policy.random_collect_size", kOnPolicy, "nothing is kept from one collect to the next"},
-    {"policy.learn.update_per_collect", kOnPolicy,
+    {"policy.random_collect_size", kOnPolicy | kOnPolicyParallel,
+     "nothing is kept from one collect to the next"},
+    {"policy.learn.update_per_collect", kOnPolicy | kOnPolicyParallel,
      "it learns once from what was collected; see epoch_per_collect of 'ppo'"},
     {"policy.learn.update_per_collect", kManyProcesses,
      "the learner trains all the time; policy.other.replay_buffer.replay_ratio bounds how often "
@@ -56,6 +60,14 @@ constexpr Unused kUnused[] = {
     {kLogReduce, kOneProcess, "there is one learner"},
     {"policy.learn.resume_training", kSupervised, "a run goes on counting by --resume"},
     {"policy.learn.send_policy_freq", kOneProcess, "the policy is in the same process"},
+    {"policy.learn.send_policy_freq", kOnPolicyParallel,
+     "the policy is published after each round"},
+    {"policy.learn.prefetch_batches", kOnPolicyParallel,
+     "a round is drawn when it is learned from"},
+    {"policy.learn.loader_threads", kOnPolicyParallel, "a round is drawn when it is learned from"},
+    {"policy.learn.max_data_age", kOneProcess, "the newest policy collects"},
+    {"policy.learn.max_data_age", kParallel | kLeague,
+     "it is for on-policy policies; a replay buffer's size bounds the age of its rows"},
     {"policy.learn.prefetch_batches", kOneProcess, "batches are not loaded"},
     {"policy.learn.loader_threads", kOneProcess, "batches are not loaded"},
     {"policy.learn.data_timeout", kOneProcess, "batches are not loaded"},
@@ -66,12 +78,14 @@ constexpr Unused kUnused[] = {
     {"policy.collect.n_episode", kSupervised, "nothing is collected"},
     {"policy.collect.n_episode", kManyProcesses,
      "n_sample is the rows per env that are handed over together"},
-    {kUnrollLen, kManyProcesses, "rows are handed over one by one"},
+    {kUnrollLen, kParallel | kLeague, "rows are handed over one by one"},
     {"policy.collect.last_sample", kSerial, "a replay buffer draws the samples"},
     {"policy.collect.last_sample", kSupervised, "nothing is collected"},
-    {"policy.collect.last_sample", kManyProcesses, "rows are handed over one by one"},
+    {"policy.collect.last_sample", kParallel | kLeague, "rows are handed over one by one"},
     {"policy.collect.collector", kSupervised, "nothing is collected"},
     {"policy.collect.collector", kManyProcesses, "policy.collect.parallel_collector collects"},
+    {"policy.collect.parallel_collector.reward_shaping", kOnPolicyParallel,
+     "rows would wait for the ends of their episodes, and be too old"},
     {"policy.collect.parallel_collector", kOneProcess, "policy.collect.collector collects"},
     {"policy.collect.collector_num", kOneProcess, "there is one collector"},
     {"policy.eval.evaluator.type", kManyProcesses, "collectors evaluate"},
@@ -84,11 +98,13 @@ constexpr Unused kUnused[] = {
      "there is no data_set.path"},
     {"policy.eval.opponent_checkpoint", kSupervised | kManyProcesses,
      "env.evaluator_type plays the opponent itself"},
-    {"policy.other.replay_buffer", kOnPolicy | kSupervised, "it has no replay buffer"},
+    {"policy.other.replay_buffer", kOnPolicy | kSupervised | kOnPolicyParallel,
+     "it has no replay buffer"},
     {"policy.other.replay_buffer.replay_ratio", kSerial,
      "policy.learn.update_per_collect says how often rows are drawn"},
     {"policy.other.commander", kOneProcess, "there are no tasks"},
-    {"policy.other.commander.league", kParallel, "it is that of commander 'one_vs_one'"},
+    {"policy.other.commander.league", kParallel | kOnPolicyParallel,
+     "it is that of commander 'one_vs_one'"},
     {"policy.other.commander.learner_task_space", kLeague,
      "there is one learning task; set policy.learn.learner_num to learn in several processes"},
 };
@@ -111,6 +127,8 @@ absl::string_view NameOf(RunKind kind) {
       return "a parallel run";
     case RunKind::kLeague:
       return "a league";
+    case RunKind::kOnPolicyParallel:
+      return "a parallel run whose policy is on-policy";
   }
   return "";
 }
@@ -122,26 +140,35 @@ bool IsShared(absl::string_view path) {
   return false;
 }
 
+// Why runs of this kind do not use the field; null: they do.
+const Unused* FindUnused(const ExperimentConfig& config, absl::string_view path, RunKind kind) {
+  if (IsShared(path)) return nullptr;
+  if (path == kLogReduce && config.policy().learn().learner_num() > 1) return nullptr;
+  if (path == kUnrollLen && kind == RunKind::kParallel &&
+      config.policy().other().replay_buffer().type() == "sequence") {
+    return nullptr;
+  }
+  for (const Unused& unused : kUnused) {
+    if ((unused.kinds & static_cast<unsigned>(kind)) != 0 && IsWithinField(path, unused.path)) {
+      return &unused;
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
 
-std::vector<std::string> FindUnusedFields(const ExperimentConfig& config, RunKind kind) {
+std::vector<std::string> FindUnusedFields(const ExperimentConfig& config, RunKind kind,
+                                          std::optional<RunKind> or_kind) {
   std::vector<std::string> problems;
   for (const SetField& field : ListSetFields(config)) {
-    if (IsShared(field.path)) continue;
-    if (field.path == kLogReduce && config.policy().learn().learner_num() > 1) continue;
-    if (field.path == kUnrollLen && kind == RunKind::kParallel &&
-        config.policy().other().replay_buffer().type() == "sequence") {
-      continue;
-    }
-    for (const Unused& unused : kUnused) {
-      if ((unused.kinds & static_cast<unsigned>(kind)) == 0) continue;
-      if (!IsWithinField(field.path, unused.path)) continue;
-      problems.push_back(absl::StrCat(
-          field.path, " is ", field.value, ", which has no effect in ", NameOf(kind), ": expected ",
-          field.default_value.empty() ? "that it is not set" : field.default_value, "; ",
-          unused.instead));
-      break;
-    }
+    const Unused* const unused = FindUnused(config, field.path, kind);
+    if (unused == nullptr) continue;
+    if (or_kind.has_value() && FindUnused(config, field.path, *or_kind) == nullptr) continue;
+    problems.push_back(absl::StrCat(
+        field.path, " is ", field.value, ", which has no effect in ", NameOf(kind), ": expected ",
+        field.default_value.empty() ? "that it is not set" : field.default_value, "; ",
+        unused->instead));
   }
   return problems;
 }

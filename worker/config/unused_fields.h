@@ -7,6 +7,7 @@
 #ifndef DING_WORKER_WORKER_CONFIG_UNUSED_FIELDS_H_
 #define DING_WORKER_WORKER_CONFIG_UNUSED_FIELDS_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,14 +19,16 @@ enum class RunKind : unsigned {
   kSerial = 1,      // off-policy, in one process
   kOnPolicy = 2,    // in one process
   kSupervised = 4,  // in one process
-  kParallel = 8,
-  kLeague = 16,  // a parallel run whose commander plays games
+  kParallel = 8,    // off-policy
+  kLeague = 16,     // a parallel run whose commander plays games
+  kOnPolicyParallel = 32,
 };
 
 // Returns a sentence for each field that is set and that such a run does not use. `config` is one
 // that ParseExperimentConfig() returned. A field that is set to its default is accepted, since a
-// resolved config sets all fields.
-std::vector<std::string> FindUnusedFields(const ExperimentConfig& config, RunKind kind);
+// resolved config sets all fields. With `or_kind`, a field is refused only if neither kind uses it.
+std::vector<std::string> FindUnusedFields(const ExperimentConfig& config, RunKind kind,
+                                          std::optional<RunKind> or_kind = std::nullopt);
 
 }  // namespace ding
 

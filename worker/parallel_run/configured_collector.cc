@@ -18,6 +18,7 @@
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/parallel_run/item_buffer.h"
+#include "ding_worker/worker/parallel_run/on_policy_rounds.h"
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
 #include "ding_worker/worker/parallel_run/task_config.h"
 #include "ding_worker/worker/run/experiment_setup.h"
@@ -87,7 +88,9 @@ class ConfiguredCollector : public TaskCollector {
     parts.link = link;
     parts.episodes_per_env =
         eval ? EvaluationEpisodesPerEnv(config.env()) : config.env().collector_episode_num();
-    made->sequences_ = ItemSequencesOf(config.policy().other().replay_buffer());
+    const bool on_policy = !eval && made->collect_modes_[0]->attributes().on_policy;
+    made->sequences_ = on_policy ? ItemSequencesOfRounds(config)
+                                 : ItemSequencesOf(config.policy().other().replay_buffer());
     deps.name = eval ? "evaluator" : "collector";
     DING_ASSIGN_OR_RETURN(made->collector_,
                           create_parallel_collector(config.policy().collect().parallel_collector(),

@@ -31,6 +31,7 @@
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/parallel_run/expected_data.h"
 #include "ding_worker/worker/parallel_run/item_buffer.h"
+#include "ding_worker/worker/parallel_run/on_policy_rounds.h"
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
 #include "ding_worker/worker/parallel_run/task_config.h"
 #include "ding_worker/worker/run/experiment_setup.h"
@@ -191,6 +192,9 @@ CommLearnerOptions MakeCommLearnerOptions(const ExperimentConfig& config) {
   options.nstep = policy.nstep();
   options.gamma = policy.discount_factor();
   options.sequences = ItemSequencesOf(policy.other().replay_buffer());
+  options.rounds.rows = RoundsOf(config).rows;
+  options.rounds.max_data_age = policy.learn().max_data_age();
+  options.rounds.sequences = ItemSequencesOfRounds(config);
   options.prefetch_batches = policy.learn().prefetch_batches();
   options.loader_threads = policy.learn().loader_threads();
   options.send_policy_freq = policy.learn().send_policy_freq();

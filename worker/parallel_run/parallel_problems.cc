@@ -87,9 +87,13 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
     problems.push_back(
         "data_set.path is set: a parallel run learns from the rows that it collects");
   }
-  const RunKind kind = PlaysGames(config) ? RunKind::kLeague : RunKind::kParallel;
-  for (std::string& problem : FindUnusedFields(config, kind)) {
-    problems.push_back(std::move(problem));
+  at_least("policy.learn.max_data_age", policy.learn().max_data_age(), 0);
+  // Whether the policy is on-policy is not known yet.
+  const std::vector<std::string> unused =
+      PlaysGames(config) ? FindUnusedFields(config, RunKind::kLeague)
+                         : FindUnusedFields(config, RunKind::kParallel, RunKind::kOnPolicyParallel);
+  for (const std::string& problem : unused) {
+    problems.push_back(problem);
   }
   return problems;
 }

@@ -1,5 +1,6 @@
 #include "ding_worker/worker/parallel_run/parallel_setup.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,8 +14,10 @@
 #include "ding_worker/coordinator/commander/commander_registry.h"
 #include "ding_worker/coordinator/coordinator.pb.h"
 #include "ding_worker/coordinator/coordinator_config.h"
+#include "ding_worker/coordinator/learning_rounds.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
@@ -24,6 +27,7 @@
 #include "ding_worker/worker/parallel_run/earlier_run.h"
 #include "ding_worker/worker/parallel_run/expected_data.h"
 #include "ding_worker/worker/parallel_run/item_buffer.h"
+#include "ding_worker/worker/parallel_run/on_policy_rounds.h"
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
 #include "ding_worker/worker/parallel_run/task_config.h"
 #include "ding_worker/worker/run/experiment_setup.h"
@@ -50,14 +54,14 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   modes.eval = false;
   DING_ASSIGN_OR_RETURN(
       made.policy, create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, modes)));
-  if (made.policy->collect_mode()->attributes().on_policy) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("policy.type '", config.policy().type(),
-                     "' is on-policy: parallel runs learn from a replay buffer"));
-  }
+  const CollectAttributes attributes = made.policy->collect_mode()->attributes();
+  const std::vector<std::string> refused = FindPolicyKindProblems(config, attributes);
+  if (!refused.empty()) return absl::InvalidArgumentError(absl::StrJoin(refused, "; "));
+  const bool on_policy = attributes.on_policy;
   const BufferConfig& rows_config = config.policy().other().replay_buffer();
-  const ItemSequences sequences = ItemSequencesOf(rows_config);
-  if (made.policy->learn_mode() != nullptr) {
+  const ItemSequences sequences =
+      on_policy ? ItemSequencesOfRounds(config) : ItemSequencesOf(rows_config);
+  if (made.policy->learn_mode() != nullptr && !on_policy) {
     const std::vector<std::string> problems = FindSequenceProblems(
         config, made.policy->learn_mode()->attributes(), HasItemsOfSequences(rows_config));
     if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
@@ -76,12 +80,15 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   Coordinator::Parts parts;
   DING_ASSIGN_OR_RETURN(parts.commander, create_parallel_commander(
                                              config.policy().other().commander(), commander_deps));
-  const auto make_buffer = [deps](const BufferConfig& rows, const std::string& buffer_id,
-                                  OnRemoved on_removed) {
+  std::optional<LearningRounds> rounds;
+  if (on_policy) rounds = RoundsOf(config);
+  const auto make_buffer = [rounds, deps](const BufferConfig& rows, const std::string& buffer_id,
+                                          OnRemoved on_removed) {
     BufferDeps buffer_deps(deps);
     buffer_deps.name = buffer_id;
     buffer_deps.on_removed = std::move(on_removed);
-    return create_buffer(CoordinatorBufferConfig(rows), buffer_deps);
+    return rounds.has_value() ? MakeRoundBuffer(*rounds, buffer_deps)
+                              : create_buffer(CoordinatorBufferConfig(rows), buffer_deps);
   };
   parts.make_buffer = [make_buffer, rows_config](const std::string& buffer_id,
                                                  OnRemoved on_removed) {
@@ -124,6 +131,7 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   options.random_collect_size =
       (config.policy().random_collect_size() + sequences.period() - 1) / sequences.period();
   options.sequences = sequences;
+  options.rounds = rounds;
   options.min_return = returns.low;
   options.max_return = returns.high;
   ComponentDeps coordinator_deps = deps;

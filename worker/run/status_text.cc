@@ -150,6 +150,9 @@ std::string FormatRunStatus(const RunStatus& status) {
       absl::StrAppend(&text, absl::StrFormat(", drawn rows are %.0f train iterations old",
                                              buffer.staleness_iterations()));
     }
+    if (buffer.too_old_count() > 0) {
+      absl::StrAppend(&text, ", ", buffer.too_old_count(), " rows too old to learn from");
+    }
     if (buffer.bad_chunks() > 0) absl::StrAppend(&text, ", ", buffer.bad_chunks(), " bad chunks");
     absl::StrAppend(&text, "\n");
   }

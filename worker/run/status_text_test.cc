@@ -78,6 +78,8 @@ TEST(StatusTextTest, ShowsTheReplayRatioOfABufferWithBounds) {
   status.mutable_buffer(0)->set_replay_ratio(3.25);
   EXPECT_THAT(FormatRunStatus(status),
               testing::HasSubstr("3.12 drawn per row pushed (replay_ratio 3.25)\n"));
+  status.mutable_buffer(0)->set_too_old_count(17);
+  EXPECT_THAT(FormatRunStatus(status), testing::HasSubstr(", 17 rows too old to learn from\n"));
 }
 
 TEST(StatusTextTest, LearnersStandUnderTheirAggregator) {

@@ -1,0 +1,22 @@
+// The rounds in which the learner of an on-policy policy uses the rows of a parallel run: each round is
+// learned from once, and gives the next version of the policy.
+//
+// Threads: thread-safe.
+#ifndef DING_WORKER_COORDINATOR_LEARNING_ROUNDS_H_
+#define DING_WORKER_COORDINATOR_LEARNING_ROUNDS_H_
+
+#include <cstdint>
+
+namespace ding {
+
+struct LearningRounds {
+  int64_t rows = 0;            // items of a round, at least 1
+  int64_t hand_over_rows = 0;  // items that a collector usually hands over together, at least 1
+  // Rounds that are collected while the learner learns, and so the versions that the policy of their rows is
+  // older than the learner's. With 0 collectors wait until the learner demands a round.
+  int64_t ahead = 1;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COORDINATOR_LEARNING_ROUNDS_H_

@@ -1,0 +1,267 @@
+// Parallel runs of on-policy policies between the threads of one process: PPO learns with two collectors, and a
+// learner that notes what it learns from shows that each row is used once, and none that is too old.
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/collector/comm/rpc_file_system_collector.h"
+#include "ding_worker/coordinator/comm_coordinator.h"
+#include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/interaction/control/worker_session.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/store.h"
+#include "ding_worker/interaction/store/store_registry.h"
+#include "ding_worker/interaction/transport/in_process_transport.h"
+#include "ding_worker/learner/base_learner.h"
+#include "ding_worker/learner/comm/rpc_file_system_learner.h"
+#include "ding_worker/learner/learner.h"
+#include "ding_worker/learner/learner.pb.h"
+#include "ding_worker/learner/learner_registry.h"
+#include "ding_worker/learner/process_group.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/policy/policy.h"
+#include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/parallel_run/configured_collector.h"
+#include "ding_worker/worker/parallel_run/configured_learner.h"
+#include "ding_worker/worker/parallel_run/parallel_problems.h"
+#include "ding_worker/worker/parallel_run/parallel_setup.h"
+#include "ding_worker/worker/testing/in_process_run.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr absl::Duration kLong = absl::Minutes(4);
+
+// What the learners of a test have learned from.
+struct Learned {
+  Mutex mutex;
+  absl::Duration pause;        // of each round
+  std::vector<int64_t> begun;  // train iterations at the beginnings of rounds, of the last learner
+  std::set<int64_t> ids;       // replay_unique_id
+  int64_t rows = 0;
+  int64_t repeated = 0;
+  int64_t largest_round = 0;
+  std::map<int64_t, int64_t> rows_by_age;  // in versions; -1: of none of them
+};
+
+Learned* learned = nullptr;
+
+class NotingLearner : public BaseLearner {
+ public:
+  explicit NotingLearner(Parts parts) : BaseLearner(std::move(parts)) {}
+
+  absl::Status Train(const Batch& data, int64_t envstep, const NamedValues& settings) override {
+    {
+      MutexLock lock(&learned->mutex);
+      learned->begun.push_back(train_iter());
+      learned->rows += data.rows();
+      learned->largest_round = std::max(learned->largest_round, data.rows());
+      for (const int64_t id : data.column<int64_t>(kColumnReplayUniqueId)) {
+        learned->repeated += !learned->ids.insert(id).second;
+      }
+      for (const int64_t iter : data.column<int64_t>(kColumnCollectIter)) {
+        int64_t age = static_cast<int64_t>(learned->begun.size()) - 1;
+        while (age >= 0 && learned->begun[static_cast<size_t>(age)] != iter) --age;
+        ++learned
+              ->rows_by_age[age < 0 ? -1 : static_cast<int64_t>(learned->begun.size()) - 1 - age];
+      }
+    }
+    absl::SleepFor(learned->pause);
+    return BaseLearner::Train(data, envstep, settings);
+  }
+};
+
+DING_REGISTER(
+    LearnerRegistry(), "noting",
+    [](const LearnerConfig& config, LearnMode* policy, const ComponentDeps& deps,
+       ProcessGroup* group) -> absl::StatusOr<std::unique_ptr<ILearner>> {
+      DING_ASSIGN_OR_RETURN(BaseLearner::Parts parts,
+                            ReadBaseLearnerParts(config, policy, deps, group));
+      return std::make_unique<NotingLearner>(std::move(parts));
+    },
+    "notes what it learns from");
+
+class OnPolicyRunTest : public testing::Test {
+ protected:
+  OnPolicyRunTest() { learned = &learned_; }
+
+  static ExperimentConfig Config(std::vector<std::string> settings,
+                                 const std::string& name = "cartpole_ppo_parallel") {
+    settings.insert(settings.begin(), "policy.learn.learner.type=noting");
+    return LoadExperimentConfig(absl::StrCat("worker/configs/", name, ".textproto"), settings)
+        .value();
+  }
+  absl::StatusOr<CoordinatorParts> Make(const ExperimentConfig& config) {
+    return MakeCoordinator(config, "run-1", deps(), store_.get(), comm_.get(), /*journal=*/nullptr);
+  }
+  ComponentDeps deps() const {
+    ComponentDeps deps;
+    deps.exp_dir = absl::StrCat(testing::TempDir(), "/on_policy");
+    return deps;
+  }
+  // Runs it to its end.
+  void Run(const ExperimentConfig& config, int collectors = 2);
+
+  InProcessTransport transport_;
+  const std::unique_ptr<Store> store_ = create_store("mem:").value();
+  const std::unique_ptr<CommCoordinator> comm_ =
+      CommCoordinator::Create(InProcessCommOptions(), &transport_).value();
+  Learned learned_;
+  BufferStatus buffer_;
+  RunStatus status_;
+  Coordinator::Counters counters_;
+};
+
+void OnPolicyRunTest::Run(const ExperimentConfig& config, int collectors) {
+  ASSERT_THAT(FindParallelProblems(config), IsEmpty());
+  DING_ASSERT_OK_AND_ASSIGN(const CoordinatorParts parts, Make(config));
+  parts.coordinator->Start();
+  ASSERT_THAT(comm_->Start(parts.coordinator.get()), IsOk());
+  const auto make_collector = [&](WorkerSession* session) {
+    return std::make_unique<RpcFileSystemCollector>(RpcFileSystemCollector::Options(), session,
+                                                    store_.get(),
+                                                    MakeTaskCollectorFactory(config, deps()));
+  };
+  const auto make_learner = [&](WorkerSession* session) {
+    return std::make_unique<RpcFileSystemLearner>(MakeCommLearnerOptions(config), session,
+                                                  store_.get(),
+                                                  MakeTaskLearnerFactory(config, deps()));
+  };
+  std::vector<std::unique_ptr<WorkerThread>> workers;
+  for (int i = 0; i < collectors; ++i) {
+    workers.push_back(std::make_unique<WorkerThread>(
+        Hello::COLLECTOR, absl::StrCat("collector-", i), &transport_, make_collector));
+  }
+  workers.push_back(
+      std::make_unique<WorkerThread>(Hello::LEARNER, "learner-0", &transport_, make_learner));
+  EXPECT_THAT(parts.coordinator->WaitUntilDone(kLong), IsOk());
+  ASSERT_EQ(parts.coordinator->status().buffer_size(), 1);
+  buffer_ = parts.coordinator->status().buffer(0);
+  EXPECT_THAT(EndInProcessRun(parts.coordinator.get(), comm_.get(), kLong), IsOk());
+  for (const auto& worker : workers) EXPECT_THAT(worker->Join(), IsOk());
+  status_ = parts.coordinator->status();
+  counters_ = parts.coordinator->counters();
+  EXPECT_THAT(store_->List("").value(), IsEmpty());
+}
+
+// The bar of the config is 475 within 200,000 env steps.
+TEST_F(OnPolicyRunTest, PpoLearnsWithTwoCollectors) {
+  Run(Config({"env.stop_value=195"}));
+  EXPECT_TRUE(status_.converged()) << status_.eval_value();
+  EXPECT_LE(status_.envstep(), 200000);
+  EXPECT_EQ(learned_.repeated, 0);
+  EXPECT_EQ(learned_.rows, static_cast<int64_t>(learned_.ids.size()));
+  EXPECT_EQ(learned_.largest_round, 2 * 8 * 16);
+  for (const auto& [age, rows] : learned_.rows_by_age) {
+    EXPECT_TRUE(age == 0 || age == 1) << rows << " rows of age " << age;
+  }
+  // Each row that was acknowledged was learned from, was too old, or is one of those that were left at the end.
+  EXPECT_LE(learned_.rows + buffer_.too_old_count(), counters_.rows_pushed);
+  EXPECT_GE(learned_.rows + buffer_.too_old_count() + 4 * 2 * 8 * 16, counters_.rows_acknowledged);
+  EXPECT_LT(buffer_.too_old_count(), counters_.rows_pushed / 10) << "collectors wait instead";
+}
+
+TEST_F(OnPolicyRunTest, CollectorsThatAreFasterThanTheLearnerWait) {
+  learned_.pause = absl::Milliseconds(50);
+  Run(Config({"max_train_iter=240", "env.collector_episode_num=1000"}));
+  EXPECT_EQ(learned_.repeated, 0);
+  for (const auto& [age, rows] : learned_.rows_by_age) {
+    EXPECT_TRUE(age == 0 || age == 1) << rows << " rows of age " << age;
+  }
+  const auto rounds = static_cast<int64_t>(learned_.begun.size());
+  EXPECT_GE(rounds, 15);
+  // Beside what is learned from, a round is there and a round is being collected.
+  EXPECT_LE(counters_.rows_pushed, (rounds + 3) * 2 * 8 * 16);
+  EXPECT_EQ(buffer_.too_old_count(), 0);
+}
+
+TEST_F(OnPolicyRunTest, WithoutAgeAllRowsAreOfTheNewestVersion) {
+  Run(Config({"max_train_iter=160", "policy.learn.max_data_age=0"}));
+  EXPECT_GE(status_.train_iter(), 160);
+  ASSERT_EQ(learned_.rows_by_age.size(), 1u);
+  EXPECT_EQ(learned_.rows_by_age.begin()->first, 0);
+}
+
+// A round is of two collectors' hand-overs, and one of them never comes.
+TEST_F(OnPolicyRunTest, OneCollectorFillsTheRoundsOfTwo) {
+  Run(Config({"max_train_iter=160"}), /*collectors=*/1);
+  EXPECT_GE(status_.train_iter(), 160);
+  EXPECT_EQ(learned_.repeated, 0);
+  EXPECT_EQ(learned_.largest_round, 2 * 8 * 16);
+}
+
+TEST_F(OnPolicyRunTest, A2cTakesAStepForEachRound) {
+  Run(Config({"max_train_iter=30", "policy.type=a2c",
+              "policy.params={[type.googleapis.com/ding.A2cConfig]{actor_critic{"
+              "model{encoder_hidden_size:16} critic{encoder_hidden_size:16}}}}"}));
+  EXPECT_GE(status_.train_iter(), 30);
+  EXPECT_EQ(status_.train_iter(), static_cast<int64_t>(learned_.begun.size()));
+}
+
+// Samples of 8 rows with the recurrent state of their first one; shorter ones are padded.
+TEST_F(OnPolicyRunTest, ARecurrentPolicyLearnsFromSamples) {
+  Run(Config({"max_train_iter=60", "policy.collect.unroll_len=8",
+              "policy.params={[type.googleapis.com/ding.PpoConfig]{actor_critic{"
+              "model{type:\"rnn\" recurrent{hidden_size:8}}} epoch_per_collect:2}}",
+              "policy.learn.batch_size=8"}));
+  EXPECT_GE(status_.train_iter(), 60);
+  EXPECT_EQ(learned_.largest_round, 2 * 8 * 16);
+}
+
+TEST_F(OnPolicyRunTest, WhatHasNoEffectIsRefused) {
+  const auto expect = [this](const std::string& setting, const std::string& sentence,
+                             const std::string& name = "cartpole_ppo_parallel") {
+    const ExperimentConfig config = Config({setting}, name);
+    EXPECT_THAT(FindParallelProblems(config), IsEmpty()) << setting;
+    EXPECT_THAT(Make(config), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(sentence)));
+  };
+  const std::string no_effect = ", which has no effect in a parallel run whose policy is on-policy";
+  expect("policy.other.replay_buffer.replay_buffer_size=77",
+         absl::StrCat("policy.other.replay_buffer.replay_buffer_size is 77", no_effect));
+  expect("policy.other.replay_buffer.replay_ratio.min=2",
+         absl::StrCat("policy.other.replay_buffer.replay_ratio.min is 2", no_effect));
+  expect("policy.random_collect_size=100",
+         absl::StrCat("policy.random_collect_size is 100", no_effect));
+  expect("policy.learn.send_policy_freq=3", "the policy is published after each round");
+  expect("policy.learn.prefetch_batches=3", "a round is drawn when it is learned from");
+  expect("policy.learn.loader_threads=3", "a round is drawn when it is learned from");
+  expect("policy.learn.learner_num=2",
+         "policy.learn.learner_num is 2, but policy 'ppo' is on-policy");
+  expect(
+      "policy.params={[type.googleapis.com/ding.PpoConfig]{actor_critic{scale_reward:true "
+      "model{encoder_hidden_size:16}}}}",
+      "each collector of a parallel run would have statistics of its own");
+  expect("policy.learn.max_data_age=3",
+         "policy.learn.max_data_age is 3, which has no effect in a parallel run: expected 1; it is "
+         "for on-policy policies",
+         "cartpole_dqn_parallel");
+  EXPECT_THAT(FindParallelProblems(Config({"policy.learn.max_data_age=-1"})),
+              testing::ElementsAre("policy.learn.max_data_age is -1, expected 0 or more"));
+}
+
+}  // namespace
+}  // namespace ding

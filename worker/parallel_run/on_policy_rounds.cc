@@ -1,0 +1,80 @@
+#include "ding_worker/worker/parallel_run/on_policy_rounds.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/replay_buffer/advanced_buffer.h"
+#include "ding_worker/replay_buffer/selection/selectors.h"
+#include "ding_worker/worker/config/unused_fields.h"
+#include "ding_worker/worker/parallel_run/parallel_envs.h"
+
+namespace ding {
+namespace {
+
+// Beside those that are collected ahead: each collector may have begun a hand-over before these were there.
+constexpr int64_t kMoreRoundsInBuffer = 8;
+
+}  // namespace
+
+LearningRounds RoundsOf(const ExperimentConfig& config) {
+  const CollectSection& collect = config.policy().collect();
+  LearningRounds rounds;
+  rounds.hand_over_rows = std::max<int64_t>(
+      1, collect.n_sample() * config.env().collector_env_num() / collect.unroll_len());
+  rounds.rows = rounds.hand_over_rows * collect.collector_num();
+  rounds.ahead = config.policy().learn().max_data_age();
+  return rounds;
+}
+
+ItemSequences ItemSequencesOfRounds(const ExperimentConfig& config) {
+  ItemSequences sequences;
+  sequences.length = config.policy().collect().unroll_len();
+  return sequences;
+}
+
+absl::StatusOr<std::unique_ptr<IBuffer>> MakeRoundBuffer(const LearningRounds& rounds,
+                                                         const BufferDeps& deps) {
+  AdvancedReplayBuffer::Options options;
+  options.capacity_rows = (rounds.ahead + kMoreRoundsInBuffer) * rounds.rows;
+  options.max_use = 1;
+  options.selector = std::make_shared<UniformSelector>();  // draws no row twice
+  options.seed = deps.seed;
+  options.name = deps.name;
+  options.metrics = deps.metrics;
+  options.clock = deps.clock;
+  options.on_removed = deps.on_removed;
+  return AdvancedReplayBuffer::Create(options);
+}
+
+std::vector<std::string> FindPolicyKindProblems(const ExperimentConfig& config,
+                                                const CollectAttributes& policy) {
+  if (PlaysGames(config)) {
+    if (!policy.on_policy) return {};
+    return {absl::StrCat("policy.other.commander.type is '",
+                         config.policy().other().commander().type(), "', a league, but policy '",
+                         config.policy().type(),
+                         "' is on-policy: the opponents' rows are not of its newest version; "
+                         "expected a policy that learns from a replay buffer")};
+  }
+  if (!policy.on_policy) return FindUnusedFields(config, RunKind::kParallel);
+  std::vector<std::string> problems = FindUnusedFields(config, RunKind::kOnPolicyParallel);
+  const int learners = config.policy().learn().learner_num();
+  if (learners > 1) {
+    problems.push_back(absl::StrCat("policy.learn.learner_num is ", learners, ", but policy '",
+                                    config.policy().type(),
+                                    "' is on-policy: the learners of a group would take different "
+                                    "numbers of steps on their parts "
+                                    "of a round; expected 1"));
+  }
+  if (policy.keeps_statistics) {
+    problems.push_back(absl::StrCat(
+        "policy.params of '", config.policy().type(),
+        "' normalize observations or scale rewards by what is collected, but each collector of a "
+        "parallel run would have statistics of its own: expected normalize_obs: false (or "
+        "freeze_obs_statistics: true) and scale_reward: false"));
+  }
+  return problems;
+}
+
+}  // namespace ding
