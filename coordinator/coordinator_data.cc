@@ -343,18 +343,16 @@ void CoordinatorImpl::Serve(const std::shared_ptr<TaskBuffer>& buffer) {
   absl::Status may_draw;
   while (const std::optional<LearnerDemand> demand =
              NextDemand(answered, buffer.get(), &undrawable, &may_draw)) {
-    absl::StatusOr<Drawn> drawn = may_draw;
-    if (buffer->has_rounds()) {
-      drawn = TakeRound(*demand, undrawable.get(), buffer.get());
-    } else if (may_draw.ok()) {
-      drawn = Draw(buffer->rows(), *demand, undrawable.get());
-    }
-    answered = Answer(*demand, std::move(drawn), buffer.get());
+    answered = Answer(*demand,
+                      may_draw.ok() ? DrawFor(*demand, undrawable.get(), buffer.get())
+                                    : absl::StatusOr<Drawn>(may_draw),
+                      buffer.get());
   }
 }
 
-absl::StatusOr<Drawn> CoordinatorImpl::TakeRound(const LearnerDemand& demand,
-                                                 const ChunkSet* undrawable, TaskBuffer* buffer) {
+absl::StatusOr<Drawn> CoordinatorImpl::DrawFor(const LearnerDemand& demand,
+                                               const ChunkSet* undrawable, TaskBuffer* buffer) {
+  if (!buffer->has_rounds()) return Draw(buffer->rows(), demand, undrawable);
   DrawnRound round = DrawRound(buffer->rows(), demand, undrawable);
   if (round.drawn.too_old > 0) {
     MutexLock lock(&mutex_);
