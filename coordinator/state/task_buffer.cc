@@ -99,10 +99,13 @@ DrawnRound DrawRound(IBuffer* rows, const LearnerDemand& demand, const ChunkSet*
   DrawnRound round;
   const std::set<int64_t> iters(demand.collect_iter().begin(), demand.collect_iter().end());
   while (round.drawn.rows == 0) {
+    // Rows that were left would be older than the others of the next round.
+    const int64_t there = rows->count();
+    const int64_t rounds = std::max<int64_t>(1, there / demand.batch_size());
+    const int64_t size = std::max(demand.batch_size(), there / rounds);
     SampleOptions oldest;
-    oldest.range = AgeRange{0, demand.batch_size()};
-    const absl::StatusOr<Batch> batch =
-        rows->Sample(demand.batch_size(), demand.train_iter(), oldest);
+    oldest.range = AgeRange{0, size};
+    const absl::StatusOr<Batch> batch = rows->Sample(size, demand.train_iter(), oldest);
     round.status = batch.status();
     if (!batch.ok()) break;
     std::vector<int64_t> good = Drawable(*batch, undrawable);

@@ -65,9 +65,10 @@ struct Drawn {
 absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand,
                            const ChunkSet* undrawable = nullptr);
 
-// Draws the oldest `demand.batch_size()` rows of a buffer whose rows are used once. Left out are those of the
-// chunks in `undrawable` and those with another collect_iter than `demand` wants, which are too old: the
-// answer may have fewer rows. If none is left, the next ones are drawn.
+// Draws the oldest rows of a buffer whose rows are used once, at least `demand.batch_size()`: if n times as many
+// are there, an n-th of all. Left out are those of the chunks in `undrawable` and those with another
+// collect_iter than `demand` wants, which are too old: the answer may have fewer rows. If none is left, the
+// next ones are drawn.
 //   kFailedPrecondition  too few rows are there; `too_old` may be above 0 all the same
 struct DrawnRound {
   absl::Status status;
