@@ -46,7 +46,9 @@ class LearningRoundsTest : public CoordinatorTest {
   }
   ~LearningRoundsTest() override {
     EXPECT_THAT(coordinator_->Close("over"), IsOk());
-    for (auto& [worker, thread] : pushers_) thread.join();
+    for (auto& [worker, thread] : pushers_) {
+      if (thread.joinable()) thread.join();
+    }
   }
 
   void StartTwo() {
