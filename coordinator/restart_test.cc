@@ -192,6 +192,7 @@ TEST_P(RestartTest, RowsOfRoundsAreDropped) {
   EXPECT_EQ(coordinator()->status().buffer(0).push_count(), 6);
   EXPECT_EQ(coordinator()->status().buffer(0).lost_count(), 0);
   ExpectBooksBalance();
+  JoinAll();
   ExpectDataOf({});
 }
 
