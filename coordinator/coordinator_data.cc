@@ -282,22 +282,17 @@ bool CoordinatorImpl::WaitForRoom(uint32_t worker, const std::string& task_id,
 void CoordinatorImpl::WaitToGoOn(uint32_t worker, const std::string& task_id, TaskBuffer* buffer) {
   while (true) {
     const int64_t rows = buffer->rows()->count();
-    std::string why;
-    int64_t answers = 0;
-    {
-      MutexLock lock(&mutex_);
-      RunningTask* const task = workers_.FindTask(worker, task_id);
-      if (task == nullptr) return;
-      task->holds_back = true;
-      const absl::Status status = buffer->CheckGoOn(rows, workers_.Collecting(buffer));
-      if (status.ok()) {
-        task->holds_back = false;
-        return;
-      }
-      why = std::string(status.message());
-      answers = buffer->answers();
+    MutexLock lock(&mutex_);
+    RunningTask* const task = workers_.FindTask(worker, task_id);
+    if (task == nullptr) return;
+    task->holds_back = true;
+    const absl::Status status = buffer->CheckGoOn(rows, workers_.Collecting(buffer));
+    if (status.ok()) {
+      task->holds_back = false;
+      return;
     }
-    if (!WaitForRoom(worker, task_id, why, answers, buffer)) return;
+    workers_.Find(worker)->waits_for = std::string(status.message());
+    changed_.WaitFor(&mutex_, kPushRetry);
   }
 }
 
@@ -391,6 +386,7 @@ bool CoordinatorImpl::Answer(const LearnerDemand& demand, absl::StatusOr<Drawn> 
     }
     if (learner->waits_for.empty()) ++counters_.demands_waited;
     learner->waits_for = std::string(drawn.status().message());
+    if (buffer->has_rounds()) changed_.SignalAll();  // Collectors may go on.
     return false;
   }
   learner->waits_for.clear();

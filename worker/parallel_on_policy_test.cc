@@ -124,8 +124,9 @@ class OnPolicyRunTest : public testing::Test {
     deps.exp_dir = absl::StrCat(testing::TempDir(), "/on_policy");
     return deps;
   }
-  // Runs it to its end.
-  void Run(const ExperimentConfig& config, int collectors = 2);
+  // Runs it to its end. `learner`: the config of the learner, if it is another one.
+  void Run(const ExperimentConfig& config, int collectors = 2) { Run(config, collectors, config); }
+  void Run(const ExperimentConfig& config, int collectors, const ExperimentConfig& learner);
 
   InProcessTransport transport_;
   const std::unique_ptr<Store> store_ = create_store("mem:").value();
@@ -137,7 +138,8 @@ class OnPolicyRunTest : public testing::Test {
   Coordinator::Counters counters_;
 };
 
-void OnPolicyRunTest::Run(const ExperimentConfig& config, int collectors) {
+void OnPolicyRunTest::Run(const ExperimentConfig& config, int collectors,
+                          const ExperimentConfig& learner) {
   ASSERT_THAT(FindParallelProblems(config), IsEmpty());
   DING_ASSERT_OK_AND_ASSIGN(const CoordinatorParts parts, Make(config));
   parts.coordinator->Start();
@@ -148,9 +150,9 @@ void OnPolicyRunTest::Run(const ExperimentConfig& config, int collectors) {
                                                     MakeTaskCollectorFactory(config, deps()));
   };
   const auto make_learner = [&](WorkerSession* session) {
-    return std::make_unique<RpcFileSystemLearner>(MakeCommLearnerOptions(config), session,
+    return std::make_unique<RpcFileSystemLearner>(MakeCommLearnerOptions(learner), session,
                                                   store_.get(),
-                                                  MakeTaskLearnerFactory(config, deps()));
+                                                  MakeTaskLearnerFactory(learner, deps()));
   };
   std::vector<std::unique_ptr<WorkerThread>> workers;
   for (int i = 0; i < collectors; ++i) {
@@ -203,6 +205,17 @@ TEST_F(OnPolicyRunTest, CollectorsThatAreFasterThanTheLearnerWait) {
 TEST_F(OnPolicyRunTest, WithoutAgeAllRowsAreOfTheNewestVersion) {
   Run(Config({"max_train_iter=160", "policy.learn.max_data_age=0"}));
   EXPECT_GE(status_.train_iter(), 160);
+  ASSERT_EQ(learned_.rows_by_age.size(), 1u);
+  EXPECT_EQ(learned_.rows_by_age.begin()->first, 0);
+}
+
+// The coordinator lets collectors be three rounds ahead of a learner that wants rows of the newest version only.
+TEST_F(OnPolicyRunTest, RowsThatAreTooOldAreNotLearnedFrom) {
+  learned_.pause = absl::Milliseconds(5);
+  Run(Config({"max_train_iter=160", "policy.learn.max_data_age=3"}), /*collectors=*/2,
+      Config({"policy.learn.max_data_age=0"}));
+  EXPECT_GE(status_.train_iter(), 160);
+  EXPECT_GT(buffer_.too_old_count(), 0);
   ASSERT_EQ(learned_.rows_by_age.size(), 1u);
   EXPECT_EQ(learned_.rows_by_age.begin()->first, 0);
 }

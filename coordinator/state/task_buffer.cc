@@ -198,11 +198,9 @@ absl::Status TaskBuffer::CheckPush(int64_t rows) {
 absl::Status TaskBuffer::CheckGoOn(int64_t rows, int collecting) const {
   const LearningRounds& rounds = *limits_.rounds;
   const int64_t coming = collecting * rounds.hand_over_rows;
-  // A demand is made when the version is there by which its rows are to be collected.
-  const bool in_turn = rounds.ahead > 0 || !demands_.empty();
-  if (in_turn && rows + coming < rounds.rows * std::max<int64_t>(1, rounds.ahead)) {
-    return absl::OkStatus();
-  }
+  // The rows that a demand waits for are learned from by the version that collects them now.
+  const int64_t wanted = rounds.ahead + (demands_.empty() ? 0 : 1);
+  if (rows + coming < wanted * rounds.rows) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat(
       learner_.has_value() ? "the learner to learn from a round of " : "a learner, for a round of ",
       rounds.rows, " rows (", rows, " are there, ", coming, " are being collected)"));

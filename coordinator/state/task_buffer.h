@@ -16,10 +16,10 @@
 // each for the first and last time, without those that a policy has collected that is too old
 // (LearnerDemand.collect_iter). Collectors wait after a push, until rows are wanted again:
 //
-//     rows there + rows that are being collected  <  LearningRounds::ahead rounds
+//     rows there + rows that are being collected  <  LearningRounds::ahead rounds, and one that a demand waits for
 //
-// so that the next rounds are collected while the learner learns from this one, and no further ones. What is
-// being collected is not known: it is estimated by the number of collectors.
+// so that rows are not collected by a version that will be more than `ahead` versions old when they are learned
+// from. What is being collected is not known: it is estimated by the number of collectors.
 //
 // Ownership: owns the buffer.
 // Threads:   thread-compatible: the caller holds the coordinator's lock. Only the buffer itself is

@@ -144,6 +144,10 @@ TEST(TaskBufferTest, ACollectorGoesOnWhileTheRoundIsNotFullByWhatIsBeingCollecte
               StatusIs(absl::StatusCode::kUnavailable,
                        "the learner to learn from a round of 8 rows (8 are there, 0 are being "
                        "collected)"));
+  ASSERT_THAT(buffer.AddDemand(Demand(1, 8)), IsOk());
+  EXPECT_THAT(buffer.CheckGoOn(4, 2), IsOk())
+      << "the learner waits for these, and learns from them first";
+  EXPECT_THAT(buffer.CheckGoOn(4, 3), StatusIs(absl::StatusCode::kUnavailable));
   limits.rounds->ahead = 2;
   EXPECT_THAT(TaskBuffer("buffer_1", limits).CheckGoOn(8, 1), IsOk());
 }
