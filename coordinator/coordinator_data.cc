@@ -282,22 +282,17 @@ bool CoordinatorImpl::WaitForRoom(uint32_t worker, const std::string& task_id,
 void CoordinatorImpl::WaitToGoOn(uint32_t worker, const std::string& task_id, TaskBuffer* buffer) {
   while (true) {
     const int64_t rows = buffer->rows()->count();
-    std::string why;
-    int64_t answers = 0;
-    {
-      MutexLock lock(&mutex_);
-      RunningTask* const task = workers_.FindTask(worker, task_id);
-      if (task == nullptr) return;
-      task->holds_back = true;
-      const absl::Status status = buffer->CheckGoOn(rows, workers_.Collecting(buffer));
-      if (status.ok()) {
-        task->holds_back = false;
-        return;
-      }
-      why = std::string(status.message());
-      answers = buffer->answers();
+    MutexLock lock(&mutex_);
+    RunningTask* const task = workers_.FindTask(worker, task_id);
+    if (task == nullptr) return;
+    task->holds_back = true;
+    const absl::Status status = buffer->CheckGoOn(rows, workers_.Collecting(buffer));
+    if (status.ok()) {
+      task->holds_back = false;
+      return;
     }
-    if (!WaitForRoom(worker, task_id, why, answers, buffer)) return;
+    workers_.Find(worker)->waits_for = std::string(status.message());
+    changed_.WaitFor(&mutex_, kPushRetry);
   }
 }
 
@@ -343,18 +338,16 @@ void CoordinatorImpl::Serve(const std::shared_ptr<TaskBuffer>& buffer) {
   absl::Status may_draw;
   while (const std::optional<LearnerDemand> demand =
              NextDemand(answered, buffer.get(), &undrawable, &may_draw)) {
-    absl::StatusOr<Drawn> drawn = may_draw;
-    if (buffer->has_rounds()) {
-      drawn = TakeRound(*demand, undrawable.get(), buffer.get());
-    } else if (may_draw.ok()) {
-      drawn = Draw(buffer->rows(), *demand, undrawable.get());
-    }
-    answered = Answer(*demand, std::move(drawn), buffer.get());
+    answered = Answer(*demand,
+                      may_draw.ok() ? DrawFor(*demand, undrawable.get(), buffer.get())
+                                    : absl::StatusOr<Drawn>(may_draw),
+                      buffer.get());
   }
 }
 
-absl::StatusOr<Drawn> CoordinatorImpl::TakeRound(const LearnerDemand& demand,
-                                                 const ChunkSet* undrawable, TaskBuffer* buffer) {
+absl::StatusOr<Drawn> CoordinatorImpl::DrawFor(const LearnerDemand& demand,
+                                               const ChunkSet* undrawable, TaskBuffer* buffer) {
+  if (!buffer->has_rounds()) return Draw(buffer->rows(), demand, undrawable);
   DrawnRound round = DrawRound(buffer->rows(), demand, undrawable);
   if (round.drawn.too_old > 0) {
     MutexLock lock(&mutex_);
@@ -393,6 +386,7 @@ bool CoordinatorImpl::Answer(const LearnerDemand& demand, absl::StatusOr<Drawn> 
     }
     if (learner->waits_for.empty()) ++counters_.demands_waited;
     learner->waits_for = std::string(drawn.status().message());
+    if (buffer->has_rounds()) changed_.SignalAll();  // Collectors may go on.
     return false;
   }
   learner->waits_for.clear();

@@ -207,9 +207,9 @@ class CoordinatorImpl : public Coordinator {
   void WaitToGoOn(uint32_t worker, const std::string& task_id, TaskBuffer* buffer)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Serve(const std::shared_ptr<TaskBuffer>& buffer) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Draws a round for a buffer with rounds.
-  absl::StatusOr<Drawn> TakeRound(const LearnerDemand& demand, const ChunkSet* undrawable,
-                                  TaskBuffer* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
+  // A round from a buffer with rounds.
+  absl::StatusOr<Drawn> DrawFor(const LearnerDemand& demand, const ChunkSet* undrawable,
+                                TaskBuffer* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<LearnerDemand> NextDemand(bool answered, TaskBuffer* buffer,
                                           std::shared_ptr<const ChunkSet>* undrawable,
                                           absl::Status* may_draw) ABSL_LOCKS_EXCLUDED(mutex_);

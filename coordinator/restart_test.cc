@@ -16,6 +16,7 @@
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
+#include "ding_worker/coordinator/learning_rounds.h"
 #include "ding_worker/coordinator/testing/restart_fixture.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/wire.h"
@@ -177,6 +178,24 @@ TEST_P(RestartTest, TheReplayRatioGoesOn) {
 }
 
 // Chunks that the learner could not learn from do not come back.
+// Which rows the learner has drawn is not in the journal, and it must not learn from them again.
+TEST_P(RestartTest, RowsOfRoundsAreDropped) {
+  options_.rounds = LearningRounds{/*rows=*/1000, /*hand_over_rows=*/1, /*ahead=*/1};
+  ASSERT_THAT(Begin(), IsOk());
+  JoinAll();
+  FinishEvaluations();
+  Push(&collectors_[0], 2, 3);
+  Kill();
+  ASSERT_THAT(Begin(), IsOk());
+  EXPECT_THAT(Rows(), IsEmpty());
+  EXPECT_EQ(coordinator()->status().envstep(), 6);
+  EXPECT_EQ(coordinator()->status().buffer(0).push_count(), 6);
+  EXPECT_EQ(coordinator()->status().buffer(0).lost_count(), 0);
+  ExpectBooksBalance();
+  JoinAll();
+  ExpectDataOf({});
+}
+
 TEST_P(RestartTest, BadChunksStayOut) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();

@@ -223,7 +223,15 @@ std::vector<Field> AllFields() {
 
 // ------------------------------------------------------------------------------------- the table
 
-enum class Kind : size_t { kSerial, kOnPolicy, kSupervised, kParallel, kLeague, kEvaluate };
+enum class Kind : size_t {
+  kSerial,
+  kOnPolicy,
+  kSupervised,
+  kParallel,
+  kLeague,
+  kEvaluate,
+  kOnPolicyParallel  // not in the table: see UseOf()
+};
 constexpr size_t kKinds = 6;
 
 struct Row {
@@ -232,6 +240,24 @@ struct Row {
   std::vector<std::string> settings;  // further settings that the value needs
   std::string note;
 };
+
+// What becomes of a field, as in the table. An on-policy parallel run does as other parallel runs do, but for
+// what is named here.
+char UseOf(const std::string& field, const Row& row, Kind kind) {
+  if (kind != Kind::kOnPolicyParallel) return row.uses[static_cast<size_t>(kind)];
+  if (absl::StartsWith(field, "policy.params<")) return '-';  // tried in a serial run
+  for (const char* const used :
+       {"policy.learn.max_data_age", "policy.collect.unroll_len", "policy.collect.last_sample"}) {
+    if (field == used) return 'u';
+  }
+  for (const char* const refused : {"policy.random_collect_size", "policy.learn.send_policy_freq",
+                                    "policy.learn.prefetch_batches", "policy.learn.loader_threads",
+                                    "policy.collect.parallel_collector.reward_shaping"}) {
+    if (field == refused) return 'r';
+  }
+  if (absl::StartsWith(field, "policy.other.replay_buffer.")) return 'r';
+  return row.uses[static_cast<size_t>(Kind::kParallel)];
+}
 
 std::map<std::string, Row> ReadTable() {
   std::map<std::string, Row> rows;
@@ -313,7 +339,7 @@ class ConfigFieldsOfRunTest : public testing::TestWithParam<Kind> {
   static std::string Text(Kind kind) {
     std::string policy = PolicyText("dqn", *DqnConfig::descriptor(), kModel);
     std::string data_set;
-    if (kind == Kind::kOnPolicy) {
+    if (kind == Kind::kOnPolicy || kind == Kind::kOnPolicyParallel) {
       policy = PolicyText("ppo", *PpoConfig::descriptor(),
                           absl::StrCat("actor_critic { ", kModels, " }"));
     } else if (kind == Kind::kSupervised) {
@@ -348,8 +374,13 @@ class ConfigFieldsOfRunTest : public testing::TestWithParam<Kind> {
     const absl::StatusOr<ExperimentConfig> config =
         ParseExperimentConfig(Text(kind), "config", settings);
     if (!config.ok()) return config.status();
-    if (kind == Kind::kParallel || kind == Kind::kLeague) {
-      const std::vector<std::string> problems = FindParallelProblems(*config);
+    if (kind == Kind::kParallel || kind == Kind::kLeague || kind == Kind::kOnPolicyParallel) {
+      std::vector<std::string> problems = FindParallelProblems(*config);
+      // The coordinator does this when it has made the policy.
+      if (problems.empty() && kind != Kind::kLeague) {
+        problems = FindUnusedFields(
+            *config, kind == Kind::kParallel ? RunKind::kParallel : RunKind::kOnPolicyParallel);
+      }
       if (problems.empty()) return absl::OkStatus();
       return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
     }
@@ -390,7 +421,7 @@ TEST_P(ConfigFieldsOfRunTest, RefusedFieldsAreNamedAndOthersAccepted) {
     const auto found = table.find(field.name);
     if (found == table.end()) continue;  // The other test reports this.
     const Row& row = found->second;
-    const char use = row.uses[static_cast<size_t>(GetParam())];
+    const char use = UseOf(field.name, row, GetParam());
     if (use == '-' || row.value == "?") continue;
     if (use != 'r' && absl::StartsWith(row.value, "?")) continue;
     std::vector<std::string> settings;
@@ -415,13 +446,14 @@ TEST_P(ConfigFieldsOfRunTest, RefusedFieldsAreNamedAndOthersAccepted) {
 }
 
 std::string NameOfKind(const testing::TestParamInfo<Kind>& info) {
-  constexpr const char* kNames[] = {"Serial", "OnPolicy", "Supervised", "Parallel", "League"};
+  constexpr const char* kNames[] = {"Serial", "OnPolicy", "Supervised",      "Parallel",
+                                    "League", "Evaluate", "OnPolicyParallel"};
   return kNames[static_cast<size_t>(info.param)];
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, ConfigFieldsOfRunTest,
                          testing::Values(Kind::kSerial, Kind::kOnPolicy, Kind::kSupervised,
-                                         Kind::kParallel, Kind::kLeague),
+                                         Kind::kParallel, Kind::kLeague, Kind::kOnPolicyParallel),
                          NameOfKind);
 
 TEST(ConfigFieldsTest, ShippedConfigsSetNoUnusedFields) {
@@ -429,11 +461,15 @@ TEST(ConfigFieldsTest, ShippedConfigsSetNoUnusedFields) {
   for (const std::string& file : files) {
     DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig config,
                               LoadExperimentConfig(JoinPath("worker/configs", file), {}));
+    const std::string& policy = config.policy().type();
     if (absl::StrContains(file, "parallel") || absl::StrContains(file, "soak")) {
       EXPECT_THAT(FindParallelProblems(config), testing::IsEmpty()) << file;
+      if (policy == "ppo" || policy == "a2c") {
+        EXPECT_THAT(FindUnusedFields(config, RunKind::kOnPolicyParallel), testing::IsEmpty())
+            << file;
+      }
       continue;
     }
-    const std::string& policy = config.policy().type();
     const RunKind kind = policy == "bc"                       ? RunKind::kSupervised
                          : policy == "ppo" || policy == "a2c" ? RunKind::kOnPolicy
                                                               : RunKind::kSerial;

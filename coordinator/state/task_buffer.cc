@@ -99,10 +99,13 @@ DrawnRound DrawRound(IBuffer* rows, const LearnerDemand& demand, const ChunkSet*
   DrawnRound round;
   const std::set<int64_t> iters(demand.collect_iter().begin(), demand.collect_iter().end());
   while (round.drawn.rows == 0) {
+    // Rows that were left would be older than the others of the next round.
+    const int64_t there = rows->count();
+    const int64_t rounds = std::max<int64_t>(1, there / demand.batch_size());
+    const int64_t size = std::max(demand.batch_size(), there / rounds);
     SampleOptions oldest;
-    oldest.range = AgeRange{0, demand.batch_size()};
-    const absl::StatusOr<Batch> batch =
-        rows->Sample(demand.batch_size(), demand.train_iter(), oldest);
+    oldest.range = AgeRange{0, size};
+    const absl::StatusOr<Batch> batch = rows->Sample(size, demand.train_iter(), oldest);
     round.status = batch.status();
     if (!batch.ok()) break;
     std::vector<int64_t> good = Drawable(*batch, undrawable);
@@ -197,11 +200,9 @@ absl::Status TaskBuffer::CheckPush(int64_t rows) {
 absl::Status TaskBuffer::CheckGoOn(int64_t rows, int collecting) const {
   const LearningRounds& rounds = *limits_.rounds;
   const int64_t coming = collecting * rounds.hand_over_rows;
-  // A demand is made when the version is there by which its rows are to be collected.
-  const bool in_turn = rounds.ahead > 0 || !demands_.empty();
-  if (in_turn && rows + coming < rounds.rows * std::max<int64_t>(1, rounds.ahead)) {
-    return absl::OkStatus();
-  }
+  // The rows that a demand waits for are learned from by the version that collects them now.
+  const int64_t wanted = rounds.ahead + (demands_.empty() ? 0 : 1);
+  if (rows + coming < wanted * rounds.rows) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat(
       learner_.has_value() ? "the learner to learn from a round of " : "a learner, for a round of ",
       rounds.rows, " rows (", rows, " are there, ", coming, " are being collected)"));

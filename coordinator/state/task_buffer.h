@@ -16,10 +16,10 @@
 // each for the first and last time, without those that a policy has collected that is too old
 // (LearnerDemand.collect_iter). Collectors wait after a push, until rows are wanted again:
 //
-//     rows there + rows that are being collected  <  LearningRounds::ahead rounds
+//     rows there + rows that are being collected  <  LearningRounds::ahead rounds, and one that a demand waits for
 //
-// so that the next rounds are collected while the learner learns from this one, and no further ones. What is
-// being collected is not known: it is estimated by the number of collectors.
+// so that rows are not collected by a version that will be more than `ahead` versions old when they are learned
+// from. What is being collected is not known: it is estimated by the number of collectors.
 //
 // Ownership: owns the buffer.
 // Threads:   thread-compatible: the caller holds the coordinator's lock. Only the buffer itself is
@@ -65,9 +65,10 @@ struct Drawn {
 absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand,
                            const ChunkSet* undrawable = nullptr);
 
-// Draws the oldest `demand.batch_size()` rows of a buffer whose rows are used once. Left out are those of the
-// chunks in `undrawable` and those with another collect_iter than `demand` wants, which are too old: the
-// answer may have fewer rows. If none is left, the next ones are drawn.
+// Draws the oldest rows of a buffer whose rows are used once, at least `demand.batch_size()`: if n times as many
+// are there, an n-th of all. Left out are those of the chunks in `undrawable` and those with another
+// collect_iter than `demand` wants, which are too old: the answer may have fewer rows. If none is left, the
+// next ones are drawn.
 //   kFailedPrecondition  too few rows are there; `too_old` may be above 0 all the same
 struct DrawnRound {
   absl::Status status;

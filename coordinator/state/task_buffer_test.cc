@@ -84,11 +84,21 @@ TEST(DrawRoundTest, TakesTheOldestRowsOnce) {
   const auto rows = RowsUsedOnce();
   ASSERT_THAT(rows->Push(TestItemsOfChunk(1, 3), 0), IsOk());
   ASSERT_THAT(rows->Push(TestItemsOfChunk(2, 3), 0), IsOk());
-  EXPECT_THAT(ChunksDrawn(DrawRound(rows.get(), Demand(1, 4))), ElementsAre(1, 1, 1, 2));
-  EXPECT_EQ(rows->count(), 2);
-  const DrawnRound round = DrawRound(rows.get(), Demand(2, 4));
+  EXPECT_THAT(ChunksDrawn(DrawRound(rows.get(), Demand(1, 2))), ElementsAre(1, 1));
+  EXPECT_EQ(rows->count(), 4);
+  const DrawnRound round = DrawRound(rows.get(), Demand(2, 5));
   EXPECT_THAT(round.status, StatusIs(absl::StatusCode::kFailedPrecondition));
-  EXPECT_EQ(rows->count(), 2) << "they wait for the rest of the round";
+  EXPECT_EQ(rows->count(), 4) << "they wait for the rest of the round";
+  EXPECT_THAT(ChunksDrawn(DrawRound(rows.get(), Demand(3, 2))), ElementsAre(1, 2));
+}
+
+TEST(DrawRoundTest, TakesWhatIsThereBesideARound) {
+  const auto rows = RowsUsedOnce();
+  ASSERT_THAT(rows->Push(TestItemsOfChunk(1, 7), 0), IsOk());
+  EXPECT_EQ(DrawRound(rows.get(), Demand(1, 4)).drawn.rows, 7);
+  ASSERT_THAT(rows->Push(TestItemsOfChunk(2, 11), 0), IsOk());
+  EXPECT_EQ(DrawRound(rows.get(), Demand(2, 5)).drawn.rows, 5) << "half of two rounds and one row";
+  EXPECT_EQ(DrawRound(rows.get(), Demand(3, 5)).drawn.rows, 6);
 }
 
 TEST(DrawRoundTest, LeavesOutRowsThatAreTooOldAndThoseOfBadChunks) {
@@ -134,6 +144,10 @@ TEST(TaskBufferTest, ACollectorGoesOnWhileTheRoundIsNotFullByWhatIsBeingCollecte
               StatusIs(absl::StatusCode::kUnavailable,
                        "the learner to learn from a round of 8 rows (8 are there, 0 are being "
                        "collected)"));
+  ASSERT_THAT(buffer.AddDemand(Demand(1, 8)), IsOk());
+  EXPECT_THAT(buffer.CheckGoOn(4, 2), IsOk())
+      << "the learner waits for these, and learns from them first";
+  EXPECT_THAT(buffer.CheckGoOn(4, 3), StatusIs(absl::StatusCode::kUnavailable));
   limits.rounds->ahead = 2;
   EXPECT_THAT(TaskBuffer("buffer_1", limits).CheckGoOn(8, 1), IsOk());
 }
