@@ -424,7 +424,8 @@ TEST_P(CartPoleRunTest, TwoTasksAndALearnerThatIsLost) {
   for (const char* folder : {"ckpt_policy_0", "ckpt_policy_1"}) {
     EXPECT_TRUE(PathExists(JoinPath(JoinPath(exp_dir, folder), "learner_resume"))) << folder;
   }
-  EXPECT_THAT(store->List("").value(), IsEmpty());
+  // A version that the learner stored, and did not announce before it left, may be left.
+  EXPECT_THAT(store->List("data/").value(), IsEmpty());
 }
 
 TEST_P(CartPoleRunTest, RefusesSequencesThatDoNotFitThePolicy) {

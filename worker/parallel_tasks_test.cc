@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/file.h"
@@ -43,8 +44,10 @@ class SeveralTasksRunTest : public ParallelTest {
 };
 
 TEST_F(SeveralTasksRunTest, BothConvergeThoughEachLearnerIsKilled) {
-  const auto program =
-      Start("run", Args(kTwoTasks, "a", {"--set=policy.learn.learner.hook.save_ckpt_seconds=0.1"}));
+  // Without the pause it may have converged before the second learner is killed.
+  const auto program = Start("run", Args(kTwoTasks, "a",
+                                         {"--set=policy.learn.learner.hook.save_ckpt_seconds=0.1",
+                                          "--set=policy.other.commander.stop_after_seconds=12"}));
   RunStatus before = WaitUntilTrained(*program, 100, 100);
   for (const char* killed : {"learner-0", "learner-1"}) {
     const std::string other = killed == absl::string_view("learner-0") ? "learner-1" : "learner-0";
@@ -88,8 +91,12 @@ TEST_F(SeveralTasksRunTest, AResumedRunGoesOnWithBoth) {
   EXPECT_EQ(after.trained_policy(0).policy_id(), "policy_0");
   EXPECT_EQ(after.trained_policy(1).policy_id(), "policy_1");
   for (const char* learner : {"learner-0", "learner-1"}) {
-    EXPECT_THAT(Log("a", learner), HasSubstr("learner_resume")) << learner;
+    EXPECT_TRUE(Eventually([&] {
+      return absl::StrContains(Log("a", learner), "loaded checkpoint ");
+    })) << learner;
   }
+  WaitUntilTrained(*program, after.trained_policy(0).train_iter() + 1,
+                   after.trained_policy(1).train_iter() + 1);
   Interrupt(program.get());
 }
 
