@@ -115,6 +115,7 @@ TEST(TorchDeviceTest, NetworksTakeTheDeviceOfTheirConfig) {
   const SpecPtr output = *MakeSpec({Box("q", {2})});
   NetworkConfig config;
   config.set_device("cuda:100");
+  config.add_encoder_hidden_size(8);
   for (const char* const type : {"torch_mlp", "torch_rnn", "torch_cnn"}) {
     config.set_type(type);
     config.clear_conv();
