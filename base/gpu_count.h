@@ -6,8 +6,8 @@
 
 namespace ding {
 
-// Names the function that counts GPUs. To be called before main(), by the library that uses them; a program has
-// at most one such library.
+// Names the function that counts GPUs. To be called before main(), by the library that uses them; a program
+// has at most one such library.
 void SetGpuCounter(int (*counter)());
 
 // Returns what that function returns, or 0 without one.

@@ -21,10 +21,9 @@ absl::StatusOr<MlpOptions> MlpOptionsFromConfig(const NetworkConfig& config) {
 
 absl::Status RefuseDevices(const NetworkConfig& config) {
   if (config.device() == "cpu") return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("network '", config.type(), "' computes on the CPU; found device '",
-                   config.device(), "', expected 'cpu', or a network of libtorch, such as 'torch_",
-                   config.type(), "'"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "network '", config.type(), "' computes on the CPU; found device '", config.device(),
+      "', expected 'cpu', or a network of libtorch, such as 'torch_", config.type(), "'"));
 }
 
 absl::Status RefuseConvolutions(const NetworkConfig& config) {

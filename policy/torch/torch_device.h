@@ -19,8 +19,8 @@ struct TorchOptions {
   bool copies = false;
 };
 
-// Returns kInvalidArgument if `device` is no such name, or if the libtorch that is linked cannot compute on it,
-// because it has no CUDA or this machine has no such GPU.
+// Returns kInvalidArgument if `device` is no such name, or if the libtorch that is linked cannot compute on
+// it, because it has no CUDA or this machine has no such GPU.
 absl::Status CheckTorchDevice(absl::string_view device);
 
 // The GPUs that the libtorch that is linked can compute on; 0 without CUDA.

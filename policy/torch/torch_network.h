@@ -7,8 +7,8 @@
 // The parameters of the module and their gradients become views of two flat arrays, which can be read
 // and written like those of any Network. Parameter "conv.weight" of the module is "conv/weight" here.
 //
-// On a GPU (TorchOptions::device) the two flat arrays exist twice. Each call copies parameters and inputs to the
-// device, and outputs or gradients back. So the optimizer, and whoever saves parameters, works on the CPU.
+// On a GPU (TorchOptions::device) the two flat arrays exist twice. Each call copies parameters and inputs to
+// the device, and outputs or gradients back. So the optimizer, and whoever saves parameters, works on the CPU.
 //
 // Refused with an error are modules with buffers (running statistics, which would not be saved), and
 // parameters that are not made as float32 on the CPU. The module is set to evaluation mode, so that dropout,
