@@ -98,8 +98,8 @@ TEST_F(CoordinatorTest, RunsFromTheFirstTaskToConvergence) {
               StatusIs(absl::StatusCode::kDeadlineExceeded));
 
   Advance(absl::Seconds(1));
-  Handle(kCollector, Finished(collector_.task_id(), 3, /*steps=*/30));
-  EXPECT_EQ(coordinator_->status().envstep(), 24) << "6 rows back no more";
+  Handle(kCollector, Finished(collector_.task_id(), 3, /*steps=*/120));
+  EXPECT_EQ(coordinator_->status().envstep(), 96) << "24 rows back no more";
   const CollectorTask last = TakeCollectorTask(kCollector);
   ASSERT_TRUE(last.eval_flag());
   Handle(kCollector, Finished(last.task_id(), 100, /*steps=*/10, /*train_iter=*/3));

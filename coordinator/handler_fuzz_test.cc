@@ -43,8 +43,8 @@ namespace ding {
 namespace {
 
 constexpr int64_t kRowsPerChunk = 4;
-// Env steps that the coordinator believes of each row.
-constexpr int64_t kStepsPerRow = 4;
+// Env steps that the coordinator believes of each item: 4 of each of its 4 rows.
+constexpr int64_t kStepsPerItem = 16;
 
 // The workers' end: does what they would do, and sometimes says something else.
 class Workers : public CoordinatorSender {
@@ -293,7 +293,7 @@ class RandomRun {
     const Coordinator::Counters counters = coordinator_->counters();
     EXPECT_LE(counters.rows_acknowledged, counters.rows_pushed);
     // These hold whatever steps, versions and returns the workers claimed. A version may skip numbers.
-    EXPECT_LE(status.envstep(), kStepsPerRow * counters.rows_pushed);
+    EXPECT_LE(status.envstep(), kStepsPerItem * counters.rows_pushed);
     EXPECT_LE(status.policy_version(), 1001u * static_cast<uint64_t>(workers_.versions()));
     EXPECT_TRUE(std::isfinite(status.eval_value()) && std::isfinite(status.best_eval_value()));
     EXPECT_LE(status.train_iter(), int64_t{1} << 40);

@@ -110,6 +110,21 @@ TEST_P(RestartTest, DropsRowsWhoseDataAreGone) {
   ExpectBooksBalance();
 }
 
+TEST_P(RestartTest, KeepsSequencesWithRowsInCommon) {
+  options_.sequences.length = 4;
+  options_.sequences.overlap = 3;
+  ASSERT_THAT(Begin(), IsOk());
+  JoinAll();
+  FinishEvaluations();
+  Push(&collectors_[0], 2, 5);
+  Kill();
+  ASSERT_THAT(Begin(), IsOk());
+  ASSERT_EQ(ExpectedRows().size(), 10u);
+  EXPECT_THAT(Rows(), UnorderedElementsAreArray(ExpectedRows()));
+  ExpectBooksBalance();
+  ExpectDataOf(ExpectedRows());
+}
+
 TEST_P(RestartTest, ARunThatHadConvergedEndsAtOnce) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();

@@ -43,8 +43,8 @@ inline bool operator==(const Item& a, const Item& b) {
 struct ItemSequences {
   int64_t length = 1;   // rows of a sequence, burn-in included; at least 1
   int64_t overlap = 0;  // rows that two consecutive sequences share; 0 to length - 1
-  int64_t burn_in =
-      0;  // first rows of a sequence that only warm up the recurrent state; below length
+  // The first rows of a sequence, which only warm up the recurrent state; below length.
+  int64_t burn_in = 0;
   // Whether items may be shorter than `length`: padding fills them up when their rows are read.
   bool padding = false;
 

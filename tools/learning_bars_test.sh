@@ -13,13 +13,15 @@ fail() {
 # The seeds 0, 1, 2, ... of config `good` have the results 10, 11, 12, ..., those of `bad` 10, -5, 10, 10, 10. `broken` fails.
 cat >tools/train <<'EOF'
 #!/usr/bin/env bash
+[[ "$*" != *_parallel.textproto ]] || [ "$1" = --parallel ] || exit 4
+[[ "$*" == *_parallel.textproto ]] || [ "$1" != --parallel ] || exit 4
 echo "$(dirname "$0")/program"
 EOF
 cat >tools/program <<'EOF'
 #!/usr/bin/env bash
 for argument in "$@"; do
   case $argument in
-    --config=*) config=$(basename "${argument#*=}" .textproto) ;;
+    --config=*) config=$(basename "${argument#*=}" .textproto) config=${config%_parallel} ;;
     --seed=*) seed=${argument#*=} ;;
     --exp_dir=*) folder=${argument#*=} ;;
     --max_env_step=*) budget=${argument#*=} ;;
@@ -60,6 +62,7 @@ cat >worker/learning_bars.txt <<'EOF'
 # A comment.
 every_good   good    3  every      10    1000  test
 every_bad    bad     5  every      10    1000  bars
+parallel     good_parallel  2  every  10  1000  bars
 median_bad   bad     5  median     10    1000  bars
 share_bad    bad     5  share=0.8  10    1000  bars
 share_missed bad     5  share=0.9  10    1000  bars
@@ -84,6 +87,7 @@ expect() {
 
 expect 0 'every_good +10 within 1,000 env steps, every seed +10, 11, 12 +reached +0.5$' every_good
 expect 1 'every_bad .* 10, -5, 10, 10, 10 +MISSED' every_bad
+expect 0 'parallel .* 10, 11 +reached' parallel
 expect 0 'median_bad .* reached' median_bad
 expect 0 '80% of the seeds .* reached' share_bad
 expect 1 'MISSED' share_missed

@@ -18,6 +18,7 @@
 #include "absl/strings/str_replace.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/gpu_count.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
 #include "ding_worker/interaction/grpc/grpc_log.h"
@@ -54,7 +55,8 @@ DEFINE_bool(resume, false, "go on with the run in --exp_dir");
 DEFINE_bool(again, false, "this coordinator replaces one that was killed");
 DEFINE_string(run_store, "", "store of the run to resume, if its folder is on another machine");
 DEFINE_int32(learners, 0, "learner processes that an aggregator starts");
-DEFINE_int32(gpus, 0, "GPUs that a worker may use");
+DEFINE_int32(gpus, 0,
+             "GPUs that a worker may use; not set: those that this program can compute on");
 DEFINE_string(all_reduce_host, "127.0.0.1",
               "this machine, as the other learners of its group reach it");
 DEFINE_string(name, "", "name of this worker, for people");
@@ -93,7 +95,8 @@ constexpr char kHelp[] =
   --name=NAME           of a worker, in logs and in `ctl status`
   --learners=N          of an aggregator: starts and watches N learners on this machine; 0: you do
   --gpus=N              GPUs that a worker may use, which learner_resources and collector_resources of the
-                        config ask for; without a role: each of the workers (default: 0)
+                        config ask for; without a role: each of the workers (default: those that the
+                        libtorch finds that this program is linked with; 0 without libtorch)
   --all_reduce_host=H   of a learner in a group: where the others reach it; what they tell each other
                         is not encrypted
 
@@ -154,6 +157,11 @@ int ThreadsOfAll(const ParallelJobOptions& options) {
   return std::min(processes, kMaxTried / kThreadsOfAProcess) * kThreadsOfAProcess;
 }
 
+// The GPUs that a worker reports.
+int Gpus() {
+  return google::GetCommandLineFlagInfoOrDie("gpus").is_default ? CountGpus() : FLAGS_gpus;
+}
+
 absl::StatusOr<int> StartAll(const ExperimentConfig& config,
                              const std::vector<std::string>& settings, Transport* transport) {
   ParallelJobOptions options;
@@ -171,7 +179,7 @@ absl::StatusOr<int> StartAll(const ExperimentConfig& config,
   }
   options.learners = config.policy().learn().learner_num();
   options.learner_tasks = config.policy().other().commander().learner_task_space();
-  options.gpus = FLAGS_gpus;
+  options.gpus = Gpus();
   options.link_arguments = LinkFlags();
   options.interrupted = InterruptSignal;
   DING_RETURN_IF_ERROR(CheckThreads(ThreadsOfAll(options)));
@@ -201,7 +209,7 @@ absl::Status Work(const std::string& config_digest, Transport* transport) {
   options.coordinator = FLAGS_coordinator;
   options.name = FLAGS_name.empty() ? absl::StrCat(FLAGS_role, "-", getpid()) : FLAGS_name;
   options.config_digest = config_digest;
-  options.gpus = FLAGS_gpus;
+  options.gpus = Gpus();
   options.all_reduce_host = FLAGS_all_reduce_host;
   options.interrupted = [] { return InterruptSignal() != 0; };
   options.may_rejoin = SupervisorLives;

@@ -206,6 +206,15 @@ TEST_F(ParallelTest, AFailedStartNamesTheReason) {
   EXPECT_FALSE(PathExists(RunPath("b")));
 }
 
+TEST_F(ParallelTest, AGpuThatNobodyHasEndsTheRunAtOnce) {
+  const std::string needs = "--set=policy.other.commander.learner_resources.gpus=1";
+  const auto without = Run("without", Args(kConfig, "a", {needs}));
+  EXPECT_EQ(without->Wait(kPatience), 1);
+  EXPECT_THAT(without->err(), HasSubstr("commander.learner_resources.gpus is 1, and it has 0"));
+  const auto with = Run("with", Args(kConfig, "b", {needs, "--gpus=1", "--max_train_iter=50"}));
+  EXPECT_EQ(with->Wait(kPatience), 0) << with->err();
+}
+
 TEST_F(ParallelTest, RefusesPeersThatDoNotBelongToTheRun) {
   const auto program = Start("run", Args(kSoakConfig, "a", {kForever, kLongLease, kFewPolicies}));
   const std::string address = WaitForAddress(*program);

@@ -15,7 +15,6 @@
 #include "ding_worker/data/wire.h"
 
 namespace ding {
-
 namespace {
 
 // Fields of the rows that their items have, too.
@@ -43,8 +42,8 @@ std::vector<Place> PlacesOf(const SegmentBatch& data, const ItemSequences& seque
     }
     if (!sequences.padding) continue;
     const int64_t rest = segment.length - first;
-    const int64_t known =
-        first == 0 ? 0 : sequences.overlap;  // rows that the last sequence has, too
+    // The rows of the rest that the last sequence has, too.
+    const int64_t known = first == 0 ? 0 : sequences.overlap;
     if (rest > std::max(known, sequences.burn_in)) places.push_back({segment.begin + first, rest});
   }
   return places;
@@ -80,6 +79,10 @@ absl::StatusOr<std::string> EncodeItems(const SegmentBatch& data, int64_t chunk,
     const auto bytes = static_cast<size_t>(data.rows.spec().row_bytes(known[field]));
     std::byte* const to = items.view().raw_column(3 + static_cast<int>(field));
     const std::byte* const from = data.rows.view().raw_column(known[field]);
+    if (sequences.length == 1) {  // The items are all rows, in their order.
+      std::memcpy(to, from, places.size() * bytes);
+      continue;
+    }
     for (size_t i = 0; i < places.size(); ++i) {
       std::memcpy(to + i * bytes, from + static_cast<size_t>(places[i].row) * bytes, bytes);
     }

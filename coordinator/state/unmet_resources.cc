@@ -47,10 +47,12 @@ std::optional<std::string> FindUnmet(Hello::Role role, const std::string& task_i
     lacks = std::move(missing);
   }
   if (largest == nullptr) return std::nullopt;
-  return absl::StrCat("no ", role_name, " that has joined has what ", task_id,
-                      " needs; the largest one is ", largest->hello.name(), ": ",
-                      absl::StrJoin(lacks, "; "), ". Start a larger ", role_name,
-                      " (--gpus=N says how many GPUs it has), or lower the field");
+  return absl::StrCat(
+      "no ", role_name, " that has joined has what ", task_id, " needs; the largest one is ",
+      largest->hello.name(), ": ", absl::StrJoin(lacks, "; "), ". Start a larger ", role_name,
+      needed.gpus() > largest->hello.resources().gpus() ? " (--gpus=N says how many GPUs it has)"
+                                                        : "",
+      ", or lower the field");
 }
 
 }  // namespace internal_coordinator

@@ -163,7 +163,9 @@ void RestartTest::Push(PlayedWorker* worker, int chunks, int64_t items) {
   std::vector<Item> all;
   for (int i = 0; i < chunks; ++i) {
     const int64_t chunk = StoreChunk(worker);
-    for (int64_t row = 0; row < items; ++row) all.push_back({chunk, row, 1});
+    for (int64_t item = 0; item < items; ++item) {
+      all.push_back({chunk, item * options_.sequences.period(), options_.sequences.length});
+    }
   }
   worker->steps += static_cast<int64_t>(all.size());
   WorkerMessage message;

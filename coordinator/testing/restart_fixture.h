@@ -136,7 +136,8 @@ class RestartTest : public testing::TestWithParam<JournalPlace> {
 
   // Puts the next chunk of the worker into the store, without announcing it. Returns its number.
   int64_t StoreChunk(PlayedWorker* worker);
-  // Lets the worker, which has a task that collects, push `chunks` new chunks of `items` rows each.
+  // Lets the worker, which has a task that collects, push `chunks` new chunks of `items` items each, which
+  // are rows unless options_.sequences says otherwise.
   void Push(PlayedWorker* worker, int chunks, int64_t items);
   // Lets the worker finish its task.
   void Finish(PlayedWorker* worker, double mean_return = 1);

@@ -19,6 +19,13 @@ absl::StatusOr<MlpOptions> MlpOptionsFromConfig(const NetworkConfig& config) {
   return options;
 }
 
+absl::Status RefuseDevices(const NetworkConfig& config) {
+  if (config.device() == "cpu") return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "network '", config.type(), "' computes on the CPU; found device '", config.device(),
+      "', expected 'cpu', or a network of libtorch, such as 'torch_", config.type(), "'"));
+}
+
 absl::Status RefuseConvolutions(const NetworkConfig& config) {
   if (config.conv_size() == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(

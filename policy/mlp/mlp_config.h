@@ -13,6 +13,8 @@ namespace ding {
 //   kInvalidArgument  `params` is set: these networks have no parameters besides NetworkConfig's
 absl::StatusOr<MlpOptions> MlpOptionsFromConfig(const NetworkConfig& config);
 
+// Returns kInvalidArgument if `config` has another device than the CPU, which networks without libtorch need.
+absl::Status RefuseDevices(const NetworkConfig& config);
 // Returns kInvalidArgument if `config` has convolutions, which an MLP does not support.
 absl::Status RefuseConvolutions(const NetworkConfig& config);
 // Returns kInvalidArgument if `config` has a recurrent layer, which such a network does not support.

@@ -17,6 +17,7 @@ namespace {
 absl::StatusOr<std::unique_ptr<Network>> CreateMlp(const NetworkConfig& config,
                                                    const SpecPtr& input, const SpecPtr& outputs,
                                                    uint64_t seed) {
+  DING_RETURN_IF_ERROR(RefuseDevices(config));
   DING_RETURN_IF_ERROR(RefuseConvolutions(config));
   DING_RETURN_IF_ERROR(RefuseRecurrence(config));
   DING_ASSIGN_OR_RETURN(const MlpOptions options, MlpOptionsFromConfig(config));

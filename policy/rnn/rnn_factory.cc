@@ -6,6 +6,7 @@
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/policy/mlp/mlp_config.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/policy_registry.h"
@@ -19,6 +20,7 @@ namespace {
 absl::StatusOr<std::unique_ptr<Network>> CreateRnn(const NetworkConfig& config,
                                                    const SpecPtr& input, const SpecPtr& outputs,
                                                    uint64_t seed) {
+  DING_RETURN_IF_ERROR(RefuseDevices(config));
   DING_ASSIGN_OR_RETURN(const RnnOptions options, RnnOptionsFromConfig(config));
   return Rnn::Create(options, input, outputs, seed);
 }

@@ -83,7 +83,8 @@ void InitializeConvolutions(const CnnStructure& structure, uint64_t seed,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Network>> CreateTorchCnn(const CnnOptions& options, SpecPtr input,
-                                                        SpecPtr output, uint64_t seed) {
+                                                        SpecPtr output, uint64_t seed,
+                                                        const TorchOptions& torch) {
   DING_ASSIGN_OR_RETURN(const CnnStructure structure, MakeCnnStructure(options, input, output));
   const auto make_module = [structure] {
     auto module = std::make_shared<TorchCnn>(structure);
@@ -91,9 +92,10 @@ absl::StatusOr<std::unique_ptr<Network>> CreateTorchCnn(const CnnOptions& option
                          return module->Forward(inputs);
                        }};
   };
-  DING_ASSIGN_OR_RETURN(std::unique_ptr<Network> network,
-                        MakeTorchNetwork(absl::StrCat("cnn ", structure.Architecture()),
-                                         make_module, std::move(input), std::move(output), seed));
+  DING_ASSIGN_OR_RETURN(
+      std::unique_ptr<Network> network,
+      MakeTorchNetwork(absl::StrCat("cnn ", structure.Architecture()), make_module,
+                       std::move(input), std::move(output), seed, torch));
   const absl::Span<float> parameters = network->parameters();
   InitializeMlpParameters(structure.mlp, seed, parameters.first(structure.mlp.num_parameters));
   InitializeConvolutions(structure, seed, parameters.subspan(structure.mlp.num_parameters));

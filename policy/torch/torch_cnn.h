@@ -18,6 +18,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/torch/cnn_structure.h"
+#include "ding_worker/policy/torch/torch_device.h"
 
 namespace ding {
 
@@ -25,7 +26,8 @@ namespace ding {
 // (seed, "policy/init") and (seed, "policy/init/conv").
 //   kInvalidArgument  errors of MakeCnnStructure()
 absl::StatusOr<std::unique_ptr<Network>> CreateTorchCnn(const CnnOptions& options, SpecPtr input,
-                                                        SpecPtr output, uint64_t seed);
+                                                        SpecPtr output, uint64_t seed,
+                                                        const TorchOptions& torch = {});
 
 }  // namespace ding
 

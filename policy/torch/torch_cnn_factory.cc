@@ -23,7 +23,7 @@ absl::StatusOr<std::unique_ptr<Network>> Create(const NetworkConfig& config, con
   for (const ConvConfig& conv : config.conv()) {
     options.conv.push_back({conv.channels(), conv.kernel(), conv.stride(), conv.padding()});
   }
-  return CreateTorchCnn(options, input, outputs, seed);
+  return CreateTorchCnn(options, input, outputs, seed, {config.device()});
 }
 
 DING_REGISTER(NetworkRegistry(), "torch_cnn", Create,

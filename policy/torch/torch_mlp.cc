@@ -27,7 +27,8 @@ class TorchMlp : public torch::nn::Module {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Network>> CreateTorchMlp(const MlpOptions& options, SpecPtr input,
-                                                        SpecPtr output, uint64_t seed) {
+                                                        SpecPtr output, uint64_t seed,
+                                                        const TorchOptions& torch) {
   DING_ASSIGN_OR_RETURN(const MlpStructure structure, MakeMlpStructure(options, input, output));
   const auto make_module = [structure] {
     auto module = std::make_shared<TorchMlp>(structure);
@@ -35,9 +36,10 @@ absl::StatusOr<std::unique_ptr<Network>> CreateTorchMlp(const MlpOptions& option
                          return module->Forward(inputs);
                        }};
   };
-  DING_ASSIGN_OR_RETURN(std::unique_ptr<Network> network,
-                        MakeTorchNetwork(absl::StrCat("mlp ", structure.Architecture()),
-                                         make_module, std::move(input), std::move(output), seed));
+  DING_ASSIGN_OR_RETURN(
+      std::unique_ptr<Network> network,
+      MakeTorchNetwork(absl::StrCat("mlp ", structure.Architecture()), make_module,
+                       std::move(input), std::move(output), seed, torch));
   InitializeMlpParameters(structure, seed, network->parameters());
   return network;
 }

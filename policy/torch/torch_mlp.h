@@ -13,12 +13,14 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
 #include "ding_worker/policy/network.h"
+#include "ding_worker/policy/torch/torch_device.h"
 
 namespace ding {
 
 // Like Mlp::Create(), with the same initial parameters.
 absl::StatusOr<std::unique_ptr<Network>> CreateTorchMlp(const MlpOptions& options, SpecPtr input,
-                                                        SpecPtr output, uint64_t seed);
+                                                        SpecPtr output, uint64_t seed,
+                                                        const TorchOptions& torch = {});
 
 }  // namespace ding
 

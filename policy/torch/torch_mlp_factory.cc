@@ -20,7 +20,7 @@ absl::StatusOr<std::unique_ptr<Network>> Create(const NetworkConfig& config, con
   DING_RETURN_IF_ERROR(RefuseConvolutions(config));
   DING_RETURN_IF_ERROR(RefuseRecurrence(config));
   DING_ASSIGN_OR_RETURN(const MlpOptions options, MlpOptionsFromConfig(config));
-  return CreateTorchMlp(options, input, outputs, seed);
+  return CreateTorchMlp(options, input, outputs, seed, {config.device()});
 }
 
 DING_REGISTER(NetworkRegistry(), "torch_mlp", Create,

@@ -20,6 +20,7 @@
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/tensor.h"
+#include "ding_worker/policy/torch/torch_device.h"
 #include "ding_worker/policy/torch/torch_threads.h"
 #include "torch/csrc/autograd/autograd.h"
 
@@ -71,21 +72,23 @@ at::Tensor TensorOf(const ColumnsView& view, int field) {
   return at::from_blob(data, sizes, at::TensorOptions(ScalarTypeOf(spec.dtype)));
 }
 
-std::vector<at::Tensor> TensorsOf(const ColumnsView& view, int num_fields) {
-  std::vector<at::Tensor> tensors;
-  for (int field = 0; field < num_fields; ++field) tensors.push_back(TensorOf(view, field));
-  return tensors;
+// Returns a tensor of the same shape and memory as the values, which are of one flat array on the CPU.
+at::Tensor FlatTensorOf(Tensor* values) {
+  return at::from_blob(values->mutable_data<float>().data(), values->shape(), at::kFloat);
 }
 
 class TorchNetwork : public Network {
  public:
   TorchNetwork(absl::string_view name, std::function<TorchModule()> make_module, SpecPtr input,
-               SpecPtr output, uint64_t seed)
+               SpecPtr output, uint64_t seed, const TorchOptions& options)
       : name_(name),
         make_module_(std::move(make_module)),
         input_(std::move(input)),
         output_(std::move(output)),
-        seed_(seed) {}
+        seed_(seed),
+        options_(options),
+        device_(options.device),
+        copies_(options.copies || !device_.is_cpu()) {}
 
   // Makes the module and moves its parameters into the flat storage. It must be called once, first.
   absl::Status Init() {
@@ -115,7 +118,8 @@ class TorchNetwork : public Network {
     ScopedFlushDenormals flush;
     return Guard(name_, [&] {
       const c10::InferenceMode no_autograd;
-      const std::vector<at::Tensor> outputs = module_.forward(TensorsOf(input, input_->size()));
+      PutParameters();
+      const std::vector<at::Tensor> outputs = module_.forward(OnDevice(input, input_->size()));
       DING_RETURN_IF_ERROR(CheckOutputs(outputs, input.rows()));
       CopyOutputs(outputs, output);
       return absl::OkStatus();
@@ -130,7 +134,8 @@ class TorchNetwork : public Network {
       ScopedFlushDenormals flush;
       DING_RETURN_IF_ERROR(Guard(name_, [&] {
         const at::AutoGradMode with_autograd(true);
-        std::vector<at::Tensor> outputs = module_.forward(TensorsOf(input, input_->size()));
+        PutParameters();
+        std::vector<at::Tensor> outputs = module_.forward(OnDevice(input, input_->size()));
         DING_RETURN_IF_ERROR(CheckOutputs(outputs, input.rows()));
         CopyOutputs(outputs, output);
         outputs_ = std::move(outputs);
@@ -156,13 +161,16 @@ class TorchNetwork : public Network {
     if (d_output.rows() == 0) return absl::OkStatus();
     ScopedFlushDenormals flush;
     return Guard(name_, [&] {
-      AccumulateGradients(outputs, TensorsOf(d_output, output_->size()));
+      if (copies_) device_gradients_.zero_();
+      AccumulateGradients(outputs, OnDevice(d_output, output_->size()));
+      if (copies_) FlatTensorOf(&gradients_).copy_(device_gradients_);
       return absl::OkStatus();
     });
   }
 
   absl::StatusOr<std::unique_ptr<Network>> Clone() const override {
-    auto clone = std::make_unique<TorchNetwork>(name_, make_module_, input_, output_, seed_);
+    auto clone =
+        std::make_unique<TorchNetwork>(name_, make_module_, input_, output_, seed_, options_);
     DING_RETURN_IF_ERROR(clone->Init());
     if (clone->parameters().size() != parameters().size()) {
       return absl::InternalError(absl::StrCat(
@@ -174,7 +182,8 @@ class TorchNetwork : public Network {
   }
 
   std::string info() const override {
-    return absl::StrCat("torch ", name_, ": ", parameters().size(), " parameters");
+    return absl::StrCat("torch ", name_, ": ", parameters().size(), " parameters",
+                        device_.is_cpu() ? "" : absl::StrCat(" on ", options_.device));
   }
 
  private:
@@ -220,16 +229,45 @@ class TorchNetwork : public Network {
     const at::NoGradGuard no_autograd;
     parameters_ = Tensor::Zeros(DType::kFloat32, {num_parameters_});
     gradients_ = Tensor::Zeros(DType::kFloat32, {num_parameters_});
+    device_parameters_ = FlatTensorOf(&parameters_);
+    device_gradients_ = FlatTensorOf(&gradients_);
+    if (copies_) {
+      device_parameters_ =
+          at::zeros({num_parameters_}, at::TensorOptions(device_).dtype(at::kFloat));
+      device_gradients_ =
+          at::zeros({num_parameters_}, at::TensorOptions(device_).dtype(at::kFloat));
+    }
     for (size_t i = 0; i < info_.size(); ++i) {
       at::Tensor& parameter = module_parameters_[i];
-      at::Tensor value =
-          at::from_blob(parameters().data() + info_[i].offset, parameter.sizes(), at::kFloat);
+      const auto view_of = [&](const at::Tensor& flat) {
+        return flat.narrow(0, info_[i].offset, parameter.numel()).view(parameter.sizes());
+      };
+      at::Tensor value = view_of(device_parameters_);
       value.copy_(parameter);
+      gradient_views_.push_back(view_of(device_gradients_));
       parameter.set_data(value);
-      gradient_views_.push_back(
-          at::from_blob(gradients().data() + info_[i].offset, parameter.sizes(), at::kFloat));
       parameter.mutable_grad() = gradient_views_[i];
     }
+    if (copies_) FlatTensorOf(&parameters_).copy_(device_parameters_);
+  }
+
+  // The optimizer may have changed them since the last call.
+  void PutParameters() {
+    if (!copies_) return;
+    const at::NoGradGuard no_autograd;
+    device_parameters_.copy_(FlatTensorOf(&parameters_));
+  }
+
+  // Returns a tensor [B, ...] for each of the first columns. On the CPU it shares their memory.
+  std::vector<at::Tensor> OnDevice(const ColumnsView& view, int num_fields) const {
+    std::vector<at::Tensor> tensors;
+    for (int field = 0; field < num_fields; ++field) {
+      const at::Tensor column = TensorOf(view, field);
+      tensors.push_back(
+          copies_ ? column.to(at::TensorOptions(device_), /*non_blocking=*/false, /*copy=*/true)
+                  : column);
+    }
+    return tensors;
   }
 
   absl::Status CheckCall(const ColumnsView& input, const MutableColumnsView& output) const {
@@ -267,7 +305,7 @@ class TorchNetwork : public Network {
 
   void CopyOutputs(const std::vector<at::Tensor>& outputs, const MutableColumnsView& to) const {
     for (int field = 0; field < output_->size(); ++field) {
-      const at::Tensor dense = outputs[field].contiguous();
+      const at::Tensor dense = outputs[field].to(at::kCPU).contiguous();
       std::memcpy(to.raw_column(field), dense.data_ptr(), dense.nbytes());
     }
   }
@@ -298,14 +336,20 @@ class TorchNetwork : public Network {
   const SpecPtr input_;
   const SpecPtr output_;
   const uint64_t seed_;
+  const TorchOptions options_;
+  const at::Device device_;
+  const bool copies_;  // whether the device has a memory of its own
   TorchModule module_;
 
   std::vector<ParameterInfo> info_;
   int64_t num_parameters_ = 0;
   Tensor parameters_;
   Tensor gradients_;
-  std::vector<at::Tensor> module_parameters_;  // views of parameters_
-  std::vector<at::Tensor> gradient_views_;
+  // Copies of these on the device; without copies_, they share the memory.
+  at::Tensor device_parameters_;
+  at::Tensor device_gradients_;
+  std::vector<at::Tensor> module_parameters_;  // views of device_parameters_
+  std::vector<at::Tensor> gradient_views_;     // of device_gradients_
 
   std::vector<at::Tensor> outputs_;  // of the last Forward(), with their graph
   int64_t forward_rows_ = -1;        // -1: no Forward() since the last Backward()
@@ -316,10 +360,12 @@ class TorchNetwork : public Network {
 absl::StatusOr<std::unique_ptr<Network>> MakeTorchNetwork(absl::string_view name,
                                                           std::function<TorchModule()> make_module,
                                                           SpecPtr input, SpecPtr output,
-                                                          uint64_t seed) {
+                                                          uint64_t seed,
+                                                          const TorchOptions& options) {
+  DING_RETURN_IF_ERROR(CheckTorchDevice(options.device));
   [[maybe_unused]] static const bool once = (SetTorchThreads(1), true);
   auto network = std::make_unique<TorchNetwork>(name, std::move(make_module), std::move(input),
-                                                std::move(output), seed);
+                                                std::move(output), seed, options);
   DING_RETURN_IF_ERROR(network->Init());
   return std::unique_ptr<Network>(std::move(network));
 }

@@ -7,8 +7,11 @@
 // The parameters of the module and their gradients become views of two flat arrays, which can be read
 // and written like those of any Network. Parameter "conv.weight" of the module is "conv/weight" here.
 //
+// On a GPU (TorchOptions::device) the two flat arrays exist twice. Each call copies parameters and inputs to
+// the device, and outputs or gradients back. So the optimizer, and whoever saves parameters, works on the CPU.
+//
 // Refused with an error are modules with buffers (running statistics, which would not be saved), and
-// parameters that are not float32 on the CPU. The module is set to evaluation mode, so that dropout,
+// parameters that are not made as float32 on the CPU. The module is set to evaluation mode, so that dropout,
 // which would use torch's random numbers, does nothing.
 //
 // This header includes libtorch (some 10 s to compile). Code that only uses the existing networks should
@@ -39,6 +42,7 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/network.h"
+#include "ding_worker/policy/torch/torch_device.h"
 #include "torch/nn/module.h"
 #include "torch/nn/pimpl.h"
 
@@ -66,13 +70,16 @@ TorchModule WrapTorchModule(const torch::nn::ModuleHolder<Module>& holder) {
 
 // Creates a network. `make_module` is called for it and for each of its clones and must build the same
 // architecture every time. torch's generator, which draws the initial parameters of torch's layers, is
-// seeded from `seed`. `name` is used in messages.
-//   kInvalidArgument  the module has buffers, no parameters, or parameters of another type
+// seeded from `seed`. `name` is used in messages. The parameters are moved to the device; tensors that the
+// module makes in a call must be made where its inputs are.
+//   kInvalidArgument  the module has buffers, no parameters, or parameters of another type; errors of
+//                     CheckTorchDevice()
 //   kInternal         make_module threw an exception
 absl::StatusOr<std::unique_ptr<Network>> MakeTorchNetwork(absl::string_view name,
                                                           std::function<TorchModule()> make_module,
                                                           SpecPtr input, SpecPtr output,
-                                                          uint64_t seed);
+                                                          uint64_t seed,
+                                                          const TorchOptions& options = {});
 
 }  // namespace ding
 

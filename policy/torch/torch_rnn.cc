@@ -64,7 +64,7 @@ class TorchRnnModule : public torch::nn::Module {
     cell_.push_back(register_parameter("rnn/weight_hh", at::zeros({rows, cell.hidden})));
     if (IsLstm()) {
       cell_.push_back(register_parameter("rnn/bias", at::zeros({rows})));
-      cell_.push_back(at::zeros({rows}));  // torch's second bias
+      cell_.emplace_back();  // torch's second bias, which Forward() makes where the others are
     } else {
       cell_.push_back(register_parameter("rnn/bias_ih", at::zeros({rows})));
       cell_.push_back(register_parameter("rnn/bias_hh", at::zeros({rows})));
@@ -72,7 +72,8 @@ class TorchRnnModule : public torch::nn::Module {
     heads_.emplace(structure_.heads, this);
   }
 
-  std::vector<at::Tensor> Forward(const std::vector<at::Tensor>& inputs) const {
+  std::vector<at::Tensor> Forward(const std::vector<at::Tensor>& inputs) {
+    if (IsLstm()) cell_.back() = at::zeros_like(cell_[2]);
     const Sequences& sequences = *call_->sequences;
     State state = StateBefore();
     // Without gradients burn-in makes no difference.
@@ -108,7 +109,7 @@ class TorchRnnModule : public torch::nn::Module {
   State StateBefore() const {
     const RnnCellStructure& cell = structure_.cell;
     const absl::Span<const float> given = call_->sequences->state;
-    at::Tensor state = at::zeros({count(), cell.state_size()});
+    at::Tensor state = at::zeros({count(), cell.state_size()}, cell_[0].options());
     if (!given.empty()) state.copy_(ViewOf(given, state.sizes()));
     State parts;
     for (const at::Tensor& part : state.split(cell.hidden, 1)) {
@@ -132,6 +133,7 @@ class TorchRnnModule : public torch::nn::Module {
       reset[i] = call_->sequences->is_first[i * call_->sequences->length + step] != 0;
     }
     // A product with 0 would keep NaN.
+    resets = resets.to(cell_[0].device());
     for (at::Tensor& part : *state) part = part.masked_fill(resets, 0);
   }
 
@@ -205,7 +207,8 @@ class TorchRnnModule : public torch::nn::Module {
 
 class TorchRnn : public RecurrentNetwork {
  public:
-  explicit TorchRnn(RnnStructure structure) : structure_(std::move(structure)) {}
+  TorchRnn(RnnStructure structure, const TorchOptions& torch)
+      : structure_(std::move(structure)), torch_(torch) {}
 
   // It must be called once, first.
   absl::Status Init() {
@@ -217,7 +220,7 @@ class TorchRnn : public RecurrentNetwork {
     };
     // The module draws no parameters.
     DING_ASSIGN_OR_RETURN(network_, MakeTorchNetwork("rnn", make_module, structure_.input,
-                                                     structure_.output, /*seed=*/0));
+                                                     structure_.output, /*seed=*/0, torch_));
     return absl::OkStatus();
   }
 
@@ -255,7 +258,7 @@ class TorchRnn : public RecurrentNetwork {
   }
 
   absl::StatusOr<std::unique_ptr<Network>> Clone() const override {
-    auto clone = std::make_unique<TorchRnn>(structure_);
+    auto clone = std::make_unique<TorchRnn>(structure_, torch_);
     DING_RETURN_IF_ERROR(clone->Init());
     std::copy(parameters().begin(), parameters().end(), clone->parameters().begin());
     return std::unique_ptr<Network>(std::move(clone));
@@ -272,6 +275,7 @@ class TorchRnn : public RecurrentNetwork {
   }
 
   const RnnStructure structure_;
+  const TorchOptions torch_;
   Call call_;  // for the module
   std::unique_ptr<Network> network_;
 };
@@ -280,10 +284,11 @@ class TorchRnn : public RecurrentNetwork {
 
 absl::StatusOr<std::unique_ptr<RecurrentNetwork>> CreateTorchRnn(const RnnOptions& options,
                                                                  SpecPtr input, SpecPtr output,
-                                                                 uint64_t seed) {
+                                                                 uint64_t seed,
+                                                                 const TorchOptions& torch) {
   DING_ASSIGN_OR_RETURN(RnnStructure structure,
                         MakeRnnStructure(options, std::move(input), std::move(output)));
-  auto network = std::make_unique<TorchRnn>(structure);
+  auto network = std::make_unique<TorchRnn>(structure, torch);
   DING_RETURN_IF_ERROR(network->Init());
   InitializeRnnParameters(structure, seed, network->parameters());
   return std::unique_ptr<RecurrentNetwork>(std::move(network));

@@ -16,13 +16,15 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/recurrent_network.h"
 #include "ding_worker/policy/rnn/rnn_structure.h"
+#include "ding_worker/policy/torch/torch_device.h"
 
 namespace ding {
 
 // Like Rnn::Create(), with the same initial parameters.
 absl::StatusOr<std::unique_ptr<RecurrentNetwork>> CreateTorchRnn(const RnnOptions& options,
                                                                  SpecPtr input, SpecPtr output,
-                                                                 uint64_t seed);
+                                                                 uint64_t seed,
+                                                                 const TorchOptions& torch = {});
 
 }  // namespace ding
 

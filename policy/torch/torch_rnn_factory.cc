@@ -19,7 +19,7 @@ namespace {
 absl::StatusOr<std::unique_ptr<Network>> Create(const NetworkConfig& config, const SpecPtr& input,
                                                 const SpecPtr& outputs, uint64_t seed) {
   DING_ASSIGN_OR_RETURN(const RnnOptions options, RnnOptionsFromConfig(config));
-  return CreateTorchRnn(options, input, outputs, seed);
+  return CreateTorchRnn(options, input, outputs, seed, {config.device()});
 }
 
 DING_REGISTER(NetworkRegistry(), "torch_rnn", Create,

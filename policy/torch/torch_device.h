@@ -1,0 +1,31 @@
+// Where a network of libtorch computes: "cpu", "cuda" (the first GPU) or "cuda:N" (GPU N, from 0 on).
+//
+// This header does not include libtorch.
+//
+// Threads: thread-safe.
+#ifndef DING_WORKER_POLICY_TORCH_TORCH_DEVICE_H_
+#define DING_WORKER_POLICY_TORCH_TORCH_DEVICE_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace ding {
+
+struct TorchOptions {
+  std::string device = "cpu";
+  // Treats the CPU as a device with a memory of its own. It serves to test what a GPU needs.
+  bool copies = false;
+};
+
+// Returns kInvalidArgument if `device` is no such name, or if the libtorch that is linked cannot compute on
+// it, because it has no CUDA or this machine has no such GPU.
+absl::Status CheckTorchDevice(absl::string_view device);
+
+// The GPUs that the libtorch that is linked can compute on; 0 without CUDA.
+int CountTorchGpus();
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_TORCH_TORCH_DEVICE_H_
