@@ -136,6 +136,15 @@ absl::Status ValidateEnvSpec(const EnvSpec& spec) {
                              : error("its spec must have exactly one action field for each of ",
                                      spec.players, " players");
   }
+  if (spec.reward_shape.size() > 1 || (!spec.reward_shape.empty() && spec.reward_shape[0] < 1)) {
+    return error("reward_shape is ", ShapeString(spec.reward_shape),
+                 ", expected [] or [R] with at least 1 component");
+  }
+  if (spec.players > 1 && !spec.reward_shape.empty()) {
+    return error("it is a game of ", spec.players, " players with reward_shape ",
+                 ShapeString(spec.reward_shape),
+                 ", expected []: the players of a game have one reward each");
+  }
   for (int player = 0; player < spec.players; ++player) {
     const absl::Status status = CheckPlayer(spec, player);
     if (!status.ok()) return error(status.message());
@@ -144,6 +153,24 @@ absl::Status ValidateEnvSpec(const EnvSpec& spec) {
     return error("max_episode_steps is ", spec.max_episode_steps, ", expected 0 or more");
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckRewardComponents(const EnvSpec& spec, const StepResult& result) {
+  const int64_t found = static_cast<int64_t>(result.reward_components.size());
+  if (found != spec.reward_components()) {
+    return absl::InternalError(absl::StrCat(found, " reward_components, expected ",
+                                            spec.reward_components(), " as its reward_shape says"));
+  }
+  if (result.reward == 0) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("reward is ", result.reward, " beside ", found,
+                                          " reward_components, expected that it stays 0"));
+}
+
+void AddComponentReturns(absl::Span<const double> returns, NamedValues* info) {
+  for (size_t i = 0; i < returns.size(); ++i) {
+    const std::string name = absl::StrCat("return_", i);
+    if (!info->Get(name).has_value()) info->Set(name, returns[i]);
+  }
 }
 
 }  // namespace ding

@@ -47,6 +47,9 @@ struct CollectAttributes {
   bool on_policy = false;
   // Whether to return rows of complete episodes only.
   bool traj_len_inf = false;
+  // Whether GetTrainSample() takes rows with a reward of several components ([R] float32). Envs that have them
+  // are refused for other policies.
+  bool reward_components = false;
 };
 
 class CollectMode {
@@ -104,6 +107,9 @@ struct LearnAttributes {
   // and "is_first" of those that have them. Programs refuse buffers that draw sequences for other policies,
   // which would learn from padding, and buffers that draw single rows for these.
   bool sequences = false;
+  // Whether it learns from rewards of several components (column "reward" [B, R]) or reads no rewards. Envs that
+  // have them are refused for other policies.
+  bool reward_components = false;
 };
 
 class LearnMode {

@@ -11,6 +11,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/env/game_spec.h"
+#include "ding_worker/policy/reward_components.h"
 
 namespace ding {
 namespace {
@@ -154,9 +155,11 @@ absl::StatusOr<TrajBuffer> CollectCore::MakeTrajBuffer(int player, const EnvMana
     return absl::InvalidArgumentError(
         absl::StrCat("policy: unroll_len is ", attributes.unroll_len, ", expected at least 1"));
   }
-  DING_ASSIGN_OR_RETURN(
-      TrajLayout layout,
-      TrajLayout::Create(player_spec.observation, policy.output_spec(), with_level_seed));
+  DING_RETURN_IF_ERROR(CheckTakesReward("the policy", attributes.reward_components,
+                                        player_spec.name, player_spec.reward_shape));
+  DING_ASSIGN_OR_RETURN(TrajLayout layout,
+                        TrajLayout::Create(player_spec.observation, policy.output_spec(),
+                                           with_level_seed, player_spec.reward_shape));
   TrajBuffer::Options options;
   options.env_num = env.env_num();
   options.stream_base = options_.common.stream_base + player;
