@@ -46,8 +46,8 @@ struct EnvSpec {
   // choose legal actions only, and the manager refuses any other action.
   SpecPtr observation;
   SpecPtr action;  // one field "action": Discrete, MultiDiscrete, or Box with bounds
-  // Above 1 the env is a game whose players all act in every step; env/game_spec.h says how its
-  // fields are named.
+  // Above 1 the env is a game whose players all act in every step, and which may see and do different
+  // things; env/game_spec.h says how its fields are named.
   int players = 1;
   // {}: the reward of a step is one number. {R}: it has R components (StepResult::reward_components), for
   // algorithms of several objectives; others refuse it. The env must have one player.
@@ -114,6 +114,9 @@ class Env {
 
 // Creates an env; a manager calls it once per env, and again when it renews an env.
 using EnvFactory = std::function<absl::StatusOr<std::unique_ptr<Env>>()>;
+
+// Returns the index of the first observation field of `player`; its other fields follow.
+int FirstObsField(const EnvSpec& spec, int player);
 
 // Returns the index of the observation field with the action mask of `player`, or -1.
 int ActionMaskField(const EnvSpec& spec, int player = 0);

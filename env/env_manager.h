@@ -155,7 +155,7 @@ class EnvManager {
 absl::Status CheckActions(const EnvSpec& spec, absl::Span<const int> env_ids,
                           const ColumnsView& actions);
 // Checks that the action masks allow the actions; kInvalidArgument likewise. `masks` has the mask's
-// field in the observation for each player (ActionMaskField()); row i of `obs` is that of env i.
+// field in the observation for each player, or -1 (ActionMaskField()); row i of `obs` is that of env i.
 absl::Status CheckActionMasks(const EnvSpec& spec, absl::Span<const int> masks,
                               absl::Span<const int> env_ids, const ColumnsView& actions,
                               const ColumnsView& obs);

@@ -59,9 +59,12 @@ EnvManagerCore::EnvManagerCore(Options options, EnvSpec spec, MutableColumnsView
   for (int i = 0; i < spec_.observation->size(); ++i) {
     if (spec_.observation->field(i).dtype == DType::kFloat32) float_fields_.push_back(i);
   }
-  if (ActionMaskField(spec_) >= 0) {  // All players have a mask or none has.
-    for (int i = 0; i < spec_.players; ++i) mask_fields_.push_back(ActionMaskField(spec_, i));
+  bool has_masks = false;
+  for (int i = 0; i < spec_.players; ++i) {
+    mask_fields_.push_back(ActionMaskField(spec_, i));
+    has_masks |= mask_fields_.back() >= 0;
   }
+  if (!has_masks) mask_fields_.clear();
   const size_t count = slots_.size();
   const auto others = static_cast<size_t>(spec_.players - 1);
   for (size_t i = 0; i < count; ++i) {

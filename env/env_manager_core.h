@@ -233,7 +233,7 @@ class EnvManagerCore : public EnvManager {
   const int64_t components_;       // of the reward; 0: it is one number
   const bool has_more_rewards_;    // whether there are several players, or components
   std::vector<int> float_fields_;  // the float32 fields of the observation, which must be finite
-  std::vector<int> mask_fields_;   // the action mask of each player; empty if there are none
+  std::vector<int> mask_fields_;   // the action mask of each player or -1; empty if there are none
   std::vector<Slot> slots_;
   bool closed_ = true;
   bool dynamic_seed_ = true;
