@@ -162,7 +162,7 @@ absl::Status CheckRewardComponents(const EnvSpec& spec, const StepResult& result
     return absl::InternalError(absl::StrCat(found, " reward_components, expected ",
                                             spec.reward_components(), " as its reward_shape says"));
   }
-  if (result.reward == 0) return absl::OkStatus();
+  if (found == 0 || result.reward == 0) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("reward is ", result.reward, " beside ", found,
                                           " reward_components, expected that it stays 0"));
 }

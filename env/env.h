@@ -124,8 +124,8 @@ int ActionMaskField(const EnvSpec& spec, int player = 0);
 // Returns kInvalidArgument, saying what is wrong, unless this project supports the spec.
 absl::Status ValidateEnvSpec(const EnvSpec& spec);
 
-// Returns kInternal unless the result of a step has the components of the spec's reward_shape {R}, and
-// nothing in `reward`.
+// Returns kInternal unless the result of a step has as many components as the spec's reward_shape says and,
+// if there are any, nothing in `reward`.
 absl::Status CheckRewardComponents(const EnvSpec& spec, const StepResult& result);
 // Sets the returns of the components of an episode as "return_0", "return_1", ..., unless `info` has values
 // of these names.

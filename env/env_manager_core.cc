@@ -319,8 +319,11 @@ void EnvManagerCore::ForgetEnds() {
 absl::Status EnvManagerCore::AccountRest(size_t row, int env_id, const absl::Status& void_cause,
                                          StepResult* result) {
   if (spec_.players > 1) DING_RETURN_IF_ERROR(NoteOtherRewards(row, env_id, *result));
-  if (components_ > 0 && !result->abnormal)
+  // An env without components that fills them is noticed at the end of its episode, at no cost in between.
+  const bool has_components = components_ > 0 || !result->reward_components.empty();
+  if (has_components && !result->abnormal) {
     DING_RETURN_IF_ERROR(NoteRewardComponents(row, env_id, *result));
+  }
   if (result->terminated || result->truncated || result->abnormal) {
     return NoteEnd(static_cast<int>(row), env_id, void_cause, result);
   }

@@ -184,6 +184,17 @@ TEST_P(RewardComponentsTest, WhatDoesNotFitTheSpecIsAnError) {
                                  "reward is nan")));
 }
 
+TEST_P(RewardComponentsTest, ComponentsThatTheSpecDoesNotHaveAreNoticedAtTheEnd) {
+  const auto manager = Manager(ObjectivesEnv::Factory({}, [](int64_t step, StepResult* result) {
+    result->reward_components.assign(2, 1);
+    result->truncated = step == 2;
+  }));
+  const absl::Status first = Step(manager.get(), {0, 1, 1}).status();
+  EXPECT_THAT(first.ok() ? Step(manager.get(), {0, 1, 1}).status() : first,
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("2 reward_components, expected 0 as its reward_shape says")));
+}
+
 TEST_P(RewardComponentsTest, AnAbnormalStepHasNoRewards) {
   const auto manager =
       Manager(ObjectivesEnv::Factory({kComponents}, [](int64_t, StepResult* result) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
+#include "ding_worker/env/env.h"
 #include "ding_worker/env/game_spec.h"
 
 namespace ding {

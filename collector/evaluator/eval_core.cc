@@ -12,6 +12,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/env/env.h"
 #include "ding_worker/env/game_spec.h"
 #include "glog/logging.h"
 
