@@ -20,6 +20,7 @@
 #include "ding_worker/collector/battle_evaluator.h"
 #include "ding_worker/collector/evaluator/battle_interaction_serial_evaluator.h"
 #include "ding_worker/collector/evaluator/opponent_evaluator.h"
+#include "ding_worker/collector/parallel/base_parallel_collector.h"
 #include "ding_worker/collector/parallel/marine_parallel_collector.h"
 #include "ding_worker/collector/serial_collector.h"
 #include "ding_worker/collector/serial_evaluator.h"

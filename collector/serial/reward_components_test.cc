@@ -14,9 +14,12 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/evaluator/interaction_serial_evaluator.h"
+#include "ding_worker/collector/parallel/base_parallel_collector.h"
+#include "ding_worker/collector/parallel/zergling_parallel_collector.h"
 #include "ding_worker/collector/serial/episode_serial_collector.h"
 #include "ding_worker/collector/serial/sample_serial_collector.h"
 #include "ding_worker/collector/serial_collector.h"
+#include "ding_worker/collector/testing/fake_link.h"
 #include "ding_worker/collector/testing/fake_policy.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
@@ -206,6 +209,33 @@ TEST(RewardComponentsTest, ASavedCollectorContinuesByteForByte) {
     EXPECT_EQ(data.rows.column<float>("reward"), expected.rows.column<float>("reward"));
     EXPECT_EQ(data.rows.column<float>("obs"), expected.rows.column<float>("obs"));
   }
+}
+
+TEST(RewardComponentsTest, AParallelCollectorSendsThem) {
+  std::vector<std::vector<Recorded>> logs;
+  const auto envs = Envs(&logs);
+  CollectAttributes attributes = TakesComponents();
+  attributes.n_sample = 2;
+  FakePolicy policy(attributes, /*action_count=*/2);
+  FakeLink link;
+  link.Publish(0, std::make_shared<StateDict>());
+  ParallelCollectorParts parts;
+  parts.env = envs.get();
+  parts.collect_mode = &policy;
+  parts.link = &link;
+  parts.episodes_per_env = 5;
+  DING_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            ZerglingParallelCollector::Create({}, {}, parts, {}));
+  ASSERT_THAT(collector->Run(), IsOk());
+  std::vector<size_t> next(kEnvs, 0);
+  double rewards = 0;
+  for (const FakeLink::Sent& sent : link.sent()) {
+    ExpectRecorded(sent.data, logs, 1, &next);
+    for (const float reward : sent.data.rows.column<float>("reward")) rewards += reward;
+  }
+  double returns = 0;
+  for (const double value : collector->GetFinishInfo().episode_return) returns += value;
+  EXPECT_NEAR(returns, rewards, 1e-3) << "the returns are sums of all components";
 }
 
 TEST(RewardComponentsTest, APolicyOfOneRewardIsRefused) {
