@@ -105,7 +105,7 @@ std::unique_ptr<Policy> RandomPlayer(const EnvSpec& player, uint64_t seed) {
   options.action = player.action;
   options.observation = player.observation;
   options.seed = seed;
-  options.attributes.n_sample = 5;
+  options.collect.n_sample = 5;
   return *CreateRandomPolicy(options);
 }
 
