@@ -1,5 +1,6 @@
 #include "ding_worker/data/episodes.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>

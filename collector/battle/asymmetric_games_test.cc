@@ -189,6 +189,7 @@ class AsymmetricGamesTest : public testing::Test {
 CollectOptions Target(int64_t target) {
   CollectOptions options;
   options.target = target;
+  options.drop_extra = false;
   return options;
 }
 

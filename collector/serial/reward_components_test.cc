@@ -143,6 +143,7 @@ TEST(RewardComponentsTest, RowsOfSamplesAreThoseOfTheEnvs) {
     SCOPED_TRACE(absl::StrCat("collect ", i));
     CollectOptions options;
     options.target = 1 + 5 * (i % 4);
+    options.drop_extra = false;
     DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, collector->Collect(options));
     ExpectRecorded(data, logs, 1, &next);
     if (HasFailure()) return;
