@@ -45,8 +45,8 @@ using testing::HasSubstr;
 
 constexpr size_t kActions = 3;
 constexpr size_t kGoals = 2;
-// The rewards of the actions: each goal alone is served best by one of the first two, and both together by the
-// last.
+// The rewards of the actions: each goal alone is served best by one of the first two, and both together
+// by the last.
 constexpr std::array<std::array<float, kGoals>, kActions> kRewards = {
     {{1, 0}, {0, 1}, {0.6f, 0.6f}}};
 
@@ -310,7 +310,8 @@ TEST_F(RewardComponentsTest, PoliciesOfOneRewardRefuseTheEnvByName) {
               refuses("impala"));
   EXPECT_THAT(Create(R"(type: "r2d2" params { [type.googleapis.com/ding.R2d2Config] {
                        dqn { model { type: "rnn" recurrent { hidden_size: 4 } } } } })",
-                     {"policy.other.replay_buffer={type:\"sequence\"}"}),
+                     {"policy.other.replay_buffer={type:\"sequence\"}",
+                      "policy.collect.unroll_len=20"}),
               refuses("r2d2"));
 }
 
