@@ -147,9 +147,9 @@ class EnvManagerCore : public EnvManager {
     slot.abnormal_in_a_row = 0;
     return true;
   }
-  // Notes the rewards of the other players or the components, the end of an episode, and an abnormal step with its
-  // cause, if `void_cause` is an error. `result` must be cleared before it is used again. kInternal
-  // after too many abnormal steps.
+  // Notes the rewards of the other players or the components, the end of an episode, and an abnormal
+  // step with its cause, if `void_cause` is an error. `result` must be cleared before it is used again.
+  // kInternal after too many abnormal steps.
   absl::Status AccountRest(size_t row, int env_id, const absl::Status& void_cause,
                            StepResult* result);
   // Returns `failure` of a step whose attempts are used up, naming the env and the step.

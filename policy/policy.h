@@ -47,8 +47,8 @@ struct CollectAttributes {
   bool on_policy = false;
   // Whether to return rows of complete episodes only.
   bool traj_len_inf = false;
-  // Whether GetTrainSample() takes rows with a reward of several components ([R] float32). Envs that have them
-  // are refused for other policies.
+  // Whether GetTrainSample() takes rows with a reward of several components ([R] float32). Envs that have
+  // them are refused for other policies.
   bool reward_components = false;
 };
 
@@ -107,8 +107,8 @@ struct LearnAttributes {
   // and "is_first" of those that have them. Programs refuse buffers that draw sequences for other policies,
   // which would learn from padding, and buffers that draw single rows for these.
   bool sequences = false;
-  // Whether it learns from rewards of several components (column "reward" [B, R]) or reads no rewards. Envs that
-  // have them are refused for other policies.
+  // Whether it learns from rewards of several components (column "reward" [B, R]) or reads no rewards.
+  // Envs that have them are refused for other policies.
   bool reward_components = false;
 };
 
