@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/spec.h"
@@ -14,26 +16,33 @@
 #include "ding_worker/env/testing/objectives_env.h"
 #include "ding_worker/env/testing/pursuit_env.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
+#include "ding_worker/metrics/component.h"
 #include "ding_worker/policy/random_policy.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/parallel_run/expected_data.h"
-#include "ding_worker/worker/parallel_run/parallel_problems.h"
+#include "ding_worker/worker/parallel_run/parallel_envs.h"
+#include "ding_worker/worker/parallel_run/parallel_setup.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace ding {
 namespace {
 
-using ::testing::Contains;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 class EnvKindsTest : public testing::Test {
  protected:
-  static std::vector<std::string> Problems(const std::string& config,
-                                           const std::vector<std::string>& settings) {
-    return FindParallelProblems(LoadExperimentConfig("worker/configs/" + config, settings).value());
+  static ExperimentConfig Config(const std::string& name,
+                                 const std::vector<std::string>& settings) {
+    return LoadExperimentConfig("worker/configs/" + name, settings).value();
+  }
+  // Returns why the coordinator of a run cannot be made.
+  static absl::Status Refusal(const std::string& name, const std::vector<std::string>& settings) {
+    ComponentDeps deps;
+    return MakeCoordinator(Config(name, settings), "run", deps, /*store=*/nullptr,
+                           /*sender=*/nullptr, /*journal=*/nullptr)
+        .status();
   }
 
   const ScopedRegistration<EnvCreator> objectives_{
@@ -54,18 +63,23 @@ TEST_F(EnvKindsTest, LearnersExpectTheComponents) {
 }
 
 TEST_F(EnvKindsTest, PoliciesOfOneRewardAreRefusedWithoutWeights) {
-  EXPECT_THAT(Problems("cartpole_dqn_parallel.textproto", {"env.type=objectives"}),
-              Contains(HasSubstr("policy 'dqn' learns from one reward per step, but the reward of "
+  const std::string name = "cartpole_dqn_parallel.textproto";
+  EXPECT_THAT(Refusal(name, {"env.type=objectives"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("policy 'dqn' learns from one reward per step, but the reward of "
                                  "env 'Objectives' is float32[2]: set env.reward_weights")));
-  EXPECT_THAT(Problems("cartpole_dqn_parallel.textproto",
-                       {"env.type=objectives", "env.reward_weights=[1, 0.5]"}),
-              IsEmpty());
+  DING_ASSERT_OK_AND_ASSIGN(
+      const EnvSpec weighted,
+      SpecOfEnv(Config(name, {"env.type=objectives", "env.reward_weights=[1, 0.5]"}),
+                Clock::Real()));
+  EXPECT_TRUE(weighted.reward_shape.empty());
 }
 
 TEST_F(EnvKindsTest, AsymmetricGamesAreRefusedInLeagues) {
   EXPECT_THAT(
-      Problems("tictactoe_league_parallel.textproto", {"env.type=pursuit"}),
-      Contains(HasSubstr("one policy cannot play all players of env 'Pursuit', which see or "
+      Refusal("tictactoe_league_parallel.textproto", {"env.type=pursuit"}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("one policy cannot play all players of env 'Pursuit', which see or "
                          "do different things: 'obs' is float32[3] for player 0, missing "
                          "for player 1")));
 }
