@@ -21,14 +21,14 @@ namespace ding {
 struct PolicyContext {
   SpecPtr observation;
   SpecPtr action;
-  Shape
-      reward_shape;  // as in EnvSpec; create_policy() refuses components that the policy does not take
-  std::string env;    // its name, for errors
   uint64_t seed = 0;  // streams: "policy/init", "policy/collect", ...
   PolicyModes modes;
   // Averages gradients with the other learners of a group; null: a single learner. It must outlive the
   // policy.
   GradientReducer* reducer = nullptr;
+  // As in EnvSpec; create_policy() refuses components that the policy does not take.
+  Shape reward_shape = {};
+  std::string env = {};  // the name of the env, for errors
 };
 
 using PolicyCreator = std::function<absl::StatusOr<std::unique_ptr<Policy>>(const PolicyConfig&,
