@@ -150,17 +150,22 @@ absl::StatusOr<EpisodeSet> ReadEpisodes(const std::string& path) {
 
 absl::StatusOr<std::vector<double>> EpisodeReturns(const SegmentBatch& episodes) {
   DING_ASSIGN_OR_RETURN(const int reward, episodes.rows.spec().IndexOf(kColumnReward, "episodes"));
-  if (episodes.rows.spec().field(reward) != Scalar(kColumnReward, DType::kFloat32)) {
+  const FieldSpec& field = episodes.rows.spec().field(reward);
+  if (field.dtype != DType::kFloat32 || field.shape.size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat("column '", kColumnReward, "' is ",
-                                                   episodes.rows.spec().field(reward).DebugString(),
-                                                   ", expected float32[]"));
+                                                   field.DebugString(),
+                                                   ", expected float32[], or float32[R]"));
   }
+  const auto components = static_cast<size_t>(field.num_elements());
   const absl::Span<const float> rewards = episodes.rows.column<float>(reward);
   std::vector<double> returns;
   for (const Segment& segment : episodes.segments) {
     double sum = 0;
     for (int64_t i = 0; i < segment.length; ++i) {
-      sum += rewards[static_cast<size_t>(segment.begin + i)];
+      const auto row = static_cast<size_t>(segment.begin + i);
+      double of_step = 0;
+      for (size_t c = 0; c < components; ++c) of_step += rewards[row * components + c];
+      sum += of_step;
     }
     returns.push_back(sum);
   }

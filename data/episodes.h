@@ -52,7 +52,8 @@ absl::Status WriteEpisodes(const std::string& path, const EpisodeSet& set);
 //   kInvalidArgument     whole, but not a file of episodes, or one without any
 absl::StatusOr<EpisodeSet> ReadEpisodes(const std::string& path);
 
-// Sums of the rewards of each episode: column "reward". kNotFound if there is none.
+// Sums of the rewards of each episode, of all their components: column "reward" [N] or [N, R]. kNotFound if
+// there is none.
 absl::StatusOr<std::vector<double>> EpisodeReturns(const SegmentBatch& episodes);
 
 }  // namespace ding

@@ -1,5 +1,6 @@
 #include "ding_worker/data/episodes.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -165,6 +166,20 @@ TEST(Episodes, InvalidFilesAreRefused) {
   };
   EXPECT_THAT(with_ends({1, 3}), is_invalid("end 3"));
   EXPECT_THAT(with_ends({0, 1}), is_invalid("segment 0 is cut"));
+}
+
+TEST(Episodes, ReturnsAreSumsOfAllComponents) {
+  SegmentBatch episodes = Episodes({2, 1});
+  BatchBuilder rows = *BatchBuilder::Create(*MakeSpec({Box("reward", {2})}), 3);
+  const std::vector<float> rewards = {1, 2, 4, 8, 16, 32};
+  std::copy(rewards.begin(), rewards.end(), rows.column<float>(0).begin());
+  episodes.rows = std::move(rows).Seal(3);
+  DING_ASSERT_OK_AND_ASSIGN(const std::vector<double> returns, EpisodeReturns(episodes));
+  EXPECT_THAT(returns, ElementsAre(15, 48));
+  episodes.rows = BatchBuilder::Create(*MakeSpec({Box("reward", {2, 2})}), 3).value().Seal(3);
+  EXPECT_THAT(EpisodeReturns(episodes),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("float32[2, 2], expected float32[], or float32[R]")));
 }
 
 TEST(Episodes, ReturnsNeedARewardPerRow) {

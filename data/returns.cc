@@ -18,19 +18,34 @@ void CheckLength(const char* column, size_t found, size_t expected) {
 
 }  // namespace
 
-NStepReturn ComputeNStepReturn(absl::Span<const float> reward, SegmentEnd end, int64_t n,
-                               double gamma) {
-  const int64_t available = static_cast<int64_t>(reward.size());
+NStepReturn ComputeNStepReturns(absl::Span<const float> rewards, SegmentEnd end, int64_t n,
+                                double gamma, absl::Span<float> sums) {
+  const size_t components = sums.size();
+  DING_CHECK(components >= 1 && rewards.size() % components == 0)
+      << rewards.size() << " rewards of " << components << " components";
+  const int64_t available = static_cast<int64_t>(rewards.size() / components);
   DING_CHECK(n >= 1 && available >= 1) << n << "-step return of " << available << " rows";
   const int64_t steps = std::min(n, available);
-  double sum = 0;
   double discount = 1;
-  for (int64_t i = 0; i < steps; ++i) {
-    sum += discount * reward[i];
-    discount *= gamma;
+  for (size_t c = 0; c < components; ++c) {
+    double sum = 0;
+    discount = 1;
+    for (int64_t i = 0; i < steps; ++i) {
+      sum += discount * rewards[static_cast<size_t>(i) * components + c];
+      discount *= gamma;
+    }
+    sums[c] = static_cast<float>(sum);
   }
   const bool terminated = end == SegmentEnd::kTerminated && steps == available;
-  return {static_cast<float>(sum), terminated ? 0.0f : static_cast<float>(discount), steps};
+  return {0, terminated ? 0.0f : static_cast<float>(discount), steps};
+}
+
+NStepReturn ComputeNStepReturn(absl::Span<const float> reward, SegmentEnd end, int64_t n,
+                               double gamma) {
+  float sum = 0;
+  NStepReturn made = ComputeNStepReturns(reward, end, n, gamma, absl::MakeSpan(&sum, 1));
+  made.reward = sum;
+  return made;
 }
 
 void ComputeDiscountedReturns(const RunColumns& run, double gamma, absl::Span<float> returns) {

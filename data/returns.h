@@ -46,6 +46,11 @@ struct NStepReturn {
 NStepReturn ComputeNStepReturn(absl::Span<const float> reward, SegmentEnd end, int64_t n,
                                double gamma);
 
+// The same for rewards of R components, each by itself: `rewards` is [T, R] and `sums` [R], which gets the
+// sums. Returns discount and steps, which all components share; its `reward` is 0.
+NStepReturn ComputeNStepReturns(absl::Span<const float> rewards, SegmentEnd end, int64_t n,
+                                double gamma, absl::Span<float> sums);
+
 // G_t = sum over l >= 0 of gamma^l r_(t+l), plus gamma^(T-t) V_T (Sutton and Barto 2018, eq. 3.8).
 // It does not use run.value.
 void ComputeDiscountedReturns(const RunColumns& run, double gamma, absl::Span<float> returns);

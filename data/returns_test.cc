@@ -80,6 +80,31 @@ TEST(OnRandomRuns, EveryEndAndRunsOfOneRowOccur) {
   EXPECT_GT(single_rows, 5);
 }
 
+// Each component is the return of a run of it alone, bit for bit.
+TEST(OnRandomRuns, NStepReturnsOfComponentsAreThoseOfEach) {
+  constexpr size_t kComponents = 3;
+  ForEachRun([](const RandomSegment& run) {
+    std::vector<std::vector<float>> of_component(kComponents);
+    std::vector<float> all;
+    for (const float reward : run.reward) {
+      for (size_t c = 0; c < kComponents; ++c) {
+        all.push_back(static_cast<float>(c + 1) * reward - static_cast<float>(c));
+        of_component[c].push_back(all.back());
+      }
+    }
+    for (int64_t n = 1; n <= run.length() + 2; ++n) {
+      std::vector<float> sums(kComponents, kNaN);
+      const NStepReturn got = ComputeNStepReturns(all, run.end, n, run.gamma, absl::MakeSpan(sums));
+      for (size_t c = 0; c < kComponents; ++c) {
+        const NStepReturn one = ComputeNStepReturn(of_component[c], run.end, n, run.gamma);
+        EXPECT_EQ(sums[c], one.reward) << "component " << c << ", n " << n;
+        EXPECT_EQ(got.bootstrap_discount, one.bootstrap_discount);
+        EXPECT_EQ(got.steps, one.steps);
+      }
+    }
+  });
+}
+
 TEST(OnRandomRuns, NStepReturnEqualsItsDefinition) {
   ForEachRun([](const RandomSegment& run) {
     for (int64_t t = 0; t < run.length(); ++t) {

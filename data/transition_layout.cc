@@ -29,9 +29,10 @@ absl::Status CheckFieldNames(const Spec& rows, int obs_fields) {
 absl::StatusOr<int> RewardField(const Spec& rows) {
   DING_ASSIGN_OR_RETURN(const int index, rows.IndexOf(kColumnReward, "rows"));
   const FieldSpec& field = rows.field(index);
-  if (field.dtype == DType::kFloat32 && field.shape.empty()) return index;
+  if (field.dtype == DType::kFloat32 && field.shape.size() <= 1) return index;
   return absl::InvalidArgumentError(
-      absl::StrCat("field 'reward' is ", field.DebugString(), ", expected float32[]"));
+      absl::StrCat("field 'reward' is ", field.DebugString(),
+                   ", expected float32[], or float32[R] for R components"));
 }
 
 bool IsReplaced(const FieldSpec& stored, absl::Span<const FieldSpec> added) {

@@ -21,7 +21,7 @@ namespace ding {
 struct TransitionLayout {
   SpecPtr spec;             // the spec of the batches
   std::vector<int> stored;  // fields of the rows that no added column replaces
-  int reward = -1;          // -1 for items
+  int reward = -1;          // -1 for items; float32 [], or [R] for rewards of R components
   int first_next_obs = 0;
   int discount = 0;
   int n_step = 0;
@@ -29,7 +29,7 @@ struct TransitionLayout {
 };
 
 // The first `obs_fields` fields of `rows` are the observation.
-//   kInvalidArgument  the rows have no float32 scalar "reward", an observation field is not named
+//   kInvalidArgument  the rows have no "reward" of float32[] or float32[R], an observation field is not named
 //                     "obs" or "obs/...", or a field has the name of a column that is added here;
 //                     items: a field is missing or wrong
 absl::StatusOr<TransitionLayout> MakeTransitionLayout(const Spec& rows, int obs_fields,

@@ -148,7 +148,7 @@ class Pool {
       answer.status = host.Reset(seat.start, obs);
       return;
     }
-    ClearStepResult(envs_->spec().players, &answer.result);
+    ClearStepResult(envs_->spec(), &answer.result);
     answer.status = host.Step(ColumnsView(actions_.view()).row(env_id), obs, &answer.result);
     if (answer.result.abnormal) answer.void_cause = host.TakeVoidCause();
   }

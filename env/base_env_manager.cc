@@ -28,12 +28,12 @@ absl::Status BaseEnvManager::StepEnvs(absl::Span<const int> env_ids, const Colum
   // `actions` may have further columns; the env gets its own only.
   const ColumnsView own_actions = actions.Fields(env_spec().action.get(), 0);
   const MutableColumnsView obs = rows();
-  const int players = env_spec().players;
+  const EnvSpec& spec = env_spec();
   EnvHost* const hosts = envs_->hosts().data();
   for (size_t i = 0; i < env_ids.size(); ++i) {
     const int env_id = env_ids[i];
     EnvHost& host = hosts[env_id];
-    ClearStepResult(players, &result_);
+    ClearStepResult(spec, &result_);
     const absl::Status stepped =
         host.Step(own_actions.row(static_cast<int64_t>(i)), obs.row(env_id), &result_);
     if (ABSL_PREDICT_FALSE(!stepped.ok())) {

@@ -23,6 +23,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
+#include "ding_worker/env/env_host.h"
 #include "gmock/gmock.h"
 
 namespace ding {
@@ -56,6 +57,9 @@ bool operator==(const Moment& a, const Moment& b) {
   return a.obs == b.obs && SameBits(a.result.reward, b.result.reward) &&
          std::equal(a.result.other_rewards.begin(), a.result.other_rewards.end(),
                     b.result.other_rewards.begin(), b.result.other_rewards.end(), SameBits) &&
+         std::equal(a.result.reward_components.begin(), a.result.reward_components.end(),
+                    b.result.reward_components.begin(), b.result.reward_components.end(),
+                    SameBits) &&
          a.result.terminated == b.result.terminated && a.result.truncated == b.result.truncated &&
          a.result.abnormal == b.result.abnormal;
 }
@@ -85,13 +89,14 @@ class Player {
     Blank();
     const ColumnsView actions = actions_.view();
     StepResult result;
-    result.other_rewards.resize(static_cast<size_t>(env_->spec().players - 1));
+    ClearStepResult(env_->spec(), &result);
     const absl::Status status =
         CallUser("it", [&] { return env_->Step(actions.row(0), rows_.view().row(1), &result); });
     EXPECT_THAT(status, IsOk()) << "Step() with " << DescribeActions();
     EXPECT_EQ(result.other_rewards.size(), static_cast<size_t>(env_->spec().players - 1))
         << "Step() resized other_rewards: a game of " << env_->spec().players
         << " players has that many without player 0";
+    EXPECT_THAT(CheckRewardComponents(env_->spec(), result), IsOk()) << "Step()";
     return See("Step()", std::move(result));
   }
 
@@ -232,15 +237,17 @@ void ExpectLegalRow(const RowView& row) {
   }
 }
 
-// Checks the rewards of all players.
+// Checks the rewards of all players, or all components of the reward.
 void ExpectLegalRewards(const EnvSpec& spec, const StepResult& result) {
-  std::vector<float> rewards = result.other_rewards;
-  rewards.insert(rewards.begin(), result.reward);
-  for (size_t player = 0; player < rewards.size(); ++player) {
-    const float reward = rewards[player];
+  const bool has_components = spec.reward_components() > 0;
+  std::vector<float> rewards = has_components ? result.reward_components : result.other_rewards;
+  if (!has_components) rewards.insert(rewards.begin(), result.reward);
+  for (size_t i = 0; i < rewards.size(); ++i) {
+    const float reward = rewards[i];
     EXPECT_TRUE(std::isfinite(reward) && reward >= static_cast<float>(spec.reward_low) &&
                 reward <= static_cast<float>(spec.reward_high))
-        << "the reward of player " << player << " is " << reward << ", expected one in ["
+        << (has_components ? "component " : "the reward of player ") << i
+        << (has_components ? " of the reward is " : " is ") << reward << ", expected one in ["
         << spec.reward_low << ", " << spec.reward_high << "] as the spec says";
   }
 }
@@ -301,6 +308,7 @@ TEST_P(EnvConformance, SpecIsNamedAndStaysTheSame) {
     EXPECT_TRUE(*spec.action == *before.action) << "the action was\n"
                                                 << before.action->DebugString() << "\nand is now\n"
                                                 << spec.action->DebugString();
+    EXPECT_EQ(spec.reward_shape, before.reward_shape);
     EXPECT_EQ(spec.max_episode_steps, before.max_episode_steps);
   }
 }

@@ -65,33 +65,31 @@ absl::Status CheckMask(const FieldSpec& mask, const FieldSpec& action) {
                                                  DTypeName(DType::kBool), ShapeString(width)));
 }
 
-// Whether both fields have the same type and shape; names and bounds may differ.
-bool IsSameKind(const FieldSpec& a, const FieldSpec& b) {
-  return a.dtype == b.dtype && a.shape == b.shape && a.num_categories == b.num_categories;
+// Checks that the observation has the fields of player 0, then those of player 1, ..., at least one each.
+absl::Status CheckObservations(const EnvSpec& spec) {
+  int player = 0;
+  bool any = false;  // whether `player` has a field
+  for (const FieldSpec& field : spec.observation->fields()) {
+    if (any && player + 1 < spec.players && IsNamed(field.name, Prefix(kObs, spec, player + 1))) {
+      ++player;
+    }
+    DING_RETURN_IF_ERROR(CheckObservation(field, Prefix(kObs, spec, player)));
+    any = true;
+  }
+  if (player + 1 == spec.players) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("there are observation fields of ", player + 1, " players, expected '",
+                   Prefix(kObs, spec, player + 1), "' or '", Prefix(kObs, spec, player + 1),
+                   "/<name>' after them: there are ", spec.players, " players"));
 }
 
-// Checks that the fields of `player` are like those of player 0.
+// Checks the action of a player, and its mask.
 absl::Status CheckPlayer(const EnvSpec& spec, int player) {
-  const int fields = spec.observation->size() / spec.players;
-  const std::string prefix = Prefix(kObs, spec, player);
-  const std::string prefix_of_first = Prefix(kObs, spec, 0);
-  for (int i = 0; i < fields; ++i) {
-    const FieldSpec& field = spec.observation->field(player * fields + i);
-    DING_RETURN_IF_ERROR(CheckObservation(field, prefix));
-    const FieldSpec& of_first = spec.observation->field(i);
-    if (field.name.substr(prefix.size()) != of_first.name.substr(prefix_of_first.size()) ||
-        !IsSameKind(field, of_first)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "observation field '", field.name, "' is ", field.DebugString(),
-          ", expected that of player 0, '", of_first.name, "', which is ", of_first.DebugString()));
-    }
-  }
   const FieldSpec& action = spec.action->field(player);
   const std::string name = Prefix("action", spec, player);
-  if (action.name != name || !IsSameKind(action, spec.action->field(0))) {
-    return absl::InvalidArgumentError(absl::StrCat("action field '", action.name, "' is ",
-                                                   action.DebugString(), ", expected '", name,
-                                                   "', ", spec.action->field(0).DebugString()));
+  if (action.name != name) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("action field '", action.name, "', expected '", name, "'"));
   }
   DING_RETURN_IF_ERROR(CheckActionField(action));
   const int mask = ActionMaskField(spec, player);
@@ -118,6 +116,14 @@ int ActionMaskField(const EnvSpec& spec, int player) {
   return spec.observation->Find(name).value_or(-1);
 }
 
+int FirstObsField(const EnvSpec& spec, int player) {
+  if (player == 0) return 0;
+  const std::string prefix = Prefix(kObs, spec, player);
+  int field = 0;
+  while (!IsNamed(spec.observation->field(field).name, prefix)) ++field;
+  return field;
+}
+
 absl::Status ValidateEnvSpec(const EnvSpec& spec) {
   const auto error = [&spec](const auto&... parts) {
     return absl::InvalidArgumentError(absl::StrCat("env '", spec.name, "': ", parts...));
@@ -126,24 +132,46 @@ absl::Status ValidateEnvSpec(const EnvSpec& spec) {
   if (spec.observation == nullptr || spec.observation->size() == 0) {
     return error("its spec has no observation fields");
   }
-  if (spec.observation->size() % spec.players != 0) {
-    return error("it has ", spec.observation->size(), " observation fields for ", spec.players,
-                 " players, expected as many for each");
-  }
   if (spec.action == nullptr || spec.action->size() != spec.players ||
       (spec.players == 1 && spec.action->field(0).name != "action")) {
     return spec.players == 1 ? error("its spec must have exactly one action field, named 'action'")
                              : error("its spec must have exactly one action field for each of ",
                                      spec.players, " players");
   }
-  for (int player = 0; player < spec.players; ++player) {
-    const absl::Status status = CheckPlayer(spec, player);
-    if (!status.ok()) return error(status.message());
+  if (spec.reward_shape.size() > 1 || (!spec.reward_shape.empty() && spec.reward_shape[0] < 1)) {
+    return error("reward_shape is ", ShapeString(spec.reward_shape),
+                 ", expected [] or [R] with at least 1 component");
   }
+  if (spec.players > 1 && !spec.reward_shape.empty()) {
+    return error("it is a game of ", spec.players, " players with reward_shape ",
+                 ShapeString(spec.reward_shape),
+                 ", expected []: the players of a game have one reward each");
+  }
+  absl::Status status = CheckObservations(spec);
+  for (int player = 0; player < spec.players; ++player) status.Update(CheckPlayer(spec, player));
+  if (!status.ok()) return error(status.message());
   if (spec.max_episode_steps < 0) {
     return error("max_episode_steps is ", spec.max_episode_steps, ", expected 0 or more");
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckRewardComponents(const EnvSpec& spec, const StepResult& result) {
+  const int64_t found = static_cast<int64_t>(result.reward_components.size());
+  if (found != spec.reward_components()) {
+    return absl::InternalError(absl::StrCat(found, " reward_components, expected ",
+                                            spec.reward_components(), " as its reward_shape says"));
+  }
+  if (found == 0 || result.reward == 0) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("reward is ", result.reward, " beside ", found,
+                                          " reward_components, expected that it stays 0"));
+}
+
+void AddComponentReturns(absl::Span<const double> returns, NamedValues* info) {
+  for (size_t i = 0; i < returns.size(); ++i) {
+    const std::string name = absl::StrCat("return_", i);
+    if (!info->Get(name).has_value()) info->Set(name, returns[i]);
+  }
 }
 
 }  // namespace ding

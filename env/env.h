@@ -30,6 +30,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/image.h"
 #include "ding_worker/data/named_values.h"
@@ -45,14 +46,20 @@ struct EnvSpec {
   // choose legal actions only, and the manager refuses any other action.
   SpecPtr observation;
   SpecPtr action;  // one field "action": Discrete, MultiDiscrete, or Box with bounds
-  // Above 1 the env is a game whose players all act in every step; env/game_spec.h says how its
-  // fields are named.
+  // Above 1 the env is a game whose players all act in every step, and which may see and do different
+  // things; env/game_spec.h says how its fields are named.
   int players = 1;
-  // The range of the reward of one step.
+  // {}: the reward of a step is one number. {R}: it has R components (StepResult::reward_components), for
+  // algorithms of several objectives; others refuse it. The env must have one player.
+  Shape reward_shape;
+  // The range of the reward of one step, or of each of its components.
   double reward_low = -std::numeric_limits<double>::infinity();
   double reward_high = std::numeric_limits<double>::infinity();
   // The number of steps after which the env truncates an episode; 0: no limit.
   int64_t max_episode_steps = 0;
+
+  // R of reward_shape {R}; 0 if the reward is one number.
+  int64_t reward_components() const { return reward_shape.empty() ? 0 : reward_shape[0]; }
 };
 
 // How an episode begins.
@@ -63,6 +70,9 @@ struct EpisodeStart {
 
 struct StepResult {
   float reward = 0;  // in a game, the reward of player 0
+  // [R], if the spec has a reward_shape {R}; the manager passes it filled with zeros. `reward` must then
+  // stay 0.
+  std::vector<float> reward_components;
   // In a game, the rewards of players 1, 2, ...; the manager passes it filled with zeros.
   std::vector<float> other_rewards;
   // The episode ended in a terminal state (the pole fell).
@@ -74,8 +84,8 @@ struct StepResult {
   // resets the env.
   bool abnormal = false;
   // Set at the end of an episode: values to average over episodes. "eval_episode_return", if set,
-  // replaces the sum of rewards (of player 0): an env that shapes its rewards reports the true return
-  // here.
+  // replaces the sum of rewards (of player 0, or of all components): an env that shapes its rewards
+  // reports the true return here.
   NamedValues info;
 };
 
@@ -105,11 +115,21 @@ class Env {
 // Creates an env; a manager calls it once per env, and again when it renews an env.
 using EnvFactory = std::function<absl::StatusOr<std::unique_ptr<Env>>()>;
 
+// Returns the index of the first observation field of `player`; its other fields follow.
+int FirstObsField(const EnvSpec& spec, int player);
+
 // Returns the index of the observation field with the action mask of `player`, or -1.
 int ActionMaskField(const EnvSpec& spec, int player = 0);
 
 // Returns kInvalidArgument, saying what is wrong, unless this project supports the spec.
 absl::Status ValidateEnvSpec(const EnvSpec& spec);
+
+// Returns kInternal unless the result of a step has as many components as the spec's reward_shape says and,
+// if there are any, nothing in `reward`.
+absl::Status CheckRewardComponents(const EnvSpec& spec, const StepResult& result);
+// Sets the returns of the components of an episode as "return_0", "return_1", ..., unless `info` has values
+// of these names.
+void AddComponentReturns(absl::Span<const double> returns, NamedValues* info);
 
 }  // namespace ding
 

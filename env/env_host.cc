@@ -23,6 +23,11 @@ absl::Status CheckSameEnvSpec(const EnvSpec& expected, const EnvSpec& found) {
   DING_RETURN_IF_ERROR(
       CheckSameLayout(*expected.observation, *found.observation, "its observation"));
   DING_RETURN_IF_ERROR(CheckSameLayout(*expected.action, *found.action, "its action"));
+  if (found.reward_shape != expected.reward_shape) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("its reward is float32", ShapeString(found.reward_shape), ", expected float32",
+                     ShapeString(expected.reward_shape)));
+  }
   if (*found.observation != *expected.observation || *found.action != *expected.action) {
     return absl::InvalidArgumentError(
         absl::StrCat("its bounds differ: found ", found.observation->DebugString(), "\n",
@@ -85,7 +90,7 @@ absl::Status EnvHost::RetryStep(const RowView& action, const RowRef& obs, absl::
                                 StepResult* result) {
   for (int attempt = 1; attempt < options_->max_retry; ++attempt) {
     options_->sleep(options_->retry_waiting_time);
-    ClearStepResult(expected_->players, result);
+    ClearStepResult(*expected_, result);
     if (options_->retry_type == EnvRetryType::kRenew) {
       // The next reset builds the env.
       env_.reset();

@@ -76,10 +76,11 @@ absl::StatusOr<std::unique_ptr<Env>> BuildEnv(const EnvFactory& factory);
 absl::Status CheckSameEnvSpec(const EnvSpec& expected, const EnvSpec& found);
 
 // Sets `result` to the defaults that Env::Step() expects, without allocating.
-inline void ClearStepResult(int players, StepResult* result) {
+inline void ClearStepResult(const EnvSpec& spec, StepResult* result) {
   result->reward = 0;
-  if (ABSL_PREDICT_FALSE(players > 1)) {
-    result->other_rewards.assign(static_cast<size_t>(players - 1), 0);
+  if (ABSL_PREDICT_FALSE((spec.players > 1) | !spec.reward_shape.empty())) {
+    result->other_rewards.assign(static_cast<size_t>(spec.players - 1), 0);
+    result->reward_components.assign(static_cast<size_t>(spec.reward_components()), 0);
   }
   result->terminated = false;
   result->truncated = false;

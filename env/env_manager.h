@@ -63,11 +63,14 @@ struct ReadyObs {
 
 // An episode that ended in this step.
 struct FinishedEpisode {
-  int row = 0;                        // its row in Timesteps
-  double episode_return = 0;          // sum of rewards, or the env's own "eval_episode_return"
+  int row = 0;  // its row in Timesteps
+  // The sum of rewards (of all their components), or the env's own "eval_episode_return".
+  double episode_return = 0;
   std::vector<double> other_returns;  // in a game, the returns of players 1, 2, ...
   int64_t length = 0;                 // in steps
-  NamedValues info;                   // StepResult::info of the last step
+  // StepResult::info of the last step. If the reward has R components, also their returns
+  // ("return_0", "return_1", ...), unless the env has set values of these names.
+  NamedValues info;
 };
 
 // Why a step is abnormal, if the env did not report it itself: the env failed and was renewed, or its
@@ -81,8 +84,10 @@ struct AbnormalCause {
 // ids. A manager that does not wait for all envs returns those that answered, by increasing id.
 struct Timesteps {
   absl::Span<const int> env_ids;
-  absl::Span<const float> reward;         // in a game, of player 0
-  absl::Span<const float> other_rewards;  // [N, players - 1]: in a game, of players 1, 2, ...
+  absl::Span<const float>
+      reward;  // in a game, of player 0; the sum of components if there are several
+  absl::Span<const float> reward_components;  // [N, R]: if the reward has R components; else empty
+  absl::Span<const float> other_rewards;      // [N, players - 1]: in a game, of players 1, 2, ...
   absl::Span<const uint8_t> terminated;
   absl::Span<const uint8_t> truncated;
   // 1: the step is void. Do not count it and drop the episode so far; the env has been reset.
@@ -150,7 +155,7 @@ class EnvManager {
 absl::Status CheckActions(const EnvSpec& spec, absl::Span<const int> env_ids,
                           const ColumnsView& actions);
 // Checks that the action masks allow the actions; kInvalidArgument likewise. `masks` has the mask's
-// field in the observation for each player (ActionMaskField()); row i of `obs` is that of env i.
+// field in the observation for each player, or -1 (ActionMaskField()); row i of `obs` is that of env i.
 absl::Status CheckActionMasks(const EnvSpec& spec, absl::Span<const int> masks,
                               absl::Span<const int> env_ids, const ColumnsView& actions,
                               const ColumnsView& obs);

@@ -52,20 +52,25 @@ EnvManagerCore::EnvManagerCore(Options options, EnvSpec spec, MutableColumnsView
       spec_(std::move(spec)),
       rows_(rows),
       env_num_(static_cast<int>(rows.rows())),
-      is_game_(spec_.players > 1),
+      components_(spec_.reward_components()),
+      has_more_rewards_(spec_.players > 1 || components_ > 0),
       slots_(static_cast<size_t>(rows.rows())),
       blocks_(std::move(blocks)) {
   for (int i = 0; i < spec_.observation->size(); ++i) {
     if (spec_.observation->field(i).dtype == DType::kFloat32) float_fields_.push_back(i);
   }
-  if (ActionMaskField(spec_) >= 0) {  // All players have a mask or none has.
-    for (int i = 0; i < spec_.players; ++i) mask_fields_.push_back(ActionMaskField(spec_, i));
+  bool has_masks = false;
+  for (int i = 0; i < spec_.players; ++i) {
+    mask_fields_.push_back(ActionMaskField(spec_, i));
+    has_masks |= mask_fields_.back() >= 0;
   }
+  if (!has_masks) mask_fields_.clear();
   const size_t count = slots_.size();
   const auto others = static_cast<size_t>(spec_.players - 1);
   for (size_t i = 0; i < count; ++i) {
     slots_[i].seed = i;
     slots_[i].other_returns.resize(others);
+    slots_[i].component_returns.resize(static_cast<size_t>(components_));
   }
   all_ids_.resize(count);
   std::iota(all_ids_.begin(), all_ids_.end(), 0);
@@ -78,6 +83,7 @@ EnvManagerCore::EnvManagerCore(Options options, EnvSpec spec, MutableColumnsView
   finished_.reserve(count);
   reward_.resize(count);
   other_rewards_.resize(count * others);
+  reward_components_.resize(count * static_cast<size_t>(components_));
   ends_.resize(3 * count);
   ForgetEnds();
 }
@@ -160,6 +166,7 @@ absl::Status EnvManagerCore::Began(int env_id, const EpisodeStart& start,
   slot.length = 0;
   slot.episode_return = 0;
   slot.other_returns.assign(static_cast<size_t>(spec_.players - 1), 0);
+  slot.component_returns.assign(static_cast<size_t>(components_), 0);
   SetState(env_id, EnvState::kRun);
   return status;
 }
@@ -292,6 +299,8 @@ void EnvManagerCore::SetRows(size_t count) {
   timesteps_.reward = absl::MakeConstSpan(reward_).first(count);
   timesteps_.other_rewards =
       absl::MakeConstSpan(other_rewards_).first(count * static_cast<size_t>(spec_.players - 1));
+  timesteps_.reward_components =
+      absl::MakeConstSpan(reward_components_).first(count * static_cast<size_t>(components_));
   timesteps_.terminated = terminated().first(count);
   timesteps_.truncated = truncated().first(count);
   timesteps_.abnormal = abnormal().first(count);
@@ -309,7 +318,12 @@ void EnvManagerCore::ForgetEnds() {
 
 absl::Status EnvManagerCore::AccountRest(size_t row, int env_id, const absl::Status& void_cause,
                                          StepResult* result) {
-  if (is_game_) DING_RETURN_IF_ERROR(NoteOtherRewards(row, env_id, *result));
+  if (spec_.players > 1) DING_RETURN_IF_ERROR(NoteOtherRewards(row, env_id, *result));
+  // An env without components that fills them is noticed at the end of its episode, at no cost in between.
+  const bool has_components = components_ > 0 || !result->reward_components.empty();
+  if (has_components && !result->abnormal) {
+    DING_RETURN_IF_ERROR(NoteRewardComponents(row, env_id, *result));
+  }
   if (result->terminated || result->truncated || result->abnormal) {
     return NoteEnd(static_cast<int>(row), env_id, void_cause, result);
   }
@@ -339,6 +353,24 @@ absl::Status EnvManagerCore::NoteOtherRewards(size_t row, int env_id, const Step
   return absl::OkStatus();
 }
 
+absl::Status EnvManagerCore::NoteRewardComponents(size_t row, int env_id,
+                                                  const StepResult& result) {
+  DING_RETURN_IF_ERROR(Annotate(CheckRewardComponents(spec_, result), EnvName(env_id)));
+  const auto components = static_cast<size_t>(components_);
+  Slot& slot = slots_[static_cast<size_t>(env_id)];
+  double sum = 0;
+  for (size_t i = 0; i < components; ++i) {
+    const float reward = result.reward_components[i];
+    slot.component_returns[i] += reward;
+    reward_components_[row * components + i] = reward;
+    sum += reward;
+  }
+  slot.episode_return += sum;
+  reward_[row] = static_cast<float>(sum);
+  reward_sum_ += sum;
+  return absl::OkStatus();
+}
+
 absl::Status EnvManagerCore::NoteEnd(int row, int env_id, const absl::Status& void_cause,
                                      StepResult* result) {
   Slot& slot = slots_[static_cast<size_t>(env_id)];
@@ -355,6 +387,7 @@ absl::Status EnvManagerCore::NoteEnd(int row, int env_id, const absl::Status& vo
   reward_[static_cast<size_t>(row)] = 0;
   const int others = spec_.players - 1;
   std::fill_n(other_rewards_.begin() + row * others, others, 0.0f);
+  std::fill_n(reward_components_.begin() + row * components_, components_, 0.0f);
   if (++slot.abnormal_in_a_row <= options_.max_abnormal_steps) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(
       EnvName(env_id), ": ", slot.abnormal_in_a_row, " abnormal steps in a row, at most ",
@@ -385,6 +418,12 @@ absl::Status EnvManagerCore::CheckFinite(absl::Span<const int> env_ids) {
     absl::Status status = CheckFiniteRow(rows_.row(env_ids[i]));
     if (!std::isfinite(reward_[i])) {
       status = absl::InternalError(absl::StrCat("the reward is ", reward_[i]));
+    }
+    const auto components = static_cast<size_t>(components_);
+    for (size_t j = 0; j < components; ++j) {
+      const float reward = reward_components_[i * components + j];
+      if (std::isfinite(reward)) continue;
+      status = absl::InternalError(absl::StrCat("component ", j, " of the reward is ", reward));
     }
     for (size_t j = 0; j < others / count; ++j) {
       const float reward = other_rewards_[i * (others / count) + j];
@@ -424,6 +463,7 @@ void EnvManagerCore::FinishEpisode(int env_id, Ended* ended) {
   CopyRows(ColumnsView(rows_).Slice(env_id, 1), blocks_.final.view(),
            static_cast<int64_t>(finished_.size()));
   const double episode_return = ended->info.GetOr("eval_episode_return", slot.episode_return);
+  AddComponentReturns(slot.component_returns, &ended->info);
   finished_.push_back(
       {ended->row, episode_return, slot.other_returns, slot.length, std::move(ended->info)});
   ++slot.episodes_done;

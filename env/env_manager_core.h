@@ -143,13 +143,13 @@ class EnvManagerCore : public EnvManager {
     reward_sum_ += result.reward;
     // One branch for all cases, because the end of an episode is hard to predict.
     const bool ended = result.terminated | result.truncated | result.abnormal;
-    if (ABSL_PREDICT_FALSE(ended | is_game_)) return false;
+    if (ABSL_PREDICT_FALSE(ended | has_more_rewards_)) return false;
     slot.abnormal_in_a_row = 0;
     return true;
   }
-  // Notes the rewards of the other players, the end of an episode, and an abnormal step with its
-  // cause, if `void_cause` is an error. `result` must be cleared before it is used again. kInternal
-  // after too many abnormal steps.
+  // Notes the rewards of the other players or the components, the end of an episode, and an abnormal
+  // step with its cause, if `void_cause` is an error. `result` must be cleared before it is used again.
+  // kInternal after too many abnormal steps.
   absl::Status AccountRest(size_t row, int env_id, const absl::Status& void_cause,
                            StepResult* result);
   // Returns `failure` of a step whose attempts are used up, naming the env and the step.
@@ -172,11 +172,12 @@ class EnvManagerCore : public EnvManager {
   struct Slot {
     EnvState state = EnvState::kVoid;
     bool asked = false;
-    bool ready = false;                 // whether it is in kRun and not asked
-    int64_t length = 0;                 // steps of this episode
-    double episode_return = 0;          // sum of its rewards
-    std::vector<double> other_returns;  // in a game, those of players 1, 2, ...
-    int64_t last_step = 0;              // number of the last Step() of this env
+    bool ready = false;                     // whether it is in kRun and not asked
+    int64_t length = 0;                     // steps of this episode
+    double episode_return = 0;              // sum of its rewards
+    std::vector<double> other_returns;      // in a game, those of players 1, 2, ...
+    std::vector<double> component_returns;  // [R], if the reward has components
+    int64_t last_step = 0;                  // number of the last Step() of this env
     int64_t abnormal_in_a_row = 0;
     int64_t episodes_done = 0;   // towards episode_num
     int64_t episodes_begun = 0;  // since Seed() or Launch()
@@ -199,6 +200,8 @@ class EnvManagerCore : public EnvManager {
   absl::Status CheckStep(absl::Span<const int> env_ids, const ColumnsView& actions);
   // Adds the rewards of players 1, 2, ... to their returns and writes them to row `row`.
   absl::Status NoteOtherRewards(size_t row, int env_id, const StepResult& result);
+  // Likewise for the components of the reward; notes their sum as the reward of the row.
+  absl::Status NoteRewardComponents(size_t row, int env_id, const StepResult& result);
   absl::Status NoteEnd(int row, int env_id, const absl::Status& void_cause, StepResult* result);
   absl::Status CheckFinite(absl::Span<const int> env_ids);
   // Sets the spans of timesteps_ to `count` rows; the columns never move.
@@ -227,9 +230,10 @@ class EnvManagerCore : public EnvManager {
   const EnvSpec spec_;
   const MutableColumnsView rows_;
   const int env_num_;
-  const bool is_game_;             // whether there are several players
+  const int64_t components_;       // of the reward; 0: it is one number
+  const bool has_more_rewards_;    // whether there are several players, or components
   std::vector<int> float_fields_;  // the float32 fields of the observation, which must be finite
-  std::vector<int> mask_fields_;   // the action mask of each player; empty if there are none
+  std::vector<int> mask_fields_;   // the action mask of each player or -1; empty if there are none
   std::vector<Slot> slots_;
   bool closed_ = true;
   bool dynamic_seed_ = true;
@@ -249,8 +253,9 @@ class EnvManagerCore : public EnvManager {
   std::vector<float> reward_;
   double reward_sum_ =
       0;  // finite if and only if all rewards are: too few floats to overflow a double
-  std::vector<float> other_rewards_;  // [N, players - 1]
-  std::vector<uint8_t> ends_;         // terminated, truncated, abnormal: [3, env_num]
+  std::vector<float> other_rewards_;      // [N, players - 1]
+  std::vector<float> reward_components_;  // [N, R]
+  std::vector<uint8_t> ends_;             // terminated, truncated, abnormal: [3, env_num]
   std::vector<FinishedEpisode> finished_;
   Timesteps timesteps_;
 };

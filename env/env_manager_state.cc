@@ -1,6 +1,7 @@
 // The saved state of EnvManagerCore. Tensors: "env" (name), "dynamic_seed"; "state", "seed", "saved"
 // and the counters of kCounters with one element per env; "episode_return" with one per env and
-// player; "row/<field>" with a row per env; "params/<i>/..." and "env/<i>/..." for env i.
+// player; "component_return" with one per env and component of the reward, if it has components;
+// "row/<field>" with a row per env; "params/<i>/..." and "env/<i>/..." for env i.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -100,6 +101,13 @@ absl::Status EnvManagerCore::SaveState(StateWriter* writer) const {
   DING_RETURN_IF_ERROR(writer->WriteSpan<uint8_t>("state", states));
   DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("seed", seeds));
   DING_RETURN_IF_ERROR(writer->WriteSpan<double>("episode_return", returns));
+  if (components_ > 0) {
+    returns.clear();
+    for (const Slot& slot : slots_) {
+      returns.insert(returns.end(), slot.component_returns.begin(), slot.component_returns.end());
+    }
+    DING_RETURN_IF_ERROR(writer->WriteSpan<double>("component_return", returns));
+  }
   for (const Counter& counter : kCounters) {
     std::vector<int64_t> values;
     for (const Slot& slot : slots_) values.push_back(slot.*counter.value);
@@ -175,6 +183,15 @@ absl::StatusOr<EnvManagerCore::SavedState> EnvManagerCore::ReadState(StateReader
     ScopedStateReader params(reader, absl::StrCat("params/", i));
     DING_ASSIGN_OR_RETURN(state.slots[i].params, ReadParams(&params));
   }
+  if (components_ > 0) {
+    const auto components = static_cast<size_t>(components_);
+    returns.resize(count * components);
+    DING_RETURN_IF_ERROR(reader->ReadSpan<double>("component_return", absl::MakeSpan(returns)));
+    for (size_t i = 0; i < count; ++i) {
+      const auto of_env = returns.begin() + static_cast<ptrdiff_t>(i * components);
+      state.slots[i].component_returns.assign(of_env, of_env + components_);
+    }
+  }
   for (const Counter& counter : kCounters) {
     DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>(counter.name, absl::MakeSpan(ints)));
     for (size_t i = 0; i < count; ++i) state.slots[i].*counter.value = ints[i];
@@ -202,6 +219,7 @@ absl::Status EnvManagerCore::LoadState(StateReader* reader, std::vector<int>* re
     SetState(i, from.state);
     slot.episode_return = from.episode_return;
     slot.other_returns = from.other_returns;
+    slot.component_returns = from.component_returns;
     slot.seed = from.seed;
     slot.params = std::move(from.params);
     for (const Counter& counter : kCounters) slot.*counter.value = from.*counter.value;

@@ -111,7 +111,7 @@ class EnvProcess {
 
   void Step(int env_id, EnvHost* host) {
     ProcessMemory::Env& env = memory_->env(env_id);
-    ClearStepResult(spec_.players, &result_);
+    ClearStepResult(spec_, &result_);
     const absl::Status status = host->Step(ColumnsView(memory_->actions()).row(env_id),
                                            memory_->rows().row(env_id), &result_);
     env.reward = result_.reward;
@@ -120,15 +120,20 @@ class EnvProcess {
     env.abnormal = result_.abnormal ? 1 : 0;
     env.message_size = 0;
     const auto others = static_cast<size_t>(spec_.players - 1);
-    const bool all_rewards = result_.other_rewards.size() == others;
+    const auto components = static_cast<size_t>(spec_.reward_components());
+    const bool all_rewards =
+        result_.other_rewards.size() == others && result_.reward_components.size() == components;
     if (all_rewards) {
       std::copy_n(result_.other_rewards.begin(), others, memory_->other_rewards(env_id));
+      std::copy_n(result_.reward_components.begin(), components,
+                  memory_->reward_components(env_id));
     }
     if (status.ok() && all_rewards && result_.info.empty() && !result_.abnormal) return;
     ProcessMessageWriter message;
     Put(result_.info, &message);
     Put(result_.abnormal ? host->TakeVoidCause() : absl::OkStatus(), &message);
     message.Number(static_cast<int64_t>(result_.other_rewards.size()));
+    message.Number(static_cast<int64_t>(result_.reward_components.size()));
     Send(env_id, status, message);
   }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "ding_worker/base/call_factory.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/env/weighted_reward.h"
 
 namespace ding {
 
@@ -26,7 +27,11 @@ absl::StatusOr<std::unique_ptr<Env>> create_env(const EnvConfig& config) {
                                                    absl::StrJoin(EnvRegistry().Names(), ", ")));
   }
   DING_ASSIGN_OR_RETURN(const EnvCreator create, EnvRegistry().Find(config.type()));
-  return CallFactory("env", config.type(), [&] { return create(config); });
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<Env> env,
+                        CallFactory("env", config.type(), [&] { return create(config); }));
+  if (config.reward_weights().empty()) return env;
+  return MakeWeightedReward(std::move(env),
+                            {config.reward_weights().begin(), config.reward_weights().end()});
 }
 
 absl::StatusOr<std::unique_ptr<EnvManager>> create_env_manager(const EnvManagerConfig& config,

@@ -27,7 +27,7 @@ using EnvManagerCreator = std::function<absl::StatusOr<std::unique_ptr<EnvManage
     const EnvManagerConfig&, std::vector<EnvFactory>, const Clock*)>;
 Registry<EnvManagerCreator>& EnvManagerRegistry();
 
-// kNotFound lists the linked names; kInvalidArgument if `type` is not set.
+// kNotFound lists the linked names; kInvalidArgument if `type` is not set, or reward_weights do not fit.
 absl::StatusOr<std::unique_ptr<Env>> create_env(const EnvConfig& config);
 absl::StatusOr<std::unique_ptr<EnvManager>> create_env_manager(const EnvManagerConfig& config,
                                                                std::vector<EnvFactory> factories,

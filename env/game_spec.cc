@@ -1,12 +1,14 @@
 #include "ding_worker/env/game_spec.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/status_macros.h"
@@ -20,26 +22,23 @@ std::string NameOfPlayer(absl::string_view name, int player) {
   return absl::StrCat(name.substr(0, slash), "/", player, name.substr(slash));
 }
 
-// The inverse of NameOfPlayer() for player 0.
+// The inverse of NameOfPlayer().
 std::string NameOfOne(absl::string_view name) {
   const size_t slash = name.find('/');
-  return absl::StrCat(name.substr(0, slash), name.substr(slash + 2));
+  const size_t rest = std::min(name.find('/', slash + 1), name.size());
+  return absl::StrCat(name.substr(0, slash), name.substr(rest));
 }
 
-absl::StatusOr<SpecPtr> ForAll(const Spec& player, int players) {
-  std::vector<FieldSpec> fields;
-  for (int i = 0; i < players; ++i) {
-    for (FieldSpec field : player.fields()) {
-      field.name = NameOfPlayer(field.name, i);
-      fields.push_back(std::move(field));
-    }
+void Append(const Spec& of_one, int player, std::vector<FieldSpec>* fields) {
+  for (FieldSpec field : of_one.fields()) {
+    field.name = NameOfPlayer(field.name, player);
+    fields->push_back(std::move(field));
   }
-  return MakeSpec(std::move(fields));
 }
 
-SpecPtr ForOne(const Spec& game, int players) {
+SpecPtr ForOne(const Spec& game, int begin, int end) {
   std::vector<FieldSpec> fields;
-  for (int i = 0; i < game.size() / players; ++i) {
+  for (int i = begin; i < end; ++i) {
     fields.push_back(game.field(i));
     fields.back().name = NameOfOne(game.field(i).name);
   }
@@ -48,29 +47,96 @@ SpecPtr ForOne(const Spec& game, int players) {
   return *std::move(spec);
 }
 
+bool IsSameKind(const FieldSpec& a, const FieldSpec& b) {
+  return a.dtype == b.dtype && a.shape == b.shape && a.num_categories == b.num_categories;
+}
+
+// Adds what differs between the fields of two players, and at the end their order.
+void AddDifferences(const Spec& first, const Spec& other, const std::string& of_first,
+                    const std::string& of_other, std::vector<std::string>* differences) {
+  const size_t before = differences->size();
+  for (const FieldSpec& field : first.fields()) {
+    const std::optional<int> same = other.Find(field.name);
+    if (!same.has_value()) {
+      differences->push_back(absl::StrCat("'", field.name, "' is ", field.DebugString(), " for ",
+                                          of_first, ", missing for ", of_other));
+    } else if (!IsSameKind(field, other.field(*same))) {
+      differences->push_back(absl::StrCat("'", field.name, "' is ", field.DebugString(), " for ",
+                                          of_first, ", ", other.field(*same).DebugString(), " for ",
+                                          of_other));
+    }
+  }
+  for (const FieldSpec& field : other.fields()) {
+    if (first.Find(field.name).has_value()) continue;
+    differences->push_back(absl::StrCat("'", field.name, "' is missing for ", of_first, ", ",
+                                        field.DebugString(), " for ", of_other));
+  }
+  for (int i = 0; i < first.size() && differences->size() == before; ++i) {
+    if (first.field(i).name == other.field(i).name) continue;
+    differences->push_back(absl::StrCat("field ", i, " is '", first.field(i).name, "' for ",
+                                        of_first, ", '", other.field(i).name, "' for ", of_other));
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<EnvSpec> GameSpec(const EnvSpec& player, int players) {
-  DING_RETURN_IF_ERROR(ValidateEnvSpec(player));
-  if (player.players != 1 || players < 2) {
-    return absl::InvalidArgumentError(absl::StrCat("env '", player.name, "': a game of ", players,
-                                                   " players, each of which is ", player.players,
-                                                   "; expected at least 2, each of which is 1"));
+  return GameSpec(std::vector<EnvSpec>(static_cast<size_t>(std::max(0, players)), player));
+}
+
+absl::StatusOr<EnvSpec> GameSpec(const std::vector<EnvSpec>& players) {
+  const int count = static_cast<int>(players.size());
+  if (count < 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("env '", players.empty() ? "" : players[0].name, "': a game of ", count,
+                     count == 1 ? " player" : " players", ", expected at least 2"));
   }
-  EnvSpec game = player;
-  game.players = players;
-  DING_ASSIGN_OR_RETURN(game.observation, ForAll(*player.observation, players));
-  DING_ASSIGN_OR_RETURN(game.action, ForAll(*player.action, players));
+  std::vector<FieldSpec> observation;
+  std::vector<FieldSpec> action;
+  for (int i = 0; i < count; ++i) {
+    const EnvSpec& player = players[static_cast<size_t>(i)];
+    DING_RETURN_IF_ERROR(ValidateEnvSpec(player));
+    if (player.players != 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("env '", player.name, "': a game whose player ", i, " is ", player.players,
+                       " players, expected that each is 1"));
+    }
+    Append(*player.observation, i, &observation);
+    Append(*player.action, i, &action);
+  }
+  EnvSpec game = players[0];
+  game.players = count;
+  DING_ASSIGN_OR_RETURN(game.observation, MakeSpec(std::move(observation)));
+  DING_ASSIGN_OR_RETURN(game.action, MakeSpec(std::move(action)));
+  DING_RETURN_IF_ERROR(ValidateEnvSpec(game));
   return game;
 }
 
-EnvSpec PlayerSpec(const EnvSpec& game) {
-  EnvSpec player = game;
-  if (game.players == 1) return player;
-  player.players = 1;
-  player.observation = ForOne(*game.observation, game.players);
-  player.action = ForOne(*game.action, game.players);
-  return player;
+EnvSpec PlayerSpec(const EnvSpec& game, int player) {
+  EnvSpec spec = game;
+  if (game.players == 1) return spec;
+  spec.players = 1;
+  const int end =
+      player + 1 < game.players ? FirstObsField(game, player + 1) : game.observation->size();
+  spec.observation = ForOne(*game.observation, FirstObsField(game, player), end);
+  spec.action = ForOne(*game.action, player, player + 1);
+  return spec;
+}
+
+absl::Status CheckSamePlayers(const EnvSpec& game, int first) {
+  std::vector<std::string> differences;
+  const EnvSpec expected = PlayerSpec(game, first);
+  for (int player = first + 1; player < game.players; ++player) {
+    const EnvSpec found = PlayerSpec(game, player);
+    const std::string of_first = absl::StrCat("player ", first);
+    const std::string of_other = absl::StrCat("player ", player);
+    AddDifferences(*expected.observation, *found.observation, of_first, of_other, &differences);
+    AddDifferences(*expected.action, *found.action, of_first, of_other, &differences);
+  }
+  if (differences.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("one policy cannot play all players of env '", game.name,
+                   "', which see or do different things: ", absl::StrJoin(differences, "; ")));
 }
 
 }  // namespace ding

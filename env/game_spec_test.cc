@@ -15,8 +15,10 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/base_env_manager.h"
+#include "ding_worker/env/conformance.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
+#include "ding_worker/env/testing/pursuit_env.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -137,30 +139,105 @@ TEST(GameSpecTest, PlayerSpecInvertsGameSpecOfAPlainObs) {
 
 TEST(GameSpecTest, RefusesInvalidPlayersAndSpecs) {
   EXPECT_THAT(GameSpec(OnePlayer(), 1),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a game of 1 players")));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("env 'Numbers': a game of 1 player, expected at least 2")));
+  EXPECT_THAT(GameSpec(OnePlayer(), 0), StatusIs(absl::StatusCode::kInvalidArgument));
   EnvSpec nothing = OnePlayer();
   nothing.action = nullptr;
   EXPECT_THAT(GameSpec(nothing, 2), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(GameSpec({OnePlayer(), *GameSpec(OnePlayer(), 2)}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("a game whose player 1 is 2 players, expected that each is 1")));
+  EnvSpec objectives = OnePlayer();
+  objectives.reward_shape = {2};
+  EXPECT_THAT(GameSpec(objectives, 2),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("a game of 2 players with reward_shape [2], expected []")));
 }
 
-TEST(GameSpecTest, ValidationNamesThePlayerThatDiffers) {
-  EnvSpec game = *GameSpec(OnePlayer(), 2);
-  game.action = *MakeSpec({Discrete("action/0", kActions), Discrete("action/1", 5)});
-  EXPECT_THAT(ValidateEnvSpec(game),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("action field 'action/1'")));
-  game = *GameSpec(OnePlayer(), 2);
-  std::vector<FieldSpec> fields(game.observation->fields().begin(),
-                                game.observation->fields().end());
-  fields[2].name = "obs/1/yours";
-  game.observation = *MakeSpec(fields);
-  EXPECT_THAT(ValidateEnvSpec(game),
+TEST(GameSpecTest, ValidationNamesWhatIsMissing) {
+  const auto with_fields = [](EnvSpec game, std::vector<FieldSpec> fields) {
+    game.observation = *MakeSpec(std::move(fields));
+    return ValidateEnvSpec(game);
+  };
+  const EnvSpec game = *GameSpec(OnePlayer(), 2);
+  EXPECT_THAT(with_fields(game, {Box("obs/0/mine", {1})}),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("'obs/1/yours' is float32[1], expected that of player 0, "
-                                 "'obs/0/mine'")));
-  game = *GameSpec(OnePlayer(), 2);
-  game.players = 3;
-  EXPECT_THAT(ValidateEnvSpec(game), StatusIs(absl::StatusCode::kInvalidArgument,
-                                              HasSubstr("4 observation fields for 3 players")));
+                       HasSubstr("there are observation fields of 1 players, expected 'obs/1' or "
+                                 "'obs/1/<name>' after them: there are 2 players")));
+  EXPECT_THAT(with_fields(game, {Box("obs/1/mine", {1}), Box("obs/0/mine", {1})}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("observation field 'obs/1/mine' must be named 'obs/0'")));
+  EXPECT_THAT(
+      with_fields(game, {Box("obs/0", {1}), Box("obs/1/mine", {1}), Box("obs/0/more", {1})}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("observation field 'obs/0/more' must be named 'obs/1'")));
+  EnvSpec other = game;
+  other.action = *MakeSpec({Discrete("action/0", kActions), Discrete("action/2", kActions)});
+  EXPECT_THAT(ValidateEnvSpec(other),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("action field 'action/2', expected 'action/1'")));
+  other.action = *MakeSpec({Discrete("action/0", kActions), Discrete("action/1", 5)});
+  EXPECT_THAT(ValidateEnvSpec(other),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'obs/1/action_mask'")));
+  other = game;
+  other.players = 3;
+  EXPECT_THAT(ValidateEnvSpec(other),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("for each of 3 players")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Pursuit, EnvConformance,
+                         testing::Values(EnvConformanceCase{"game", PursuitEnv::Create}),
+                         EnvConformanceName);
+
+TEST(AsymmetricGameTest, EachPlayerHasItsSpec) {
+  const PursuitEnv env;
+  const EnvSpec& game = env.spec();
+  EXPECT_EQ(game.players, 2);
+  for (const auto& [player, expected] :
+       {std::pair(0, PursuitEnv::Pursuer()), std::pair(1, PursuitEnv::Evader())}) {
+    const EnvSpec found = PlayerSpec(game, player);
+    EXPECT_EQ(*found.observation, *expected.observation);
+    EXPECT_EQ(*found.action, *expected.action);
+  }
+  EXPECT_EQ(FirstObsField(game, 0), 0);
+  EXPECT_EQ(FirstObsField(game, 1), 1);
+  EXPECT_EQ(ActionMaskField(game, 0), -1);
+  EXPECT_EQ(ActionMaskField(game, 1), 2);
+  EXPECT_THAT(CheckSamePlayers(game), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(CheckSamePlayers(game, /*first=*/1), IsOk());
+  EXPECT_THAT(CheckSamePlayers(PursuitEnv::Evader()), IsOk());
+  EXPECT_THAT(CheckSamePlayers(*GameSpec(OnePlayer(), 3)), IsOk());
+}
+
+TEST(AsymmetricGameTest, TheOrderOfFieldsIsADifference) {
+  EnvSpec a = OnePlayer();
+  a.observation = *MakeSpec({Box("obs/x", {1}), Box("obs/y", {1})});
+  EnvSpec b = a;
+  b.observation = *MakeSpec({Box("obs/y", {1}), Box("obs/x", {1})});
+  EXPECT_THAT(CheckSamePlayers(*GameSpec({a, b})),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("field 0 is 'obs/x' for player 0, 'obs/y' for player 1")));
+}
+
+// Only the evader has a mask.
+TEST(AsymmetricGameTest, TheMaskOfOnePlayerIsChecked) {
+  const auto manager = *BaseEnvManager::Create({}, {PursuitEnv::Create});
+  ASSERT_THAT(manager->Launch(), IsOk());
+  const EnvSpec& spec = manager->env_spec();
+  bool refused = false;
+  for (int i = 0; i < 40 && !refused; ++i) {
+    auto actions = *BatchBuilder::Create(spec.action, 1);
+    actions.column<float>(0)[0] = 0;
+    actions.column<int64_t>(1)[0] = 2;  // up to the end of the line
+    const absl::Status status = manager->Step({0}, actions.view()).status();
+    if (status.ok()) continue;
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
+                                 HasSubstr("env 0: action/1 2 is not legal: its observation "
+                                           "'obs/1/action_mask' forbids it")));
+    refused = true;
+  }
+  EXPECT_TRUE(refused);
 }
 
 TEST(GameTest, EveryPlayerActsObservesAndIsRewarded) {
@@ -173,7 +250,8 @@ TEST(GameTest, EveryPlayerActsObservesAndIsRewarded) {
   EXPECT_THAT(first->other_rewards, ElementsAre(4, 9, 0, 3));
   const ReadyObs ready = manager->ready_obs();
   for (int p = 0; p < kPlayers; ++p) {
-    const ColumnsView seen = PlayerObs(ready.obs, player.observation.get(), p);
+    const ColumnsView seen =
+        PlayerObs(ready.obs, player.observation.get(), FirstObsField(manager->env_spec(), p));
     EXPECT_THAT(seen.column<float>(0), ElementsAre(100 * p + 1, 100 * p + 1));
     EXPECT_EQ(seen.spec().field(0).name, "obs/mine");
   }

@@ -56,7 +56,7 @@ absl::StatusOr<std::unique_ptr<ProcessMemory>> ProcessMemory::Create(const EnvSp
     made->manager_ = pieces.Take<Manager>(1);
     made->processes_ = pieces.Take<Process>(process_num);
     made->envs_ = pieces.Take<Env>(env_num);
-    made->other_rewards_ = pieces.Take<float>(int64_t{env_num} * (spec.players - 1));
+    made->more_rewards_ = pieces.Take<float>(int64_t{env_num} * MoreRewards(spec));
     made->row_columns_.clear();
     made->action_columns_.clear();
     for (int i = 0; i < spec.observation->size(); ++i) {

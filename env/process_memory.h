@@ -88,8 +88,9 @@ class ProcessMemory {
   Manager& manager() { return *manager_; }
   Process& process(int i) { return processes_[i]; }
   Env& env(int i) { return envs_[i]; }
-  // The rewards of players 1, 2, ... of env i.
-  float* other_rewards(int i) { return other_rewards_ + i * (spec_.players - 1); }
+  // The rewards of players 1, 2, ... of env i, and the components of its reward.
+  float* other_rewards(int i) { return more_rewards_ + i * MoreRewards(spec_); }
+  float* reward_components(int i) { return other_rewards(i) + spec_.players - 1; }
   MutableColumnsView rows() const {
     return {spec_.observation.get(), row_columns_.data(), 0, env_num_};
   }
@@ -104,6 +105,11 @@ class ProcessMemory {
   static constexpr int64_t kMessageBytes = int64_t{16} << 20;
 
  private:
+  // The rewards of an env that are not in Env::reward.
+  static int64_t MoreRewards(const EnvSpec& spec) {
+    return spec.players - 1 + spec.reward_components();
+  }
+
   ProcessMemory(const EnvSpec& spec, int env_num) : spec_(spec), env_num_(env_num) {}
 
   const EnvSpec spec_;
@@ -113,7 +119,7 @@ class ProcessMemory {
   Manager* manager_ = nullptr;
   Process* processes_ = nullptr;
   Env* envs_ = nullptr;
-  float* other_rewards_ = nullptr;
+  float* more_rewards_ = nullptr;  // [env_num, MoreRewards()]
   std::vector<std::byte*> row_columns_;
   std::vector<std::byte*> action_columns_;
   std::byte* messages_ = nullptr;

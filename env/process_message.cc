@@ -148,6 +148,7 @@ void Put(const EnvSpec& spec, ProcessMessageWriter* out) {
   Put(*spec.observation, out);
   Put(*spec.action, out);
   out->Number(spec.players);
+  PutNumbers(spec.reward_shape, out);
   out->Number(spec.reward_low);
   out->Number(spec.reward_high);
   out->Number(spec.max_episode_steps);
@@ -158,6 +159,7 @@ absl::Status TakeEnvSpec(ProcessMessageReader* in, EnvSpec* spec) {
   DING_ASSIGN_OR_RETURN(spec->observation, TakeSpec(in));
   DING_ASSIGN_OR_RETURN(spec->action, TakeSpec(in));
   spec->players = in->Number<int>();
+  TakeNumbers(in, &spec->reward_shape);
   spec->reward_low = in->Number<double>();
   spec->reward_high = in->Number<double>();
   spec->max_episode_steps = in->Number<int64_t>();

@@ -297,7 +297,7 @@ class ProcessEnvWorkers : public EnvWorkers {
       seat.answer.status = cause;
       return;
     }
-    ClearStepResult(spec_.players, &seat.answer.result);
+    ClearStepResult(spec_, &seat.answer.result);
     seat.answer.result.abnormal = true;
     seat.answer.void_cause = cause;
   }
@@ -324,12 +324,15 @@ class ProcessEnvWorkers : public EnvWorkers {
     result.abnormal = env.abnormal != 0;
     const float* const others = memory_->other_rewards(env_id);
     result.other_rewards.assign(others, others + spec_.players - 1);
+    const float* const components = memory_->reward_components(env_id);
+    result.reward_components.assign(components, components + spec_.reward_components());
     if (!result.info.empty()) result.info.Clear();
     if (env.message_size == 0) return;
     ProcessMessageReader in(rest);
     result.info = TakeNamedValues(&in);
     answer.void_cause = TakeStatus(&in);
     result.other_rewards.resize(static_cast<size_t>(in.Number<int64_t>()));
+    result.reward_components.resize(static_cast<size_t>(in.Number<int64_t>()));
     if (!in.ok() || !outer.ok()) {
       answer.status.Update(absl::DataLossError("its answer is cut off"));
     }

@@ -22,7 +22,11 @@ class EvalCollectMode : public CollectMode {
   explicit EvalCollectMode(EvalMode* eval) : eval_(*eval) {}
 
   const SpecPtr& output_spec() const override { return eval_.output_spec(); }
-  CollectAttributes attributes() const override { return {}; }
+  CollectAttributes attributes() const override {
+    CollectAttributes attributes;
+    attributes.reward_components = true;  // it reads no rewards
+    return attributes;
+  }
   absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
                        const NamedValues& settings, const MutableColumnsView& out) override {
     return eval_.Forward(obs, env_ids, settings, out);

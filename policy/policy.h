@@ -50,6 +50,9 @@ struct CollectAttributes {
   // Whether GetTrainSample() works with statistics of all rows that this mode has collected: those of
   // normalized observations or of returns. Parallel runs refuse it, because each collector would have its own.
   bool keeps_statistics = false;
+  // Whether GetTrainSample() takes rows with a reward of several components ([R] float32). Envs that have
+  // them are refused for other policies.
+  bool reward_components = false;
 };
 
 class CollectMode {
@@ -107,6 +110,9 @@ struct LearnAttributes {
   // and "is_first" of those that have them. Programs refuse buffers that draw sequences for other policies,
   // which would learn from padding, and buffers that draw single rows for these.
   bool sequences = false;
+  // Whether it learns from rewards of several components (column "reward" [B, R]) or reads no rewards.
+  // Envs that have them are refused for other policies.
+  bool reward_components = false;
 };
 
 class LearnMode {

@@ -1,10 +1,13 @@
 #include "ding_worker/policy/policy_registry.h"
 
+#include <memory>
+
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_factory.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/policy/reward_components.h"
 
 namespace ding {
 namespace {
@@ -14,6 +17,14 @@ constexpr char kTorchPrefix[] = "torch_";
 constexpr char kNeedsTorch[] =
     " (networks 'torch_...' need a program with libtorch: //worker:serial_torch, which tools/train "
     "runs by itself where a config names one)";
+
+// Whether all modes that see rewards take several components.
+bool TakesComponents(Policy* policy) {
+  CollectMode* const collect = policy->collect_mode();
+  LearnMode* const learn = policy->learn_mode();
+  return (collect == nullptr || collect->attributes().reward_components) &&
+         (learn == nullptr || learn->attributes().reward_components);
+}
 
 }  // namespace
 
@@ -30,7 +41,13 @@ Registry<NetworkCreator>& NetworkRegistry() {
 absl::StatusOr<std::unique_ptr<Policy>> create_policy(const PolicyConfig& config,
                                                       const PolicyContext& context) {
   DING_ASSIGN_OR_RETURN(const PolicyCreator create, PolicyRegistry().Find(config.type()));
-  return CallFactory("policy", config.type(), [&] { return create(config, context); });
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, CallFactory("policy", config.type(), [&] {
+                          return create(config, context);
+                        }));
+  DING_RETURN_IF_ERROR(CheckTakesReward(absl::StrCat("policy '", config.type(), "'"),
+                                        TakesComponents(policy.get()), context.env,
+                                        context.reward_shape));
+  return policy;
 }
 
 absl::StatusOr<std::unique_ptr<Network>> create_network(const NetworkConfig& config,

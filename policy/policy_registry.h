@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
@@ -25,6 +26,9 @@ struct PolicyContext {
   // Averages gradients with the other learners of a group; null: a single learner. It must outlive the
   // policy.
   GradientReducer* reducer = nullptr;
+  // As in EnvSpec; create_policy() refuses components that the policy does not take.
+  Shape reward_shape = {};
+  std::string env = {};  // the name of the env, for errors
 };
 
 using PolicyCreator = std::function<absl::StatusOr<std::unique_ptr<Policy>>(const PolicyConfig&,
@@ -38,7 +42,7 @@ using NetworkCreator = std::function<absl::StatusOr<std::unique_ptr<Network>>(
 Registry<NetworkCreator>& NetworkRegistry();
 
 // kNotFound lists the linked names; kInvalidArgument lists all problems of the config and all
-// mismatches of spaces.
+// mismatches of spaces, or refuses a reward of several components for a policy that learns or collects.
 absl::StatusOr<std::unique_ptr<Policy>> create_policy(const PolicyConfig& config,
                                                       const PolicyContext& context);
 absl::StatusOr<std::unique_ptr<Network>> create_network(const NetworkConfig& config,

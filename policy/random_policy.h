@@ -73,10 +73,12 @@ class RandomCollectMode : public CollectMode {
 
  private:
   RandomCollectMode(ActionSampler sampler, CollectAttributes attributes)
-      : sampler_(std::move(sampler)), attributes_(attributes) {}
+      : sampler_(std::move(sampler)), attributes_(attributes) {
+    attributes_.reward_components = true;  // it reads no rewards
+  }
 
   ActionSampler sampler_;
-  const CollectAttributes attributes_;
+  CollectAttributes attributes_;
 };
 
 // The options of a policy with collect, eval and command modes, but no learn mode.

@@ -220,9 +220,9 @@ TEST(NaiveReplayBuffer, RowsThatDoNotFormTransitionsAreRefused) {
   const FieldSpec reward = Scalar("reward", DType::kFloat32);
   EXPECT_THAT(push({obs}, 1), StatusIs(absl::StatusCode::kInvalidArgument,
                                        HasSubstr("rows has no field 'reward'; it has: obs")));
-  EXPECT_THAT(push({obs, Box("reward", {2})}, 1),
+  EXPECT_THAT(push({obs, Box("reward", {2, 2})}, 1),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("'reward' is float32[2], expected float32[]")));
+                       HasSubstr("'reward' is float32[2, 2], expected float32[]")));
   EXPECT_THAT(push({obs, Box("obs/camera", {2}), reward}, 1),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("field 1 'obs/camera' does not stand among the final")));

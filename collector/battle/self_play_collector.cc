@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
+#include "ding_worker/env/env.h"
 #include "ding_worker/env/game_spec.h"
 
 namespace ding {
@@ -15,6 +16,12 @@ namespace {
 constexpr char kMovesScope[] = "own_moves";  // in saved states
 // The number of consecutive collects without a row to return, after which Collect() fails.
 constexpr int kMaxEmptyCollects = 1000;
+
+// Makes training data of the rows of all players, which must be alike.
+absl::StatusOr<TurnTransitions> MovesOf(const EnvSpec& game, const CollectMode& policy) {
+  DING_RETURN_IF_ERROR(CheckSamePlayers(game));
+  return TurnTransitions::Create(PlayerSpec(game), policy.output_spec());
+}
 
 }  // namespace
 
@@ -50,8 +57,7 @@ absl::StatusOr<std::unique_ptr<SelfPlayCollector>> SelfPlayCollector::Create(
     return absl::InvalidArgumentError(absl::StrCat(
         name, ": env '", game.name, "' has 1 player, expected a game of at least 2 for self-play"));
   }
-  absl::StatusOr<TurnTransitions> moves =
-      TurnTransitions::Create(PlayerSpec(game), policy->output_spec());
+  absl::StatusOr<TurnTransitions> moves = MovesOf(game, *policy);
   if (!moves.ok()) return Annotate(moves.status(), name);
   auto collector = absl::WrapUnique(
       new SelfPlayCollector(name, env, std::make_unique<Seat>(policy), *std::move(moves)));
@@ -71,10 +77,8 @@ std::vector<CollectMode*> SelfPlayCollector::Seats(Seat* seat, const EnvManager&
 }
 
 absl::Status SelfPlayCollector::ResetEnv(EnvManager* env) {
-  DING_ASSIGN_OR_RETURN(
-      TurnTransitions moves,
-      TurnTransitions::Create(PlayerSpec((env == nullptr ? env_ : env)->env_spec()),
-                              seat_->output_spec()));
+  DING_ASSIGN_OR_RETURN(TurnTransitions moves,
+                        MovesOf((env == nullptr ? env_ : env)->env_spec(), *seat_));
   DING_RETURN_IF_ERROR(games_->ResetEnv(env));
   if (env != nullptr) env_ = env;
   moves.ContinueAfter(moves_);
@@ -89,8 +93,7 @@ absl::Status SelfPlayCollector::ResetPolicy(CollectMode* policy) {
     return absl::OkStatus();
   }
   auto seat = std::make_unique<Seat>(policy);
-  DING_ASSIGN_OR_RETURN(TurnTransitions moves, TurnTransitions::Create(PlayerSpec(env_->env_spec()),
-                                                                       policy->output_spec()));
+  DING_ASSIGN_OR_RETURN(TurnTransitions moves, MovesOf(env_->env_spec(), *policy));
   DING_RETURN_IF_ERROR(games_->ResetPolicies(Seats(seat.get(), *env_)));
   seat_ = std::move(seat);
   moves.ContinueAfter(moves_);
@@ -101,9 +104,7 @@ absl::Status SelfPlayCollector::ResetPolicy(CollectMode* policy) {
 absl::Status SelfPlayCollector::Reset(CollectMode* policy, EnvManager* env) {
   EnvManager* const next_env = env == nullptr ? env_ : env;
   auto seat = std::make_unique<Seat>(policy == nullptr ? seat_->policy() : policy);
-  DING_ASSIGN_OR_RETURN(
-      TurnTransitions moves,
-      TurnTransitions::Create(PlayerSpec(next_env->env_spec()), seat->output_spec()));
+  DING_ASSIGN_OR_RETURN(TurnTransitions moves, MovesOf(next_env->env_spec(), *seat));
   DING_RETURN_IF_ERROR(games_->Reset(Seats(seat.get(), *next_env), env));
   env_ = next_env;
   seat_ = std::move(seat);
@@ -152,8 +153,7 @@ absl::Status SelfPlayCollector::SaveState(StateWriter* writer) const {
 }
 
 absl::Status SelfPlayCollector::LoadState(StateReader* reader) {
-  DING_ASSIGN_OR_RETURN(TurnTransitions moves, TurnTransitions::Create(PlayerSpec(env_->env_spec()),
-                                                                       seat_->output_spec()));
+  DING_ASSIGN_OR_RETURN(TurnTransitions moves, MovesOf(env_->env_spec(), *seat_));
   ScopedStateReader scoped(reader, kMovesScope);
   DING_RETURN_IF_ERROR(moves.LoadState(&scoped));
   DING_RETURN_IF_ERROR(games_->LoadState(reader));

@@ -10,7 +10,9 @@
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
+#include "ding_worker/env/env.h"
 #include "ding_worker/env/game_spec.h"
+#include "ding_worker/policy/reward_components.h"
 
 namespace ding {
 namespace {
@@ -107,21 +109,21 @@ absl::Status CollectCore::Use(EnvManager* env, const std::vector<CollectMode*>& 
   }
   DING_RETURN_IF_ERROR(Annotate(
       CheckPoliciesFitEnv(OutputsOf(policies), options_.game, env->env_spec()), deps_.name));
-  EnvSpec player_spec = PlayerSpec(env->env_spec());
   std::vector<TrajBuffer> fresh;
   for (size_t i = 0; i < policies.size(); ++i) {
     absl::StatusOr<TrajBuffer> traj =
-        MakeTrajBuffer(static_cast<int>(i), *env, player_spec, *policies[i], with_level_seed());
+        MakeTrajBuffer(static_cast<int>(i), *env, *policies[i], with_level_seed());
     if (!traj.ok()) return Annotate(traj.status(), deps_.name);
     fresh.push_back(*std::move(traj));
   }
   if (env->closed()) DING_RETURN_IF_ERROR(Annotate(env->Launch(), deps_.name));
   env_ = env;
-  player_spec_ = std::move(player_spec);
   players_.resize(policies.size());
   for (size_t i = 0; i < policies.size(); ++i) {
     players_[i].policy = policies[i];
     players_[i].attributes = policies[i]->attributes();
+    players_[i].observation = fresh[i].layout().observation;
+    players_[i].first_field = FirstObsField(env->env_spec(), static_cast<int>(i));
     UseTrajBuffer(std::move(fresh[i]), &players_[i]);
   }
   action_columns_.resize(players_.size());
@@ -146,17 +148,19 @@ CollectStatistics CollectCore::FreshStatistics(const EnvManager& env) const {
 }
 
 absl::StatusOr<TrajBuffer> CollectCore::MakeTrajBuffer(int player, const EnvManager& env,
-                                                       const EnvSpec& player_spec,
                                                        const CollectMode& policy,
                                                        bool with_level_seed) const {
   const CollectAttributes attributes = policy.attributes();
+  const EnvSpec player_spec = PlayerSpec(env.env_spec(), player);
   if (attributes.unroll_len < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("policy: unroll_len is ", attributes.unroll_len, ", expected at least 1"));
   }
-  DING_ASSIGN_OR_RETURN(
-      TrajLayout layout,
-      TrajLayout::Create(player_spec.observation, policy.output_spec(), with_level_seed));
+  DING_RETURN_IF_ERROR(CheckTakesReward("the policy", attributes.reward_components,
+                                        player_spec.name, player_spec.reward_shape));
+  DING_ASSIGN_OR_RETURN(TrajLayout layout,
+                        TrajLayout::Create(player_spec.observation, policy.output_spec(),
+                                           with_level_seed, player_spec.reward_shape));
   TrajBuffer::Options options;
   options.env_num = env.env_num();
   options.stream_base = options_.common.stream_base + player;
@@ -245,8 +249,7 @@ absl::Status CollectCore::PrepareLevelSeeds(const std::vector<int64_t>& level_se
   }
   std::vector<TrajBuffer> fresh;
   for (int i = 0; i < player_num(); ++i) {
-    DING_ASSIGN_OR_RETURN(TrajBuffer traj,
-                          MakeTrajBuffer(i, *env_, player_spec_, *players_[i].policy, wanted));
+    DING_ASSIGN_OR_RETURN(TrajBuffer traj, MakeTrajBuffer(i, *env_, *players_[i].policy, wanted));
     fresh.push_back(std::move(traj));
   }
   for (int i = 0; i < player_num(); ++i) UseTrajBuffer(std::move(fresh[i]), &players_[i]);
@@ -307,8 +310,7 @@ absl::Status CollectCore::Act(int player, const ActingEnvs& acting, const Collec
   // No env acts; the step only waits for the answers of others.
   if (acting.env_ids.empty()) return absl::OkStatus();
   Player& actor = players_[player];
-  const ActingEnvs own(acting.env_ids,
-                       PlayerObs(acting.obs, player_spec_.observation.get(), player), acting.rows);
+  const ActingEnvs own(acting.env_ids, ObsOf(player, acting.obs), acting.rows);
   DING_ASSIGN_OR_RETURN(const TrajBuffer::Appended added,
                         actor.traj->Append(own, options.train_iter, options.level_seeds));
   action_columns_[player] = added.output.raw_column(0);
@@ -331,7 +333,7 @@ absl::Status CollectCore::Store(int player, const Timesteps& timesteps) {
     own.reward = rewards_;
   }
   if (!timesteps.finished.empty()) {
-    own.final_obs = PlayerObs(timesteps.final_obs, player_spec_.observation.get(), player);
+    own.final_obs = ObsOf(player, timesteps.final_obs);
   }
   return players_[player].traj->Store(own);
 }
@@ -387,7 +389,7 @@ absl::StatusOr<SegmentBatch> CollectCore::Take(int player, int64_t max_rows, con
 
 ReadyObs CollectCore::ViewOf(int player, const ReadyObs& ready) const {
   if (ready.env_ids.empty()) return {};
-  return {ready.env_ids, PlayerObs(ready.obs, player_spec_.observation.get(), player)};
+  return {ready.env_ids, ObsOf(player, ready.obs)};
 }
 
 absl::Status CollectCore::MakeTrainSamples(int player, SegmentBatch* data) {
@@ -441,7 +443,7 @@ absl::Status CollectCore::LoadState(StateReader* reader) {
   DING_ASSIGN_OR_RETURN(const int64_t level_seed, reader->ReadInt("level_seed"));
   std::vector<TrajBuffer> loaded;
   for (size_t i = 0; i < players_.size(); ++i) {
-    DING_ASSIGN_OR_RETURN(TrajBuffer traj, MakeTrajBuffer(static_cast<int>(i), *env_, player_spec_,
+    DING_ASSIGN_OR_RETURN(TrajBuffer traj, MakeTrajBuffer(static_cast<int>(i), *env_,
                                                           *players_[i].policy, level_seed != 0));
     ScopedStateReader scoped(reader, TrajScope(i));
     DING_RETURN_IF_ERROR(traj.LoadState(&scoped));

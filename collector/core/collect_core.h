@@ -52,10 +52,12 @@
 #include "ding_worker/collector/core/reward_shaping.h"
 #include "ding_worker/collector/core/traj_buffer.h"
 #include "ding_worker/collector/serial_collector.h"
+#include "ding_worker/data/columns.h"
 #include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
+#include "ding_worker/env/game_spec.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/policy/policy.h"
 
@@ -175,6 +177,8 @@ class CollectCore {
   struct Player {
     CollectMode* policy = nullptr;
     CollectAttributes attributes;
+    SpecPtr observation;
+    int first_field = 0;  // of its observation in that of the env
     std::optional<TrajBuffer> traj;
   };
 
@@ -186,8 +190,7 @@ class CollectCore {
   std::vector<CollectMode*> policies() const;
   CollectStatistics FreshStatistics(const EnvManager& env) const;
   absl::StatusOr<TrajBuffer> MakeTrajBuffer(int player, const EnvManager& env,
-                                            const EnvSpec& player_spec, const CollectMode& policy,
-                                            bool with_level_seed) const;
+                                            const CollectMode& policy, bool with_level_seed) const;
   void UseTrajBuffer(TrajBuffer fresh, Player* player);
   bool with_level_seed() const;
   // Notes that all envs begin new episodes or, if `unfinished`, may be in the middle of one.
@@ -198,6 +201,10 @@ class CollectCore {
   // Returns the seats of `player` in these envs; valid until the next call.
   absl::Span<const int> SeatsOf(int player, absl::Span<const int> env_ids);
   ReadyObs ViewOf(int player, const ReadyObs& ready) const;
+  // Returns the view of `player` of the env's observations.
+  ColumnsView ObsOf(int player, const ColumnsView& obs) const {
+    return PlayerObs(obs, players_[player].observation.get(), players_[player].first_field);
+  }
   absl::StatusOr<const Timesteps*> TryStepEnvs(const ActingEnvs& acting,
                                                const CollectOptions& options,
                                                absl::FunctionRef<bool(int env_id)> may_act);
@@ -210,7 +217,6 @@ class CollectCore {
   const Options options_;
   const ComponentDeps deps_;
   EnvManager* env_ = nullptr;
-  EnvSpec player_spec_;  // the spec of one player
   std::vector<Player> players_;
   std::optional<CollectStatistics> statistics_;
 

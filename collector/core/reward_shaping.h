@@ -26,8 +26,9 @@
 
 namespace ding {
 
-// Changes `rewards`, the rewards of the `rows` of an episode, oldest first. An error or exception fails the
-// collect.
+// Changes `rewards`, the rewards of the `rows` of an episode, oldest first: [T], or [T, R] if the env's
+// rewards have R components, which it keeps (env.reward_weights make one reward of them). An error or
+// exception fails the collect.
 using RewardShaping =
     std::function<absl::Status(int env_id, const ColumnsView& rows, absl::Span<float> rewards)>;
 

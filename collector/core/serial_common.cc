@@ -44,8 +44,8 @@ absl::Status CheckPoliciesFitEnv(absl::Span<const SpecPtr> policy_outputs, bool 
         policy_outputs.size(), " policies for env '", env.name, "', which has ", env.players,
         " players; expected a game, and a policy for each of its players"));
   }
-  const EnvSpec player = PlayerSpec(env);
   for (size_t i = 0; i < policy_outputs.size(); ++i) {
+    const EnvSpec player = PlayerSpec(env, static_cast<int>(i));
     const absl::Status status = CheckAction(*policy_outputs[i], player.action->field(0), env.name);
     if (!status.ok()) return game ? Annotate(status, absl::StrCat("player ", i)) : status;
   }

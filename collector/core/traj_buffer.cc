@@ -10,12 +10,13 @@
 
 namespace ding {
 absl::StatusOr<TrajLayout> TrajLayout::Create(SpecPtr observation, SpecPtr output,
-                                              bool with_level_seed) {
+                                              bool with_level_seed, const Shape& reward_shape) {
   std::vector<FieldSpec> fields(observation->fields().begin(), observation->fields().end());
   fields.insert(fields.end(), output->fields().begin(), output->fields().end());
   TrajLayout layout;
   layout.reward = static_cast<int>(fields.size());
-  fields.push_back(Scalar("reward", DType::kFloat32));
+  fields.push_back(Box("reward", reward_shape));
+  if (!reward_shape.empty()) layout.reward_components = static_cast<size_t>(reward_shape[0]);
   layout.collect_iter = static_cast<int>(fields.size());
   fields.push_back(Scalar("collect_iter", DType::kInt64));
   if (with_level_seed) {
@@ -140,6 +141,12 @@ absl::Status TrajBuffer::Store(const Timesteps& timesteps) {
   }
   absl::Span<float> rewards;
   if (arena_.block.has_value()) rewards = arena_.block->column<float>(layout_.reward);
+  const auto components = layout_.reward_components;
+  if (timesteps.reward_components.size() != timesteps.env_ids.size() * components) {
+    return absl::InternalError(absl::StrCat(
+        "env manager returned ", timesteps.reward_components.size(), " components of rewards for ",
+        timesteps.env_ids.size(), " envs, expected ", components, " for each"));
+  }
   size_t finished = 0;
   for (size_t i = 0; i < timesteps.env_ids.size(); ++i) {
     const int env_id = timesteps.env_ids[i];
@@ -166,7 +173,12 @@ absl::Status TrajBuffer::Store(const Timesteps& timesteps) {
           "env manager reports env ", env_id, " as ",
           has_final ? "finished in the middle of its episode" : "ended, without last observation"));
     }
-    rewards[row] = timesteps.reward[i];
+    if (components == 0) {
+      rewards[row] = timesteps.reward[i];
+    } else {
+      std::copy_n(timesteps.reward_components.begin() + i * components, components,
+                  rewards.begin() + row * static_cast<int64_t>(components));
+    }
     if (has_final) {
       info.final_row = final_row;
       running_[env_id] = RunningEpisode();
@@ -231,7 +243,10 @@ absl::Status TrajBuffer::ReshapeRewards(
   std::vector<float> rewards(before.begin(), before.end());
   DING_RETURN_IF_ERROR(reshape(rows, absl::MakeSpan(rewards)));
   const absl::Span<float> to = arena_.block->column<float>(layout_.reward);
-  for (int64_t i = 0; i < length; ++i) to[order_[i]] = rewards[i];
+  const int64_t width = static_cast<int64_t>(std::max<size_t>(1, layout_.reward_components));
+  for (int64_t i = 0; i < length; ++i) {
+    std::copy_n(rewards.begin() + i * width, width, to.begin() + order_[i] * width);
+  }
   return absl::OkStatus();
 }
 

@@ -6,9 +6,9 @@
 //     Take(n) ──► SegmentBatch: the arena itself if the rows of each segment are contiguous in it, else
 //                 a gathered copy
 //
-// A row has the observation fields, the output fields of the policy, `reward` [] float32, `collect_iter` []
-// int64, and optionally `level_seed` [] int64. An observation is copied once, from the block of the env
-// manager to the arena.
+// A row has the observation fields, the output fields of the policy, `reward` [] float32 (or [R], if the
+// env's rewards have R components), `collect_iter` [] int64, and optionally `level_seed` [] int64. An
+// observation is copied once, from the block of the env manager to the arena.
 //
 // `step` numbers the rows of stream `stream_base + env`. Dropped rows keep their number, so that there is a
 // gap where rows are missing and no buffer links across it.
@@ -60,12 +60,13 @@ struct TrajLayout {
   SpecPtr output;       // the output fields of the policy, after the observation
   SpecPtr row;
   int reward = 0;
+  size_t reward_components = 0;  // R of a reward [R]; 0: it is a number
   int collect_iter = 0;
   int level_seed = -1;  // -1: not stored
 
   // kInvalidArgument if two fields have the same name.
   static absl::StatusOr<TrajLayout> Create(SpecPtr observation, SpecPtr output,
-                                           bool with_level_seed);
+                                           bool with_level_seed, const Shape& reward_shape = {});
 };
 bool operator==(const TrajLayout& a, const TrajLayout& b);
 inline bool operator!=(const TrajLayout& a, const TrajLayout& b) { return !(a == b); }
@@ -138,7 +139,8 @@ class TrajBuffer {
   // Drops the rows that wait for the end of their episode, but no pending rows.
   void DropHeldRows();
   // Calls `reshape` with the rows of the last finished episode of this env, oldest first, and their
-  // rewards, which it may change. A failure changes nothing. Only with whole_episodes, before Take().
+  // rewards [T] or [T, R], which it may change. A failure changes nothing. Only with whole_episodes,
+  // before Take().
   absl::Status ReshapeRewards(
       int env_id,
       absl::FunctionRef<absl::Status(const ColumnsView& rows, absl::Span<float> rewards)> reshape);

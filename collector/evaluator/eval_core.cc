@@ -12,6 +12,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/env/env.h"
 #include "ding_worker/env/game_spec.h"
 #include "glog/logging.h"
 
@@ -123,11 +124,12 @@ absl::Status EvalCore::Use(EnvManager* env, const std::vector<EvalMode*>& polici
     absl::StatusOr<BatchBuilder> output =
         BatchBuilder::Create(policy->output_spec(), env->env_num());
     if (!output.ok()) return Annotate(output.status(), deps_.name);
-    players.push_back({policy, *std::move(output)});
+    const int player = static_cast<int>(players.size());
+    players.push_back({policy, *std::move(output), PlayerSpec(env->env_spec(), player).observation,
+                       FirstObsField(env->env_spec(), player)});
   }
   if (env->closed()) DING_RETURN_IF_ERROR(Annotate(env->Launch(), deps_.name));
   env_ = env;
-  player_spec_ = PlayerSpec(env->env_spec());
   players_ = std::move(players);
   obs_ = *std::move(obs);
   action_columns_.resize(players_.size());
@@ -244,7 +246,8 @@ absl::Status EvalCore::Act(int player, const ReadyObs& playing, const NamedValue
   action_columns_[player] = output.raw_column(0);
   // No env acts; the step only waits for the answers of others.
   if (playing.env_ids.empty()) return absl::OkStatus();
-  const ColumnsView obs = PlayerObs(playing.obs, player_spec_.observation.get(), player);
+  const ColumnsView obs =
+      PlayerObs(playing.obs, players_[player].observation.get(), players_[player].first_field);
   const absl::Span<const int> seats = SeatsOf(player, playing.env_ids);
   return CallPolicy([&] { return players_[player].policy->Forward(obs, seats, settings, output); });
 }

@@ -34,8 +34,8 @@
 #include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/policy/policy.h"
@@ -106,6 +106,8 @@ class EvalCore {
   struct Player {
     EvalMode* policy = nullptr;
     BatchBuilder output;
+    SpecPtr observation;
+    int first_field = 0;  // of its observation in that of the env
   };
   // A running evaluation.
   struct Run {
@@ -138,7 +140,6 @@ class EvalCore {
   const Options options_;
   const ComponentDeps deps_;
   EnvManager* env_ = nullptr;
-  EnvSpec player_spec_;  // the spec of one player
   std::vector<Player> players_;
   std::optional<BatchBuilder> obs_;  // observations of the playing envs, if not all play
   EvalSchedule schedule_;

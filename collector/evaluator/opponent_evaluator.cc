@@ -6,6 +6,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/env/game_spec.h"
 
 namespace ding {
 
@@ -21,6 +22,8 @@ absl::StatusOr<std::unique_ptr<OpponentEvaluator>> OpponentEvaluator::Create(
         absl::StrCat(name, ": env '", env->env_spec().name,
                      "' has 1 player, expected a game of at least 2 to play an opponent"));
   }
+  // One opponent sits in all other seats.
+  DING_RETURN_IF_ERROR(Annotate(CheckSamePlayers(env->env_spec(), /*first=*/1), name));
   auto evaluator =
       absl::WrapUnique(new OpponentEvaluator(name, std::move(make_opponent), env, policy));
   DING_ASSIGN_OR_RETURN(evaluator->opponent_, evaluator->NewOpponent());
@@ -47,6 +50,7 @@ std::vector<EvalMode*> OpponentEvaluator::Seats(EvalMode* policy, Policy* oppone
 }
 
 absl::Status OpponentEvaluator::ResetEnv(EnvManager* env) {
+  if (env != nullptr) DING_RETURN_IF_ERROR(Annotate(CheckSamePlayers(env->env_spec(), 1), name_));
   DING_RETURN_IF_ERROR(games_->ResetEnv(env));
   if (env != nullptr) env_ = env;
   return absl::OkStatus();
@@ -62,6 +66,7 @@ absl::Status OpponentEvaluator::ResetPolicy(EvalMode* policy) {
 absl::Status OpponentEvaluator::Reset(EvalMode* policy, EnvManager* env) {
   EvalMode* const next_policy = policy == nullptr ? policy_ : policy;
   EnvManager* const next_env = env == nullptr ? env_ : env;
+  DING_RETURN_IF_ERROR(Annotate(CheckSamePlayers(next_env->env_spec(), 1), name_));
   DING_RETURN_IF_ERROR(games_->Reset(Seats(next_policy, opponent_.get(), *next_env), env));
   policy_ = next_policy;
   env_ = next_env;

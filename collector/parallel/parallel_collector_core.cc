@@ -225,13 +225,31 @@ absl::Status ParallelCollectorCore::Collect() {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<CollectCore> core,
                         CollectCore::Create(std::move(options), parts_.env, Seats(), deps_));
   if (players_.size() > 1) {
-    absl::StatusOr<TurnTransitions> moves = TurnTransitions::Create(
-        PlayerSpec(parts_.env->env_spec()), players_[0].collect_mode->output_spec());
+    DING_ASSIGN_OR_RETURN(const int seat, SeatThatLearns());
+    absl::StatusOr<TurnTransitions> moves =
+        TurnTransitions::Create(PlayerSpec(parts_.env->env_spec(), seat),
+                                players_[PlayerIn(seat)].collect_mode->output_spec());
     if (!moves.ok()) return Annotate(moves.status(), deps_.name);
     moves_ = *std::move(moves);
   }
   since_log_.emplace(deps_.clock);
   return Annotate(Play(core.get()), deps_.name);
+}
+
+absl::StatusOr<int> ParallelCollectorCore::SeatThatLearns() const {
+  int learns = 0;
+  int seat_that_learns = 0;
+  for (int seat = 0; seat < static_cast<int>(players_.size()); ++seat) {
+    if (!players_[PlayerIn(seat)].updates) continue;
+    seat_that_learns = seat;
+    ++learns;
+  }
+  if (learns > 1) {
+    DING_RETURN_IF_ERROR(Annotate(
+        CheckSamePlayers(parts_.env->env_spec()),
+        absl::StrCat(deps_.name, ": all players learn, and their rows are sent together")));
+  }
+  return seat_that_learns;
 }
 
 std::vector<CollectMode*> ParallelCollectorCore::Seats() const {

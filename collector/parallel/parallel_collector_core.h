@@ -143,6 +143,9 @@ class ParallelCollectorCore : public BaseParallelCollector {
     return static_cast<size_t>(seat + task_.home_seat) % players_.size();
   }
   std::vector<CollectMode*> Seats() const;
+  // Returns a seat of a player that learns. kInvalidArgument if several learn, whose rows are sent
+  // together, and the players have different observations or actions.
+  absl::StatusOr<int> SeatThatLearns() const;
   absl::Status Play(CollectCore* core);
   absl::Status StepEnvs(CollectCore* core);
   ActingEnvs Playing(const ReadyObs& ready);

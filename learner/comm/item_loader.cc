@@ -324,6 +324,7 @@ absl::StatusOr<Batch> ItemLoader::Gather(const Batch& items, const std::vector<S
   DING_ASSIGN_OR_RETURN(BatchBuilder block,
                         layout->batches.Allocate(static_cast<int64_t>(sources.size())));
   const absl::Span<float> reward = block.column<float>(to.reward);
+  const auto components = static_cast<size_t>(to.spec->field(to.reward).num_elements());
   const absl::Span<float> discount = block.column<float>(to.discount);
   const absl::Span<int32_t> n_step = block.column<int32_t>(to.n_step);
   std::vector<RowPlace> places;
@@ -337,10 +338,11 @@ absl::StatusOr<Batch> ItemLoader::Gather(const Batch& items, const std::vector<S
     const Segment& segment = chunk.data.segments[static_cast<size_t>(segment_index)];
     const int64_t rows_left = RowsLeft(chunk, row);
     const auto* const rewards =
-        reinterpret_cast<const float*>(chunk.columns[static_cast<size_t>(to.reward)]) + row;
-    const NStepReturn ret = ComputeNStepReturn({rewards, static_cast<size_t>(rows_left)},
-                                               segment.end, options_.nstep, options_.gamma);
-    reward[i] = ret.reward;
+        reinterpret_cast<const float*>(chunk.columns[static_cast<size_t>(to.reward)]) +
+        static_cast<size_t>(row) * components;
+    const NStepReturn ret = ComputeNStepReturns(
+        {rewards, static_cast<size_t>(rows_left) * components}, segment.end, options_.nstep,
+        options_.gamma, reward.subspan(i * components, components));
     discount[i] = ret.bootstrap_discount;
     n_step[i] = static_cast<int32_t>(ret.steps);
     places.push_back({chunk.columns.data(), row});

@@ -121,6 +121,33 @@ SegmentBatch HandMade() {
   return data;
 }
 
+TEST_F(ItemLoaderTest, WindowsOfRewardComponentsAreThoseOfEach) {
+  SegmentBatch data = HandMade();
+  BatchBuilder rows =
+      BatchBuilder::Create(
+          MakeSpec({Box("obs", {}), Discrete("action", 9), Box("reward", {2})}).value(), 6)
+          .value();
+  for (int t = 0; t < 6; ++t) {
+    rows.column<float>(0)[t] = static_cast<float>(10 + t);
+    rows.column<int64_t>(1)[t] = t;
+    rows.column<float>(2)[2 * t] = static_cast<float>(t + 1);
+    rows.column<float>(2)[2 * t + 1] = static_cast<float>(-10 * (t + 1));
+  }
+  data.rows = std::move(rows).Seal(6);
+  Put(7, data);
+  options_.nstep = 2;
+  options_.gamma = 0.5;
+  const auto loader = Loader();
+  DING_ASSERT_OK_AND_ASSIGN(
+      const LoadedItems loaded,
+      loader->Load(Drawn({{7, 5, 1}, {7, 0, 1}, {7, 1, 1}, {7, 2, 1}, {7, 3, 1}, {7, 4, 1}})));
+  EXPECT_THAT(loaded.why_missing, IsOk());
+  EXPECT_THAT(loaded.batch.column<float>("reward"),
+              ElementsAre(6, -60, 2, -20, 3.5, -35, 3, -30, 6.5, -65, 5, -50));
+  EXPECT_THAT(loaded.batch.column<float>("next_obs"), ElementsAre(102, 12, 100, 100, 101, 101));
+  EXPECT_THAT(loaded.batch.column<float>("discount"), ElementsAre(0.5, 0.25, 0.25, 0.5, 0, 0));
+}
+
 TEST_F(ItemLoaderTest, WindowsEndWithTheirSegments) {
   Put(7, HandMade());
   options_.nstep = 2;

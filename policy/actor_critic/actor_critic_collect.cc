@@ -180,6 +180,10 @@ class ActorCriticCollect : public CollectMode {
     if (pool_.has_value() && resolved_ == spec) return absl::OkStatus();
     DING_RETURN_IF_ERROR(CheckFirstFields(*networks_.observation(), *spec, "rows"));
     DING_ASSIGN_OR_RETURN(const int reward, spec->IndexOf(kColumnReward, "rows"));
+    if (spec->field(reward) != Scalar(kColumnReward, DType::kFloat32)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "column 'reward' is ", spec->field(reward).DebugString(), ", expected float32[]"));
+    }
     DING_ASSIGN_OR_RETURN(const int value, spec->IndexOf(kColumnValue, "rows"));
     std::vector<FieldSpec> fields(spec->fields().begin(), spec->fields().end());
     fields.push_back(Box(kColumnAdvantage, {}));

@@ -84,6 +84,7 @@ class BcPolicy::Learn : public LearnMode {
         columns_(MakeColumns(), "", "training batch"),
         best_(networks_.action()) {
     attributes_.supervised = true;
+    attributes_.reward_components = true;  // it reads no rewards
     if (networks_.action()->field(0).is_discrete()) {
       category_counts_ = CategoryCounts(networks_.action()->field(0));
     }

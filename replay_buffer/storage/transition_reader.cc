@@ -92,23 +92,24 @@ void TransitionReader::ResolveWindows(TransitionDraw* draw) const {
   const absl::Span<float> discount = draw->block_.column<float>(layout_.discount);
   const absl::Span<int32_t> n_step = draw->block_.column<int32_t>(layout_.n_step);
   const absl::Span<float> reward = draw->block_.column<float>(layout_.reward);
-  std::vector<float> window;
+  const auto components = static_cast<size_t>(layout_.spec->field(layout_.reward).num_elements());
+  std::vector<float> window;  // [rows, components]
   for (size_t i = 0; i < draw->ids_.size(); ++i) {
     int64_t id = draw->ids_[i];
     draw->rows_[i] = store_->Locate(id);
     window.clear();
     RowStore::Successor next;
-    for (;; id = next.id) {
-      float value;
-      std::memcpy(&value, store_->At(store_->Locate(id), layout_.reward), sizeof(value));
-      window.push_back(value);
+    for (int64_t rows = 1;; id = next.id, ++rows) {
+      window.resize(window.size() + components);
+      std::memcpy(window.data() + window.size() - components,
+                  store_->At(store_->Locate(id), layout_.reward), components * sizeof(float));
       next = store_->Next(id);
-      if (next.id < 0 || static_cast<int64_t>(window.size()) == nstep_) break;
+      if (next.id < 0 || rows == nstep_) break;
     }
-    const NStepReturn ret = ComputeNStepReturn(window, next.end, nstep_, gamma_);
+    const NStepReturn ret = ComputeNStepReturns(window, next.end, nstep_, gamma_,
+                                                reward.subspan(i * components, components));
     draw->next_obs_[i] = next.obs;
     if (store_->frames_per_row() > 0) ResolveStacks(i, next, draw);
-    reward[i] = ret.reward;
     discount[i] = ret.bootstrap_discount;
     n_step[i] = static_cast<int32_t>(ret.steps);
   }

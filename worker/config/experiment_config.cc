@@ -324,6 +324,7 @@ EnvConfig MakeEvaluatorEnvConfig(const ExperimentConfig& config) {
   EnvConfig env;
   env.set_type(config.env().evaluator_type());
   if (config.env().has_evaluator_params()) *env.mutable_params() = config.env().evaluator_params();
+  *env.mutable_reward_weights() = config.env().reward_weights();
   return env;
 }
 
@@ -331,6 +332,7 @@ EnvConfig MakeEnvConfig(const ExperimentConfig& config) {
   EnvConfig env;
   env.set_type(config.env().type());
   if (config.env().has_params()) *env.mutable_params() = config.env().params();
+  *env.mutable_reward_weights() = config.env().reward_weights();
   return env;
 }
 

@@ -38,7 +38,7 @@ double BoundOfSum(double reward, int64_t steps, bool away) {
 absl::StatusOr<CollectedLayout> LayoutOfCollected(const EnvSpec& player, CollectMode* policy) {
   DING_ASSIGN_OR_RETURN(const TrajLayout layout,
                         TrajLayout::Create(player.observation, policy->output_spec(),
-                                           /*with_level_seed=*/false));
+                                           /*with_level_seed=*/false, player.reward_shape));
   SegmentBatch sample;
   DING_ASSIGN_OR_RETURN(sample.rows, RowOfZeros(layout.row));
   DING_ASSIGN_OR_RETURN(sample.final_obs, RowOfZeros(layout.observation));
@@ -57,8 +57,12 @@ absl::StatusOr<CollectedLayout> LayoutOfCollected(const EnvSpec& player, Collect
 
 ReturnBounds BoundsOfReturns(const EnvSpec& env) {
   ReturnBounds bounds;
-  bounds.low = BoundOfSum(env.reward_low, env.max_episode_steps, /*away=*/env.reward_low < 0);
-  bounds.high = BoundOfSum(env.reward_high, env.max_episode_steps, /*away=*/env.reward_high > 0);
+  // The return is the sum of the components, if there are several; the bounds are those of each.
+  const auto components = static_cast<double>(std::max<int64_t>(1, env.reward_components()));
+  bounds.low =
+      BoundOfSum(components * env.reward_low, env.max_episode_steps, /*away=*/env.reward_low < 0);
+  bounds.high =
+      BoundOfSum(components * env.reward_high, env.max_episode_steps, /*away=*/env.reward_high > 0);
   return bounds;
 }
 

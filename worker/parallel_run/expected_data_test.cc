@@ -45,6 +45,16 @@ TEST(BoundsOfReturnsTest, AreOpenWhereTheEnvDoesNotSay) {
   EXPECT_EQ(zero.high, 0);
 }
 
+TEST(BoundsOfReturnsTest, AreThoseOfAllComponents) {
+  EnvSpec env;
+  env.reward_shape = {3};
+  env.reward_low = -1;
+  env.reward_high = 2;
+  env.max_episode_steps = 10;
+  EXPECT_EQ(BoundsOfReturns(env).low, -30);
+  EXPECT_EQ(BoundsOfReturns(env).high, 60);
+}
+
 TEST(EitherOfTest, HoldsBoth) {
   const ReturnBounds both = EitherOf({-1, 5}, {0, kInf});
   EXPECT_EQ(both.low, -1);

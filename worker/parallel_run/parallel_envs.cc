@@ -33,6 +33,8 @@ absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* c
                      " players, expected an env for one for ", commander,
                      "; games of 2 are for 'one_vs_one', with parallel collector 'marine'"));
   }
+  // The players of a league change their seats.
+  DING_RETURN_IF_ERROR(CheckSamePlayers(spec));
   return PlayerSpec(spec);
 }
 

@@ -59,6 +59,8 @@ PolicyContext MakePolicyContext(const ExperimentConfig& config, const EnvSpec& e
   PolicyContext context;
   context.observation = env.observation;
   context.action = env.action;
+  context.reward_shape = env.reward_shape;
+  context.env = env.name;
   context.seed = config.seed();
   context.modes = modes;
   return context;

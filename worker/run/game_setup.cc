@@ -109,6 +109,7 @@ absl::StatusOr<std::unique_ptr<ISerialEvaluator>> MakeEvaluator(const Experiment
   }
   DING_RETURN_IF_ERROR(CheckFits(kPath, evaluator.type(), env, BattleEvaluatorRegistry(),
                                  ", or an env for one as env.evaluator_type"));
+  DING_RETURN_IF_ERROR(CheckSamePlayers(env));
   DING_ASSIGN_OR_RETURN(OpponentEvaluator::MakeOpponent opponent,
                         OpponentOf(config, PlayerSpec(env), deps.seed));
   const auto make = [&](EnvManager* games, const std::vector<EvalMode*>& policies) {
