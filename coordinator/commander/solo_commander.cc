@@ -180,11 +180,13 @@ void SoloCommander::NoteCollected(const CollectorFinished& info) {
   collected_.set_duration_seconds(collected_.duration_seconds() + info.duration_seconds());
   collected_.mutable_episode_return()->MergeFrom(info.episode_return());
   const int64_t now = deps_.clock->MonotonicNanos();
-  if (measured_nanos_.has_value() &&
-      absl::Nanoseconds(now - *measured_nanos_) < options_.log_interval) {
-    return;
-  }
+  const bool too_early = measured_nanos_.has_value() &&
+                         absl::Nanoseconds(now - *measured_nanos_) < options_.log_interval;
+  // The iterations of another policy begin at 0.
+  const int64_t iters = std::abs(info.train_iter() - measured_train_iter_);
+  if (too_early || (measured_nanos_.has_value() && iters < options_.log_train_iters)) return;
   measured_nanos_ = now;
+  measured_train_iter_ = info.train_iter();
   Measure(/*eval_flag=*/false, collected_);
   collected_.Clear();
 }

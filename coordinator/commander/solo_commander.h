@@ -13,7 +13,7 @@
 //
 // Measurements of finished tasks go to "collector_iter/...", "collector_step/...",
 // "evaluator_iter/..." and "evaluator_step/...", named as those of serial runs. Collecting tasks may
-// finish hundreds of times a second: those of log_interval are one measurement.
+// finish hundreds of times a second: those of log_interval and log_train_iters are one measurement.
 //
 // Ownership: a value of the coordinator's; the command mode is not owned and outlives it.
 // Threads:   as of a BaseCommander.
@@ -50,6 +50,7 @@ class SoloCommander : public BaseCommander {
     double eval_interval = 60;  // seconds, at least 0
     // Between two measurements of collecting tasks, at least 0.
     absl::Duration log_interval = absl::Seconds(1);
+    int64_t log_train_iters = 0;    // train iterations between two of them at least
     Resources collector_resources;  // needed
     Resources learner_resources;
     // Mean return of an evaluation at which the run has converged, if training has begun.
@@ -125,6 +126,7 @@ class SoloCommander : public BaseCommander {
   int64_t total_episode_count_ = 0;
   CollectorFinished collected_;  // of all collecting tasks since the last measurement
   std::optional<int64_t> measured_nanos_;
+  int64_t measured_train_iter_ = 0;
   std::optional<double> last_eval_value_;
   std::vector<double> last_eval_returns_;
   bool converged_ = false;
