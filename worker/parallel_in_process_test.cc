@@ -43,6 +43,7 @@
 #include "ding_worker/worker/parallel_run/configured_learner.h"
 #include "ding_worker/worker/parallel_run/parallel_problems.h"
 #include "ding_worker/worker/parallel_run/parallel_setup.h"
+#include "ding_worker/worker/testing/in_process_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -54,8 +55,7 @@ using testing::Ge;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr absl::Duration kLong = absl::Minutes(4);
-constexpr char kAddress[] = "run";
+constexpr absl::Duration kLong = kInProcessPatience;
 
 // A naive commander whose run has converged after one task of a learner and two tasks of
 // collectors. What it records is read after the coordinator is closed.
@@ -101,56 +101,6 @@ class CountingCommander : public BaseCommander {
   std::vector<std::string> learned_;
 };
 
-// Joins the run over `transport`, and works on a thread of its own until the run ends.
-class WorkerThread {
- public:
-  template <typename MakeWorker>
-  WorkerThread(Hello::Role role, const std::string& name, Transport* transport,
-               MakeWorker make_worker) {
-    thread_ = std::thread([this, role, name, transport, make_worker] {
-      Hello hello;
-      hello.set_role(role);
-      hello.set_name(name);
-      hello.mutable_resources()->set_cpus(1);
-      absl::StatusOr<std::unique_ptr<WorkerSession>> session =
-          WorkerSession::Join(transport, kAddress, hello, {});
-      if (!session.ok()) {
-        end_ = session.status();
-        return;
-      }
-      end_ = make_worker(session->get())->Run().status();
-      (*session)->Close("done");
-    });
-  }
-  ~WorkerThread() { Join().IgnoreError(); }
-
-  absl::Status Join() {
-    if (thread_.joinable()) thread_.join();
-    return end_;
-  }
-
- private:
-  std::thread thread_;
-  absl::Status end_;
-};
-
-CommCoordinator::Options CommOptions() {
-  CommCoordinator::Options options;
-  options.address = kAddress;
-  options.session.lease = absl::Minutes(1);
-  options.welcome.set_lease_seconds(60);
-  options.welcome.set_run("run-1");
-  return options;
-}
-
-// Ends a run in the same way as the program does.
-absl::Status EndRunOf(Coordinator* coordinator, CommCoordinator* comm) {
-  coordinator->RequestEnd("the test is over");
-  EXPECT_TRUE(comm->WaitForWorkersToLeave(kLong));
-  comm->Close("the test is over");
-  return coordinator->Close("the test is over");
-}
-
 class NaiveRunTest : public testing::TestWithParam<uint64_t> {};  // the seed; 0: no faults
 
 // This corresponds to DI-engine's tests of its comm collectors and learners.
@@ -164,7 +114,8 @@ TEST_P(NaiveRunTest, ALearnersTaskAndTwoCollectingOnes) {
   InProcessTransport base;
   FaultyTransport transport(&base, faults);
   const std::unique_ptr<Store> store = create_store("mem:").value();
-  DING_ASSERT_OK_AND_ASSIGN(const auto comm, CommCoordinator::Create(CommOptions(), &base));
+  DING_ASSERT_OK_AND_ASSIGN(const auto comm,
+                            CommCoordinator::Create(InProcessCommOptions(), &base));
 
   NaiveCommander::Options commander_options;
   commander_options.collector_task_space = 2;
@@ -218,7 +169,7 @@ TEST_P(NaiveRunTest, ALearnersTaskAndTwoCollectingOnes) {
   WorkerThread b(Hello::COLLECTOR, "collector-1", &transport, make_collector);
   WorkerThread c(Hello::LEARNER, "learner-0", &transport, make_learner);
   EXPECT_THAT(coordinator->WaitUntilDone(kLong), IsOk());
-  EXPECT_THAT(EndRunOf(coordinator.get(), comm.get()), IsOk());
+  EXPECT_THAT(EndInProcessRun(coordinator.get(), comm.get()), IsOk());
   for (WorkerThread* const worker : {&a, &b, &c}) EXPECT_THAT(worker->Join(), IsOk());
 
   EXPECT_TRUE(coordinator->status().converged());
@@ -277,32 +228,14 @@ void CartPoleRunTest::Run(const ExperimentConfig& config) {
   faults.seed = 11;
   faults.delay = 0.1;
   FaultyTransport transport(&base, faults);
-  DING_ASSERT_OK_AND_ASSIGN(const auto comm, CommCoordinator::Create(CommOptions(), &base));
   ComponentDeps deps;
   deps.exp_dir = exp_dir;
-  DING_ASSERT_OK_AND_ASSIGN(const CoordinatorParts parts,
-                            MakeCoordinator(config, "run-1", deps, store.get(), comm.get(),
-                                            /*journal=*/nullptr));
-  parts.coordinator->Start();
-  ASSERT_THAT(comm->Start(parts.coordinator.get()), IsOk());
-  const auto make_collector = [&](WorkerSession* session) {
-    return std::make_unique<RpcFileSystemCollector>(RpcFileSystemCollector::Options(), session,
-                                                    store.get(),
-                                                    MakeTaskCollectorFactory(config, deps));
-  };
-  const auto make_learner = [&](WorkerSession* session) {
-    return std::make_unique<RpcFileSystemLearner>(
-        MakeCommLearnerOptions(config), session, store.get(), MakeTaskLearnerFactory(config, deps));
-  };
-  WorkerThread a(Hello::COLLECTOR, "collector-0", &transport, make_collector);
-  WorkerThread b(Hello::COLLECTOR, "collector-1", &transport, make_collector);
-  WorkerThread c(Hello::LEARNER, "learner-0", &transport, make_learner);
-  EXPECT_THAT(parts.coordinator->WaitUntilDone(kLong), IsOk());
-  before_close_ = parts.coordinator->status();
-  EXPECT_THAT(EndRunOf(parts.coordinator.get(), comm.get()), IsOk());
-  for (WorkerThread* const worker : {&a, &b, &c}) EXPECT_THAT(worker->Join(), IsOk());
-  status_ = parts.coordinator->status();
-  counters_ = parts.coordinator->counters();
+  const InProcessRun run = RunInProcess(config, deps, store.get(), &base, &transport);
+  EXPECT_THAT(run.end, IsOk());
+  EXPECT_THAT(run.workers, IsOk());
+  before_close_ = run.before_close;
+  status_ = run.status;
+  counters_ = run.counters;
   EXPECT_EQ(status_.buffer_size(), 0);
   EXPECT_THAT(store->List("").value(), IsEmpty());
 }
@@ -359,7 +292,7 @@ TEST_P(CartPoleRunTest, LearnsFromSequencesWithVTrace) {
 TEST_P(CartPoleRunTest, RefusesSequencesThatDoNotFitThePolicy) {
   const auto refusal = [&](const ExperimentConfig& config) {
     InProcessTransport base;
-    const auto comm = CommCoordinator::Create(CommOptions(), &base).value();
+    const auto comm = CommCoordinator::Create(InProcessCommOptions(), &base).value();
     const std::unique_ptr<Store> store = create_store("mem:").value();
     return MakeCoordinator(config, "run-1", ComponentDeps(), store.get(), comm.get(),
                            /*journal=*/nullptr)
@@ -391,7 +324,7 @@ class LeagueTest : public testing::Test {
   InProcessTransport transport_;
   const std::unique_ptr<Store> store_ = create_store("mem:").value();
   const std::unique_ptr<CommCoordinator> comm_ =
-      CommCoordinator::Create(CommOptions(), &transport_).value();
+      CommCoordinator::Create(InProcessCommOptions(), &transport_).value();
 };
 
 // The bar is a mean return of 0.7 against random play. A policy that also plays at random gets 0,
@@ -427,7 +360,7 @@ TEST_F(LeagueTest, LearnsFromItsPastAndBeatsRandomPlay) {
   WorkerThread c(Hello::LEARNER, "learner-0", &transport_, make_learner);
   EXPECT_THAT(parts.coordinator->WaitUntilDone(2 * kLong), IsOk());
   const size_t policies = store_->List("policy").value().size();
-  EXPECT_THAT(EndRunOf(parts.coordinator.get(), comm_.get()), IsOk());
+  EXPECT_THAT(EndInProcessRun(parts.coordinator.get(), comm_.get()), IsOk());
   for (WorkerThread* const worker : {&a, &b, &c}) EXPECT_THAT(worker->Join(), IsOk());
 
   const RunStatus status = parts.coordinator->status();
@@ -455,17 +388,16 @@ TEST_F(LeagueTest, InvalidLeagueConfigsAreRefused) {
            HasSubstr("env.eval_opponent[1].win_return is 0, which has no effect in a parallel run"),
            HasSubstr("policy.other.commander.league.naive_sp_player.one_phase_step is 1000, which "
                      "has no effect in a parallel run")}));
-  EXPECT_THAT(Make(config), StatusIs(absl::StatusCode::kInvalidArgument,
-                                     HasSubstr("'TicTacToe' is a game of 2 players, expected an "
-                                               "env for one")));
   config = Config({"env.type=\"TicTacToe-vs-random\""});
   EXPECT_THAT(Make(config),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("has 1 player, expected a game of 2 for policy.other.commander")));
   config = Config();
   config.mutable_env()->mutable_eval_opponent(1)->set_evaluator_type("TicTacToe");
-  EXPECT_THAT(Make(config), StatusIs(absl::StatusCode::kInvalidArgument,
-                                     HasSubstr("is a game of 2 players, expected an env for one")));
+  EXPECT_THAT(Make(config),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("policy.eval.evaluator.type is 'interaction', which is for envs "
+                                 "for one, but env 'TicTacToe' has 2 players")));
   config.mutable_env()->mutable_eval_opponent(1)->set_evaluator_type("ConnectFour-vs-random");
   EXPECT_THAT(Make(config), StatusIs(absl::StatusCode::kInvalidArgument,
                                      HasSubstr("'ConnectFour-vs-random', which evaluates")));
