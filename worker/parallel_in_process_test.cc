@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -29,7 +28,6 @@
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/interaction/testing/faulty_transport.h"
 #include "ding_worker/interaction/transport/in_process_transport.h"
-#include "ding_worker/interaction/transport/transport.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/learner/comm/naive_learner.h"
 #include "ding_worker/learner/comm/rpc_file_system_learner.h"
