@@ -240,7 +240,7 @@ TEST_F(SoloCommanderTest, MeasurementsOfCollectingTasksAreSomeTrainIterationsApa
   options_.log_train_iters = 10;
   const auto commander = Make();
   (void)commander->GetLearnerTask();
-  (void)commander->GetCollectorTask();  // an evaluation
+  (void)commander->GetCollectorTask();                   // an evaluation
   for (const int64_t train_iter : {5, 14, 15, 24, 3}) {  // at last another learner begins anew
     (void)commander->FinishCollectorTask(*commander->GetCollectorTask(), Finished({1}, train_iter));
   }
