@@ -23,6 +23,7 @@ struct BattleEvalResult {
   // Whether the mean return of player 0 has reached the stop value and train_iter > 0.
   bool stop = false;
   double mean_return = 0;                           // of player 0
+  int64_t envstep_count = 0;                        // env steps of the evaluation
   std::vector<std::vector<double>> episode_return;  // for each player, all returns, env by env
   std::map<std::string, std::vector<double>>
       episode_info;  // values that the env gave at the end of its episodes

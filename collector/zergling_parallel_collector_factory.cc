@@ -32,7 +32,7 @@ ParallelCollectorDescriptor Descriptor() {
 }
 
 DING_REGISTER(ParallelCollectorRegistry(), kName, Descriptor(),
-              "plays envs for one player with one policy");
+              "plays with one policy: envs for one player, and games against itself");
 
 }  // namespace
 }  // namespace ding

@@ -223,6 +223,7 @@ bool CoordinatorImpl::StartCollectorTask(const CollectorTask& waiting,
     }
     if (task.buffer->wants_random_rows()) task.collector.set_acts_at_random(true);
   }
+  task.collector.set_envstep(EnvSteps());
   CoordinatorMessage message;
   *message.mutable_start_task()->mutable_collector() = task.collector;
   workers_.Find(*assigned)->task = std::move(task);

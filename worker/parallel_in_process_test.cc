@@ -56,7 +56,7 @@ using testing::Ge;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr absl::Duration kLong = absl::Minutes(4);
+constexpr absl::Duration kLong = kInProcessPatience;
 
 // A naive commander whose run has converged after one task of a learner and two tasks of
 // collectors. What it records is read after the coordinator is closed.
@@ -101,10 +101,6 @@ class CountingCommander : public BaseCommander {
   std::vector<CollectorFinished> finished_;
   std::vector<std::string> learned_;
 };
-
-absl::Status EndRunOf(Coordinator* coordinator, CommCoordinator* comm) {
-  return EndInProcessRun(coordinator, comm, kLong);
-}
 
 class NaiveRunTest : public testing::TestWithParam<uint64_t> {};  // the seed; 0: no faults
 
@@ -174,7 +170,7 @@ TEST_P(NaiveRunTest, ALearnersTaskAndTwoCollectingOnes) {
   WorkerThread b(Hello::COLLECTOR, "collector-1", &transport, make_collector);
   WorkerThread c(Hello::LEARNER, "learner-0", &transport, make_learner);
   EXPECT_THAT(coordinator->WaitUntilDone(kLong), IsOk());
-  EXPECT_THAT(EndRunOf(coordinator.get(), comm.get()), IsOk());
+  EXPECT_THAT(EndInProcessRun(coordinator.get(), comm.get()), IsOk());
   for (WorkerThread* const worker : {&a, &b, &c}) EXPECT_THAT(worker->Join(), IsOk());
 
   EXPECT_TRUE(coordinator->status().converged());
@@ -233,33 +229,14 @@ void CartPoleRunTest::Run(const ExperimentConfig& config) {
   faults.seed = 11;
   faults.delay = 0.1;
   FaultyTransport transport(&base, faults);
-  DING_ASSERT_OK_AND_ASSIGN(const auto comm,
-                            CommCoordinator::Create(InProcessCommOptions(), &base));
   ComponentDeps deps;
   deps.exp_dir = exp_dir;
-  DING_ASSERT_OK_AND_ASSIGN(const CoordinatorParts parts,
-                            MakeCoordinator(config, "run-1", deps, store.get(), comm.get(),
-                                            /*journal=*/nullptr));
-  parts.coordinator->Start();
-  ASSERT_THAT(comm->Start(parts.coordinator.get()), IsOk());
-  const auto make_collector = [&](WorkerSession* session) {
-    return std::make_unique<RpcFileSystemCollector>(RpcFileSystemCollector::Options(), session,
-                                                    store.get(),
-                                                    MakeTaskCollectorFactory(config, deps));
-  };
-  const auto make_learner = [&](WorkerSession* session) {
-    return std::make_unique<RpcFileSystemLearner>(
-        MakeCommLearnerOptions(config), session, store.get(), MakeTaskLearnerFactory(config, deps));
-  };
-  WorkerThread a(Hello::COLLECTOR, "collector-0", &transport, make_collector);
-  WorkerThread b(Hello::COLLECTOR, "collector-1", &transport, make_collector);
-  WorkerThread c(Hello::LEARNER, "learner-0", &transport, make_learner);
-  EXPECT_THAT(parts.coordinator->WaitUntilDone(kLong), IsOk());
-  before_close_ = parts.coordinator->status();
-  EXPECT_THAT(EndRunOf(parts.coordinator.get(), comm.get()), IsOk());
-  for (WorkerThread* const worker : {&a, &b, &c}) EXPECT_THAT(worker->Join(), IsOk());
-  status_ = parts.coordinator->status();
-  counters_ = parts.coordinator->counters();
+  const InProcessRun run = RunInProcess(config, deps, store.get(), &base, &transport);
+  EXPECT_THAT(run.end, IsOk());
+  EXPECT_THAT(run.workers, IsOk());
+  before_close_ = run.before_close;
+  status_ = run.status;
+  counters_ = run.counters;
   EXPECT_EQ(status_.buffer_size(), 0);
   EXPECT_THAT(store->List("").value(), IsEmpty());
 }
@@ -418,7 +395,7 @@ TEST_P(CartPoleRunTest, TwoTasksAndALearnerThatIsLost) {
     EXPECT_GT(after.trained_policy(i).policy_version(), 1u);
     EXPECT_GT(after.trained_policy(i).envstep(), 0);
   }
-  EXPECT_THAT(EndRunOf(coordinator, comm.get()), IsOk());
+  EXPECT_THAT(EndInProcessRun(coordinator, comm.get()), IsOk());
   for (WorkerThread* const worker : {&a, &b, &learner_1, &learner_2}) {
     EXPECT_THAT(worker->Join(), IsOk());
   }
@@ -500,7 +477,7 @@ TEST_F(LeagueTest, LearnsFromItsPastAndBeatsRandomPlay) {
   WorkerThread c(Hello::LEARNER, "learner-0", &transport_, make_learner);
   EXPECT_THAT(parts.coordinator->WaitUntilDone(2 * kLong), IsOk());
   const size_t policies = store_->List("policy").value().size();
-  EXPECT_THAT(EndRunOf(parts.coordinator.get(), comm_.get()), IsOk());
+  EXPECT_THAT(EndInProcessRun(parts.coordinator.get(), comm_.get()), IsOk());
   for (WorkerThread* const worker : {&a, &b, &c}) EXPECT_THAT(worker->Join(), IsOk());
 
   const RunStatus status = parts.coordinator->status();
@@ -528,17 +505,16 @@ TEST_F(LeagueTest, InvalidLeagueConfigsAreRefused) {
            HasSubstr("env.eval_opponent[1].win_return is 0, which has no effect in a parallel run"),
            HasSubstr("policy.other.commander.league.naive_sp_player.one_phase_step is 1000, which "
                      "has no effect in a parallel run")}));
-  EXPECT_THAT(Make(config), StatusIs(absl::StatusCode::kInvalidArgument,
-                                     HasSubstr("'TicTacToe' is a game of 2 players, expected an "
-                                               "env for one")));
   config = Config({"env.type=\"TicTacToe-vs-random\""});
   EXPECT_THAT(Make(config),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("has 1 player, expected a game of 2 for policy.other.commander")));
   config = Config();
   config.mutable_env()->mutable_eval_opponent(1)->set_evaluator_type("TicTacToe");
-  EXPECT_THAT(Make(config), StatusIs(absl::StatusCode::kInvalidArgument,
-                                     HasSubstr("is a game of 2 players, expected an env for one")));
+  EXPECT_THAT(Make(config),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("policy.eval.evaluator.type is 'interaction', which is for envs "
+                                 "for one, but env 'TicTacToe' has 2 players")));
   config.mutable_env()->mutable_eval_opponent(1)->set_evaluator_type("ConnectFour-vs-random");
   EXPECT_THAT(Make(config), StatusIs(absl::StatusCode::kInvalidArgument,
                                      HasSubstr("'ConnectFour-vs-random', which evaluates")));

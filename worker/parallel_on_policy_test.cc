@@ -164,7 +164,7 @@ void OnPolicyRunTest::Run(const ExperimentConfig& config, int collectors,
   EXPECT_THAT(parts.coordinator->WaitUntilDone(kLong), IsOk());
   ASSERT_EQ(parts.coordinator->status().buffer_size(), 1);
   buffer_ = parts.coordinator->status().buffer(0);
-  EXPECT_THAT(EndInProcessRun(parts.coordinator.get(), comm_.get(), kLong), IsOk());
+  EXPECT_THAT(EndInProcessRun(parts.coordinator.get(), comm_.get()), IsOk());
   for (const auto& worker : workers) EXPECT_THAT(worker->Join(), IsOk());
   status_ = parts.coordinator->status();
   counters_ = parts.coordinator->counters();

@@ -41,6 +41,7 @@ absl::StatusOr<BattleEvalResult> BattleInteractionSerialEvaluator::Eval(
   BattleEvalResult result;
   result.stop = outcome.stop;
   result.mean_return = outcome.score;
+  result.envstep_count = outcome.envsteps;
   for (int player = 0; player < core_->player_num(); ++player) {
     result.episode_return.push_back(outcome.monitor.GetEpisodeReturn(player));
   }

@@ -81,6 +81,7 @@ absl::StatusOr<EvalResult> OpponentEvaluator::Eval(const EvalOptions& options) {
   EvalResult result;
   result.stop = games.stop;
   result.mean_return = games.mean_return;
+  result.envstep_count = games.envstep_count;
   result.episode_return = std::move(games.episode_return[0]);
   result.episode_info = std::move(games.episode_info);
   return result;

@@ -4,7 +4,7 @@
 //     GetPolicyUpdate ──► policy ──► envs ──► rows ──► SendData        one thread, in this order:
 //           └─── a newer version is loaded between two forward passes ──┘
 //
-// Ownership: link, env manager and policy must outlive the collector.
+// Ownership: link, env manager, policy and evaluator must outlive the collector.
 // Threads:   one thread may call Run(); any thread may call Close() and GetFinishInfo().
 // Errors:    errors of Run() name the collector and the failed part.
 #ifndef DING_WORKER_COLLECTOR_PARALLEL_BASE_PARALLEL_COLLECTOR_H_
@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "ding_worker/collector/parallel/collector_link.h"
+#include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/policy/policy.h"
@@ -28,10 +29,11 @@ struct ParallelCollectorTask {
   std::string task_id;
   bool eval_flag = false;       // whether to evaluate: without exploration and without data
   NamedValues collect_setting;  // settings of the forward pass of the policy
-  // The first stream of its rows. Env i has the stream stream_base + i; a two-player game has the streams
-  // stream_base + 2 * i and stream_base + 2 * i + 1.
+  // The first stream of its rows. Env i has the stream stream_base + i; player p of a game of n players has the
+  // stream stream_base + n * i + p.
   int64_t stream_base = 0;
-  int home_seat = 0;  // in a game, the seat of player 0 in the env
+  int home_seat = 0;     // in a game, the seat of player 0 in the env
+  int64_t envstep = -1;  // of the run when the task was given; -1: not known
 };
 
 // The result of a task, for the commander.
@@ -49,7 +51,7 @@ struct CollectorFinishInfo {
   std::vector<double> episode_return;  // of player 0, for all finished episodes
 };
 
-// One of the two players of a collecting task in a game.
+// One of the players of a collecting task in which each player of a game has its own policy.
 struct ParallelPlayer {
   CollectMode* collect_mode = nullptr;
   // Whether the player learns: its rows are sent and newer versions of its policy are loaded.
@@ -61,12 +63,14 @@ struct ParallelCollectorParts {
   // The envs of the task. Run() launches the manager, if needed, and closes it. If its episode_num is
   // set, it must be episodes_per_env.
   EnvManager* env = nullptr;
-  CollectMode* collect_mode = nullptr;  // for collecting tasks in single-player envs
-  EvalMode* eval_mode = nullptr;        // for evaluations
+  CollectMode* collect_mode = nullptr;  // for collecting tasks of one policy
+  EvalMode* eval_mode = nullptr;        // for evaluations; gets the parameters
   CollectorLink* link = nullptr;
   int64_t episodes_per_env = 1;  // at least 1
-  // The players of collecting tasks in a game; the link identifies them by their index.
+  // The players of collecting tasks of several policies; the link identifies them by their index.
   std::vector<ParallelPlayer> players = {};
+  // For evaluations: evaluates `eval_mode` in `env`. Null: as InteractionSerialEvaluator does.
+  ISerialEvaluator* evaluator = nullptr;
 };
 
 class BaseParallelCollector {

@@ -31,7 +31,8 @@ std::vector<std::string> GameProblems(const ParallelCollectorTask& task,
   if (task.home_seat != 0 && task.home_seat != 1) {
     problems.push_back(absl::StrCat("home_seat is ", task.home_seat, ", expected 0 or 1"));
   }
-  if (parts.env == nullptr) return problems;
+  // An evaluator plays in the envs that it was made for.
+  if (parts.env == nullptr || (task.eval_flag && parts.evaluator != nullptr)) return problems;
   const int players = task.eval_flag ? 1 : 2;
   if (parts.env->env_spec().players != players) {
     problems.push_back(absl::StrCat("env '", parts.env->env_spec().name, "' has ",

@@ -17,7 +17,8 @@
 // episodes; the last rows of an episode are sent with the next rows, at the latest when the task is done.
 // n_sample counts the rows of one seat, including those in which the player waits.
 //
-// An evaluation has one policy in single-player envs: the env plays the opponent.
+// An evaluation has one policy in single-player envs: the env plays the opponent. With an evaluator that plays
+// opponents itself (ParallelCollectorParts::evaluator) it may be in games.
 //
 // The sign of the return of player 0 is the result: above 0 a win, below 0 a loss, else a draw.
 //
@@ -48,7 +49,7 @@ class MarineParallelCollector : public ParallelCollectorCore {
   // The default name is "collector" or "evaluator".
   //   kInvalidArgument  lists all problems of options and parts: a collecting task needs a two-player
   //                     game and two players, one of which learns; an evaluation needs a single-player
-  //                     env and no players
+  //                     env, or an evaluator, and no players
   static absl::StatusOr<std::unique_ptr<MarineParallelCollector>> Create(
       const Options& options, ParallelCollectorTask task, const ParallelCollectorParts& parts,
       ComponentDeps deps);

@@ -1,6 +1,8 @@
 #include "ding_worker/collector/parallel/parallel_collector_core.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -28,6 +30,20 @@ double PayloadBytes(const SegmentBatch& data) {
   const int64_t bytes = data.rows.rows() * data.rows.spec().row_bytes() +
                         data.final_obs.rows() * data.final_obs.spec().row_bytes();
   return static_cast<double>(bytes) / static_cast<double>(data.size());
+}
+
+// The commander gets the returns and judges by their mean.
+absl::Status CheckJudgesByReturns(const EvalResult& result) {
+  const std::vector<double>& returns = result.episode_return;
+  const double mean = std::accumulate(returns.begin(), returns.end(), 0.0) /
+                      static_cast<double>(std::max<size_t>(1, returns.size()));
+  // An evaluator may add in another order.
+  if (!(std::abs(mean - result.mean_return) > 1e-6 * (1 + std::abs(mean)))) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the evaluator's score is ", result.mean_return, ", and the mean return ", mean,
+      ": a parallel run judges by the mean return, expected an evaluator that does so, too"));
 }
 
 }  // namespace
@@ -72,11 +88,17 @@ std::vector<std::string> ParallelCollectorCore::ProblemsOf(
       return problems;
     }
   }
-  if (players.size() > 1 && !options.reward_shaping.empty()) {
+  if (players.empty()) return problems;
+  const int seats = parts.env == nullptr ? 1 : parts.env->env_spec().players;
+  if (seats > 1 && !options.reward_shaping.empty()) {
     problems.push_back(absl::StrCat("reward_shaping is '", options.reward_shaping,
                                     "' in a game, expected none: it is for envs with one player"));
   }
-  if (players.empty()) return problems;
+  if (parts.env != nullptr && players.size() > 1 && players.size() != static_cast<size_t>(seats)) {
+    problems.push_back(absl::StrCat(players.size(), " policies for env '",
+                                    parts.env->env_spec().name, "', which has ", seats,
+                                    " players, expected one for each, or one for all of them"));
+  }
   const CollectAttributes attributes = players[0].collect_mode->attributes();
   if (!attributes.n_sample.has_value() && !attributes.n_episode.has_value()) {
     problems.push_back("the policy has neither n_sample nor n_episode, expected one of them");
@@ -197,17 +219,24 @@ absl::Status ParallelCollectorCore::TakePolicy(int player, absl::Duration timeou
 }
 
 absl::Status ParallelCollectorCore::Evaluate() {
-  InteractionSerialEvaluator::Options options;
-  options.n_episode = parts_.env->env_num() * parts_.episodes_per_env;
-  options.max_abnormal = options_.max_abnormal;
-  DING_ASSIGN_OR_RETURN(
-      const std::unique_ptr<InteractionSerialEvaluator> evaluator,
-      InteractionSerialEvaluator::Create(options, parts_.env, parts_.eval_mode, deps_));
   EvalOptions eval;
   eval.train_iter = acting_.train_iter;
+  eval.envstep = task_.envstep;
+  eval.n_episode = parts_.env->env_num() * parts_.episodes_per_env;
   eval.policy_settings = task_.collect_setting;
   eval.cancelled = [this] { return closed(); };
-  DING_ASSIGN_OR_RETURN(EvalResult result, evaluator->Eval(eval));
+  std::unique_ptr<ISerialEvaluator> own;
+  if (parts_.evaluator == nullptr) {
+    InteractionSerialEvaluator::Options options;
+    options.n_episode = *eval.n_episode;
+    options.max_abnormal = options_.max_abnormal;
+    DING_ASSIGN_OR_RETURN(
+        own, InteractionSerialEvaluator::Create(options, parts_.env, parts_.eval_mode, deps_));
+  }
+  ISerialEvaluator* const evaluator = own == nullptr ? parts_.evaluator : own.get();
+  DING_ASSIGN_OR_RETURN(EvalResult result,
+                        CallUser("the evaluator", [&] { return evaluator->Eval(eval); }));
+  DING_RETURN_IF_ERROR(Annotate(CheckJudgesByReturns(result), deps_.name));
   const MutexLock lock(&mutex_);
   info_.step_count = result.envstep_count;
   info_.episode_return = std::move(result.episode_return);
@@ -220,11 +249,11 @@ absl::Status ParallelCollectorCore::Collect() {
   options.common.stream_base = task_.stream_base;
   options.whole_episodes =
       players_[0].collect_mode->attributes().n_episode.has_value() || reward_shaping_ != nullptr;
-  options.game = players_.size() > 1;
+  options.game = parts_.env->env_spec().players > 1;
   options.measure_steps = true;
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<CollectCore> core,
                         CollectCore::Create(std::move(options), parts_.env, Seats(), deps_));
-  if (players_.size() > 1) {
+  if (core->player_num() > 1) {
     DING_ASSIGN_OR_RETURN(const int seat, SeatThatLearns());
     absl::StatusOr<TurnTransitions> moves =
         TurnTransitions::Create(PlayerSpec(parts_.env->env_spec(), seat),
@@ -239,7 +268,7 @@ absl::Status ParallelCollectorCore::Collect() {
 absl::StatusOr<int> ParallelCollectorCore::SeatThatLearns() const {
   int learns = 0;
   int seat_that_learns = 0;
-  for (int seat = 0; seat < static_cast<int>(players_.size()); ++seat) {
+  for (int seat = 0; seat < parts_.env->env_spec().players; ++seat) {
     if (!players_[PlayerIn(seat)].updates) continue;
     seat_that_learns = seat;
     ++learns;
@@ -254,8 +283,8 @@ absl::StatusOr<int> ParallelCollectorCore::SeatThatLearns() const {
 
 std::vector<CollectMode*> ParallelCollectorCore::Seats() const {
   std::vector<CollectMode*> seats;
-  for (size_t i = 0; i < players_.size(); ++i) {
-    seats.push_back(players_[PlayerIn(static_cast<int>(i))].collect_mode);
+  for (int seat = 0; seat < parts_.env->env_spec().players; ++seat) {
+    seats.push_back(players_[PlayerIn(seat)].collect_mode);
   }
   return seats;
 }
@@ -263,16 +292,18 @@ std::vector<CollectMode*> ParallelCollectorCore::Seats() const {
 absl::Status ParallelCollectorCore::Play(CollectCore* core) {
   // All seats have equally many rows.
   const CollectAttributes& attributes = core->attributes(0);
-  // Whole episodes are sent as soon as they are complete.
-  const int64_t target =
-      attributes.n_episode.has_value() ? 1 : *attributes.n_sample * core->env()->env_num();
+  const auto enough = [&] {
+    return attributes.n_episode.has_value()
+               ? episodes_to_send_ >= *attributes.n_episode
+               : core->ready_rows(0) >= *attributes.n_sample * core->env()->env_num();
+  };
   while (envs_playing_ > 0) {
     if (closed()) return absl::CancelledError("closed");
     if (since_look_->Elapsed() >= options_.update_policy_period) {
       DING_RETURN_IF_ERROR(TakePolicies(absl::ZeroDuration()));
     }
     DING_RETURN_IF_ERROR(StepEnvs(core));
-    if (core->ready_rows(0) < target) continue;
+    if (!enough()) continue;
     DING_RETURN_IF_ERROR(HandOver(core));
     // The link may have waited for the next version.
     if (attributes.on_policy) DING_RETURN_IF_ERROR(TakePolicies(absl::ZeroDuration()));
@@ -307,6 +338,7 @@ ActingEnvs ParallelCollectorCore::Playing(const ReadyObs& ready) {
 void ParallelCollectorCore::Account(const Timesteps& timesteps, int64_t step_count) {
   const MutexLock lock(&mutex_);
   info_.step_count = step_count;
+  episodes_to_send_ += static_cast<int64_t>(timesteps.finished.size());
   for (const FinishedEpisode& finished : timesteps.finished) {
     info_.episode_return.push_back(
         task_.home_seat == 0 ? finished.episode_return
@@ -330,9 +362,12 @@ absl::StatusOr<SegmentBatch> ParallelCollectorCore::TakeRows(CollectCore* core) 
     wanted.push_back(std::move(data));
   }
   core->TakeFinishedEpisodes(/*record=*/false);
+  episodes_to_send_ = 0;
   SegmentBatch data;
   if (moves_.has_value()) {
     DING_ASSIGN_OR_RETURN(data, moves_->Take(wanted));
+    // A choice whose outcome is not known yet would be sent with rows of later parameters.
+    if (core->attributes(learner).on_policy) moves_->DropHeld();
   } else {
     data = std::move(wanted[0]);
   }

@@ -1,5 +1,5 @@
-// The building block of parallel collectors: runs a task with one player in single-player envs, or with two
-// players against each other.
+// The building block of parallel collectors: runs a task with one policy in envs for one player, with one
+// policy in all seats of games (self-play), or with a policy for each seat.
 //
 //     GetPolicyUpdate ──► policies ──► envs ──► TrajBuffer ──► GetTrainSample ──► SendData
 //      each vector step                             └─ n_sample * env_num rows, or whole episodes
@@ -9,14 +9,17 @@
 // player 0). The check for a newer version is a local call of the link.
 //
 // Rows are sent when there are n_sample rows per env on average, those of a running episode as a segment
-// that ends as kCut. With n_episode, traj_len_inf or reward_shaping the rows of an episode are sent when it
-// is over. Each env
-// plays episodes_per_env episodes; after the last one the remaining rows are sent. An abnormal step drops
+// that ends as kCut. With n_episode so many whole episodes, of any envs, are sent together, or a few more that
+// end in the same step. With traj_len_inf or reward_shaping the rows of an episode count when it is over. Each
+// env plays episodes_per_env episodes; after the last one the remaining rows are sent. An abnormal step drops
 // the rows of its episode that were not sent yet, and its env plays another episode. When the task is
 // closed, rows that were not sent are dropped.
 //
-// A task with eval_flag waits for a policy, evaluates it like InteractionSerialEvaluator with
-// episodes_per_env episodes per env, and sends no data.
+// In a game the sent rows are the choices of the players that learn (turn_transitions.h), as those of a serial
+// run (collector/battle/self_play_collector.h), and n_sample counts the rows of one seat, including waiting.
+//
+// A task with eval_flag waits for a policy, evaluates it with episodes_per_env episodes per env, and sends no
+// data: with ParallelCollectorParts::evaluator, or else like InteractionSerialEvaluator.
 //
 // Metrics of a collecting task, every print_freq sends and at least 5 seconds apart: averages over the last
 // 2 * print_freq sends of `policy_time` and `env_time` (seconds per vector step) and `payload_bytes` (of a
@@ -113,8 +116,9 @@ class ParallelCollectorCore : public BaseParallelCollector {
     std::vector<ParallelPlayer> players;
     bool is_game = false;
   };
-  // `players` are those of a collecting task: one, or the two of a game; an evaluation ignores them. `is_game`
-  // says that the sign of a return is the result of a game. The default name is "collector" or "evaluator".
+  // `players` are those of a collecting task: one for each player of the envs, or one that plays all of them; an
+  // evaluation ignores them. `is_game` says that the sign of a return is the result of a game. The default name is
+  // "collector" or "evaluator".
   //   kInvalidArgument  lists all problems, `more_problems` among them: those that the caller has found
   static absl::StatusOr<Setup> Prepare(const Options& options, ParallelCollectorTask task,
                                        const ParallelCollectorParts& parts, ComponentDeps deps,
@@ -138,7 +142,7 @@ class ParallelCollectorCore : public BaseParallelCollector {
   absl::Status TakePolicy(int player, absl::Duration timeout);
   absl::Status Evaluate();
   absl::Status Collect();
-  // Returns the player in a seat of the env; home_seat 1 exchanges the players.
+  // Returns the player in a seat of the env; home_seat 1 exchanges two players.
   size_t PlayerIn(int seat) const {
     return static_cast<size_t>(seat + task_.home_seat) % players_.size();
   }
@@ -175,6 +179,7 @@ class ParallelCollectorCore : public BaseParallelCollector {
   std::optional<Timer> since_look_;       // time since the last check for a newer policy
   std::vector<int64_t> episodes_;         // number of finished episodes per env
   int64_t envs_playing_ = 0;              // number of envs with episodes left
+  int64_t episodes_to_send_ = 0;          // number of episodes that ended since rows were sent
   std::vector<int> playing_ids_;          // scratch of Playing()
   std::vector<int64_t> playing_rows_;     // scratch of Playing()
   Monitor averages_;

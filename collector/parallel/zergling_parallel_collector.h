@@ -1,5 +1,9 @@
-// The parallel collector of one policy in single-player envs. parallel_collector_core.h describes how it
-// plays and which rows it sends.
+// The parallel collector of one policy: in envs for one player, or by self-play in all seats of a game.
+// parallel_collector_core.h describes how it plays and which rows it sends.
+//
+// Self-play is here, and not in "marine", since it has what this collector has: one policy, all of whose rows are
+// training data. "marine" has two policies, of which one may be an opponent, a seat that changes from task to
+// task, and results of games for the payoff of a league.
 //
 // Ownership, threads: as BaseParallelCollector.
 //

@@ -31,6 +31,8 @@ struct CommanderDeps : ComponentDeps {
   double stop_value = std::numeric_limits<double>::infinity();
   // Env steps of an earlier run, from which a run that begins goes on counting.
   int64_t first_env_step = 0;
+  // Train iterations between two log lines of what was collected, at least.
+  int64_t collect_print_freq = 0;
   // The opponents that the evaluations of a league play.
   std::vector<EvalOpponent> eval_opponents;
 };

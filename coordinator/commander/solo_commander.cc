@@ -267,11 +267,12 @@ void SoloCommander::NoteCollected(const CollectorTask& task, const CollectorFini
   collected.set_duration_seconds(collected.duration_seconds() + info.duration_seconds());
   collected.mutable_episode_return()->MergeFrom(info.episode_return());
   const int64_t now = deps_.clock->MonotonicNanos();
-  if (policy->measured_nanos.has_value() &&
-      absl::Nanoseconds(now - *policy->measured_nanos) < options_.log_interval) {
-    return;
-  }
+  const bool too_early = policy->measured_nanos.has_value() &&
+                         absl::Nanoseconds(now - *policy->measured_nanos) < options_.log_interval;
+  const int64_t iters = info.train_iter() - policy->measured_train_iter;
+  if (too_early || (policy->measured_nanos.has_value() && iters < options_.log_train_iters)) return;
   policy->measured_nanos = now;
+  policy->measured_train_iter = info.train_iter();
   Measure(/*eval_flag=*/false, *policy, collected);
   collected.Clear();
 }

@@ -21,7 +21,7 @@
 // Measurements of finished tasks go to "collector_iter/...", "collector_step/...",
 // "evaluator_iter/..." and "evaluator_step/...", named as those of serial runs; those of several policies to
 // "policy_<n>_collector_iter/..." etc. Collecting tasks may finish hundreds of times a second: those of
-// log_interval are one measurement.
+// log_interval and log_train_iters are one measurement.
 //
 // Ownership: a value of the coordinator's; the command mode is not owned and outlives it.
 // Threads:   as of a BaseCommander.
@@ -59,6 +59,7 @@ class SoloCommander : public BaseCommander {
     double eval_interval = 60;  // seconds, at least 0
     // Between two measurements of collecting tasks, at least 0.
     absl::Duration log_interval = absl::Seconds(1);
+    int64_t log_train_iters = 0;    // train iterations between two of them at least
     Resources collector_resources;  // needed
     Resources learner_resources;
     // Mean return of an evaluation at which a policy has converged, if its training has begun.

@@ -236,6 +236,18 @@ TEST_F(SoloCommanderTest, CollectingTasksOfALogIntervalAreOneMeasurement) {
   EXPECT_THAT(metrics_->ValuesOf("collector_iter/total_episode_count"), ElementsAre(2, 5));
 }
 
+TEST_F(SoloCommanderTest, MeasurementsOfCollectingTasksAreSomeTrainIterationsApart) {
+  options_.log_interval = absl::ZeroDuration();
+  options_.log_train_iters = 10;
+  const auto commander = Make();
+  (void)commander->GetLearnerTask();
+  (void)commander->GetCollectorTask();                   // an evaluation
+  for (const int64_t train_iter : {5, 14, 15, 24, 3}) {  // at last another learner begins anew
+    (void)commander->FinishCollectorTask(*commander->GetCollectorTask(), Finished({1}, train_iter));
+  }
+  EXPECT_THAT(metrics_->ValuesOf("collector_iter/episode_count"), ElementsAre(1, 2, 2));
+}
+
 // The original had two of them swapped (D90).
 TEST_F(SoloCommanderTest, MeasuresFinishedTasksLikeASerialRun) {
   const auto commander = Make();

@@ -39,6 +39,7 @@ struct TrainedPolicy {
   // Of the collecting tasks since the last measurement; not saved.
   CollectorFinished collected;
   std::optional<int64_t> measured_nanos;
+  int64_t measured_train_iter = 0;
 
   // Mean return of the last evaluation; none if there was none.
   std::optional<double> eval_value() const;

@@ -122,8 +122,8 @@ std::optional<bool> CollectsByEpisode(const std::string& type) {
   return std::nullopt;
 }
 
-// Checks how much one collect gathers.
-void CheckAmount(const ExperimentConfig& config, Checker* check) {
+// Checks how much one collect of a serial run gathers.
+void CheckSerialAmount(const ExperimentConfig& config, Checker* check) {
   const CollectSection& collect = config.policy().collect();
   const std::string& type = collect.collector().type();
   const int env_num = config.env().collector_env_num();
@@ -140,8 +140,6 @@ void CheckAmount(const ExperimentConfig& config, Checker* check) {
       check->AtLeast<int64_t>("policy.random_collect_size", config.policy().random_collect_size(),
                               env_num, " episodes, one for each of env.collector_env_num");
     }
-  } else {
-    check->AtLeast<int64_t>("policy.collect.n_sample", collect.n_sample(), 1);
   }
 }
 
@@ -153,6 +151,11 @@ void CheckPolicy(const PolicySection& policy, Checker* check) {
   CheckLearn(policy.learn(), check);
 
   const CollectSection& collect = policy.collect();
+  if (collect.has_n_episode()) {
+    check->AtLeast<int64_t>("policy.collect.n_episode", collect.n_episode(), 1);
+  } else {
+    check->AtLeast<int64_t>("policy.collect.n_sample", collect.n_sample(), 1);
+  }
   check->AtLeast<int64_t>("policy.collect.unroll_len", collect.unroll_len(), 1);
   if (collect.unroll_len() == 1 && collect.last_sample() != PolicyConfig::NULL_PADDING) {
     check->Report("policy.collect.last_sample",
@@ -278,10 +281,15 @@ std::vector<std::string> FindProblems(const ExperimentConfig& config) {
   CheckEnv(config.env(), /*required=*/!IsSupervised(config), &check);
   CheckPolicy(config.policy(), &check);
   if (IsSupervised(config)) CheckSupervised(config, &check);
-  CheckAmount(config, &check);
   check.AtLeast<double>("resume.period_seconds", config.resume().period_seconds(), 0);
   check.AtLeast<int64_t>("resume.period_rounds", config.resume().period_rounds(), 0);
   check.AtLeast<int64_t>("resume.max_replay_bytes", config.resume().max_replay_bytes(), 0);
+  return check.TakeProblems();
+}
+
+std::vector<std::string> FindSerialCollectProblems(const ExperimentConfig& config) {
+  Checker check;
+  CheckSerialAmount(config, &check);
   return check.TakeProblems();
 }
 

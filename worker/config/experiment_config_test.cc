@@ -13,7 +13,9 @@ namespace ding {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 
 constexpr char kMinimal[] = R"(env { type: "CartPole-v0" } policy { type: "dqn" })";
@@ -152,23 +154,30 @@ TEST(ExperimentConfigTest, ACollectIsOfRowsOrOfEpisodesAsItsCollectorSays) {
   EXPECT_FALSE(policy.has_n_sample());
   EXPECT_THAT(Parse(PrintTextConfig(config)), IsOk());
 
-  EXPECT_THAT(Parse(kMinimal, {episodes}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("policy.collect.n_episode is not set, expected it in the place of "
-                                 "n_sample: collector 'episode' collects episodes")));
-  EXPECT_THAT(Parse(kMinimal, {"policy.collect.collector.type=episode_1v1"}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("collector 'episode_1v1' collects episodes")));
-  EXPECT_THAT(Parse(kMinimal, {"policy.collect.n_episode=9"}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("policy.collect.n_sample is not set, expected it in the place of "
-                                 "n_episode: collector 'sample' collects rows")));
+  EXPECT_THAT(FindSerialCollectProblems(config), IsEmpty());
+
+  const auto problems = [](const std::vector<std::string>& settings) {
+    return FindSerialCollectProblems(Parse(kMinimal, settings).value());
+  };
+  EXPECT_THAT(problems({}), IsEmpty());
+  EXPECT_THAT(problems({episodes}),
+              ElementsAre(HasSubstr("policy.collect.n_episode is not set, expected it in the place "
+                                    "of n_sample: collector 'episode' collects episodes")));
+  EXPECT_THAT(problems({"policy.collect.collector.type=episode_1v1"}),
+              ElementsAre(HasSubstr("collector 'episode_1v1' collects episodes")));
+  EXPECT_THAT(problems({"policy.collect.n_episode=9"}),
+              ElementsAre(HasSubstr("policy.collect.n_sample is not set, expected it in the place "
+                                    "of n_episode: collector 'sample' collects rows")));
   EXPECT_THAT(
-      Parse(kMinimal, {episodes, "policy.collect.n_episode=7", "policy.random_collect_size=3"}),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("policy.collect.n_episode is 7, expected 8 or more, one for each of "
-                               "env.collector_env_num"),
-                     HasSubstr("policy.random_collect_size is 3, expected 8 or more episodes"))));
+      problems({episodes, "policy.collect.n_episode=7", "policy.random_collect_size=3"}),
+      ElementsAre(HasSubstr("policy.collect.n_episode is 7, expected 8 or more, one for each of "
+                            "env.collector_env_num"),
+                  HasSubstr("policy.random_collect_size is 3, expected 8 or more episodes")));
+  for (const std::string amount : {"n_episode", "n_sample"}) {
+    EXPECT_THAT(Parse(kMinimal, {absl::StrCat("policy.collect.", amount, "=0")}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr(absl::StrCat(amount, " is 0, expected 1 or more"))));
+  }
   EXPECT_THAT(Parse("policy { collect { n_sample: 9 n_episode: 9 } }"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("n_sample"), HasSubstr("n_episode"), HasSubstr("oneof"))));

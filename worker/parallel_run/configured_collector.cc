@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/base/file.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
 #include "ding_worker/collector/parallel/collector_link.h"
 #include "ding_worker/collector/parallel/random_start.h"
 #include "ding_worker/collector/parallel_registry.h"
+#include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/game_spec.h"
@@ -18,13 +22,18 @@
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/parallel_run/item_buffer.h"
+#include "ding_worker/worker/parallel_run/lasting_evaluator.h"
 #include "ding_worker/worker/parallel_run/on_policy_rounds.h"
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
 #include "ding_worker/worker/parallel_run/task_config.h"
 #include "ding_worker/worker/run/experiment_setup.h"
+#include "ding_worker/worker/run/game_setup.h"
 
 namespace ding {
 namespace {
+
+// In the folder of the run: what an evaluation leaves to the next one.
+constexpr char kEvaluatorFolder[] = "evaluator";
 
 // All envs of an evaluation play the same number of episodes.
 int64_t EvaluationEpisodesPerEnv(const EnvSection& env) {
@@ -72,7 +81,9 @@ class ConfiguredCollector : public TaskCollector {
       made->collect_modes_.back() = made->random_starts_.back().get();
     }
 
+    if (eval) DING_RETURN_IF_ERROR(made->MakeEvaluatorOf(config, deps));
     ParallelCollectorTask parameters;
+    parameters.envstep = task.envstep();
     parameters.home_seat = task.home_seat();
     parameters.task_id = task.task_id();
     parameters.eval_flag = eval;
@@ -85,6 +96,7 @@ class ConfiguredCollector : public TaskCollector {
       parts.players.push_back(
           {made->collect_modes_[static_cast<size_t>(i)], task.player(i).update_policy()});
     }
+    parts.evaluator = made->evaluator_.get();
     parts.link = link;
     parts.episodes_per_env =
         eval ? EvaluationEpisodesPerEnv(config.env()) : config.env().collector_episode_num();
@@ -102,12 +114,31 @@ class ConfiguredCollector : public TaskCollector {
   ItemSequences sequences() const override { return sequences_; }
 
  private:
+  absl::Status MakeEvaluatorOf(const ExperimentConfig& config, ComponentDeps deps) {
+    deps.name = "evaluator";
+    deps.seed = config.seed();  // The opponent acts the same in all evaluations.
+    absl::StatusOr<std::unique_ptr<ISerialEvaluator>> evaluator =
+        MakeEvaluator(config, env_.get(), policies_[0]->eval_mode(), deps);
+    if (!evaluator.ok()) {
+      if (!config.policy().eval().has_opponent_checkpoint()) return evaluator.status();
+      // The coordinator has loaded it, and adds the name of the worker.
+      return Annotate(evaluator.status(), "all machines that evaluate must see the opponent");
+    }
+    evaluator_ = *std::move(evaluator);
+    // What needs no parameters needs nothing of earlier evaluations.
+    if (!config.policy().eval().evaluator().has_params()) return absl::OkStatus();
+    evaluator_ = std::make_unique<LastingEvaluator>(std::move(evaluator_),
+                                                    JoinPath(deps.exp_dir, kEvaluatorFolder));
+    return absl::OkStatus();
+  }
+
   ItemSequences sequences_;
   std::unique_ptr<EnvManager> env_;
   // One for each player.
   std::vector<std::unique_ptr<Policy>> policies_;
   std::vector<std::unique_ptr<RandomStart>> random_starts_;  // of a task that begins at random
   std::vector<CollectMode*> collect_modes_;
+  std::unique_ptr<ISerialEvaluator> evaluator_;  // of an evaluation
   std::unique_ptr<BaseParallelCollector> collector_;
 };
 

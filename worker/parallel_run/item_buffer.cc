@@ -86,6 +86,8 @@ void AppendItemBufferProblems(const ExperimentConfig& config, bool plays_games,
         "episode: expected false; set padding to learn from the ends of episodes"));
   }
   const ItemSequences sequences = ItemSequencesOf(buffer);
+  // Episodes are handed over whole, and may have any length.
+  if (config.policy().collect().has_n_episode()) return;
   const int64_t handed_over = config.policy().collect().n_sample();
   if (handed_over < sequences.length && !sequences.padding) {
     problems->push_back(absl::StrCat(

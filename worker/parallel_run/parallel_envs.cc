@@ -2,14 +2,44 @@
 
 #include <optional>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/commander/commander_registry.h"
 #include "ding_worker/env/game_spec.h"
+#include "ding_worker/replay_buffer/buffer.pb.h"
+#include "ding_worker/worker/parallel_run/item_buffer.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/game_setup.h"
+#include "ding_worker/worker/run/startup_problems.h"
 
 namespace ding {
+namespace {
+
+// OK if a run may collect in `game`, by self-play or in a league.
+absl::Status CheckGame(const ExperimentConfig& config, const EnvSpec& game) {
+  std::vector<std::string> problems;
+  const auto refuse = [&](absl::string_view path, absl::string_view found,
+                          absl::string_view expected) {
+    problems.push_back(absl::StrCat(path, " is '", found, "', but env '", game.name,
+                                    "' is a game of ", game.players, " players, expected ",
+                                    expected));
+  };
+  const std::string& shaping = config.policy().collect().parallel_collector().reward_shaping();
+  if (!shaping.empty()) {
+    refuse("policy.collect.parallel_collector.reward_shaping", shaping,
+           "none: it is for envs with one player");
+  }
+  const BufferConfig& buffer = config.policy().other().replay_buffer();
+  if (HasItemsOfSequences(buffer)) {
+    refuse("policy.other.replay_buffer.type", buffer.type(),
+           "a type that draws single rows: sequences are not cut out of the choices of a game");
+  }
+  return StartupProblemsToStatus(problems);
+}
+
+}  // namespace
 
 bool PlaysGames(const ExperimentConfig& config) {
   const absl::StatusOr<CommanderDescriptor> commander =
@@ -27,13 +57,8 @@ absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* c
         "env '", config.env().type(), "' has ", spec.players,
         spec.players == 1 ? " player" : " players", ", expected a game of 2 for ", commander));
   }
-  if (!PlaysGames(config) && spec.players > 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("env '", config.env().type(), "' is a game of ", spec.players,
-                     " players, expected an env for one for ", commander,
-                     "; games of 2 are for 'one_vs_one', with parallel collector 'marine'"));
-  }
-  // The players of a league change their seats.
+  if (spec.players > 1) DING_RETURN_IF_ERROR(CheckGame(config, spec));
+  // One policy plays for all players, or the players of a league change their seats.
   DING_RETURN_IF_ERROR(CheckSamePlayers(spec));
   return PlayerSpec(spec);
 }
@@ -62,14 +87,9 @@ absl::StatusOr<ReturnBounds> CheckEvaluatorEnvs(const ExperimentConfig& config,
     DING_ASSIGN_OR_RETURN(const std::unique_ptr<EnvManager> env,
                           MakeEvaluatorEnvs(config, opponent.name, 1, clock));
     DING_RETURN_IF_ERROR(CheckSamePlayer(player, env->env_spec()));
+    DING_RETURN_IF_ERROR(CheckEvaluator(config, env->env_spec()));
     const ReturnBounds returns = BoundsOfReturns(env->env_spec());
     bounds = bounds.has_value() ? EitherOf(*bounds, returns) : returns;
-    if (env->env_spec().players == 1) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "env '", env->env_spec().name, "', which evaluates, is a game of ", env->env_spec().players,
-        " players, expected an env for one, which plays the opponent itself: set "
-        "env.evaluator_type",
-        PlaysGames(config) ? " or env.eval_opponent" : ""));
   }
   return bounds.value_or(ReturnBounds());
 }

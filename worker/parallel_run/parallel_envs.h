@@ -22,8 +22,8 @@ namespace ding {
 // Whether the run is a league.
 bool PlaysGames(const ExperimentConfig& config);
 
-// Returns the observations and actions of one player in the env that collects. It is an error if
-// the commander is not for envs of this kind.
+// Returns the observations and actions of one player in the env that collects, which may be a game. It is
+// an error if the run cannot collect in envs of this kind.
 absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* clock);
 
 // Makes the envs that evaluate; in a league, against the opponent that the task names.
@@ -34,8 +34,9 @@ absl::StatusOr<std::unique_ptr<EnvManager>> MakeEvaluatorEnvs(const ExperimentCo
 // The opponents of a league's evaluations.
 std::vector<EvalOpponent> OpponentsOf(const ExperimentConfig& config);
 
-// Checks that the envs that evaluate are for one player, with the observations and actions of
-// `player`. Returns the bounds of the returns of evaluations.
+// Checks that a player of the envs that evaluate has the observations and actions of `player`, and that the
+// evaluator fits these envs: in a game, a checkpoint of the opponent is loaded. Returns the bounds of the
+// returns of evaluations.
 absl::StatusOr<ReturnBounds> CheckEvaluatorEnvs(const ExperimentConfig& config,
                                                 const EnvSpec& player, const Clock* clock);
 

@@ -60,6 +60,15 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
     problems.push_back(
         absl::StrCat("system.coordinator.rejoin_seconds is ", rejoin, ", expected 0 or more"));
   }
+  const int64_t task_episodes =
+      config.env().collector_env_num() * config.env().collector_episode_num();
+  if (policy.collect().has_n_episode() && policy.collect().n_episode() > task_episodes) {
+    problems.push_back(
+        absl::StrCat("policy.collect.n_episode is ", policy.collect().n_episode(),
+                     ", expected at most ", task_episodes,
+                     ": a collecting task has that many episodes (env.collector_env_num * "
+                     "env.collector_episode_num), and hands over what is left at its end"));
+  }
   AppendItemBufferProblems(config, PlaysGames(config), &problems);
   for (std::string& problem : FindTypeProblems(config)) problems.push_back(std::move(problem));
   if (absl::StartsWith(config.system().store_url(), "mem:")) {
@@ -85,7 +94,8 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
   fits_store("system.comm_learner_type", config.system().comm_learner_type());
   if (IsSupervised(config)) {
     problems.push_back(
-        "data_set.path is set: a parallel run learns from the rows that it collects");
+        "data_set.path is set: a parallel run learns from the rows that it collects; a data set is "
+        "learned from in one process (//worker:serial, or tools/train without --parallel)");
   }
   at_least("policy.learn.max_data_age", policy.learn().max_data_age(), 0);
   // Whether the policy is on-policy is not known yet.

@@ -8,7 +8,7 @@ namespace {
 TEST(ParallelRegistryTest, ListsEveryRegistryWithHelpForWhatIsLinked) {
   EXPECT_EQ(ListParallelModules(), R"(parallel collector:
   marine    plays games of two, one policy against another or itself, for a league
-  zergling  plays envs for one player with one policy
+  zergling  plays with one policy: envs for one player, and games against itself
 commander:
   naive       gives the same tasks over and over, to try out a coordinator
   one_vs_one  trains one policy in games of two, against itself and its past versions

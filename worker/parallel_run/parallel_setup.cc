@@ -75,6 +75,7 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   commander_deps.name = "commander";
   commander_deps.policy = made.policy->command_mode();
   commander_deps.stop_value = config.env().stop_value();
+  commander_deps.collect_print_freq = config.policy().collect().collector().collect_print_freq();
   DING_ASSIGN_OR_RETURN(commander_deps.first_env_step, FirstEnvStep(config, journal));
   if (PlaysGames(config)) commander_deps.eval_opponents = OpponentsOf(config);
   Coordinator::Parts parts;

@@ -51,6 +51,22 @@ absl::Status CheckMakesTrainSamples(const ExperimentConfig& config, const Collec
       "expected true"));
 }
 
+// OK if the evaluator and its opponent are for envs with as many players as `env`.
+absl::Status CheckEvaluatorFits(const ExperimentConfig& config, const EnvSpec& env) {
+  const std::string& type = config.policy().eval().evaluator().type();
+  constexpr char kPath[] = "policy.eval.evaluator.type";
+  if (env.players > 1) {
+    DING_RETURN_IF_ERROR(CheckFits(kPath, type, env, BattleEvaluatorRegistry(),
+                                   ", or an env for one as env.evaluator_type"));
+    return CheckSamePlayers(env);
+  }
+  DING_RETURN_IF_ERROR(CheckFits(kPath, type, env, SerialEvaluatorRegistry()));
+  if (!config.policy().eval().has_opponent_checkpoint()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("policy.eval.opponent_checkpoint is set, but env '", env.name,
+                   "', which evaluates, has 1 player: expected a game"));
+}
+
 absl::StatusOr<OpponentEvaluator::MakeOpponent> OpponentOf(const ExperimentConfig& config,
                                                            const EnvSpec& player, uint64_t seed) {
   if (!config.policy().eval().has_opponent_checkpoint()) {
@@ -92,24 +108,19 @@ absl::StatusOr<std::unique_ptr<ISerialCollector>> MakeCollector(const Experiment
   return SelfPlayCollector::Create(make, envs, policy, deps.name);
 }
 
+absl::Status CheckEvaluator(const ExperimentConfig& config, const EnvSpec& env) {
+  DING_RETURN_IF_ERROR(CheckEvaluatorFits(config, env));
+  return env.players == 1 ? absl::OkStatus()
+                          : OpponentOf(config, PlayerSpec(env), /*seed=*/0).status();
+}
+
 absl::StatusOr<std::unique_ptr<ISerialEvaluator>> MakeEvaluator(const ExperimentConfig& config,
                                                                 EnvManager* envs, EvalMode* policy,
                                                                 const ComponentDeps& deps) {
   const SerialEvaluatorConfig& evaluator = config.policy().eval().evaluator();
   const EnvSpec& env = envs->env_spec();
-  constexpr char kPath[] = "policy.eval.evaluator.type";
-  if (env.players == 1) {
-    DING_RETURN_IF_ERROR(CheckFits(kPath, evaluator.type(), env, SerialEvaluatorRegistry()));
-    if (config.policy().eval().has_opponent_checkpoint()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("policy.eval.opponent_checkpoint is set, but env '", env.name,
-                       "', which evaluates, has 1 player: expected a game"));
-    }
-    return create_serial_evaluator(evaluator, envs, policy, deps);
-  }
-  DING_RETURN_IF_ERROR(CheckFits(kPath, evaluator.type(), env, BattleEvaluatorRegistry(),
-                                 ", or an env for one as env.evaluator_type"));
-  DING_RETURN_IF_ERROR(CheckSamePlayers(env));
+  DING_RETURN_IF_ERROR(CheckEvaluatorFits(config, env));
+  if (env.players == 1) return create_serial_evaluator(evaluator, envs, policy, deps);
   DING_ASSIGN_OR_RETURN(OpponentEvaluator::MakeOpponent opponent,
                         OpponentOf(config, PlayerSpec(env), deps.seed));
   const auto make = [&](EnvManager* games, const std::vector<EvalMode*>& policies) {

@@ -38,6 +38,10 @@ absl::StatusOr<std::unique_ptr<ISerialCollector>> MakeCollector(const Experiment
                                                                 CollectMode* policy,
                                                                 const ComponentDeps& deps);
 
+// OK if MakeEvaluator() can make one for such envs, as far as that is known without them: its type fits, and
+// its opponent can be loaded.
+absl::Status CheckEvaluator(const ExperimentConfig& config, const EnvSpec& env);
+
 absl::StatusOr<std::unique_ptr<ISerialEvaluator>> MakeEvaluator(const ExperimentConfig& config,
                                                                 EnvManager* envs, EvalMode* policy,
                                                                 const ComponentDeps& deps);

@@ -66,7 +66,7 @@ SerialPipeline::SerialPipeline(const ExperimentConfig& config, const SerialOptio
     : config_(config), options_(options), loop_(config_, options_, this) {}
 
 absl::Status SerialPipeline::CreateEnvs() {
-  std::vector<std::string> problems;
+  std::vector<std::string> problems = FindSerialCollectProblems(config_);
   TakeOrReport(MakeEnvManager(config_, config_.env().collector_env_num(), options_.clock),
                "collector envs", &collector_env_, &problems);
   TakeOrReport(MakeEvaluatorEnvManager(config_, config_.env().evaluator_env_num(), options_.clock),

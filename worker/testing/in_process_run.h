@@ -1,12 +1,19 @@
-// Parts of a parallel run whose processes are threads of a test.
+// Runs whole parallel runs between the threads of one process, for tests: the coordinator, its end of the
+// connections, and workers of the config.
 //
-// Threads: as each class says; WorkerThread belongs to the thread that made it.
+// Threads: thread-compatible.
+//
+// Example:
+//   InProcessTransport transport;
+//   const InProcessRun run = RunInProcess(config, deps, store.get(), &transport, &transport);
+//   EXPECT_THAT(run.end, IsOk());
 #ifndef DING_WORKER_WORKER_TESTING_IN_PROCESS_RUN_H_
 #define DING_WORKER_WORKER_TESTING_IN_PROCESS_RUN_H_
 
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,16 +22,22 @@
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/store.h"
+#include "ding_worker/interaction/transport/in_process_transport.h"
 #include "ding_worker/interaction/transport/transport.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/worker/experiment.pb.h"
 
 namespace ding {
 
+// The address of the coordinator.
 inline constexpr char kInProcessAddress[] = "run";
+// Only a broken run takes that long.
+inline constexpr absl::Duration kInProcessPatience = absl::Minutes(4);
 
 // Joins the run over `transport`, and works on a thread of its own until the run ends.
 class WorkerThread {
  public:
-  // `make_worker` returns a pointer to what has Run(), for a WorkerSession*.
   template <typename MakeWorker>
   WorkerThread(Hello::Role role, const std::string& name, Transport* transport,
                MakeWorker make_worker) {
@@ -55,25 +68,23 @@ class WorkerThread {
   absl::Status end_;
 };
 
-inline CommCoordinator::Options InProcessCommOptions() {
-  CommCoordinator::Options options;
-  options.address = kInProcessAddress;
-  options.session.lease = absl::Minutes(1);
-  options.welcome.set_lease_seconds(60);
-  options.welcome.set_run("run-1");
-  return options;
-}
+// Options for a coordinator of such workers.
+CommCoordinator::Options InProcessCommOptions();
 
-// Ends a run in the same way as the program does; the workers must leave within `timeout`.
-inline absl::Status EndInProcessRun(Coordinator* coordinator, CommCoordinator* comm,
-                                    absl::Duration timeout) {
-  coordinator->RequestEnd("the test is over");
-  if (!comm->WaitForWorkersToLeave(timeout)) {
-    return absl::DeadlineExceededError("workers do not leave the run");
-  }
-  comm->Close("the test is over");
-  return coordinator->Close("the test is over");
-}
+// Ends a run in the same way as the program does.
+absl::Status EndInProcessRun(Coordinator* coordinator, CommCoordinator* comm);
+
+// How a run has ended.
+struct InProcessRun {
+  absl::Status end;        // of the coordinator
+  absl::Status workers;    // the first error of a worker; OK: all have left in order
+  RunStatus before_close;  // with the buffers
+  RunStatus status;        // after the end
+  Coordinator::Counters counters;
+};
+// Runs it to its end with two collectors and a learner, which join over `workers`.
+InProcessRun RunInProcess(const ExperimentConfig& config, const ComponentDeps& deps, Store* store,
+                          InProcessTransport* transport, Transport* workers);
 
 }  // namespace ding
 

@@ -1,0 +1,64 @@
+#include "ding_worker/worker/testing/in_process_run.h"
+
+#include "ding_worker/collector/comm/rpc_file_system_collector.h"
+#include "ding_worker/learner/comm/rpc_file_system_learner.h"
+#include "ding_worker/worker/parallel_run/configured_collector.h"
+#include "ding_worker/worker/parallel_run/configured_learner.h"
+#include "ding_worker/worker/parallel_run/parallel_setup.h"
+
+namespace ding {
+
+CommCoordinator::Options InProcessCommOptions() {
+  CommCoordinator::Options options;
+  options.address = kInProcessAddress;
+  options.session.lease = absl::Minutes(1);
+  options.welcome.set_lease_seconds(60);
+  options.welcome.set_run("run-1");
+  return options;
+}
+
+absl::Status EndInProcessRun(Coordinator* coordinator, CommCoordinator* comm) {
+  coordinator->RequestEnd("the test is over");
+  const bool left = comm->WaitForWorkersToLeave(kInProcessPatience);
+  comm->Close("the test is over");
+  absl::Status closed = coordinator->Close("the test is over");
+  if (!left) closed.Update(absl::DeadlineExceededError("some workers have not left"));
+  return closed;
+}
+
+InProcessRun RunInProcess(const ExperimentConfig& config, const ComponentDeps& deps, Store* store,
+                          InProcessTransport* transport, Transport* workers) {
+  InProcessRun run;
+  absl::StatusOr<std::unique_ptr<CommCoordinator>> comm =
+      CommCoordinator::Create(InProcessCommOptions(), transport);
+  run.end = comm.status();
+  if (!run.end.ok()) return run;
+  absl::StatusOr<CoordinatorParts> parts =
+      MakeCoordinator(config, "run-1", deps, store, comm->get(), /*journal=*/nullptr);
+  run.end = parts.status();
+  if (!run.end.ok()) return run;
+  Coordinator* const coordinator = parts->coordinator.get();
+  coordinator->Start();
+  run.end = (*comm)->Start(coordinator);
+  if (!run.end.ok()) return run;
+  const auto make_collector = [&](WorkerSession* session) {
+    return std::make_unique<RpcFileSystemCollector>(RpcFileSystemCollector::Options(), session,
+                                                    store, MakeTaskCollectorFactory(config, deps));
+  };
+  const auto make_learner = [&](WorkerSession* session) {
+    return std::make_unique<RpcFileSystemLearner>(MakeCommLearnerOptions(config), session, store,
+                                                  MakeTaskLearnerFactory(config, deps));
+  };
+  WorkerThread a(Hello::COLLECTOR, "collector-0", workers, make_collector);
+  WorkerThread b(Hello::COLLECTOR, "collector-1", workers, make_collector);
+  WorkerThread c(Hello::LEARNER, "learner-0", workers, make_learner);
+  run.end = coordinator->WaitUntilDone(kInProcessPatience);
+  run.before_close = coordinator->status();
+  run.end.Update(EndInProcessRun(coordinator, comm->get()));
+  for (WorkerThread* const worker : {&a, &b, &c}) run.workers.Update(worker->Join());
+  run.status = coordinator->status();
+  run.counters = coordinator->counters();
+  return run;
+}
+
+}  // namespace ding
