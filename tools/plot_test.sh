@@ -72,9 +72,11 @@ make_run low 0 0 0 0 0 0 0 9
 make_run high 9 9 9 9 9 9 9 9
 "$plot" --out low.svg low >out; drawn low.svg inside
 "$plot" --out frame.svg low high >out; drawn frame.svg inside
-"$plot" --out line.svg --line 1 low high >out; drawn line.svg inside
-"$plot" --out wide.svg w=low,high >out; drawn wide.svg bands=1
-"$plot" --out band.svg w=rising,falling,low,high >out; drawn band.svg bands=1
+"$plot" --out line.svg --line 1 rising >out; drawn line.svg inside
+printf 'step,tag,value\n800,evaluator_step/reward_mean,0.5\n' >dot.csv
+"$plot" --out dot.svg rising dot.csv >out; drawn dot.svg inside ends=2
+"$plot" --out wide.svg w=low,high >out; drawn wide.svg beside bands=1
+"$plot" --out band.svg w=rising,falling,low,high >out; drawn band.svg beside bands=1
 make_run noise $(for i in $(seq 300); do echo $((i * 7919 % 101)); done)
 "$plot" --out noise.svg noise >out; drawn noise.svg beside curves=1
 "$plot" --out long.svg "$(printf 'long%.0s' {1..60})=noise" "$(printf 'a longer name %.0s' {1..60})=a" >out
