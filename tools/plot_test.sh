@@ -72,9 +72,11 @@ make_run low 0 0 0 0 0 0 0 9
 make_run high 9 9 9 9 9 9 9 9
 "$plot" --out low.svg low >out; drawn low.svg inside
 "$plot" --out frame.svg low high >out; drawn frame.svg inside
-"$plot" --out line.svg --line 1 low high >out; drawn line.svg inside
-"$plot" --out wide.svg w=low,high >out; drawn wide.svg bands=1
-"$plot" --out band.svg w=rising,falling,low,high >out; drawn band.svg bands=1
+"$plot" --out line.svg --line 1 rising >out; drawn line.svg inside
+printf 'step,tag,value\n800,evaluator_step/reward_mean,0.5\n' >dot.csv
+"$plot" --out dot.svg rising dot.csv >out; drawn dot.svg inside ends=2
+"$plot" --out wide.svg w=low,high >out; drawn wide.svg beside bands=1
+"$plot" --out band.svg w=rising,falling,low,high >out; drawn band.svg beside bands=1
 make_run noise $(for i in $(seq 300); do echo $((i * 7919 % 101)); done)
 "$plot" --out noise.svg noise >out; drawn noise.svg beside curves=1
 "$plot" --out long.svg "$(printf 'long%.0s' {1..60})=noise" "$(printf 'a longer name %.0s' {1..60})=a" >out
@@ -146,7 +148,7 @@ grep -q 'rsvg-convert failed with status 3: it broke' err && [ ! -e refused.png 
 echo '== values that are not finite, steps that were run again, and half a last line, are left out or replaced'
 make_run odd 0 nan 20 inf
 printf '200,evaluator_step/reward_mean,21,1700000009.0\n300,evaluator_step/reward_me' >>odd/log/metrics.csv
-"$plot" --out odd.svg odd >out 2>err
+"$plot" --out odd.svg odd >out 2>err || fail "$(cat err)"
 says 'odd: last 21 at 200 env steps, lowest 0, highest 21'
 grep -qF "'odd/log/metrics.csv': 2 values of 'evaluator_step/reward_mean' are not finite and are left out" err || fail "$(cat err)"
 grep -qF "'odd/log/metrics.csv': its last line has no end and is left out" err || fail "$(cat err)"
@@ -210,5 +212,8 @@ refused "--out is 'refused.pdf', expected a name that ends with .svg or .png" --
 refused 'the following arguments are required: RUN; see tools/plot --help' --smooth 2
 if "$plot" --out no/folder/plot.svg a 2>err; then fail 'it wrote into no folder'; fi
 grep -q "cannot write 'no/folder/plot.svg'" err || fail "$(cat err)"
+mkdir folder.svg
+if "$plot" --out folder.svg a 2>err; then fail 'it replaced a folder'; fi
+grep -q "cannot write 'folder.svg': Is a directory" err || fail "$(cat err)"
 [ -z "$(find . -name '*.part')" ] || fail 'a part of a picture is left'
 echo passed
