@@ -3,7 +3,8 @@
 set -euo pipefail
 . python/testing/python.sh
 
-"$python" python/tests/files_test.py python/testdata
+"$python" python/tests/files_test.py python/testdata docs/checkpoint_format.md
+"$python" python/tests/mutants_test.py python/testdata
 
 "$python" - <<'END'
 import sys

@@ -1,4 +1,7 @@
-"""Tests what the package reads, and what it refuses: files_test.py FOLDER, which holds a checkpoint of dqn."""
+"""Tests what the package reads, and what it refuses: files_test.py FOLDER PAGE.
+
+FOLDER holds a checkpoint of dqn, PAGE is docs/checkpoint_format.md.
+"""
 
 import json
 import os
@@ -19,6 +22,7 @@ from ding_worker.safetensors import parse_safetensors
 from ding_worker.spec import parse_spec
 
 FOLDER = ""
+PAGE = ""
 
 
 def safetensors_bytes(tensors, metadata=None, self_checked=False):
@@ -206,6 +210,17 @@ class CheckpointTest(TemporaryFolder):
         )
         self.assertEqual(checkpoint.config["policy"]["params"]["@type"], "ding.DqnConfig")
         self.refused("has no component 'learner'; it has: model", checkpoint.component, "learner")
+
+    def test_the_page_shows_this_checkpoint(self):
+        with open(PAGE, encoding="utf-8") as file:
+            page = file.read()
+        with open(os.path.join(self.path, "manifest.json"), encoding="utf-8") as file:
+            self.assertIn(f"```json\n{file.read()}```\n", page)
+        with open(os.path.join(self.path, "model.safetensors"), "rb") as file:
+            data = file.read()
+        shown = page.split('\n{"__metadata__"', 1)[1].split("...", 1)[0].encode()
+        self.assertTrue(data[8:].startswith(b'{"__metadata__"' + shown))
+        self.assertEqual(struct.unpack_from("<Q", data)[0] % 8, 0)
 
     def test_actions_are_those_of_the_program_that_wrote_it(self):
         golden = ding_worker.read_safetensors(os.path.join(FOLDER, "dqn", "golden.safetensors"))
@@ -458,5 +473,6 @@ class RunTest(TemporaryFolder):
 
 
 if __name__ == "__main__":
+    PAGE = sys.argv.pop(2)
     FOLDER = sys.argv.pop(1)
     unittest.main()
