@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
@@ -19,7 +20,6 @@
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/replay_buffer/items/removed_items.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace internal_coordinator {
@@ -63,14 +63,14 @@ void CoordinatorImpl::Schedule() {
 void CoordinatorImpl::GiveBackExpired() {
   const int64_t now = deps_.clock->MonotonicNanos();
   while (const std::optional<LearnerTask> task = scheduler_.TakeExpiredLearnerTask(now)) {
-    LOG(WARNING) << "no learner took " << task->task_id() << " within "
-                 << options_.learner_task_timeout;
+    DING_LOG(WARNING) << "no learner took " << task->task_id() << " within "
+                      << options_.learner_task_timeout;
     journal_.NoteOver(task->task_id());
     commander_->NotifyFailLearnerTask(*task);
   }
   while (const std::optional<CollectorTask> task = scheduler_.TakeExpiredCollectorTask(now)) {
-    LOG(WARNING) << "no collector took " << task->task_id() << " within "
-                 << options_.collector_task_timeout;
+    DING_LOG(WARNING) << "no collector took " << task->task_id() << " within "
+                      << options_.collector_task_timeout;
     journal_.NoteOver(task->task_id());
     commander_->NotifyFailCollectorTask(*task);
   }

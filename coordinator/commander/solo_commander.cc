@@ -11,11 +11,11 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/parse_proto.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/data/spec.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -175,7 +175,7 @@ void SoloCommander::Measure(bool eval_flag, const CollectorFinished& info) {
   const absl::string_view what = eval_flag ? "evaluator" : "collector";
   // -1: no parameters acted; a chart begins at 0.
   const int64_t train_iter = std::max<int64_t>(info.train_iter(), 0);
-  LOG(INFO) << what << " at iteration " << train_iter << ": " << MetricsLine(metrics);
+  DING_LOG(INFO) << what << " at iteration " << train_iter << ": " << MetricsLine(metrics);
   WriteIterMetrics(metrics, what, train_iter, deps_.metrics.get());
   WriteStepMetrics(metrics, what, total_collector_env_step_, "total_envstep_count",
                    deps_.metrics.get());
