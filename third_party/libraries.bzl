@@ -42,7 +42,7 @@ LIBRARIES = {
             "absl/functional": ["any_invocable", "bind_front", "function_ref"],
             "absl/hash": ["hash"],
             # Abseil has these since 2023: for a gRPC that logs by Abseil.
-            "absl/log": ["globals", "log", "log_entry", "log_sink", "log_sink_registry"],
+            "absl/log": ["globals", "initialize", "log", "log_entry", "log_sink", "log_sink_registry"],
             "absl/memory": ["memory"],
             "absl/meta": ["type_traits"],
             "absl/numeric": ["bits", "int128"],

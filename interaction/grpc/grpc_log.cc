@@ -17,6 +17,7 @@
 #if GRPC_CPP_VERSION_MAJOR > 1 || GRPC_CPP_VERSION_MINOR >= 65
 #define DING_GRPC_LOGS_BY_ABSL 1
 #include "absl/log/globals.h"
+#include "absl/log/initialize.h"
 #include "absl/log/log_entry.h"
 #include "absl/log/log_sink.h"
 #include "absl/log/log_sink_registry.h"
@@ -58,6 +59,7 @@ class AbslSink : public absl::LogSink {
 };
 
 void TakeLines() {
+  absl::InitializeLog();  // before this, Abseil writes all lines to stderr
   absl::SetStderrThreshold(absl::LogSeverityAtLeast::kInfinity);
   absl::AddLogSink(new AbslSink);
 }
