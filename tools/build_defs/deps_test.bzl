@@ -11,7 +11,7 @@ def no_path_test(name, from_target, to, repositories = [], size = "small", **kwa
 
     Args:
       name: name of the test.
-      from_target: label of the target to look at, of the same workspace.
+      from_target: label of the target to look at, of the same workspace, or a list of them.
       to: starts of labels that must not be reached: "@libtorch//" (all of a repository), "//learner" (a package and
         those below it), "//learner:hooks" (one target).
       repositories: names of repositories of your own WORKSPACE that `to` may contain, besides those of ding_worker. Bzlmod
@@ -19,16 +19,18 @@ def no_path_test(name, from_target, to, repositories = [], size = "small", **kwa
       size: as in every test.
       **kwargs: as in sh_test.
     """
-    if from_target.startswith(":"):
-        from_target = "//" + native.package_name() + from_target
-    query_target = _query_label(from_target, repositories)
+    from_targets = [
+        "//" + native.package_name() + target if target.startswith(":") else target
+        for target in (from_target if type(from_target) == type([]) else [from_target])
+    ]
+    start = "set(%s)" % " ".join(["\"%s\"" % _query_label(target, repositories) for target in from_targets])
     pattern = "|".join(["^" + _start_regex(start, repositories) for start in to])
     native.genquery(
         name = name + "_path",
         testonly = True,
-        expression = "somepath(\"{0}\", filter('{1}', deps(\"{0}\")))".format(query_target, pattern),
+        expression = "somepath({0}, filter('{1}', deps({0})))".format(start, pattern),
         opts = ["--noimplicit_deps"],
-        scope = [from_target],
+        scope = from_targets,
     )
     sh_test(
         name = name,
@@ -36,7 +38,7 @@ def no_path_test(name, from_target, to, repositories = [], size = "small", **kwa
         srcs = [Label("//tools/build_defs:no_path_test.sh")],
         args = [
             "$(location :%s_path)" % name,
-            "'%s'" % from_target,
+            "'%s'" % " ".join(from_targets),
         ] + ["'%s'" % start for start in to],
         data = [":%s_path" % name],
         **kwargs
