@@ -102,10 +102,13 @@ def all_files(libraries):
     for rule in ['sh_binary', 'sh_test']:
         files['rules_shell/shell/%s.bzl' % rule] = '"""%s, as Bazel 7 has it built in."""\n\n%s = native.%s\n' % (rule, rule, rule)
     modules = sorted({path.split('/')[0] for path in files})
+    # A module that only ding_worker itself needs is not in the graph of a consumer, and Bazel refuses to override it.
+    own = {library['module'] for library in libraries.values() if library.get('dev')}
     files['overrides.MODULE.bazel'] = ''.join(
         ['# Written by third_party/debian/generate.py. To copy into the MODULE.bazel of a workspace that builds with the packages of\n',
          '# its distribution only; `path` is the folder with ding_worker.\n'] +
-        ['local_path_override(module_name = "%s", path = "../ding_worker/third_party/debian/%s")\n' % (m, m) for m in modules])
+        ['local_path_override(module_name = "%s", path = "../ding_worker/third_party/debian/%s")\n' % (m, m)
+         for m in modules if m not in own])
     files['overrides.bazelrc'] = ''.join(
         ['# Written by third_party/debian/generate.py. The same as flags, for a build of ding_worker itself.\n',
          'common --lockfile_mode=off\n'] +
