@@ -32,7 +32,9 @@ class LogText : public LogSink {
  public:
   LogText() : before_(SetLogSink(this)) {}
   ~LogText() override { SetLogSink(before_); }
-  void Send(const LogLine& line) override { text_.append(line.message.data(), line.message.size()); }
+  void Send(const LogLine& line) override {
+    text_.append(line.message.data(), line.message.size());
+  }
   const std::string& text() const { return text_; }
 
  private:
