@@ -28,6 +28,7 @@
 #include "ding_worker/adapter/testing/rows.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/fuzz_testing.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/chunk_key.h"
@@ -37,7 +38,6 @@
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/testing/fake_coordinator.h"
 #include "ding_worker/interaction/testing/message_mutator.h"
-#include "glog/logging.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -540,7 +540,7 @@ int64_t RandomRun::reports = 0;
 TEST(AggregatorFuzz, TheGroupSurvivesRandomMessages) {
   constexpr uint64_t kRuns = 200;
   constexpr int kSteps = 150;
-  FLAGS_minloglevel = google::ERROR;
+  SetMinLogSeverity(LogSeverity::kError);
   Fuzz(kRuns, [](Mutator* mutator) {
     RandomRun run(mutator);
     for (int i = 0; i < kSteps && !testing::Test::HasFatalFailure(); ++i) run.Step();

@@ -8,10 +8,10 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/control/message_checks.h"
 #include "ding_worker/interaction/control/protocol.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -93,7 +93,7 @@ absl::StatusOr<EndRun> LearnerAggregator::Run() {
     ReportGroup();
   }
   if (ended && !server_->WaitForWorkersToLeave(options_.leave_timeout)) {
-    LOG(WARNING) << "some learners have not left within " << options_.leave_timeout;
+    DING_LOG(WARNING) << "some learners have not left within " << options_.leave_timeout;
   }
   server_->Close(ended ? end.reason() : absl::StrCat("no coordinator: ", status.message()));
   DING_RETURN_IF_ERROR(status);
@@ -120,8 +120,8 @@ OperatorReply LearnerAggregator::Operate(const OperatorRequest& request) {
 void LearnerAggregator::WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) {
   MutexLock lock(&mutex_);
   roster_.Add(worker, hello, peer, options_.clock->MonotonicNanos());
-  LOG(INFO) << hello.name() << " joined the group from " << peer << ": " << roster_.size()
-            << " learners of " << options_.learner_num;
+  DING_LOG(INFO) << hello.name() << " joined the group from " << peer << ": " << roster_.size()
+                 << " learners of " << options_.learner_num;
   if (end_.has_value()) {
     CoordinatorMessage message;
     *message.mutable_end_run() = *end_;
@@ -138,7 +138,7 @@ void LearnerAggregator::WorkerLost(uint32_t worker, const absl::Status& why) {
   const std::string name = NameOf(worker);
   roster_.Remove(worker);
   if (end_.has_value()) return;
-  LOG(WARNING) << name << " has left the group: " << why.message();
+  DING_LOG(WARNING) << name << " has left the group: " << why.message();
   SendResources();
   if (!task_.has_value()) return;
   // This includes a learner on which the task has failed: it has a rank, and all would wait for it.
@@ -192,7 +192,7 @@ void LearnerAggregator::TakeTask(const StartTask& start) {
       start.learner(), coordinator_->welcome().worker(),
       GroupTask::Options{options_.learner_num, options_.connect_timeout, options_.form_timeout,
                          options_.admit_period, address(), options_.clock});
-  LOG_IF(INFO, roster_.size() < options_.learner_num)
+  DING_LOG_IF(INFO, roster_.size() < options_.learner_num)
       << start.learner().task_id() << " waits for " << options_.learner_num << " learners, "
       << roster_.size() << " are connected";
   for (const auto& [worker, learner] : roster_.learners()) StartLearner(worker);
@@ -316,7 +316,7 @@ void LearnerAggregator::TakeFailure(uint32_t worker, const TaskFailed& failed) {
   const auto code = static_cast<absl::StatusCode>(failed.code());
   const absl::Status why(code == absl::StatusCode::kOk ? absl::StatusCode::kUnknown : code,
                          absl::StrCat(NameOf(worker), ": ", failed.message()));
-  LOG(WARNING) << failed.task_id() << " failed: " << why;
+  DING_LOG(WARNING) << failed.task_id() << " failed: " << why;
   if (was_joining) return;  // The others go on without it.
   task_->TakeFailure(why);
   if (code != absl::StatusCode::kAborted) {
@@ -329,8 +329,8 @@ void LearnerAggregator::TakeFailure(uint32_t worker, const TaskFailed& failed) {
 void LearnerAggregator::Advance() {
   if (!task_.has_value() || end_.has_value()) return;
   for (const uint32_t worker : task_->Late(roster_)) {
-    LOG(WARNING) << NameOf(worker) << " did not leave the last generation within "
-                 << options_.form_timeout << ": it is given the task anew";
+    DING_LOG(WARNING) << NameOf(worker) << " did not leave the last generation within "
+                      << options_.form_timeout << ": it is given the task anew";
     StartLearner(worker);
   }
   const GroupTask::Step step = task_->NextStep(roster_);
@@ -362,9 +362,9 @@ void LearnerAggregator::FormGeneration() {
     *message.mutable_form_group() = task_->FormOf(rank);
     server_->Send(members[rank], message);
   }
-  LOG(INFO) << task_->id() << ": generation " << task_->generation() << " of " << members.size()
-            << " learners: " << absl::StrJoin(names, ", ");
-  LOG_IF(WARNING, static_cast<int>(members.size()) < options_.learner_num)
+  DING_LOG(INFO) << task_->id() << ": generation " << task_->generation() << " of "
+                 << members.size() << " learners: " << absl::StrJoin(names, ", ");
+  DING_LOG_IF(WARNING, static_cast<int>(members.size()) < options_.learner_num)
       << members.size() << " learners learn together, expected " << options_.learner_num;
   if (task_->generation() == 1) {
     WorkerMessage message;
@@ -375,7 +375,7 @@ void LearnerAggregator::FormGeneration() {
 
 void LearnerAggregator::BreakGeneration(const std::string& why) {
   if (!task_->running()) return;
-  LOG(INFO) << task_->id() << ": generation " << task_->generation() << " is over: " << why;
+  DING_LOG(INFO) << task_->id() << ": generation " << task_->generation() << " is over: " << why;
   task_->EndGeneration();
   CoordinatorMessage message;
   message.mutable_break_group()->set_task_id(task_->id());
@@ -434,7 +434,8 @@ void LearnerAggregator::ReportGroup() {
 void LearnerAggregator::Send(const WorkerMessage& message) {
   const absl::Status sent = coordinator_->Send(message, kSendTimeout);
   // If this fails, the session is over or its lease will end it, and Run() returns the error.
-  if (!sent.ok()) LOG(WARNING) << "cannot send a message to the coordinator: " << sent.message();
+  if (!sent.ok())
+    DING_LOG(WARNING) << "cannot send a message to the coordinator: " << sent.message();
 }
 
 const std::string& LearnerAggregator::NameOf(uint32_t worker) const {

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "absl/base/optimization.h"
+#include "ding_worker/base/language.h"
 
 namespace ding::internal_base {
 

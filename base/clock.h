@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
+#include "ding_worker/base/language.h"
 
 namespace ding {
 

@@ -26,7 +26,7 @@ absl::Status ReadParams(const GivenParams& given, google::protobuf::Message* par
     return absl::InvalidArgumentError(absl::StrCat(hold, "but type '", given.type, "' takes none"));
   }
   if (given.params->UnpackTo(params)) return absl::OkStatus();
-  const std::string& taken = params->GetDescriptor()->full_name();
+  const absl::string_view taken = params->GetDescriptor()->full_name();
   if (found == taken) {
     return absl::InvalidArgumentError(
         absl::StrCat(given.field, " hold bytes that are no valid ", taken));

@@ -5,7 +5,7 @@
 //
 // Example:
 //   const std::optional<int64_t> left_out = bound.Pass();
-//   if (left_out.has_value()) LOG(WARNING) << line << " (" << *left_out << " others before)";
+//   if (left_out.has_value()) DING_LOG(WARNING) << line << " (" << *left_out << " others before)";
 #ifndef DING_WORKER_BASE_RATE_BOUND_H_
 #define DING_WORKER_BASE_RATE_BOUND_H_
 

@@ -44,6 +44,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/base/language.h"
 #include "ding_worker/base/mutex.h"
 
 namespace ding {

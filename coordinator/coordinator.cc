@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
@@ -28,7 +29,6 @@
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/selection/replay_ratio_limiter.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace internal_coordinator {
@@ -113,7 +113,7 @@ void CoordinatorImpl::WorkerJoined(uint32_t worker, const Hello& hello, const st
   MutexLock lock(&mutex_);
   workers_.Add(worker, hello, peer, deps_.clock->MonotonicNanos());
   journal_.NoteState();
-  LOG(INFO) << hello.name() << " joined as worker " << worker << " from " << peer;
+  DING_LOG(INFO) << hello.name() << " joined as worker " << worker << " from " << peer;
   if (ended_) {
     CoordinatorMessage message;
     message.mutable_end_run()->set_converged(progress_.converged());
@@ -136,7 +136,8 @@ void CoordinatorImpl::WorkerLost(uint32_t worker, const absl::Status& why) {
     if (lost == nullptr) return;
     const Hello::Role role = lost->hello.role();
     journal_.NoteState();
-    LOG_IF(WARNING, !ended_) << lost->hello.name() << " (worker " << worker << ") is gone: " << why;
+    DING_LOG_IF(WARNING, !ended_) << lost->hello.name() << " (worker " << worker
+                                  << ") is gone: " << why;
     if (!ended_) {
       if (role == Hello::COLLECTOR && workers_.collectors() > options_.collectors) {
         commander_->DecreaseCollectorTaskSpace();
@@ -242,7 +243,7 @@ void CoordinatorImpl::End(const absl::Status& status, const std::string& reason)
   // A task's kDeadlineExceeded must not read as "the run goes on".
   final_status_ = absl::IsDeadlineExceeded(status) ? absl::InternalError(status.message()) : status;
   end_reason_ = reason;
-  LOG(INFO) << "the run ends: " << reason << (status.ok() ? "" : ": ") << status.message();
+  DING_LOG(INFO) << "the run ends: " << reason << (status.ok() ? "" : ": ") << status.message();
   CoordinatorMessage message;
   message.mutable_end_run()->set_converged(progress_.converged());
   message.mutable_end_run()->set_reason(reason);

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/coordinator_impl.h"
@@ -27,7 +28,6 @@
 #include "ding_worker/interaction/control/message_checks.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace internal_coordinator {
@@ -352,9 +352,10 @@ absl::StatusOr<Drawn> CoordinatorImpl::DrawFor(const LearnerDemand& demand,
   if (round.drawn.too_old > 0) {
     MutexLock lock(&mutex_);
     buffer->LeftOut(round.drawn.too_old);
-    LOG_EVERY_N(WARNING, 20) << buffer->id() << ": " << round.drawn.too_old
-                             << " rows are not learned from, because the policy that collected "
-                                "them is more than policy.learn.max_data_age versions old";
+    DING_LOG_EVERY_N(WARNING, 20)
+        << buffer->id() << ": " << round.drawn.too_old
+        << " rows are not learned from, because the policy that collected "
+           "them is more than policy.learn.max_data_age versions old";
   }
   DING_RETURN_IF_ERROR(round.status);
   return std::move(round.drawn);

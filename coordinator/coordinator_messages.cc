@@ -7,6 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
@@ -18,7 +19,6 @@
 #include "ding_worker/interaction/control/message_checks.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace internal_coordinator {
@@ -48,7 +48,7 @@ void CoordinatorImpl::HandleTaskFailed(uint32_t worker, const TaskFailed& failed
   const auto code = static_cast<absl::StatusCode>(failed.code());
   const absl::Status why(code == absl::StatusCode::kOk ? absl::StatusCode::kUnknown : code,
                          ForPeople(failed.message()));
-  LOG(WARNING) << failed.task_id() << " of " << sender->hello.name() << " failed: " << why;
+  DING_LOG(WARNING) << failed.task_id() << " of " << sender->hello.name() << " failed: " << why;
   FailTask(worker, sender);
   if (code != absl::StatusCode::kCancelled) NoteFailure(worker, kind, failed.task_id(), why);
   Schedule();

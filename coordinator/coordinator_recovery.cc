@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
@@ -27,7 +28,6 @@
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace internal_coordinator {
@@ -87,8 +87,8 @@ std::optional<std::unordered_set<std::string>> CoordinatorImpl::ListKeys(
   if (list_keys_ == nullptr) return std::nullopt;
   const absl::StatusOr<std::vector<std::string>> keys = list_keys_(prefix);
   if (keys.ok()) return std::unordered_set<std::string>(keys->begin(), keys->end());
-  LOG(WARNING) << "cannot list the keys of the store: " << keys.status().message()
-               << "; all stored data are assumed to be there";
+  DING_LOG(WARNING) << "cannot list the keys of the store: " << keys.status().message()
+                    << "; all stored data are assumed to be there";
   return std::nullopt;
 }
 
@@ -147,10 +147,10 @@ absl::Status CoordinatorImpl::RecoverRows(const RecoveredRun& run) {
     buffer->Recovered(known, known.rows_lost() + lost_now);
     counters_.rows_pushed += known.rows_total();
     counters_.rows_acknowledged += known.rows_total();
-    LOG(INFO) << known.buffer_id() << " goes on with " << buffer->rows()->count() << " of "
-              << known.rows_total() << " rows";
-    LOG_IF(WARNING, lost_now > 0) << known.buffer_id() << ": the data of " << lost_now
-                                  << " rows are gone from the store; these rows are dropped";
+    DING_LOG(INFO) << known.buffer_id() << " goes on with " << buffer->rows()->count() << " of "
+                   << known.rows_total() << " rows";
+    DING_LOG_IF(WARNING, lost_now > 0) << known.buffer_id() << ": the data of " << lost_now
+                                       << " rows are gone from the store; these rows are dropped";
   }
   if (present.has_value()) {
     for (const std::string& key : *present) {

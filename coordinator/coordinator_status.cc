@@ -12,13 +12,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/coordinator_impl.h"
 #include "ding_worker/coordinator/state/task_buffer.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace internal_coordinator {
@@ -87,7 +87,7 @@ OperatorReply CoordinatorImpl::Operate(const OperatorRequest& request) {
   reply.set_message(done.ok() ? *done : std::string(done.status().message()));
   *reply.mutable_status() = status();
   if (done.ok()) KeepNamed(request.inspect(), reply.mutable_status());
-  LOG_IF(INFO, !request.has_inspect())
+  DING_LOG_IF(INFO, !request.has_inspect())
       << "an operator asks: " << request.ShortDebugString() << ": " << reply.message();
   return reply;
 }

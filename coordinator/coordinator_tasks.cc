@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
@@ -21,7 +22,6 @@
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/replay_buffer/items/removed_items.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace internal_coordinator {
@@ -112,15 +112,15 @@ bool CoordinatorImpl::HasValidSettings(const StartTask& task) {
 void CoordinatorImpl::GiveBackExpired() {
   const int64_t now = deps_.clock->MonotonicNanos();
   while (const std::optional<LearnerTask> task = scheduler_.TakeExpiredLearnerTask(now)) {
-    LOG(WARNING) << "no learner took " << task->task_id() << " within "
-                 << options_.learner_task_timeout;
+    DING_LOG(WARNING) << "no learner took " << task->task_id() << " within "
+                      << options_.learner_task_timeout;
     EndIfUnmet(Hello::LEARNER, task->task_id(), task->resources());
     journal_.NoteOver(task->task_id());
     commander_->NotifyFailLearnerTask(*task);
   }
   while (const std::optional<CollectorTask> task = scheduler_.TakeExpiredCollectorTask(now)) {
-    LOG(WARNING) << "no collector took " << task->task_id() << " within "
-                 << options_.collector_task_timeout;
+    DING_LOG(WARNING) << "no collector took " << task->task_id() << " within "
+                      << options_.collector_task_timeout;
     EndIfUnmet(Hello::COLLECTOR, task->task_id(), task->resources());
     journal_.NoteOver(task->task_id());
     commander_->NotifyFailCollectorTask(*task);
@@ -161,7 +161,7 @@ void CoordinatorImpl::NoteUnmet() {
   scheduler_.ForEachWaiting(see);
   unmet_.swap(unmet);
   for (const auto& [kind, why] : unmet_) {
-    if (unmet[kind] != why) LOG(WARNING) << why;
+    if (unmet[kind] != why) DING_LOG(WARNING) << why;
     // The workers of a restarted coordinator join again one after another.
     if (incarnation_ > 1 || scheduler_.HasAssigned(kind) || !AllHaveJoined(kind)) continue;
     End(absl::FailedPreconditionError(why), kUnmet);

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/coordinator_impl.h"
@@ -25,7 +26,6 @@
 #include "ding_worker/interaction/control/message_checks.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace internal_coordinator {
@@ -206,10 +206,10 @@ void CoordinatorImpl::Accuse(uint32_t learner, const BadChunk& bad, RunningTask*
       bad.gone() ? " is gone from the store" : " cannot be learned from", ": its rows are left out",
       bad.reason().empty() ? "" : ": ", ForPeople(bad.reason()));
   if (bad.gone() || collector == nullptr) {
-    LOG_EVERY_N(WARNING, 100) << what;
+    DING_LOG_EVERY_N(WARNING, 100) << what;
     return;
   }
-  LOG(WARNING) << what;
+  DING_LOG(WARNING) << what;
   ++collector->bad_chunks;
   if (collector->bad_chunks < kMaxBadChunksOfWorker || !collector->sent_away.empty()) return;
   task->accused.insert(maker);
@@ -254,7 +254,7 @@ void CoordinatorImpl::SendAway(uint32_t id, const std::string& why, Worker* work
 }
 
 void CoordinatorImpl::Warn(const std::string& what) {
-  LOG(WARNING) << what;
+  DING_LOG(WARNING) << what;
   warnings_.push_back(what);
   if (warnings_.size() > kMaxWarnings) warnings_.pop_front();
 }
@@ -263,8 +263,8 @@ void CoordinatorImpl::NoteProgress(int64_t iter, const Worker& worker, RunningTa
   if (task->first_iter < 0) task->first_iter = iter;
   if (iter <= task->newest_iter) return;
   task->newest_iter = iter;
-  LOG_IF(INFO, task->stalls) << worker.hello.name() << " goes on after "
-                             << Elapsed(task->progress_nanos);
+  DING_LOG_IF(INFO, task->stalls) << worker.hello.name() << " goes on after "
+                                  << Elapsed(task->progress_nanos);
   task->stalls = false;
   task->progress_nanos = deps_.clock->MonotonicNanos();
 }
@@ -276,10 +276,10 @@ void CoordinatorImpl::NoteStalls() {
     if (task.stalls || Elapsed(task.progress_nanos) < options_.stall_timeout) continue;
     task.stalls = true;
     const std::string& waits_for = worker.waits_for.empty() ? worker.stalled : worker.waits_for;
-    LOG(WARNING) << worker.hello.name() << " (worker " << id << ") has made no progress in "
-                 << task.state.task_id << " for " << Elapsed(task.progress_nanos)
-                 << ": it waits for "
-                 << (waits_for.empty() ? "something that it has not reported" : waits_for);
+    DING_LOG(WARNING) << worker.hello.name() << " (worker " << id << ") has made no progress in "
+                      << task.state.task_id << " for " << Elapsed(task.progress_nanos)
+                      << ": it waits for "
+                      << (waits_for.empty() ? "something that it has not reported" : waits_for);
   }
 }
 

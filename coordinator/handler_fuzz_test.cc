@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/fuzz_testing.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
@@ -35,7 +36,6 @@
 #include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
 #include "ding_worker/replay_buffer/testing/test_items.h"
-#include "glog/logging.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -354,7 +354,7 @@ int64_t RandomRun::demands_answered = 0;
 
 TEST(HandlerFuzz, ARunSurvivesMutatedMessagesOfItsWorkers) {
   constexpr int kSteps = 300;
-  FLAGS_minloglevel = google::ERROR;
+  SetMinLogSeverity(LogSeverity::kError);
   Fuzz(200, [](Mutator* mutator) {
     RandomRun run(mutator);
     for (int i = 0; i < kSteps; ++i) run.Step();

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/strings/string_view.h"
+#include "ding_worker/base/language.h"
 
 namespace ding {
 

@@ -59,7 +59,7 @@ absl::Status ReadEnvManagerConfig(const EnvManagerConfig& config,
   std::vector<const google::protobuf::FieldDescriptor*> set;
   config.GetReflection()->ListFields(config, &set);
   for (const google::protobuf::FieldDescriptor* const field : set) {
-    const std::string& key = field->name();
+    const absl::string_view key = field->name();
     if (Has(kKeysOfAll, key) || Has(own_keys, key)) continue;
     if (key == "step_timeout" || key == "reset_timeout" || key == "params") continue;
     if (IsDefault(config, *field)) continue;

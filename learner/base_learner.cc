@@ -7,10 +7,10 @@
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/learner/checkpoint.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -76,7 +76,7 @@ BaseLearner::BaseLearner(Parts parts)
       timings_(options_.monitor_window) {
   DING_CHECK(policy_ != nullptr) << "a learner is made of parts without a policy";
   for (const std::string& name : policy_->monitor_vars()) monitor_.Declare(name);
-  if (options_.log_policy) LOG(INFO) << deps_.name << ": " << policy_->info();
+  if (options_.log_policy) DING_LOG(INFO) << deps_.name << ": " << policy_->info();
 }
 
 absl::Status BaseLearner::CallHooks(HookPosition position) {

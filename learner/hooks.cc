@@ -7,11 +7,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/learner/learner.h"
 #include "ding_worker/metrics/table.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -31,7 +31,8 @@ void WriteAverages(ILearner* learner) {
                    *average);
     }
   }
-  LOG(INFO) << name << ": train iteration " << learner->train_iter() << "\n" << FormatVarGrid(vars);
+  DING_LOG(INFO) << name << ": train iteration " << learner->train_iter() << "\n"
+                 << FormatVarGrid(vars);
 }
 
 void WriteDistributions(ILearner* learner, const LearnStep& step) {
@@ -54,8 +55,8 @@ LoadCkptHook::LoadCkptHook(absl::string_view name, int priority, HookPosition po
 absl::Status LoadCkptHook::Call(ILearner* learner) {
   if (path_.empty()) return absl::OkStatus();
   DING_RETURN_IF_ERROR(LoadLearnerCheckpoint(path_, learner));
-  LOG(INFO) << learner->deps().name << ": loaded checkpoint " << path_ << " of iteration "
-            << learner->train_iter();
+  DING_LOG(INFO) << learner->deps().name << ": loaded checkpoint " << path_ << " of iteration "
+                 << learner->train_iter();
   return absl::OkStatus();
 }
 

@@ -1,13 +1,14 @@
-"""The outside libraries of ding_worker, under their well-known names, from the packages of Debian 12.
+"""The outside libraries of ding_worker, under their well-known names, from the packages of the operating system.
 
 Call `ding_worker_dependencies()` in WORKSPACE. Every repository is declared with `maybe`: declare one before the call and
-yours is used.
+yours is used. With Bzlmod, MODULE.bazel does this instead (see extensions.bzl).
 """
 
 load("@bazel_tools//tools/build_defs/repo:utils.bzl", "maybe")
-load(":system_repo.bzl", "cc_library_text", "forward_text", "system_repo")
+load(":libraries.bzl", "LIBRARIES")
+load(":system_repo.bzl", "LINK_ALL", "cc_library_text", "forward_text", "link_as_needed", "system_repo")
 
-# Shims: the rules that Bazel 4 loads even for plain C++, without a download.
+# Shims: the rules that BUILD files load, for a Bazel that has them built in, without a download.
 _RULES_CC_DEFS = """
 cc_binary = native.cc_binary
 cc_import = native.cc_import
@@ -34,7 +35,14 @@ proto_lang_toolchain = native.proto_lang_toolchain
 proto_library = native.proto_library
 """
 
-_COVERAGE_TOOLS_BUILD = """
+# Not from @com_google_protobuf//bazel, as with Bzlmod: a protobuf of the consumer may be too old to have it.
+_PROTO_RULES = """
+cc_proto_library = native.cc_proto_library
+proto_library = native.proto_library
+"""
+
+_COVERAGE_TOOLS_BUILD = """load("@rules_shell//shell:sh_binary.bzl", "sh_binary")
+
 [sh_binary(
     name = name,
     srcs = ["none.sh"],
@@ -42,86 +50,17 @@ _COVERAGE_TOOLS_BUILD = """
 ) for name in ["coverage_report_generator", "lcov_merger"]]
 """
 
-# Abseil's targets, package by package. Debian's headers are in /usr/include and its libraries are small and many, so that
-# every target offers them all to the linker, which records only those that are used.
-_ABSL_TARGETS = {
-    "absl/algorithm": ["algorithm", "container"],
-    "absl/base": ["base", "config", "core_headers", "dynamic_annotations", "endian", "log_severity"],
-    "absl/cleanup": ["cleanup"],
-    "absl/container": [
-        "btree",
-        "fixed_array",
-        "flat_hash_map",
-        "flat_hash_set",
-        "inlined_vector",
-        "node_hash_map",
-        "node_hash_set",
-    ],
-    "absl/debugging": ["failure_signal_handler", "leak_check", "stacktrace", "symbolize"],
-    "absl/functional": ["any_invocable", "bind_front", "function_ref"],
-    "absl/hash": ["hash"],
-    "absl/memory": ["memory"],
-    "absl/meta": ["type_traits"],
-    "absl/numeric": ["bits", "int128"],
-    "absl/status": ["status", "statusor"],
-    "absl/strings": ["cord", "str_format", "strings"],
-    "absl/synchronization": ["synchronization"],
-    "absl/time": ["time"],
-    "absl/types": ["any", "optional", "span", "variant"],
-    "absl/utility": ["utility"],
+_PROTOBUF_FILES = {
+    "bazel/cc_proto_library.bzl": "cc_proto_library = native.cc_proto_library\n",
+    "bazel/proto_library.bzl": "proto_library = native.proto_library\n",
+    "bazel/toolchains/proto_lang_toolchain.bzl": "proto_lang_toolchain = native.proto_lang_toolchain\n",
 }
 
-_ABSL_LIBS = ["absl_" + lib for lib in [
-    "failure_signal_handler",
-    "examine_stack",
-    "leak_check",
-    "statusor",
-    "status",
-    "strerror",
-    "cord",
-    "cordz_info",
-    "cordz_functions",
-    "cordz_handle",
-    "cordz_sample_token",
-    "cord_internal",
-    "raw_hash_set",
-    "hashtablez_sampler",
-    "exponential_biased",
-    "hash",
-    "city",
-    "low_level_hash",
-    "synchronization",
-    "graphcycles_internal",
-    "time",
-    "time_zone",
-    "civil_time",
-    "str_format_internal",
-    "symbolize",
-    "stacktrace",
-    "debugging_internal",
-    "demangle_internal",
-    "malloc_internal",
-    "strings",
-    "strings_internal",
-    "int128",
-    "bad_any_cast_impl",
-    "bad_optional_access",
-    "bad_variant_access",
-    "throw_delegate",
-    "base",
-    "spinlock_wait",
-    "raw_logging_internal",
-    "log_severity",
-]]
+_PROTOBUF_BUILD = """
+load("@rules_shell//shell:sh_binary.bzl", "sh_binary")
+load("//bazel:proto_library.bzl", "proto_library")
+load("//bazel/toolchains:proto_lang_toolchain.bzl", "proto_lang_toolchain")
 
-def _absl_packages():
-    packages = {"": cc_library_text("libs", _ABSL_LIBS, visibility = ["//:__subpackages__"])}
-    for package, names in _ABSL_TARGETS.items():
-        packages[package] = "".join([forward_text(name, "//:libs") for name in names])
-    return packages
-
-_PROTOBUF_BUILD = cc_library_text("protobuf", ["protobuf"]) + \
-                  cc_library_text("protobuf_lite", ["protobuf-lite"]) + """
 sh_binary(
     name = "protoc",
     srcs = ["protoc_bin"],
@@ -153,21 +92,8 @@ proto_lang_toolchain(
 )
 """
 
-# Only through the aliases in //third_party, which say who may use them.
-_RESTRICTED = ["@ding_worker//third_party:__pkg__"]
+_GRPC_COMPILER_BUILD = """load("@rules_shell//shell:sh_binary.bzl", "sh_binary")
 
-_LIBTORCH_BUILD = cc_library_text(
-    "torch",
-    ["torch", "torch_cpu", "c10", "gloo"],
-    hdrs = 'glob(["include/**/*.h"])',
-    includes = ["include"],
-    visibility = _RESTRICTED,
-)
-
-_GRPC_BUILD = cc_library_text("grpc++", ["grpc++", "grpc", "gpr"], [
-    "@com_google_protobuf//:protobuf",
-    "@com_google_absl//absl/synchronization",
-], visibility = _RESTRICTED) + """
 sh_binary(
     name = "grpc_cpp_plugin",
     srcs = ["grpc_cpp_plugin_bin"],
@@ -175,12 +101,92 @@ sh_binary(
 )
 """
 
+# What some libraries need besides their cc_library.
+_EXTRAS = {
+    "com_google_protobuf": {
+        "files": _PROTOBUF_FILES,
+        "links": {
+            "protoc_bin": "/usr/bin/protoc",
+            "src": "/usr/include",
+        },
+        "packages": {
+            "bazel": "",
+            "bazel/toolchains": "",
+        },
+        "root": _PROTOBUF_BUILD,
+    },
+    "com_github_grpc_grpc": {
+        "links": {"src/compiler/grpc_cpp_plugin_bin": "/usr/bin/grpc_cpp_plugin"},
+        "packages": {"src/compiler": _GRPC_COMPILER_BUILD},
+    },
+    "libtorch": {
+        "links": {"include": "/usr/include/torch/csrc/api/include"},
+    },
+}
+
+def _targets_text(library, visibility):
+    return "".join([
+        cc_library_text(
+            name,
+            linkopts = link_as_needed(target.get("libs", [])),
+            deps = target.get("deps", []),
+            hdrs = "glob([\"%s\"])" % target["hdrs"] if "hdrs" in target else "[]",
+            includes = target.get("includes", []),
+            defines = target.get("defines", []),
+            visibility = visibility,
+        )
+        for name, target in library["targets"].items()
+    ])
+
+def _packages(library, visibility):
+    """Bazel package -> text of its BUILD file."""
+    if "targets" in library:
+        return {"": _targets_text(library, visibility)}
+    packages = {"": cc_library_text("libs", visibility = ["//:__subpackages__"]).replace("linkopts = []", "linkopts = " + LINK_ALL)}
+    for package, names in library["packages"].items():
+        packages[package] = "".join([forward_text(name, "//:libs") for name in names])
+    return packages
+
+def system_library(declare, name, restricted):
+    """Declares the repository `name` of LIBRARIES, from the packages of the operating system.
+
+    Args:
+      declare: function that takes the arguments of system_repo.
+      name: a key of LIBRARIES.
+      restricted: whether a library that is marked so can be used by the aliases of //third_party alone.
+    """
+    library = LIBRARIES[name]
+    extras = _EXTRAS.get(name, {})
+    visibility = ["@ding_worker//third_party:__pkg__"] if restricted and library.get("restricted") else ["//visibility:public"]
+    packages = _packages(library, visibility)
+    packages[""] += extras.get("root", "")
+    packages.update(extras.get("packages", {}))
+    declare(
+        name = name,
+        debian_packages = library["debian"],
+        fedora_packages = library["fedora"],
+        files = extras.get("files", {}),
+        header = library["header"],
+        link_all = library.get("link_all", ""),
+        links = extras.get("links", {}),
+        packages = packages,
+    )
+
 def _bazel_rules():
     maybe(
         system_repo,
         name = "rules_cc",
         files = {"cc/defs.bzl": _RULES_CC_DEFS},
         packages = {"cc": ""},
+    )
+    maybe(
+        system_repo,
+        name = "rules_shell",
+        files = {
+            "shell/sh_binary.bzl": "sh_binary = native.sh_binary\n",
+            "shell/sh_test.bzl": "sh_test = native.sh_test\n",
+        },
+        packages = {"shell": ""},
     )
     maybe(
         system_repo,
@@ -196,74 +202,33 @@ def _bazel_rules():
     )
     maybe(
         system_repo,
+        name = "ding_worker_proto_rules",
+        files = {"defs.bzl": _PROTO_RULES},
+        packages = {"": ""},
+    )
+    maybe(
+        system_repo,
         name = "remote_coverage_tools",
         files = {"none.sh": "#!/bin/sh\n"},
         packages = {"": _COVERAGE_TOOLS_BUILD},
     )
 
+def _check_bazel():
+    """Refuses a Bazel that is too old for our rules. One that says no version was built by hand."""
+    numbers = (native.bazel_version or "").split("-")[0].split("+")[0].split(".")
+    if len(numbers) < 2 or not (numbers[0].isdigit() and numbers[1].isdigit()):
+        return
+    major = int(numbers[0])
+    if major < 4 or (major == 4 and int(numbers[1]) < 2):
+        fail("ding_worker needs Bazel 4.2 or newer; this is Bazel %s. " % native.bazel_version +
+             "Debian 12 has it in the package bazel-bootstrap; others: https://bazel.build/install")
+
+def _maybe_system_repo(**kwargs):
+    maybe(system_repo, **kwargs)
+
 def ding_worker_dependencies():
     """Declares every outside repository that ding_worker may use and that is not declared yet."""
+    _check_bazel()
     _bazel_rules()
-    maybe(system_repo, name = "com_google_absl", debian_packages = ["libabsl-dev"], packages = _absl_packages())
-    maybe(
-        system_repo,
-        name = "com_google_protobuf",
-        links = {
-            "protoc_bin": "/usr/bin/protoc",
-            "src": "/usr/include",
-        },
-        debian_packages = ["libprotobuf-dev", "protobuf-compiler"],
-        packages = {"": _PROTOBUF_BUILD},
-    )
-    maybe(system_repo, name = "com_github_google_glog", debian_packages = ["libgoogle-glog-dev"], packages = {
-        "": cc_library_text("glog", ["glog"], ["@com_github_gflags_gflags//:gflags"]),
-    })
-    maybe(system_repo, name = "com_github_gflags_gflags", debian_packages = ["libgflags-dev"], packages = {
-        "": cc_library_text("gflags", ["gflags"]),
-    })
-    maybe(system_repo, name = "com_google_googletest", debian_packages = ["libgmock-dev"], packages = {
-        "": cc_library_text("gtest", ["gmock", "gtest", "pthread"]) +
-            cc_library_text("gtest_main", ["gmock_main"], [":gtest"]),
-    })
-    maybe(system_repo, name = "com_github_google_benchmark", debian_packages = ["libbenchmark-dev"], packages = {
-        "": cc_library_text("benchmark", ["benchmark", "pthread"]) +
-            cc_library_text("benchmark_main", ["benchmark_main"], [":benchmark"]),
-    })
-    maybe(system_repo, name = "openblas", debian_packages = ["libopenblas-dev"], packages = {
-        "": cc_library_text("openblas", ["openblas"]),
-    })
-    maybe(system_repo, name = "nlohmann_json", debian_packages = ["nlohmann-json3-dev"], packages = {
-        "": cc_library_text("json"),
-    })
-    maybe(system_repo, name = "giflib", debian_packages = ["libgif-dev"], packages = {
-        "": cc_library_text("giflib", ["gif"]),
-    })
-    maybe(system_repo, name = "zlib", debian_packages = ["zlib1g-dev"], packages = {
-        "": cc_library_text("zlib", ["z"]),
-    })
-    maybe(system_repo, name = "lz4", debian_packages = ["liblz4-dev"], packages = {
-        "": cc_library_text("lz4", ["lz4"]),
-    })
-    maybe(system_repo, name = "zstd", debian_packages = ["libzstd-dev"], packages = {
-        "": cc_library_text("zstd", ["zstd"]),
-    })
-    maybe(
-        system_repo,
-        name = "libtorch",
-        links = {"include": "/usr/include/torch/csrc/api/include"},
-        debian_packages = ["libgloo-dev", "libtorch-dev"],
-        packages = {"": _LIBTORCH_BUILD},
-    )
-    maybe(
-        system_repo,
-        name = "com_github_grpc_grpc",
-        links = {"grpc_cpp_plugin_bin": "/usr/bin/grpc_cpp_plugin"},
-        debian_packages = ["libgrpc++-dev", "protobuf-compiler-grpc"],
-        packages = {"": _GRPC_BUILD},
-    )
-    maybe(system_repo, name = "hiredis", debian_packages = ["libhiredis-dev"], packages = {
-        "": cc_library_text("hiredis", ["hiredis"], visibility = _RESTRICTED),
-    })
-    maybe(system_repo, name = "openssl", debian_packages = ["libssl-dev"], packages = {
-        "": cc_library_text("crypto", ["crypto"], visibility = _RESTRICTED),
-    })
+    for name in LIBRARIES:
+        system_library(_maybe_system_repo, name, restricted = True)

@@ -196,10 +196,8 @@ void Walk(const Descriptor& type, const std::string& name, const std::string& pa
           const Params* params, std::vector<Field>* fields) {
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);
-    const std::string field_name =
-        name.empty() ? field.name() : absl::StrCat(name, ".", field.name());
-    const std::string field_path =
-        path.empty() ? field.name() : absl::StrCat(path, ".", field.name());
+    const std::string field_name = absl::StrCat(name, name.empty() ? "" : ".", field.name());
+    const std::string field_path = absl::StrCat(path, path.empty() ? "" : ".", field.name());
     const bool is_message = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field.is_map();
     if (!is_message || field.message_type() == google::protobuf::Any::descriptor()) {
       fields->push_back({field_name, field_path, &field, params});
@@ -287,7 +285,7 @@ TEST(ConfigFieldsTest, TheTableHasAllFieldsAndNoOthers) {
   for (const Field& field : AllFields()) names.push_back(field.name);
   if (std::getenv("DING_PRINT_FIELDS") != nullptr) {
     for (const Field& field : AllFields()) {
-      std::printf("%s %s\n", field.name.c_str(), field.descriptor->cpp_type_name());
+      std::printf("%s\n", absl::StrCat(field.name, " ", field.descriptor->cpp_type_name()).c_str());
     }
     return;
   }
@@ -300,7 +298,7 @@ TEST(ConfigFieldsTest, TheTableHasAllFieldsAndNoOthers) {
 // The parameters of all registered modules are among the walked messages.
 TEST(ConfigFieldsTest, TheParametersOfAllRegisteredModulesAreWalked) {
   std::set<std::string> walked;
-  for (const Params& params : AllParams()) walked.insert(params.type->full_name());
+  for (const Params& params : AllParams()) walked.emplace(params.type->full_name());
   const auto expect = [&walked](const google::protobuf::Any& any, const std::string& module) {
     if (any.type_url().empty()) return;
     const std::vector<std::string> parts = absl::StrSplit(any.type_url(), '/');
@@ -405,9 +403,9 @@ class ConfigFieldsOfRunTest : public testing::TestWithParam<Kind> {
       case FieldDescriptor::CPPTYPE_DOUBLE:
         return absl::StrCat(descriptor.default_value_double() / 2 + 0.125);
       case FieldDescriptor::CPPTYPE_ENUM:
-        return descriptor.enum_type()
-            ->value(descriptor.default_value_enum()->index() == 0 ? 1 : 0)
-            ->name();
+        return std::string(descriptor.enum_type()
+                               ->value(descriptor.default_value_enum()->index() == 0 ? 1 : 0)
+                               ->name());
       default:
         return "";
     }

@@ -19,6 +19,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/gpu_count.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
 #include "ding_worker/interaction/grpc/grpc_log.h"
@@ -41,7 +42,6 @@
 #include "ding_worker/worker/run/run_flags.h"
 #include "ding_worker/worker/run/run_folder.h"
 #include "gflags/gflags.h"
-#include "glog/logging.h"
 
 constexpr char kAnyPort[] = "127.0.0.1:0";
 
@@ -284,7 +284,7 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
   if (FLAGS_role == "all") DING_RETURN_IF_ERROR(CheckCanGroupLearners(*config));
   // gRPC aborts the program when it cannot start a thread.
   DING_RETURN_IF_ERROR(CheckThreads(GrpcTransport::kThreads));
-  ReportGrpcErrors([](const std::string& line) { LOG(WARNING) << line; });
+  ReportGrpcErrors([](const std::string& line) { DING_LOG(WARNING) << line; });
   GrpcTransport transport(LinkOptions(LinkRole()));
   CatchInterrupts();
   if (FLAGS_role == "all") return StartAll(*config, settings, &transport);

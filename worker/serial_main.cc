@@ -15,6 +15,7 @@
 #include "absl/strings/str_replace.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/metrics/progress.h"
@@ -33,7 +34,6 @@
 #include "ding_worker/worker/serial_run/create_pipeline.h"
 #include "ding_worker/worker/serial_run/pipeline.h"
 #include "gflags/gflags.h"
-#include "glog/logging.h"
 
 DEFINE_string(config, "", "experiment config, in protobuf text format");
 DEFINE_string(exp_dir, "", "folder of the run; must not exist, unless the run is resumed");
@@ -125,9 +125,9 @@ absl::Status RunPipeline(const ExperimentConfig& config, RunFolder* folder,
   SerialResult serial;
   const absl::Status status = pipeline->Run(&serial);
   (*progress)->Finish();
-  if (!status.ok()) LOG(INFO) << "the run failed: " << status.message();
+  if (!status.ok()) DING_LOG(INFO) << "the run failed: " << status.message();
   const absl::Status logs = folder->FlushLogs();
-  if (!logs.ok()) LOG(WARNING) << "some of the logs could not be written: " << logs.message();
+  if (!logs.ok()) DING_LOG(WARNING) << "some of the logs could not be written: " << logs.message();
   DING_RETURN_IF_ERROR(status);
 
   const std::string json = ToJson(MakeRunResult(serial));
@@ -149,7 +149,7 @@ absl::Status Train(const ExperimentConfig& config) {
   const std::string path = folder->path();
   folder.reset();
   const absl::Status removed = RemoveRecursively(path);
-  if (!removed.ok()) LOG(WARNING) << removed.message();
+  if (!removed.ok()) DING_LOG(WARNING) << removed.message();
   return pipeline.status();
 }
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/comm/collected_items.h"
 #include "ding_worker/collector/parallel/collector_link.h"
@@ -12,7 +13,6 @@
 #include "ding_worker/data/segment_wire.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/interaction/chunk_key.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -54,7 +54,7 @@ void NaiveCollector::Close() { session_->Close("the collector leaves the run"); 
 void NaiveCollector::RunTask() {
   absl::Status status = Collect();
   if (!status.ok()) status = slave_.Fail(status);
-  if (!status.ok()) LOG(INFO) << "the end of a task is not reported: " << status.message();
+  if (!status.ok()) DING_LOG(INFO) << "the end of a task is not reported: " << status.message();
 }
 
 absl::Status NaiveCollector::Collect() {

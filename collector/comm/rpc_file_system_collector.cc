@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/comm/collected_items.h"
 #include "ding_worker/data/segment_wire.h"
 #include "ding_worker/data/state_wire.h"
 #include "ding_worker/interaction/chunk_key.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -76,9 +76,10 @@ void RpcFileSystemCollector::RunTask(const CollectorTask& task) {
   const absl::Status told =
       info.ok() ? slave_.Finish(ToMessage(*info)) : slave_.Fail(info.status());
   if (!info.ok()) {
-    LOG(WARNING) << task.task_id() << " failed: " << info.status().message();
+    DING_LOG(WARNING) << task.task_id() << " failed: " << info.status().message();
   }
-  if (!told.ok()) LOG(INFO) << task.task_id() << ": its end is not reported: " << told.message();
+  if (!told.ok())
+    DING_LOG(INFO) << task.task_id() << ": its end is not reported: " << told.message();
 }
 
 absl::StatusOr<CollectorFinishInfo> RpcFileSystemCollector::Collect(const CollectorTask& task) {
@@ -108,7 +109,7 @@ absl::Status RpcFileSystemCollector::SendData(const SegmentBatch& data,
   const absl::Status sent = PutAndAnnounce(chunk, data, progress);
   if (!sent.ok()) {  // Nobody will ask for it.
     const absl::Status removed = store_->Delete(ChunkKey(chunk));
-    if (!removed.ok()) LOG(WARNING) << removed.message();
+    if (!removed.ok()) DING_LOG(WARNING) << removed.message();
   }
   return sent;
 }
@@ -127,14 +128,15 @@ absl::Status RpcFileSystemCollector::PutChunk(int64_t chunk, const SegmentBatch&
   if (!WorthTryingAgain(status)) return status;
 
   const std::string reason = absl::StrCat("the store takes no data: ", status.message());
-  LOG(WARNING) << reason << "; trying again every " << absl::FormatDuration(options_.store_retry);
+  DING_LOG(WARNING) << reason << "; trying again every "
+                    << absl::FormatDuration(options_.store_retry);
   DING_RETURN_IF_ERROR(slave_.ReportStall(reason));
   while (WorthTryingAgain(status)) {
     DING_RETURN_IF_ERROR(slave_.Pause(options_.store_retry));
     status = store_->Put(ChunkKey(chunk), encoded.pieces());
   }
   DING_RETURN_IF_ERROR(status);
-  LOG(WARNING) << "the store takes data again";
+  DING_LOG(WARNING) << "the store takes data again";
   return slave_.ReportStall("");
 }
 
@@ -162,7 +164,7 @@ absl::StatusOr<std::optional<PolicyUpdate>> RpcFileSystemCollector::GetPolicyUpd
     // Old versions are deleted, and damaged ones put there again: there is a newer one, or will be in
     // a moment, where newer ones count.
     if (IsLost(why) ? !slave_.FollowsPolicy(player) : !WorthTryingAgain(why)) return why;
-    LOG_IF(WARNING, !was_unreadable && !absl::IsNotFound(why) && IsLost(why))
+    DING_LOG_IF(WARNING, !was_unreadable && !absl::IsNotFound(why) && IsLost(why))
         << newest->key() << " cannot be read, and is waited for: " << why.message();
     unreadable_ = newest->key();
     read_again_ = Deadline::After(kPolicyRetry);

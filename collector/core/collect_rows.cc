@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
-#include "glog/logging.h"
 
 namespace ding {
 
@@ -66,10 +66,10 @@ absl::StatusOr<int64_t> RowCollection::Target(const CollectOptions& options) {
   }
   const int env_num = core_->env()->env_num();
   if (target % env_num != 0 && SamplesAreRows() && warned_targets_.insert(target).second) {
-    LOG(WARNING) << core_->deps().name << ": " << target << " rows are not a multiple of the "
-                 << env_num << " envs: each collect "
-                 << (options.drop_extra ? "drops the rows that are too many"
-                                        : "returns more rows than that");
+    DING_LOG(WARNING) << core_->deps().name << ": " << target << " rows are not a multiple of the "
+                      << env_num << " envs: each collect "
+                      << (options.drop_extra ? "drops the rows that are too many"
+                                             : "returns more rows than that");
   }
   return target;
 }

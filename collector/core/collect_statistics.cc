@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -66,8 +66,8 @@ absl::Status CollectStatistics::NoteAbnormal(int env_id, const std::string& caus
   EnvStatistics& env = envs_[env_id];
   env.samples = 0;
   ++env.abnormal;
-  LOG(WARNING) << deps.name << ": env " << env_id << ": abnormal step, its episode is dropped"
-               << cause;
+  DING_LOG(WARNING) << deps.name << ": env " << env_id << ": abnormal step, its episode is dropped"
+                    << cause;
   if (env.abnormal < options_.max_abnormal) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat("env ", env_id, " was abnormal ", env.abnormal,
                                                    " times since it last gave a row (max_abnormal ",
@@ -129,7 +129,7 @@ void CollectStatistics::FinishCollect(bool record, double seconds, int64_t train
   const NamedValues metrics = Metrics();
   episodes_.clear();
   window_ = Window();
-  LOG(INFO) << deps.name << " at iteration " << train_iter << ": " << MetricsLine(metrics);
+  DING_LOG(INFO) << deps.name << " at iteration " << train_iter << ": " << MetricsLine(metrics);
   WriteIterMetrics(metrics, deps.name, train_iter, deps.metrics.get());
   WriteStepMetrics(metrics, deps.name, envstep_, "total_envstep_count", deps.metrics.get());
 }

@@ -8,13 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/game_spec.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -177,8 +177,8 @@ absl::StatusOr<EvalCore::Outcome> EvalCore::Eval(const EvalOptions& options, Eva
   Log(options, outcome, timer.Seconds());
   DING_RETURN_IF_ERROR(NoteBest(options, outcome.score));
   if (outcome.stop) {
-    LOG(INFO) << deps_.name << ": " << (options_.score ? "score " : "mean return ") << outcome.score
-              << " has reached stop_value " << options_.common.stop_value;
+    DING_LOG(INFO) << deps_.name << ": " << (options_.score ? "score " : "mean return ")
+                   << outcome.score << " has reached stop_value " << options_.common.stop_value;
   }
   return outcome;
 }
@@ -275,17 +275,17 @@ absl::Status EvalCore::Account(const Timesteps& timesteps, Run* run) {
     }
     run->abnormal[env_id] = 0;
     ended_envs_.push_back(env_id);
-    LOG(INFO) << deps_.name << ": env " << env_id << " finished an episode of " << finished.length
-              << " steps, return " << finished.episode_return << " ("
-              << run->monitor->current_episode() << " of " << run->monitor->n_episode() << ")";
+    DING_LOG(INFO) << deps_.name << ": env " << env_id << " finished an episode of "
+                   << finished.length << " steps, return " << finished.episode_return << " ("
+                   << run->monitor->current_episode() << " of " << run->monitor->n_episode() << ")";
   }
   if (ended_envs_.empty()) return absl::OkStatus();
   return ForgetRecurrentState(ended_envs_);
 }
 
 absl::Status EvalCore::NoteAbnormal(int env_id, const std::string& cause, Run* run) const {
-  LOG(WARNING) << deps_.name << ": env " << env_id << ": abnormal step, its episode is dropped"
-               << cause;
+  DING_LOG(WARNING) << deps_.name << ": env " << env_id << ": abnormal step, its episode is dropped"
+                    << cause;
   if (++run->abnormal[env_id] < options_.common.max_abnormal) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat("env ", env_id, " was abnormal ", run->abnormal[env_id],
@@ -313,8 +313,8 @@ void EvalCore::Log(const EvalOptions& options, const Outcome& outcome, double se
     metrics.Set(absl::StrCat(name, "_mean"), Mean(values));
   }
   if (options_.score) metrics.Set("score", outcome.score);
-  LOG(INFO) << deps_.name << " at iteration " << options.train_iter << " (iteration_"
-            << options.train_iter << "): " << MetricsLine(metrics);
+  DING_LOG(INFO) << deps_.name << " at iteration " << options.train_iter << " (iteration_"
+                 << options.train_iter << "): " << MetricsLine(metrics);
   WriteIterMetrics(metrics, deps_.name, options.train_iter, deps_.metrics.get());
   WriteStepMetrics(metrics, deps_.name, options.envstep, "", deps_.metrics.get());
 }

@@ -6,8 +6,8 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -118,8 +118,8 @@ absl::Status InteractionSerialEvaluator::WriteVideos(const EvalOptions& options,
     const std::string path = JoinPath(
         FigureFolder(), absl::StrCat(prefix, "_", RenderClock(options), "_", video.which, ".gif"));
     DING_RETURN_IF_ERROR(WriteFileAtomically(path, video.gif));
-    LOG(INFO) << core_->deps().name << ": " << path << " shows the " << video.which
-              << " episode, return " << video.episode_return;
+    DING_LOG(INFO) << core_->deps().name << ": " << path << " shows the " << video.which
+                   << " episode, return " << video.episode_return;
   }
   return absl::OkStatus();
 }

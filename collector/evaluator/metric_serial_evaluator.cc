@@ -10,10 +10,10 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -188,8 +188,8 @@ void MetricSerialEvaluator::Log(const EvalOptions& options, const Totals& totals
                          {"evaluate_time", seconds},
                          {"avg_time_per_data", seconds / static_cast<double>(rows)}};
   for (const auto& [name, value] : result) metrics.Set(name, value);
-  LOG(INFO) << deps_.name << " at iteration " << options.train_iter << " (iteration_"
-            << options.train_iter << "): " << MetricsLine(metrics);
+  DING_LOG(INFO) << deps_.name << " at iteration " << options.train_iter << " (iteration_"
+                 << options.train_iter << "): " << MetricsLine(metrics);
   WriteIterMetrics(metrics, deps_.name, options.train_iter, deps_.metrics.get());
   WriteStepMetrics(metrics, deps_.name, options.envstep, "", deps_.metrics.get());
 }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_user.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
@@ -15,7 +16,6 @@
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/env/game_spec.h"
 #include "ding_worker/policy/policy.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -404,8 +404,9 @@ void ParallelCollectorCore::Log(const SegmentBatch& data, const CollectorProgres
   since_log_.emplace(deps_.clock);
   NamedValues metrics;
   for (const auto& [name, average] : averages_.Averages()) metrics.Set(name, *average);
-  LOG(INFO) << deps_.name << ": " << progress.cur_sample << " rows, " << progress.cur_episode
-            << " episodes with policy version " << versions_[0] << ": " << MetricsLine(metrics);
+  DING_LOG(INFO) << deps_.name << ": " << progress.cur_sample << " rows, " << progress.cur_episode
+                 << " episodes with policy version " << versions_[0] << ": "
+                 << MetricsLine(metrics);
   WriteIterMetrics(metrics, deps_.name, acting_.train_iter, deps_.metrics.get());
 }
 

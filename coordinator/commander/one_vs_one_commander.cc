@@ -7,12 +7,12 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/coordinator/league/game_result.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -135,8 +135,8 @@ void OneVsOneCommander::Judge(const CollectorTask& evaluation, const CollectorFi
   beat_hardest_ = level_ + 1 == opponents_.size();
   if (beat_hardest_) return;
   ++level_;
-  LOG(INFO) << evaluation.eval_opponent() << " is beaten; evaluations play " << eval_opponent().name
-            << " from now on";
+  DING_LOG(INFO) << evaluation.eval_opponent() << " is beaten; evaluations play "
+                 << eval_opponent().name << " from now on";
 }
 
 void OneVsOneCommander::Report(const CollectorTask& task, const CollectorFinished& info) {
@@ -184,8 +184,8 @@ void OneVsOneCommander::MeasureLeague() const {
                                {"rating_mu", league_.active().rating.mu},
                                {"rating_sigma", league_.active().rating.sigma}};
   const int64_t train_step = league_.active().train_step();
-  LOG(INFO) << "league: " << league_.historical().back().id
-            << " is a historical player: " << MetricsLine(metrics);
+  DING_LOG(INFO) << "league: " << league_.historical().back().id
+                 << " is a historical player: " << MetricsLine(metrics);
   WriteIterMetrics(metrics, "league", train_step, deps_.metrics.get());
 }
 

@@ -10,9 +10,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -248,8 +248,8 @@ void SoloCommander::NoteEvaluation(const CollectorTask& task, const CollectorFin
   const auto converged = std::count_if(policies_.begin(), policies_.end(),
                                        [](const TrainedPolicy& p) { return p.converged; });
   converged_ = !trains_several() || converged >= options_.learner_task_space;
-  LOG_IF(INFO, trains_several()) << task.policy_id() << " has converged: " << converged << " of "
-                                 << options_.learner_task_space << " policies have";
+  DING_LOG_IF(INFO, trains_several()) << task.policy_id() << " has converged: " << converged
+                                      << " of " << options_.learner_task_space << " policies have";
 }
 
 void SoloCommander::NoteCollected(const CollectorTask& task, const CollectorFinished& info) {
@@ -284,7 +284,7 @@ void SoloCommander::Measure(bool eval_flag, const TrainedPolicy& policy,
                                         eval_flag ? "evaluator" : "collector");
   // -1: no parameters acted; a chart begins at 0.
   const int64_t train_iter = std::max<int64_t>(info.train_iter(), 0);
-  LOG(INFO) << what << " at iteration " << train_iter << ": " << MetricsLine(metrics);
+  DING_LOG(INFO) << what << " at iteration " << train_iter << ": " << MetricsLine(metrics);
   WriteIterMetrics(metrics, what, train_iter, deps_.metrics.get());
   WriteStepMetrics(metrics, what, policy.env_steps, "total_envstep_count", deps_.metrics.get());
 }

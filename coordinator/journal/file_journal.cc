@@ -13,11 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/parse_proto.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/journal/compaction.h"
 #include "ding_worker/coordinator/journal/journal_file.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -150,7 +150,7 @@ absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::Open(const Options& op
   if (begin == 0 && size > 0) end.kind = JournalEnd::Kind::kTorn;
   if (end.kind == JournalEnd::Kind::kDamaged) return Damaged(path, end);
   if (end.kind == JournalEnd::Kind::kTorn) {
-    LOG(WARNING)
+    DING_LOG(WARNING)
         << "journal '" << path << "' ended torn, as a process or machine that goes down "
         << "leaves it: the last " << size - end.begin << " of its " << size << " bytes, from byte "
         << end.begin << " on, are not whole and are dropped. If "

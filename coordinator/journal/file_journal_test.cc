@@ -12,11 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/fuzz_testing.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
 #include "ding_worker/coordinator/journal/journal_check.h"
 #include "ding_worker/coordinator/testing/journal_fixture.h"
-#include "glog/logging.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -28,17 +28,17 @@ using testing::ElementsAreArray;
 using testing::HasSubstr;
 
 // Collects the log messages while it lives.
-class LogText : public google::LogSink {
+class LogText : public LogSink {
  public:
-  LogText() { google::AddLogSink(this); }
-  ~LogText() override { google::RemoveLogSink(this); }
-  void send(google::LogSeverity, const char*, const char*, int, const google::LogMessageTime&,
-            const char* message, size_t size) override {
-    text_.append(message, size);
+  LogText() : before_(SetLogSink(this)) {}
+  ~LogText() override { SetLogSink(before_); }
+  void Send(const LogLine& line) override {
+    text_.append(line.message.data(), line.message.size());
   }
   const std::string& text() const { return text_; }
 
  private:
+  LogSink* const before_;
   std::string text_;
 };
 
@@ -55,7 +55,7 @@ TEST_F(FileJournalTest, ATornEndIsCutOffWhereverItIsTorn) {
 TEST_F(FileJournalTest, LogsTheDroppedBytes) {
   Fill(7);
   const std::string bytes = Bytes();
-  FLAGS_minloglevel = google::GLOG_INFO;
+  SetMinLogSeverity(LogSeverity::kInfo);
   const LogText log;
   Open();
   EXPECT_EQ(log.text(), "");

@@ -16,9 +16,9 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/bytes.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/parse_proto.h"
 #include "ding_worker/base/status_macros.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -238,7 +238,7 @@ absl::Status StoreJournal::Append(absl::Span<const JournalRecord> records) {
   absl::Status status = PutNext(current_->KeyOf(current_->entries.size() + 1), *entry, &last_key);
   if (status.ok()) status = CheckOwner();
   if (absl::IsDataLoss(status)) {
-    LOG(WARNING) << "store '" << store_->url() << "' has lost the newest entries";
+    DING_LOG(WARNING) << "store '" << store_->url() << "' has lost the newest entries";
     return Renew(entry);
   }
   if (!status.ok()) return Note(status);
@@ -413,9 +413,9 @@ absl::Status StoreJournal::Publish(Generation* generation) const {
   if (absl::IsDataLoss(status)) {
     status = store_->Put(OwnerKey(), {absl::string_view(owner_)});
     if (status.ok()) status = CheckOwner();
-    LOG_IF(WARNING, status.ok()) << "store '" << store_->url()
-                                 << "' had no journal any more: it was emptied, or restarted "
-                                 << "without its data; all of it was put there again";
+    DING_LOG_IF(WARNING, status.ok())
+        << "store '" << store_->url() << "' had no journal any more: it was emptied, or restarted "
+        << "without its data; all of it was put there again";
   }
   // A coordinator that opens the journal now reads this generation, so no entry may be added to the
   // one before.

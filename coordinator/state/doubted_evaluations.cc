@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "ding_worker/base/log.h"
 
 namespace ding {
 namespace {
@@ -46,10 +46,10 @@ void DoubtedEvaluations::Ask(DoubtedEvaluation evaluation, const PolicyVersion* 
     player.clear_policy();
     if (policy != nullptr) *player.mutable_policy() = *policy;
   }
-  LOG(INFO) << evaluation.name << " says that " << evaluation.task.task_id()
-            << " has a mean return of " << MeanReturn(evaluation.result)
-            << ": another collector evaluates version " << evaluation.result.policy_version()
-            << " again";
+  DING_LOG(INFO) << evaluation.name << " says that " << evaluation.task.task_id()
+                 << " has a mean return of " << MeanReturn(evaluation.result)
+                 << ": another collector evaluates version " << evaluation.result.policy_version()
+                 << " again";
   evaluations_[task.task_id()] = std::move(evaluation);
   waiting_tasks_.push_back(std::move(task));
 }

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/interaction/control/message_checks.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -143,7 +143,7 @@ void PolicyCatalogue::Load(const StateRecord& state,
         history.stored.push_back(version);
       }
     }
-    LOG_IF(WARNING, history.stored.empty() && known.stored_size() > 0)
+    DING_LOG_IF(WARNING, history.stored.empty() && known.stored_size() > 0)
         << known.policy_id() << " is gone from the store: collectors wait for the next version";
   }
 }

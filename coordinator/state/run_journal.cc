@@ -5,8 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/coordinator/journal/recovery.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -64,7 +64,8 @@ absl::Status RunJournal::Persist(absl::FunctionRef<JournalRecord()> state,
   if (!status.ok()) {
     NoteError(status);
     unwritten_.resize(tasks);
-    LOG_EVERY_N(WARNING, 1000) << "the coordinator's state is not written: " << status.message();
+    DING_LOG_EVERY_N(WARNING, 1000)
+        << "the coordinator's state is not written: " << status.message();
     return status;
   }
   unwritten_.clear();
@@ -92,7 +93,7 @@ void RunJournal::NoteCompacted() {
 
 void RunJournal::NoteCompactionFailed(const absl::Status& status, int64_t now_nanos) {
   compaction_failed_nanos_ = now_nanos;
-  LOG(WARNING) << "the journal grows: " << status.message();
+  DING_LOG(WARNING) << "the journal grows: " << status.message();
   NoteError(status);
 }
 

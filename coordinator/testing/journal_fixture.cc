@@ -1,10 +1,10 @@
 #include "ding_worker/coordinator/testing/journal_fixture.h"
 
-#include "glog/logging.h"
+#include "ding_worker/base/log.h"
 
 namespace ding {
 
-FileJournalTest::FileJournalTest() { FLAGS_minloglevel = google::GLOG_ERROR; }
-FileJournalTest::~FileJournalTest() { FLAGS_minloglevel = google::GLOG_INFO; }
+FileJournalTest::FileJournalTest() { SetMinLogSeverity(LogSeverity::kError); }
+FileJournalTest::~FileJournalTest() { SetMinLogSeverity(LogSeverity::kInfo); }
 
 }  // namespace ding

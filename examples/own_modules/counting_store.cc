@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/store/store_registry.h"
-#include "glog/logging.h"
 
 namespace own {
 namespace {
@@ -21,7 +21,7 @@ class CountingStore : public ding::Store {
 
   absl::Status Put(absl::string_view key, absl::Span<const absl::string_view> pieces) override {
     const int64_t puts = ++puts_;
-    LOG_IF(INFO, puts % 100 == 1) << url_ << ": " << puts << " puts, " << gets_ << " gets";
+    DING_LOG_IF(INFO, puts % 100 == 1) << url_ << ": " << puts << " puts, " << gets_ << " gets";
     return base_->Put(key, pieces);
   }
   absl::Status Get(absl::string_view key, std::string* value) override {

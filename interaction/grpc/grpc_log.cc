@@ -1,6 +1,6 @@
 #include "ding_worker/interaction/grpc/grpc_log.h"
 
-#include <grpc/support/log.h>
+#include <grpcpp/version_info.h>
 
 #include <cstdint>
 #include <optional>
@@ -8,9 +8,23 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/rate_bound.h"
+
+// From version 1.65 on, gRPC logs by Abseil and has no function of its own to set.
+#if GRPC_CPP_VERSION_MAJOR > 1 || GRPC_CPP_VERSION_MINOR >= 65
+#define DING_GRPC_LOGS_BY_ABSL 1
+#include "absl/log/globals.h"
+#include "absl/log/initialize.h"
+#include "absl/log/log_entry.h"
+#include "absl/log/log_sink.h"
+#include "absl/log/log_sink_registry.h"
+#else
+#define DING_GRPC_LOGS_BY_ABSL 0
+#include <grpc/support/log.h>
+#endif
 
 namespace ding {
 namespace {
@@ -22,14 +36,12 @@ struct Sink {
   RateBound errors;
   RateBound refusals;
 };
-// gRPC takes a plain function without an argument for state, and calls it until the process ends.
+// Lives until the process ends, because gRPC may log until then.
 Sink* sink = nullptr;
 
-void Report(gpr_log_func_args* args) {
-  std::string line = absl::StrCat("gRPC: ", args->message);
-  // The process ends after a failed assertion, so this line must not be left out: it says why.
-  const bool is_last = absl::StartsWith(args->message, "assertion failed");
-  if (args->severity == GPR_LOG_SEVERITY_ERROR && !is_last) {
+void Report(absl::string_view message, bool is_error) {
+  std::string line = absl::StrCat("gRPC: ", message);
+  if (is_error) {
     const std::optional<int64_t> left_out = sink->errors.Pass();
     if (!left_out.has_value()) return;
     if (*left_out > 0) absl::StrAppend(&line, " (and ", *left_out, " other errors before)");
@@ -37,12 +49,35 @@ void Report(gpr_log_func_args* args) {
   sink->say(line);
 }
 
+// The process ends after a failed assertion, so its line must not be left out: it says why.
+#if DING_GRPC_LOGS_BY_ABSL
+class AbslSink : public absl::LogSink {
+ public:
+  void Send(const absl::LogEntry& entry) override {
+    Report(entry.text_message(), entry.log_severity() == absl::LogSeverity::kError);
+  }
+};
+
+void TakeLines() {
+  absl::InitializeLog();  // before this, Abseil writes all lines to stderr
+  absl::SetStderrThreshold(absl::LogSeverityAtLeast::kInfinity);
+  absl::AddLogSink(new AbslSink);
+}
+#else
+void ReportGprLine(gpr_log_func_args* args) {
+  const bool is_last = absl::StartsWith(args->message, "assertion failed");
+  Report(args->message, args->severity == GPR_LOG_SEVERITY_ERROR && !is_last);
+}
+
+void TakeLines() { gpr_set_log_function(ReportGprLine); }
+#endif
+
 }  // namespace
 
 void ReportGrpcErrors(std::function<void(const std::string& line)> say, const Clock* clock) {
   DING_CHECK(sink == nullptr) << "gRPC's errors are reported already";
   sink = new Sink{std::move(say), {1, kPeriod, clock}, {1, kPeriod, clock}};
-  gpr_set_log_function(Report);
+  TakeLines();
 }
 
 void ReportRefusal(absl::string_view what) {

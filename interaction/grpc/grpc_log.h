@@ -8,7 +8,7 @@
 // Threads: thread-safe.
 //
 // Example:
-//   ReportGrpcErrors([](const std::string& line) { LOG(WARNING) << line; });
+//   ReportGrpcErrors([](const std::string& line) { DING_LOG(WARNING) << line; });
 #ifndef DING_WORKER_INTERACTION_GRPC_GRPC_LOG_H_
 #define DING_WORKER_INTERACTION_GRPC_GRPC_LOG_H_
 
@@ -22,6 +22,8 @@ namespace ding {
 
 // Sends all log lines of gRPC in this process to `say` from now on, which is called from any thread.
 // Errors are limited as described above; lines that were asked for with GRPC_VERBOSITY are not.
+// From version 1.65 on, gRPC logs by Abseil: `say` then gets all lines that this process logs by
+// absl/log, and none of them goes to stderr any more. This calls absl::InitializeLog().
 // main() calls this once, before it makes any connection.
 void ReportGrpcErrors(std::function<void(const std::string& line)> say,
                       const Clock* clock = Clock::Real());

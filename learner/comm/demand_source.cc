@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/control/message_checks.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -132,8 +132,8 @@ absl::StatusOr<TrainData> DemandSource::Load(const Drawn& drawn) {
       MutexLock lock(&mutex_);
       why_missing_ = loaded.why_missing;
     }
-    LOG_EVERY_N(WARNING, 100) << loaded.missing << " of " << items.rows()
-                              << " drawn rows are left out: " << loaded.why_missing.message();
+    DING_LOG_EVERY_N(WARNING, 100) << loaded.missing << " of " << items.rows()
+                                   << " drawn rows are left out: " << loaded.why_missing.message();
   }
   DING_RETURN_IF_ERROR(Report(loaded.unusable));
   CountRead(drawn.sequence);

@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -32,7 +32,7 @@ void NaiveLearner::Close() { session_->Close("the learner leaves the run"); }
 void NaiveLearner::RunTask() {
   absl::Status status = Learn();
   if (!status.ok()) status = slave_.Fail(status);
-  if (!status.ok()) LOG(INFO) << "the end of a task is not reported: " << status.message();
+  if (!status.ok()) DING_LOG(INFO) << "the end of a task is not reported: " << status.message();
 }
 
 absl::Status NaiveLearner::Learn() {

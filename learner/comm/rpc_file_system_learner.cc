@@ -15,6 +15,7 @@
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/deadline.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/state.h"
@@ -28,7 +29,6 @@
 #include "ding_worker/learner/comm/item_loader.h"
 #include "ding_worker/learner/learner.h"
 #include "ding_worker/learner/parallel_hooks.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -129,9 +129,10 @@ void RpcFileSystemLearner::Close() { session_->Close("the learner leaves the run
 void RpcFileSystemLearner::RunTask(const LearnerTask& task) {
   const absl::Status status = Learn(task);
   if (status.ok()) return;  // The learner's last report said so.
-  LOG(WARNING) << task.task_id() << " failed: " << status.message();
+  DING_LOG(WARNING) << task.task_id() << " failed: " << status.message();
   const absl::Status told = slave_.Fail(status);
-  if (!told.ok()) LOG(INFO) << task.task_id() << ": its end is not reported: " << told.message();
+  if (!told.ok())
+    DING_LOG(INFO) << task.task_id() << ": its end is not reported: " << told.message();
 }
 
 // Where the batches of one generation come from.
@@ -222,7 +223,7 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   };
   learner->set_recover_fn([this, grouped](const absl::Status& why) {
     if (!grouped || !group_.broken()) return why;
-    LOG(INFO) << "the group of learners forms anew: " << why.message();
+    DING_LOG(INFO) << "the group of learners forms anew: " << why.message();
     return absl::OkStatus();
   });
   const absl::Status status = CallUser("the learner", [&] { return learner->Start(next); });
@@ -230,11 +231,12 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   drop_pipeline();
   if (group_.rank() == 0) {
     const absl::Status saved = made->SaveProgress();
-    LOG_IF(WARNING, !saved.ok()) << task.task_id() << ": not saved at its end: " << saved.message();
+    DING_LOG_IF(WARNING, !saved.ok())
+        << task.task_id() << ": not saved at its end: " << saved.message();
   }
   if (missing_rows > 0) {
-    LOG(WARNING) << task.task_id() << ": " << missing_rows
-                 << " drawn rows could not be read from the store and were left out";
+    DING_LOG(WARNING) << task.task_id() << ": " << missing_rows
+                      << " drawn rows could not be read from the store and were left out";
   }
   return status;
 }
@@ -246,7 +248,7 @@ absl::Status RpcFileSystemLearner::LoadInitPolicy(const LearnerTask& task, Learn
   std::string bytes;
   absl::Status read = store_->Get(version.key(), &bytes);
   while (WorthTryingAgain(read)) {
-    LOG_EVERY_N(WARNING, 100) << what << " yet: " << read.message();
+    DING_LOG_EVERY_N(WARNING, 100) << what << " yet: " << read.message();
     DING_RETURN_IF_ERROR(slave_.Pause(kStoreRetry));
     read = store_->Get(version.key(), &bytes);
   }
@@ -254,8 +256,8 @@ absl::Status RpcFileSystemLearner::LoadInitPolicy(const LearnerTask& task, Learn
   const absl::StatusOr<std::shared_ptr<StateReader>> model = DecodeState(bytes, version.key());
   DING_RETURN_IF_ERROR(Annotate(model.status(), what));
   DING_RETURN_IF_ERROR(Annotate(policy->LoadModel(model->get()), what));
-  LOG(INFO) << task.task_id() << " begins with version " << version.version() << " of "
-            << version.policy_id();
+  DING_LOG(INFO) << task.task_id() << " begins with version " << version.version() << " of "
+                 << version.policy_id();
   return absl::OkStatus();
 }
 
@@ -354,13 +356,14 @@ absl::Status RpcFileSystemLearner::JoinGroup(const LearnerTask& task, ILearner* 
     DING_ASSIGN_OR_RETURN(const FormGroup form, slave_.NextGroup(std::move(ready), kFormTimeout));
     status = EnterGeneration(form, learner);
     if (status.ok()) {
-      LOG(INFO) << task.task_id() << ": rank " << group_.rank() << " of " << group_.world_size()
-                << " learners from iteration " << learner->train_iter() << " on";
+      DING_LOG(INFO) << task.task_id() << ": rank " << group_.rank() << " of "
+                     << group_.world_size() << " learners from iteration " << learner->train_iter()
+                     << " on";
       return status;
     }
     DING_RETURN_IF_ERROR(slave_.TaskStatus());
-    LOG(WARNING) << task.task_id() << ": generation " << form.generation()
-                 << " of the group does not come together: " << status.message();
+    DING_LOG(WARNING) << task.task_id() << ": generation " << form.generation()
+                      << " of the group does not come together: " << status.message();
   }
   return Annotate(status, absl::StrCat(kJoinAttempts, " groups of learners did not come together"));
 }
@@ -419,7 +422,7 @@ absl::Status RpcFileSystemLearner::SendPolicy(const LearnerTask& task, ILearner*
   }
   if (WorthTryingAgain(put)) {
     // The collectors go on with an older one; the next one may be stored again.
-    LOG_EVERY_N(WARNING, 100) << "a policy version is not published: " << put.message();
+    DING_LOG_EVERY_N(WARNING, 100) << "a policy version is not published: " << put.message();
     policy_stall_ = absl::StrCat("the store takes no policy: ", put.message());
     return absl::OkStatus();
   }
@@ -451,7 +454,7 @@ absl::Status RpcFileSystemLearner::RestorePolicy() {
   const absl::Status put = store_->Put(published_key_, published_->pieces());
   if (WorthTryingAgain(put)) return absl::OkStatus();
   DING_RETURN_IF_ERROR(put);
-  LOG(WARNING) << found.message() << ": it is put there again";
+  DING_LOG(WARNING) << found.message() << ": it is put there again";
   return absl::OkStatus();
 }
 

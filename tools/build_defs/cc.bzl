@@ -5,6 +5,7 @@ part of the rules, because such a workspace does not read our .bazelrc.
 """
 
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
+load("@rules_shell//shell:sh_test.bzl", "sh_test")
 
 DING_COPTS = [
     "-std=c++17",
@@ -47,12 +48,14 @@ def ding_cc_binary(name, copts = [], linkstatic = True, **kwargs):
 def ding_cc_test(name, size = "small", copts = [], deps = [], linkstatic = True, **kwargs):
     """A cc_test with GoogleTest (and its main) linked, small unless said otherwise."""
     gtest_main = "@com_google_googletest//:gtest_main"
+    has_main = gtest_main in deps or "@com_google_googletest//:gtest" in deps
     cc_test(
         name = name,
         size = size,
         copts = DING_COPTS + copts,
         linkstatic = linkstatic,
-        deps = deps if gtest_main in deps or "@com_google_googletest//:gtest" in deps else deps + [gtest_main],
+        # A Label is that of our own workspace, so that another one need not know the name.
+        deps = deps if has_main else deps + [Label(gtest_main)],
         **kwargs
     )
 
@@ -74,10 +77,10 @@ def ding_cc_benchmark(name, copts = [], deps = [], tags = [], data = [], smoke_s
         copts = copts,
         data = data,
         tags = tags + ["benchmark"],
-        deps = deps + ["@com_github_google_benchmark//:benchmark_main"],
+        deps = deps + [Label("@com_github_google_benchmark//:benchmark_main")],
         **kwargs
     )
-    native.sh_test(
+    sh_test(
         name = name + "_smoke_test",
         size = smoke_size,
         srcs = [Label("//tools/build_defs:benchmark_smoke_test.sh")],

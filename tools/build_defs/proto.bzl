@@ -3,8 +3,7 @@
 A file is imported as "ding_worker/<package>/<file>.proto" and its header is "ding_worker/<package>/<file>.pb.h".
 """
 
-load("@rules_cc//cc:defs.bzl", "cc_proto_library")
-load("@rules_proto//proto:defs.bzl", "proto_library")
+load("@ding_worker_proto_rules//:defs.bzl", "cc_proto_library", "proto_library")
 load(":cc.bzl", "ding_cc_library")
 
 def ding_proto_library(name, **kwargs):
@@ -33,6 +32,8 @@ def ding_grpc_library(name, src, deps, **kwargs):
       deps: the ding_cc_proto_library of the file.
       **kwargs: as in cc_library.
     """
+    protoc = str(Label("@com_google_protobuf//:protoc"))
+    plugin = str(Label("@com_github_grpc_grpc//src/compiler:grpc_cpp_plugin"))
     stem = src[:-len(".proto")]
     folder = "ding_worker/" + native.package_name()
     outs = [stem + ".grpc.pb.h", stem + ".grpc.pb.cc"]
@@ -45,14 +46,14 @@ def ding_grpc_library(name, src, deps, **kwargs):
             "root=$(RULEDIR)/%s.root" % name,
             "mkdir -p $$root/" + folder,
             "cp $(location %s) $$root/%s/%s" % (src, folder, src),
-            "$(location @com_google_protobuf//:protoc) -I$$root --grpc_out=$$root " +
-            "--plugin=protoc-gen-grpc=$(location @com_github_grpc_grpc//:grpc_cpp_plugin) %s/%s" % (folder, src),
+            "$(execpath %s) -I$$root --grpc_out=$$root --plugin=protoc-gen-grpc=$(execpath %s) %s/%s" %
+            (protoc, plugin, folder, src),
         ] + ["mv $$root/%s/%s $(RULEDIR)/%s" % (folder, out, out) for out in outs] + [
             "rm -r $$root",
         ]),
         tools = [
-            "@com_github_grpc_grpc//:grpc_cpp_plugin",
-            "@com_google_protobuf//:protoc",
+            plugin,
+            protoc,
         ],
         visibility = ["//visibility:private"],
     )

@@ -1,8 +1,10 @@
 #include "ding_worker/worker/config/bounded_text_parser.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/stubs/common.h"  // for GOOGLE_PROTOBUF_VERSION
 #include "google/protobuf/text_format.h"
 
 namespace ding {
@@ -18,19 +20,30 @@ using google::protobuf::io::Tokenizer;
 // Keeps the first error of a parse.
 class FirstError : public ErrorCollector {
  public:
+#if GOOGLE_PROTOBUF_VERSION >= 4022000
+  void RecordError(int line, ColumnNumber column, absl::string_view message) override {
+    Keep(line, column, message);
+  }
+  void RecordWarning(int, ColumnNumber, absl::string_view) override {}
+#else
   void AddError(int line, ColumnNumber column, const std::string& message) override {
-    if (found_) return;
-    found_ = true;
-    error_.line = line;
-    error_.column = column;
-    error_.message = message;
+    Keep(line, column, message);
   }
   void AddWarning(int, ColumnNumber, const std::string&) override {}
+#endif
 
   // The default error if none was added.
   const TextError& error() const { return error_; }
 
  private:
+  void Keep(int line, ColumnNumber column, absl::string_view message) {
+    if (found_) return;
+    found_ = true;
+    error_.line = line;
+    error_.column = column;
+    error_.message = std::string(message);
+  }
+
   bool found_ = false;
   TextError error_;
 };

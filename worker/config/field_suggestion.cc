@@ -29,7 +29,8 @@ size_t EditDistance(absl::string_view a, absl::string_view b) {
 
 std::vector<std::string> FieldNames(const Descriptor& descriptor) {
   std::vector<std::string> names;
-  for (int i = 0; i < descriptor.field_count(); ++i) names.push_back(descriptor.field(i)->name());
+  for (int i = 0; i < descriptor.field_count(); ++i)
+    names.emplace_back(descriptor.field(i)->name());
   return names;
 }
 

@@ -113,7 +113,7 @@ void ListFields(const Message& message, const std::string& path, std::vector<Set
   std::vector<const FieldDescriptor*> fields;
   reflection.ListFields(message, &fields);
   for (const FieldDescriptor* const field : fields) {
-    const std::string place = path.empty() ? field->name() : absl::StrCat(path, ".", field->name());
+    const std::string place = absl::StrCat(path, path.empty() ? "" : ".", field->name());
     const bool is_message = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
     if (is_message && !field->is_repeated()) {
       ListFields(reflection.GetMessage(message, field), place, found);

@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/collector/core/traj_buffer.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -48,8 +48,8 @@ absl::StatusOr<CollectedLayout> LayoutOfCollected(const EnvSpec& player, Collect
     return absl::OkStatus();
   });
   if (!made.ok()) {
-    LOG(WARNING) << "the layout of the rows that collectors send is not known: " << made.message()
-                 << "; it is taken from the first rows that arrive";
+    DING_LOG(WARNING) << "the layout of the rows that collectors send is not known: "
+                      << made.message() << "; it is taken from the first rows that arrive";
     return CollectedLayout();
   }
   return CollectedLayout{sample.rows.spec_ptr(), sample.final_obs.spec_ptr()};

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/checkpoint.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -20,12 +20,13 @@ LastingEvaluator::LastingEvaluator(std::unique_ptr<ISerialEvaluator> evaluator, 
 
 absl::StatusOr<EvalResult> LastingEvaluator::Eval(const EvalOptions& options) {
   if (const absl::Status loaded = Load(); !loaded.ok()) {
-    LOG(WARNING) << "earlier evaluations are forgotten: " << folder_ << ": " << loaded.message();
+    DING_LOG(WARNING) << "earlier evaluations are forgotten: " << folder_ << ": "
+                      << loaded.message();
   }
   DING_ASSIGN_OR_RETURN(EvalResult result, evaluator_->Eval(options));
   if (const absl::Status saved = Save(); !saved.ok()) {
-    LOG(WARNING) << "later evaluations will not know of this one: " << folder_ << ": "
-                 << saved.message();
+    DING_LOG(WARNING) << "later evaluations will not know of this one: " << folder_ << ": "
+                      << saved.message();
   }
   return result;
 }

@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
@@ -32,7 +33,6 @@
 #include "ding_worker/worker/parallel_run/supervisor.h"
 #include "ding_worker/worker/run/run_folder.h"
 #include "ding_worker/worker/run/run_memory.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -255,9 +255,9 @@ absl::Status Job::LookAfter(const RunStatus& status) {
 void Job::KillIfItHangs(int unanswered) {
   const std::optional<pid_t> pid = supervisor_.PidOf(kCoordinator);
   if (unanswered < kMaxUnanswered || !pid.has_value() || pid != answered_pid_) return;
-  LOG(WARNING) << "the coordinator (process " << *pid << ") does not answer: " << unanswered
-               << " questions in a row, each for " << absl::FormatDuration(kAnswerTimeout)
-               << "; it is killed";
+  DING_LOG(WARNING) << "the coordinator (process " << *pid << ") does not answer: " << unanswered
+                    << " questions in a row, each for " << absl::FormatDuration(kAnswerTimeout)
+                    << "; it is killed";
   answered_pid_.reset();
   kill(*pid, SIGKILL);
 }
@@ -322,9 +322,9 @@ void Job::Settle() {
   memory_.reset();
   const absl::StatusOr<std::string> left = SettleDeadRun(options_.exp_dir);
   if (!left.ok()) {
-    LOG(WARNING) << left.status().message();
+    DING_LOG(WARNING) << left.status().message();
   } else if (!left->empty()) {
-    LOG(WARNING) << *left;
+    DING_LOG(WARNING) << *left;
   }
 }
 

@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/comm_coordinator.h"
 #include "ding_worker/coordinator/coordinator.h"
@@ -25,7 +26,6 @@
 #include "ding_worker/worker/run/run_result.h"
 #include "ding_worker/worker/run/run_sinks.h"
 #include "ding_worker/worker/run/status_text.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -113,7 +113,7 @@ absl::Status Run::Listen(Transport* transport) {
   comm.welcome.set_rejoin_seconds(config_.system().coordinator().rejoin_seconds());
   comm.config_digest = ConfigDigest(config_);
   comm.session.lease = absl::Seconds(config_.system().coordinator().lease_seconds());
-  comm.report = [](const std::string& what) { LOG(WARNING) << what; };
+  comm.report = [](const std::string& what) { DING_LOG(WARNING) << what; };
   const absl::StatusOr<std::string> before = ReadRunAddress(data_.folder()->path());
   if (options_.as_before && before.ok()) comm.address = *before;
   const Timer waited(Clock::Real());
@@ -158,7 +158,7 @@ void Run::Finish() {
   if (parts_.coordinator != nullptr) EndWorkers();
   if (metrics_ != nullptr) {
     const absl::Status flushed = metrics_->Flush();
-    LOG_IF(WARNING, !flushed.ok())
+    DING_LOG_IF(WARNING, !flushed.ok())
         << "some of the logs could not be written: " << flushed.message();
   }
   data_.Clear();
@@ -167,13 +167,14 @@ void Run::Finish() {
 void Run::EndWorkers() {
   parts_.coordinator->RequestEnd("the run is over");
   if (!comm_->WaitForWorkersToLeave(kLeaveTimeout)) {
-    LOG(WARNING) << "some workers have not left within " << absl::FormatDuration(kLeaveTimeout);
+    DING_LOG(WARNING) << "some workers have not left within "
+                      << absl::FormatDuration(kLeaveTimeout);
   }
   comm_->Close("the run is over");
   LogRows();
   SaveData();
   const absl::Status closed = parts_.coordinator->Close("the run is over");
-  if (!closed.ok()) LOG(WARNING) << "some data are not deleted: " << closed.message();
+  if (!closed.ok()) DING_LOG(WARNING) << "some data are not deleted: " << closed.message();
 }
 
 // Saves what the run needs to continue, if it is to be continued.
@@ -194,13 +195,13 @@ void Run::SaveData() {
 // Logs that no acknowledged row is lost: each is in the buffer, or has left it by its rules.
 void Run::LogRows() const {
   const Coordinator::Counters counters = parts_.coordinator->counters();
-  LOG(INFO) << "rows: " << counters.rows_pushed << " pushed, " << counters.rows_acknowledged
-            << " acknowledged";
+  DING_LOG(INFO) << "rows: " << counters.rows_pushed << " pushed, " << counters.rows_acknowledged
+                 << " acknowledged";
   const RunStatus status = parts_.coordinator->status();
   for (const BufferStatus& buffer : status.buffer()) {
-    LOG(INFO) << buffer.buffer_id() << ": " << buffer.push_count() << " rows pushed, "
-              << buffer.count() << " in it, " << buffer.removed_count() << " evicted, "
-              << buffer.lost_count() << " lost";
+    DING_LOG(INFO) << buffer.buffer_id() << ": " << buffer.push_count() << " rows pushed, "
+                   << buffer.count() << " in it, " << buffer.removed_count() << " evicted, "
+                   << buffer.lost_count() << " lost";
   }
 }
 
@@ -250,12 +251,12 @@ absl::StatusOr<ParallelOutcome> RunParallel(const ExperimentConfig& config,
     return started;
   }
   const absl::Status status = run.Watch();
-  if (!status.ok()) LOG(INFO) << "the run failed: " << status.message();
+  if (!status.ok()) DING_LOG(INFO) << "the run failed: " << status.message();
   run.Finish();
   outcome.saved = run.saved();
   // The error that ended the run comes first, but it must not hide that the data are still there.
   if (!status.ok()) {
-    if (!outcome.saved.ok()) LOG(ERROR) << outcome.saved.message();
+    if (!outcome.saved.ok()) DING_LOG(ERROR) << outcome.saved.message();
     return status;
   }
   absl::StatusOr<std::string> result = run.WriteResult();

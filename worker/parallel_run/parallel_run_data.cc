@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/coordinator.pb.h"
 #include "ding_worker/coordinator/journal/file_journal.h"
@@ -16,7 +17,6 @@
 #include "ding_worker/worker/parallel_run/saved_values.h"
 #include "ding_worker/worker/run/paths.h"
 #include "ding_worker/worker/run/resume.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -72,8 +72,8 @@ absl::Status ParallelRunData::OpenFolder() {
 absl::Status ParallelRunData::MakeStore() {
   if (!info_.memory().empty()) {
     for (const std::string& dead : RemoveDeadRuns(RunMemoryBase())) {
-      LOG(WARNING) << "removed what run " << dead << ", which was killed, left in "
-                   << RunMemoryBase();
+      DING_LOG(WARNING) << "removed what run " << dead << ", which was killed, left in "
+                        << RunMemoryBase();
     }
     DING_ASSIGN_OR_RETURN(memory_, RunMemory::Create(RunMemoryBase(), info_.run()));
   }
@@ -107,7 +107,8 @@ void ParallelRunData::NoteConverged() {
   SavedRun nothing;
   nothing.set_converged(true);
   const absl::Status noted = folder_->WriteText(run_files::kSaved, PrintRunFile(nothing));
-  if (!noted.ok()) LOG(WARNING) << "cannot note that the run has converged: " << noted.message();
+  if (!noted.ok())
+    DING_LOG(WARNING) << "cannot note that the run has converged: " << noted.message();
 }
 
 absl::Status ParallelRunData::Save(const absl::Status& journal) {
@@ -120,8 +121,8 @@ absl::Status ParallelRunData::Save(const absl::Status& journal) {
       status =
           RetryWhileStoreIsAway([this] { return PutDescription(info_, config_, store_.get()); });
     }
-    LOG(INFO) << "journal, chunks and policies stay in " << info_.store_url()
-              << ", from which the run can continue";
+    DING_LOG(INFO) << "journal, chunks and policies stay in " << info_.store_url()
+                   << ", from which the run can continue";
     if (status.ok() || absl::IsAborted(status)) return absl::OkStatus();
     return Annotate(status, absl::StrCat("what the run needs to continue may be incomplete in ",
                                          info_.store_url()));
@@ -134,14 +135,14 @@ absl::Status ParallelRunData::Save(const absl::Status& journal) {
   if (status.ok()) return status;
   const std::string journal_path = JoinPath(exp_dir, run_files::kJournal);
   if (!PathExists(journal_path)) {
-    LOG(WARNING) << "the run cannot continue, and its data are deleted: '" << journal_path
-                 << "', which describes them, was removed";
+    DING_LOG(WARNING) << "the run cannot continue, and its data are deleted: '" << journal_path
+                      << "', which describes them, was removed";
     return absl::OkStatus();
   }
   KeepStore();
   // An incomplete copy is useless, and takes up space that the rest of the folder may need.
   const absl::Status removed = RemoveRecursively(JoinPath(exp_dir, run_files::kSavedFolder));
-  if (!removed.ok()) LOG(WARNING) << removed.message();
+  if (!removed.ok()) DING_LOG(WARNING) << removed.message();
   return Annotate(status, absl::StrCat("the data of this run are not saved; they stay in ",
                                        DescribePlace(info_),
                                        ". When the following problem is solved, continue with "
@@ -154,17 +155,17 @@ void ParallelRunData::KeepStore() {
   if (memory_ == nullptr) return;
   memory_->Keep();
   const absl::Status kept = KeepRunMemory(memory_->path());
-  if (!kept.ok()) LOG(WARNING) << kept.message();
+  if (!kept.ok()) DING_LOG(WARNING) << kept.message();
 }
 
 void ParallelRunData::Clear() {
   const absl::Status cleared = store_ == nullptr || keeps_store_
                                    ? absl::OkStatus()
                                    : RetryWhileStoreIsAway([this] { return store_->Clear(); });
-  if (!cleared.ok()) LOG(WARNING) << "the store could not be cleared: " << cleared.message();
+  if (!cleared.ok()) DING_LOG(WARNING) << "the store could not be cleared: " << cleared.message();
   if (folder_ == nullptr) return;
   const absl::Status logs = folder_->FlushLogs();
-  if (!logs.ok()) LOG(WARNING) << "some of the logs could not be written: " << logs.message();
+  if (!logs.ok()) DING_LOG(WARNING) << "some of the logs could not be written: " << logs.message();
 }
 
 void ParallelRunData::KeepMemory() {
@@ -176,7 +177,7 @@ void ParallelRunData::RemoveFolder() {
   const std::string path = folder_->path();
   folder_.reset();
   const absl::Status removed = RemoveRecursively(path);
-  if (!removed.ok()) LOG(WARNING) << removed.message();
+  if (!removed.ok()) DING_LOG(WARNING) << removed.message();
 }
 
 absl::StatusOr<std::optional<std::string>> ResultOfConvergedRun(const ExperimentConfig& config,
@@ -193,9 +194,10 @@ absl::StatusOr<std::optional<std::string>> ResultOfConvergedRun(const Experiment
         "load_ckpt_before_run=",
         ShellWord(JoinPath(exp_dir, "ckpt/learner_resume"))));
   }
-  LOG(WARNING) << "the run in '" << exp_dir
-               << "' had converged and let its rows go: it has nothing from which to continue, and "
-                  "this is its result";
+  DING_LOG(WARNING)
+      << "the run in '" << exp_dir
+      << "' had converged and let its rows go: it has nothing from which to continue, and "
+         "this is its result";
   return std::string(absl::StripTrailingAsciiWhitespace(*result));
 }
 

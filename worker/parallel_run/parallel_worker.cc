@@ -16,6 +16,7 @@
 #include "ding_worker/adapter/learner_aggregator.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/deadline.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/process_resources.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
@@ -34,7 +35,6 @@
 #include "ding_worker/worker/parallel_run/supervisor.h"
 #include "ding_worker/worker/run/process_logs.h"
 #include "ding_worker/worker/run/run_sinks.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -112,7 +112,7 @@ absl::Status RunUntilTheEnd(const ParallelWorkerOptions& options, Worker* worker
     end = worker->Run();
   }
   if (end.ok()) {
-    LOG(INFO) << options.name << ": the run is over: " << end->reason();
+    DING_LOG(INFO) << options.name << ": the run is over: " << end->reason();
     return absl::OkStatus();
   }
   if (absl::IsCancelled(end.status())) return absl::OkStatus();  // It was told to leave.
@@ -129,7 +129,8 @@ absl::Status Serve(Hello::Role role, const ParallelWorkerOptions& options, Worke
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<ProcessLogs> logs,
                         ProcessLogs::Open(welcome.exp_dir(), options.name,
                                           absl::StrCat(options.name, ".csv"), Clock::Real()));
-  LOG(INFO) << options.name << " is worker " << welcome.worker() << " of run " << welcome.run();
+  DING_LOG(INFO) << options.name << " is worker " << welcome.worker() << " of run "
+                 << welcome.run();
   ComponentDeps deps;
   deps.metrics = logs->metrics();
   deps.exp_dir = welcome.exp_dir();
@@ -152,7 +153,7 @@ absl::Status Serve(Hello::Role role, const ParallelWorkerOptions& options, Worke
   session->Close(status.ok() ? "done" : status.message());
   absl::Status flushed = deps.metrics->Flush();
   flushed.Update(logs->Flush());
-  if (!flushed.ok()) LOG(WARNING) << "some logs could not be written: " << flushed.message();
+  if (!flushed.ok()) DING_LOG(WARNING) << "some logs could not be written: " << flushed.message();
   return status;
 }
 
@@ -221,12 +222,12 @@ absl::Status Aggregate(const ParallelAggregatorOptions& options, WorkerSession* 
       absl::Seconds(config.policy().learn().all_reduce_timeout()) + kBeyondAllReduceTimeout;
   aggregator_options.server.address = options.listen;
   aggregator_options.server.config_digest = ConfigDigest(config);
-  aggregator_options.server.report = [](const std::string& what) { LOG(WARNING) << what; };
+  aggregator_options.server.report = [](const std::string& what) { DING_LOG(WARNING) << what; };
   DING_ASSIGN_OR_RETURN(
       const std::unique_ptr<LearnerAggregator> aggregator,
       LearnerAggregator::Create(std::move(aggregator_options), session, transport));
-  LOG(INFO) << options.worker.name << " is worker " << welcome.worker() << " of run "
-            << welcome.run() << ", for learners at " << aggregator->address();
+  DING_LOG(INFO) << options.worker.name << " is worker " << welcome.worker() << " of run "
+                 << welcome.run() << ", for learners at " << aggregator->address();
 
   Supervisor supervisor({options.program, options.program_name});
   for (int i = 0; i < options.learners; ++i) {
@@ -262,7 +263,7 @@ absl::Status Aggregate(const ParallelAggregatorOptions& options, WorkerSession* 
   if (status.ok()) status = watched;
   session->Close(status.ok() ? "done" : status.message());
   const absl::Status flushed = logs->Flush();
-  if (!flushed.ok()) LOG(WARNING) << "some logs could not be written: " << flushed.message();
+  if (!flushed.ok()) DING_LOG(WARNING) << "some logs could not be written: " << flushed.message();
   return status;
 }
 

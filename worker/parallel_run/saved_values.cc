@@ -7,12 +7,12 @@
 
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/journal/recovery.h"
 #include "ding_worker/interaction/store/file_store.h"
 #include "ding_worker/worker/parallel_run/parallel_run.pb.h"
 #include "ding_worker/worker/parallel_run/parallel_run_folder.h"
-#include "glog/logging.h"
 
 namespace ding {
 
@@ -31,7 +31,7 @@ absl::Status SaveValues(const Journal& journal, int64_t max_bytes, Store* store,
     const absl::Status read = store->Get(key, &value);
     if (absl::IsNotFound(read)) continue;  // It was lost before.
     if (absl::IsDataLoss(read)) {
-      LOG(WARNING) << "a chunk is damaged and not saved: " << read.message();
+      DING_LOG(WARNING) << "a chunk is damaged and not saved: " << read.message();
       continue;
     }
     DING_RETURN_IF_ERROR(read);
@@ -44,7 +44,7 @@ absl::Status SaveValues(const Journal& journal, int64_t max_bytes, Store* store,
     manifest.set_values(manifest.values() + 1);
     manifest.set_bytes(manifest.bytes() + bytes);
   }
-  LOG_IF(WARNING, manifest.left_out() > 0)
+  DING_LOG_IF(WARNING, manifest.left_out() > 0)
       << manifest.left_out() << " chunks are not saved: the others have " << manifest.bytes()
       << " bytes, and resume.max_replay_bytes allows " << max_bytes
       << "; a run that continues from here lacks their rows";
@@ -64,7 +64,7 @@ absl::Status RestoreValues(const Journal& journal, const RunFolder& folder, Stor
     const absl::Status read = saved->Get(key, &value);
     if (absl::IsNotFound(read)) continue;  // It was lost before, or left out.
     if (absl::IsDataLoss(read)) {
-      LOG(WARNING) << "a saved chunk is damaged and left out: " << read.message();
+      DING_LOG(WARNING) << "a saved chunk is damaged and left out: " << read.message();
       continue;
     }
     DING_RETURN_IF_ERROR(read);

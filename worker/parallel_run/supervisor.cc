@@ -13,9 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/worker/run/exit_status.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -92,7 +92,7 @@ absl::Status Supervisor::Spawn(Process* process) {
   }
   process->started_nanos = options_.clock->MonotonicNanos();
   process->started_before = true;
-  LOG(INFO) << process->worker.name << " is process " << process->pid;
+  DING_LOG(INFO) << process->worker.name << " is process " << process->pid;
   return absl::OkStatus();
 }
 
@@ -110,8 +110,8 @@ absl::Status Supervisor::Restart() {
   }
   const auto ended = [&wait_status](pid_t pid) {
     if (!Reap(pid, &wait_status)) return false;
-    LOG(WARNING) << "process " << pid
-                 << ", which was replaced, ended: " << DescribeWaitStatus(wait_status);
+    DING_LOG(WARNING) << "process " << pid
+                      << ", which was replaced, ended: " << DescribeWaitStatus(wait_status);
     return true;
   };
   given_up_.erase(std::remove_if(given_up_.begin(), given_up_.end(), ended), given_up_.end());
@@ -124,8 +124,8 @@ bool Supervisor::IsDone(const Process& process, int wait_status) {
   if (worker.done == Worker::Done::kWithGoodbye && WEXITSTATUS(wait_status) != kGoodbyeStatus) {
     return false;
   }
-  LOG(INFO) << worker.name << " (process " << process.pid
-            << ") is done: " << DescribeWaitStatus(wait_status);
+  DING_LOG(INFO) << worker.name << " (process " << process.pid
+                 << ") is done: " << DescribeWaitStatus(wait_status);
   done_[worker.name] = WEXITSTATUS(wait_status);
   return true;
 }
@@ -174,7 +174,7 @@ absl::Status Supervisor::StartAgain(absl::string_view ended, Process* process) {
     return absl::InternalError(
         absl::StrCat(what, ", ", process->failures, " times in a row soon after its start"));
   }
-  LOG(WARNING) << what << "; starting another one";
+  DING_LOG(WARNING) << what << "; starting another one";
   ++restarts_;
   return Spawn(process);
 }

@@ -9,6 +9,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/metrics/csv.h"
 #include "ding_worker/metrics/tensorboard.h"
+#include "ding_worker/worker/run/glog_output.h"
 #include "glog/logging.h"
 
 namespace ding {
@@ -49,6 +50,7 @@ absl::StatusOr<std::unique_ptr<ProcessLogs>> ProcessLogs::Open(const std::string
                                                                const std::string& process,
                                                                const std::string& csv_name,
                                                                const Clock* clock) {
+  LogToGlog();
   const std::string log_folder = LogFolder(exp_dir);
   DING_RETURN_IF_ERROR(CreateDirectories(log_folder));
 

@@ -4,8 +4,8 @@
 //   <exp_dir>/log/<csv>                  the same scalars for other readers
 //   <exp_dir>/log/<process>_logger.txt   the text log: everything that the process logs
 //
-// Ownership: while this object lives, what this process logs by glog goes to the text log; at most
-//            one such object lives at a time.
+// Ownership: while this object lives, what this process logs (base/log.h, glog) goes to the text log; at
+//            most one such object lives at a time.
 // Threads:   thread-safe once made.
 #ifndef DING_WORKER_WORKER_RUN_PROCESS_LOGS_H_
 #define DING_WORKER_WORKER_RUN_PROCESS_LOGS_H_

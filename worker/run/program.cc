@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "ding_worker/base/descriptor_limit.h"
 #include "ding_worker/metrics/terminal.h"
+#include "ding_worker/worker/run/glog_output.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
 
@@ -33,7 +34,7 @@ void OnExit(int status, void* /*unused*/) {
 // Writes to stderr instead of glog, which does not know that there may be a progress line.
 class StderrSink : public google::LogSink {
  public:
-  explicit StderrSink(google::LogSeverity least) : least_(least) {}
+  explicit StderrSink(int least) : least_(least) {}
 
   void send(google::LogSeverity severity, const char* /*full_filename*/, const char* base_filename,
             int line, const google::LogMessageTime& time, const char* message,
@@ -44,13 +45,13 @@ class StderrSink : public google::LogSink {
   }
 
  private:
-  const google::LogSeverity least_;
+  const int least_;  // a google::LogSeverity
 };
 
 // Sends the messages that glog would write to stderr to a StderrSink, which exists until the
 // process ends.
 void LogBesideProgress() {
-  const google::LogSeverity least =
+  const int least =
       FLAGS_logtostderr || FLAGS_alsologtostderr ? google::GLOG_INFO : FLAGS_stderrthreshold;
   FLAGS_logtostderr = FLAGS_alsologtostderr = false;
   FLAGS_stderrthreshold = google::NUM_SEVERITIES;
@@ -105,6 +106,7 @@ void InitProgram(int* argc, char*** argv, absl::string_view help) {
   RaiseDescriptorLimit();
   google::ParseCommandLineFlags(argc, argv, /*remove_flags=*/true);
   google::InitGoogleLogging((*argv)[0]);
+  LogToGlog();
   LogBesideProgress();
   if (*argc > 1) {
     std::exit(ReportFailure(absl::InvalidArgumentError(

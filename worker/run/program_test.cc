@@ -16,10 +16,10 @@
 #include "absl/status/status.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/file_testing.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/metrics/testing/screen.h"
-#include "glog/logging.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -156,8 +156,8 @@ TEST(InitProgramTest, ALogLineBesideAProgressLineIsOnALineOfItsOwn) {
     ProgressState state;
     state.env_step = 7;
     progress.Update(state);
-    LOG(WARNING) << "rows are dropped";
-    LOG(INFO) << "not for the terminal";
+    DING_LOG(WARNING) << "rows are dropped";
+    DING_LOG(INFO) << "not for the terminal";
     EXPECT_EQ(ReportFailure(absl::InternalError("it failed")), 1);
     progress.Finish();
   }));

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -61,7 +61,7 @@ absl::Status RunCheckpoints::Save(absl::string_view name, CheckpointInfo info,
   writer_.Write(path, std::move(info), std::move(components),
                 [this, path](const absl::Status& status) {
                   if (status.ok()) {
-                    LOG(INFO) << "saved checkpoint " << path;
+                    DING_LOG(INFO) << "saved checkpoint " << path;
                     return;
                   }
                   MutexLock lock(&mutex_);
@@ -76,8 +76,8 @@ void RunCheckpoints::SaveResumePoint(int64_t position, CheckpointInfo info,
     if (status.ok()) {
       RemoveOldResumePoints();
     } else {
-      LOG(WARNING) << "the resume point " << ResumePointName(position)
-                   << " could not be written, the run goes on: " << status.message();
+      DING_LOG(WARNING) << "the resume point " << ResumePointName(position)
+                        << " could not be written, the run goes on: " << status.message();
     }
     MutexLock lock(&mutex_);
     resume_point_error_ = status;
@@ -94,7 +94,7 @@ void RunCheckpoints::RemoveOldResumePoints() {
   for (size_t i = kResumePointsKept; positions.ok() && i < positions->size(); ++i) {
     status.Update(RemoveCheckpoint(JoinPath(folder_, ResumePointName((*positions)[i]))));
   }
-  if (!status.ok()) LOG(WARNING) << "an old resume point stays: " << status.message();
+  if (!status.ok()) DING_LOG(WARNING) << "an old resume point stays: " << status.message();
 }
 
 absl::Status RunCheckpoints::Flush() {
@@ -114,7 +114,7 @@ absl::StatusOr<std::optional<ResumePoint>> OpenNewestResumePoint(const std::stri
     if (!absl::IsDataLoss(point.status()) && !absl::IsNotFound(point.status())) {
       return point.status();
     }
-    LOG(WARNING) << "passed over a resume point: " << point.status().message();
+    DING_LOG(WARNING) << "passed over a resume point: " << point.status().message();
   }
   return std::nullopt;
 }

@@ -14,9 +14,9 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/worker/run/paths.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -93,9 +93,9 @@ absl::Status CutBackLogs(const std::string& folder, const LogSizes& sizes) {
   for (const auto& [name, bytes] : sizes) {
     const auto it = found.find(name);
     if (it != found.end() && it->second >= bytes) continue;
-    LOG(WARNING) << "'" << JoinPath(folder, name) << "' has "
-                 << (it == found.end() ? 0 : it->second) << " bytes, expected " << bytes
-                 << ": a part of the log is lost";
+    DING_LOG(WARNING) << "'" << JoinPath(folder, name) << "' has "
+                      << (it == found.end() ? 0 : it->second) << " bytes, expected " << bytes
+                      << ": a part of the log is lost";
   }
   return absl::OkStatus();
 }

@@ -12,8 +12,8 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_matchers.h"
-#include "glog/logging.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -53,7 +53,7 @@ TEST_F(RunFolderTest, WritesItsLogsAndFiles) {
                             RunFolder::Create("", "exp", "serial", &clock_));
   EXPECT_EQ(run->path(), JoinPath(folder_, "exp"));
   run->metrics()->Scalar("a/b", 3, 1.5);
-  LOG(INFO) << "said in passing";
+  DING_LOG(INFO) << "said in passing";
   EXPECT_THAT(run->FlushLogs(), IsOk());
   EXPECT_THAT(run->WriteText("note.txt", "text"), IsOk());
   EXPECT_THAT(*ReadFile("exp/log/serial_logger.txt"), HasSubstr("said in passing"));
@@ -120,11 +120,11 @@ TEST_F(RunFolderTest, GoesOnWhereItsLogsWereMeasured) {
     DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<RunFolder> run,
                               RunFolder::Create("exp", "", "serial", &clock_));
     run->metrics()->Scalar("a", 1, 10);
-    LOG(INFO) << "before";
+    DING_LOG(INFO) << "before";
     DING_ASSERT_OK_AND_ASSIGN(logs, run->MeasureLogs());
     EXPECT_EQ(logs.size(), 3u);
     run->metrics()->Scalar("a", 2, 20);
-    LOG(INFO) << "after";
+    DING_LOG(INFO) << "after";
     EXPECT_THAT(run->WriteText("result.json", "{}"), IsOk());
   }
   // This log is from a later process that left no resume point.

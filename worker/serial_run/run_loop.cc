@@ -8,11 +8,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_user.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/worker/run/experiment_setup.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -52,7 +52,8 @@ ComponentDeps RunLoop::Deps(absl::string_view name) const {
 absl::Status RunLoop::Run(SerialResult* result) {
   const absl::Status status = RunToTheEnd(result);
   const absl::Status flushed = options_.metrics->Flush();
-  LOG_IF(WARNING, !flushed.ok()) << "some of the logs could not be written: " << flushed.message();
+  DING_LOG_IF(WARNING, !flushed.ok())
+      << "some of the logs could not be written: " << flushed.message();
   return status;
 }
 
@@ -82,8 +83,8 @@ absl::Status RunLoop::RunToTheEnd(SerialResult* result) {
 absl::Status RunLoop::SaveAfter(absl::Status error) {
   absl::Status saved = CallUser("the policy", [this] { return SaveCheckpoint("ckpt_exception"); });
   saved.Update(checkpoints_.Flush());
-  LOG_IF(WARNING, !saved.ok()) << "the run failed, and not everything could be saved: "
-                               << saved.message();
+  DING_LOG_IF(WARNING, !saved.ok())
+      << "the run failed, and not everything could be saved: " << saved.message();
   return error;
 }
 
@@ -158,8 +159,8 @@ void RunLoop::SaveResumePointIfDue() {
   if (!by_rounds && !by_time) return;
   const absl::Status status = SaveResumePoint();
   if (!status.ok()) {
-    LOG(WARNING) << "no resume point at env step " << work_.env_step() << ", train iteration "
-                 << work_.learner()->train_iter() << ", the run goes on: " << status.message();
+    DING_LOG(WARNING) << "no resume point at env step " << work_.env_step() << ", train iteration "
+                      << work_.learner()->train_iter() << ", the run goes on: " << status.message();
   }
 }
 
@@ -229,8 +230,8 @@ absl::Status RunLoop::Resume(const CheckpointReader& checkpoint) {
     earlier_seconds_ = 0;
   }
   resumed_ = true;
-  LOG(INFO) << "resumed at env step " << work_.env_step() << ", train iteration "
-            << work_.learner()->train_iter();
+  DING_LOG(INFO) << "resumed at env step " << work_.env_step() << ", train iteration "
+                 << work_.learner()->train_iter();
   return absl::OkStatus();
 }
 

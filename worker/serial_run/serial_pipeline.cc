@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/call_user.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
@@ -20,7 +21,6 @@
 #include "ding_worker/worker/run/run_sinks.h"
 #include "ding_worker/worker/run/sequence_problems.h"
 #include "ding_worker/worker/run/startup_problems.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -139,7 +139,7 @@ void SerialPipeline::CheckRandomCollect(std::vector<std::string>* problems) {
 absl::Status SerialPipeline::Run(SerialResult* result) {
   const absl::Status status = loop_.Run(result);
   if (status.ok() && result->train_iter == 0 && !last_refused_draw_.ok()) {
-    LOG(WARNING) << "the run ends without any training: " << last_refused_draw_.message();
+    DING_LOG(WARNING) << "the run ends without any training: " << last_refused_draw_.message();
   }
   return status;
 }
@@ -186,7 +186,7 @@ absl::Status SerialPipeline::Round() {
 absl::Status SerialPipeline::LearnFromBuffer(const SegmentBatch& collected) {
   const absl::Status pushed = buffer_->Push(collected, collector_->envstep());
   if (absl::IsUnavailable(pushed)) {  // There are more rows than the buffer's rate control admits.
-    LOG_FIRST_N(WARNING, 1) << "rows are dropped: " << pushed.message();
+    DING_LOG_FIRST_N(WARNING, 1) << "rows are dropped: " << pushed.message();
   } else {
     DING_RETURN_IF_ERROR(pushed);
   }
@@ -194,7 +194,7 @@ absl::Status SerialPipeline::LearnFromBuffer(const SegmentBatch& collected) {
   for (int64_t i = 0; i < learn.update_per_collect() && !loop_.TrainBudgetSpent(); ++i) {
     const absl::StatusOr<Batch> batch = buffer_->Sample(learn.batch_size(), learner_->train_iter());
     if (absl::IsFailedPrecondition(batch.status())) {  // There are too few rows yet.
-      LOG_FIRST_N(INFO, 1) << "no training in this round: " << batch.status().message();
+      DING_LOG_FIRST_N(INFO, 1) << "no training in this round: " << batch.status().message();
       last_refused_draw_ = batch.status();
       return absl::OkStatus();
     }
@@ -226,11 +226,11 @@ absl::Status SerialPipeline::AddSnapshots(std::vector<CheckpointComponent>* comp
   ByteCounter size;
   DING_RETURN_IF_ERROR(replay(&size));
   if (size.bytes() > config_.resume().max_replay_bytes()) {
-    LOG_FIRST_N(WARNING, 1) << "the replay buffer has " << size.bytes()
-                            << " bytes, more than resume.max_replay_bytes ("
-                            << config_.resume().max_replay_bytes()
-                            << "): resume points are without it, and a run that is resumed begins "
-                               "with an empty one";
+    DING_LOG_FIRST_N(WARNING, 1)
+        << "the replay buffer has " << size.bytes() << " bytes, more than resume.max_replay_bytes ("
+        << config_.resume().max_replay_bytes()
+        << "): resume points are without it, and a run that is resumed begins "
+           "with an empty one";
     return absl::OkStatus();
   }
   components->push_back({kReplayBuffer, std::move(replay)});
@@ -249,8 +249,9 @@ absl::Status SerialPipeline::LoadComponents(const CheckpointReader& checkpoint) 
   }));
   DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kCollector, collector_.get()));
   if (!restarted.empty()) {
-    LOG(WARNING) << "envs " << absl::StrJoin(restarted, ", ")
-                 << " cannot save their state: they begin new episodes, the run goes on inexactly";
+    DING_LOG(WARNING)
+        << "envs " << absl::StrJoin(restarted, ", ")
+        << " cannot save their state: they begin new episodes, the run goes on inexactly";
     DING_RETURN_IF_ERROR(collector_->DropEpisodes(restarted));
   }
   DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kEvaluator, evaluator_.get()));
@@ -260,8 +261,9 @@ absl::Status SerialPipeline::LoadComponents(const CheckpointReader& checkpoint) 
   } else if (std::find(names.begin(), names.end(), kReplayBuffer) != names.end()) {
     DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kReplayBuffer, buffer_.get()));
   } else {
-    LOG(WARNING) << "the resume point is without the replay buffer: the run goes on inexactly, "
-                    "with an empty one";
+    DING_LOG(WARNING)
+        << "the resume point is without the replay buffer: the run goes on inexactly, "
+           "with an empty one";
   }
   return absl::OkStatus();
 }

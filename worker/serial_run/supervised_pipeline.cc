@@ -6,13 +6,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/call_user.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/run_sinks.h"
 #include "ding_worker/worker/run/startup_problems.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -49,7 +49,7 @@ absl::StatusOr<std::unique_ptr<SupervisedPipeline>> SupervisedPipeline::Create(
       LoadDataSet({config.data_set().path(), config.data_set().held_out(), config.seed()},
                   pipeline->evaluator_env_ == nullptr ? nullptr : &pipeline->env_spec_));
   DING_RETURN_IF_ERROR(pipeline->CreateWorkers());
-  LOG(INFO) << "data set " << config.data_set().path() << ": " << pipeline->data_.description;
+  DING_LOG(INFO) << "data set " << config.data_set().path() << ": " << pipeline->data_.description;
   return pipeline;
 }
 

@@ -7,8 +7,8 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/worker/config/experiment_config.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -31,7 +31,7 @@ ExperimentConfig LoadCartPoleConfig(const std::vector<std::string>& settings) {
 CartPolePipeline::CartPolePipeline(const ExperimentConfig& config,
                                    std::shared_ptr<MetricSink> metrics)
     : folder_(MakeTemporaryFolder()) {
-  FLAGS_minloglevel = google::WARNING;
+  SetMinLogSeverity(LogSeverity::kWarning);
   SerialOptions options;
   options.exp_dir = folder_;
   options.metrics = std::move(metrics);

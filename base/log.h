@@ -1,0 +1,102 @@
+// The log lines of this repository. They go to stderr, or to the sink that the program sets: glog in our own programs, and
+// whatever a program that links one of our modules logs with. Only packages that run something log (collector, learner,
+// coordinator and those above them); the others return a Status.
+//
+// Ownership: the caller owns the sink.
+// Threads:   thread-safe.
+//
+// Example:
+//   DING_LOG(INFO) << name << " joined as worker " << id;
+//   DING_LOG_IF(WARNING, lost > 0) << lost << " rows are lost";
+//   DING_LOG_EVERY_N(WARNING, 100) << status.message();   // the 1st, 101st, 201st ... time that it comes here
+//   DING_LOG_FIRST_N(WARNING, 1) << status.message();     // the first time
+//
+//   class MySink : public ding::LogSink {
+//     void Send(const ding::LogLine& line) override { my_log(line.file, line.line, line.message); }
+//   };
+//   ding::SetLogSink(new MySink);  // in main(), and never deleted
+#ifndef DING_WORKER_BASE_LOG_H_
+#define DING_WORKER_BASE_LOG_H_
+
+#include <atomic>
+#include <cstdint>
+#include <sstream>
+
+#include "absl/strings/string_view.h"
+#include "ding_worker/base/check.h"
+
+namespace ding {
+
+enum class LogSeverity { kInfo, kWarning, kError };
+
+struct LogLine {
+  LogSeverity severity;
+  const char* file;  // as the compiler was given it
+  int line;
+  absl::string_view message;  // without a line end; valid during the call
+};
+
+class LogSink {
+ public:
+  virtual ~LogSink() = default;
+  // Called from any thread, from several at once. What it logs itself comes back to it.
+  virtual void Send(const LogLine& line) = 0;
+};
+
+// Sends the lines to `sink` from now on, or to stderr again if it is null. Returns the sink before, null if that was stderr. A
+// sink may be destroyed after another one is set and every thread that was logging then has ended its call.
+LogSink* SetLogSink(LogSink* sink);
+
+// Lines below `least` are left out, and their messages not made, from now on. Returns the bound before; at first it is kInfo.
+LogSeverity SetMinLogSeverity(LogSeverity least);
+
+namespace internal_log {
+
+bool IsWanted(LogSeverity severity);
+
+// Collects the message; its destructor, at the end of the statement, sends the line.
+class Message {
+ public:
+  Message(LogSeverity severity, const char* file, int line)
+      : severity_(severity), file_(file), line_(line) {}
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+  ~Message();
+  std::ostream& stream() { return stream_; }
+
+ private:
+  const LogSeverity severity_;
+  const char* const file_;
+  const int line_;
+  std::ostringstream stream_;
+};
+
+}  // namespace internal_log
+}  // namespace ding
+
+#define DING_LOG_SEVERITY_INFO ::ding::LogSeverity::kInfo
+#define DING_LOG_SEVERITY_WARNING ::ding::LogSeverity::kWarning
+#define DING_LOG_SEVERITY_ERROR ::ding::LogSeverity::kError
+
+#define DING_LOG_STREAM_(severity, condition)                \
+  !(::ding::internal_log::IsWanted(severity) && (condition)) \
+      ? (void)0                                              \
+      : ::ding::internal_base::Voidify() &&                  \
+            ::ding::internal_log::Message(severity, __FILE__, __LINE__).stream()
+
+// How often this place was reached before, counting from 0.
+#define DING_LOG_COUNT_()                   \
+  [] {                                      \
+    static std::atomic<int64_t> reached{0}; \
+    return reached.fetch_add(1);            \
+  }()
+
+// The severity is INFO, WARNING or ERROR. If the line is left out, its message is not evaluated.
+#define DING_LOG(severity) DING_LOG_STREAM_(DING_LOG_SEVERITY_##severity, true)
+#define DING_LOG_IF(severity, condition) DING_LOG_STREAM_(DING_LOG_SEVERITY_##severity, condition)
+#define DING_LOG_EVERY_N(severity, n) \
+  DING_LOG_STREAM_(DING_LOG_SEVERITY_##severity, DING_LOG_COUNT_() % (n) == 0)
+#define DING_LOG_FIRST_N(severity, n) \
+  DING_LOG_STREAM_(DING_LOG_SEVERITY_##severity, DING_LOG_COUNT_() < (n))
+
+#endif  // DING_WORKER_BASE_LOG_H_

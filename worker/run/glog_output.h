@@ -1,0 +1,12 @@
+// Sends the log lines of this process to glog, which has its own flags, files and sinks.
+#ifndef DING_WORKER_WORKER_RUN_GLOG_OUTPUT_H_
+#define DING_WORKER_WORKER_RUN_GLOG_OUTPUT_H_
+
+namespace ding {
+
+// From now on, until somebody sets another sink (base/log.h). May be called again, from any thread.
+void LogToGlog();
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_RUN_GLOG_OUTPUT_H_
