@@ -62,7 +62,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/journal/journal.h"
-#include "ding_worker/coordinator/learning_rounds.h"
+#include "ding_worker/coordinator/state/learning_rounds.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/interaction/control/worker_server.h"

@@ -328,7 +328,7 @@ class CoordinatorImpl : public Coordinator {
   std::string end_reason_ ABSL_GUARDED_BY(mutex_);
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::string> warnings_ ABSL_GUARDED_BY(mutex_);  // the last few
-  // Of the tasks that the commander gave with settings: how many in a row were invalid.
+  // How many tasks in a row the commander gave with invalid settings.
   std::map<Hello::Role, int> invalid_settings_ ABSL_GUARDED_BY(mutex_);
   // For each kind of task of which one waits that no worker can be given, the reason.
   std::map<Hello::Role, std::string> unmet_ ABSL_GUARDED_BY(mutex_);

@@ -1,6 +1,6 @@
 // Rounds of an on-policy policy, as a coordinator with two collectors keeps them.
 
-#include "ding_worker/coordinator/learning_rounds.h"
+#include "ding_worker/coordinator/state/learning_rounds.h"
 
 #include <cstdint>
 #include <map>

@@ -16,7 +16,7 @@
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
-#include "ding_worker/coordinator/learning_rounds.h"
+#include "ding_worker/coordinator/state/learning_rounds.h"
 #include "ding_worker/coordinator/testing/restart_fixture.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/wire.h"

@@ -16,18 +16,29 @@ TARGETS = 'docs/public_targets.txt'
 HEAD = '# What the headers of docs/public_targets.txt declare. Written by tools/check_api.py --write.\n'
 
 
+def rules_of(package, kind):
+    with open(os.path.join(package, 'BUILD'), encoding='utf-8') as file:
+        return re.findall(r'^%s\(\n(.*?)^\)' % kind, file.read(), re.S | re.M)
+
+
+def target_behind(label):
+    """The label that `label` is an alias of, or itself."""
+    package, name = label[2:].split(':')
+    for rule in rules_of(package, 'alias'):
+        if '    name = "%s",' % name in rule:
+            actual = re.search(r'^    actual = "(//[^"]+)"', rule, re.M)
+            return target_behind(actual[1]) if actual else label
+    return label
+
+
 def public_headers():
     """The headers of the public targets that are for code, and not for tests alone."""
-    rules = {}
     headers = set()
     with open(TARGETS, encoding='utf-8') as file:
         labels = [line.strip() for line in file if line.startswith('//')]
     for label in labels:
-        package, name = label[2:].split(':')
-        if package not in rules:
-            with open(os.path.join(package, 'BUILD'), encoding='utf-8') as file:
-                rules[package] = re.findall(r'^ding_cc_library\(\n(.*?)^\)', file.read(), re.S | re.M)
-        for rule in rules[package]:
+        package, name = target_behind(label)[2:].split(':')
+        for rule in rules_of(package, 'ding_cc_library'):
             if '    name = "%s",' % name not in rule or '    testonly = True,' in rule:
                 continue
             hdrs = re.search(r'^    hdrs = \[(.*?)\]', rule, re.S | re.M)

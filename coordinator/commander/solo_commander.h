@@ -101,7 +101,7 @@ class SoloCommander : public BaseCommander {
   absl::Status SaveState(StateWriter* writer) const override;
   absl::Status LoadState(StateReader* reader) override;
   int64_t total_collector_env_step() const override { return total_collector_env_step_; }
-  // Of several policies: those of the one with the lowest mean.
+  // If there are several policies, those of the one with the lowest mean.
   std::optional<double> last_eval_value() const override { return last_eval_value_; }
   const std::vector<double>& last_eval_returns() const override { return last_eval_returns_; }
 

@@ -22,7 +22,7 @@ struct TrainedPolicy {
   LearnerTask task;                     // the one that was given last
   std::optional<PolicyVersion> newest;  // the version that was published last
   int64_t learner_step = 0;
-  // Of its finished collecting tasks.
+  // These count its finished collecting tasks.
   int64_t env_steps = 0;
   int64_t sample_count = 0;
   int64_t episode_count = 0;
@@ -36,7 +36,7 @@ struct TrainedPolicy {
   int64_t evaluations = 0;                  // with a result
   std::vector<double> eval_returns;         // of the last one
   bool converged = false;
-  // Of the collecting tasks since the last measurement; not saved.
+  // What collecting tasks since the last measurement gave; not saved.
   CollectorFinished collected;
   std::optional<int64_t> measured_nanos;
   int64_t measured_train_iter = 0;

@@ -40,7 +40,7 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
-#include "ding_worker/coordinator/learning_rounds.h"
+#include "ding_worker/coordinator/state/learning_rounds.h"
 #include "ding_worker/coordinator/state/known_chunks.h"
 #include "ding_worker/coordinator/state/removed_chunks.h"
 #include "ding_worker/data/batch.h"

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/coordinator/learning_rounds.h"
+#include "ding_worker/coordinator/state/learning_rounds.h"
 #include "ding_worker/coordinator/state/known_chunks.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/sample_columns.h"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ding_worker/coordinator/learning_rounds.h"
+#include "ding_worker/coordinator/state/learning_rounds.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/replay_buffer/buffer.h"

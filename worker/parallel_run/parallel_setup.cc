@@ -14,7 +14,7 @@
 #include "ding_worker/coordinator/commander/commander_registry.h"
 #include "ding_worker/coordinator/coordinator.pb.h"
 #include "ding_worker/coordinator/coordinator_config.h"
-#include "ding_worker/coordinator/learning_rounds.h"
+#include "ding_worker/coordinator/state/learning_rounds.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/policy/policy.h"

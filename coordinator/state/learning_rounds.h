@@ -2,8 +2,8 @@
 // learned from once, and gives the next version of the policy.
 //
 // Threads: thread-safe.
-#ifndef DING_WORKER_COORDINATOR_LEARNING_ROUNDS_H_
-#define DING_WORKER_COORDINATOR_LEARNING_ROUNDS_H_
+#ifndef DING_WORKER_COORDINATOR_STATE_LEARNING_ROUNDS_H_
+#define DING_WORKER_COORDINATOR_STATE_LEARNING_ROUNDS_H_
 
 #include <cstdint>
 
@@ -19,4 +19,4 @@ struct LearningRounds {
 
 }  // namespace ding
 
-#endif  // DING_WORKER_COORDINATOR_LEARNING_ROUNDS_H_
+#endif  // DING_WORKER_COORDINATOR_STATE_LEARNING_ROUNDS_H_
