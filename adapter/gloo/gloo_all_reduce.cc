@@ -3,7 +3,12 @@
 // libtorch's build has c10d with Gloo, but its headers declare it only if the code that includes them defines
 // this.
 #define USE_C10D_GLOO 1
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -11,17 +16,24 @@
 #include <cstring>
 #include <ctime>
 #include <exception>
+#include <filesystem>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "ATen/ATen.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/deadline.h"
 #include "ding_worker/base/status_macros.h"
+#include "gloo/context.h"
+#include "gloo/transport/pair.h"
+#include "gloo/transport/tcp/address.h"
 #include "torch/csrc/distributed/c10d/ProcessGroupGloo.hpp"
 #include "torch/csrc/distributed/c10d/Store.hpp"
 
@@ -106,13 +118,73 @@ class RendezvousStore : public c10d::Store {
   Rendezvous* rendezvous_;
 };
 
-// A Gloo group whose connections can be closed while an operation waits for one of them.
+int PortOf(const sockaddr_storage& address) {
+  return address.ss_family == AF_INET6
+             ? ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port)
+             : ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+// The port of this end of a connection; 0 if the descriptor is none.
+int PortOfConnection(int fd) {
+  sockaddr_storage own = {};
+  sockaddr_storage other = {};
+  socklen_t own_size = sizeof(own);
+  socklen_t other_size = sizeof(other);
+  const bool connected = getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_size) == 0 &&
+                         (own.ss_family == AF_INET || own.ss_family == AF_INET6) &&
+                         getpeername(fd, reinterpret_cast<sockaddr*>(&other), &other_size) == 0;
+  return connected ? PortOf(own) : 0;
+}
+
+// A Gloo group whose connections can be ended while an operation waits for one of them. When Gloo closes a connection
+// itself, it takes the socket away without an error, and what waits for it at this end waits until the timeout. So this
+// class keeps a second descriptor of each socket, and shuts the sockets down: then Gloo fails at both ends.
 class ClosableGroup : public c10d::ProcessGroupGloo {
  public:
   using c10d::ProcessGroupGloo::ProcessGroupGloo;
+  ~ClosableGroup() override {
+    for (const int socket : sockets_) close(socket);
+  }
+
+  // Finds the sockets, which Gloo does not show, by their ports: each connection has one of its own at this end.
+  // A connection that the other rank has left already is not found.
+  void FindSockets() {
+    const std::set<int> ports = Ports();
+    std::vector<int> found;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+      int fd = -1;
+      if (!absl::SimpleAtoi(entry.path().filename().string(), &fd)) continue;
+      if (ports.count(PortOfConnection(fd)) > 0) found.push_back(fd);
+    }
+    for (const int fd : found) {
+      const int second = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+      if (second >= 0) sockets_.push_back(second);
+    }
+  }
+
   void CloseConnections() {
+    // It fails if the other end is gone, which Gloo notices by itself.
+    for (const int socket : sockets_) shutdown(socket, SHUT_RDWR);
+    if (static_cast<int>(sockets_.size()) == getSize() - 1) return;
     for (const auto& context : contexts_) context->closeConnections();
   }
+
+ private:
+  std::set<int> Ports() const {
+    std::set<int> ports;
+    for (const auto& context : contexts_) {
+      for (int rank = 0; rank < context->size; ++rank) {
+        if (rank == context->rank) continue;
+        const auto* const address =
+            dynamic_cast<const gloo::transport::tcp::Address*>(&context->getPair(rank)->address());
+        if (address != nullptr) ports.insert(PortOf(address->getSockaddr()));
+      }
+    }
+    return ports;
+  }
+
+  std::vector<int> sockets_;
 };
 
 class GlooAllReduce : public AllReduce {
@@ -209,11 +281,13 @@ absl::StatusOr<std::unique_ptr<AllReduce>> ConnectGloo(const AllReduceOptions& o
     auto group =
         c10::make_intrusive<ClosableGroup>(store, options.rank, options.world_size, group_options);
     store->Connected();
+    ClosableGroup* const connected = group.get();
     auto made = std::make_unique<GlooAllReduce>(options, std::move(group));
     // Gloo ends a process that accepts a connection which is already closed. So no rank may leave before all
     // ranks have accepted their connections; this sum waits for that.
     double all_are_there = 1;
     DING_RETURN_IF_ERROR(made->Sum(absl::MakeSpan(&all_are_there, 1)));
+    connected->FindSockets();
     return made;
   } catch (const std::exception& e) {
     const std::string what = absl::StrCat("all-reduce group '", options.group, "': rank ",

@@ -2,9 +2,11 @@
 
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/deadline.h"
@@ -108,6 +110,52 @@ TEST_P(AllReduceConformance, AbortWakesWaitingRanks) {
     changed.SignalAll();
     // Keeps this rank's AllReduce alive: Abort() must wake the other rank, not the destructor.
     while (over < 2) changed.WaitFor(&mutex, absl::Seconds(1));
+  });
+}
+
+// As at the end of a run, when all ranks are told at the same time, and some of them wait for others.
+TEST_P(AllReduceConformance, RanksThatAbortWakeTheirOwnCalls) {
+  RunRanks(GetParam(), 3, kLong, [&](AllReduce* group) {
+    if (group->rank() == 2) {
+      absl::SleepFor(absl::Milliseconds(50));
+      group->Abort();
+      return;
+    }
+    std::thread aborts([group] {
+      absl::SleepFor(absl::Milliseconds(50));
+      group->Abort();
+    });
+    std::vector<float> values(100000, 1);
+    const Deadline deadline = Deadline::After(kLong / 2);
+    EXPECT_THAT(group->Sum(absl::MakeSpan(values)), AnyOf(StatusIs(absl::StatusCode::kUnavailable),
+                                                          StatusIs(absl::StatusCode::kCancelled)));
+    EXPECT_FALSE(deadline.Passed());
+    aborts.join();
+  });
+}
+
+TEST_P(AllReduceConformance, AbortWakesTheRankItselfWhileTheOthersDoNothing) {
+  Mutex mutex;
+  CondVar changed;
+  bool over = false;
+  RunRanks(GetParam(), 2, kLong, [&](AllReduce* group) {
+    if (group->rank() == 0) {
+      std::thread aborts([group] {
+        absl::SleepFor(absl::Milliseconds(50));
+        group->Abort();
+      });
+      std::vector<float> values = {1};
+      const Deadline deadline = Deadline::After(kLong / 2);
+      EXPECT_THAT(
+          group->Sum(absl::MakeSpan(values)),
+          AnyOf(StatusIs(absl::StatusCode::kUnavailable), StatusIs(absl::StatusCode::kCancelled)));
+      EXPECT_FALSE(deadline.Passed());
+      aborts.join();
+    }
+    MutexLock lock(&mutex);
+    if (group->rank() == 0) over = true;
+    changed.SignalAll();
+    while (!over) changed.WaitFor(&mutex, absl::Seconds(1));
   });
 }
 
