@@ -38,7 +38,7 @@ case $config$seed in
   clone*) value=$(cat "$episodes") ;;
   *) echo "it broke" >&2; exit 3 ;;
 esac
-mkdir "$folder"
+mkdir -p "$folder/ckpt/iteration_9" "$folder/ckpt/iteration_40"
 echo "{\"train_iter\": 40, \"eval_value\": $value, \"wall_seconds\": 0.5}" >"$folder/result.json"
 EOF
 # A row with a check builds and runs //worker:judge.
@@ -70,7 +70,7 @@ high_bar     good    3  median     11.5  1000  bars
 broken       broken  1  every      10    1000  bars
 no_result    null    1  every      10    1000  bars
 judged       null    2  every      0.8   1000  bars  //worker:judge --run {run}
-judged_last  null    1  every      0.8   1000  bars  //worker:judge --run {run} iteration_{train_iter}
+judged_last  null    1  every      0.8   1000  bars  //worker:judge --run {run} {last}
 judged_bad   null    1  every      0.9   1000  bars  //worker:judge --run {run}
 cloned       clone<teach 2 every  50   1000  bars
 unjudged     good    1  every      0.9   1000  bars  //worker:judge --run nowhere
