@@ -15,6 +15,7 @@ printf '#!/usr/bin/env bash\n# Trains.\n#   --parallel   in several processes\ne
 printf '#!/usr/bin/env bash\necho "serial: $*"\n' >bazel-bin/worker/serial
 chmod +x tools/train bazel-bin/worker/serial
 printf 'DEFINE_string(config, "", "help");\nDEFINE_int64(seed, 0, "help");\nconst char* kAlone[] = {"status"};\n' >worker/ctl_main.cc
+cp tools/train tools/new_env
 echo 'ding_cc_binary(name = "serial")' >worker/BUILD
 echo 'cc_binary(name = "train")' >examples/own/BUILD
 
@@ -74,6 +75,12 @@ ctl stauts
 cat 'x
 ```
 `tools/nobody`
+PAGE
+complains '' <<'PAGE'
+```sh
+tools/new_env MyMaze
+bazel test //my_maze:my_maze_test
+```
 PAGE
 complains 'docs/page.md:2: a command in a block that is not fenced by ```sh, ```console or ```text
 docs/page.md:4: a mark without a block below it
