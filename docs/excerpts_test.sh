@@ -19,7 +19,8 @@ refused() {
 }
 refused '' $'first();\n  if (x) {'
 refused '' $'if (x) {\n  second();\n...\n}\n// ...\nfourth();'
-refused 'page.md:3: not in code.cc, or not in this order: second(); / fourth();' $'second();\nfourth();'
-refused 'page.md:3: not in code.cc, or not in this order: first();' $'second();\n...\nfirst();'
-refused 'page.md:3: not in code.cc, or not in this order: if (x) { / second();' $'if (x) {\nsecond();'
+refused "page.md:3: not what code.cc has: 'fourth();', where the file has 'third();'" $'second();\nfourth();'
+refused "page.md:3: not what code.cc has: 'fifth();', where the file has 'its end'" $'fourth();\nfifth();'
+refused "page.md:3: not what code.cc has: there is no line 'first();', or it is further up" $'second();\n...\nfirst();'
+refused "page.md:3: not what code.cc has: the indentation of 'if (x) {' and the lines below it differs" $'if (x) {\nsecond();'
 refused "page.md:3: there is no file 'gone.cc'" 'first();' gone.cc

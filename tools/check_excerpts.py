@@ -46,6 +46,23 @@ def find(part, lines, begin):
     return None
 
 
+def difference(part, lines, begin):
+    """Says where the part differs from the place in `lines` from `begin` on that begins in the same way for longest."""
+    best = (0, None)
+    for first in range(begin, len(lines)):
+        there = [line.strip() for line in lines[first:first + len(part)]]
+        same = 0
+        while same < len(there) and there[same] == part[same].strip():
+            same += 1
+        best = max(best, (same, first), key=lambda pair: pair[0])
+    same, first = best
+    if same == 0:
+        return "there is no line '%s', or it is further up" % part[0].strip()
+    if same == len(part):
+        return "the indentation of '%s' and the lines below it differs" % part[0].strip()
+    return "'%s', where the file has '%s'" % (part[same].strip(), lines[first + same].strip() if first + same < len(lines) else 'its end')
+
+
 def excerpts(page):
     """The excerpts of a page: (number of the line of the fence, file, lines)."""
     found = []
@@ -81,7 +98,7 @@ def main():
             for part in parts_of(block):
                 after = find(part, lines, place)
                 if after is None:
-                    print("%s:%d: not in %s, or not in this order: %s" % (page, number, source, ' / '.join(part)[:200]))
+                    print('%s:%d: not what %s has: %s' % (page, number, source, difference(part, lines, place)))
                     complaints += 1
                     break
                 place = after
