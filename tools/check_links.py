@@ -12,7 +12,7 @@ import os
 import re
 import sys
 
-PAGES = ['*.md', 'docs/*.md', 'docs/decisions/*.md', 'examples/*/README.md']
+PAGES = ['*.md', 'docs/*.md', 'docs/decisions/*.md', 'docs/guides/*.md', 'examples/*/README.md']
 # The files in its table are checked by docs/mapping_test.sh; beside them it names those of DI-engine.
 WITHOUT_FILES = ['docs/mapping.md']
 # A change names what was there at its time.

@@ -17,10 +17,10 @@ import xml.etree.ElementTree as ElementTree
 
 GOLDEN = 'docs/public_targets.txt'
 PUBLIC = '//visibility:public'
-PAGES = ['README.md', 'docs/*.md', 'docs/decisions/*.md', 'examples/*/README.md']
+PAGES = ['README.md', 'docs/*.md', 'docs/decisions/*.md', 'docs/guides/*.md', 'examples/*/README.md']
 SOURCES = [
     'examples/*/BUILD', 'examples/workspace/programs/BUILD', 'examples/*/WORKSPACE', 'examples/*/*.sh',
-    'examples/*/*.textproto', 'tools/new_env'
+    'examples/*/*.textproto', 'tools/new_env_templates/*.in'
 ]
 # Pages of a package that have another name than the package.
 PACKAGE_OF_PAGE = {'docs/networks.md': 'policy', 'docs/architecture.md': None, 'docs/testing.md': None}

@@ -23,13 +23,12 @@ run_bazel() {
   local command=$1
   shift
   if [ -t 2 ]; then
-    bazel "${bazel_startup[@]}" "$command" "${bazel_flags[@]}" --show_result=0 --ui_event_filters=-info "$@" >&2
+    bazel "$command" "${bazel_flags[@]}" --show_result=0 --ui_event_filters=-info "$@" >&2
   else
-    bazel "${bazel_startup[@]}" "$command" "${bazel_flags[@]}" --show_result=0 --show_progress_rate_limit=20 "$@" 2>&1 |
+    bazel "$command" "${bazel_flags[@]}" --show_result=0 --show_progress_rate_limit=20 "$@" 2>&1 |
       sed -u -E '/^(Loading|Analyzing|INFO): ?/d; /^\[[01] \/ /d; /^(Starting local Bazel|\.\.\. still)/d' >&2
   fi
 }
-bazel_startup=()
 
 # The files of the checkout, from its root, without what Git ignores (with no Git at hand: without build output).
 source_files() {

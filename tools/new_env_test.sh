@@ -25,8 +25,11 @@ expect_refusal() {
   [ "$(find . | sort)" = "$before" ] || fail "new_env $*: it wrote something"
 }
 
-# The same as the example, but for where this repository is.
+# The same as the example, but for where this repository is: a workspace, and in it a package with continuous actions.
+unset XDG_CACHE_HOME
 "$new_env" Corridor --folder=alone/corridor >stdout
+"$new_env" Room --actions=continuous --folder=alone/corridor/room >stdout_room
+grep -q '^  bazel test //room:room_test$' stdout_room || fail "no line says how to test it:" "$(cat stdout_room)"
 grep -q '^  bazel test //:corridor_test$' stdout || fail "no line says how to test it:" "$(cat stdout)"
 # The package of GoogleTest is in group `test`, before what needs it.
 sed -n 2p stdout | grep -qF "  $root/tools/setup build test " || fail "the set-up of the test is not named first:" "$(cat stdout)"
@@ -35,6 +38,16 @@ grep -qF "path = \"$root\"" alone/corridor/WORKSPACE || fail "the WORKSPACE does
 sed -i 's|path = ".*"|path = "../.."|' alone/corridor/WORKSPACE
 diff -r -x 'bazel-*' -x run "$root/examples/new_env" alone/corridor ||
   fail "examples/new_env is not what tools/new_env writes: rm -r examples/new_env, write it anew, set its path to ../.."
+
+# It compiles as this repository does, and as the other examples do: then they all share what is in the disk cache.
+for flag in $(sed '/^#/d; s/^build //' alone/corridor/.bazelrc); do
+  grep '^build ' "$root/.bazelrc" | tr ' ' '\n' | grep -qxF -- "$flag" || fail ".bazelrc has $flag, and this repository has not"
+done
+for workspace in "$root"/examples/*/WORKSPACE; do
+  diff "${workspace%/*}/.bazelrc" alone/corridor/.bazelrc || fail "$workspace has other flags"
+done
+XDG_CACHE_HOME=/elsewhere "$new_env" Hall --folder=alone/hall >stdout
+grep -q ' --disk_cache=/elsewhere/ding_worker/bazel$' alone/hall/.bazelrc || fail "not the cache of tools/train"
 
 # In somebody's workspace: labels and includes from its root; it is told if it does not know this repository.
 mkdir -p other/envs
@@ -48,14 +61,16 @@ grep -q '^#define ENVS_MY_MAZE2_D_MY_MAZE2_D_H_$' other/envs/my_maze2_d/my_maze2
 
 # In this workspace (a copy of what of it matters): the rules and names of the house.
 mkdir -p house/tools house/env
-cp "$new_env" "$(dirname "$new_env")/lib.sh" house/tools
+cp -r "$new_env" "$(dirname "$new_env")/lib.sh" "$(dirname "$new_env")/new_env_templates" house/tools
 touch house/WORKSPACE
 house/tools/new_env Maze --folder=house/env/maze >stdout
 grep -q '^#include "ding_worker/env/maze/maze.h"$' house/env/maze/maze.cc || fail "wrong include in the house"
 grep -q '^#define DING_WORKER_ENV_MAZE_MAZE_H_$' house/env/maze/maze.h || fail "wrong header guard in the house"
 grep -q '^ding_cc_library($' house/env/maze/BUILD || fail "not the rules of the house"
 grep -q 'default_visibility = \["//env:__subpackages__"\]' house/env/maze/BUILD || fail "not private in the house"
-! grep -rn '@ding_worker\|ding::' house/env/maze || fail "names of another workspace in the house"
+house/tools/new_env Hall --actions=continuous --folder=house/env/hall >stdout
+grep -q '^  bazel run //env/hall:train -- --config=.*/house/env/hall/hall_ppo.textproto ' stdout || fail "$(cat stdout)"
+! grep -rn '@ding_worker\|ding::' house/env/maze house/env/hall || fail "names of another workspace in the house"
 
 # Nothing is left to fill in.
 ! grep -rnE '@[A-Z]+@' alone other house/env || fail "a name was not filled in"
@@ -67,5 +82,6 @@ expect_refusal "'../Maze' is not a name" ../Maze
 expect_refusal "name of the program" Train
 expect_refusal "the name of the environment is missing"
 expect_refusal "unknown flag '--dir=x'" Maze --dir=x
+expect_refusal "'--actions=both': expected --actions=discrete or --actions=continuous" Maze --actions=both
 expect_refusal "one name at most, got 'A' and 'B'" A B
 "$new_env" --help | grep -q 'tools/new_env NAME' || fail "--help does not help"

@@ -23,7 +23,7 @@ case $1 in
   build) echo "build: ${*: -1}" ;;
 esac
 EOS
-for program in serial serial_torch parallel parallel_torch; do
+for program in serial serial_torch parallel parallel_torch evaluate; do
   printf '#!/usr/bin/env bash\necho "%s: $*"\n' $program >bin/worker/$program
 done
 chmod +x tools/setup fake/bazel bin/worker/*
@@ -64,6 +64,40 @@ expect $'setup: build torch grpc redis\nbuild: //worker:parallel_torch\nparallel
   --parallel plain.textproto --set=a.learner_num=2
 expect $'setup: build grpc redis\nbuild: //worker:parallel\nparallel: --config=plain.textproto --set=a.learner_num=1' \
   --parallel plain.textproto --set=a.learner_num=1
+
+# Demonstrations that are missing are recorded by an agent that the config names, and those that are there are not.
+cat >bc.textproto <<'EOS'
+# demonstrations: 7 episodes of worker/configs/expert.textproto
+data_set {
+  path: "some.episodes"  # of an agent
+}
+EOS
+# recorded FILE ARGUMENT...: whether tools/train has 7 episodes recorded into FILE before it trains.
+recorded() {
+  local file=$1
+  shift
+  tools/train "$@" >out 2>&1 || fail "'$*' failed:" "$(cat out)"
+  sed -i -E 's|=/[^ ]*/tmp[.][^/]*|=TEMPORARY|g; s|=/tmp/tmp[.][^/]*|=TEMPORARY|g' out
+  [ "$(cat out)" = "setup: build
+build: //worker:serial
+tools/train: there is no '$file': recording 7 episodes of an agent that worker/configs/expert.textproto trains
+build: //worker:evaluate
+serial: --config=$PWD/worker/configs/expert.textproto --exp_dir=TEMPORARY/run
+evaluate: --checkpoint=TEMPORARY/run/ckpt/ckpt_best --n_episode=7 --record_episodes=$file
+serial: --config=$*" ] || fail "'$*' gave:" "$(cat out)"
+}
+recorded some.episodes bc.textproto --seed=1
+recorded other.episodes bc.textproto --set=data_set.path=other.episodes
+recorded other.episodes bc.textproto --set data_set.path=\"other.episodes\"
+touch some.episodes
+expect $'setup: build\nbuild: //worker:serial\nserial: --config=bc.textproto' bc.textproto
+echo 'data_set { path: "nowhere" }' >plain.textproto
+expect $'setup: build\nbuild: //worker:serial\nserial: --config=plain.textproto' plain.textproto
+rm some.episodes
+echo 'exit 3' >>bin/worker/evaluate
+if tools/train bc.textproto >out 2>&1; then fail "it trains without episodes:" "$(cat out)"; fi
+! grep -q '^serial: --config=bc' out || fail "it trains without episodes:" "$(cat out)"
+
 refused '--parallel needs a CONFIG' --parallel
 refused '--program needs one CONFIG' --parallel --program
 refused "there is no file 'nothing.textproto'" --parallel nothing.textproto

@@ -147,13 +147,13 @@ absl::StatusOr<DataSet> MakeDataSet(const DataSetOptions& options, const EnvSpec
 absl::StatusOr<DataSet> LoadDataSet(const DataSetOptions& options, const EnvSpec* env) {
   const absl::StatusOr<EpisodeSet> set = ReadEpisodes(options.path);
   if (absl::IsNotFound(set.status())) {
-    return absl::NotFoundError(
-        absl::StrCat("data set: ", set.status().message(),
-                     "; two commands make one: tools/train worker/configs/cartpole_ppo.textproto "
-                     "--exp_dir=expert (or another config whose policy plays the env), then "
-                     "bazel-bin/worker/evaluate --checkpoint=expert/ckpt/ckpt_best --n_episode=50 "
-                     "--record_episodes=",
-                     options.path));
+    return absl::NotFoundError(absl::StrCat(
+        "data set: ", set.status().message(),
+        "; two commands make one: tools/train worker/configs/cartpole_ppo.textproto "
+        "--exp_dir=expert (or another config whose policy plays the env), then "
+        "bazel run //worker:evaluate -- --checkpoint=expert/ckpt/ckpt_best --n_episode=50 "
+        "--record_episodes=",
+        options.path));
   }
   if (!set.ok()) return Annotate(set.status(), "data set");
   absl::StatusOr<DataSet> made = MakeDataSet(options, env, *set);

@@ -1,0 +1,5 @@
+#!/usr/bin/env bash
+# Trains Corridor until it is solved.
+set -euo pipefail
+./train --config=corridor_dqn.textproto --exp_dir="$TEST_TMPDIR/run" | tee "$TEST_TMPDIR/stdout"
+tail -n 1 "$TEST_TMPDIR/stdout" | grep -q '^result {"stop":true,'
