@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/data/spec_json.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/worker/config/text_config.h"
@@ -46,6 +47,20 @@ absl::Status CheckPolicyIsLinked(const CheckpointInfo& info) {
       ". Use the program that trained it, or link the target that registers the policy"));
 }
 
+absl::StatusOr<EnvSpec> SpacesOf(const CheckpointInfo& info) {
+  EnvSpec player;
+  player.name = FieldOf(info, "env");
+  for (const auto& [name, spec] : {std::make_pair(kObservation, &player.observation),
+                                   std::make_pair(kAction, &player.action)}) {
+    const std::string text = FieldOf(info, name);
+    if (text.empty()) continue;
+    absl::StatusOr<SpecPtr> read = SpecFromJson(text);
+    if (!read.ok()) return Annotate(read.status(), absl::StrCat("its field '", name, "'"));
+    *spec = *std::move(read);
+  }
+  return player;
+}
+
 absl::StatusOr<PolicyDescription> DescriptionOf(const CheckpointInfo& info) {
   const std::string config = FieldOf(info, kPolicyConfig);
   if (config.empty()) {
@@ -58,14 +73,7 @@ absl::StatusOr<PolicyDescription> DescriptionOf(const CheckpointInfo& info) {
   const std::vector<std::string> problems =
       ParseTextConfig(config, kPolicyConfig, &description.config);
   if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
-  for (const auto& [name, spec] : {std::make_pair(kObservation, &description.observation),
-                                   std::make_pair(kAction, &description.action)}) {
-    const std::string text = FieldOf(info, name);
-    if (text.empty()) continue;
-    absl::StatusOr<SpecPtr> read = SpecFromJson(text);
-    if (!read.ok()) return Annotate(read.status(), absl::StrCat("its field '", name, "'"));
-    *spec = *std::move(read);
-  }
+  DING_ASSIGN_OR_RETURN(description.player, SpacesOf(info));
   return description;
 }
 

@@ -16,7 +16,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/data/checkpoint.h"
-#include "ding_worker/data/spec.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/policy/policy.pb.h"
 
@@ -27,8 +26,7 @@ inline constexpr size_t kMaxSpaceBytes = size_t{1} << 18;
 
 struct PolicyDescription {
   PolicyConfig config;
-  SpecPtr observation;  // null: the manifest does not hold the spaces
-  SpecPtr action;
+  EnvSpec player;  // as SpacesOf() returns it
 };
 
 // Adds the fields. `player` is the spec of an env for one player; for a game it is its PlayerSpec().
@@ -38,7 +36,11 @@ void DescribePolicy(const PolicyConfig& config, const EnvSpec& player, Checkpoin
 //   kNotFound  names the type and those that are linked, and says what to do
 absl::Status CheckPolicyIsLinked(const CheckpointInfo& info);
 
-// Returns what DescribePolicy() has added.
+// Returns the spaces, and the name of the env; observation and action are null if the manifest does not hold
+// them. kInvalidArgument if one cannot be read.
+absl::StatusOr<EnvSpec> SpacesOf(const CheckpointInfo& info);
+
+// Returns all that DescribePolicy() has added.
 //   kFailedPrecondition  an earlier version wrote the checkpoint: it has no such fields
 //   kNotFound            as CheckPolicyIsLinked()
 //   kInvalidArgument     a field cannot be read, for example because a message in it is not linked

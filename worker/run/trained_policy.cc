@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/checkpoint.h"
+#include "ding_worker/env/env.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/worker/run/policy_description.h"
@@ -19,19 +20,21 @@ absl::StatusOr<std::unique_ptr<TrainedPolicy>> TrainedPolicy::Load(const std::st
   const auto load = [&]() -> absl::StatusOr<std::unique_ptr<TrainedPolicy>> {
     DING_ASSIGN_OR_RETURN(const CheckpointReader reader, OpenTrainCheckpoint(checkpoint));
     DING_ASSIGN_OR_RETURN(PolicyDescription description, DescriptionOf(reader.info()));
-    if (description.observation == nullptr || description.action == nullptr) {
+    EnvSpec& player = description.player;
+    if (player.observation == nullptr || player.action == nullptr) {
       return absl::FailedPreconditionError(
           "it does not hold the spaces of its env, whose bounds were too long to save; act with "
           "the "
           "env manager and the evaluator instead (docs/worker.md)");
     }
     PolicyContext context;
-    context.observation = description.observation;
-    context.action = description.action;
+    context.observation = player.observation;
+    context.action = player.action;
+    context.env = player.name;
     DING_ASSIGN_OR_RETURN(std::unique_ptr<EvalMode> actor,
                           LoadActor(reader, description.config, std::move(context), options));
-    return absl::WrapUnique(new TrainedPolicy(std::move(description.observation),
-                                              std::move(description.action), std::move(actor)));
+    return absl::WrapUnique(new TrainedPolicy(std::move(player.observation),
+                                              std::move(player.action), std::move(actor)));
   };
   absl::StatusOr<std::unique_ptr<TrainedPolicy>> policy = load();
   if (policy.ok()) return policy;
