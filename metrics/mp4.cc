@@ -24,6 +24,8 @@ namespace {
 
 constexpr int kMaxSide = 16384;
 constexpr int kIoBytes = 1 << 16;
+// The conversion of colours reads whole vectors, also at the end of a picture.
+constexpr size_t kReadBeyond = 64;
 // Constant quality of H.264, from 0 (lossless) to 51: thin lines stay sharp.
 constexpr char kQuality[] = "20";
 constexpr int64_t kFallbackBitRate = 4'000'000;
@@ -126,7 +128,8 @@ absl::Status Mp4Encoder::Open(const Image& picture) {
   if (error < 0) return AvError(error, "the format");
   DING_RETURN_IF_ERROR(OpenCodec());
   DING_RETURN_IF_ERROR(OpenFile());
-  file_->even.resize(3 * static_cast<size_t>(Even(width_)) * static_cast<size_t>(Even(height_)));
+  file_->even.resize(3 * static_cast<size_t>(Even(width_)) * static_cast<size_t>(Even(height_)) +
+                     kReadBeyond);
   file_->packet = av_packet_alloc();
   file_->frame = av_frame_alloc();
   file_->scaler =

@@ -44,7 +44,7 @@ constexpr absl::string_view kSettable[] = {"env.type",
                                            "env.reward_weights",
                                            "env.evaluator_type",
                                            "env.evaluator_params",
-                                          
+
                                            "env.manager",
                                            "policy.eval.evaluator",
                                            "policy.eval.opponent_checkpoint"};
@@ -84,8 +84,8 @@ absl::StatusOr<ExperimentConfig> ConfigFor(const EvaluationOptions& options,
   }
   if (options.env.empty() && options.settings.empty()) return config;
   DING_ASSIGN_OR_RETURN(
-      config, ParseExperimentConfig(PrintTextConfig(*config), "the run's config, as changed here",
-                                    options.settings));
+      config, ParseExperimentConfig(PrintTextConfig(*config),
+                                    "the run's config with --env and --set", options.settings));
   DING_RETURN_IF_ERROR(MakePathsAbsolute(&*config));
   return config;
 }
@@ -107,7 +107,10 @@ absl::StatusOr<Players> MakePlayers(const EvaluationOptions& options,
   const EnvSpec player = PlayerSpec(players.envs->env_spec());
   DING_ASSIGN_OR_RETURN(const EnvSpec trained, SpacesOf(checkpoint.info()));
   if (trained.observation != nullptr && trained.action != nullptr) {
-    DING_RETURN_IF_ERROR(CheckSamePlayer(trained, player));
+    DING_RETURN_IF_ERROR(Annotate(
+        CheckSameSpaces(trained, player),
+        absl::StrCat("env '", player.name, "' does not fit the policy, which was trained in '",
+                     trained.name, "'")));
   }
   DING_RETURN_IF_ERROR(
       players.envs->Seed(Rng::DeriveSeed(options.seed, "evaluate"), /*dynamic=*/true));
@@ -127,7 +130,8 @@ absl::Status Film(const EvaluationOptions& options, const CheckpointReader& chec
   const absl::StatusOr<VideoEncoderFactory> make = VideoFormatRegistry().Find(format);
   if (!make.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "the video's file '", video.path, "' ends in '.", format, "', expected one of: .",
+        "the video's file '", video.path, "' ends in ",
+        format.empty() ? "no format" : absl::StrCat("'.", format, "'"), ", expected one of: .",
         absl::StrJoin(VideoFormatRegistry().Names(), ", ."),
         format == "mp4" ? ". For .mp4 link //metrics:mp4_factory, or use tools/evaluate" : ""));
   }
@@ -218,7 +222,7 @@ absl::StatusOr<Evaluation> Evaluate(const EvaluationOptions& options) {
 absl::Status CheckOptions(const EvaluationOptions& options) {
   if (options.n_episode < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("n_episode is ", options.n_episode, ", expected 1 or more"));
+        absl::StrCat("--episodes: n_episode is ", options.n_episode, ", expected 1 or more"));
   }
   const EvaluationVideo& video = options.video;
   if (video.path.empty()) return absl::OkStatus();

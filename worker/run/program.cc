@@ -71,6 +71,7 @@ ExitGuard::~ExitGuard() { guarded_pid.store(0); }
 absl::Status TakeRepeated(absl::string_view flag, absl::string_view value, int* argc, char** argv,
                           std::vector<std::string>* values) {
   const std::string name = absl::StrCat("--", flag);
+  absl::Status status;
   int kept = 1;
   for (int i = 1; i < *argc; ++i) {
     absl::string_view argument = argv[i];
@@ -78,10 +79,11 @@ absl::Status TakeRepeated(absl::string_view flag, absl::string_view value, int* 
     const bool is_flag = absl::ConsumePrefix(&argument, name) ||
                          absl::ConsumePrefix(&argument, absl::string_view(name).substr(1));
     if (is_flag && argument.empty()) {
-      if (i + 1 == *argc) {
-        return absl::InvalidArgumentError(absl::StrCat(name, " needs a ", value, " behind it"));
+      if (i + 1 < *argc) {
+        values->push_back(argv[++i]);
+      } else {
+        status = absl::InvalidArgumentError(absl::StrCat(name, " needs a ", value, " behind it"));
       }
-      values->push_back(argv[++i]);
     } else if (is_flag && absl::ConsumePrefix(&argument, "=")) {
       values->push_back(std::string(argument));
     } else {
@@ -90,7 +92,7 @@ absl::Status TakeRepeated(absl::string_view flag, absl::string_view value, int* 
   }
   *argc = kept;
   argv[kept] = nullptr;
-  return absl::OkStatus();
+  return status;
 }
 
 absl::Status TakeSettings(int* argc, char** argv, std::vector<std::string>* settings) {
