@@ -11,7 +11,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/check.h"
-#include "ding_worker/base/file.h"
 #include "ding_worker/metrics/table.h"
 #include "nlohmann/json.hpp"
 
