@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/worker/registry.h"
 #include "ding_worker/worker/run/evaluation.h"
 #include "ding_worker/worker/run/evaluation_report.h"
 #include "ding_worker/worker/run/find_checkpoint.h"
@@ -20,6 +21,7 @@
 DEFINE_int64(episodes, 10, "episodes to play");
 DEFINE_uint64(seed, 0, "seed of the episodes");
 DEFINE_string(actions, "greedy", "greedy or sampled");
+DEFINE_bool(list_modules, false, "print the types that this program has, with help, and exit");
 DEFINE_string(env, "", "type of another env with the same observations and actions");
 DEFINE_bool(json, false, "print one JSON object");
 DEFINE_string(video, "", "file that a video of an episode is written to");
@@ -52,6 +54,7 @@ of their returns.
   --video_fps=N         steps per second, 1 to 100 (default: 50)
   --record_episodes=FILE
                         writes the episodes to FILE: a data set for //worker:serial (data_set { path })
+  --list_modules        prints the types of envs, policies, networks ... in this program, and exits
   --help                prints this page, and exits
 
 Exit code: 0 all was evaluated, 1 an error.
@@ -114,6 +117,10 @@ int Main(int argc, char** argv) {
   InitProgram(&argc, &argv, kHelp);
   const ExitGuard guard("there is no result");
   if (status.ok()) status = EnterCallersFolder();
+  if (status.ok() && FLAGS_list_modules) {
+    std::printf("%s", ListModules().c_str());
+    return 0;
+  }
   if (status.ok()) status = EvaluateAll(std::move(checkpoints), std::move(settings));
   return status.ok() ? 0 : ReportFailure(status);
 }

@@ -113,7 +113,8 @@ absl::Status InteractionSerialEvaluator::WriteVideos(const EvalOptions& options,
       absl::StrCat(core_->deps().name, "_", RenderModeName(options_.render_mode));
   for (const EvalVideos::Video& video : videos->TakeChosen()) {
     core_->deps().metrics->EncodedImage(absl::StrCat(prefix, "/", video.which),
-                                        RenderClock(options), video.width, video.height, video.bytes);
+                                        RenderClock(options), video.width, video.height,
+                                        video.bytes);
     if (options_.figure_path.empty()) continue;
     const std::string path = JoinPath(
         FigureFolder(), absl::StrCat(prefix, "_", RenderClock(options), "_", video.which, ".gif"));

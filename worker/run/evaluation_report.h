@@ -20,7 +20,7 @@ struct ReturnStatistics {
   double median = 0;
   double min = 0;
   double max = 0;
-  // Of a sample (n - 1); with the confidence interval it is missing for a single episode.
+  // The deviation of a sample (n - 1). A single episode has neither deviation nor interval.
   std::optional<double> deviation;
   // In which the mean of all possible episodes lies with 95 %, if returns are normally distributed:
   // mean +- t * deviation / sqrt(n), with Student's t for n - 1 degrees of freedom.

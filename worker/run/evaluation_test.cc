@@ -14,6 +14,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_params.h"
