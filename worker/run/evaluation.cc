@@ -69,10 +69,10 @@ absl::StatusOr<ExperimentConfig> ConfigFor(const EvaluationOptions& options,
   DING_RETURN_IF_ERROR(CheckPolicyIsLinked(info));
   absl::StatusOr<ExperimentConfig> config = ConfigOfCheckpoint(info);
   if (!config.ok()) {
-    return Annotate(
-        config.status(),
-        "its config needs the modules of the program that trained it (a program of your "
-        "own links //worker:evaluate_main with them)");
+    return Annotate(config.status(),
+                    "this program cannot read the run's config, which needs the modules and the "
+                    "version of the program that trained it (a program of your own links "
+                    "//worker:evaluate_main with its modules)");
   }
   if (!options.env.empty()) {
     EnvSection& env = *config->mutable_env();

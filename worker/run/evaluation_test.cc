@@ -136,6 +136,11 @@ TEST_F(EvaluationTest, PlaysInAnotherEnvWithTheSameSpaces) {
   EXPECT_EQ(EvaluateCheckpoint(options_)->env, "CartPole-v1");
 }
 
+TEST_F(EvaluationTest, PlaysTheCheckpointOfAParallelRun) {
+  Save(ReadFile("worker/configs/cartpole_dqn_parallel.textproto").value());
+  EXPECT_THAT(EvaluateCheckpoint(options_)->episode_return, SizeIs(5));
+}
+
 TEST_F(EvaluationTest, NamesTheFieldThatDiffersInAnotherEnv) {
   Save(kCartPole);
   options_.env = "CartPole-v0-masked-velocity";
