@@ -8,7 +8,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/worker/run/trained_policy.h"
+#include "ding_worker/worker/run/saved_policy.h"
 
 int Fail(const absl::Status& status) {
   std::cerr << status.message() << "\n";
@@ -16,7 +16,7 @@ int Fail(const absl::Status& status) {
 }
 
 int main(int argc, char** argv) {
-  auto policy = ding::TrainedPolicy::Load(argc > 1 ? argv[1] : "run/ckpt/ckpt_best");
+  auto policy = ding::SavedPolicy::Load(argc > 1 ? argv[1] : "run/ckpt/ckpt_best");
   if (!policy.ok()) return Fail(policy.status());
   auto row = ding::BatchBuilder::Create((*policy)->observation(), /*capacity_rows=*/1);
   if (!row.ok()) return Fail(row.status());

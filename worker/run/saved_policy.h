@@ -10,7 +10,7 @@
 // Threads:   thread-compatible.
 //
 // Example (docs/use_a_policy.md):
-//   DING_ASSIGN_OR_RETURN(const auto policy, TrainedPolicy::Load("run/ckpt/ckpt_best"));
+//   DING_ASSIGN_OR_RETURN(const auto policy, SavedPolicy::Load("run/ckpt/ckpt_best"));
 //   DING_ASSIGN_OR_RETURN(const BatchBuilder obs, BatchBuilder::Create(policy->observation(), 1));
 //   DING_RETURN_IF_ERROR(policy->Begin());
 //   while (...) {
@@ -18,8 +18,8 @@
 //     DING_ASSIGN_OR_RETURN(const ColumnsView actions, policy->Act(obs.view()));
 //     const int64_t action = actions.column<int64_t>(0)[0];
 //   }
-#ifndef DING_WORKER_WORKER_RUN_TRAINED_POLICY_H_
-#define DING_WORKER_WORKER_RUN_TRAINED_POLICY_H_
+#ifndef DING_WORKER_WORKER_RUN_SAVED_POLICY_H_
+#define DING_WORKER_WORKER_RUN_SAVED_POLICY_H_
 
 #include <memory>
 #include <optional>
@@ -37,15 +37,15 @@
 
 namespace ding {
 
-class TrainedPolicy {
+class SavedPolicy {
  public:
   // Loads the policy from the folder of a checkpoint. Errors name the checkpoint:
   //   kNotFound, kDataLoss  it does not exist, or it is truncated or corrupted; or the policy or its network is
   //                         not linked
   //   kFailedPrecondition   it does not hold what is needed: an earlier version wrote it
   //   kInvalidArgument      it is not of a training, or its model does not fit its description
-  static absl::StatusOr<std::unique_ptr<TrainedPolicy>> Load(const std::string& checkpoint,
-                                                             const ActorOptions& options = {});
+  static absl::StatusOr<std::unique_ptr<SavedPolicy>> Load(const std::string& checkpoint,
+                                                           const ActorOptions& options = {});
 
   // The fields of an observation and of an action, as its env had them.
   const SpecPtr& observation() const { return observation_; }
@@ -61,7 +61,7 @@ class TrainedPolicy {
   absl::StatusOr<ColumnsView> Act(const ColumnsView& obs, absl::Span<const int> ids = {});
 
  private:
-  TrainedPolicy(SpecPtr observation, SpecPtr action, std::unique_ptr<EvalMode> actor)
+  SavedPolicy(SpecPtr observation, SpecPtr action, std::unique_ptr<EvalMode> actor)
       : observation_(std::move(observation)),
         action_(std::move(action)),
         actor_(std::move(actor)) {}
@@ -75,4 +75,4 @@ class TrainedPolicy {
 
 }  // namespace ding
 
-#endif  // DING_WORKER_WORKER_RUN_TRAINED_POLICY_H_
+#endif  // DING_WORKER_WORKER_RUN_SAVED_POLICY_H_

@@ -1,4 +1,4 @@
-#include "ding_worker/worker/run/trained_policy.h"
+#include "ding_worker/worker/run/saved_policy.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -15,9 +15,9 @@
 
 namespace ding {
 
-absl::StatusOr<std::unique_ptr<TrainedPolicy>> TrainedPolicy::Load(const std::string& checkpoint,
-                                                                   const ActorOptions& options) {
-  const auto load = [&]() -> absl::StatusOr<std::unique_ptr<TrainedPolicy>> {
+absl::StatusOr<std::unique_ptr<SavedPolicy>> SavedPolicy::Load(const std::string& checkpoint,
+                                                               const ActorOptions& options) {
+  const auto load = [&]() -> absl::StatusOr<std::unique_ptr<SavedPolicy>> {
     DING_ASSIGN_OR_RETURN(const CheckpointReader reader, OpenTrainCheckpoint(checkpoint));
     DING_ASSIGN_OR_RETURN(PolicyDescription description, DescriptionOf(reader.info()));
     EnvSpec& player = description.player;
@@ -33,17 +33,17 @@ absl::StatusOr<std::unique_ptr<TrainedPolicy>> TrainedPolicy::Load(const std::st
     context.env = player.name;
     DING_ASSIGN_OR_RETURN(std::unique_ptr<EvalMode> actor,
                           LoadActor(reader, description.config, std::move(context), options));
-    return absl::WrapUnique(new TrainedPolicy(std::move(player.observation),
-                                              std::move(player.action), std::move(actor)));
+    return absl::WrapUnique(
+        new SavedPolicy(std::move(player.observation), std::move(player.action), std::move(actor)));
   };
-  absl::StatusOr<std::unique_ptr<TrainedPolicy>> policy = load();
+  absl::StatusOr<std::unique_ptr<SavedPolicy>> policy = load();
   if (policy.ok()) return policy;
   return Annotate(policy.status(), absl::StrCat("checkpoint ", checkpoint));
 }
 
-absl::Status TrainedPolicy::Begin(absl::Span<const int> ids) { return actor_->Reset(ids); }
+absl::Status SavedPolicy::Begin(absl::Span<const int> ids) { return actor_->Reset(ids); }
 
-absl::StatusOr<ColumnsView> TrainedPolicy::Act(const ColumnsView& obs, absl::Span<const int> ids) {
+absl::StatusOr<ColumnsView> SavedPolicy::Act(const ColumnsView& obs, absl::Span<const int> ids) {
   DING_RETURN_IF_ERROR(CheckSameLayout(*observation_, obs.spec(), "observation"));
   if (ids.empty()) {
     for (int64_t i = static_cast<int64_t>(row_numbers_.size()); i < obs.rows(); ++i) {

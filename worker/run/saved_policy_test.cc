@@ -1,4 +1,4 @@
-#include "ding_worker/worker/run/trained_policy.h"
+#include "ding_worker/worker/run/saved_policy.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -70,9 +70,9 @@ void Randomize(Policy* policy) {
   ASSERT_THAT(policy->learn_mode()->LoadModel(&random), IsOk());
 }
 
-class TrainedPolicyTest : public testing::Test {
+class SavedPolicyTest : public testing::Test {
  protected:
-  TrainedPolicyTest() : path_(JoinPath(testing::TempDir(), "trained_policy_test")) {
+  SavedPolicyTest() : path_(JoinPath(testing::TempDir(), "saved_policy_test")) {
     EXPECT_THAT(RemoveRecursively(path_), IsOk());
     env_.name = "Env";
     env_.observation = MakeSpec({Box("obs", {4})}).value();
@@ -116,7 +116,7 @@ class TrainedPolicyTest : public testing::Test {
     const absl::Span<int64_t> actions = out.column<int64_t>(0);
     return {actions.begin(), actions.end()};
   }
-  static std::vector<int64_t> Acted(TrainedPolicy* policy, const ColumnsView& obs,
+  static std::vector<int64_t> Acted(SavedPolicy* policy, const ColumnsView& obs,
                                     absl::Span<const int> ids = {}) {
     const absl::StatusOr<ColumnsView> actions = policy->Act(obs, ids);
     EXPECT_THAT(actions, IsOk());
@@ -129,9 +129,9 @@ class TrainedPolicyTest : public testing::Test {
   CheckpointInfo info_;
 };
 
-TEST_F(TrainedPolicyTest, ActsAsTheEvalModeOfTheRun) {
+TEST_F(SavedPolicyTest, ActsAsTheEvalModeOfTheRun) {
   const std::unique_ptr<Policy> trained = Save(kDqn);
-  DING_ASSERT_OK_AND_ASSIGN(const auto policy, TrainedPolicy::Load(path_));
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy, SavedPolicy::Load(path_));
   EXPECT_EQ(*policy->observation(), *env_.observation);
   EXPECT_EQ(*policy->action(), *env_.action);
   std::set<int64_t> taken;
@@ -144,12 +144,12 @@ TEST_F(TrainedPolicyTest, ActsAsTheEvalModeOfTheRun) {
   EXPECT_GT(taken.size(), 1u) << "the test cannot fail";
 }
 
-TEST_F(TrainedPolicyTest, TakesLegalActionsOnly) {
+TEST_F(SavedPolicyTest, TakesLegalActionsOnly) {
   FieldSpec mask = Scalar(kActionMaskField, DType::kBool);
   mask.shape = {3};
   env_.observation = MakeSpec({Box("obs/own", {4}), mask}).value();
   Save(kDqn);
-  DING_ASSERT_OK_AND_ASSIGN(const auto policy, TrainedPolicy::Load(path_));
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy, SavedPolicy::Load(path_));
   const BatchBuilder obs = BatchBuilder::Create(policy->observation(), 3).value();
   std::fill(obs.column<float>(0).begin(), obs.column<float>(0).end(), 0.5f);
   std::fill(obs.column<uint8_t>(1).begin(), obs.column<uint8_t>(1).end(), 0);
@@ -159,10 +159,10 @@ TEST_F(TrainedPolicyTest, TakesLegalActionsOnly) {
   EXPECT_THAT(policy->Act(obs.view()).status(), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST_F(TrainedPolicyTest, KeepsAStateForEachIdUntilItsEpisodeBegins) {
+TEST_F(SavedPolicyTest, KeepsAStateForEachIdUntilItsEpisodeBegins) {
   env_.action = MakeSpec({Discrete("action", 50)}).value();  // so that a state shows in the action
   const std::unique_ptr<Policy> trained = Save(kR2d2);
-  DING_ASSERT_OK_AND_ASSIGN(const auto policy, TrainedPolicy::Load(path_));
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy, SavedPolicy::Load(path_));
   std::vector<Batch> steps;
   std::vector<std::vector<int64_t>> expected;
   for (uint64_t t = 0; t < 12; ++t) {
@@ -185,7 +185,7 @@ TEST_F(TrainedPolicyTest, KeepsAStateForEachIdUntilItsEpisodeBegins) {
   EXPECT_TRUE(differs) << "the policy has no memory";
 }
 
-TEST_F(TrainedPolicyTest, NormalizesAsTheRunDid) {
+TEST_F(SavedPolicyTest, NormalizesAsTheRunDid) {
   // The statistics are those of the rows of a training step.
   const std::unique_ptr<Policy> trained = Save(kBc, [&](Policy* policy) {
     std::vector<LearnStep> steps;
@@ -198,12 +198,12 @@ TEST_F(TrainedPolicyTest, NormalizesAsTheRunDid) {
   DING_ASSERT_OK_AND_ASSIGN(const auto model, reader.Component(kModelComponent));
   DING_ASSERT_OK_AND_ASSIGN(const int64_t rows, model->ReadInt("model/statistics/obs/count"));
   EXPECT_EQ(rows, 320);
-  DING_ASSERT_OK_AND_ASSIGN(const auto policy, TrainedPolicy::Load(path_));
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy, SavedPolicy::Load(path_));
   const Batch obs = Observations(256, 1);
   EXPECT_EQ(Acted(policy.get(), obs.view()), Expected(trained.get(), obs));
 }
 
-TEST_F(TrainedPolicyTest, SamplesAsItCollectsIfAskedTo) {
+TEST_F(SavedPolicyTest, SamplesAsItCollectsIfAskedTo) {
   const std::unique_ptr<Policy> trained = Save(kDqn);
   const Batch obs = Observations(2000, 1);
   const std::vector<int64_t> greedy = Expected(trained.get(), obs);
@@ -211,7 +211,7 @@ TEST_F(TrainedPolicyTest, SamplesAsItCollectsIfAskedTo) {
     ActorOptions options;
     options.sample = true;
     options.seed = seed;
-    const std::unique_ptr<TrainedPolicy> policy = TrainedPolicy::Load(path_, options).value();
+    const std::unique_ptr<SavedPolicy> policy = SavedPolicy::Load(path_, options).value();
     const std::vector<int64_t> acted = Acted(policy.get(), obs.view());
     int64_t other = 0;
     for (size_t i = 0; i < acted.size(); ++i) other += acted[i] != greedy[i];
@@ -223,9 +223,9 @@ TEST_F(TrainedPolicyTest, SamplesAsItCollectsIfAskedTo) {
   EXPECT_NE(share(1), share(2));
 }
 
-TEST_F(TrainedPolicyTest, RefusesWhatDoesNotFit) {
+TEST_F(SavedPolicyTest, RefusesWhatDoesNotFit) {
   Save(kDqn);
-  DING_ASSERT_OK_AND_ASSIGN(const auto policy, TrainedPolicy::Load(path_));
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy, SavedPolicy::Load(path_));
   const BatchBuilder wide = BatchBuilder::Create(MakeSpec({Box("obs", {5})}).value(), 1).value();
   EXPECT_THAT(policy->Act(wide.view()).status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
@@ -234,35 +234,35 @@ TEST_F(TrainedPolicyTest, RefusesWhatDoesNotFit) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("3 ids for 2 rows")));
 }
 
-TEST_F(TrainedPolicyTest, SaysWhatTheCheckpointOrTheProgramLacks) {
-  EXPECT_THAT(TrainedPolicy::Load(path_).status(),
+TEST_F(SavedPolicyTest, SaysWhatTheCheckpointOrTheProgramLacks) {
+  EXPECT_THAT(SavedPolicy::Load(path_).status(),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr(path_)));
   info_.fields = {{"policy", "dqn"}};
   ASSERT_THAT(WriteCheckpoint(path_, info_, {}), IsOk());
-  EXPECT_THAT(TrainedPolicy::Load(path_).status(),
+  EXPECT_THAT(SavedPolicy::Load(path_).status(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr(path_), HasSubstr("an earlier version"))));
   Save(kDqn);
   info_.fields["policy"] = "mine";
   ASSERT_THAT(WriteCheckpoint(path_, info_, {}), IsOk());
-  EXPECT_THAT(TrainedPolicy::Load(path_).status(),
+  EXPECT_THAT(SavedPolicy::Load(path_).status(),
               StatusIs(absl::StatusCode::kNotFound,
                        AllOf(HasSubstr("'mine', which this program does not have"),
                              HasSubstr("dqn"), HasSubstr("link"))));
   info_.fields["policy"] = "dqn";
   info_.fields["policy_config"] = R"(type: "dqn" params { [a.b/unknown.Message] {} })";
   ASSERT_THAT(WriteCheckpoint(path_, info_, {}), IsOk());
-  EXPECT_THAT(TrainedPolicy::Load(path_).status(),
+  EXPECT_THAT(SavedPolicy::Load(path_).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("unknown.Message")));
   info_.fields["action"] = "[]";
   info_.fields["policy_config"] = kDqn;
   info_.fields["observation"] = "{";
   ASSERT_THAT(WriteCheckpoint(path_, info_, {}), IsOk());
-  EXPECT_THAT(TrainedPolicy::Load(path_).status(),
+  EXPECT_THAT(SavedPolicy::Load(path_).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'observation'")));
   info_.fields.erase("observation");
   ASSERT_THAT(WriteCheckpoint(path_, info_, {}), IsOk());
-  EXPECT_THAT(TrainedPolicy::Load(path_).status(),
+  EXPECT_THAT(SavedPolicy::Load(path_).status(),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("spaces")));
 }
 
