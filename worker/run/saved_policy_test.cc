@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/allocation_count.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
@@ -142,6 +143,22 @@ TEST_F(SavedPolicyTest, ActsAsTheEvalModeOfTheRun) {
     taken.insert(expected.begin(), expected.end());
   }
   EXPECT_GT(taken.size(), 1u) << "the test cannot fail";
+}
+
+TEST_F(SavedPolicyTest, ActingAllocatesNothingWhileSizesRepeat) {
+  for (const char* const config : {kDqn, kR2d2}) {
+    Save(config);
+    DING_ASSERT_OK_AND_ASSIGN(const auto policy, SavedPolicy::Load(path_));
+    const Batch obs = Observations(8, 1);
+    for (const int64_t rows : {8, 1, 8}) {
+      ASSERT_THAT(policy->Act(obs.view().Slice(0, rows)), IsOk());
+    }
+    const int64_t before = AllocationCount();
+    for (const int64_t rows : {8, 1, 8, 1}) {
+      if (!policy->Act(obs.view().Slice(0, rows)).ok()) FAIL();
+    }
+    EXPECT_EQ(AllocationCount(), before) << config;
+  }
 }
 
 TEST_F(SavedPolicyTest, TakesLegalActionsOnly) {
