@@ -1,6 +1,8 @@
 #include "ding_worker/metrics/mp4.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -55,6 +57,8 @@ struct Decoded {
   double seconds = 0;
   std::vector<int> left;
   std::vector<int> right;
+  // The farthest of a colour difference from that of grey, 128.
+  int most_colour = 0;
 };
 
 Decoded Decode(const std::string& bytes) {
@@ -78,7 +82,14 @@ Decoded Decode(const std::string& bytes) {
       decoded.height = frame->height;
       const uint8_t* const row = frame->data[0] + frame->linesize[0] * (frame->height / 2);
       decoded.left.push_back(row[1]);
-      decoded.right.push_back(row[frame->width - 2]);
+      decoded.right.push_back(row[frame->width - 1]);
+      for (const int plane : {1, 2}) {
+        for (int i = 0; i < frame->height / 2 * frame->linesize[plane]; ++i) {
+          if (i % frame->linesize[plane] >= frame->width / 2) continue;
+          const int colour = std::abs(frame->data[plane][i] - 128);
+          decoded.most_colour = std::max(decoded.most_colour, colour);
+        }
+      }
     }
   };
   while (av_read_frame(format, packet) == 0) {
@@ -109,10 +120,15 @@ TEST(Mp4Test, APlayerSeesThePictures) {
 }
 
 TEST(Mp4Test, OddSidesBecomeEven) {
-  const Decoded decoded = Decode(Encode(33, 21, 3));
-  EXPECT_EQ(decoded.width, 34);
-  EXPECT_EQ(decoded.height, 22);
-  EXPECT_EQ(decoded.right.size(), 3u);
+  for (const int width : {33, 45, 59, 500}) {
+    const Decoded decoded = Decode(Encode(width, 21, 3));
+    EXPECT_EQ(decoded.width, width + width % 2);
+    EXPECT_EQ(decoded.height, 22);
+    ASSERT_EQ(decoded.right.size(), 3u);
+    // To the edge: conversions of colours work in blocks.
+    EXPECT_NEAR(decoded.right[0], 16 + 219 * 200 / 255, 4) << width;
+    EXPECT_LE(decoded.most_colour, 4) << width;
+  }
 }
 
 TEST(Mp4Test, EqualPicturesGiveEqualBytes) { EXPECT_EQ(Encode(64, 48, 9), Encode(64, 48, 9)); }
