@@ -18,6 +18,8 @@
 #include "ding_worker/worker/run/program.h"
 #include "gflags/gflags.h"
 
+// TakeRepeated() takes it away; it is here so that all flags are known.
+DEFINE_string(checkpoint, "", "folder of a run or of a checkpoint; may stand several times");
 DEFINE_int64(episodes, 10, "episodes to play");
 DEFINE_uint64(seed, 0, "seed of the episodes");
 DEFINE_string(actions, "greedy", "greedy or sampled");

@@ -129,6 +129,12 @@ absl::StatusOr<std::unique_ptr<ISerialEvaluator>> MakeEvaluator(const Experiment
   return OpponentEvaluator::Create(make, std::move(opponent), envs, policy, deps.name);
 }
 
+absl::Status CheckSamePlayer(const EnvSpec& collector_env, const EnvSpec& evaluator_env) {
+  return Annotate(CheckSameSpaces(PlayerSpec(collector_env), PlayerSpec(evaluator_env)),
+                  absl::StrCat("env '", evaluator_env.name, "', which evaluates, beside '",
+                               collector_env.name, "', which collects"));
+}
+
 absl::Status CheckSameSpaces(const EnvSpec& expected, const EnvSpec& found) {
   const auto check = [&](const SpecPtr& a, const SpecPtr& b, absl::string_view what) {
     DING_RETURN_IF_ERROR(CheckSameLayout(*a, *b, what));
@@ -146,12 +152,6 @@ absl::Status CheckSameSpaces(const EnvSpec& expected, const EnvSpec& found) {
   absl::Status status = check(expected.observation, found.observation, "observation");
   status.Update(check(expected.action, found.action, "action"));
   return status;
-}
-
-absl::Status CheckSamePlayer(const EnvSpec& collector_env, const EnvSpec& evaluator_env) {
-  return Annotate(CheckSameSpaces(PlayerSpec(collector_env), PlayerSpec(evaluator_env)),
-                  absl::StrCat("env '", evaluator_env.name, "', which evaluates, beside '",
-                               collector_env.name, "', which collects"));
 }
 
 }  // namespace ding

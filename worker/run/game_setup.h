@@ -46,11 +46,12 @@ absl::StatusOr<std::unique_ptr<ISerialEvaluator>> MakeEvaluator(const Experiment
                                                                 EnvManager* envs, EvalMode* policy,
                                                                 const ComponentDeps& deps);
 
+// OK if a player has the same observations and actions in both envs of a run, as CheckSameSpaces() says.
+absl::Status CheckSamePlayer(const EnvSpec& collector_env, const EnvSpec& evaluator_env);
+
 // OK if both envs for one player have the same fields in observations and actions, with as many categories; else
 // kInvalidArgument names the first field that differs.
 absl::Status CheckSameSpaces(const EnvSpec& expected, const EnvSpec& found);
-// OK if that holds for a player of the two envs of a run.
-absl::Status CheckSamePlayer(const EnvSpec& collector_env, const EnvSpec& evaluator_env);
 
 }  // namespace ding
 
