@@ -243,29 +243,40 @@ absl::Status WriteCheckpoint(const std::string& path, const CheckpointInfo& info
   return ReplaceDirectory(temporary, path);
 }
 
-absl::StatusOr<CheckpointReader> CheckpointReader::Open(const std::string& path) {
+namespace {
+
+absl::StatusOr<Manifest> ManifestOf(const std::string& path) {
   const std::string manifest_path = JoinPath(path, kManifestName);
   const absl::StatusOr<std::string> text = ReadManifest(manifest_path);
   if (absl::IsNotFound(text.status())) {
     return absl::NotFoundError(
         absl::StrCat("there is no checkpoint at '", path, "': ", text.status().message()));
   }
-  const auto here = [&manifest_path](const absl::Status& status) {
-    return Annotate(status, absl::StrCat("'", manifest_path, "'"));
-  };
-  if (!text.ok()) return here(text.status());
+  const std::string here = absl::StrCat("'", manifest_path, "'");
+  if (!text.ok()) return Annotate(text.status(), here);
   absl::StatusOr<Manifest> manifest = internal_data::DecodeManifest(*text);
-  if (!manifest.ok()) return here(manifest.status());
+  if (!manifest.ok()) return Annotate(manifest.status(), here);
+  return manifest;
+}
 
+}  // namespace
+
+absl::StatusOr<CheckpointReader> CheckpointReader::Open(const std::string& path) {
+  DING_ASSIGN_OR_RETURN(Manifest manifest, ManifestOf(path));
   CheckpointReader reader;
   reader.path_ = path;
-  reader.info_ = std::move(manifest->info);
-  for (ManifestFile& file : manifest->files) {
+  reader.info_ = std::move(manifest.info);
+  for (ManifestFile& file : manifest.files) {
     DING_RETURN_IF_ERROR(
         Annotate(CheckFile(JoinPath(path, file.name), file), "the checkpoint is damaged"));
     reader.files_.push_back(std::move(file.name));
   }
   return reader;
+}
+
+absl::StatusOr<CheckpointInfo> CheckpointReader::ReadInfo(const std::string& path) {
+  DING_ASSIGN_OR_RETURN(Manifest manifest, ManifestOf(path));
+  return std::move(manifest.info);
 }
 
 std::vector<std::string> CheckpointReader::Components() const {

@@ -65,6 +65,8 @@ class CheckpointReader {
   //   kDataLoss            a file is missing, truncated or changed: names it
   //   kFailedPrecondition  written by another major version
   static absl::StatusOr<CheckpointReader> Open(const std::string& path);
+  // Reads what the manifest says, and does not look at the files. Errors as of Open().
+  static absl::StatusOr<CheckpointInfo> ReadInfo(const std::string& path);
 
   const CheckpointInfo& info() const { return info_; }
   // Names of the components in the order written.

@@ -88,6 +88,17 @@ TEST_F(CheckpointTest, TheManifestIsReadable) {
                               "  \"files\": [\n    {\n      \"name\": \"model.safetensors\",\n"));
 }
 
+TEST_F(CheckpointTest, TheManifestCanBeReadAlone) {
+  ASSERT_THAT(Write(5), IsOk());
+  ASSERT_THAT(RemoveFile(JoinPath(path_, "model.safetensors")), IsOk());
+  EXPECT_FALSE(CheckpointReader::Open(path_).ok());
+  DING_ASSERT_OK_AND_ASSIGN(const CheckpointInfo info, CheckpointReader::ReadInfo(path_));
+  EXPECT_EQ(info.kind, "train");
+  EXPECT_THAT(info.fields, ElementsAre(Pair("iteration", "5")));
+  EXPECT_THAT(CheckpointReader::ReadInfo(path_ + "x"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("there is no checkpoint at")));
+}
+
 TEST_F(CheckpointTest, TheErrorForAMissingComponentListsTheExistingOnes) {
   ASSERT_THAT(Write(5), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const CheckpointReader reader, CheckpointReader::Open(path_));

@@ -98,24 +98,9 @@ GifEncoder::GifEncoder(GifEncoder&&) noexcept = default;
 GifEncoder::~GifEncoder() { file_.reset(); }
 
 absl::Status GifEncoder::AddFrame(const Image& picture) {
-  if (picture.width < 1 || picture.height < 1 || picture.width > kMaxSide ||
-      picture.height > kMaxSide) {
-    return absl::InvalidArgumentError(absl::StrCat("GIF: a picture of ", picture.width, " x ",
-                                                   picture.height, ", expected 1 to ", kMaxSide));
-  }
+  DING_RETURN_IF_ERROR(CheckVideoFrame("GIF", *this, picture, kMaxSide));
   const size_t pixels = static_cast<size_t>(picture.width) * static_cast<size_t>(picture.height);
-  if (picture.rgb.size() != 3 * pixels) {
-    return absl::InvalidArgumentError(absl::StrCat("GIF: ", picture.rgb.size(),
-                                                   " bytes of a picture of ", picture.width, " x ",
-                                                   picture.height, ", expected ", 3 * pixels));
-  }
-  if (frames_ == 0) {
-    DING_RETURN_IF_ERROR(Open(picture));
-  } else if (picture.width != width_ || picture.height != height_) {
-    return absl::InvalidArgumentError(absl::StrCat("GIF: a picture of ", picture.width, " x ",
-                                                   picture.height, ", expected ", width_, " x ",
-                                                   height_, ", the size of the first"));
-  }
+  if (frames_ == 0) DING_RETURN_IF_ERROR(Open(picture));
   pixels_.resize(pixels);
   Palette palette;
   if (!ExactPalette(picture, &palette, &pixels_)) CubePalette(picture, &palette, &pixels_);

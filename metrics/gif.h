@@ -20,28 +20,27 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/data/image.h"
+#include "ding_worker/metrics/video.h"
 
 namespace ding {
 
-class GifEncoder {
+class GifEncoder : public VideoEncoder {
  public:
   // `frames_per_second` is 1 to 100, since the format counts in hundredths of a second.
   explicit GifEncoder(int frames_per_second);
   GifEncoder(GifEncoder&&) noexcept;
-  ~GifEncoder();
+  ~GifEncoder() override;
 
-  // kInvalidArgument if the picture is empty, has a side above 65535, has a wrong number of bytes, or
-  // another size than the first.
-  absl::Status AddFrame(const Image& picture);
+  // Sides may be up to 65535.
+  absl::Status AddFrame(const Image& picture) override;
 
-  int64_t frames() const { return frames_; }
-  int width() const { return width_; }
-  int height() const { return height_; }
+  int64_t frames() const override { return frames_; }
+  int width() const override { return width_; }
+  int height() const override { return height_; }
   // Returns the number of bytes so far.
   int64_t size_bytes() const { return static_cast<int64_t>(bytes_->size()); }
 
-  // Returns the file. Afterwards the encoder must not be used. kFailedPrecondition without a picture.
-  absl::StatusOr<std::string> Finish();
+  absl::StatusOr<std::string> Finish() override;
 
  private:
   struct File;

@@ -17,7 +17,7 @@ END
     cat "$folder/err" >&2
     exit 1
   }
-  worker/evaluate --checkpoint="$(ls -d "$folder"/run/ckpt/iteration_* | sort -V | tail -n 1)" --n_episode="$3" \
+  worker/evaluate --checkpoint="$(ls -d "$folder"/run/ckpt/iteration_* | sort -V | tail -n 1)" --episodes="$3" \
     --record_episodes="$folder/episodes" >"$folder/returns"
 }
 

@@ -192,6 +192,13 @@ LIBRARIES = {
         "header": "cblas.h",
         "targets": {"openblas": {"libs": ["openblas"]}},
     },
+    "ffmpeg": {
+        "restricted": True,
+        "debian": ["libavcodec-dev", "libavformat-dev", "libswscale-dev"],
+        "fedora": ["ffmpeg-free-devel"],
+        "header": "libavcodec/avcodec.h",
+        "targets": {"ffmpeg": {"libs": ["avformat", "avcodec", "swscale", "avutil"]}},
+    },
     "libtorch": {
         "restricted": True,
         "debian": ["libgloo-dev", "libtorch-dev"],

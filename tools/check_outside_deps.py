@@ -50,6 +50,7 @@ OTHERS = [
     (r'(torch|c10|ATen)/', ['//third_party:torch', '@libtorch//:torch']),
     (r'grpc(pp)?/', ['//third_party:grpc++', '@com_github_grpc_grpc//:grpc++']),
     (r'openssl/', ['//third_party:crypto', '@openssl//:crypto']),
+    (r'lib(avcodec|avformat|avutil|swscale)/', ['//third_party:ffmpeg', '@ffmpeg//:ffmpeg']),
     (r'hiredis/', ['//third_party:hiredis', '@hiredis//:hiredis']),
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')

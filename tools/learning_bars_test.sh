@@ -54,7 +54,7 @@ EOF
 # The recorded episodes that a row with a teacher learns from: here, only their number.
 cat >bin/worker/evaluate <<'EOF'
 #!/usr/bin/env bash
-[ -d "$(dirname "$(dirname "${1#--checkpoint=}")")" ] && echo "${2#--n_episode=}" >"${3#--record_episodes=}"
+[ -d "$(dirname "$(dirname "${1#--checkpoint=}")")" ] && echo "${2#--episodes=}" >"${3#--record_episodes=}"
 EOF
 chmod +x tools/train tools/program fake/bazel bin/worker/judge bin/worker/evaluate
 export PATH=$PWD/fake:$PATH

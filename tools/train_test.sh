@@ -83,7 +83,7 @@ build: //worker:serial
 tools/train: there is no '$file': recording 7 episodes of an agent that worker/configs/expert.textproto trains
 build: //worker:evaluate
 serial: --config=$PWD/worker/configs/expert.textproto --exp_dir=TEMPORARY/run
-evaluate: --checkpoint=TEMPORARY/run/ckpt/ckpt_best --n_episode=7 --record_episodes=$file
+evaluate: --checkpoint=TEMPORARY/run/ckpt/ckpt_best --episodes=7 --record_episodes=$file
 serial: --config=$*" ] || fail "'$*' gave:" "$(cat out)"
 }
 recorded some.episodes bc.textproto --seed=1

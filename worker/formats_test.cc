@@ -111,7 +111,7 @@ TEST_P(SerialFormatsTest, ARunGoesOn) {
 TEST_P(SerialFormatsTest, ACheckpointPlays) {
   const std::string run = UnpackRun(name(), folder_);
   ChildProgram evaluate("worker/evaluate",
-                        {absl::StrCat("--checkpoint=", run, "/ckpt/ckpt_best"), "--n_episode=2"},
+                        {absl::StrCat("--checkpoint=", run, "/ckpt/ckpt_best"), "--episodes=2"},
                         Path("evaluate"), {});
   ASSERT_EQ(evaluate.Wait(kLong), 0) << evaluate.err();
   EXPECT_THAT(evaluate.out(), HasSubstr("\nmean "));

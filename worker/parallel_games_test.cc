@@ -109,7 +109,7 @@ class ParallelGamesTest : public testing::Test {
     const std::string path = JoinPath(deps_.exp_dir, "opponent");
     CheckpointInfo info;
     info.kind = kCheckpointKind;
-    DescribeRun(config, config.env().type(), &info);
+    DescribeRun(config, SpecOfEnv(config, ComponentDeps().clock).value(), &info);
     EXPECT_THAT(
         WriteCheckpoint(
             path, info,

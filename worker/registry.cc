@@ -23,6 +23,7 @@ std::string ListModules() {
   ListRegistry(LearnerRegistry(), &text);
   ListRegistry(LearnerHookRegistry(), &text);
   ListRegistry(SinkRegistry(), &text);
+  ListRegistry(VideoFormatRegistry(), &text);
   return text;
 }
 

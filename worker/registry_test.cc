@@ -76,6 +76,8 @@ learner hook:
   save_ckpt          saves a checkpoint: every freq iterations, or once before or after the run
   save_ckpt_seconds  saves a checkpoint to resume from, whenever so many seconds have passed
 sink: none in this program
+video format:
+  gif  animated GIF: repeats without end, any browser shows it
 )");
 }
 

@@ -5,12 +5,10 @@
 #include <utility>
 
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/metrics/gif.h"
 
 namespace ding {
 namespace {
-
-// A usual step of a control problem takes 20 ms, and browsers play this rate.
-constexpr int kFramesPerSecond = 50;
 
 struct Choice {
   absl::string_view which;
@@ -47,27 +45,37 @@ bool IsWorse(const EvalVideos::Video& a, const EvalVideos::Video& b) {
 }  // namespace
 
 EvalVideos::EvalVideos(int env_num, int64_t max_frames)
-    : max_frames_(max_frames), running_(static_cast<size_t>(env_num)) {}
+    : EvalVideos(env_num, max_frames,
+                 [] { return std::make_unique<GifEncoder>(kFramesPerSecond); }) {}
 
-bool EvalVideos::is_full(int env_id) const {
-  return running_[env_id].has_value() && running_[env_id]->frames() >= max_frames_;
+EvalVideos::EvalVideos(int env_num, int64_t max_frames,
+                       std::function<std::unique_ptr<VideoEncoder>()> make_encoder)
+    : max_frames_(max_frames),
+      make_encoder_(std::move(make_encoder)),
+      running_(static_cast<size_t>(env_num)) {}
+
+bool EvalVideos::is_full(int env_id) {
+  Episode& episode = running_[env_id];
+  episode.cut = episode.video != nullptr && episode.video->frames() >= max_frames_;
+  return episode.cut;
 }
 
 absl::Status EvalVideos::AddFrame(int env_id, const Image& picture) {
-  std::optional<GifEncoder>& gif = running_[env_id];
-  if (!gif.has_value()) gif.emplace(kFramesPerSecond);
-  return gif->AddFrame(picture);
+  std::unique_ptr<VideoEncoder>& video = running_[env_id].video;
+  if (video == nullptr) video = make_encoder_();
+  return video->AddFrame(picture);
 }
 
 absl::Status EvalVideos::EndEpisode(int env_id, double episode_return) {
-  std::optional<GifEncoder>& gif = running_[env_id];
+  const Episode ended = std::move(running_[env_id]);
+  running_[env_id] = {};
   Video video;
   video.episode_return = episode_return;
-  video.width = gif->width();
-  video.height = gif->height();
-  DING_ASSIGN_OR_RETURN(video.gif, gif->Finish());
+  video.width = ended.video->width();
+  video.height = ended.video->height();
+  video.cut = ended.cut;
+  DING_ASSIGN_OR_RETURN(video.bytes, ended.video->Finish());
   episodes_.push_back(std::move(video));
-  gif.reset();
   return absl::OkStatus();
 }
 

@@ -1,6 +1,6 @@
 // Records videos of the episodes of an evaluation and keeps the worst, the median and the best.
 //
-// Every picture is encoded at once (metrics/gif.h): without that, 8 episodes of 500 pictures of 600 x 400
+// Every picture is encoded at once (metrics/video.h): without that, 8 episodes of 500 pictures of 600 x 400
 // would need 3 GB.
 //
 // Ownership: a value.   Threads: thread-compatible.
@@ -8,14 +8,15 @@
 #define DING_WORKER_COLLECTOR_EVALUATOR_EVAL_VIDEOS_H_
 
 #include <cstdint>
-#include <optional>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/data/image.h"
-#include "ding_worker/metrics/gif.h"
+#include "ding_worker/metrics/video.h"
 
 namespace ding {
 
@@ -26,19 +27,27 @@ class EvalVideos {
     double episode_return = 0;
     int width = 0;
     int height = 0;
-    std::string gif;
+    std::string bytes;  // the file
+    bool cut = false;   // whether pictures were dropped
   };
 
-  // Keeps at most `max_frames` pictures of an episode; further ones are dropped.
-  EvalVideos(int env_num, int64_t max_frames);
+  // A usual step of a control problem takes 20 ms, and browsers play this rate.
+  static constexpr int kFramesPerSecond = 50;
 
-  // Whether the running episode of this env has `max_frames` pictures.
-  bool is_full(int env_id) const;
-  // Adds a picture to the running episode of the env. kInvalidArgument as for GifEncoder::AddFrame().
+  // Makes GIFs.
+  EvalVideos(int env_num, int64_t max_frames);
+  // Keeps at most `max_frames` pictures of an episode; further ones are dropped. `make_encoder` makes the encoder
+  // of an episode.
+  EvalVideos(int env_num, int64_t max_frames,
+             std::function<std::unique_ptr<VideoEncoder>()> make_encoder);
+
+  // Whether the running episode of this env has `max_frames` pictures; the episode counts as cut then.
+  bool is_full(int env_id);
+  // Adds a picture to the running episode of the env. kInvalidArgument as for VideoEncoder::AddFrame().
   absl::Status AddFrame(int env_id, const Image& picture);
   // Ends the running episode, or drops it as void.
   absl::Status EndEpisode(int env_id, double episode_return);
-  void DropEpisode(int env_id) { running_[env_id].reset(); }
+  void DropEpisode(int env_id) { running_[env_id] = {}; }
 
   // Returns the videos by ascending return: for one episode "best"; for two "worst", "best"; for three
   // "worst", "median", "best"; for more "worst", "median_low", "median_high", "best". NaN is the worst.
@@ -46,8 +55,14 @@ class EvalVideos {
   std::vector<Video> TakeChosen();
 
  private:
+  struct Episode {
+    std::unique_ptr<VideoEncoder> video;  // null before the first picture
+    bool cut = false;
+  };
+
   const int64_t max_frames_;
-  std::vector<std::optional<GifEncoder>> running_;  // per env
+  const std::function<std::unique_ptr<VideoEncoder>()> make_encoder_;
+  std::vector<Episode> running_;  // per env
   std::vector<Video> episodes_;
 };
 

@@ -33,7 +33,7 @@ std::vector<std::pair<std::string, double>> Chosen(const std::vector<double>& re
   }
   std::vector<std::pair<std::string, double>> chosen;
   for (const EvalVideos::Video& video : videos.TakeChosen()) {
-    EXPECT_FALSE(video.gif.empty());
+    EXPECT_FALSE(video.bytes.empty());
     chosen.emplace_back(video.which, video.episode_return);
   }
   return chosen;

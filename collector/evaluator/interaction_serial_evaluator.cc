@@ -113,11 +113,12 @@ absl::Status InteractionSerialEvaluator::WriteVideos(const EvalOptions& options,
       absl::StrCat(core_->deps().name, "_", RenderModeName(options_.render_mode));
   for (const EvalVideos::Video& video : videos->TakeChosen()) {
     core_->deps().metrics->EncodedImage(absl::StrCat(prefix, "/", video.which),
-                                        RenderClock(options), video.width, video.height, video.gif);
+                                        RenderClock(options), video.width, video.height,
+                                        video.bytes);
     if (options_.figure_path.empty()) continue;
     const std::string path = JoinPath(
         FigureFolder(), absl::StrCat(prefix, "_", RenderClock(options), "_", video.which, ".gif"));
-    DING_RETURN_IF_ERROR(WriteFileAtomically(path, video.gif));
+    DING_RETURN_IF_ERROR(WriteFileAtomically(path, video.bytes));
     DING_LOG(INFO) << core_->deps().name << ": " << path << " shows the " << video.which
                    << " episode, return " << video.episode_return;
   }

@@ -1,5 +1,9 @@
 #!/usr/bin/env bash
-# Trains the env of this folder until it is solved.
+# Trains the env of this folder until it is solved, and plays it.
 set -euo pipefail
 ./train --config=point_dqn.textproto --exp_dir="$TEST_TMPDIR/run" | tee "$TEST_TMPDIR/stdout"
 tail -n 1 "$TEST_TMPDIR/stdout" | grep -q '^result {"stop":true,'
+./evaluate --checkpoint="$TEST_TMPDIR/run" --json | grep -q '"episodes":10,"mean":'
+# It draws no pictures.
+! ./evaluate --checkpoint="$TEST_TMPDIR/run" --video="$TEST_TMPDIR/out.gif" 2>"$TEST_TMPDIR/error"
+grep -q 'cannot be rendered' "$TEST_TMPDIR/error"

@@ -23,7 +23,7 @@ has "$run/log/lines_serial.txt" '^own/best_loss 10 [0-9]' "the hook, and the sin
 iterations=$(sed -E 's/.*"train_iter":([0-9]+).*/\1/' "$run/result.json")
 ((iterations > 0 && iterations % 40 == 0)) || { echo "no sign of the learner: $iterations iterations" >&2; exit 1; }
 
-./evaluate --checkpoint="$run/ckpt/ckpt_best" --n_episode=20 --record_episodes="$TEST_TMPDIR/cartpole.episodes"
+./evaluate --checkpoint="$run/ckpt/ckpt_best" --episodes=20 --record_episodes="$TEST_TMPDIR/cartpole.episodes"
 ./serial --config=supervised.textproto --exp_dir="$learned" --set=data_set.path="$TEST_TMPDIR/cartpole.episodes"
 has "$learned/result.json" '"right_recall":(1|0\.[5-9])' "the metric"
 has "$learned/log/lines_serial.txt" '^own/evaluations_without_better [0-9]+ 3$' "the metric evaluator, which ends the run"

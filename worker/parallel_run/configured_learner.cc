@@ -89,9 +89,9 @@ class ConfiguredLearner : public TaskLearner {
     DING_ASSIGN_OR_RETURN(made->learner_,
                           create_learner(learner_config, made->policy_->learn_mode(), deps, group));
     made->learner_->set_checkpoint_fn(
-        [learner = made->learner_.get(), config, name = env.name,
+        [learner = made->learner_.get(), config, env,
          folder = JoinPath(deps.exp_dir, folder)](absl::string_view checkpoint) {
-          return Save(config, name, *learner, folder, checkpoint);
+          return Save(config, env, *learner, folder, checkpoint);
         });
     return made;
   }
@@ -128,7 +128,7 @@ class ConfiguredLearner : public TaskLearner {
                                                    "', expected letters, digits, '_' and '-'"));
   }
 
-  static absl::Status Save(const ExperimentConfig& config, const std::string& env_name,
+  static absl::Status Save(const ExperimentConfig& config, const EnvSpec& env,
                            const ILearner& learner, const std::string& folder,
                            absl::string_view name) {
     const std::string path = learner.CheckpointPath(name);
@@ -138,7 +138,7 @@ class ConfiguredLearner : public TaskLearner {
       return absl::OkStatus();
     }
     CheckpointInfo info = LearnerCheckpointInfo(learner);
-    DescribeRun(config, env_name, &info);
+    DescribeRun(config, env, &info);
     return WriteCheckpoint(path, info, LearnerComponents(learner));
   }
 

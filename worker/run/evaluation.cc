@@ -1,81 +1,247 @@
 #include "ding_worker/worker/run/evaluation.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <numeric>
+#include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/file.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/evaluator/eval_core.h"
+#include "ding_worker/collector/evaluator/eval_videos.h"
 #include "ding_worker/collector/serial/episode_serial_collector.h"
+#include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/episodes.h"
+#include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/game_spec.h"
 #include "ding_worker/learner/checkpoint.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/video.h"
 #include "ding_worker/policy/eval_collect_mode.h"
+#include "ding_worker/policy/policy.h"
+#include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/config/text_config.h"
+#include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/run/actor.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/game_setup.h"
+#include "ding_worker/worker/run/paths.h"
+#include "ding_worker/worker/run/policy_description.h"
 
 namespace ding {
 namespace {
 
+// What an evaluation reads of a config, besides the policy, which is that of the checkpoint.
+constexpr absl::string_view kSettable[] = {"env.type",
+                                           "env.params",
+                                           "env.reward_weights",
+                                           "env.evaluator_type",
+                                           "env.evaluator_params",
+
+                                           "env.manager",
+                                           "policy.eval.evaluator",
+                                           "policy.eval.opponent_checkpoint"};
+
+absl::Status CheckSettings(const std::vector<std::string>& settings) {
+  for (const std::string& setting : settings) {
+    const std::string path = setting.substr(0, setting.find('='));
+    const bool settable = absl::c_any_of(
+        kSettable, [&](absl::string_view field) { return IsWithinField(path, field); });
+    if (settable && path != "policy.eval.evaluator.n_episode") continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--set ", path, " has no effect here. An evaluation reads: ",
+                     absl::StrJoin(kSettable, ", "), "; --episodes is the number of episodes"));
+  }
+  return absl::OkStatus();
+}
+
+// The run's config with the changes of the options.
+absl::StatusOr<ExperimentConfig> ConfigFor(const EvaluationOptions& options,
+                                           const CheckpointInfo& info) {
+  DING_RETURN_IF_ERROR(CheckSettings(options.settings));
+  DING_RETURN_IF_ERROR(CheckPolicyIsLinked(info));
+  absl::StatusOr<ExperimentConfig> config = ConfigOfCheckpoint(info);
+  if (!config.ok()) {
+    return Annotate(config.status(),
+                    "this program cannot read the run's config, which needs the modules and the "
+                    "version of the program that trained it (a program of your own links "
+                    "//worker:evaluate_main with its modules)");
+  }
+  if (!options.env.empty()) {
+    EnvSection& env = *config->mutable_env();
+    env.set_type(options.env);
+    env.clear_params();
+    env.clear_reward_weights();
+    env.clear_evaluator_type();
+    env.clear_evaluator_params();
+  }
+  if (options.env.empty() && options.settings.empty()) return config;
+  DING_ASSIGN_OR_RETURN(
+      config, ParseExperimentConfig(PrintTextConfig(*config),
+                                    "the run's config with --env and --set", options.settings));
+  DING_RETURN_IF_ERROR(MakePathsAbsolute(&*config));
+  return config;
+}
+
+// What one pass over the episodes plays with.
+struct Players {
+  std::unique_ptr<EnvManager> envs;
+  std::unique_ptr<EvalMode> policy;
+};
+
+// Makes them anew for each pass, so that equal seeds give equal episodes.
+absl::StatusOr<Players> MakePlayers(const EvaluationOptions& options,
+                                    const CheckpointReader& checkpoint,
+                                    const ExperimentConfig& config, int64_t n_episode) {
+  const auto env_num =
+      static_cast<int>(std::min<int64_t>(n_episode, config.env().evaluator_env_num()));
+  Players players;
+  DING_ASSIGN_OR_RETURN(players.envs, MakeEvaluatorEnvManager(config, env_num, Clock::Real()));
+  const EnvSpec player = PlayerSpec(players.envs->env_spec());
+  DING_ASSIGN_OR_RETURN(const EnvSpec trained, SpacesOf(checkpoint.info()));
+  if (trained.observation != nullptr && trained.action != nullptr) {
+    DING_RETURN_IF_ERROR(Annotate(
+        CheckSameSpaces(trained, player),
+        absl::StrCat("env '", player.name, "' does not fit the policy, which was trained in '",
+                     trained.name, "'")));
+  }
+  DING_RETURN_IF_ERROR(
+      players.envs->Seed(Rng::DeriveSeed(options.seed, "evaluate"), /*dynamic=*/true));
+  DING_ASSIGN_OR_RETURN(players.policy, LoadActor(checkpoint, MakePolicyConfig(config),
+                                                  MakePolicyContext(config, player, PolicyModes()),
+                                                  {options.sample, options.seed}));
+  return players;
+}
+
+// Films the first episodes and writes the chosen one.
+absl::Status Film(const EvaluationOptions& options, const CheckpointReader& checkpoint,
+                  const ExperimentConfig& config, Evaluation* result) {
+  const EvaluationVideo& video = options.video;
+  const std::string file(Basename(video.path));
+  const size_t dot = file.rfind('.');
+  const std::string format = dot == std::string::npos ? "" : file.substr(dot + 1);
+  const absl::StatusOr<VideoEncoderFactory> make = VideoFormatRegistry().Find(format);
+  if (!make.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the video's file '", video.path, "' ends in ",
+        format.empty() ? "no format" : absl::StrCat("'.", format, "'"), ", expected one of: .",
+        absl::StrJoin(VideoFormatRegistry().Names(), ", ."),
+        format == "mp4" ? ". For .mp4 link //metrics:mp4_factory, or use tools/evaluate" : ""));
+  }
+  // It is not committed, so it leaves nothing behind.
+  DING_RETURN_IF_ERROR(AtomicFileWriter::Create(video.path).status());
+
+  const int64_t n_episode = std::min(options.n_episode, kMaxFilmedEpisodes);
+  DING_ASSIGN_OR_RETURN(const Players players, MakePlayers(options, checkpoint, config, n_episode));
+  const EnvSpec& env = players.envs->env_spec();
+  if (env.players > 1) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("env '", env.name, "' is a game of ", env.players,
+                     " players, of which there are no videos: expected an env for one player, such "
+                     "as --env of one that plays the opponent itself"));
+  }
+  EvalCore::Options core_options;
+  core_options.common.n_episode = n_episode;
+  core_options.common.max_abnormal = config.policy().eval().evaluator().max_abnormal();
+  ComponentDeps deps;
+  deps.name = "video";
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<EvalCore> core,
+                        EvalCore::Create(std::move(core_options), players.envs.get(),
+                                         {players.policy.get()}, std::move(deps)));
+  EvalVideos videos(players.envs->env_num(), kMaxVideoFrames,
+                    [&] { return (*make)(video.frames_per_second); });
+  DING_RETURN_IF_ERROR(core->Eval(EvalOptions(), &videos).status());
+  const std::vector<EvalVideos::Video> chosen = videos.TakeChosen();
+  const size_t place = video.episode == "worst"  ? 0
+                       : video.episode == "best" ? chosen.size() - 1
+                                                 : (chosen.size() - 1) / 2;
+  result->video_return = chosen[place].episode_return;
+  result->video_is_cut = chosen[place].cut;
+  return WriteFileAtomically(video.path, chosen[place].bytes);
+}
+
 // Evaluates by means of a collector, which keeps the rows, and records them.
-absl::StatusOr<EvalResult> Record(const EvaluationOptions& options, EnvManager* envs,
-                                  EvalMode* policy) {
-  EvalCollectMode collect(policy);
+absl::Status Record(const EvaluationOptions& options, const Players& players, Evaluation* result) {
+  EvalCollectMode collect(players.policy.get());
   ComponentDeps deps;
   deps.name = "recorder";
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<EpisodeSerialCollector> collector,
-                        EpisodeSerialCollector::Create({}, envs, &collect, deps));
+                        EpisodeSerialCollector::Create({}, players.envs.get(), &collect, deps));
   CollectOptions collect_options;
   collect_options.target = options.n_episode;
   EpisodeSet set;
   DING_ASSIGN_OR_RETURN(set.episodes, collector->Collect(collect_options));
-  set.env = envs->env_spec().name;
+  set.env = players.envs->env_spec().name;
   DING_RETURN_IF_ERROR(WriteEpisodes(options.record_episodes, set));
-  EvalResult result;
-  DING_ASSIGN_OR_RETURN(result.episode_return, EpisodeReturns(set.episodes));
-  result.mean_return =
-      std::accumulate(result.episode_return.begin(), result.episode_return.end(), 0.0) /
-      static_cast<double>(result.episode_return.size());
-  return result;
+  DING_ASSIGN_OR_RETURN(result->episode_return, EpisodeReturns(set.episodes));
+  result->envstep_count = set.episodes.rows.rows();
+  result->mean_return =
+      std::accumulate(result->episode_return.begin(), result->episode_return.end(), 0.0) /
+      static_cast<double>(result->episode_return.size());
+  return absl::OkStatus();
 }
 
-absl::StatusOr<EvalResult> Evaluate(const EvaluationOptions& options) {
+absl::StatusOr<Evaluation> Evaluate(const EvaluationOptions& options) {
   DING_ASSIGN_OR_RETURN(const CheckpointReader checkpoint, OpenTrainCheckpoint(options.checkpoint));
-  DING_ASSIGN_OR_RETURN(ExperimentConfig config, ConfigOfCheckpoint(checkpoint.info()));
-
+  DING_ASSIGN_OR_RETURN(ExperimentConfig config, ConfigFor(options, checkpoint.info()));
   if (config.env().type().empty()) {
     return absl::FailedPreconditionError(
         "its run had no env, so that there is nothing to play: it was judged on its data set "
-        "alone");
+        "alone; name an env with the spaces of the data set by --env");
   }
-  const auto env_num =
-      static_cast<int>(std::min<int64_t>(options.n_episode, config.env().evaluator_env_num()));
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<EnvManager> envs,
-                        MakeEvaluatorEnvManager(config, env_num, Clock::Real()));
-  DING_RETURN_IF_ERROR(envs->Seed(Rng::DeriveSeed(options.seed, "evaluate"), /*dynamic=*/true));
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<Policy> policy,
-                        LoadEvalPolicy(checkpoint, config, PlayerSpec(envs->env_spec())));
-  if (!options.record_episodes.empty()) return Record(options, envs.get(), policy->eval_mode());
-
+  Evaluation result;
+  result.train_iter = ProgressField(checkpoint.info(), "train_iter");
+  result.env_step = ProgressField(checkpoint.info(), "env_step");
+  if (!options.video.path.empty()) {
+    DING_RETURN_IF_ERROR(Film(options, checkpoint, config, &result));
+  }
+  DING_ASSIGN_OR_RETURN(const Players players,
+                        MakePlayers(options, checkpoint, config, options.n_episode));
+  result.env = players.envs->env_spec().name;
+  if (!options.record_episodes.empty()) {
+    DING_RETURN_IF_ERROR(Record(options, players, &result));
+    return result;
+  }
   config.mutable_policy()->mutable_eval()->mutable_evaluator()->set_n_episode(options.n_episode);
   ComponentDeps deps;
   deps.name = "evaluator";
   deps.seed = options.seed;
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<ISerialEvaluator> evaluator,
-                        MakeEvaluator(config, envs.get(), policy->eval_mode(), deps));
-  return evaluator->Eval(EvalOptions());
+                        MakeEvaluator(config, players.envs.get(), players.policy.get(), deps));
+  DING_ASSIGN_OR_RETURN(static_cast<EvalResult&>(result), evaluator->Eval(EvalOptions()));
+  return result;
+}
+
+absl::Status CheckOptions(const EvaluationOptions& options) {
+  if (options.n_episode < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--episodes: n_episode is ", options.n_episode, ", expected 1 or more"));
+  }
+  const EvaluationVideo& video = options.video;
+  if (video.path.empty()) return absl::OkStatus();
+  if (video.episode != "worst" && video.episode != "median" && video.episode != "best") {
+    return absl::InvalidArgumentError(absl::StrCat("the video's episode is '", video.episode,
+                                                   "', expected worst, median or best"));
+  }
+  if (video.frames_per_second < 1 || video.frames_per_second > 100) {
+    return absl::InvalidArgumentError(absl::StrCat("the video's frames per second are ",
+                                                   video.frames_per_second, ", expected 1 to 100"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<EvalResult> EvaluateCheckpoint(const EvaluationOptions& options) {
-  if (options.n_episode < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("n_episode is ", options.n_episode, ", expected 1 or more"));
-  }
-  absl::StatusOr<EvalResult> result = Evaluate(options);
+absl::StatusOr<Evaluation> EvaluateCheckpoint(const EvaluationOptions& options) {
+  DING_RETURN_IF_ERROR(CheckOptions(options));
+  absl::StatusOr<Evaluation> result = Evaluate(options);
   if (result.ok()) return result;
   return Annotate(result.status(), absl::StrCat("cannot evaluate ", options.checkpoint));
 }

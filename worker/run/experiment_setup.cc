@@ -7,9 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/env/env_registry.h"
+#include "ding_worker/env/game_spec.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/text_config.h"
+#include "ding_worker/worker/run/policy_description.h"
 
 namespace ding {
 namespace {
@@ -66,10 +68,11 @@ PolicyContext MakePolicyContext(const ExperimentConfig& config, const EnvSpec& e
   return context;
 }
 
-void DescribeRun(const ExperimentConfig& config, absl::string_view env_name, CheckpointInfo* info) {
+void DescribeRun(const ExperimentConfig& config, const EnvSpec& env, CheckpointInfo* info) {
   info->fields[kConfigField] = PrintTextConfig(config);
-  info->fields["env"] = std::string(env_name);
+  info->fields["env"] = env.name;
   info->fields["policy"] = config.policy().type();
+  DescribePolicy(MakePolicyConfig(config), PlayerSpec(env), info);
 }
 
 absl::StatusOr<ExperimentConfig> ConfigOfCheckpoint(const CheckpointInfo& info) {

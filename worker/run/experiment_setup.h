@@ -8,9 +8,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/data/checkpoint.h"
+#include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/worker/experiment.pb.h"
@@ -35,8 +35,9 @@ absl::StatusOr<std::unique_ptr<EnvManager>> MakeOpponentEnvManager(const Experim
 PolicyContext MakePolicyContext(const ExperimentConfig& config, const EnvSpec& env,
                                 const PolicyModes& modes);
 
-// Adds to a checkpoint what an evaluation needs to start from it alone: "config", "env", "policy".
-void DescribeRun(const ExperimentConfig& config, absl::string_view env_name, CheckpointInfo* info);
+// Adds to a checkpoint what an evaluation needs to start from it alone: "config", "env", "policy", and what
+// DescribePolicy() adds (worker/run/policy_description.h). `env` may be a game.
+void DescribeRun(const ExperimentConfig& config, const EnvSpec& env, CheckpointInfo* info);
 // Returns the config that DescribeRun() wrote. kNotFound: the checkpoint has none.
 absl::StatusOr<ExperimentConfig> ConfigOfCheckpoint(const CheckpointInfo& info);
 

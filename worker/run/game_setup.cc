@@ -130,8 +130,12 @@ absl::StatusOr<std::unique_ptr<ISerialEvaluator>> MakeEvaluator(const Experiment
 }
 
 absl::Status CheckSamePlayer(const EnvSpec& collector_env, const EnvSpec& evaluator_env) {
-  const EnvSpec expected = PlayerSpec(collector_env);
-  const EnvSpec found = PlayerSpec(evaluator_env);
+  return Annotate(CheckSameSpaces(PlayerSpec(collector_env), PlayerSpec(evaluator_env)),
+                  absl::StrCat("env '", evaluator_env.name, "', which evaluates, beside '",
+                               collector_env.name, "', which collects"));
+}
+
+absl::Status CheckSameSpaces(const EnvSpec& expected, const EnvSpec& found) {
   const auto check = [&](const SpecPtr& a, const SpecPtr& b, absl::string_view what) {
     DING_RETURN_IF_ERROR(CheckSameLayout(*a, *b, what));
     for (int i = 0; i < a->size(); ++i) {
@@ -147,8 +151,7 @@ absl::Status CheckSamePlayer(const EnvSpec& collector_env, const EnvSpec& evalua
   };
   absl::Status status = check(expected.observation, found.observation, "observation");
   status.Update(check(expected.action, found.action, "action"));
-  return Annotate(status, absl::StrCat("env '", evaluator_env.name, "', which evaluates, beside '",
-                                       collector_env.name, "', which collects"));
+  return status;
 }
 
 }  // namespace ding

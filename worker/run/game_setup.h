@@ -46,9 +46,12 @@ absl::StatusOr<std::unique_ptr<ISerialEvaluator>> MakeEvaluator(const Experiment
                                                                 EnvManager* envs, EvalMode* policy,
                                                                 const ComponentDeps& deps);
 
-// OK if a player has the same observations and actions in both envs; else an error that lists the
-// differences.
+// OK if a player has the same observations and actions in both envs of a run, as CheckSameSpaces() says.
 absl::Status CheckSamePlayer(const EnvSpec& collector_env, const EnvSpec& evaluator_env);
+
+// OK if both envs for one player have the same fields in observations and actions, with as many categories; else
+// kInvalidArgument names the first field that differs.
+absl::Status CheckSameSpaces(const EnvSpec& expected, const EnvSpec& found);
 
 }  // namespace ding
 

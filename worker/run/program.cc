@@ -68,23 +68,35 @@ ExitGuard::ExitGuard(const char* lost) {
 
 ExitGuard::~ExitGuard() { guarded_pid.store(0); }
 
-absl::Status TakeSettings(int* argc, char** argv, std::vector<std::string>* settings) {
+absl::Status TakeRepeated(absl::string_view flag, absl::string_view value, int* argc, char** argv,
+                          std::vector<std::string>* values) {
+  const std::string name = absl::StrCat("--", flag);
+  absl::Status status;
   int kept = 1;
   for (int i = 1; i < *argc; ++i) {
     absl::string_view argument = argv[i];
-    if (argument == "--set" || argument == "-set") {
-      if (i + 1 == *argc) return absl::InvalidArgumentError("--set needs a path=value behind it");
-      settings->push_back(argv[++i]);
-    } else if (absl::ConsumePrefix(&argument, "--set=") ||
-               absl::ConsumePrefix(&argument, "-set=")) {
-      settings->push_back(std::string(argument));
+    // One dash is as good as two.
+    const bool is_flag = absl::ConsumePrefix(&argument, name) ||
+                         absl::ConsumePrefix(&argument, absl::string_view(name).substr(1));
+    if (is_flag && argument.empty()) {
+      if (i + 1 < *argc) {
+        values->push_back(argv[++i]);
+      } else {
+        status = absl::InvalidArgumentError(absl::StrCat(name, " needs a ", value, " behind it"));
+      }
+    } else if (is_flag && absl::ConsumePrefix(&argument, "=")) {
+      values->push_back(std::string(argument));
     } else {
       argv[kept++] = argv[i];
     }
   }
   *argc = kept;
   argv[kept] = nullptr;
-  return absl::OkStatus();
+  return status;
+}
+
+absl::Status TakeSettings(int* argc, char** argv, std::vector<std::string>* settings) {
+  return TakeRepeated("set", "path=value", argc, argv, settings);
 }
 
 void InitProgram(int* argc, char*** argv, absl::string_view help) {

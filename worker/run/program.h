@@ -13,8 +13,12 @@
 
 namespace ding {
 
-// Removes every "--set path=value" and "--set=path=value" from the arguments (gflags would keep
-// only the last) and returns the assignments in their order. kInvalidArgument: one has no value.
+// Removes every "--<flag> <value>" and "--<flag>=<value>" from the arguments (gflags would keep
+// only the last) and returns the values in their order. kInvalidArgument: one has no value; the message
+// calls it `value`.
+absl::Status TakeRepeated(absl::string_view flag, absl::string_view value, int* argc, char** argv,
+                          std::vector<std::string>* values);
+// Does so with "--set path=value".
 absl::Status TakeSettings(int* argc, char** argv, std::vector<std::string>* settings);
 
 // Raises the limit of open files, parses flags by gflags and starts glog. Warnings and errors (or

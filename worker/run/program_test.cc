@@ -53,6 +53,21 @@ TEST(TakeSettingsTest, ASettingNeedsAValue) {
   std::vector<std::string> settings;
   EXPECT_THAT(TakeSettings(&argc, argv.data(), &settings),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("path=value")));
+  EXPECT_EQ(argc, 1) << "what reads the other flags would call it unknown";
+}
+
+TEST(TakeRepeatedTest, LeavesFlagsThatBeginAlike) {
+  std::vector<std::string> words = {"evaluate", "--checkpoint=a", "--checkpoints", "-checkpoint",
+                                    "b"};
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  int argc = static_cast<int>(words.size());
+  std::vector<std::string> values;
+  EXPECT_THAT(TakeRepeated("checkpoint", "FOLDER", &argc, argv.data(), &values), IsOk());
+  EXPECT_THAT(values, ElementsAre("a", "b"));
+  EXPECT_THAT(std::vector<std::string>(argv.begin(), argv.begin() + argc),
+              ElementsAre("evaluate", "--checkpoints"));
 }
 
 // Returns the exit status of a process that calls `act`.

@@ -151,7 +151,7 @@ absl::StatusOr<DataSet> LoadDataSet(const DataSetOptions& options, const EnvSpec
         "data set: ", set.status().message(),
         "; two commands make one: tools/train worker/configs/cartpole_ppo.textproto "
         "--exp_dir=expert (or another config whose policy plays the env), then "
-        "bazel run //worker:evaluate -- --checkpoint=expert/ckpt/ckpt_best --n_episode=50 "
+        "bazel run //worker:evaluate -- --checkpoint=expert/ckpt/ckpt_best --episodes=50 "
         "--record_episodes=",
         options.path));
   }

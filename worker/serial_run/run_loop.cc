@@ -142,7 +142,7 @@ bool RunLoop::BudgetSpent() const {
 
 absl::Status RunLoop::SaveCheckpoint(absl::string_view name) {
   CheckpointInfo info = LearnerCheckpointInfo(*work_.learner());
-  DescribeRun(config_, work_.env_name(), &info);
+  DescribeRun(config_, work_.env_spec(), &info);
   DING_ASSIGN_OR_RETURN(std::vector<CheckpointComponent> components,
                         CopyAll(LearnerComponents(*work_.learner())));
   return checkpoints_.Save(name, std::move(info), std::move(components));
@@ -171,7 +171,7 @@ absl::Status RunLoop::SaveResumePoint() {
   CheckpointInfo info = LearnerCheckpointInfo(*work_.learner());
   info.fields["env_step"] = absl::StrCat(work_.env_step());
   info.fields[kWallSecondsField] = absl::StrCat(WallSeconds());
-  DescribeRun(config_, work_.env_name(), &info);
+  DescribeRun(config_, work_.env_spec(), &info);
   resume_point_timer_ = Timer(options_.clock);
   DING_RETURN_IF_ERROR(options_.describe(&info));
   DING_ASSIGN_OR_RETURN(std::vector<CheckpointComponent> components, TakeSnapshots());
@@ -217,9 +217,9 @@ absl::Status RunLoop::LoadRunState(StateReader* reader) {
 absl::Status RunLoop::Resume(const CheckpointReader& checkpoint) {
   const std::map<std::string, std::string>& fields = checkpoint.info().fields;
   const auto env = fields.find("env");
-  if (env != fields.end() && env->second != work_.env_name()) {
+  if (env != fields.end() && env->second != work_.env_spec().name) {
     return absl::InvalidArgumentError(absl::StrCat("the resume point is of env '", env->second,
-                                                   "', expected '", work_.env_name(), "'"));
+                                                   "', expected '", work_.env_spec().name, "'"));
   }
   DING_RETURN_IF_ERROR(LoadLearnerComponents(checkpoint, work_.learner()));
   DING_RETURN_IF_ERROR(work_.LoadComponents(checkpoint));

@@ -29,6 +29,7 @@
 #include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/learner/learner.h"
 #include "ding_worker/metrics/component.h"
@@ -48,8 +49,9 @@ class RunWork {
   virtual int64_t env_step() const = 0;
   // The number in the names of resume points, which grows from round to round.
   virtual int64_t position() const = 0;
-  // Name of the env in checkpoints; empty: there is none.
-  virtual std::string env_name() const = 0;
+  // The env that collects, whose name and spaces are in checkpoints; without one, the name is empty and the
+  // spaces are those of the data set.
+  virtual const EnvSpec& env_spec() const = 0;
 
   // Called before the first round of a run that is not resumed.
   virtual absl::Status Begin() = 0;

@@ -70,7 +70,7 @@ class SerialPipeline : public Pipeline, private RunWork {
 
   int64_t env_step() const override { return collector_->envstep(); }
   int64_t position() const override { return env_step(); }
-  std::string env_name() const override { return collector_env_->env_spec().name; }
+  const EnvSpec& env_spec() const override { return collector_env_->env_spec(); }
   absl::Status Begin() override;
   absl::Status EvaluateIfDue() override;
   absl::Status Round() override;

@@ -68,7 +68,7 @@ class SupervisedPipeline : public Pipeline, private RunWork {
   ILearner* learner() override { return learner_.get(); }
   int64_t env_step() const override { return 0; }
   int64_t position() const override { return learner_->train_iter(); }
-  std::string env_name() const override { return env_spec_.name; }
+  const EnvSpec& env_spec() const override { return env_spec_; }
   absl::Status Begin() override;
   absl::Status EvaluateIfDue() override;
   bool Stopped() const override;
