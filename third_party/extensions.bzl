@@ -12,17 +12,23 @@ load(":libraries.bzl", "LIBRARIES")
 load(":system_repo.bzl", "system_repo")
 
 _PROTO_RULES = """
-load("@com_google_protobuf//bazel:cc_proto_library.bzl", _cc_proto_library = "cc_proto_library")
-load("@com_google_protobuf//bazel:proto_library.bzl", _proto_library = "proto_library")
+load("{cc_proto_library}", _cc_proto_library = "cc_proto_library")
+load("{proto_library}", _proto_library = "proto_library")
 
 cc_proto_library = _cc_proto_library
 proto_library = _proto_library
 """
 
 def _system_impl(_ctx):
+    # Labels, which name the module protobuf: in a repository of this extension "@com_google_protobuf" is the one beside it, with the
+    # packages of the distribution.
+    proto_rules = _PROTO_RULES.format(
+        cc_proto_library = str(Label("@com_google_protobuf//bazel:cc_proto_library.bzl")),
+        proto_library = str(Label("@com_google_protobuf//bazel:proto_library.bzl")),
+    )
     system_repo(
         name = "ding_worker_proto_rules",
-        files = {"defs.bzl": _PROTO_RULES},
+        files = {"defs.bzl": proto_rules},
         packages = {"": ""},
     )
     for name, library in LIBRARIES.items():
