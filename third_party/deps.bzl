@@ -214,7 +214,7 @@ def _bazel_rules():
     )
 
 def _check_bazel():
-    """Refuses a Bazel that is too old for our rules. One that says no version was built by hand."""
+    """Refuses a Bazel that is too old for our rules, or too new for WORKSPACE. One that says no version was built by hand."""
     numbers = (native.bazel_version or "").split("-")[0].split("+")[0].split(".")
     if len(numbers) < 2 or not (numbers[0].isdigit() and numbers[1].isdigit()):
         return
@@ -222,6 +222,11 @@ def _check_bazel():
     if major < 4 or (major == 4 and int(numbers[1]) < 2):
         fail("ding_worker needs Bazel 4.2 or newer; this is Bazel %s. " % native.bazel_version +
              "Debian 12 has it in the package bazel-bootstrap; others: https://bazel.build/install")
+    if major >= 8:
+        # It has no built-in rules for protobuf, which the shims above hand on. Bazel 9 does not read WORKSPACE at all.
+        fail(("ding_worker is used from WORKSPACE with Bazel 4 to 7; this is Bazel %s. Write into MODULE.bazel instead:\n" +
+              "  bazel_dep(name = \"ding_worker\", version = \"0.1.0\")\n" +
+              "and where it is, as docs/use_in_your_repo.md of ding_worker shows") % native.bazel_version)
 
 def _maybe_system_repo(**kwargs):
     maybe(system_repo, **kwargs)
