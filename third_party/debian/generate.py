@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes what follows from third_party/libraries.bzl: the bazel_dep lines of MODULE.bazel, and the stub modules of this folder.
+"""Writes what follows from third_party/libraries.bzl: the bazel_dep lines of MODULE.bazel, the stub modules of this folder, and the
+overrides of examples/bzlmod_debian.
 
 A stub module has the name of a module of the Bazel Central Registry and the labels that ding_worker uses of it; behind them are the
 packages of the distribution (the repositories of third_party/extensions.bzl). Whoever overrides a module with its stub builds
@@ -14,6 +15,8 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+EXAMPLE = 'examples/bzlmod_debian/MODULE.bazel'
+BEGIN_EXAMPLE = '# The block of third_party/debian/overrides.MODULE.bazel: outside libraries are the packages of the distribution.\n'
 BEGIN = '# Begin of what third_party/debian/generate.py writes.\n'
 END = '# End of what third_party/debian/generate.py writes.\n'
 NOTE = '# Written by third_party/debian/generate.py.\n'
@@ -123,10 +126,19 @@ def new_module_file(libraries, rules):
     return head + BEGIN + module_block(libraries, rules) + END + rest.split(END)[1]
 
 
+def new_example(overrides):
+    """The example with the block for a consumer, which lies beside ding_worker there."""
+    with open(os.path.join(ROOT, EXAMPLE), encoding='utf-8') as file:
+        head = file.read().split(BEGIN_EXAMPLE)[0]
+    lines = [line for line in overrides.splitlines(True) if not line.startswith('#')]
+    return head + BEGIN_EXAMPLE + ''.join(lines).replace('"../ding_worker/', '"../../')
+
+
 def main():
     libraries, rules = read_libraries()
     wanted = {'third_party/debian/' + path: text for path, text in all_files(libraries).items()}
     wanted['MODULE.bazel'] = new_module_file(libraries, rules)
+    wanted[EXAMPLE] = new_example(wanted['third_party/debian/overrides.MODULE.bazel'])
     present = set()
     for folder, _, names in os.walk(HERE):
         present |= {os.path.relpath(os.path.join(folder, name), ROOT) for name in names}
