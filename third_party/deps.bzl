@@ -101,6 +101,9 @@ sh_binary(
 )
 """
 
+# Bazel package -> programs in it, of libraries that are optional.
+_EXTRA_TARGETS = {"src/compiler": ["grpc_cpp_plugin"]}
+
 # What some libraries need besides their cc_library.
 _EXTRAS = {
     "com_google_protobuf": {
@@ -146,6 +149,13 @@ def _packages(library, visibility):
     for package, names in library["packages"].items():
         packages[package] = "".join([forward_text(name, "//:libs") for name in names])
     return packages
+
+def library_labels(name):
+    """Bazel package -> names of the targets that a library has, of which BUILD files may depend."""
+    labels = {"": LIBRARIES[name]["targets"].keys()}
+    for package in _EXTRAS.get(name, {}).get("packages", {}):
+        labels[package] = _EXTRA_TARGETS[package]
+    return labels
 
 def system_library(declare, name, restricted):
     """Declares the repository `name` of LIBRARIES, from the packages of the operating system.

@@ -165,39 +165,76 @@ class SystemRepoTest(unittest.TestCase):
 
 
 class ModuleTest(unittest.TestCase):
-    """MODULE.bazel and extensions.bzl: what a consumer's module graph gets from us."""
+    """MODULE.bazel and extensions.bzl: what a consumer's module graph gets from us, and where libraries come from."""
 
     def test_a_consumer_resolves_these_modules_of_ours_and_no_others(self):
         modules = {True: [], False: []}
-        used = []
+        used, own = [], {}
+
+        def use_extension(_, name, dev_dependency=False):
+            self.assertEqual(name, 'system')
+            return Struct(module=lambda library, repository: own.update({library: repository})) if dev_dependency else None
+
         with open('MODULE.bazel', encoding='utf-8') as file:
             exec(file.read(), {
                 'module': lambda **_: None,
                 'bazel_dep': lambda name, version, repo_name=None, dev_dependency=False: modules[dev_dependency].append(name),
-                'use_extension': lambda *_: None,
+                'use_extension': use_extension,
                 'use_repo': lambda _, *names: used.extend(names),
             })
         # Each new one is a decision: whoever takes the buffer alone resolves it, too.
         self.assertEqual(sorted(modules[False]), [
-            'abseil-cpp', 'gflags', 'giflib', 'glog', 'googletest', 'grpc', 'hiredis', 'lz4', 'nlohmann_json', 'openssl',
-            'protobuf', 'rules_cc', 'rules_shell', 'zlib', 'zstd'
+            'abseil-cpp', 'gflags', 'giflib', 'glog', 'googletest', 'lz4', 'nlohmann_json', 'protobuf', 'rules_cc',
+            'rules_shell', 'zlib', 'zstd'
         ])
-        self.assertEqual(modules[True], ['google_benchmark'])
-        self.assertEqual(used, ['ding_worker_proto_rules', 'libtorch', 'openblas'])
+        self.assertEqual(sorted(modules[True]), ['google_benchmark', 'grpc', 'hiredis', 'openssl'])
+        self.assertEqual(
+            used, ['com_github_grpc_grpc', 'ding_worker_proto_rules', 'hiredis', 'libtorch', 'openblas', 'openssl'])
+        self.assertEqual(own, {
+            'com_github_grpc_grpc': '@grpc_module', 'hiredis': '@hiredis_module', 'openssl': '@openssl_module'
+        })
+
+    def repositories(self, *modules):
+        """Name -> arguments of the repositories that the extension declares for a module graph with these tags."""
+        declared = {}
+        names = ('LINK_ALL', 'cc_library_text', 'forward_text', 'link_as_needed', 'system_repo')
+        deps = read('third_party/deps.bzl', maybe=None, LIBRARIES=LIBRARIES['LIBRARIES'], **dict.fromkeys(names))
+        system = read('third_party/extensions.bzl',
+                      Label=lambda text: '@@protobuf~//' + text.split('//')[1],
+                      attr=Struct(label=lambda **_: None, string=lambda **_: None),
+                      library_labels=deps['library_labels'],
+                      module_extension=lambda implementation, **_: implementation,
+                      system_library=lambda _, name, restricted: declared.update({name: 'packages'}),
+                      system_repo=lambda name, **kwargs: declared.update({name: kwargs}),
+                      tag_class=lambda **_: None,
+                      LIBRARIES=LIBRARIES['LIBRARIES'])['system']
+        system(Struct(modules=[Struct(tags=Struct(distribution=d, module=m)) for d, m in modules]))
+        return declared
 
     def test_the_proto_rules_are_those_of_the_module(self):
         # In a repository of the extension, "@com_google_protobuf" would be the one beside it: the packages of the distribution.
-        repositories = {}
-        system = read('third_party/extensions.bzl',
-                      Label=lambda text: '@@protobuf~//' + text.split('//')[1],
-                      module_extension=lambda implementation: implementation,
-                      system_library=lambda *_, **__: None,
-                      system_repo=lambda name, **kwargs: repositories.update({name: kwargs}),
-                      LIBRARIES=LIBRARIES['LIBRARIES'])['system']
-        system(None)
-        text = repositories['ding_worker_proto_rules']['files']['defs.bzl']
+        text = self.repositories()['ding_worker_proto_rules']['files']['defs.bzl']
         self.assertEqual(re.findall(r'load\("([^"]*)"', text),
                          ['@@protobuf~//bazel:cc_proto_library.bzl', '@@protobuf~//bazel:proto_library.bzl'])
+
+    def test_an_optional_library_that_nobody_names_says_what_to_write(self):
+        refusal = self.repositories()['com_github_grpc_grpc']['refusal']
+        for line in ['bazel_dep(name = "grpc", version = "', 'ding_system.module(library = "com_github_grpc_grpc", repository = "@grpc")']:
+            self.assertIn('\n  ' + line, refusal)
+        self.assertEqual(self.repositories()['openblas'], 'packages')
+
+    def test_an_optional_library_comes_from_the_module_that_the_root_names(self):
+        named = [Struct(library='com_github_grpc_grpc', repository='@@%s~//:it' % name) for name in ('theirs', 'ours')]
+        declared = self.repositories(([], named[:1]), ([], named[1:]))
+        packages = declared['com_github_grpc_grpc']['packages']
+        self.assertIn('actual = "@@theirs~//:grpc++"', packages[''])
+        self.assertIn('actual = "@@theirs~//src/compiler:grpc_cpp_plugin"', packages['src/compiler'])
+        self.assertIn('refusal', declared['hiredis'])
+
+    def test_with_the_stubs_every_library_is_a_package(self):
+        named = Struct(library='openssl', repository='@@openssl~//:openssl')
+        declared = self.repositories(([], [named]), ([Struct()], []))
+        self.assertEqual({name for name, what in declared.items() if what == 'packages'}, set(LIBRARIES['LIBRARIES']))
 
 
 if __name__ == '__main__':
