@@ -59,6 +59,25 @@ mkdir -p "$TEST_TMPDIR/other/absl/base"
 sed 's/^\(#define ABSL_OPTION_INLINE_NAMESPACE_NAME\) .*/\1 other_release/; s/^\(#define ABSL_OPTION_USE_INLINE_NAMESPACE\) .*/\1 1/' \
   /usr/include/absl/base/options.h >"$TEST_TMPDIR/other/absl/base/options.h"
 expect_refusal "absl::other_release::" compile -std=c++17 "-I$TEST_TMPDIR/other"
+# Headers of another version of ding_worker than the libraries, and libraries of two.
+mkdir -p "$TEST_TMPDIR/next/ding_worker/base"
+sed 's/version_[0-9_]*$/version_99_0_0/' "$prefix/include/ding_worker/base/version.h" >"$TEST_TMPDIR/next/ding_worker/base/version.h"
+expect_refusal "undefined reference to \`ding_worker_version_99_0_0'" compile -std=c++17 "-I$TEST_TMPDIR/next"
+cat >"$TEST_TMPDIR/next.cc" <<'EOF'
+extern "C" {
+extern const char ding_worker_has_two_versions_in_one_program[], ding_worker_version_99_0_0[];
+const char ding_worker_has_two_versions_in_one_program[] = "99.0.0", ding_worker_version_99_0_0[] = "99.0.0";
+}
+EOF
+expect_refusal "multiple definition of \`ding_worker_has_two_versions_in_one_program'" compile -std=c++17 "$TEST_TMPDIR/next.cc"
+# What is to go warns, unless the program wants no warnings.
+cat >"$TEST_TMPDIR/old.cc" <<'EOF'
+#include "ding_worker/base/version.h"
+DING_DEPRECATED("0.2", "write New") void Old();
+void Call() { Old(); }
+EOF
+expect_refusal "since ding_worker 0.2: write New" g++ -std=c++17 -Werror -c -o "$TEST_TMPDIR/old.o" "-I$prefix/include" "$TEST_TMPDIR/old.cc"
+g++ -std=c++17 -Werror -DDING_WORKER_NO_DEPRECATION -c -o "$TEST_TMPDIR/old.o" "-I$prefix/include" "$TEST_TMPDIR/old.cc"
 expect_refusal "there is no module 'buffer_of_mine'" install --prefix="$TEST_TMPDIR/none" --modules=buffer_of_mine
 [ ! -e "$TEST_TMPDIR/none" ] || fail "a refused installation writes something"
 
