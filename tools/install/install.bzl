@@ -11,9 +11,12 @@ def _destination(header):
                 return path
     return None
 
+# Ours, which is the main repository or one with a name that the consumer's Bazel gave it.
+_OWN_REPOSITORY = Label("//tools/install").workspace_name
+
 def _outside(label):
     """The name in LIBRARIES of the repository of a label, or None for one of our own."""
-    if label.workspace_name in ["", "ding_worker"]:
+    if label.workspace_name in ["", _OWN_REPOSITORY]:
         return None
 
     # With Bzlmod the name of a repository is that of its module and extension, too.
