@@ -59,6 +59,13 @@ mkdir -p "$TEST_TMPDIR/other/absl/base"
 sed 's/^\(#define ABSL_OPTION_INLINE_NAMESPACE_NAME\) .*/\1 other_release/; s/^\(#define ABSL_OPTION_USE_INLINE_NAMESPACE\) .*/\1 1/' \
   /usr/include/absl/base/options.h >"$TEST_TMPDIR/other/absl/base/options.h"
 expect_refusal "absl::other_release::" compile -std=c++17 "-I$TEST_TMPDIR/other"
+# Headers of another release of protobuf than its protoc.
+generated=$prefix/include/ding_worker/coordinator/coordinator.pb.h
+[ -f "$generated" ] || fail "there is no $generated"
+mkdir -p "$TEST_TMPDIR/other/google/protobuf"
+sed 's/^#define PROTOBUF_VERSION .*/#define PROTOBUF_VERSION 99000000/' /usr/include/google/protobuf/port_def.inc \
+  >"$TEST_TMPDIR/other/google/protobuf/port_def.inc"
+expect_refusal "version of" g++ -std=c++17 -fsyntax-only "-I$TEST_TMPDIR/other" "-I$prefix/include" -x c++ "$generated"
 # Headers of another version of ding_worker than the libraries, and libraries of two.
 mkdir -p "$TEST_TMPDIR/next/ding_worker/base"
 sed 's/version_[0-9_]*$/version_99_0_0/' "$prefix/include/ding_worker/base/version.h" >"$TEST_TMPDIR/next/ding_worker/base/version.h"
