@@ -25,7 +25,7 @@ cc_proto_library = _cc_proto_library
 proto_library = _proto_library
 """
 
-_REFUSAL = """{package} needs the module {module}, which is not among the modules of this build. Write into MODULE.bazel:
+_REFUSAL = """ding_worker needs the module {module}, which is not among the modules of this build. Write into MODULE.bazel:
   bazel_dep(name = "{module}", version = "{version}")
   ding_system = use_extension("@ding_worker//third_party:extensions.bzl", "system")
   ding_system.module(library = "{name}", repository = "@{module}")"""
@@ -35,7 +35,7 @@ def _optional_library(name, library, repository):
     if not repository:
         system_repo(
             name = name,
-            refusal = _REFUSAL.format(module = library["module"], name = name, package = "ding_worker", version = library["version"]),
+            refusal = _REFUSAL.format(module = library["module"], name = name, version = library["version"]),
         )
         return
     packages = {}
