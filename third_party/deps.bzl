@@ -101,6 +101,9 @@ sh_binary(
 )
 """
 
+# Bazel package -> programs in it, of libraries that are optional.
+_EXTRA_TARGETS = {"src/compiler": ["grpc_cpp_plugin"]}
+
 # What some libraries need besides their cc_library.
 _EXTRAS = {
     "com_google_protobuf": {
@@ -146,6 +149,13 @@ def _packages(library, visibility):
     for package, names in library["packages"].items():
         packages[package] = "".join([forward_text(name, "//:libs") for name in names])
     return packages
+
+def library_labels(name):
+    """Bazel package -> names of the targets that a library has, of which BUILD files may depend."""
+    labels = {"": LIBRARIES[name]["targets"].keys()}
+    for package in _EXTRAS.get(name, {}).get("packages", {}):
+        labels[package] = _EXTRA_TARGETS[package]
+    return labels
 
 def system_library(declare, name, restricted):
     """Declares the repository `name` of LIBRARIES, from the packages of the operating system.
@@ -214,7 +224,7 @@ def _bazel_rules():
     )
 
 def _check_bazel():
-    """Refuses a Bazel that is too old for our rules. One that says no version was built by hand."""
+    """Refuses a Bazel that is too old for our rules, or too new for WORKSPACE. One that says no version was built by hand."""
     numbers = (native.bazel_version or "").split("-")[0].split("+")[0].split(".")
     if len(numbers) < 2 or not (numbers[0].isdigit() and numbers[1].isdigit()):
         return
@@ -222,6 +232,11 @@ def _check_bazel():
     if major < 4 or (major == 4 and int(numbers[1]) < 2):
         fail("ding_worker needs Bazel 4.2 or newer; this is Bazel %s. " % native.bazel_version +
              "Debian 12 has it in the package bazel-bootstrap; others: https://bazel.build/install")
+    if major >= 8:
+        # It has no built-in rules for protobuf, which the shims above hand on. Bazel 9 does not read WORKSPACE at all.
+        fail(("ding_worker is used from WORKSPACE with Bazel 4 to 7; this is Bazel %s. Write into MODULE.bazel instead:\n" +
+              "  bazel_dep(name = \"ding_worker\", version = \"...\")\n" +
+              "and where it is, as docs/use_in_your_repo.md of ding_worker shows") % native.bazel_version)
 
 def _maybe_system_repo(**kwargs):
     maybe(system_repo, **kwargs)

@@ -7,6 +7,8 @@ Keys of a library, whose key is the name of its repository in our BUILD files:
   module     its name in the Bazel Central Registry; a library without one comes from the distribution in every mode
   version    the lowest version of the module; the graph of whoever depends on us takes the highest that anyone asks for
   dev        True if only tests and benchmarks of ding_worker itself need it
+  optional   True if a consumer's module graph is without its module unless the consumer names it (extensions.bzl): what it brings
+             with it are rules that most consumers do not use, and Bazel fetches them for their toolchains
   debian     its packages on Debian and Ubuntu
   fedora     its packages on Fedora
   header     a header that shows that it is installed, for systems without dpkg
@@ -153,6 +155,7 @@ LIBRARIES = {
     },
     "com_github_grpc_grpc": {
         "module": "grpc",
+        "optional": True,
         "version": "1.76.0",
         "restricted": True,
         "debian": ["libgrpc++-dev", "protobuf-compiler-grpc"],
@@ -170,6 +173,7 @@ LIBRARIES = {
     },
     "hiredis": {
         "module": "hiredis",
+        "optional": True,
         "version": "1.3.0",
         "restricted": True,
         "debian": ["libhiredis-dev"],
@@ -179,6 +183,7 @@ LIBRARIES = {
     },
     "openssl": {
         "module": "openssl",
+        "optional": True,
         "version": "3.3.1.bcr.9",
         "restricted": True,
         "debian": ["libssl-dev"],

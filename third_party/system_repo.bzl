@@ -47,6 +47,8 @@ def _installed_libraries(ctx, pattern):
     return {lib[len("lib"):]: True for lib in found.stdout.split("\n") if lib}.keys()
 
 def _system_repo_impl(ctx):
+    if ctx.attr.refusal:
+        fail(ctx.attr.refusal)
     ctx.file("WORKSPACE", "workspace(name = \"%s\")\n" % ctx.name)
     if ctx.attr.debian_packages:
         ctx.file(VERSION_HEADER, "".join(["// %s\n" % version for version in _package_versions(ctx)]))
@@ -72,6 +74,7 @@ def _system_repo_impl(ctx):
 # packages:        Bazel package -> text of its BUILD file
 # files:           path -> text
 # links:           path -> where the link points
+# refusal:         instead of all that: what to say to whoever needs this repository
 # The files are written at load time, so a workspace that depends on ours gets the same ones.
 system_repo = repository_rule(
     implementation = _system_repo_impl,
@@ -84,6 +87,7 @@ system_repo = repository_rule(
         "link_all": attr.string(),
         "links": attr.string_dict(),
         "packages": attr.string_dict(),
+        "refusal": attr.string(),
     },
 )
 

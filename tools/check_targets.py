@@ -4,6 +4,8 @@ A label that they name must exist. It must be public, too, unless it is a test o
 page of a package, `:name` and `folder:name` are of that package or of the label before them on the line, as are the factories
 that "(`_factory`...)" behind them stands for.
 
+Every public class must be installed, too (tools/install/BUILD).
+
     tools/check_targets.py           complains, a line each, with status 1
     tools/check_targets.py --write   writes docs/public_targets.txt
 """
@@ -24,6 +26,12 @@ SOURCES = [
 ]
 # Pages of a package that have another name than the package.
 PACKAGE_OF_PAGE = {'docs/networks.md': 'policy', 'docs/architecture.md': None, 'docs/testing.md': None}
+
+INSTALL = 'tools/install/BUILD'
+# Public libraries that are not installed: factories and configs for our own programs, what tests of modules use, and what needs more
+# packages than `tools/setup build` installs.
+NOT_INSTALLED = re.compile(r'_(factory|proto|registry|config|matchers|conformance)$|[:/](testing|fuzz_driver|conformance)\b|'
+                           r'^//:|^//(adapter|worker|tools|policy/torch|interaction/(grpc|redis))\b|:(lz4|zstd)_codec$')
 
 LABEL = re.compile(r'(?<![\w:/.])(@[\w.-]*)?//([a-z_][\w/]*(?:\.\.\.)?|\.\.\.)?(?::([\w.+/-]*[\w+]|\.\.\.))?')
 RELATIVE = re.compile(r'`([a-z_]*(?:/[a-z_]+)*):([a-z_][a-z0-9_]*)`')
@@ -126,12 +134,20 @@ def check_names(kinds, public):
     return complaints
 
 
+def check_installed(kinds, public):
+    with open(INSTALL, encoding='utf-8') as file:
+        listed = {full_label(*(label[2:].split(':') + [None])[:2]) for label in re.findall(r'^ +"(//[^"]+)": "', file.read(), re.M)}
+    classes = {label for label in public if kinds.get(label) in ('cc_library', 'alias') and not NOT_INSTALLED.search(label)}
+    return (['%s:1: the public class %s is not installed' % (INSTALL, label) for label in sorted(classes - listed)] +
+            ['%s:1: %s is installed and is no public class' % (INSTALL, label) for label in sorted(listed - classes)])
+
+
 def main():
     kinds, public = load_targets()
     if sys.argv[1:] == ['--write']:
         write_golden(public)
         return
-    complaints = compare_with_golden(public) + check_names(kinds, public)
+    complaints = compare_with_golden(public) + check_names(kinds, public) + check_installed(kinds, public)
     for complaint in complaints:
         print(complaint)
     sys.exit(1 if complaints else 0)

@@ -79,7 +79,7 @@ expect_refusal "exists, expected a folder that does not" Maze --folder=house/env
 expect_refusal "'my-maze' is not a name" my-maze
 expect_refusal "'maze' is not a name" maze
 expect_refusal "'../Maze' is not a name" ../Maze
-expect_refusal "name of the program" Train
+expect_refusal "name of a program" Train
 expect_refusal "the name of the environment is missing"
 expect_refusal "unknown flag '--dir=x'" Maze --dir=x
 expect_refusal "'--actions=both': expected --actions=discrete or --actions=continuous" Maze --actions=both

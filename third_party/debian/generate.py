@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes what follows from third_party/libraries.bzl: the bazel_dep lines of MODULE.bazel, and the stub modules of this folder.
+"""Writes what follows from third_party/libraries.bzl: the bazel_dep lines of MODULE.bazel, the stub modules of this folder, and the
+overrides of examples/bzlmod_debian.
 
 A stub module has the name of a module of the Bazel Central Registry and the labels that ding_worker uses of it; behind them are the
 packages of the distribution (the repositories of third_party/extensions.bzl). Whoever overrides a module with its stub builds
@@ -14,9 +15,12 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+EXAMPLE = 'examples/bzlmod_debian/MODULE.bazel'
+BEGIN_EXAMPLE = '# The block of third_party/debian/overrides.MODULE.bazel: outside libraries are the packages of the distribution.\n'
 BEGIN = '# Begin of what third_party/debian/generate.py writes.\n'
 END = '# End of what third_party/debian/generate.py writes.\n'
 NOTE = '# Written by third_party/debian/generate.py.\n'
+PROTO_RULES = 'ding_worker_proto_rules'
 WELL_KNOWN = [
     'any', 'api', 'descriptor', 'duration', 'empty', 'field_mask', 'source_context', 'struct', 'timestamp', 'type', 'wrappers'
 ]
@@ -39,18 +43,29 @@ def module_block(libraries, rules):
         if 'module' not in library:
             continue
         line = 'bazel_dep(name = "%s", version = "%s"' % (library['module'], library['version'])
-        if library.get('dev'):
+        if is_own(library):
             line += ', dev_dependency = True'
-        if library['module'] != name:
-            line += ', repo_name = "%s"' % name
+        # The extension gives an optional library its name.
+        repository = library['module'] + '_module' if library.get('optional') else name
+        if library['module'] != repository:
+            line += ', repo_name = "%s"' % repository
         lines.append(line + ')')
     lines += ['bazel_dep(name = "%s", version = "%s")' % rule for rule in rules.items()]
-    system = sorted(name for name, library in libraries.items() if 'module' not in library)
+    optional = {name: library['module'] for name, library in libraries.items() if library.get('optional')}
+    names = sorted([name for name, library in libraries.items() if 'module' not in library] + list(optional) + [PROTO_RULES])
     block = '\n'.join(sorted(lines)) + '\n\n'
-    block += '# What the registry does not have: from the packages of the distribution, looked up only where a target needs it.\n'
+    block += '# What the registry does not have, from the packages of the distribution, and what a consumer names only if it is wanted. Both are\n'
+    block += '# looked up only where a target needs them.\n'
     block += 'system = use_extension("//third_party:extensions.bzl", "system")\n'
-    names = ['ding_worker_proto_rules'] + system
-    return block + 'use_repo(system, %s)\n' % ', '.join('"%s"' % name for name in names)
+    block += 'use_repo(system, %s)\n\n' % ', '.join('"%s"' % name for name in names)
+    block += 'own = use_extension("//third_party:extensions.bzl", "system", dev_dependency = True)\n'
+    return block + ''.join(
+        'own.module(library = "%s", repository = "@%s_module")\n' % item for item in sorted(optional.items()))
+
+
+def is_own(library):
+    """Whether the module of a library is in the module graph of ding_worker itself and not in that of a consumer."""
+    return library.get('dev') or library.get('optional')
 
 
 def alias(name, actual):
@@ -67,6 +82,7 @@ def stub(name, library):
         'bazel_dep(name = "ding_worker")',
         '',
         'system = use_extension("@ding_worker//third_party:extensions.bzl", "system")',
+        'system.distribution()',
         'use_repo(system, system_library = "%s")' % name,
         '',
     ])
@@ -103,7 +119,7 @@ def all_files(libraries):
         files['rules_shell/shell/%s.bzl' % rule] = '"""%s, as Bazel 7 has it built in."""\n\n%s = native.%s\n' % (rule, rule, rule)
     modules = sorted({path.split('/')[0] for path in files})
     # A module that only ding_worker itself needs is not in the graph of a consumer, and Bazel refuses to override it.
-    own = {library['module'] for library in libraries.values() if library.get('dev')}
+    own = {library['module'] for library in libraries.values() if 'module' in library and is_own(library)}
     files['overrides.MODULE.bazel'] = ''.join(
         ['# Written by third_party/debian/generate.py. To copy into the MODULE.bazel of a workspace that builds with the packages of\n',
          '# its distribution only; `path` is the folder with ding_worker.\n'] +
@@ -123,10 +139,19 @@ def new_module_file(libraries, rules):
     return head + BEGIN + module_block(libraries, rules) + END + rest.split(END)[1]
 
 
+def new_example(overrides):
+    """The example with the block for a consumer, which lies beside ding_worker there."""
+    with open(os.path.join(ROOT, EXAMPLE), encoding='utf-8') as file:
+        head = file.read().split(BEGIN_EXAMPLE)[0]
+    lines = [line for line in overrides.splitlines(True) if not line.startswith('#')]
+    return head + BEGIN_EXAMPLE + ''.join(lines).replace('"../ding_worker/', '"../../')
+
+
 def main():
     libraries, rules = read_libraries()
     wanted = {'third_party/debian/' + path: text for path, text in all_files(libraries).items()}
     wanted['MODULE.bazel'] = new_module_file(libraries, rules)
+    wanted[EXAMPLE] = new_example(wanted['third_party/debian/overrides.MODULE.bazel'])
     present = set()
     for folder, _, names in os.walk(HERE):
         present |= {os.path.relpath(os.path.join(folder, name), ROOT) for name in names}

@@ -1,4 +1,6 @@
-"""What `bazel run //:install` copies: headers and static libraries of modules, for other builds than Bazel."""
+"""What `bazel run //:install` copies or packs: headers and static libraries of modules, for other builds than Bazel."""
+
+load("//third_party:libraries.bzl", "LIBRARIES")
 
 def _destination(header):
     """Where a header goes below include/, or None if it is not included as "ding_worker/..."."""
@@ -9,41 +11,68 @@ def _destination(header):
                 return path
     return None
 
-def _is_outside(label):
-    return label.workspace_name not in ["", "ding_worker"]
+# Ours, which is the main repository or one with a name that the consumer's Bazel gave it.
+_OWN_REPOSITORY = Label("//tools/install").workspace_name
+
+def _outside(label):
+    """The name in LIBRARIES of the repository of a label, or None for one of our own."""
+    if label.workspace_name in ["", _OWN_REPOSITORY]:
+        return None
+
+    # With Bzlmod the name of a repository is that of its module and extension, too.
+    return label.workspace_name.replace("~", "+").split("+")[-1]
+
+def _development_package(name):
+    """The Debian package with the headers and libraries of an outside library."""
+    for package in LIBRARIES[name]["debian"] if name in LIBRARIES else []:
+        if package.endswith("-dev"):
+            return package
+    fail("third_party/libraries.bzl names no -dev package for '%s'" % name)
 
 def _modules_impl(ctx):
+    headers = {}
+    libraries = {}
+    modules = {}
     files = []
-    lines = {}
     for target, name in ctx.attr.modules.items():
-        libraries = []
-        flags = []
+        module = {"flags": [], "headers": [], "libraries": [], "outside": [], "target": str(target.label)}
         for header in target[CcInfo].compilation_context.headers.to_list():
             destination = _destination(header)
             if destination:
                 files.append(header)
-                lines["header\t%s\t%s" % (header.short_path, destination)] = True
+                headers[destination] = header.short_path
+                module["headers"].append(destination)
         for linked in target[CcInfo].linking_context.linker_inputs.to_list():
+            outside = _outside(linked.owner)
+            if outside and linked.user_link_flags:
+                module["outside"].append(_development_package(outside))
+            module["flags"] += linked.user_link_flags
             for library in linked.libraries:
                 archive = library.pic_static_library or library.static_library
                 if not archive:
                     continue
-                if _is_outside(linked.owner):
+                if outside:
                     fail("%s is linked statically into %s; install with the libraries of the distribution" % (linked.owner, target.label))
                 files.append(archive)
                 stem = (linked.owner.package + "/" + linked.owner.name).replace("/", "_")
-                lines["library\t%s\tlib%s.a" % (archive.short_path, stem)] = True
-                libraries.append(stem + ("!" if library.alwayslink else ""))
-            flags += linked.user_link_flags
-        lines["module\t%s\t%s\t%s" % (name, " ".join(libraries), " ".join(flags))] = True
-    manifest = ctx.actions.declare_file(ctx.label.name + ".txt")
-    ctx.actions.write(manifest, "".join([line + "\n" for line in lines]))
+                libraries[stem] = {
+                    "group": linked.owner.package.split("/")[0],
+                    # A library that registers something is needed even if no name of it is.
+                    "keep": library.alwayslink,
+                    "path": archive.short_path,
+                }
+                module["libraries"].append(stem)
+        module["group"] = target.label.package.split("/")[0]
+        modules[name] = module
+    manifest = ctx.actions.declare_file(ctx.label.name + ".json")
+    ctx.actions.write(manifest, json.encode({"headers": headers, "libraries": libraries, "modules": modules}))
     return [DefaultInfo(files = depset([manifest]), runfiles = ctx.runfiles(files = [manifest] + files))]
 
-# A list of what to copy, a line each; the files themselves are runfiles.
-#   header   PATH DESTINATION            below include/
-#   library  PATH DESTINATION            below lib/ding_worker/
-#   module   NAME LIBRARIES FLAGS        in the order for the linker; "!" marks a library that registers something
+# A list of what there is, in JSON; the files themselves are runfiles.
+#   headers    place below include/ -> file
+#   libraries  name -> {"path": file, "group": top folder, "keep": whether all of it must be linked}
+#   modules    name -> {"target", "group": top folder, "headers", "libraries" in the order for the linker, "flags" of outside
+#              libraries, "outside": Debian packages with their headers and libraries}
 installed_modules = rule(
     implementation = _modules_impl,
     attrs = {

@@ -1,28 +1,33 @@
 #!/usr/bin/env python3
-"""Copies modules of ding_worker to where builds without Bazel find them: bazel run //:install -- --prefix=DIR
+"""Gives modules of ding_worker to builds without Bazel: bazel run //:install -- --prefix=DIR, or --debian=DIR
 
+--prefix=DIR installs:
     DIR/include/ding_worker/             headers
     DIR/lib/ding_worker/                 static libraries
     DIR/lib/pkgconfig/                   a file ding_worker_<module>.pc per module
     DIR/lib/cmake/ding_worker/           for find_package(ding_worker): targets ding_worker::<module>
+--debian=DIR writes Debian packages instead, one per top folder (libding-worker-data-dev, ...), which install the same below /usr.
 
---modules=A,B copies those modules only. The libraries were compiled against the packages of this system, and a program that links
+--modules=A,B takes those modules only. The libraries were compiled against the packages of this system, and a program that links
 them needs the same ones. Run it with --compilation_mode=opt, which is what .bazelrc says.
 """
 
 import argparse
+import json
 import os
 import re
 import shutil
 import sys
 
+import debian_packages
+
 
 def link_items(libraries, flags, folder):
-    """What a linker gets, in order: the archives, then the flags of outside libraries, as one word each."""
+    """What a linker gets, in order: the archives (name, whether all of it is needed), then the flags, as one word each."""
     items = []
-    for library in libraries:
-        path = '%s/lib%s.a' % (folder, library.rstrip('!'))
-        items.append('-Wl,--whole-archive,%s,--no-whole-archive' % path if library.endswith('!') else path)
+    for name, keep in libraries:
+        path = '%s/lib%s.a' % (folder, name)
+        items.append('-Wl,--whole-archive,%s,--no-whole-archive' % path if keep else path)
     # One word per group, so that nobody removes a "--push-state" as a repetition.
     group = None
     for flag in flags:
@@ -51,58 +56,118 @@ def copy(source, target):
     shutil.copyfile(source, target)
 
 
-def cmake_config(modules):
-    lines = [
-        '# Written by ding_worker: find_package(ding_worker), then target_link_libraries(... ding_worker::naive_buffer).',
-        'get_filename_component(_ding_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)',
-    ]
-    for name, (libraries, flags) in sorted(modules.items()):
-        items = link_items(libraries, flags, '${_ding_prefix}/lib/ding_worker')
-        lines += [
-            'if(NOT TARGET ding_worker::%s)' % name,
-            '  add_library(ding_worker::%s INTERFACE IMPORTED)' % name,
-            '  set_target_properties(ding_worker::%s PROPERTIES' % name,
-            '    INTERFACE_INCLUDE_DIRECTORIES "${_ding_prefix}/include"',
-            '    INTERFACE_COMPILE_FEATURES cxx_std_17',
-            '    INTERFACE_LINK_LIBRARIES "%s")' % ';'.join(items),
-            'endif()',
-        ]
-    return '\n'.join(lines) + '\n'
+# find_package(ding_worker [COMPONENTS naive_buffer ...]): every module that is installed beside this file.
+CMAKE_CONFIG = """# Written by ding_worker: find_package(ding_worker), then target_link_libraries(... ding_worker::naive_buffer).
+get_filename_component(_ding_prefix "${{CMAKE_CURRENT_LIST_DIR}}/{up}" ABSOLUTE)
+file(GLOB _ding_modules "${{CMAKE_CURRENT_LIST_DIR}}/modules/*.cmake")
+foreach(_ding_module IN LISTS _ding_modules)
+  include("${{_ding_module}}")
+endforeach()
+foreach(_ding_component IN LISTS ding_worker_FIND_COMPONENTS)
+  if(TARGET ding_worker::${{_ding_component}})
+    set(ding_worker_${{_ding_component}}_FOUND TRUE)
+  elseif(ding_worker_FIND_REQUIRED_${{_ding_component}})
+    set(ding_worker_FOUND FALSE)
+    set(ding_worker_NOT_FOUND_MESSAGE "the module '${{_ding_component}}' is not installed")
+  endif()
+endforeach()
+"""
+
+CMAKE_MODULE = """if(NOT TARGET ding_worker::{name})
+  add_library(ding_worker::{name} INTERFACE IMPORTED)
+  set_target_properties(ding_worker::{name} PROPERTIES
+    INTERFACE_INCLUDE_DIRECTORIES "${{_ding_prefix}}/include"
+    INTERFACE_COMPILE_FEATURES cxx_std_17
+    INTERFACE_LINK_LIBRARIES "{items}")
+endif()
+"""
+
+# Before 1.0 a new second number may break (docs/decisions/0012-versions-and-namespaces.md).
+CMAKE_VERSION = """set(PACKAGE_VERSION "{version}")
+if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)
+  set(PACKAGE_VERSION_EXACT TRUE)
+endif()
+if(NOT PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION AND
+    (NOT PACKAGE_FIND_VERSION_MAJOR STREQUAL "0" OR PACKAGE_FIND_VERSION_COUNT LESS 2 OR
+     PACKAGE_FIND_VERSION_MINOR STREQUAL "{minor}"))
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+endif()
+"""
 
 
-def pkg_config(name, libraries, flags, version):
-    return '\n'.join([
-        'prefix=${pcfiledir}/../..',
-        '',
-        'Name: ding_worker ' + name,
-        'Description: one module of ding_worker, with what it needs',
-        'Version: ' + version,
-        'Cflags: -I${prefix}/include',
-        'Libs: ' + ' '.join(link_items(libraries, flags, '${prefix}/lib/ding_worker')),
-        '',
-    ])
+class Installation:
+    """Where the files of `modules` go: paths below a prefix, for any subset of the headers, libraries and modules."""
+
+    def __init__(self, manifest, modules, version, libdir):
+        self.manifest = manifest
+        self.modules = modules
+        self.version = version
+        self.libdir = libdir
+        self.headers = {header for module in modules.values() for header in module['headers']}
+        self.libraries = {name for module in modules.values() for name in module['libraries']}
+
+    def _prefix_from(self, folder):
+        return os.path.relpath('.', folder)
+
+    def write_header(self, root, header):
+        copy(self.manifest['headers'][header], '%s/include/%s' % (root, header))
+
+    def write_library(self, root, name):
+        copy(self.manifest['libraries'][name]['path'], '%s/%s/ding_worker/lib%s.a' % (root, self.libdir, name))
+
+    def write_module(self, root, name):
+        module = self.modules[name]
+        libraries = [(library, self.manifest['libraries'][library]['keep']) for library in module['libraries']]
+        folder = self.libdir + '/pkgconfig'
+        items = link_items(libraries, module['flags'], '${prefix}/%s/ding_worker' % self.libdir)
+        write(
+            '%s/%s/ding_worker_%s.pc' % (root, folder, name), '\n'.join([
+                'prefix=${pcfiledir}/' + self._prefix_from(folder),
+                '',
+                'Name: ding_worker ' + name,
+                'Description: one module of ding_worker, with what it needs',
+                'Version: ' + self.version,
+                'Cflags: -I${prefix}/include',
+                'Libs: ' + ' '.join(items),
+                '',
+            ]))
+        items = link_items(libraries, module['flags'], '${_ding_prefix}/%s/ding_worker' % self.libdir)
+        write('%s/%s/cmake/ding_worker/modules/%s.cmake' % (root, self.libdir, name),
+              CMAKE_MODULE.format(name=name, items=';'.join(items)))
+
+    def write_config(self, root):
+        folder = self.libdir + '/cmake/ding_worker'
+        write('%s/%s/ding_workerConfig.cmake' % (root, folder), CMAKE_CONFIG.format(up=self._prefix_from(folder)))
+        write('%s/%s/ding_workerConfigVersion.cmake' % (root, folder),
+              CMAKE_VERSION.format(version=self.version, minor=self.version.split('.')[1]))
+
+    def write_all(self, root):
+        for header in self.headers:
+            self.write_header(root, header)
+        for library in self.libraries:
+            self.write_library(root, library)
+        for name in self.modules:
+            self.write_module(root, name)
+        self.write_config(root)
+
+
+def read_arguments():
+    parser = argparse.ArgumentParser(
+        prog='install', description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument('--prefix', metavar='DIR', help='the folder to install into')
+    where.add_argument('--debian', metavar='DIR', help='the folder for Debian packages')
+    parser.add_argument('--modules', metavar='A,B', help='names, with commas; all if not given')
+    for name in ['--manifest', '--module_file', '--license']:
+        parser.add_argument(name, required=True, help=argparse.SUPPRESS)
+    return parser.parse_args()
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--prefix', required=True, help='the folder to install into')
-    parser.add_argument('--modules', help='names, with commas; all if not given')
-    parser.add_argument('--manifest', required=True, help=argparse.SUPPRESS)
-    parser.add_argument('--module_file', required=True, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    # `bazel run` starts the program elsewhere.
-    prefix = os.path.join(os.environ.get('BUILD_WORKING_DIRECTORY', ''), os.path.expanduser(arguments.prefix))
-
-    headers, archives, modules = {}, {}, {}
+    arguments = read_arguments()
     with open(arguments.manifest, encoding='utf-8') as file:
-        for line in file:
-            kind, *fields = line.rstrip('\n').split('\t')
-            if kind == 'header':
-                headers[fields[1]] = fields[0]
-            elif kind == 'library':
-                archives[fields[1]] = fields[0]
-            else:
-                modules[fields[0]] = (fields[1].split(), fields[2].split())
+        manifest = json.load(file)
+    modules = manifest['modules']
     if arguments.modules:
         names = arguments.modules.split(',')
         unknown = [name for name in names if name not in modules]
@@ -112,24 +177,18 @@ def main():
     with open(arguments.module_file, encoding='utf-8') as file:
         version = re.search(r'^    version = "([^"]+)",$', file.read(), re.M)[1]
 
-    wanted = {'lib%s.a' % library.rstrip('!') for libraries, _ in modules.values() for library in libraries}
-    for destination, source in headers.items():
-        copy(source, '%s/include/%s' % (prefix, destination))
-    for destination in sorted(wanted):
-        copy(archives[destination], '%s/lib/ding_worker/%s' % (prefix, destination))
-    write(prefix + '/lib/cmake/ding_worker/ding_workerConfig.cmake', cmake_config(modules))
-    write(
-        prefix + '/lib/cmake/ding_worker/ding_workerConfigVersion.cmake',
-        'set(PACKAGE_VERSION "%s")\n'
-        'if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)\n'
-        '  set(PACKAGE_VERSION_EXACT TRUE)\n'
-        'endif()\n'
-        'if(NOT PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION)\n'
-        '  set(PACKAGE_VERSION_COMPATIBLE TRUE)\n'
-        'endif()\n' % version)
-    for name, (libraries, flags) in modules.items():
-        write('%s/lib/pkgconfig/ding_worker_%s.pc' % (prefix, name), pkg_config(name, libraries, flags, version))
-    print('installed %d modules, %d headers and %d libraries into %s' % (len(modules), len(headers), len(wanted), prefix))
+    # `bazel run` starts the program elsewhere.
+    place = os.path.join(os.environ.get('BUILD_WORKING_DIRECTORY', ''),
+                         os.path.expanduser(arguments.prefix or arguments.debian))
+    if arguments.prefix:
+        installation = Installation(manifest, modules, version, 'lib')
+        installation.write_all(place)
+        print('installed %d modules, %d headers and %d libraries into %s' %
+              (len(modules), len(installation.headers), len(installation.libraries), place))
+    else:
+        installation = Installation(manifest, modules, version, debian_packages.libdir())
+        for path in debian_packages.build(installation, place, arguments.license):
+            print(path)
 
 
 if __name__ == '__main__':

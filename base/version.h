@@ -1,0 +1,38 @@
+// The version of ding_worker, the marks of what is to go, and what keeps two versions out of one program: each file that is compiled
+// names the version of its headers, and only the library of that version has the name. The linker then says
+//   undefined reference to `ding_worker_version_0_1_0'                     headers of 0.1.0, library of another version
+//   multiple definition of `ding_worker_has_two_versions_in_one_program'  two libraries
+// tools/presubmit version compares with MODULE.bazel.
+#ifndef DING_WORKER_BASE_VERSION_H_
+#define DING_WORKER_BASE_VERSION_H_
+
+#define DING_WORKER_VERSION "0.1.0"
+// For #if: 1000000 * major + 1000 * minor + patch.
+#define DING_WORKER_VERSION_NUMBER 1000
+#define DING_WORKER_VERSION_SYMBOL ding_worker_version_0_1_0
+
+// Marks a declaration that is to go, as DING_DEPRECATED("0.2", "write NewName"): whoever uses it is warned by the compiler. A program
+// that is compiled with -DDING_WORKER_NO_DEPRECATION is not warned.
+#ifdef DING_WORKER_NO_DEPRECATION
+#define DING_DEPRECATED(since, instead)
+#else
+#define DING_DEPRECATED(since, instead) [[deprecated("since ding_worker " since ": " instead)]]
+#endif
+
+extern "C" const char DING_WORKER_VERSION_SYMBOL[];
+
+namespace ding {
+namespace internal_version {
+
+// Without "retain" the linker may drop the name together with the variable that nobody reads.
+#if defined(__has_attribute)
+#if __has_attribute(retain)
+__attribute__((retain))
+#endif
+#endif
+__attribute__((used)) static const char* const kHeadersVersion = DING_WORKER_VERSION_SYMBOL;
+
+}  // namespace internal_version
+}  // namespace ding
+
+#endif  // DING_WORKER_BASE_VERSION_H_
