@@ -1,5 +1,6 @@
-#include "ding_worker/worker/parallel_run/expected_data.h"
+#include "ding_worker/worker/run/return_bounds.h"
 
+#include <cstdint>
 #include <limits>
 
 #include "gmock/gmock.h"
