@@ -27,8 +27,8 @@ struct ReturnEstimate {
   double lower_bound() const { return mean - standard_error; }
 };
 
-// `returns` are at least 2. If `mean`, by which the evaluator judges, is another score than their mean, its error
-// is unknown and taken as 0.
+// `returns` are at least 2. If `mean`, by which the evaluator judges, is another score than their mean, its
+// error is unknown and taken as 0.
 ReturnEstimate EstimateReturn(absl::Span<const double> returns, double mean);
 
 }  // namespace ding

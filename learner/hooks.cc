@@ -17,7 +17,7 @@
 namespace ding {
 namespace {
 
-// Of SavePeriodicallyHook, in the first period: between two saves, and how much longer than a save.
+// SavePeriodicallyHook pauses for so long in its first period, and for so many times as a save takes.
 constexpr absl::Duration kEarlyPeriod = absl::Seconds(1);
 constexpr int kMinPauseBySave = 20;
 

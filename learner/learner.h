@@ -69,8 +69,8 @@ class ILearner {
   virtual absl::Status Start(const DataSource& next_data) = 0;
   virtual void set_recover_fn(RecoverFn fn) = 0;
 
-  // Calls the hooks of a position. Programs call those of after_eval themselves, serial ones also those of before_run
-  // and after_run.
+  // Calls the hooks of a position. Programs call those of after_eval themselves, serial ones also those of
+  // before_run and after_run.
   virtual absl::Status CallHooks(HookPosition position) = 0;
   virtual void RegisterHook(std::shared_ptr<LearnerHook> hook) = 0;
 

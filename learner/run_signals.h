@@ -25,8 +25,8 @@ namespace ding {
 
 class RunSignals {
  public:
-  // For hooks: ends the run after the current batch, as if it had come to its end. `why` is written to the result;
-  // it is not empty. Only the first request counts.
+  // For hooks: ends the run after the current batch, as if it had come to its end. `why` is written to the
+  // result; it is not empty. Only the first request counts.
   void RequestStop(absl::string_view why) {
     if (stop_request_.empty()) stop_request_ = std::string(why);
   }

@@ -32,14 +32,14 @@ class StopperList {
       const google::protobuf::RepeatedPtrField<StopperConfig>& configs, const StopperDeps& deps);
 
   bool empty() const { return stoppers_.empty(); }
-  // Asks them one after another, until one of them wants to stop; then none is asked again. An exception of a stopper
-  // is the error kInternal.
+  // Asks them one after another, until one of them wants to stop; then none is asked again. An exception of a
+  // stopper is the error kInternal.
   absl::Status Ask(const RunMoment& now);
   // The reason of the one that wants to stop, with its type; empty: the run goes on.
   const std::string& why() const { return why_; }
 
-  // A stopper whose config is the same as when it was saved goes on where it was, any other begins anew. The reason to
-  // stop is kept if all configs are the same. A state without stoppers is valid.
+  // A stopper whose config is the same as when it was saved goes on where it was, any other begins anew. The
+  // reason to stop is kept if all configs are the same. A state without stoppers is valid.
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);
 

@@ -33,8 +33,8 @@ struct StopperDeps {
   absl::Duration max_time = absl::InfiniteDuration();
 };
 
-// Makes a stopper. kInvalidArgument: the parameters are wrong, or the stopper could never end the run; the text says
-// what was found and what would be right.
+// Makes a stopper. kInvalidArgument: the parameters are wrong, or the stopper could never end the run; the
+// text says what was found and what would be right.
 using StopperCreator = std::function<absl::StatusOr<std::unique_ptr<IStopper>>(const StopperConfig&,
                                                                                const StopperDeps&)>;
 Registry<StopperCreator>& StopperRegistry();

@@ -143,10 +143,10 @@ const std::vector<Params>& AllParams() {
     };
     const auto stopper = [](const std::string& name, const Descriptor* type,
                             const std::string& content = "") {
-      return Params{"stopper[0].params",
-                    type,
-                    {absl::StrCat("stopper=[{type:\"", name, "\" params", InAny(*type, content),
-                                  "}]")}};
+      return Params{
+          "stopper[0].params",
+          type,
+          {absl::StrCat("stopper=[{type:\"", name, "\" params", InAny(*type, content), "}]")}};
     };
     const std::string games = "env={type:\"TicTacToe\" evaluator_type:\"TicTacToe-vs-random\"}";
     return new std::vector<Params>{

@@ -14,12 +14,12 @@
 // two of them a collecting task begins: evaluations that take longer than eval_interval do not starve
 // the learner.
 //
-// Confirmations: where they are wanted, an evaluation that reaches stop_value is followed by a confirmation of the
-// same version of the policy, with fresh episodes. The mean of these minus its standard error must reach stop_value,
-// too.
+// Confirmations: where they are wanted, an evaluation that reaches stop_value is followed by a confirmation
+// of the same version of the policy, with fresh episodes. The mean of these minus its standard error must
+// reach stop_value, too.
 //
-// Best: the version with the highest mean return, where a confirmation takes the place of its evaluation, is in
-// the status of the run and stays in the store.
+// Best: the version with the highest mean return, where a confirmation takes the place of its evaluation, is
+// in the status of the run and stays in the store.
 //
 // Turns: a task is for the policy for which the fewest collecting tasks and evaluations run; among equals,
 // for the one with the fewest env steps. A policy that begins later has as many as the last one of the

@@ -1,4 +1,5 @@
-// A stopper: "every_episode" ends the run when each episode of an evaluation has a return of at least `value`.
+// A stopper: "every_episode" ends the run when each episode of an evaluation has a return of at least
+// `value`.
 //   stopper { type: "every_episode" params { [type.googleapis.com/own.EveryEpisodeParams] { value: 180 } } }
 #include <algorithm>
 #include <memory>

@@ -9,16 +9,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "ding_worker/base/call_user.h"
-#include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/deadline.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/state_wire.h"
 #include "ding_worker/interaction/all_reduce/all_reduce.h"
@@ -28,6 +24,7 @@
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/learner/comm/demand_source.h"
 #include "ding_worker/learner/comm/item_loader.h"
+#include "ding_worker/learner/comm/model_digest.h"
 #include "ding_worker/learner/evaluation.h"
 #include "ding_worker/learner/hook.h"
 #include "ding_worker/learner/learner.h"
@@ -70,26 +67,6 @@ class JoinGroupHook : public LearnerHook {
 int64_t ShareOfBatch(int64_t batch_size, int rank, int world_size) {
   const int64_t share = batch_size / world_size + (rank < batch_size % world_size ? 1 : 0);
   return std::max<int64_t>(share, 1);
-}
-
-// Remembers what a model is made of, and not what its parameters are.
-class ShapeWriter : public StateWriter {
- public:
-  absl::Status Write(absl::string_view name, DType dtype, absl::Span<const int64_t> shape,
-                     absl::Span<const absl::string_view> /*parts*/) override {
-    absl::StrAppend(&text_, name, " ", DTypeName(dtype), "[", absl::StrJoin(shape, ","), "]\n");
-    return absl::OkStatus();
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
-
-absl::StatusOr<std::string> ModelDigest(const LearnMode& policy) {
-  ShapeWriter shapes;
-  DING_RETURN_IF_ERROR(policy.SaveModel(&shapes));
-  return absl::StrCat(absl::Hex(Crc32c(shapes.text()), absl::kZeroPad8), "-", shapes.text().size());
 }
 
 // Returns whether the value of the key is not a policy, which putting the policy again mends.

@@ -1,6 +1,6 @@
-// Saves the policies that evaluations have shown to be the best as checkpoints ckpt_best, in the folders of their
-// learners' checkpoints. The coordinator's process does it: it knows the evaluations, and the store keeps
-// these versions.
+// Saves the policies that evaluations have shown to be the best as checkpoints ckpt_best, in the folders of
+// their learners' checkpoints. The coordinator's process does it: it knows the evaluations, and the store
+// keeps these versions.
 //
 //     RunStatus.best_policy ──► store ──► <exp_dir>/ckpt/ckpt_best, or ckpt_<name>/ckpt_best
 //
@@ -25,8 +25,8 @@ class BestCheckpoints {
  public:
   BestCheckpoints(const ExperimentConfig& config, std::string exp_dir, Store* store);
 
-  // Saves those that are others than the last ones saved. One that cannot be saved is a warning, and is tried again
-  // with the next call only if there is another version.
+  // Saves those that are others than the last ones saved. One that cannot be saved is a warning, and is tried
+  // again with the next call only if there is another version.
   void Update(const RunStatus& status);
 
  private:

@@ -46,8 +46,8 @@ absl::StatusOr<std::unique_ptr<ISerialEvaluator>> MakeEvaluator(const Experiment
                                                                 EnvManager* envs, EvalMode* policy,
                                                                 const ComponentDeps& deps);
 
-// Makes the evaluator of confirmations: it plays env.n_confirm_episode episodes (at least one per env) and makes no
-// videos. Null if that is 0.
+// Makes the evaluator of confirmations: it plays env.n_confirm_episode episodes (at least one per env) and
+// makes no videos. Null if that is 0.
 absl::StatusOr<std::unique_ptr<ISerialEvaluator>> MakeConfirmer(const ExperimentConfig& config,
                                                                 EnvManager* envs, EvalMode* policy,
                                                                 const ComponentDeps& deps);

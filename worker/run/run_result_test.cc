@@ -17,10 +17,11 @@ TEST(RunResultTest, IsOneLineOfJson) {
   result.eval_value_raw = {195, 200};
   result.wall_seconds = 0.5;
   result.finish_time = absl::FromUnixSeconds(86400);
-  EXPECT_EQ(ToJson(result), R"({"stop":true,"env_step":1080,"train_iter":640,"eval_value":197.5,)"
-                            R"("eval_value_raw":[195.0,200.0],"why":"env.stop_value 195 was reached",)"
-                            R"("wall_seconds":0.5,)"
-                            R"("finish_time":"1970-01-02T00:00:00Z"})");
+  EXPECT_EQ(ToJson(result),
+            R"({"stop":true,"env_step":1080,"train_iter":640,"eval_value":197.5,)"
+            R"("eval_value_raw":[195.0,200.0],"why":"env.stop_value 195 was reached",)"
+            R"("wall_seconds":0.5,)"
+            R"("finish_time":"1970-01-02T00:00:00Z"})");
 }
 
 TEST(RunResultTest, HasAMetricIfThereIsOne) {

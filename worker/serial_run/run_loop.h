@@ -1,5 +1,5 @@
-// The loop that every kind of run in one process shares: rounds until the run ends, and between them safe points
-// with checkpoints and resume points.
+// The loop that every kind of run in one process shares: rounds until the run ends, and between them safe
+// points with checkpoints and resume points.
 //
 //     Begin ──► ┌─► interrupted? ──► resume point, if due ──► evaluation, if due ──► round ──┐
 //               └────────────────────── stoppers ◄── progress ◄──────────────────────────────┘
@@ -96,8 +96,8 @@ class RunLoop {
   // All arguments must outlive the loop.
   RunLoop(const ExperimentConfig& config, const SerialOptions& options, RunWork* work);
 
-  // Both are called at most once, before Run() and Resume(). Without the first, nothing is evaluated by playing.
-  // What `evaluations` refers to must outlive the loop.
+  // Both are called at most once, before Run() and Resume(). Without the first, nothing is evaluated by
+  // playing. What `evaluations` refers to must outlive the loop.
   void UseEvaluations(PlayedEvaluations evaluations) { played_ = std::move(evaluations); }
   // Makes the stoppers of the config. Whether there are evaluations need not be set.
   absl::Status CreateStoppers(StopperDeps deps);
@@ -131,8 +131,8 @@ class RunLoop {
   bool ended() const { return !result_.why.empty(); }
   // Ends the run if a budget is spent, or a stopper, a hook or the work wants it.
   void EndIfWanted();
-  // Ends the run if the last evaluation has reached the stop value and its confirmation, which is played here if it
-  // is missing, has done so, too.
+  // Ends the run if the last evaluation has reached the stop value and its confirmation, which is played here
+  // if it is missing, has done so, too.
   absl::Status EndIfSolved();
   absl::Status Confirm();
   bool StopValueReached() const;
