@@ -52,7 +52,7 @@ absl::Status StopperList::Ask(const RunMoment& now) {
 
 absl::Status StopperList::SaveState(StateWriter* writer) const {
   DING_RETURN_IF_ERROR(writer->WriteInt(kCount, static_cast<int64_t>(stoppers_.size())));
-  DING_RETURN_IF_ERROR(writer->WriteString(kWhy, why_));
+  if (!why_.empty()) DING_RETURN_IF_ERROR(writer->WriteString(kWhy, why_));
   for (size_t i = 0; i < stoppers_.size(); ++i) {
     const auto index = static_cast<int64_t>(i);
     DING_RETURN_IF_ERROR(writer->WriteString(ConfigName(index), stoppers_[i].config));
@@ -82,8 +82,9 @@ absl::Status StopperList::LoadState(StateReader* reader) {
     }
     all_same = all_same && found;
   }
-  DING_ASSIGN_OR_RETURN(const std::string why, reader->ReadString(kWhy));
-  if (all_same) why_ = why;
+  if (all_same && reader->Info(kWhy).ok()) {
+    DING_ASSIGN_OR_RETURN(why_, reader->ReadString(kWhy));
+  }
   DING_LOG_IF(INFO, !all_same) << "other stoppers than before: those that are new begin anew";
   return absl::OkStatus();
 }

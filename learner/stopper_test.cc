@@ -74,7 +74,7 @@ TEST(StopperTest, NoImprovementCountsEvaluationsSinceTheBest) {
   EXPECT_THAT(list.Ask(RunMoment()), IsOk());  // There is no evaluation.
   EXPECT_EQ(Why(std::numeric_limits<double>::quiet_NaN(), &list), "");
   EXPECT_EQ(
-      Why(9, &list),
+      Why(8, &list),
       "stopper 'no_improvement': no evaluation of the last 3 was better than 7 by more than 1");
 }
 

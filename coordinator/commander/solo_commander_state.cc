@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,8 +74,9 @@ absl::Status SoloCommander::SaveState(StateWriter* writer) const {
     DING_RETURN_IF_ERROR(writer->WriteString(absl::StrCat("failed_learner_task/", i),
                                              failed_learner_tasks_[i].SerializeAsString()));
   }
-  DING_RETURN_IF_ERROR(writer->WriteString(
-      kConfirmation, confirmation_.value_or(ConfirmationResult()).SerializeAsString()));
+  if (confirmation_.has_value()) {
+    DING_RETURN_IF_ERROR(writer->WriteString(kConfirmation, confirmation_->SerializeAsString()));
+  }
   int64_t number = 0;
   for (const auto& [name, best] : best_) {
     DING_RETURN_IF_ERROR(
@@ -87,8 +89,10 @@ absl::Status SoloCommander::LoadConfirmations(StateReader* reader) {
   if (!reader->Info(kConfirmations).ok()) return absl::OkStatus();  // from before there were any
   DING_ASSIGN_OR_RETURN(const int64_t confirmations, reader->ReadInt(kConfirmations));
   DING_ASSIGN_OR_RETURN(const int64_t count, reader->ReadInt(kBest));
-  ConfirmationResult confirmation;
-  DING_RETURN_IF_ERROR(ReadMessage(kConfirmation, reader, &confirmation));
+  std::optional<ConfirmationResult> confirmation;
+  if (reader->Info(kConfirmation).ok()) {
+    DING_RETURN_IF_ERROR(ReadMessage(kConfirmation, reader, &confirmation.emplace()));
+  }
   std::map<std::string, BestPolicy> best;
   for (int64_t i = 0; i < count; ++i) {
     BestPolicy one;
@@ -96,8 +100,7 @@ absl::Status SoloCommander::LoadConfirmations(StateReader* reader) {
     best[one.name()] = std::move(one);
   }
   confirmations_ = confirmations;
-  confirmation_.reset();
-  if (confirmation.episodes() > 0) confirmation_ = std::move(confirmation);
+  confirmation_ = std::move(confirmation);
   best_ = std::move(best);
   return absl::OkStatus();
 }

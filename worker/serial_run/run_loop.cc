@@ -106,7 +106,8 @@ absl::Status RunLoop::Loop() {
     }
     SaveResumePointIfDue();
     DING_RETURN_IF_ERROR(work_.EvaluateIfDue());
-    if (ended() || work_.Stopped()) continue;
+    EndIfWanted();
+    if (ended()) return absl::OkStatus();
     DING_RETURN_IF_ERROR(work_.Round());
     ++rounds_;
     options_.progress(progress());
