@@ -30,6 +30,7 @@
 #include "ding_worker/learner/learner.pb.h"
 #include "ding_worker/learner/learner_registry.h"
 #include "ding_worker/learner/process_group.h"
+#include "ding_worker/learner/run_signals.h"
 #include "ding_worker/learner/testing/fake_learn_mode.h"
 #include "ding_worker/learner/testing/own_learners.pb.h"
 #include "ding_worker/learner/train_data.h"

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "ding_worker/env/env.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -14,7 +14,9 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/learner/checkpoint.h"
+#include "ding_worker/learner/hook.h"
 #include "ding_worker/learner/run_signals.h"
+#include "ding_worker/learner/stopper.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 
 namespace ding {
