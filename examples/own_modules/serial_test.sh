@@ -29,7 +29,7 @@ has "$learned/result.json" '"right_recall":(1|0\.[5-9])' "the metric"
 has "$learned/log/lines_serial.txt" '^own/evaluations_without_better [0-9]+ 3$' "the metric evaluator, which ends the run"
 
 stopped=$TEST_TMPDIR/stopped
-./serial --config=serial.textproto --exp_dir="$stopped" \
+./serial --config=serial.textproto --exp_dir="$stopped" --set=env.stop_value=1000 \
   --set='stopper=[{type:"every_episode" params{[type.googleapis.com/own.EveryEpisodeParams]{value:30}}}]'
 has "$stopped/result.json" '"why":"stopper .every_episode.: the least return of an evaluation is' "the stopper"
 
