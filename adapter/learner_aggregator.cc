@@ -84,6 +84,8 @@ absl::StatusOr<EndRun> LearnerAggregator::Run() {
       if (IsTask(message->close_task().task_id())) CloseTask();
     } else if (message.ok() && message->has_learner_data()) {
       TakeData(message->learner_data());
+    } else if (message.ok() && message->has_evaluation_result()) {
+      if (IsTask(message->evaluation_result().task_id())) SendToBusy(*message);
     } else if (message.ok() && message->has_end_run()) {
       end = message->end_run();
       ended = true;
@@ -415,6 +417,12 @@ void LearnerAggregator::CloseTask() {
   task_.reset();
   demands_.EndTask();
   infos_.EndGeneration();
+}
+
+void LearnerAggregator::SendToBusy(const CoordinatorMessage& message) {
+  for (const auto& [worker, learner] : roster_.learners()) {
+    if (learner.state != State::kIdle) server_->Send(worker, message);
+  }
 }
 
 void LearnerAggregator::SendResources() {

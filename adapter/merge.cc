@@ -53,6 +53,9 @@ absl::StatusOr<LearnerInfo> MergeInfos(absl::Span<const LearnerInfo> infos) {
     merged.mutable_priority()->MergeFrom(info.priority());
     merged.mutable_replay_unique_id()->MergeFrom(info.replay_unique_id());
     merged.mutable_replay_buffer_idx()->MergeFrom(info.replay_buffer_idx());
+    if (merged.stop_request().empty() && info.has_stop_request()) {
+      merged.set_stop_request(info.stop_request());
+    }
   }
   return merged;
 }

@@ -34,6 +34,9 @@ namespace ding {
 namespace internal_coordinator {
 namespace {
 
+// Between two questions to stoppers while no evaluation ends.
+constexpr absl::Duration kAskStoppersPeriod = absl::Seconds(1);
+
 // The role whose message it is; none: anybody's.
 absl::StatusOr<std::optional<Hello::Role>> SenderOf(const WorkerMessage& message) {
   switch (message.message_case()) {
@@ -70,6 +73,7 @@ void CoordinatorImpl::Start() {
   progress_.Start();
   if (progress_.converged()) End(absl::OkStatus(), "it had converged before");
   if (commands_.stop_wanted()) End(absl::OkStatus(), kStopped);
+  if (!stoppers_.why().empty()) End(absl::OkStatus(), stoppers_.why());
   Schedule();
   absl::StatusOr<std::thread> timer =
       StartThread("the timer of the coordinator", [this] { RunTimer(); });
@@ -88,6 +92,7 @@ void CoordinatorImpl::RunTimer() {
       const absl::Status& replaced = journal_.replaced();
       if (!ended_ && replaced.ok()) timer_.WaitFor(&mutex_, TimeToNextEvent());
       if (!replaced.ok()) End(replaced, "another coordinator goes on with it");
+      AskStoppersIfDue();
       Schedule();
       ended = ended_;
     }
@@ -100,6 +105,7 @@ absl::Duration CoordinatorImpl::TimeToNextEvent() const {
   absl::Duration wait =
       std::min(commander_->AskAgainAfter(), scheduler_.TimeToExpiry(deps_.clock->MonotonicNanos()));
   wait = std::min(wait, progress_.TimeLeft());
+  if (!stoppers_.empty()) wait = std::min(wait, kAskStoppersPeriod);
   for (const auto& [id, worker] : workers_) {
     if (!worker.task.has_value() || worker.task->state.kind != Hello::LEARNER) continue;
     if (worker.task->stalls) continue;
@@ -234,6 +240,16 @@ void CoordinatorImpl::CheckBudget() {
   if (ended_) return;
   const std::optional<std::string> used_up = progress_.UsedUpBudget(EnvSteps());
   if (used_up.has_value()) End(absl::OkStatus(), *used_up);
+}
+
+void CoordinatorImpl::AskStoppersIfDue() {
+  if (stoppers_.empty() || ended_) return;
+  if (asked_stoppers_nanos_.has_value() && Elapsed(*asked_stoppers_nanos_) < kAskStoppersPeriod) {
+    return;
+  }
+  asked_stoppers_nanos_ = deps_.clock->MonotonicNanos();
+  AskStoppers(/*evaluation=*/nullptr);
+  if (!stoppers_.why().empty()) End(absl::OkStatus(), stoppers_.why());
 }
 
 void CoordinatorImpl::End(const absl::Status& status, const std::string& reason) {

@@ -67,6 +67,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/interaction/control/worker_server.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/learner/stopper_list.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/items/removed_items.h"
@@ -127,6 +128,7 @@ class Coordinator : public WorkerHandler {
   using SettingsCheck = std::function<absl::Status(const StartTask& task)>;
   struct Parts {
     std::unique_ptr<BaseCommander> commander;
+    StopperList stoppers;       // end the run beside the commander
     BufferFactory make_buffer;  // called under the lock
     // Both are called under the lock. Null: no task may have settings.
     TaskBufferFactory make_task_buffer;

@@ -59,6 +59,8 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/learner/evaluation.h"
+#include "ding_worker/learner/stopper_list.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/used_data_remover.h"
 
@@ -94,6 +96,7 @@ class CoordinatorImpl : public Coordinator {
         deps_(deps),
         remover_(std::move(parts.delete_key)),
         commander_(std::move(parts.commander)),
+        stoppers_(std::move(parts.stoppers)),
         scheduler_({options.learner_task_timeout, options.collector_task_timeout}),
         doubted_(options.min_return, options.max_return),
         commands_(options.wanted_collectors, options.max_collectors),
@@ -162,6 +165,11 @@ class CoordinatorImpl : public Coordinator {
   // Tells the commander the result of its task.
   void CountResult(const CollectorTask& task, const CollectorFinished& info)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Tells stoppers, and the hooks of the policy's learner, of an evaluation.
+  void TellOfEvaluation(const CollectorTask& task, const CollectorFinished& info)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `evaluation` may be null.
+  void AskStoppers(const Evaluation* evaluation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountEvaluation(uint32_t worker, const CollectorTask& task, const CollectorFinished& info)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Another worker evaluates the same version of the policy.
@@ -249,6 +257,7 @@ class CoordinatorImpl : public Coordinator {
   void FinishLearnerTask(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropFinishedPolicies() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsKept(const PolicyVersion& version) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AskStoppersIfDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CheckBudget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(const absl::Status& status, const std::string& reason)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -257,6 +266,7 @@ class CoordinatorImpl : public Coordinator {
 
   // The journal.
   void RecoverState(const RecoveredRun& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status RecoverStoppers(const std::string& bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status RecoverFromJournal() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RecoverRows(const RecoveredRun& run) ABSL_LOCKS_EXCLUDED(mutex_);
   void RecoverPolicies(const RecoveredRun& run) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -313,6 +323,8 @@ class CoordinatorImpl : public Coordinator {
   CondVar changed_;  // a draw, the end of a task, the end of the run
   CondVar timer_;    // waiting tasks, the end of the run
   const std::unique_ptr<BaseCommander> commander_ ABSL_PT_GUARDED_BY(mutex_);
+  StopperList stoppers_ ABSL_GUARDED_BY(mutex_);
+  std::optional<int64_t> asked_stoppers_nanos_ ABSL_GUARDED_BY(mutex_);  // between evaluations
   WorkerRoster workers_ ABSL_GUARDED_BY(mutex_);
   TaskScheduler scheduler_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<TaskBuffer>> buffers_ ABSL_GUARDED_BY(mutex_);

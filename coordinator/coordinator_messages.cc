@@ -6,6 +6,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/mutex.h"
@@ -122,6 +123,9 @@ absl::Status CoordinatorImpl::HandleLearnerInfo(uint32_t worker, const LearnerIn
   journal_.NoteCommander();
   commander_->UpdateLearnerInfo(task->learner, info);
   CheckBudget();
+  if (!info.stop_request().empty()) {
+    End(absl::OkStatus(), absl::StrCat("a hook: ", ForPeople(info.stop_request())));
+  }
   if (!ended_ && commander_->JudgeLearnerFinish(info)) FinishLearnerTask(worker, sender);
   Schedule();
   return absl::OkStatus();

@@ -25,6 +25,8 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/segment.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/data/state_wire.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -58,6 +60,7 @@ absl::Status CoordinatorImpl::RecoverFromJournal() {
     MutexLock lock(&mutex_);
     DING_RETURN_IF_ERROR(LoadCommander(run->commander, commander_.get()));
     RecoverState(*run);
+    DING_RETURN_IF_ERROR(RecoverStoppers(run->state.stoppers()));
     for (const BufferRecord& known : run->state.buffer()) {
       DING_ASSIGN_OR_RETURN(
           const std::shared_ptr<TaskBuffer> buffer,
@@ -72,6 +75,13 @@ absl::Status CoordinatorImpl::RecoverFromJournal() {
   DING_RETURN_IF_ERROR(RecoverRows(*run));
   RecoverPolicies(*run);
   return Compact();
+}
+
+absl::Status CoordinatorImpl::RecoverStoppers(const std::string& bytes) {
+  if (bytes.empty()) return absl::OkStatus();
+  DING_ASSIGN_OR_RETURN(const std::shared_ptr<StateReader> reader,
+                        DecodeState(bytes, "the state of the stoppers in the journal"));
+  return stoppers_.LoadState(reader.get());
 }
 
 void CoordinatorImpl::RecoverState(const RecoveredRun& run) {
@@ -211,6 +221,18 @@ JournalRecord CoordinatorImpl::StateNow() const {
     of_buffer->mutable_setting()->Assign(buffer->settings().begin(), buffer->settings().end());
   }
   policies_.Save(state);
+  if (stoppers_.empty()) return record;
+  const absl::StatusOr<EncodedBatch> stoppers =
+      EncodeState([this](StateWriter* writer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return stoppers_.SaveState(writer);
+      });
+  if (stoppers.ok()) {
+    state->set_stoppers(stoppers->ToString());
+  } else {
+    DING_LOG_EVERY_N(WARNING, 100) << "a coordinator that is started again will not know what the "
+                                      "stoppers know: "
+                                   << stoppers.status().message();
+  }
   return record;
 }
 

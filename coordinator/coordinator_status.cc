@@ -47,6 +47,7 @@ RunStatus CoordinatorImpl::status() const {
     }
     status.set_policy_version(policies_.last_published());
     commander_->AddStatus(&status);
+    if (ended_) status.set_end_reason(end_reason_);
     status.set_incarnation(incarnation_);
     status.set_wanted_collectors(ended_ ? 0 : commands_.wanted_collectors());
     status.set_coordinator_pid(getpid());

@@ -16,6 +16,7 @@
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
+#include "ding_worker/coordinator/commander/trained_policy.h"
 #include "ding_worker/coordinator/coordinator_impl.h"
 #include "ding_worker/coordinator/state/claim_checks.h"
 #include "ding_worker/coordinator/state/doubted_evaluations.h"
@@ -26,6 +27,8 @@
 #include "ding_worker/interaction/control/message_checks.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/learner/evaluation.h"
+#include "ding_worker/learner/stopper.h"
 
 namespace ding {
 namespace internal_coordinator {
@@ -73,10 +76,55 @@ void CoordinatorImpl::CountResult(const CollectorTask& task, const CollectorFini
   const bool converged = commander_->FinishCollectorTask(task, info);
   const std::optional<double> eval_value = commander_->last_eval_value();
   if (eval_value.has_value()) progress_.NoteEvaluation(*eval_value);
-  if (!converged) return;
+  if (task.eval_flag()) TellOfEvaluation(task, info);
+  if (!converged) {
+    if (!stoppers_.why().empty()) End(absl::OkStatus(), stoppers_.why());
+    return;
+  }
   progress_.set_converged();
-  End(absl::OkStatus(),
-      absl::StrCat("converged: mean return ", eval_value.value_or(0), " in ", task.task_id()));
+  std::string why =
+      absl::StrCat("converged: mean return ", eval_value.value_or(0), " in ", task.task_id());
+  if (task.has_confirmation() && info.episode_return_size() >= 2) {
+    const ReturnEstimate found =
+        EstimateReturn(info.episode_return(), MeanReturn(info.episode_return()));
+    why = absl::StrCat("converged: the mean return of an evaluation was ", eval_value.value_or(0),
+                       ", and that of ", found.episodes, " fresh episodes ", found.mean,
+                       " with a standard error of ", found.standard_error);
+  }
+  End(absl::OkStatus(), why);
+}
+
+void CoordinatorImpl::TellOfEvaluation(const CollectorTask& task, const CollectorFinished& info) {
+  if (info.episode_return_size() == 0 || task.has_confirmation()) return;
+  Evaluation evaluation;
+  evaluation.train_iter = info.train_iter();
+  evaluation.env_step = EnvSteps();
+  evaluation.mean_return = MeanReturn(info.episode_return());
+  evaluation.episode_return.assign(info.episode_return().begin(), info.episode_return().end());
+  AskStoppers(&evaluation);
+  for (const auto& [id, worker] : workers_) {
+    if (!worker.task.has_value() || worker.task->state.kind != Hello::LEARNER) continue;
+    if (worker.task->learner.policy_id() != task.policy_id()) continue;
+    CoordinatorMessage message;
+    EvaluationResult* const result = message.mutable_evaluation_result();
+    result->set_task_id(worker.task->state.task_id);
+    result->set_train_iter(evaluation.train_iter);
+    result->set_env_step(evaluation.env_step);
+    *result->mutable_episode_return() = info.episode_return();
+    sender_->Send(id, message);
+  }
+}
+
+void CoordinatorImpl::AskStoppers(const Evaluation* evaluation) {
+  if (ended_ || stoppers_.empty()) return;
+  RunMoment now;
+  now.env_step = EnvSteps();
+  now.train_iter = progress_.train_iter();
+  now.elapsed = progress_.Elapsed();
+  now.evaluation = evaluation;
+  const absl::Status asked = stoppers_.Ask(now);
+  journal_.NoteState();
+  if (!asked.ok()) End(asked, "a stopper failed");
 }
 
 void CoordinatorImpl::CountEvaluation(uint32_t worker, const CollectorTask& task,

@@ -43,6 +43,7 @@
 #include "ding_worker/learner/hook.h"
 #include "ding_worker/learner/learner.h"
 #include "ding_worker/learner/process_group.h"
+#include "ding_worker/learner/run_signals.h"
 #include "ding_worker/metrics/averages.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/policy/policy.h"
@@ -99,6 +100,7 @@ class BaseLearner : public ILearner {
   LearnMode* policy() const final { return policy_; }
   ProcessGroup* group() const final { return group_; }
   const ComponentDeps& deps() const final { return deps_; }
+  RunSignals* run_signals() final { return &run_signals_; }
   LearnStep* current_step() final { return current_step_; }
   bool at_end_of_batch() const final {
     return current_step_ != nullptr && current_step_ == &steps_.back();
@@ -144,6 +146,7 @@ class BaseLearner : public ILearner {
   CheckpointFn checkpoint_fn_;
   RecoverFn recover_fn_;
 
+  RunSignals run_signals_;
   Monitor monitor_;
   Monitor timings_;
   std::vector<LearnStep> steps_;  // a member, so that its memory is reused

@@ -34,10 +34,13 @@ std::vector<CheckpointComponent> LearnerComponents(const ILearner& learner) {
   };
 }
 
-CheckpointInfo LearnerCheckpointInfo(const ILearner& learner) {
+CheckpointInfo CheckpointInfoOf(int64_t train_iter, int64_t env_step) {
   return {kCheckpointKind,
-          {{kTrainIter, absl::StrCat(learner.train_iter())},
-           {kEnvStep, absl::StrCat(learner.collector_envstep())}}};
+          {{kTrainIter, absl::StrCat(train_iter)}, {kEnvStep, absl::StrCat(env_step)}}};
+}
+
+CheckpointInfo LearnerCheckpointInfo(const ILearner& learner) {
+  return CheckpointInfoOf(learner.train_iter(), learner.collector_envstep());
 }
 
 absl::Status SaveLearnerCheckpoint(const ILearner& learner, const std::string& path) {

@@ -29,6 +29,7 @@ inline constexpr char kModelComponent[] = "model";
 // Returns the components above, for a program that saves further ones. `learner` must outlive them.
 std::vector<CheckpointComponent> LearnerComponents(const ILearner& learner);
 // Returns "train_iter" and "env_step", for people and for lists of checkpoints.
+CheckpointInfo CheckpointInfoOf(int64_t train_iter, int64_t env_step);
 CheckpointInfo LearnerCheckpointInfo(const ILearner& learner);
 
 // Writes the components to the folder `path` and creates its parent if needed. If it fails, an existing

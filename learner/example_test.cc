@@ -1,6 +1,8 @@
 // The examples of docs/learner.md.
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -17,6 +19,7 @@
 #include "ding_worker/learner/learner.pb.h"
 #include "ding_worker/learner/learner_registry.h"
 #include "ding_worker/learner/process_group.h"
+#include "ding_worker/learner/run_signals.h"
 #include "ding_worker/learner/testing/fake_learn_mode.h"
 #include "ding_worker/learner/testing/own_learners.pb.h"
 #include "ding_worker/learner/train_data.h"
@@ -38,7 +41,8 @@ class EarlyStopHook : public LearnerHook {
   absl::Status Call(ILearner* learner) override {
     const double loss = learner->current_step()->scalars.GetOr("total_loss", 1);
     small_ = loss < 0.2 ? small_ + 1 : 0;
-    return small_ < 3 ? absl::OkStatus() : absl::CancelledError("the loss is small");
+    if (small_ == 3) learner->run_signals()->RequestStop("the loss is small");
+    return absl::OkStatus();
   }
 
  private:
@@ -59,9 +63,15 @@ TEST(LearnerExample, AUserHookEndsTheRun) {
   FakeLearnMode policy;  // Its loss is 1 / iteration.
   DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<ILearner> learner,
                             create_learner(config, &policy, ComponentDeps()));
-  EXPECT_THAT(learner->Start([] { return TrainData(); }),
-              StatusIs(absl::StatusCode::kCancelled,
-                       testing::HasSubstr("hook 'early_stop' (after_iter) at iteration 8")));
+  // A program ends the run then.
+  const std::string& request = learner->run_signals()->stop_request();
+  EXPECT_THAT(learner->Start([&request]() -> absl::StatusOr<std::optional<TrainData>> {
+    if (!request.empty()) return std::nullopt;
+    return TrainData();
+  }),
+              IsOk());
+  EXPECT_EQ(request, "the loss is small");
+  EXPECT_EQ(learner->train_iter(), 8);
 }
 
 // Trains several times on each batch.

@@ -19,6 +19,8 @@ absl::string_view HookPositionName(HookPosition position) {
       return "before_iter";
     case HookPosition::kAfterIter:
       return "after_iter";
+    case HookPosition::kAfterEval:
+      return "after_eval";
   }
   return "unknown position";
 }

@@ -1,6 +1,7 @@
 // Hooks: small objects that a learner calls at fixed positions, to load, save, log and so on.
 //
 //     before_run ─► ( before_iter ─► learn ─► after_iter )* ─► after_run
+//                               after_eval, between two batches, with ILearner::run_signals()
 //
 // Hooks of one position run from the lowest priority to the highest, hooks of equal priority in the
 // order in which they were added.
@@ -30,10 +31,16 @@ namespace ding {
 
 class ILearner;
 
-enum class HookPosition { kBeforeRun = 0, kAfterRun = 1, kBeforeIter = 2, kAfterIter = 3 };
-inline constexpr int kNumHookPositions = 4;
+enum class HookPosition {
+  kBeforeRun = 0,
+  kAfterRun = 1,
+  kBeforeIter = 2,
+  kAfterIter = 3,
+  kAfterEval = 4,  // after each evaluation in which the policy plays
+};
+inline constexpr int kNumHookPositions = 5;
 
-// "before_run", "after_run", "before_iter", "after_iter".
+// "before_run", "after_run", "before_iter", "after_iter", "after_eval".
 absl::string_view HookPositionName(HookPosition position);
 
 class LearnerHook {

@@ -25,6 +25,8 @@ HookPosition PositionOf(const LearnerHookConfig& config) {
       return HookPosition::kBeforeIter;
     case LearnerHookConfig::AFTER_ITER:
       return HookPosition::kAfterIter;
+    case LearnerHookConfig::AFTER_EVAL:
+      return HookPosition::kAfterEval;
   }
   return HookPosition::kAfterIter;
 }

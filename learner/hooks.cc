@@ -1,5 +1,6 @@
 #include "ding_worker/learner/hooks.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -15,6 +16,10 @@
 
 namespace ding {
 namespace {
+
+// SavePeriodicallyHook pauses for so long in its first period, and for so many times as a save takes.
+constexpr absl::Duration kEarlyPeriod = absl::Seconds(1);
+constexpr int kMinPauseBySave = 20;
 
 void WriteAverages(ILearner* learner) {
   MetricSink* const sink = learner->deps().metrics.get();
@@ -83,12 +88,19 @@ SavePeriodicallyHook::SavePeriodicallyHook(absl::string_view name, int priority,
 
 absl::Status SavePeriodicallyHook::Call(ILearner* learner) {
   const Clock* const clock = learner->deps().clock;
-  if (!since_save_.has_value()) since_save_.emplace(clock);
   if (learner->group()->rank() != 0 || !learner->at_end_of_batch()) return absl::OkStatus();
-  if (since_save_->Elapsed() < period_) return absl::OkStatus();
+  if (!since_first_.has_value()) since_first_.emplace(clock);
+  if (since_save_.has_value() && since_save_->Elapsed() < CurrentPeriod()) return absl::OkStatus();
+  const Timer saving(clock);
   DING_RETURN_IF_ERROR(learner->SaveCheckpoint(kResumeCheckpoint));
+  last_save_ = saving.Elapsed();
   since_save_.emplace(clock);
   return absl::OkStatus();
+}
+
+absl::Duration SavePeriodicallyHook::CurrentPeriod() const {
+  if (since_first_->Elapsed() >= period_) return period_;
+  return std::min(period_, std::max(kEarlyPeriod, kMinPauseBySave * last_save_));
 }
 
 LogShowHook::LogShowHook(absl::string_view name, int priority, HookPosition position, int64_t freq)

@@ -42,9 +42,10 @@ class SaveCkptHook : public LearnerHook {
   const int64_t freq_;
 };
 
-// Saves the checkpoint kResumeCheckpoint, from which a killed learner resumes, on rank 0 only. It
-// replaces the previous one whenever `period` has passed since the last save or the first call, after
-// the last step of a batch. Its position is after_iter.
+// Saves the checkpoint kResumeCheckpoint, from which a killed learner resumes, on rank 0 only, after the last
+// step of a batch. The first one is saved after the first batch; the next one replaces it when `period` has
+// passed since the last save. Until the first `period` is over, it is replaced every second, or less often
+// where a save takes more than a twentieth of that. Its position is after_iter.
 class SavePeriodicallyHook : public LearnerHook {
  public:
   SavePeriodicallyHook(absl::string_view name, int priority, HookPosition position,
@@ -52,8 +53,13 @@ class SavePeriodicallyHook : public LearnerHook {
   absl::Status Call(ILearner* learner) override;
 
  private:
+  // Until the next save.
+  absl::Duration CurrentPeriod() const;
+
   const absl::Duration period_;
+  std::optional<Timer> since_first_;
   std::optional<Timer> since_save_;
+  absl::Duration last_save_ = absl::ZeroDuration();  // how long it took
 };
 inline constexpr char kResumeCheckpoint[] = "learner_resume";
 

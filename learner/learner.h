@@ -33,6 +33,7 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/learner/hook.h"
 #include "ding_worker/learner/process_group.h"
+#include "ding_worker/learner/run_signals.h"
 #include "ding_worker/learner/train_data.h"
 #include "ding_worker/metrics/averages.h"
 #include "ding_worker/metrics/component.h"
@@ -68,7 +69,8 @@ class ILearner {
   virtual absl::Status Start(const DataSource& next_data) = 0;
   virtual void set_recover_fn(RecoverFn fn) = 0;
 
-  // Calls the hooks of a position. Serial programs call the before_run and after_run hooks themselves.
+  // Calls the hooks of a position. Programs call those of after_eval themselves, serial ones also those of
+  // before_run and after_run.
   virtual absl::Status CallHooks(HookPosition position) = 0;
   virtual void RegisterHook(std::shared_ptr<LearnerHook> hook) = 0;
 
@@ -90,6 +92,8 @@ class ILearner {
   virtual ProcessGroup* group() const = 0;
   virtual const ComponentDeps& deps() const = 0;
 
+  // For hooks: the last evaluation, and how to end the run.
+  virtual RunSignals* run_signals() = 0;
   // For hooks: the values that the current iteration reported. Only after_iter hooks may use and change
   // them; for other hooks it is null.
   virtual LearnStep* current_step() = 0;

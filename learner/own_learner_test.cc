@@ -30,6 +30,7 @@
 #include "ding_worker/learner/learner.pb.h"
 #include "ding_worker/learner/learner_registry.h"
 #include "ding_worker/learner/process_group.h"
+#include "ding_worker/learner/run_signals.h"
 #include "ding_worker/learner/testing/fake_learn_mode.h"
 #include "ding_worker/learner/testing/own_learners.pb.h"
 #include "ding_worker/learner/train_data.h"
@@ -121,6 +122,7 @@ class SkipLearner : public ILearner {
   LearnMode* policy() const override { return base_->policy(); }
   ProcessGroup* group() const override { return base_->group(); }
   const ComponentDeps& deps() const override { return base_->deps(); }
+  RunSignals* run_signals() override { return base_->run_signals(); }
   LearnStep* current_step() override { return base_->current_step(); }
   bool at_end_of_batch() const override { return base_->at_end_of_batch(); }
   int64_t batch_begin_iter() const override { return base_->batch_begin_iter(); }

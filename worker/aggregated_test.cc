@@ -35,7 +35,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr char kConfig[] = "worker/configs/cartpole_dqn_parallel.textproto";
+constexpr char kConfig[] = "worker/configs/cartpole_dqn_parallel_fast.textproto";
 // Only a broken program needs that long.
 constexpr absl::Duration kPatience = absl::Minutes(4);
 

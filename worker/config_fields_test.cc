@@ -39,6 +39,7 @@
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_registry.h"
+#include "ding_worker/learner/stopper.pb.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/sink.pb.h"
 #include "ding_worker/metrics/sink_registry.h"
@@ -140,6 +141,13 @@ const std::vector<Params>& AllParams() {
                     {absl::StrCat("policy.other.replay_buffer={type:\"", name, "\" params",
                                   InAny(*type, content), "}")}};
     };
+    const auto stopper = [](const std::string& name, const Descriptor* type,
+                            const std::string& content = "") {
+      return Params{
+          "stopper[0].params",
+          type,
+          {absl::StrCat("stopper=[{type:\"", name, "\" params", InAny(*type, content), "}]")}};
+    };
     const std::string games = "env={type:\"TicTacToe\" evaluator_type:\"TicTacToe-vs-random\"}";
     return new std::vector<Params>{
         {"env.params",
@@ -180,6 +188,9 @@ const std::vector<Params>& AllParams() {
         buffer("deque", DequeBufferConfig::descriptor(), "max_use: 5 priority: true"),
         buffer("elastic", ElasticBufferConfig::descriptor()),
         buffer("sequence", SequenceBufferConfig::descriptor(), "unroll_len: 4"),
+        stopper("no_improvement", NoImprovementParams::descriptor()),
+        stopper("value_reached", ValueReachedParams::descriptor(), "value: 1"),
+        stopper("wall_clock", WallClockParams::descriptor(), "seconds: 100"),
     };
   }();
   return *kAll;

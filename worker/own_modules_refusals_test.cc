@@ -21,6 +21,7 @@
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/learner/learner.pb.h"
+#include "ding_worker/learner/stopper.pb.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/sink.pb.h"
 #include "ding_worker/policy/policy.pb.h"
@@ -187,6 +188,9 @@ std::vector<Part> SerialParts() {
                                                 *hooks.add_hook() = ConfigFor<LearnerHookConfig>(f);
                                                 return build_learner_hook_by_cfg(hooks).status();
                                               }),
+      FactoryOf<std::unique_ptr<IStopper>>(
+          &StopperRegistry(),
+          [](Fault f) { return create_stopper(ConfigFor<StopperConfig>(f), {}).status(); }),
       DescriptorOf<std::shared_ptr<MetricSink>>(
           &SinkRegistry(),
           [](Fault f) { return create_sink(ConfigFor<SinkConfig>(f), {}).status(); }),

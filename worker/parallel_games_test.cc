@@ -242,7 +242,7 @@ TEST_F(ParallelGamesTest, WhatDoesNotFitAGameIsRefused) {
 TEST_F(ParallelGamesTest, HandsOverWholeEpisodes) {
   const std::vector<std::string> settings = {
       "policy.collect.n_episode=3", "env.collector_env_num=2", "env.collector_episode_num=5"};
-  const ExperimentConfig config = Config(settings, "cartpole_dqn_parallel");
+  const ExperimentConfig config = Config(settings, "cartpole_dqn_parallel_fast");
   ASSERT_THAT(FindParallelProblems(config), IsEmpty());
   FakeLink link;
   const std::unique_ptr<Policy> policy = PolicyOf(config, 1);
@@ -265,7 +265,7 @@ TEST_F(ParallelGamesTest, HandsOverWholeEpisodes) {
 
   EXPECT_THAT(FindParallelProblems(Config({"policy.collect.n_episode=11", "env.collector_env_num=2",
                                            "env.collector_episode_num=5"},
-                                          "cartpole_dqn_parallel")),
+                                          "cartpole_dqn_parallel_fast")),
               ElementsAre(AllOf(HasSubstr("policy.collect.n_episode is 11, expected at most 10"),
                                 HasSubstr("env.collector_episode_num"))));
 }
@@ -278,7 +278,7 @@ TEST_F(ParallelGamesTest, FilmsAnEvaluationWhenItIsDue) {
                                 "[type.googleapis.com/ding.InteractionEvaluatorParams]{render{"
                                 "render_freq:50 mode:\"",
                                 mode, "\"} figure_path:\"videos\" max_video_frames:3}}")},
-                  "cartpole_dqn_parallel");
+                  "cartpole_dqn_parallel_fast");
   };
   ASSERT_THAT(FindParallelProblems(config("train_iter")), IsEmpty());
   const std::unique_ptr<Policy> policy = PolicyOf(config("train_iter"), 1);

@@ -203,7 +203,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, NaiveRunTest, testing::Values(0, 1, 2, 3, 4));
 class CartPoleRunTest : public testing::TestWithParam<std::string> {  // the store's URL
  protected:
   static ExperimentConfig Config(std::vector<std::string> settings,
-                                 const std::string& name = "cartpole_dqn_parallel") {
+                                 const std::string& name = "cartpole_dqn_parallel_fast") {
     settings.insert(settings.end(),
                     {"env.stop_value=1000", "env.collector_env_num=2", "env.evaluator_env_num=2",
                      "policy.other.commander.eval_interval=0.2"});

@@ -39,6 +39,7 @@
 #include "ding_worker/worker/run/interrupt.h"
 #include "ding_worker/worker/run/paths.h"
 #include "ding_worker/worker/run/program.h"
+#include "ding_worker/worker/run/resume.h"
 #include "ding_worker/worker/run/run_flags.h"
 #include "ding_worker/worker/run/run_folder.h"
 #include "gflags/gflags.h"
@@ -186,6 +187,15 @@ absl::StatusOr<int> StartAll(const ExperimentConfig& config,
   return RunParallelJob(options, transport);
 }
 
+// Says what an interrupted run has saved, and how to go on with it.
+void ExplainInterruption(const std::string& exp_dir) {
+  std::fprintf(stderr,
+               "interrupted; saved in %s: rows and policies (coordinator/), the learner "
+               "(ckpt/learner_resume)\n"
+               "go on with: %s\n",
+               exp_dir.c_str(), ResumeCommand(google::ProgramInvocationName(), exp_dir).c_str());
+}
+
 // Runs the coordinator. Returns the exit status.
 absl::StatusOr<int> Coordinate(const ExperimentConfig& config, Transport* transport) {
   ParallelRunOptions options;
@@ -199,7 +209,10 @@ absl::StatusOr<int> Coordinate(const ExperimentConfig& config, Transport* transp
   options.interrupted = [] { return InterruptSignal() != 0 || !SupervisorLives(); };
   DING_ASSIGN_OR_RETURN(const ParallelOutcome outcome, RunParallel(config, options, transport));
   if (!outcome.result.empty()) std::printf("result %s\n", outcome.result.c_str());
-  if (outcome.saved.ok()) return 0;
+  if (outcome.saved.ok()) {
+    if (InterruptSignal() != 0 && !outcome.exp_dir.empty()) ExplainInterruption(outcome.exp_dir);
+    return 0;
+  }
   ReportFailure(outcome.saved);
   return kUnsavedStatus;
 }

@@ -273,7 +273,7 @@ TEST_F(OnPolicyRunTest, WhatHasNoEffectIsRefused) {
   expect("policy.learn.max_data_age=3",
          "policy.learn.max_data_age is 3, which has no effect in a parallel run: expected 1; it is "
          "for on-policy policies",
-         "cartpole_dqn_parallel");
+         "cartpole_dqn_parallel_fast");
   EXPECT_THAT(FindParallelProblems(Config({"policy.learn.max_data_age=-1"})),
               testing::ElementsAre("policy.learn.max_data_age is -1, expected 0 or more"));
 }

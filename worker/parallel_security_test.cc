@@ -185,7 +185,7 @@ TEST_F(ParallelSecurityTest, TrainsAndRefusesPeersWithoutCredentials) {
 }
 
 TEST_F(ParallelSecurityTest, BeyondLoopbackCredentialsAreRequired) {
-  const std::string config = "--config=worker/configs/cartpole_dqn_parallel.textproto";
+  const std::string config = "--config=worker/configs/cartpole_dqn_parallel_fast.textproto";
   const std::string exp_dir = absl::StrCat("--exp_dir=", Path("run"));
   for (const char* role : {"all", "coordinator"}) {
     EXPECT_THAT(Failure("worker/parallel",

@@ -22,6 +22,7 @@ std::string ListModules() {
   ListRegistry(MetricRegistry(), &text);
   ListRegistry(LearnerRegistry(), &text);
   ListRegistry(LearnerHookRegistry(), &text);
+  ListRegistry(StopperRegistry(), &text);
   ListRegistry(SinkRegistry(), &text);
   ListRegistry(VideoFormatRegistry(), &text);
   return text;

@@ -14,6 +14,7 @@
 //   create_learner                                    learner/learner_registry.h
 //   register_learner_hook, build_learner_hook_by_cfg  learner/hook_registry.h
 //   add_learner_hook, merge_hooks, show_hooks         learner/hook.h
+//   create_stopper                                    learner/stopper_registry.h
 //   create_sink                                       metrics/sink_registry.h
 //   VideoFormatRegistry                               metrics/video.h
 //
@@ -32,6 +33,7 @@
 #include "ding_worker/learner/hook.h"                               // IWYU pragma: export
 #include "ding_worker/learner/hook_registry.h"                      // IWYU pragma: export
 #include "ding_worker/learner/learner_registry.h"                   // IWYU pragma: export
+#include "ding_worker/learner/stopper_registry.h"                   // IWYU pragma: export
 #include "ding_worker/metrics/sink_registry.h"                      // IWYU pragma: export
 #include "ding_worker/metrics/video.h"                              // IWYU pragma: export
 #include "ding_worker/policy/policy_registry.h"                     // IWYU pragma: export

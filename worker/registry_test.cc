@@ -75,6 +75,10 @@ learner hook:
   log_show           logs averages of the reported values every freq iterations
   save_ckpt          saves a checkpoint: every freq iterations, or once before or after the run
   save_ckpt_seconds  saves a checkpoint to resume from, whenever so many seconds have passed
+stopper:
+  no_improvement  ends the run when so many evaluations in a row were not better
+  value_reached   ends the run when the mean return of an evaluation reaches a value
+  wall_clock      ends the run when it has taken so many seconds
 sink: none in this program
 video format:
   gif  animated GIF: repeats without end, any browser shows it

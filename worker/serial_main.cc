@@ -59,7 +59,8 @@ constexpr char kHelp[] =
                           (default: a new folder below the current one, named by exp_name)
   --resume              goes on with the run in --exp_dir (default: the folder exp_name), however it
                           ended, from its newest intact resume point; --config may be left out.
-                          Only stop value, budgets and log periods may differ from that run's
+                          Only stop value, stoppers, budgets and log periods may differ from that
+                          run's
 {run flags}
 
   --print_config        prints the config with every default filled in, and exits
@@ -104,10 +105,12 @@ SerialOptions MakeSerialOptions(RunFolder* folder, std::optional<Progress>* prog
 RunResult MakeRunResult(const SerialResult& serial) {
   RunResult result;
   result.stop = serial.stop;
+  result.why = serial.why;
   result.env_step = serial.env_step;
   result.train_iter = serial.train_iter;
   result.eval_value = serial.eval_value;
   result.eval_value_raw = serial.eval_value_raw;
+  result.confirmation = serial.confirmation;
   result.metric = serial.metric;
   result.wall_seconds = serial.wall_seconds;
   result.finish_time = Clock::Real()->Now();
@@ -116,6 +119,26 @@ RunResult MakeRunResult(const SerialResult& serial) {
 
 absl::Status WriteConfig(const ExperimentConfig& config, const RunFolder& folder) {
   return folder.WriteText(kConfigName, PrintTextConfig(config));
+}
+
+// Says what an interrupted run has saved, and how to go on with it.
+void ExplainInterruption(const ExperimentConfig& config, const std::string& exp_dir,
+                         const SerialResult& result) {
+  const std::string folder = JoinPath(exp_dir, "ckpt");
+  const bool resumes = config.resume().period_seconds() > 0 || config.resume().period_rounds() > 0;
+  const int64_t position = IsSupervised(config) ? result.train_iter : result.env_step;
+  std::fprintf(
+      stderr, "interrupted at env step %lld, train iteration %lld; saved in %s: ckpt_interrupt%s\n",
+      static_cast<long long>(result.env_step), static_cast<long long>(result.train_iter),
+      folder.c_str(),
+      resumes ? absl::StrCat(" and resume_", position).c_str()
+              : ", but no resume point, since resume.period_seconds and period_rounds are 0");
+  const std::string program = google::ProgramInvocationName();
+  std::fprintf(stderr, "%s: %s\n", resumes ? "go on with" : "a new run can begin with its policy",
+               resumes ? ResumeCommand(program, exp_dir).c_str()
+                       : absl::StrCat("--set policy.learn.learner.hook.load_ckpt_before_run=",
+                                      ShellWord(JoinPath(folder, "ckpt_interrupt")))
+                             .c_str());
 }
 
 absl::Status RunPipeline(const ExperimentConfig& config, RunFolder* folder,
@@ -133,6 +156,7 @@ absl::Status RunPipeline(const ExperimentConfig& config, RunFolder* folder,
   const std::string json = ToJson(MakeRunResult(serial));
   DING_RETURN_IF_ERROR(folder->WriteText("result.json", absl::StrCat(json, "\n")));
   std::printf("result %s\n", json.c_str());
+  if (serial.interrupted) ExplainInterruption(config, folder->path(), serial);
   return absl::OkStatus();
 }
 

@@ -29,6 +29,8 @@ struct CommanderDeps : ComponentDeps {
   CommandMode* policy = nullptr;
   // Mean return of an evaluation at which the run has converged.
   double stop_value = std::numeric_limits<double>::infinity();
+  // Whether a confirmation, with fresh episodes, must reach it, too (CollectorTask.confirmation).
+  bool confirms = false;
   // Env steps of an earlier run, from which a run that begins goes on counting.
   int64_t first_env_step = 0;
   // Train iterations between two log lines of what was collected, at least.

@@ -92,6 +92,7 @@ std::optional<CollectorTask> OneVsOneCommander::GetCollectorTask() {
 void OneVsOneCommander::AddPlayers(CollectorTask* task) {
   TaskPlayer* const home = task->add_player();
   home->set_update_policy(true);
+  if (task->has_policy()) *home->mutable_policy() = task->policy();
   if (task->eval_flag()) {
     home->set_player_id(league_.active().id());
     task->set_eval_opponent(eval_opponent().name);
@@ -121,12 +122,16 @@ bool OneVsOneCommander::WouldConverge(const CollectorTask& task,
 bool OneVsOneCommander::FinishCollectorTask(const CollectorTask& task,
                                             const CollectorFinished& info) {
   beat_hardest_ = false;
+  const size_t level = level_;
   if (task.eval_flag()) {
     Judge(task, info);
   } else {
     Report(task, info);
   }
-  return solo_->FinishCollectorTask(task, info);
+  const bool converged = solo_->FinishCollectorTask(task, info);
+  // Results against another opponent cannot be compared.
+  if (level_ > level) solo_->ForgetBest();
+  return converged;
 }
 
 void OneVsOneCommander::Judge(const CollectorTask& evaluation, const CollectorFinished& info) {
@@ -190,6 +195,7 @@ void OneVsOneCommander::MeasureLeague() const {
 }
 
 void OneVsOneCommander::AddStatus(RunStatus* status) const {
+  solo_->AddStatus(status);
   LeagueStatus* const league = status->mutable_league();
   const std::vector<double> rates = league_.WinRates();
   league->set_player_id(league_.active().id());

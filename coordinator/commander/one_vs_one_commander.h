@@ -71,7 +71,9 @@ class OneVsOneCommander : public BaseCommander {
   void NotifyFailLearnerTask(const LearnerTask& task) override;
   void UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) override;
   void PolicyPublished(const PolicyVersion& version) override;
-  bool KeepsPolicy(const PolicyVersion& version) const override { return league_.Keeps(version); }
+  bool KeepsPolicy(const PolicyVersion& version) const override {
+    return league_.Keeps(version) || solo_->KeepsPolicy(version);
+  }
   void IncreaseCollectorTaskSpace() override { solo_->IncreaseCollectorTaskSpace(); }
   void DecreaseCollectorTaskSpace() override { solo_->DecreaseCollectorTaskSpace(); }
   int64_t total_collector_env_step() const override { return solo_->total_collector_env_step(); }

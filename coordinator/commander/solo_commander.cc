@@ -14,6 +14,7 @@
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
+#include "ding_worker/learner/evaluation.h"
 
 namespace ding {
 namespace {
@@ -100,22 +101,27 @@ TrainedPolicy* SoloCommander::NextInTurn() {
   TrainedPolicy* next = nullptr;
   for (TrainedPolicy& policy : policies_) {
     if (policy.converged) continue;
+    if (policy.to_confirm.has_value() && !policy.evaluating) return &policy;
     if (next == nullptr || turn(policy) < turn(*next)) next = &policy;
   }
   return next;
 }
 
 bool SoloCommander::EvaluationIsDue(const TrainedPolicy& policy) const {
-  if (policy.evaluating) return false;
+  if (policy.evaluating || policy.to_confirm.has_value()) return false;
   if (!policy.eval_began_nanos.has_value()) return true;
   if (!policy.collected_since_evaluation) return false;
   const int64_t nanos = deps_.clock->MonotonicNanos() - *policy.eval_began_nanos;
   return absl::Nanoseconds(nanos) > absl::Seconds(options_.eval_interval);
 }
 
-bool SoloCommander::ReachesStopValue(const CollectorFinished& info) const {
-  return info.episode_return_size() > 0 &&
-         MeanReturn(info.episode_return()) >= options_.stop_value && info.train_iter() > 0 &&
+bool SoloCommander::ReachesStopValue(const CollectorTask& task,
+                                     const CollectorFinished& info) const {
+  if (info.episode_return_size() < (task.has_confirmation() ? 2 : 1)) return false;
+  const double mean = MeanReturn(info.episode_return());
+  const double value =
+      task.has_confirmation() ? EstimateReturn(info.episode_return(), mean).lower_bound() : mean;
+  return value >= options_.stop_value && info.train_iter() > 0 &&
          absl::Nanoseconds(deps_.clock->MonotonicNanos() - made_nanos_) >=
              absl::Seconds(options_.stop_after_seconds);
 }
@@ -124,7 +130,8 @@ bool SoloCommander::WouldConverge(const CollectorTask& task, const CollectorFini
   const TrainedPolicy* const policy = Find(task.policy_id());
   // A single policy whose training is done may still be evaluated.
   const bool may = policy == nullptr ? !trains_several() : !policy->converged;
-  return task.eval_flag() && may && ReachesStopValue(info);
+  return task.eval_flag() && may && task.has_confirmation() == options_.confirms &&
+         ReachesStopValue(task, info);
 }
 
 void SoloCommander::AddCollectSetting(const TrainedPolicy& policy, CollectorTask* task) const {
@@ -147,7 +154,12 @@ std::optional<CollectorTask> SoloCommander::GetCollectorTask() {
   collector_space_.Take();
   ++policy->running;
   CollectorTask task;
-  task.set_eval_flag(EvaluationIsDue(*policy));
+  const bool confirms = policy->to_confirm.has_value() && !policy->evaluating;
+  task.set_eval_flag(confirms || EvaluationIsDue(*policy));
+  if (confirms) {
+    task.set_confirmation(++confirmations_);
+    *task.mutable_policy() = *policy->to_confirm;
+  }
   if (task.eval_flag()) {
     policy->evaluating = true;
     policy->eval_began_nanos = deps_.clock->MonotonicNanos();
@@ -225,10 +237,17 @@ void SoloCommander::NoteEvaluation(const CollectorTask& task, const CollectorFin
     gone.env_steps = total_collector_env_step_;
     policy = &gone;
   }
-  Measure(/*eval_flag=*/true, *policy, info);
+  Measure(task.has_confirmation() ? "confirmation" : "evaluator", *policy, info);
+  if (task.has_confirmation()) policy->to_confirm.reset();
   if (info.episode_return_size() == 0 || policy->converged) return;
   policy->converged =
       WouldConverge(task, info) && (!options_.may_converge || options_.may_converge());
+  NoteBest(task, info, policy);
+  if (task.has_confirmation()) {
+    NoteConfirmation(info);
+    EndTraining(task.policy_id(), *policy);
+    return;
+  }
   ++policy->evaluations;
   policy->eval_returns.assign(info.episode_return().begin(), info.episode_return().end());
   const TrainedPolicy* lowest = policy;
@@ -239,9 +258,48 @@ void SoloCommander::NoteEvaluation(const CollectorTask& task, const CollectorFin
   }
   last_eval_returns_ = lowest->eval_returns;
   last_eval_value_ = lowest->eval_value();
-  if (!policy->converged) return;
-  const auto is_of_policy = [&task](const LearnerTask& failed) {
-    return failed.policy_id() == task.policy_id();
+  EndTraining(task.policy_id(), *policy);
+}
+
+void SoloCommander::NoteConfirmation(const CollectorFinished& info) {
+  if (info.episode_return_size() < 2) return;
+  const ReturnEstimate estimate =
+      EstimateReturn(info.episode_return(), MeanReturn(info.episode_return()));
+  confirmation_.emplace();
+  confirmation_->set_episodes(estimate.episodes);
+  confirmation_->set_mean(estimate.mean);
+  confirmation_->set_standard_error(estimate.standard_error);
+  DING_LOG(INFO) << "confirmation: the mean return of " << estimate.episodes
+                 << " fresh episodes is " << estimate.mean << ", with a standard error of "
+                 << estimate.standard_error;
+}
+
+void SoloCommander::NoteBest(const CollectorTask& task, const CollectorFinished& info,
+                             TrainedPolicy* policy) {
+  // A collector whose version was lost has taken another one.
+  const PolicyVersion& version = task.policy();
+  if (version.key().empty() || version.version() != info.policy_version()) return;
+  if (options_.confirms && !task.has_confirmation() && ReachesStopValue(task, info) &&
+      (!options_.may_converge || options_.may_converge())) {
+    policy->to_confirm = version;  // The confirmation tells better how good it is.
+    return;
+  }
+  const double mean = MeanReturn(info.episode_return());
+  const auto known = best_.find(policy->task.name());
+  if (std::isnan(mean) || (known != best_.end() && !(mean > known->second.mean_return()))) return;
+  BestPolicy& best = best_[policy->task.name()];
+  best.set_name(policy->task.name());
+  *best.mutable_policy() = version;
+  best.mutable_policy()->set_train_iter(info.train_iter());
+  best.set_mean_return(mean);
+  best.set_env_step(policy->env_steps);
+  *best.mutable_setting() = policy->task.setting();
+}
+
+void SoloCommander::EndTraining(const std::string& policy_id, const TrainedPolicy& policy) {
+  if (!policy.converged) return;
+  const auto is_of_policy = [&policy_id](const LearnerTask& failed) {
+    return failed.policy_id() == policy_id;
   };
   failed_learner_tasks_.erase(
       std::remove_if(failed_learner_tasks_.begin(), failed_learner_tasks_.end(), is_of_policy),
@@ -249,8 +307,8 @@ void SoloCommander::NoteEvaluation(const CollectorTask& task, const CollectorFin
   const auto converged = std::count_if(policies_.begin(), policies_.end(),
                                        [](const TrainedPolicy& p) { return p.converged; });
   converged_ = !trains_several() || converged >= options_.learner_task_space;
-  DING_LOG_IF(INFO, trains_several()) << task.policy_id() << " has converged: " << converged
-                                      << " of " << options_.learner_task_space << " policies have";
+  DING_LOG_IF(INFO, trains_several()) << policy_id << " has converged: " << converged << " of "
+                                      << options_.learner_task_space << " policies have";
 }
 
 void SoloCommander::NoteCollected(const CollectorTask& task, const CollectorFinished& info) {
@@ -275,15 +333,15 @@ void SoloCommander::NoteCollected(const CollectorTask& task, const CollectorFini
   if (too_early || (policy->measured_nanos.has_value() && iters < options_.log_train_iters)) return;
   policy->measured_nanos = now;
   policy->measured_train_iter = info.train_iter();
-  Measure(/*eval_flag=*/false, *policy, collected);
+  Measure("collector", *policy, collected);
   collected.Clear();
 }
 
-void SoloCommander::Measure(bool eval_flag, const TrainedPolicy& policy,
+void SoloCommander::Measure(absl::string_view kind, const TrainedPolicy& policy,
                             const CollectorFinished& info) {
-  const NamedValues metrics = MetricsOf(eval_flag, policy, info);
-  const std::string what = absl::StrCat(policy.task.name(), policy.task.name().empty() ? "" : "_",
-                                        eval_flag ? "evaluator" : "collector");
+  const NamedValues metrics = MetricsOf(/*eval_flag=*/kind != "collector", policy, info);
+  const std::string what =
+      absl::StrCat(policy.task.name(), policy.task.name().empty() ? "" : "_", kind);
   // -1: no parameters acted; a chart begins at 0.
   const int64_t train_iter = std::max<int64_t>(info.train_iter(), 0);
   DING_LOG(INFO) << what << " at iteration " << train_iter << ": " << MetricsLine(metrics);
@@ -356,12 +414,18 @@ void SoloCommander::PolicyPublished(const PolicyVersion& version) {
 }
 
 bool SoloCommander::KeepsPolicy(const PolicyVersion& version) const {
+  for (const auto& [name, best] : best_) {
+    if (best.policy().key() == version.key()) return true;
+  }
   return std::any_of(policies_.begin(), policies_.end(), [&version](const TrainedPolicy& policy) {
+    if (policy.to_confirm.has_value() && policy.to_confirm->key() == version.key()) return true;
     return policy.converged && policy.newest.has_value() && policy.newest->key() == version.key();
   });
 }
 
 void SoloCommander::AddStatus(RunStatus* status) const {
+  for (const auto& [name, best] : best_) *status->add_best_policy() = best;
+  if (confirmation_.has_value()) *status->mutable_confirmation() = *confirmation_;
   if (!trains_several()) return;
   for (const TrainedPolicy& policy : policies_) {
     TrainedPolicyStatus* const added = status->add_trained_policy();

@@ -7,12 +7,19 @@
 //         │ train_iterations are done
 //         │ or it is given up
 //         ├──► another policy and buffer
-//         │ an evaluation reaches stop_value
+//         │ an evaluation reaches stop_value, and so does its confirmation
 //         └──► no task any more. The run has converged when all of its policies have
 //
 // Evaluations take the place of a collecting task. There is at most one of a policy at a time, and between
 // two of them a collecting task begins: evaluations that take longer than eval_interval do not starve
 // the learner.
+//
+// Confirmations: where they are wanted, an evaluation that reaches stop_value is followed by a confirmation
+// of the same version of the policy, with fresh episodes. The mean of these minus its standard error must
+// reach stop_value, too.
+//
+// Best: the version with the highest mean return, where a confirmation takes the place of its evaluation, is
+// in the status of the run and stays in the store.
 //
 // Turns: a task is for the policy for which the fewest collecting tasks and evaluations run; among equals,
 // for the one with the fewest env steps. A policy that begins later has as many as the last one of the
@@ -32,6 +39,7 @@
 #include <deque>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +47,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/commander/task_space.h"
@@ -64,6 +73,7 @@ class SoloCommander : public BaseCommander {
     Resources learner_resources;
     // Mean return of an evaluation at which a policy has converged, if its training has begun.
     double stop_value = std::numeric_limits<double>::infinity();
+    bool confirms = false;          // whether that must be confirmed
     double stop_after_seconds = 0;  // from the making of the commander on; at least 0
     int64_t first_env_step = 0;     // of an earlier run, from which this one goes on counting
     // Asked when an evaluation has reached stop_value: whether that is enough. Null: it is.
@@ -83,7 +93,7 @@ class SoloCommander : public BaseCommander {
 
   std::optional<CollectorTask> GetCollectorTask() override;
   std::optional<LearnerTask> GetLearnerTask() override;
-  // Leaves may_converge out.
+  // Leaves may_converge out. Where confirmations are wanted, only one of them converges.
   bool WouldConverge(const CollectorTask& task, const CollectorFinished& info) const override;
   bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) override;
   // Also that of a policy that has converged, or is given up.
@@ -93,7 +103,8 @@ class SoloCommander : public BaseCommander {
   void NotifyFailLearnerTask(const LearnerTask& task) override;
   void UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) override;
   void PolicyPublished(const PolicyVersion& version) override;
-  // The newest version of a policy that has converged.
+  // The best version of each policy, one that is to be confirmed, and the newest version of a policy that has
+  // converged.
   bool KeepsPolicy(const PolicyVersion& version) const override;
   void AddStatus(RunStatus* status) const override;
   void IncreaseCollectorTaskSpace() override { collector_space_.Increase(); }
@@ -104,6 +115,9 @@ class SoloCommander : public BaseCommander {
   // If there are several policies, those of the one with the lowest mean.
   std::optional<double> last_eval_value() const override { return last_eval_value_; }
   const std::vector<double>& last_eval_returns() const override { return last_eval_returns_; }
+
+  // The next evaluation is the best one, whatever was before: it is harder than those.
+  void ForgetBest() { best_.clear(); }
 
   // Those that are trained, and those that have converged, in the order in which they began.
   const std::vector<TrainedPolicy>& policies() const { return policies_; }
@@ -119,7 +133,7 @@ class SoloCommander : public BaseCommander {
 
   TrainedPolicy* Find(const std::string& policy_id);
   const TrainedPolicy* Find(const std::string& policy_id) const;
-  // The policy that gets the next collecting task or evaluation; null: none.
+  // The policy that gets the next collecting task, evaluation or confirmation; null: none.
   TrainedPolicy* NextInTurn();
   TrainedPolicy* AddPolicy();
   bool EvaluationIsDue(const TrainedPolicy& policy) const;
@@ -127,13 +141,21 @@ class SoloCommander : public BaseCommander {
   void AddCollectSetting(const TrainedPolicy& policy, CollectorTask* task) const;
   // Takes note of an evaluation with returns.
   void NoteEvaluation(const CollectorTask& task, const CollectorFinished& info);
-  bool ReachesStopValue(const CollectorFinished& info) const;
+  // Whether an evaluation, or a confirmation, reaches stop_value.
+  bool ReachesStopValue(const CollectorTask& task, const CollectorFinished& info) const;
+  // Takes note of what the result says of the policy, if its version is known.
+  void NoteBest(const CollectorTask& task, const CollectorFinished& info, TrainedPolicy* policy);
+  void NoteConfirmation(const CollectorFinished& info);
+  // If it has converged, it is not trained any more.
+  void EndTraining(const std::string& policy_id, const TrainedPolicy& policy);
   // Counts it, and measures all since the last measurement if it is time to.
   void NoteCollected(const CollectorTask& task, const CollectorFinished& info);
-  void Measure(bool eval_flag, const TrainedPolicy& policy, const CollectorFinished& info);
+  // `kind` is "collector", "evaluator" or "confirmation".
+  void Measure(absl::string_view kind, const TrainedPolicy& policy, const CollectorFinished& info);
   // reward_... only if an episode was finished.
   NamedValues MetricsOf(bool eval_flag, const TrainedPolicy& policy,
                         const CollectorFinished& info) const;
+  absl::Status LoadConfirmations(StateReader* reader);
   // The only policy of a state that was saved before there were several.
   absl::StatusOr<std::vector<TrainedPolicy>> LoadOnlyPolicy(StateReader* reader) const;
   bool trains_several() const { return options_.learner_task_space > 1; }
@@ -148,12 +170,15 @@ class SoloCommander : public BaseCommander {
   int64_t learner_tasks_ = 0;
   int64_t collections_ = 0;  // begun, without evaluations
   int64_t evaluations_ = 0;
-  int64_t models_ = 0;  // policies and buffers that were named
+  int64_t confirmations_ = 0;  // begun
+  int64_t models_ = 0;         // policies and buffers that were named
   std::vector<TrainedPolicy> policies_;
   std::deque<LearnerTask> failed_learner_tasks_;  // to be given again
   int64_t total_collector_env_step_ = 0;
   std::optional<double> last_eval_value_;
   std::vector<double> last_eval_returns_;
+  std::optional<ConfirmationResult> confirmation_;  // the last one
+  std::map<std::string, BestPolicy> best_;          // by LearnerTask.name
   bool converged_ = false;
 };
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,9 @@ namespace ding {
 namespace {
 
 constexpr char kPolicies[] = "policies";  // how many, in a saved state
+constexpr char kConfirmations[] = "confirmations";
+constexpr char kConfirmation[] = "confirmation";  // the last one
+constexpr char kBest[] = "best";                  // how many
 
 // Reads a message that was saved under this name.
 absl::Status ReadMessage(const std::string& name, StateReader* reader,
@@ -55,7 +59,9 @@ absl::Status SoloCommander::SaveState(StateWriter* writer) const {
       {"converged", converged_ ? 1 : 0},
       {"last_eval_returns_size", static_cast<int64_t>(last_eval_returns_.size())},
       {kPolicies, static_cast<int64_t>(policies_.size())},
-      {"failed_learner_tasks", static_cast<int64_t>(failed_learner_tasks_.size())}};
+      {"failed_learner_tasks", static_cast<int64_t>(failed_learner_tasks_.size())},
+      {kConfirmations, confirmations_},
+      {kBest, static_cast<int64_t>(best_.size())}};
   for (const auto& [name, number] : numbers) DING_RETURN_IF_ERROR(writer->WriteInt(name, number));
   if (!last_eval_returns_.empty()) {
     DING_RETURN_IF_ERROR(writer->WriteSpan<double>("last_eval_returns", last_eval_returns_));
@@ -68,6 +74,34 @@ absl::Status SoloCommander::SaveState(StateWriter* writer) const {
     DING_RETURN_IF_ERROR(writer->WriteString(absl::StrCat("failed_learner_task/", i),
                                              failed_learner_tasks_[i].SerializeAsString()));
   }
+  if (confirmation_.has_value()) {
+    DING_RETURN_IF_ERROR(writer->WriteString(kConfirmation, confirmation_->SerializeAsString()));
+  }
+  int64_t number = 0;
+  for (const auto& [name, best] : best_) {
+    DING_RETURN_IF_ERROR(
+        writer->WriteString(absl::StrCat("best/", number++), best.SerializeAsString()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SoloCommander::LoadConfirmations(StateReader* reader) {
+  if (!reader->Info(kConfirmations).ok()) return absl::OkStatus();  // from before there were any
+  DING_ASSIGN_OR_RETURN(const int64_t confirmations, reader->ReadInt(kConfirmations));
+  DING_ASSIGN_OR_RETURN(const int64_t count, reader->ReadInt(kBest));
+  std::optional<ConfirmationResult> confirmation;
+  if (reader->Info(kConfirmation).ok()) {
+    DING_RETURN_IF_ERROR(ReadMessage(kConfirmation, reader, &confirmation.emplace()));
+  }
+  std::map<std::string, BestPolicy> best;
+  for (int64_t i = 0; i < count; ++i) {
+    BestPolicy one;
+    DING_RETURN_IF_ERROR(ReadMessage(absl::StrCat("best/", i), reader, &one));
+    best[one.name()] = std::move(one);
+  }
+  confirmations_ = confirmations;
+  confirmation_ = std::move(confirmation);
+  best_ = std::move(best);
   return absl::OkStatus();
 }
 
@@ -147,6 +181,7 @@ absl::Status SoloCommander::LoadState(StateReader* reader) {
                                               ", which is none of its policies"));
     }
   }
+  DING_RETURN_IF_ERROR(LoadConfirmations(reader));
   collector_space_.Restore(static_cast<int>(number["collectors_running"]));
   learner_space_.Restore(static_cast<int>(number["learners_running"]));
   collector_tasks_ = number["collector_tasks"];

@@ -19,6 +19,7 @@ inline SoloCommander::Options ToSoloOptions(const CommanderConfig& config,
   options.collector_resources = config.collector_resources();
   options.learner_resources = config.learner_resources();
   options.stop_value = deps.stop_value;
+  options.confirms = deps.confirms;
   options.log_train_iters = deps.collect_print_freq;
   options.first_env_step = deps.first_env_step;
   options.stop_after_seconds = config.stop_after_seconds();

@@ -31,6 +31,7 @@ TrainedPolicyRecord ToRecord(const TrainedPolicy& policy, int64_t now_nanos) {
   record.set_evaluations(policy.evaluations);
   record.mutable_eval_return()->Add(policy.eval_returns.begin(), policy.eval_returns.end());
   record.set_converged(policy.converged);
+  if (policy.to_confirm.has_value()) *record.mutable_to_confirm() = *policy.to_confirm;
   return record;
 }
 
@@ -52,6 +53,7 @@ TrainedPolicy FromRecord(const TrainedPolicyRecord& record, int64_t now_nanos) {
   policy.evaluations = record.evaluations();
   policy.eval_returns.assign(record.eval_return().begin(), record.eval_return().end());
   policy.converged = record.converged();
+  if (record.has_to_confirm()) policy.to_confirm = record.to_confirm();
   return policy;
 }
 

@@ -35,6 +35,8 @@ struct TrainedPolicy {
   bool collected_since_evaluation = true;   // a collecting task was given
   int64_t evaluations = 0;                  // with a result
   std::vector<double> eval_returns;         // of the last one
+  // The version whose evaluation has reached the stop value, until it is confirmed or not; none: none has.
+  std::optional<PolicyVersion> to_confirm;
   bool converged = false;
   // What collecting tasks since the last measurement gave; not saved.
   CollectorFinished collected;

@@ -12,7 +12,7 @@ has() {
 }
 
 ./serial --list_modules >"$TEST_TMPDIR/modules"
-for name in window recent keep_newest whole_episodes fall_costs repeat best_loss right_recall early_stop lines; do
+for name in window recent keep_newest whole_episodes fall_costs repeat best_loss right_recall early_stop every_episode lines; do
   has "$TEST_TMPDIR/modules" "^  $name " "module $name"
 done
 
@@ -27,6 +27,11 @@ iterations=$(sed -E 's/.*"train_iter":([0-9]+).*/\1/' "$run/result.json")
 ./serial --config=supervised.textproto --exp_dir="$learned" --set=data_set.path="$TEST_TMPDIR/cartpole.episodes"
 has "$learned/result.json" '"right_recall":(1|0\.[5-9])' "the metric"
 has "$learned/log/lines_serial.txt" '^own/evaluations_without_better [0-9]+ 3$' "the metric evaluator, which ends the run"
+
+stopped=$TEST_TMPDIR/stopped
+./serial --config=serial.textproto --exp_dir="$stopped" --set=env.stop_value=1000 \
+  --set='stopper=[{type:"every_episode" params{[type.googleapis.com/own.EveryEpisodeParams]{value:30}}}]'
+has "$stopped/result.json" '"why":"stopper .every_episode.: the least return of an evaluation is' "the stopper"
 
 # A module with the parameters of another one.
 status=0

@@ -19,6 +19,7 @@ constexpr size_t kMaxValues = size_t{1} << 16;
 
 void LearnerSlave::ResetTask(const StartTask&) {
   data_.clear();
+  evaluations_.clear();
   group_.reset();
   group_is_over_ = false;
   values_.clear();
@@ -30,6 +31,8 @@ void LearnerSlave::Take(const CoordinatorMessage& message) {
     if (message.learner_data().sequence() <= answered_ || data_.size() >= kMaxAnswers) return;
     answered_ = message.learner_data().sequence();
     data_.push_back(message.learner_data());
+  } else if (message.has_evaluation_result() && IsTask(message.evaluation_result().task_id())) {
+    if (evaluations_.size() < kMaxAnswers) evaluations_.push_back(message.evaluation_result());
   } else if (message.has_form_group() && IsTask(message.form_group().task_id())) {
     TakeGroup(message.form_group());
   } else if (message.has_break_group() && IsTask(message.break_group().task_id())) {
@@ -87,6 +90,11 @@ absl::StatusOr<LearnerData> LearnerSlave::NextData(absl::Duration timeout) {
   LearnerData data = std::move(data_.front());
   data_.pop_front();
   return data;
+}
+
+std::vector<EvaluationResult> LearnerSlave::TakeEvaluations() {
+  MutexLock lock(&mutex_);
+  return std::exchange(evaluations_, {});
 }
 
 void LearnerSlave::SetRead(uint64_t sequence) {

@@ -15,6 +15,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -39,6 +40,8 @@ class LearnerSlave : public Slave, public Rendezvous {
   //   kDeadlineExceeded  there is none
   //   kAborted           the generation of the group is over
   absl::StatusOr<LearnerData> NextData(absl::Duration timeout);
+  // The evaluations of the policy that came since the last call, oldest first.
+  std::vector<EvaluationResult> TakeEvaluations();
   // The answers up to this one are read: what left the buffer since may be deleted.
   void SetRead(uint64_t sequence);
   // Without the task's id. One that says that the learner is done ends the task.
@@ -75,6 +78,7 @@ class LearnerSlave : public Slave, public Rendezvous {
   uint64_t read_ ABSL_GUARDED_BY(mutex_) = 0;
   // Answers that wait: no more than there are demands under way.
   std::deque<LearnerData> data_ ABSL_GUARDED_BY(mutex_);
+  std::vector<EvaluationResult> evaluations_ ABSL_GUARDED_BY(mutex_);
   // The last one; none: there was none yet.
   std::optional<FormGroup> group_ ABSL_GUARDED_BY(mutex_);
   bool group_is_over_ ABSL_GUARDED_BY(mutex_) = false;

@@ -3,21 +3,18 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "ding_worker/base/call_user.h"
-#include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/deadline.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/state_wire.h"
 #include "ding_worker/interaction/all_reduce/all_reduce.h"
@@ -27,8 +24,12 @@
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/learner/comm/demand_source.h"
 #include "ding_worker/learner/comm/item_loader.h"
+#include "ding_worker/learner/comm/model_digest.h"
+#include "ding_worker/learner/evaluation.h"
+#include "ding_worker/learner/hook.h"
 #include "ding_worker/learner/learner.h"
 #include "ding_worker/learner/parallel_hooks.h"
+#include "ding_worker/learner/run_signals.h"
 
 namespace ding {
 namespace {
@@ -66,26 +67,6 @@ class JoinGroupHook : public LearnerHook {
 int64_t ShareOfBatch(int64_t batch_size, int rank, int world_size) {
   const int64_t share = batch_size / world_size + (rank < batch_size % world_size ? 1 : 0);
   return std::max<int64_t>(share, 1);
-}
-
-// Remembers what a model is made of, and not what its parameters are.
-class ShapeWriter : public StateWriter {
- public:
-  absl::Status Write(absl::string_view name, DType dtype, absl::Span<const int64_t> shape,
-                     absl::Span<const absl::string_view> /*parts*/) override {
-    absl::StrAppend(&text_, name, " ", DTypeName(dtype), "[", absl::StrJoin(shape, ","), "]\n");
-    return absl::OkStatus();
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
-
-absl::StatusOr<std::string> ModelDigest(const LearnMode& policy) {
-  ShapeWriter shapes;
-  DING_RETURN_IF_ERROR(policy.SaveModel(&shapes));
-  return absl::StrCat(absl::Hex(Crc32c(shapes.text()), absl::kZeroPad8), "-", shapes.text().size());
 }
 
 // Returns whether the value of the key is not a policy, which putting the policy again mends.
@@ -171,6 +152,7 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   ForgetPublished();
   grouped_ = grouped;
   told_stall_ = false;
+  told_stop_request_ = false;
   policy_stall_.clear();
   since_report_.emplace(Clock::Real());
   reported_iter_ = learner->train_iter();
@@ -198,6 +180,7 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
     pipeline.reset();
   };
   const auto next = [&]() -> absl::StatusOr<std::optional<TrainData>> {
+    DING_RETURN_IF_ERROR(ShowEvaluations(learner));
     while (true) {
       if (grouped && group_.broken()) {
         drop_pipeline();
@@ -239,6 +222,22 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
                       << " drawn rows could not be read from the store and were left out";
   }
   return status;
+}
+
+absl::Status RpcFileSystemLearner::ShowEvaluations(ILearner* learner) {
+  for (const EvaluationResult& result : slave_.TakeEvaluations()) {
+    Evaluation evaluation;
+    evaluation.train_iter = result.train_iter();
+    evaluation.env_step = result.env_step();
+    evaluation.episode_return.assign(result.episode_return().begin(),
+                                     result.episode_return().end());
+    const double sum =
+        std::accumulate(evaluation.episode_return.begin(), evaluation.episode_return.end(), 0.0);
+    evaluation.mean_return = sum / std::max(1, result.episode_return_size());
+    learner->run_signals()->NoteEvaluation(std::move(evaluation));
+    DING_RETURN_IF_ERROR(learner->CallHooks(HookPosition::kAfterEval));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RpcFileSystemLearner::LoadInitPolicy(const LearnerTask& task, LearnMode* policy) {
@@ -477,7 +476,10 @@ absl::Status RpcFileSystemLearner::SendInfo(ILearner* learner) {
   }
   // All learners of a group report the same iterations.
   const bool early = !grouped_ && (told_stall_ || since_report_->Elapsed() >= kReportPeriod);
-  const bool due = early || learner->train_iter() >= reported_iter_ + options_.send_info_freq;
+  const std::string& stop_request = learner->run_signals()->stop_request();
+  const bool wants_end = !stop_request.empty() && !told_stop_request_;
+  const bool due = early || (wants_end && !grouped_) ||
+                   learner->train_iter() >= reported_iter_ + options_.send_info_freq;
   if (!due && !info.learner_done) return absl::OkStatus();
   info_.set_learner_step(info.learner_step);
   info_.set_learner_done(info.learner_done);
@@ -485,6 +487,8 @@ absl::Status RpcFileSystemLearner::SendInfo(ILearner* learner) {
     ToSettings(learner->current_step()->scalars, info_.mutable_value());
   }
   if (!grouped_) info_.set_stalled(policy_stall_);
+  if (wants_end) info_.set_stop_request(stop_request);
+  told_stop_request_ = told_stop_request_ || wants_end;
   reported_iter_ = info.learner_step;
   told_stall_ = false;
   since_report_.emplace(Clock::Real());

@@ -64,6 +64,8 @@ class RpcFileSystemLearner : public BaseCommLearner {
   void RunTask(const LearnerTask& task);
   absl::Status Learn(const LearnerTask& task);
   // Loads the parameters that the task begins with.
+  // Shows them to the hooks of the learner.
+  absl::Status ShowEvaluations(ILearner* learner);
   absl::Status LoadInitPolicy(const LearnerTask& task, LearnMode* policy);
   void RegisterHooks(const LearnerTask& task, ILearner* learner);
   absl::StatusOr<std::unique_ptr<DataPipeline>> MakePipeline(bool grouped, const ILearner& learner,
@@ -107,7 +109,8 @@ class RpcFileSystemLearner : public BaseCommLearner {
   LearnerInfo info_;            // the next report
   int64_t reported_iter_ = 0;
   std::optional<Timer> since_report_;
-  bool told_stall_ = false;   // since the last report
+  bool told_stall_ = false;  // since the last report
+  bool told_stop_request_ = false;
   std::string policy_stall_;  // why no policy can be published; empty: one can
 
   // While a policy is put and while it is looked for: what is put again is never one that the

@@ -77,6 +77,10 @@ void CheckEnv(const EnvSection& env, bool required, Checker* check) {
     if (opponent.name().empty()) check->Report(absl::StrCat(path, ".name"), "empty", "a name");
     check->Known(absl::StrCat(path, ".evaluator_type"), opponent.evaluator_type(), EnvRegistry());
   }
+  if (env.n_confirm_episode() < 0 || env.n_confirm_episode() == 1) {
+    check->Report("env.n_confirm_episode", absl::StrCat(env.n_confirm_episode()),
+                  "at least 2, or 0 for no confirmation");
+  }
   if (std::isnan(env.stop_value())) check->Report("env.stop_value", "nan", "a number");
   const EnvManagerConfig& manager = env.manager();
   check->Known("env.manager.type", manager.type(), EnvManagerRegistry());
@@ -280,6 +284,9 @@ std::vector<std::string> FindProblems(const ExperimentConfig& config) {
   check.AtLeast<int64_t>("max_train_iter", config.max_train_iter(), 0);
   CheckEnv(config.env(), /*required=*/!IsSupervised(config), &check);
   CheckPolicy(config.policy(), &check);
+  for (int i = 0; i < config.stopper_size(); ++i) {
+    check.Known(absl::StrCat("stopper[", i, "].type"), config.stopper(i).type(), StopperRegistry());
+  }
   if (IsSupervised(config)) CheckSupervised(config, &check);
   check.AtLeast<double>("resume.period_seconds", config.resume().period_seconds(), 0);
   check.AtLeast<int64_t>("resume.period_rounds", config.resume().period_rounds(), 0);

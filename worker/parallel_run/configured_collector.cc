@@ -36,9 +36,21 @@ namespace {
 constexpr char kEvaluatorFolder[] = "evaluator";
 
 // All envs of an evaluation play the same number of episodes.
-int64_t EvaluationEpisodesPerEnv(const EnvSection& env) {
+int64_t EvaluationEpisodesPerEnv(const EnvSection& env, bool confirms) {
   const int64_t envs = env.evaluator_env_num();
-  return std::max(env.evaluator_episode_num(), (env.n_evaluator_episode() + envs - 1) / envs);
+  const int64_t episodes = confirms ? env.n_confirm_episode() : env.n_evaluator_episode();
+  return std::max(confirms ? 1 : env.evaluator_episode_num(), (episodes + envs - 1) / envs);
+}
+
+// All evaluations have the same episodes, while no two confirmations and no two collecting tasks do.
+uint64_t EnvSeed(const ExperimentConfig& config, const CollectorTask& task) {
+  if (task.has_confirmation()) {
+    return Rng::DeriveSeed(config.seed(), "confirmation_env",
+                           static_cast<uint64_t>(task.confirmation()));
+  }
+  return task.eval_flag() ? Rng::DeriveSeed(config.seed(), "evaluator_env")
+                          : Rng::DeriveSeed(config.seed(), "collector_env",
+                                            static_cast<uint64_t>(task.number()));
 }
 
 class ConfiguredCollector : public TaskCollector {
@@ -55,10 +67,7 @@ class ConfiguredCollector : public TaskCollector {
         made->env_, eval ? MakeEvaluatorEnvs(config, task.eval_opponent(),
                                              config.env().evaluator_env_num(), deps.clock)
                          : MakeEnvManager(config, config.env().collector_env_num(), deps.clock));
-    // All evaluations have the same episodes, while no two collecting tasks do.
-    DING_RETURN_IF_ERROR(made->env_->Seed(eval ? Rng::DeriveSeed(seed, "evaluator_env")
-                                               : Rng::DeriveSeed(seed, "collector_env", number),
-                                          /*dynamic=*/true));
+    DING_RETURN_IF_ERROR(made->env_->Seed(EnvSeed(config, task), /*dynamic=*/true));
     PolicyModes modes;
     modes.learn = modes.command = false;
     modes.collect = !eval;
@@ -81,7 +90,12 @@ class ConfiguredCollector : public TaskCollector {
       made->collect_modes_.back() = made->random_starts_.back().get();
     }
 
-    if (eval) DING_RETURN_IF_ERROR(made->MakeEvaluatorOf(config, deps));
+    const bool confirms = task.has_confirmation();
+    if (confirms && config.env().n_confirm_episode() == 0) {
+      return absl::InvalidArgumentError(
+          "the task confirms an evaluation, but env.n_confirm_episode is 0");
+    }
+    if (eval) DING_RETURN_IF_ERROR(made->MakeEvaluatorOf(config, confirms, deps));
     ParallelCollectorTask parameters;
     parameters.envstep = task.envstep();
     parameters.home_seat = task.home_seat();
@@ -98,12 +112,12 @@ class ConfiguredCollector : public TaskCollector {
     }
     parts.evaluator = made->evaluator_.get();
     parts.link = link;
-    parts.episodes_per_env =
-        eval ? EvaluationEpisodesPerEnv(config.env()) : config.env().collector_episode_num();
+    parts.episodes_per_env = eval ? EvaluationEpisodesPerEnv(config.env(), confirms)
+                                  : config.env().collector_episode_num();
     const bool on_policy = !eval && made->collect_modes_[0]->attributes().on_policy;
     made->sequences_ = on_policy ? ItemSequencesOfRounds(config)
                                  : ItemSequencesOf(config.policy().other().replay_buffer());
-    deps.name = eval ? "evaluator" : "collector";
+    deps.name = confirms ? "confirmation" : eval ? "evaluator" : "collector";
     DING_ASSIGN_OR_RETURN(made->collector_,
                           create_parallel_collector(config.policy().collect().parallel_collector(),
                                                     parameters, parts, deps));
@@ -114,11 +128,13 @@ class ConfiguredCollector : public TaskCollector {
   ItemSequences sequences() const override { return sequences_; }
 
  private:
-  absl::Status MakeEvaluatorOf(const ExperimentConfig& config, ComponentDeps deps) {
+  absl::Status MakeEvaluatorOf(const ExperimentConfig& config, bool confirms, ComponentDeps deps) {
     deps.name = "evaluator";
     deps.seed = config.seed();  // The opponent acts the same in all evaluations.
+    EvalMode* const policy = policies_[0]->eval_mode();
     absl::StatusOr<std::unique_ptr<ISerialEvaluator>> evaluator =
-        MakeEvaluator(config, env_.get(), policies_[0]->eval_mode(), deps);
+        confirms ? MakeConfirmer(config, env_.get(), policy, deps)
+                 : MakeEvaluator(config, env_.get(), policy, deps);
     if (!evaluator.ok()) {
       if (!config.policy().eval().has_opponent_checkpoint()) return evaluator.status();
       // The coordinator has loaded it, and adds the name of the worker.
@@ -126,7 +142,7 @@ class ConfiguredCollector : public TaskCollector {
     }
     evaluator_ = *std::move(evaluator);
     // What needs no parameters needs nothing of earlier evaluations.
-    if (!config.policy().eval().evaluator().has_params()) return absl::OkStatus();
+    if (confirms || !config.policy().eval().evaluator().has_params()) return absl::OkStatus();
     evaluator_ = std::make_unique<LastingEvaluator>(std::move(evaluator_),
                                                     JoinPath(deps.exp_dir, kEvaluatorFolder));
     return absl::OkStatus();

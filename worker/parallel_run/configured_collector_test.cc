@@ -20,7 +20,7 @@ namespace {
 
 int64_t EpisodesOfATask(bool eval, const std::vector<std::string>& settings) {
   const ExperimentConfig config =
-      LoadExperimentConfig("worker/configs/cartpole_dqn_parallel.textproto", settings).value();
+      LoadExperimentConfig("worker/configs/cartpole_dqn_parallel_fast.textproto", settings).value();
   CollectorTask task;
   task.set_eval_flag(eval);
   FakeLink link;

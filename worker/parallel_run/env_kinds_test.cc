@@ -63,7 +63,7 @@ TEST_F(EnvKindsTest, LearnersExpectTheComponents) {
 }
 
 TEST_F(EnvKindsTest, PoliciesOfOneRewardAreRefusedWithoutWeights) {
-  const std::string name = "cartpole_dqn_parallel.textproto";
+  const std::string name = "cartpole_dqn_parallel_fast.textproto";
   EXPECT_THAT(Refusal(name, {"env.type=objectives"}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("policy 'dqn' learns from one reward per step, but the reward of "

@@ -5,8 +5,6 @@
 #ifndef DING_WORKER_WORKER_PARALLEL_RUN_EXPECTED_DATA_H_
 #define DING_WORKER_WORKER_PARALLEL_RUN_EXPECTED_DATA_H_
 
-#include <limits>
-
 #include "absl/status/statusor.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
@@ -17,15 +15,6 @@ namespace ding {
 // Returns the layout of rows that `policy` makes of an env as `player` sees it. The result is
 // without layouts if the policy cannot process one row of zeros (CollectMode::GetTrainSample()).
 absl::StatusOr<CollectedLayout> LayoutOfCollected(const EnvSpec& player, CollectMode* policy);
-
-// Bounds of the return (sum of rewards) of an episode; infinite where the env does not declare any.
-struct ReturnBounds {
-  double low = -std::numeric_limits<double>::infinity();
-  double high = std::numeric_limits<double>::infinity();
-};
-ReturnBounds BoundsOfReturns(const EnvSpec& env);
-// Returns bounds that include both `a` and `b`.
-ReturnBounds EitherOf(const ReturnBounds& a, const ReturnBounds& b);
 
 }  // namespace ding
 

@@ -15,7 +15,7 @@
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/worker/experiment.pb.h"
-#include "ding_worker/worker/parallel_run/expected_data.h"
+#include "ding_worker/worker/run/return_bounds.h"
 
 namespace ding {
 

@@ -18,6 +18,7 @@
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/worker/config/text_config.h"
+#include "ding_worker/worker/parallel_run/best_checkpoints.h"
 #include "ding_worker/worker/parallel_run/parallel_run_data.h"
 #include "ding_worker/worker/parallel_run/parallel_run_folder.h"
 #include "ding_worker/worker/parallel_run/parallel_run_store.h"
@@ -61,6 +62,7 @@ class Run {
   void Finish();
   // Returns the result, and writes it to the folder.
   absl::StatusOr<std::string> WriteResult();
+  const std::string& exp_dir() { return data_.folder()->path(); }
   // The status for ParallelOutcome; valid after Finish().
   const absl::Status& saved() const { return saved_; }
 
@@ -146,11 +148,16 @@ absl::Status Run::Watch() {
   if (config_.max_env_step() > 0) progress_options.max_env_step = config_.max_env_step();
   if (config_.max_train_iter() > 0) progress_options.max_train_iter = config_.max_train_iter();
   Progress progress(progress_options);
+  BestCheckpoints best(config_, data_.folder()->path(), data_.store());
   while (!options_.interrupted()) {
     const absl::Status done = parts_.coordinator->WaitUntilDone(kWatchPeriod);
-    progress.Update(ProgressOf(parts_.coordinator->status()));
+    const RunStatus status = parts_.coordinator->status();
+    progress.Update(ProgressOf(status));
+    best.Update(status);
     if (!absl::IsDeadlineExceeded(done)) return done;
   }
+  parts_.coordinator->RequestEnd("it was interrupted");
+  best.Update(parts_.coordinator->status());
   return absl::OkStatus();
 }
 
@@ -209,6 +216,11 @@ absl::StatusOr<std::string> Run::WriteResult() {
   const RunStatus status = parts_.coordinator->status();
   RunResult result;
   result.stop = status.converged();
+  result.why = status.end_reason();
+  if (status.has_confirmation()) {
+    result.confirmation = {status.confirmation().episodes(), status.confirmation().mean(),
+                           status.confirmation().standard_error()};
+  }
   result.env_step = status.envstep();
   result.train_iter = status.train_iter();
   if (status.has_eval_value()) result.eval_value = status.eval_value();
@@ -250,6 +262,7 @@ absl::StatusOr<ParallelOutcome> RunParallel(const ExperimentConfig& config,
     run.GiveUp();
     return started;
   }
+  outcome.exp_dir = run.exp_dir();
   const absl::Status status = run.Watch();
   if (!status.ok()) DING_LOG(INFO) << "the run failed: " << status.message();
   run.Finish();

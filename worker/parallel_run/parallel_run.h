@@ -44,6 +44,7 @@ struct ParallelOutcome {
   // If the data that the run needs to continue could not be saved: why, where they are now, and how
   // to continue from there. OK: they were saved, or the run has converged.
   absl::Status saved;
+  std::string exp_dir;  // of the run; empty if it had converged before
 };
 
 // Runs until the run has converged, its budget is used up, or it is interrupted; writes the run's

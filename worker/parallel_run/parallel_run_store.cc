@@ -16,6 +16,7 @@
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/parallel_run/parallel_run_folder.h"
 #include "ding_worker/worker/run/paths.h"
+#include "ding_worker/worker/run/resume.h"
 #include "google/protobuf/text_format.h"
 
 namespace ding {
@@ -71,9 +72,7 @@ std::string DescribePlace(const ParallelRunInfo& info) {
                             ShellWord(info.memory()));
 }
 
-std::string ResumeCommand(const std::string& exp_dir) {
-  return absl::StrCat("parallel --resume --exp_dir=", ShellWord(exp_dir));
-}
+std::string ResumeCommand(const std::string& exp_dir) { return ResumeCommand("parallel", exp_dir); }
 
 absl::Status PutDescription(const ParallelRunInfo& info, const ExperimentConfig& config,
                             Store* store) {

@@ -17,6 +17,8 @@
 #include "ding_worker/coordinator/state/learning_rounds.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/learner/stopper_list.h"
+#include "ding_worker/learner/stopper_registry.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/replay_buffer/buffer.h"
@@ -75,12 +77,20 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   commander_deps.name = "commander";
   commander_deps.policy = made.policy->command_mode();
   commander_deps.stop_value = config.env().stop_value();
+  commander_deps.confirms = config.env().n_confirm_episode() > 0;
   commander_deps.collect_print_freq = config.policy().collect().collector().collect_print_freq();
   DING_ASSIGN_OR_RETURN(commander_deps.first_env_step, FirstEnvStep(config, journal));
   if (PlaysGames(config)) commander_deps.eval_opponents = OpponentsOf(config);
   Coordinator::Parts parts;
   DING_ASSIGN_OR_RETURN(parts.commander, create_parallel_commander(
                                              config.policy().other().commander(), commander_deps));
+  StopperDeps stopper_deps;
+  stopper_deps.has_evaluations = config.policy().other().commander().type() != "naive";
+  stopper_deps.max_return = returns.high;
+  if (config.system().max_seconds() > 0) {
+    stopper_deps.max_time = absl::Seconds(config.system().max_seconds());
+  }
+  DING_ASSIGN_OR_RETURN(parts.stoppers, StopperList::Create(config.stopper(), stopper_deps));
   std::optional<LearningRounds> rounds;
   if (on_policy) rounds = RoundsOf(config);
   const auto make_buffer = [rounds, deps](const BufferConfig& rows, const std::string& buffer_id,

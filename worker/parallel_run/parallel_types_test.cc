@@ -50,7 +50,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr char kConfig[] = "worker/configs/cartpole_dqn_parallel.textproto";
+constexpr char kConfig[] = "worker/configs/cartpole_dqn_parallel_fast.textproto";
 
 // A setting of params with this word. `field` is the path of an Any.
 std::string SetWord(const std::string& field, const std::string& word) {

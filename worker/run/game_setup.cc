@@ -1,5 +1,6 @@
 #include "ding_worker/worker/run/game_setup.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -127,6 +128,21 @@ absl::StatusOr<std::unique_ptr<ISerialEvaluator>> MakeEvaluator(const Experiment
     return create_battle_evaluator(evaluator, games, policies, deps);
   };
   return OpponentEvaluator::Create(make, std::move(opponent), envs, policy, deps.name);
+}
+
+absl::StatusOr<std::unique_ptr<ISerialEvaluator>> MakeConfirmer(const ExperimentConfig& config,
+                                                                EnvManager* envs, EvalMode* policy,
+                                                                const ComponentDeps& deps) {
+  if (config.env().n_confirm_episode() == 0) return nullptr;
+  ExperimentConfig confirms = config;
+  SerialEvaluatorConfig& evaluator =
+      *confirms.mutable_policy()->mutable_eval()->mutable_evaluator();
+  evaluator.set_n_episode(std::max<int64_t>(config.env().n_confirm_episode(), envs->env_num()));
+  if (evaluator.type() == "interaction") evaluator.clear_params();  // They are of videos.
+  ComponentDeps own = deps;
+  own.name = "confirmation";
+  own.seed = Rng::DeriveSeed(deps.seed, own.name);  // of opponents that act at random
+  return MakeEvaluator(confirms, envs, policy, own);
 }
 
 absl::Status CheckSamePlayer(const EnvSpec& collector_env, const EnvSpec& evaluator_env) {

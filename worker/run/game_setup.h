@@ -46,6 +46,12 @@ absl::StatusOr<std::unique_ptr<ISerialEvaluator>> MakeEvaluator(const Experiment
                                                                 EnvManager* envs, EvalMode* policy,
                                                                 const ComponentDeps& deps);
 
+// Makes the evaluator of confirmations: it plays env.n_confirm_episode episodes (at least one per env) and
+// makes no videos. Null if that is 0.
+absl::StatusOr<std::unique_ptr<ISerialEvaluator>> MakeConfirmer(const ExperimentConfig& config,
+                                                                EnvManager* envs, EvalMode* policy,
+                                                                const ComponentDeps& deps);
+
 // OK if a player has the same observations and actions in both envs of a run, as CheckSameSpaces() says.
 absl::Status CheckSamePlayer(const EnvSpec& collector_env, const EnvSpec& evaluator_env);
 

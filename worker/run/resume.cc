@@ -27,6 +27,8 @@ void ClearFieldsThatMayDiffer(ExperimentConfig* config) {
   config->clear_resume();
   config->mutable_system()->clear_max_seconds();
   config->mutable_env()->clear_stop_value();
+  config->mutable_env()->clear_n_confirm_episode();
+  config->clear_stopper();
   // A data set may have moved; its checksum shows whether it is the same.
   config->mutable_data_set()->clear_path();
   PolicySection* const policy = config->mutable_policy();
@@ -55,8 +57,12 @@ absl::Status CheckSameExperiment(const ExperimentConfig& saved, const Experiment
   const std::vector<absl::string_view> lines = absl::StrSplit(report, '\n', absl::SkipEmpty());
   return absl::InvalidArgumentError(absl::StrCat(
       "the config is not that of the run to resume; undo these changes, or start a new run "
-      "(stop value, budgets and periods of logs may differ):\n  ",
+      "(stop value, stoppers, budgets and periods of logs may differ):\n  ",
       absl::StrJoin(lines, "\n  ")));
+}
+
+std::string ResumeCommand(absl::string_view program, const std::string& exp_dir) {
+  return absl::StrCat(ShellWord(program), " --resume --exp_dir=", ShellWord(exp_dir));
 }
 
 void DescribeLogs(const LogSizes& logs, CheckpointInfo* info) {

@@ -13,7 +13,7 @@
 namespace ding {
 
 // OK if the run `now` continues the run `saved`: they may differ only in name, path of the data
-// set, stop value, budgets, periods of logs and the settings of resume points. Both are configs as
+// set, stop value, stoppers, budgets, periods of logs and the settings of resume points. Both are configs as
 // LoadExperimentConfig() returns them.
 //   kInvalidArgument  lists every other difference
 absl::Status CheckSameExperiment(const ExperimentConfig& saved, const ExperimentConfig& now);
@@ -21,6 +21,9 @@ absl::Status CheckSameExperiment(const ExperimentConfig& saved, const Experiment
 // Writes the sizes of the logs into the fields of a resume point's manifest, and reads them again.
 void DescribeLogs(const LogSizes& logs, CheckpointInfo* info);
 LogSizes LogsOfCheckpoint(const CheckpointInfo& info);
+
+// The command that resumes the run in `exp_dir` with `program`, for people.
+std::string ResumeCommand(absl::string_view program, const std::string& exp_dir);
 
 }  // namespace ding
 

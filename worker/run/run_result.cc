@@ -23,6 +23,12 @@ void AddProgress(const Result& result, nlohmann::ordered_json* json) {
 std::string ToJson(const RunResult& result) {
   nlohmann::ordered_json json;
   AddProgress(result, &json);
+  json["why"] = result.why;
+  if (result.confirmation.has_value()) {
+    json["confirmation"] = {{"episodes", result.confirmation->episodes},
+                            {"mean", result.confirmation->mean},
+                            {"standard_error", result.confirmation->standard_error}};
+  }
   for (const PolicyResult& policy : result.policies) {
     nlohmann::ordered_json of_policy = {{"policy", policy.policy_id}};
     AddProgress(policy, &of_policy);

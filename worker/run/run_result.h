@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "ding_worker/data/named_values.h"
+#include "ding_worker/learner/evaluation.h"
 
 namespace ding {
 
@@ -24,11 +25,14 @@ struct PolicyResult {
 
 struct RunResult {
   bool stop = false;  // the stop value was reached
+  std::string why;    // why the run ended
   int64_t env_step = 0;
   int64_t train_iter = 0;
   // Mean return and all returns of the last evaluation; none if there was no evaluation.
   std::optional<double> eval_value;
   std::vector<double> eval_value_raw;
+  // The last confirmation of a stop value that an evaluation had reached; none if there was none.
+  std::optional<ReturnEstimate> confirmation;
   NamedValues metric;  // of the last evaluation on held-out data; empty: none
   double wall_seconds = 0;
   // For parallel runs: time since the first collecting task was given, without the start and end of
@@ -41,7 +45,7 @@ struct RunResult {
 };
 
 // Returns one line: {"stop": true, "env_step": 1080, ...}. A value that is missing or not finite is
-// null; "metric", "collecting_seconds" and "policies" are left out if there are none.
+// null; "confirmation", "metric", "collecting_seconds" and "policies" are left out if there are none.
 std::string ToJson(const RunResult& result);
 
 }  // namespace ding

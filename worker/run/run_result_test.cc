@@ -10,15 +10,18 @@ namespace {
 TEST(RunResultTest, IsOneLineOfJson) {
   RunResult result;
   result.stop = true;
+  result.why = "env.stop_value 195 was reached";
   result.env_step = 1080;
   result.train_iter = 640;
   result.eval_value = 197.5;
   result.eval_value_raw = {195, 200};
   result.wall_seconds = 0.5;
   result.finish_time = absl::FromUnixSeconds(86400);
-  EXPECT_EQ(ToJson(result), R"({"stop":true,"env_step":1080,"train_iter":640,"eval_value":197.5,)"
-                            R"("eval_value_raw":[195.0,200.0],"wall_seconds":0.5,)"
-                            R"("finish_time":"1970-01-02T00:00:00Z"})");
+  EXPECT_EQ(ToJson(result),
+            R"({"stop":true,"env_step":1080,"train_iter":640,"eval_value":197.5,)"
+            R"("eval_value_raw":[195.0,200.0],"why":"env.stop_value 195 was reached",)"
+            R"("wall_seconds":0.5,)"
+            R"("finish_time":"1970-01-02T00:00:00Z"})");
 }
 
 TEST(RunResultTest, HasAMetricIfThereIsOne) {
@@ -27,6 +30,16 @@ TEST(RunResultTest, HasAMetricIfThereIsOne) {
   result.metric = {{"accuracy", 0.5}, {"loss", 2}};
   const std::string json = ToJson(result);
   EXPECT_NE(json.find(R"("metric":{"accuracy":0.5,"loss":2.0})"), std::string::npos) << json;
+}
+
+TEST(RunResultTest, HasTheConfirmationIfThereIsOne) {
+  RunResult result;
+  EXPECT_EQ(ToJson(result).find("confirmation"), std::string::npos);
+  result.confirmation = {100, 199.5, 0.25};
+  const std::string json = ToJson(result);
+  EXPECT_NE(json.find(R"("confirmation":{"episodes":100,"mean":199.5,"standard_error":0.25})"),
+            std::string::npos)
+      << json;
 }
 
 TEST(RunResultTest, HasTheTimeOfCollectingIfThereIsOne) {

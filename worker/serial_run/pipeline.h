@@ -17,6 +17,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/named_values.h"
+#include "ding_worker/learner/evaluation.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/progress.h"
 
@@ -39,12 +40,15 @@ struct SerialOptions {
 
 struct SerialResult {
   bool stop = false;  // the stop value was reached
+  std::string why;    // why the run ended
   bool interrupted = false;
   int64_t env_step = 0;
   int64_t train_iter = 0;
   // Mean return and all returns of the last evaluation; none if there was no evaluation.
   std::optional<double> eval_value;
   std::vector<double> eval_value_raw;
+  // The last confirmation of a stop value that an evaluation had reached; none if there was none.
+  std::optional<ReturnEstimate> confirmation;
   NamedValues metric;  // of the last evaluation on held-out data; empty: none
   // Duration of the whole run, including the time before it was resumed.
   double wall_seconds = 0;

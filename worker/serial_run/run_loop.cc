@@ -1,17 +1,22 @@
 #include "ding_worker/worker/serial_run/run_loop.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/learner/checkpoint.h"
+#include "ding_worker/learner/hook.h"
+#include "ding_worker/learner/run_signals.h"
+#include "ding_worker/learner/stopper.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 
 namespace ding {
@@ -19,6 +24,9 @@ namespace {
 
 constexpr char kRun[] = "run";
 constexpr char kWallSecondsField[] = "wall_seconds";
+// Parts of the state of the run.
+constexpr char kConfirmations[] = "confirmations";
+constexpr char kStoppers[] = "stoppers";
 
 // Copies what each component would save.
 absl::StatusOr<std::vector<CheckpointComponent>> CopyAll(
@@ -90,40 +98,134 @@ absl::Status RunLoop::SaveAfter(absl::Status error) {
 
 absl::Status RunLoop::Loop() {
   // A resumed run may have reached its end before; its stop value may have changed since.
-  result_.stop = StopValueReached() || work_.Stopped();
-  while (!result_.stop && !BudgetSpent()) {
+  DING_RETURN_IF_ERROR(EndIfSolved());
+  while (true) {
+    EndIfWanted();
+    if (ended()) return absl::OkStatus();
     if (options_.interrupted()) {
-      result_.interrupted = true;
+      EndInterrupted();
       return absl::OkStatus();
     }
     SaveResumePointIfDue();
     DING_RETURN_IF_ERROR(work_.EvaluateIfDue());
-    if (result_.stop || work_.Stopped()) {
-      result_.stop = true;
-      return absl::OkStatus();
-    }
+    EndIfWanted();
+    if (ended()) return absl::OkStatus();
     DING_RETURN_IF_ERROR(work_.Round());
     ++rounds_;
     options_.progress(progress());
+    DING_RETURN_IF_ERROR(AskStoppers(/*evaluation=*/nullptr));
   }
+}
+
+void RunLoop::End(absl::string_view why) {
+  if (!ended()) result_.why = std::string(why);
+}
+
+void RunLoop::EndInterrupted() {
+  result_.interrupted = true;
+  End("it was interrupted");
+}
+
+void RunLoop::EndIfWanted() {
+  if (work_.Stopped()) {
+    result_.stop = true;
+    End("policy.eval.metric_evaluator.stop_value was reached");
+  }
+  const std::string& request = work_.learner()->run_signals()->stop_request();
+  if (!request.empty()) End(absl::StrCat("a hook: ", request));
+  End(stoppers_.why());
+  if (TrainBudgetSpent())
+    End(absl::StrCat("max_train_iter ", config_.max_train_iter(), " was reached"));
+  if (EnvStepsSpent()) End(absl::StrCat("max_env_step ", config_.max_env_step(), " was reached"));
+}
+
+absl::Status RunLoop::AskStoppers(const Evaluation* evaluation) {
+  if (stoppers_.empty()) return absl::OkStatus();
+  RunMoment now;
+  now.env_step = work_.env_step();
+  now.train_iter = work_.learner()->train_iter();
+  now.elapsed = absl::Seconds(WallSeconds());
+  now.evaluation = evaluation;
+  return stoppers_.Ask(now);
+}
+
+absl::Status RunLoop::Evaluate() {
+  ILearner* const learner = work_.learner();
+  DING_RETURN_IF_ERROR(
+      played_.envs->Seed(Rng::DeriveSeed(config_.seed(), "evaluator_env"), /*dynamic=*/true));
+  DING_ASSIGN_OR_RETURN(EvalResult eval, played_.evaluator->Eval(MakeEvalOptions()));
+  last_eval_iter_ = learner->train_iter();
+  result_.eval_value = eval.mean_return;
+  result_.eval_value_raw = eval.episode_return;
+  best_eval_ = std::max(best_eval_.value_or(eval.mean_return), eval.mean_return);
+  Evaluation seen{last_eval_iter_, work_.env_step(), eval.mean_return,
+                  std::move(eval.episode_return)};
+  learner->run_signals()->NoteEvaluation(seen);
+  DING_RETURN_IF_ERROR(
+      CallUser("the learner", [&] { return learner->CallHooks(HookPosition::kAfterEval); }));
+  // They see every evaluation, also one that ends the run or whose confirmation is interrupted.
+  DING_RETURN_IF_ERROR(AskStoppers(&seen));
+  // A confirmation tells better how good the policy is.
+  if (!StopValueReached() || played_.confirmer == nullptr) {
+    DING_RETURN_IF_ERROR(SaveIfBest(eval.mean_return));
+  }
+  return EndIfSolved();
+}
+
+EvalOptions RunLoop::MakeEvalOptions() const {
+  EvalOptions options;
+  options.train_iter = work_.learner()->train_iter();
+  if (played_.has_env_steps) options.envstep = work_.env_step();
+  return options;
+}
+
+absl::Status RunLoop::SaveIfBest(double mean_return) {
+  // The comparison is false for NaN, which is never the best.
+  const double before = best_saved_.value_or(-std::numeric_limits<double>::infinity());
+  if (!(mean_return > before)) return absl::OkStatus();
+  DING_RETURN_IF_ERROR(SaveCheckpoint(played_.best));
+  best_saved_ = mean_return;
   return absl::OkStatus();
 }
 
-absl::Status RunLoop::Evaluate(ISerialEvaluator* evaluator, EnvManager* envs,
-                               absl::string_view best, int64_t envstep) {
-  DING_RETURN_IF_ERROR(
-      envs->Seed(Rng::DeriveSeed(config_.seed(), "evaluator_env"), /*dynamic=*/true));
-  EvalOptions options;
-  options.save_checkpoint = [this, best](absl::string_view) { return SaveCheckpoint(best); };
-  options.train_iter = work_.learner()->train_iter();
-  options.envstep = envstep;
-  DING_ASSIGN_OR_RETURN(const EvalResult eval, evaluator->Eval(options));
-  last_eval_iter_ = work_.learner()->train_iter();
-  result_.eval_value = eval.mean_return;
-  result_.eval_value_raw = eval.episode_return;
-  result_.stop = eval.stop;
-  best_eval_ = std::max(best_eval_.value_or(eval.mean_return), eval.mean_return);
+absl::Status RunLoop::EndIfSolved() {
+  if (!StopValueReached()) return absl::OkStatus();
+  const double stop_value = config_.env().stop_value();
+  std::string why =
+      absl::StrCat("env.stop_value ", stop_value, " was reached: the mean return of ",
+                   result_.eval_value_raw.size(), " episodes is ", *result_.eval_value);
+  if (played_.confirmer != nullptr) {
+    if (confirmed_eval_iter_ != last_eval_iter_) DING_RETURN_IF_ERROR(Confirm());
+    if (ended() || !(result_.confirmation->lower_bound() >= stop_value)) return absl::OkStatus();
+    absl::StrAppend(&why, ", and that of ", result_.confirmation->episodes, " fresh ones ",
+                    result_.confirmation->mean, " with a standard error of ",
+                    result_.confirmation->standard_error);
+  }
+  result_.stop = true;
+  End(why);
   return absl::OkStatus();
+}
+
+absl::Status RunLoop::Confirm() {
+  const uint64_t number = static_cast<uint64_t>(confirmations_);
+  DING_RETURN_IF_ERROR(played_.envs->Seed(
+      Rng::DeriveSeed(config_.seed(), "confirmation_env", number), /*dynamic=*/true));
+  EvalOptions options = MakeEvalOptions();
+  options.cancelled = options_.interrupted;
+  const absl::StatusOr<EvalResult> played = played_.confirmer->Eval(options);
+  if (absl::IsCancelled(played.status()) && options_.interrupted()) {
+    EndInterrupted();  // A run that is resumed plays the same episodes.
+    return absl::OkStatus();
+  }
+  DING_RETURN_IF_ERROR(played.status());
+  ++confirmations_;
+  confirmed_eval_iter_ = last_eval_iter_;
+  result_.confirmation = EstimateReturn(played->episode_return, played->mean_return);
+  DING_LOG(INFO) << "confirmation at iteration " << options.train_iter << ": the mean return of "
+                 << result_.confirmation->episodes << " fresh episodes is "
+                 << result_.confirmation->mean << ", with a standard error of "
+                 << result_.confirmation->standard_error;
+  return SaveIfBest(result_.confirmation->mean);
 }
 
 bool RunLoop::StopValueReached() const {
@@ -131,13 +233,22 @@ bool RunLoop::StopValueReached() const {
          *result_.eval_value >= config_.env().stop_value();
 }
 
+absl::Status RunLoop::CreateStoppers(StopperDeps deps) {
+  deps.has_evaluations = played_.evaluator != nullptr;
+  DING_ASSIGN_OR_RETURN(stoppers_, StopperList::Create(config_.stopper(), deps));
+  return absl::OkStatus();
+}
+
+bool RunLoop::MayTrain() const {
+  return !TrainBudgetSpent() && work_.learner()->run_signals()->stop_request().empty();
+}
+
 bool RunLoop::TrainBudgetSpent() const {
   return config_.max_train_iter() > 0 && work_.learner()->train_iter() >= config_.max_train_iter();
 }
 
-bool RunLoop::BudgetSpent() const {
-  return TrainBudgetSpent() ||
-         (config_.max_env_step() > 0 && work_.env_step() >= config_.max_env_step());
+bool RunLoop::EnvStepsSpent() const {
+  return config_.max_env_step() > 0 && work_.env_step() >= config_.max_env_step();
 }
 
 absl::Status RunLoop::SaveCheckpoint(absl::string_view name) {
@@ -196,7 +307,17 @@ absl::Status RunLoop::SaveRunState(StateWriter* writer) const {
   DING_RETURN_IF_ERROR(writer->WriteInt("has_eval", result_.eval_value.has_value()));
   DING_RETURN_IF_ERROR(writer->WriteDouble("eval_value", result_.eval_value.value_or(0)));
   DING_RETURN_IF_ERROR(writer->WriteDouble("best_eval", best_eval_.value_or(0)));
-  return writer->WriteSpan<double>("eval_value_raw", result_.eval_value_raw);
+  DING_RETURN_IF_ERROR(writer->WriteSpan<double>("eval_value_raw", result_.eval_value_raw));
+  DING_RETURN_IF_ERROR(writer->WriteInt("has_best_saved", best_saved_.has_value()));
+  DING_RETURN_IF_ERROR(writer->WriteDouble("best_saved", best_saved_.value_or(0)));
+  DING_RETURN_IF_ERROR(writer->WriteInt(kConfirmations, confirmations_));
+  DING_RETURN_IF_ERROR(writer->WriteInt("confirmed_eval_iter", confirmed_eval_iter_));
+  const ReturnEstimate confirmation = result_.confirmation.value_or(ReturnEstimate());
+  DING_RETURN_IF_ERROR(writer->WriteInt("confirmation_episodes", confirmation.episodes));
+  DING_RETURN_IF_ERROR(writer->WriteDouble("confirmation_mean", confirmation.mean));
+  DING_RETURN_IF_ERROR(writer->WriteDouble("confirmation_error", confirmation.standard_error));
+  ScopedStateWriter stoppers(writer, kStoppers);
+  return stoppers_.SaveState(&stoppers);
 }
 
 absl::Status RunLoop::LoadRunState(StateReader* reader) {
@@ -211,7 +332,24 @@ absl::Status RunLoop::LoadRunState(StateReader* reader) {
   }
   DING_ASSIGN_OR_RETURN(const TensorInfo raw, reader->Info("eval_value_raw"));
   result_.eval_value_raw.resize(static_cast<size_t>(NumElements(raw.shape)));
-  return reader->ReadSpan<double>("eval_value_raw", absl::MakeSpan(result_.eval_value_raw));
+  DING_RETURN_IF_ERROR(
+      reader->ReadSpan<double>("eval_value_raw", absl::MakeSpan(result_.eval_value_raw)));
+  if (!reader->Info(kConfirmations).ok()) {  // of a run from before there were any
+    best_saved_ = best_eval_;
+    return absl::OkStatus();
+  }
+  DING_ASSIGN_OR_RETURN(const int64_t has_best_saved, reader->ReadInt("has_best_saved"));
+  DING_ASSIGN_OR_RETURN(const double best_saved, reader->ReadDouble("best_saved"));
+  if (has_best_saved != 0) best_saved_ = best_saved;
+  DING_ASSIGN_OR_RETURN(confirmations_, reader->ReadInt(kConfirmations));
+  DING_ASSIGN_OR_RETURN(confirmed_eval_iter_, reader->ReadInt("confirmed_eval_iter"));
+  ReturnEstimate confirmation;
+  DING_ASSIGN_OR_RETURN(confirmation.episodes, reader->ReadInt("confirmation_episodes"));
+  DING_ASSIGN_OR_RETURN(confirmation.mean, reader->ReadDouble("confirmation_mean"));
+  DING_ASSIGN_OR_RETURN(confirmation.standard_error, reader->ReadDouble("confirmation_error"));
+  if (confirmations_ > 0) result_.confirmation = confirmation;
+  ScopedStateReader stoppers(reader, kStoppers);
+  return stoppers_.LoadState(&stoppers);
 }
 
 absl::Status RunLoop::Resume(const CheckpointReader& checkpoint) {

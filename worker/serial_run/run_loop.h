@@ -1,9 +1,17 @@
-// The loop that every kind of run in one process shares: rounds until a budget is spent or the stop
-// value is reached, and between them safe points with checkpoints and resume points.
+// The loop that every kind of run in one process shares: rounds until the run ends, and between them safe
+// points with checkpoints and resume points.
 //
 //     Begin ──► ┌─► interrupted? ──► resume point, if due ──► evaluation, if due ──► round ──┐
-//               └────────────────────────────── progress ◄───────────────────────────────────┘
+//               └────────────────────── stoppers ◄── progress ◄──────────────────────────────┘
 //     at the end: resume point, hooks (or ckpt_interrupt)
+//
+// The run ends when a budget is spent, a stopper or a hook wants it, or the stop value is reached:
+//
+//     evaluation: a few episodes, the same each time ──► the mean reaches the stop value
+//     confirmation: many fresh episodes ──► the mean minus its standard error reaches it, too ──► the run ends
+//
+// The checkpoint of the best policy is that of the highest mean, where a confirmation takes the place of the
+// evaluation before it.
 //
 // If a round, an evaluation or a hook fails, the learner is saved as `ckpt_exception`, with the
 // parameters of the last complete iteration. Resume points are left as they are.
@@ -18,6 +26,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -31,7 +40,10 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
+#include "ding_worker/learner/evaluation.h"
 #include "ding_worker/learner/learner.h"
+#include "ding_worker/learner/stopper_list.h"
+#include "ding_worker/learner/stopper_registry.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/worker/experiment.pb.h"
@@ -71,10 +83,26 @@ class RunWork {
   virtual absl::Status LoadComponents(const CheckpointReader& checkpoint) = 0;
 };
 
+// How a run evaluates by playing.
+struct PlayedEvaluations {
+  ISerialEvaluator* evaluator = nullptr;
+  // Plays the fresh episodes of confirmations; null: nothing is confirmed.
+  ISerialEvaluator* confirmer = nullptr;
+  EnvManager* envs = nullptr;  // of both
+  std::string best;            // the checkpoint of the best policy
+  bool has_env_steps = true;   // whether logs are over env steps, too
+};
+
 class RunLoop {
  public:
   // All arguments must outlive the loop.
   RunLoop(const ExperimentConfig& config, const SerialOptions& options, RunWork* work);
+
+  // Both are called at most once, before Run() and Resume(). Without the first, nothing is evaluated by
+  // playing. What `evaluations` refers to must outlive the loop.
+  void UseEvaluations(PlayedEvaluations evaluations) { played_ = std::move(evaluations); }
+  // Makes the stoppers of the config. Whether there are evaluations need not be set.
+  absl::Status CreateStoppers(StopperDeps deps);
 
   // These three are those of Pipeline.
   absl::Status Resume(const CheckpointReader& checkpoint);
@@ -83,12 +111,11 @@ class RunLoop {
 
   // Dependencies with which workers are created; `name` is that of the worker.
   ComponentDeps Deps(absl::string_view name) const;
-  bool TrainBudgetSpent() const;
-  // Plays with `evaluator` in its `envs` and records the result; the best one so far is saved as
-  // the checkpoint `best`. Each evaluation has the same episodes, which differ from each other, so
-  // that results can be compared. `envstep` is the x axis of some logs.
-  absl::Status Evaluate(ISerialEvaluator* evaluator, EnvManager* envs, absl::string_view best,
-                        int64_t envstep);
+  // Whether the run may take another batch: its budget is not spent, and no hook wants it to end.
+  bool MayTrain() const;
+  // Evaluates by playing, and confirms the result if it reaches the stop value. Each evaluation has the same
+  // episodes, which differ from each other, so that results can be compared.
+  absl::Status Evaluate();
   absl::Status SaveCheckpoint(absl::string_view name);
 
   // The result of the run so far.
@@ -100,8 +127,24 @@ class RunLoop {
   absl::Status Loop();
   // Saves ckpt_exception and returns `error`, also if the checkpoint cannot be saved.
   absl::Status SaveAfter(absl::Status error);
-  bool BudgetSpent() const;
+  // The first reason to end the run counts. An empty one is none.
+  void End(absl::string_view why);
+  void EndInterrupted();
+  bool ended() const { return !result_.why.empty(); }
+  // Ends the run if a budget is spent, or a stopper, a hook or the work wants it.
+  void EndIfWanted();
+  // Ends the run if the last evaluation has reached the stop value and its confirmation, which is played here
+  // if it is missing, has done so, too.
+  absl::Status EndIfSolved();
+  absl::Status Confirm();
   bool StopValueReached() const;
+  bool EnvStepsSpent() const;
+  bool TrainBudgetSpent() const;
+  // `evaluation` is the one that has just ended; null: none has.
+  absl::Status AskStoppers(const Evaluation* evaluation);
+  EvalOptions MakeEvalOptions() const;
+  // Keeps the policy as the best one if `mean_return` is higher than all before.
+  absl::Status SaveIfBest(double mean_return);
   double WallSeconds() const { return earlier_seconds_ + run_timer_.Seconds(); }
   // A resume point that cannot be saved is only a warning: the run may still come to its end.
   void SaveResumePointIfDue();
@@ -113,6 +156,7 @@ class RunLoop {
   const ExperimentConfig& config_;
   const SerialOptions& options_;
   RunWork& work_;
+  PlayedEvaluations played_;
   RunCheckpoints checkpoints_;
   const Timer run_timer_;
   Timer resume_point_timer_;    // since the last resume point
@@ -123,6 +167,11 @@ class RunLoop {
   int64_t last_eval_iter_ = 0;
   SerialResult result_;
   std::optional<double> best_eval_;
+  std::optional<double> best_saved_;  // the mean by which the best policy was chosen
+  int64_t confirmations_ = 0;         // those that were completed
+  int64_t confirmed_eval_iter_ =
+      -1;  // the evaluation that the last of them has confirmed, or has not
+  StopperList stoppers_;
 };
 
 // The component that `component` saves; `component` must live until it is copied.

@@ -12,12 +12,14 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/game_spec.h"
+#include "ding_worker/learner/stopper_registry.h"
 #include "ding_worker/policy/random_policy.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/game_setup.h"
+#include "ding_worker/worker/run/return_bounds.h"
 #include "ding_worker/worker/run/run_sinks.h"
 #include "ding_worker/worker/run/sequence_problems.h"
 #include "ding_worker/worker/run/startup_problems.h"
@@ -101,7 +103,14 @@ absl::Status SerialPipeline::CreateWorkers() {
   TakeOrReport(
       MakeEvaluator(config_, evaluator_env_.get(), policy_->eval_mode(), Deps("evaluator")),
       "evaluator", &evaluator_, &problems);
+  TakeOrReport(
+      MakeConfirmer(config_, evaluator_env_.get(), policy_->eval_mode(), Deps("confirmation")),
+      "evaluator of confirmations", &confirmer_, &problems);
   DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
+  loop_.UseEvaluations({evaluator_.get(), confirmer_.get(), evaluator_env_.get(), "ckpt_best"});
+  StopperDeps stoppers;
+  stoppers.max_return = BoundsOfReturns(evaluator_env_->env_spec()).high;
+  DING_RETURN_IF_ERROR(loop_.CreateStoppers(stoppers));
   learner_->set_checkpoint_fn([this](absl::string_view name) { return SaveCheckpoint(name); });
   commander_ = std::make_unique<BaseSerialCommander>(learner_.get(), collector_.get(),
                                                      policy_->command_mode());
@@ -172,7 +181,7 @@ absl::Status SerialPipeline::RandomCollect() {
 
 absl::Status SerialPipeline::EvaluateIfDue() {
   if (!evaluator_->ShouldEval(learner_->train_iter())) return absl::OkStatus();
-  return loop_.Evaluate(evaluator_.get(), evaluator_env_.get(), "ckpt_best", env_step());
+  return loop_.Evaluate();
 }
 
 absl::Status SerialPipeline::Round() {
@@ -191,7 +200,7 @@ absl::Status SerialPipeline::LearnFromBuffer(const SegmentBatch& collected) {
     DING_RETURN_IF_ERROR(pushed);
   }
   const LearnSection& learn = config_.policy().learn();
-  for (int64_t i = 0; i < learn.update_per_collect() && !loop_.TrainBudgetSpent(); ++i) {
+  for (int64_t i = 0; i < learn.update_per_collect() && loop_.MayTrain(); ++i) {
     const absl::StatusOr<Batch> batch = buffer_->Sample(learn.batch_size(), learner_->train_iter());
     if (absl::IsFailedPrecondition(batch.status())) {  // There are too few rows yet.
       DING_LOG_FIRST_N(INFO, 1) << "no training in this round: " << batch.status().message();

@@ -93,6 +93,7 @@ class SerialPipeline : public Pipeline, private RunWork {
   std::unique_ptr<ILearner> learner_;
   std::unique_ptr<ISerialCollector> collector_;
   std::unique_ptr<ISerialEvaluator> evaluator_;
+  std::unique_ptr<ISerialEvaluator> confirmer_;  // null: nothing is confirmed
   std::unique_ptr<BaseSerialCommander> commander_;
   RunLoop loop_;
 

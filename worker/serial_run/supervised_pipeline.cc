@@ -8,9 +8,12 @@
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/learner/stopper_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
 #include "ding_worker/worker/run/experiment_setup.h"
+#include "ding_worker/worker/run/game_setup.h"
+#include "ding_worker/worker/run/return_bounds.h"
 #include "ding_worker/worker/run/run_sinks.h"
 #include "ding_worker/worker/run/startup_problems.h"
 
@@ -97,8 +100,18 @@ absl::Status SupervisedPipeline::CreateWorkers() {
     TakeOrReport(create_serial_evaluator(section.eval().evaluator(), evaluator_env_.get(),
                                          policy_->eval_mode(), loop_.Deps("evaluator")),
                  "evaluator", &evaluator_, &problems);
+    TakeOrReport(MakeConfirmer(config_, evaluator_env_.get(), policy_->eval_mode(),
+                               loop_.Deps("confirmation")),
+                 "evaluator of confirmations", &confirmer_, &problems);
   }
   DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
+  StopperDeps stoppers;
+  if (evaluator_env_ != nullptr) {
+    loop_.UseEvaluations({evaluator_.get(), confirmer_.get(), evaluator_env_.get(),
+                          "ckpt_best_return", /*has_env_steps=*/false});
+    stoppers.max_return = BoundsOfReturns(env_spec_).high;
+  }
+  DING_RETURN_IF_ERROR(loop_.CreateStoppers(stoppers));
   learner_->set_checkpoint_fn(
       [this](absl::string_view name) { return loop_.SaveCheckpoint(name); });
   return absl::OkStatus();
@@ -129,7 +142,7 @@ absl::Status SupervisedPipeline::EvaluateIfDue() {
                                   [&] { return metric_evaluator_->Eval(options).status(); }));
   }
   if (evaluator_ == nullptr || !evaluator_->ShouldEval(train_iter)) return absl::OkStatus();
-  return loop_.Evaluate(evaluator_.get(), evaluator_env_.get(), "ckpt_best_return", kNoEnvStep);
+  return loop_.Evaluate();
 }
 
 bool SupervisedPipeline::Stopped() const {

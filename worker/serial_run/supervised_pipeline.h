@@ -88,6 +88,7 @@ class SupervisedPipeline : public Pipeline, private RunWork {
   std::shared_ptr<const IMetric> metric_;
   std::unique_ptr<IMetricEvaluator> metric_evaluator_;
   std::unique_ptr<ISerialEvaluator> evaluator_;  // null if there is no env
+  std::unique_ptr<ISerialEvaluator> confirmer_;  // null: there is no env, or nothing is confirmed
   RunLoop loop_;
 };
 

@@ -30,7 +30,7 @@ namespace ding {
 class ParallelTest : public testing::Test {
  protected:
   static constexpr char kProgram[] = "worker/parallel";
-  static constexpr char kConfig[] = "worker/configs/cartpole_dqn_parallel.textproto";
+  static constexpr char kConfig[] = "worker/configs/cartpole_dqn_parallel_fast.textproto";
   static constexpr char kSoakConfig[] = "worker/configs/cartpole_dqn_soak.textproto";
   // Makes a run continue until the test ends it.
   static constexpr char kForever[] = "--set=system.max_seconds=0";

@@ -1,7 +1,9 @@
-#include "ding_worker/worker/parallel_run/expected_data.h"
+#include "ding_worker/worker/run/return_bounds.h"
 
+#include <cstdint>
 #include <limits>
 
+#include "ding_worker/env/env.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

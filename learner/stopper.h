@@ -1,0 +1,54 @@
+// Stoppers end a run before its budget is used up. The program asks each of them after every evaluation and,
+// in between, after every round (in a parallel run: about once per second). A run that a stopper ends has
+// come to its end normally.
+//
+// Ownership: owned by the program (StopperList).
+// Threads:   thread-compatible; called by one thread at a time.
+//
+// Example: a stopper that ends a run after an evaluation in which every episode was lost.
+//   class AllLostStopper : public IStopper {
+//    public:
+//     std::string WhyStop(const RunMoment& now) override {
+//       if (now.evaluation == nullptr || now.evaluation->mean_return > -1) return "";
+//       return "all episodes of an evaluation were lost";
+//     }
+//   };
+#ifndef DING_WORKER_LEARNER_STOPPER_H_
+#define DING_WORKER_LEARNER_STOPPER_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/learner/evaluation.h"
+
+namespace ding {
+
+// How far a run is when a stopper is asked.
+struct RunMoment {
+  int64_t env_step = 0;    // 0 in a supervised run
+  int64_t train_iter = 0;  // in a run that trains several policies: their sum
+  // Duration of the run, without the time between an interruption and the resumption.
+  absl::Duration elapsed = absl::ZeroDuration();
+  // The evaluation that has just ended; null: none has ended since the last call.
+  const Evaluation* evaluation = nullptr;
+};
+
+class IStopper {
+ public:
+  virtual ~IStopper() = default;
+
+  // Why the run should end now, in words that follow "the run ends: "; empty: it should go on.
+  virtual std::string WhyStop(const RunMoment& now) = 0;
+
+  // Save and load what the stopper remembers of earlier calls, so that a resumed run ends as it would have
+  // ended without the interruption. The default is for stoppers that remember nothing.
+  virtual absl::Status SaveState(StateWriter* /*writer*/) const { return absl::OkStatus(); }
+  virtual absl::Status LoadState(StateReader* /*reader*/) { return absl::OkStatus(); }
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_LEARNER_STOPPER_H_

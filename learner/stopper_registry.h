@@ -1,0 +1,51 @@
+// Finds stoppers by the name in their config.
+//
+// Example: a stopper of your own.
+//   DING_REGISTER(
+//       StopperRegistry(), "all_lost",
+//       [](const StopperConfig& config, const StopperDeps&) {
+//         return std::make_unique<AllLostStopper>();
+//       },
+//       "ends the run when all episodes of an evaluation are lost");
+//
+//   stopper { type: "all_lost" }
+#ifndef DING_WORKER_LEARNER_STOPPER_REGISTRY_H_
+#define DING_WORKER_LEARNER_STOPPER_REGISTRY_H_
+
+#include <functional>
+#include <limits>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/learner/stopper.h"
+#include "ding_worker/learner/stopper.pb.h"
+
+namespace ding {
+
+// What a stopper may need to know of its run, to refuse a config by which it can never stop.
+struct StopperDeps {
+  bool has_evaluations = true;  // whether the run plays episodes to evaluate
+  // The highest mean return that the env's reward bounds allow.
+  double max_return = std::numeric_limits<double>::infinity();
+  // After which the run ends anyway; infinite: there is no such limit.
+  absl::Duration max_time = absl::InfiniteDuration();
+};
+
+// Makes a stopper. kInvalidArgument: the parameters are wrong, or the stopper could never end the run; the
+// text says what was found and what would be right.
+using StopperCreator = std::function<absl::StatusOr<std::unique_ptr<IStopper>>(const StopperConfig&,
+                                                                               const StopperDeps&)>;
+Registry<StopperCreator>& StopperRegistry();
+
+// Makes the stopper that `config` names.
+//   kNotFound         no linked stopper has this name; the message lists the names that are linked
+//   kInvalidArgument  the type refuses the config
+//   kInternal         the factory threw or returned null; the message names the type
+absl::StatusOr<std::unique_ptr<IStopper>> create_stopper(const StopperConfig& config,
+                                                         const StopperDeps& deps);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_LEARNER_STOPPER_REGISTRY_H_

@@ -1,0 +1,77 @@
+#include "ding_worker/worker/parallel_run/best_checkpoints.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/log.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/checkpoint.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/data/state_wire.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/learner/checkpoint.h"
+#include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/policy_registry.h"
+#include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/parallel_run/parallel_envs.h"
+#include "ding_worker/worker/parallel_run/task_config.h"
+#include "ding_worker/worker/run/experiment_setup.h"
+
+namespace ding {
+namespace {
+
+constexpr char kName[] = "ckpt_best";
+
+}  // namespace
+
+BestCheckpoints::BestCheckpoints(const ExperimentConfig& config, std::string exp_dir, Store* store)
+    : config_(config), exp_dir_(std::move(exp_dir)), store_(store) {}
+
+void BestCheckpoints::Update(const RunStatus& status) {
+  for (const BestPolicy& best : status.best_policy()) {
+    std::string& seen = seen_[best.name()];
+    if (seen == best.policy().key()) continue;
+    seen = best.policy().key();
+    const absl::Status saved = Save(best);
+    if (!saved.ok()) {
+      DING_LOG(WARNING) << kName << " of version " << best.policy().version() << " of "
+                        << best.policy().policy_id() << " is not saved: " << saved.message();
+    }
+  }
+}
+
+absl::Status BestCheckpoints::Save(const BestPolicy& best) const {
+  LearnerTask task;
+  task.set_task_id(best.policy().policy_id());
+  *task.mutable_setting() = best.setting();
+  DING_ASSIGN_OR_RETURN(const ExperimentConfig config, ConfigOfTask(config_, task));
+  DING_ASSIGN_OR_RETURN(const EnvSpec env, SpecOfEnv(config, Clock::Real()));
+  PolicyModes modes;
+  modes.collect = modes.eval = modes.command = false;
+  DING_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Policy> policy,
+      create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, modes)));
+  std::string bytes;
+  DING_RETURN_IF_ERROR(store_->Get(best.policy().key(), &bytes));
+  DING_ASSIGN_OR_RETURN(const std::shared_ptr<StateReader> model,
+                        DecodeState(bytes, best.policy().key()));
+  LearnMode* const learn = policy->learn_mode();
+  DING_RETURN_IF_ERROR(learn->LoadModel(model.get()));
+  const std::string folder =
+      JoinPath(exp_dir_, best.name().empty() ? "ckpt" : absl::StrCat("ckpt_", best.name()));
+  DING_RETURN_IF_ERROR(CreateDirectories(folder));
+  CheckpointInfo info = CheckpointInfoOf(best.policy().train_iter(), best.env_step());
+  DescribeRun(config, env.name, &info);
+  const std::string path = JoinPath(folder, kName);
+  DING_RETURN_IF_ERROR(WriteCheckpoint(path, info, {{kModelComponent, [learn](StateWriter* writer) {
+                                                       return learn->SaveModel(writer);
+                                                     }}}));
+  DING_LOG(INFO) << "saved checkpoint " << path << ", with a mean return of " << best.mean_return();
+  return absl::OkStatus();
+}
+
+}  // namespace ding

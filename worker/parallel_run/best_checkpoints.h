@@ -1,0 +1,43 @@
+// Saves the policies that evaluations have shown to be the best as checkpoints ckpt_best, in the folders of
+// their learners' checkpoints. The coordinator's process does it: it knows the evaluations, and the store
+// keeps these versions.
+//
+//     RunStatus.best_policy ──► store ──► <exp_dir>/ckpt/ckpt_best, or ckpt_<name>/ckpt_best
+//
+// A checkpoint holds the model alone: it can be played and evaluated, and a run can begin with it.
+//
+// Ownership: the store is not owned and outlives this object.
+// Threads:   thread-compatible.
+#ifndef DING_WORKER_WORKER_PARALLEL_RUN_BEST_CHECKPOINTS_H_
+#define DING_WORKER_WORKER_PARALLEL_RUN_BEST_CHECKPOINTS_H_
+
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/store.h"
+#include "ding_worker/worker/experiment.pb.h"
+
+namespace ding {
+
+class BestCheckpoints {
+ public:
+  BestCheckpoints(const ExperimentConfig& config, std::string exp_dir, Store* store);
+
+  // Saves those that are others than the last ones saved. One that cannot be saved is a warning, and is tried
+  // again with the next call only if there is another version.
+  void Update(const RunStatus& status);
+
+ private:
+  absl::Status Save(const BestPolicy& best) const;
+
+  const ExperimentConfig config_;
+  const std::string exp_dir_;
+  Store* const store_;
+  std::map<std::string, std::string> seen_;  // by name: the key of the version
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_PARALLEL_RUN_BEST_CHECKPOINTS_H_
