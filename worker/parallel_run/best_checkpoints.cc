@@ -65,7 +65,7 @@ absl::Status BestCheckpoints::Save(const BestPolicy& best) const {
       JoinPath(exp_dir_, best.name().empty() ? "ckpt" : absl::StrCat("ckpt_", best.name()));
   DING_RETURN_IF_ERROR(CreateDirectories(folder));
   CheckpointInfo info = CheckpointInfoOf(best.policy().train_iter(), best.env_step());
-  DescribeRun(config, env.name, &info);
+  DescribeRun(config, env, &info);
   const std::string path = JoinPath(folder, kName);
   DING_RETURN_IF_ERROR(WriteCheckpoint(path, info, {{kModelComponent, [learn](StateWriter* writer) {
                                                        return learn->SaveModel(writer);
