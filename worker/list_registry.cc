@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "google/protobuf/descriptor.h"
 
 namespace ding {
 namespace {
@@ -52,7 +53,9 @@ void ListEntries(absl::string_view kind, const std::vector<RegistryEntry>& entri
       line.clear();
     }
     line.resize(indent, ' ');
-    AppendWrapped(std::move(line), indent, entry.help, text);
+    std::string help = entry.help;
+    if (entry.params != nullptr) absl::StrAppend(&help, " [", entry.params()->full_name(), "]");
+    AppendWrapped(std::move(line), indent, help, text);
   }
   for (const std::string& problem : problems) {
     AppendWrapped(absl::StrCat(kIndent, "error: "), 2 * kIndent.size(), problem, text);

@@ -75,7 +75,8 @@ DING_REGISTER(
       EarlyStopParams params;
       DING_RETURN_IF_ERROR(ding::ReadParams(config, &params));
       if (params.patience() < 1)
-        return absl::InvalidArgumentError("patience is below 1, expected at least 1");
+        return absl::InvalidArgumentError("patience is below 1, expected at least 1",
+                                          &EarlyStopParams::descriptor);
       ding::MetricEvaluatorConfig base = config;
       base.set_type("metric");
       base.clear_params();

@@ -32,7 +32,8 @@ DING_REGISTER(
       KeepNewestParams params;
       DING_RETURN_IF_ERROR(ding::ReadParams(config, &params));
       if (params.rows() < 1)
-        return absl::InvalidArgumentError("rows is below 1, expected at least 1");
+        return absl::InvalidArgumentError("rows is below 1, expected at least 1",
+                                          &KeepNewestParams::descriptor);
       return std::make_unique<KeepNewest>(params.rows());
     },
     "removes all but the newest rows");
