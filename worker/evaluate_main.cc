@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_replace.h"
 #include "ding_worker/worker/run/evaluation.h"
 #include "ding_worker/worker/run/paths.h"
 #include "ding_worker/worker/run/program.h"
@@ -27,11 +28,12 @@ each and the mean.
   --seed=N              seed of the episodes, each of which begins differently (default: 0)
   --record_episodes=FILE
                         writes the episodes to FILE: a data set for //worker:serial (data_set { path })
+{config help}
   --help                prints this page, and exits
 )";
 
 int Main(int argc, char** argv) {
-  InitProgram(&argc, &argv, kHelp);
+  InitProgram(&argc, &argv, absl::StrReplaceAll(kHelp, {{"{config help}\n", kHelpConfigHelp}}));
   if (FLAGS_checkpoint.empty()) {
     return ReportFailure(absl::InvalidArgumentError("--checkpoint is missing; see --help"));
   }

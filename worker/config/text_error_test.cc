@@ -7,6 +7,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
+#include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/ppo/ppo.pb.h"
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/config/type_choices.h"
