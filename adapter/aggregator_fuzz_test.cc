@@ -466,11 +466,15 @@ class RandomRun {
     }
   }
   void CheckResources() {
-    EXPECT_EQ(resources_.gpus(), static_cast<int>(learners_.size()));
     EXPECT_EQ(aggregator_->status().worker_size(), static_cast<int>(learners_.size()));
     int64_t memory = 0;
-    for (const auto& learner : learners_) memory += learner->hello().resources().memory_bytes();
+    int64_t gpus = 0;
+    for (const auto& learner : learners_) {
+      memory += learner->hello().resources().memory_bytes();
+      gpus += learner->hello().resources().gpus();
+    }
     EXPECT_EQ(resources_.memory_bytes(), memory);
+    EXPECT_EQ(resources_.gpus(), std::min<int64_t>(gpus, kMaxGpus));
     EXPECT_GE(resources_.cpus(), 0);
   }
 

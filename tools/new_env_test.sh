@@ -4,7 +4,10 @@
 set -euo pipefail
 new_env=$(readlink -f tools/new_env)
 root=$(dirname "$(dirname "$new_env")")
-cd "$TEST_TMPDIR"
+# Not $TEST_TMPDIR, which may lie below a WORKSPACE.
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
 
 fail() {
   printf '%s\n' "$@" >&2

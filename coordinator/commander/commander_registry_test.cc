@@ -68,7 +68,6 @@ TEST(CommanderRegistry, DefaultsAreThoseOfTheOriginal) {
 TEST(CommanderRegistry, ReadsTheConfig) {
   CommanderConfig config;
   config.set_collector_task_space(3);
-  config.set_learner_task_space(2);
   config.mutable_learner_resources()->set_gpus(4);
   CommanderDeps deps;
   deps.stop_value = 0;
@@ -77,12 +76,15 @@ TEST(CommanderRegistry, ReadsTheConfig) {
   auto* const solo = dynamic_cast<SoloCommander*>(commander.get());
   ASSERT_NE(solo, nullptr);
   EXPECT_EQ(solo->collector_space().max(), 3);
-  EXPECT_EQ(solo->learner_space().max(), 2);
   EXPECT_EQ(solo->GetLearnerTask()->resources().gpus(), 4);
   CollectorFinished finished;
   finished.add_episode_return(1);
   finished.set_train_iter(1);
   EXPECT_TRUE(solo->FinishCollectorTask(*solo->GetCollectorTask(), finished));
+  config.set_learner_task_space(2);
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<BaseCommander> of_two,
+                            create_parallel_commander(config, deps));
+  EXPECT_EQ(dynamic_cast<SoloCommander&>(*of_two).learner_space().max(), 2);
   config.set_eval_interval(-1);
   EXPECT_THAT(create_parallel_commander(config, deps),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("eval_interval is -1")));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <tuple>
 #include <utility>
 
@@ -269,7 +270,8 @@ void SoloCommander::NoteCollected(const CollectorTask& task, const CollectorFini
   const int64_t now = deps_.clock->MonotonicNanos();
   const bool too_early = policy->measured_nanos.has_value() &&
                          absl::Nanoseconds(now - *policy->measured_nanos) < options_.log_interval;
-  const int64_t iters = info.train_iter() - policy->measured_train_iter;
+  // A learner that takes another's place may go on from an earlier iteration.
+  const int64_t iters = std::abs(info.train_iter() - policy->measured_train_iter);
   if (too_early || (policy->measured_nanos.has_value() && iters < options_.log_train_iters)) return;
   policy->measured_nanos = now;
   policy->measured_train_iter = info.train_iter();
