@@ -67,8 +67,8 @@ class Printer {
                     absl::StrCat("The params of type ", absl::StrJoin(node.types, ", "), ": a ",
                                  node.message->full_name(), ". ", CommentOf(*node.message)),
                     &text_);
-      AppendWrapped(kIndent, absl::StrCat("Example: ", ExampleOfParams(node)), &text_);
-      absl::StrAppend(&text_, "\n");
+      // In one line, so that it can be copied.
+      absl::StrAppend(&text_, std::string(kIndent, ' '), ExampleOfParams(node), "\n\n");
     } else {
       AppendWrapped(0, CommentOf(*node.message), &text_);
       absl::StrAppend(&text_, "\n");
@@ -89,6 +89,7 @@ class Printer {
   void PrintField(const ConfigNode& node) {
     const FieldDescriptor& field = *node.field;
     const std::string value = DefaultText(field);
+    if (node.message != nullptr) absl::StrAppend(&text_, text_.empty() ? "" : "\n");
     absl::StrAppend(&text_, node.name, value.empty() ? "" : " = ", value, "  (",
                     DescribeKind(field), ")\n");
     AppendWrapped(kIndent, DescribeMeaning(field), &text_);

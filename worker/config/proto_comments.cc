@@ -114,9 +114,12 @@ class FileReader {
     const auto equals = std::find(statement.words.begin(), statement.words.end(), "=");
     if (equals == statement.words.begin() || equals == statement.words.end()) return;
     const std::string& name = *(equals - 1);
+    const std::vector<std::string> type(statement.words.begin(), equals - 1);
+    const bool is_below = statement.first_line == next_line_ && type == shared_type_;
     if (!comment.empty()) {
       shared_ = name;
-    } else if (statement.first_line == next_line_ && !shared_.empty()) {
+      shared_type_ = type;
+    } else if (is_below && !shared_.empty()) {
       comment = absl::StrCat("as ", shared_);
     } else {
       shared_.clear();
@@ -140,8 +143,9 @@ class FileReader {
   Comments& comments_;
   std::string scope_of_package_;  // with a dot at its end
   std::string behind_, before_;   // the comments between the last token and this one
-  std::string shared_;            // the field whose comment those right below it share
-  int next_line_ = -1;            // of a field right below the one before
+  std::string shared_;            // the field whose comment those of its type right below it share
+  std::vector<std::string> shared_type_;
+  int next_line_ = -1;  // of a field right below the one before
 };
 
 struct Files {

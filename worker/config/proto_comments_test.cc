@@ -48,7 +48,8 @@ message NetworkConfig {
   oneof memory {
     RecurrentConfig recurrent = 9;  // the layer
   }
-  map<string, int32> conv = 3;
+  map<string, int32> conv = 3;  // pictures
+  optional int64 head_layer_num = 5;
 }
 service Nothing { rpc Do(A) returns (B); }
 // The last message.
@@ -79,6 +80,8 @@ TEST(ProtoCommentsTest, AFieldRightBelowAnotherSharesItsComment) {
   EXPECT_EQ(OfField(schedule, "start"), "Both ends.");
   EXPECT_EQ(OfField(schedule, "end"), "as start");
   EXPECT_EQ(OfField(schedule, "decay"), "") << "there is an empty line between";
+  EXPECT_EQ(OfField(*NetworkConfig::descriptor(), "conv"), "pictures");
+  EXPECT_EQ(OfField(*NetworkConfig::descriptor(), "head_layer_num"), "") << "of another type";
 }
 
 TEST(ProtoCommentsTest, WhatWasNotAddedHasNoComment) {
