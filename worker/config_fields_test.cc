@@ -390,6 +390,20 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ConfigFieldsOfRunTest,
                                          Kind::kParallel, Kind::kLeague, Kind::kOnPolicyParallel),
                          NameOfKind);
 
+// A network has layers by default, so that a policy needs no params. Those that learn from sequences need a buffer of them.
+TEST(ConfigFieldsTest, APolicyNeedsNoParams) {
+  for (const char* const type : {"dqn", "ppo", "a2c"}) {
+    DING_ASSERT_OK_AND_ASSIGN(
+        const ExperimentConfig config,
+        ParseExperimentConfig(
+            absl::StrCat("env { type: \"CartPole-v0\" } policy { type: \"", type, "\" }"), "config",
+            {}));
+    SerialOptions options;
+    options.exp_dir = testing::TempDir();
+    EXPECT_THAT(CreatePipeline(config, options), IsOk()) << type;
+  }
+}
+
 TEST(ConfigFieldsTest, ShippedConfigsSetNoUnusedFields) {
   DING_ASSERT_OK_AND_ASSIGN(const std::vector<std::string> files, ListDirectory("worker/configs"));
   for (const std::string& file : files) {

@@ -10,13 +10,15 @@
 
 namespace ding {
 
-// Appends the kind of the registry and, below it, a line for each name with its help:
+// The help of an entry and, behind it, the message that the params of the type hold: "DQN: ... [ding.DqnConfig]".
+std::string HelpWithParams(const RegistryEntry& entry);
+
+// Appends the kind of the registry and, below it, a line for each name with HelpWithParams():
 //
 //   codec:
 //     lz4   LZ4: cheap enough for data that are read once
 //     zstd  Zstandard: smaller than lz4, for stores over a slow network
 //
-// The message that `params` of a type hold stands behind its help: "DQN: ... [ding.DqnConfig]".
 // Help that does not fit in 100 columns continues in further lines. Problems follow as "error: <sentence>".
 // Without names and problems the one line is "codec: none in this program".
 void ListEntries(absl::string_view kind, const std::vector<RegistryEntry>& entries,

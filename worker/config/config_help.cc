@@ -7,15 +7,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/worker/config/field_uses.h"
 #include "ding_worker/worker/config/proto_comments.h"
 #include "ding_worker/worker/config/suggestion.h"
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/config/type_choices.h"
+#include "ding_worker/worker/config/wrapped_text.h"
 #include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/list_registry.h"
 #include "google/protobuf/any.pb.h"
 
 namespace ding {
@@ -25,24 +25,6 @@ using google::protobuf::Any;
 using google::protobuf::Descriptor;
 using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
-
-constexpr size_t kColumns = 100;
-
-// Appends the words in lines of at most kColumns that begin with `indent` spaces.
-void AppendWrapped(size_t indent, absl::string_view words, std::string* text) {
-  std::string line(indent, ' ');
-  bool begins = true;
-  for (const absl::string_view word : absl::StrSplit(words, ' ', absl::SkipEmpty())) {
-    if (!begins && line.size() + 1 + word.size() > kColumns) {
-      absl::StrAppend(text, line, "\n");
-      line.assign(indent, ' ');
-      begins = true;
-    }
-    absl::StrAppend(&line, begins ? "" : " ", word);
-    begins = false;
-  }
-  if (!begins) absl::StrAppend(text, line, "\n");
-}
 
 // Prints nodes. A message is described where it appears first; elsewhere it says where that is.
 class Printer {
@@ -63,14 +45,14 @@ class Printer {
   void PrintMessage(const ConfigNode& node) {
     if (!node.types.empty()) {
       absl::StrAppend(&text_, "\n", node.name, "\n");
-      AppendWrapped(kIndent,
-                    absl::StrCat("The params of type ", absl::StrJoin(node.types, ", "), ": a ",
-                                 node.message->full_name(), ". ", CommentOf(*node.message)),
-                    &text_);
+      AppendLines(kIndent,
+                  absl::StrCat("The params of type ", absl::StrJoin(node.types, ", "), ": a ",
+                               node.message->full_name(), ". ", CommentOf(*node.message)));
       // In one line, so that it can be copied.
-      absl::StrAppend(&text_, std::string(kIndent, ' '), ExampleOfParams(node), "\n\n");
+      absl::StrAppend(&text_, std::string(kIndent, ' '), "Example: ", ExampleOfParams(node),
+                      "\n\n");
     } else {
-      AppendWrapped(0, CommentOf(*node.message), &text_);
+      AppendLines(0, CommentOf(*node.message));
       absl::StrAppend(&text_, "\n");
     }
     PrintInside(node);
@@ -79,8 +61,7 @@ class Printer {
   void PrintInside(const ConfigNode& node) {
     const auto first = described_.emplace(node.message, node.name);
     if (!first.second) {
-      AppendWrapped(kIndent, absl::StrCat("Its fields are those of ", first.first->second, "."),
-                    &text_);
+      AppendLines(kIndent, absl::StrCat("Its fields are those of ", first.first->second, "."));
       return;
     }
     for (const ConfigNode& inner : node.inside) Print(inner);
@@ -92,17 +73,17 @@ class Printer {
     if (node.message != nullptr) absl::StrAppend(&text_, text_.empty() ? "" : "\n");
     absl::StrAppend(&text_, node.name, value.empty() ? "" : " = ", value, "  (",
                     DescribeKind(field), ")\n");
-    AppendWrapped(kIndent, DescribeMeaning(field), &text_);
+    AppendLines(kIndent, DescribeMeaning(field));
     const std::string use = DescribeUse(node);
-    if (!use.empty() && use != "all") AppendWrapped(kIndent, absl::StrCat("Runs: ", use), &text_);
+    if (!use.empty() && use != "all") AppendLines(kIndent, absl::StrCat("Runs: ", use));
     for (const RegistryEntry& entry : TypesOf(field)) {
-      AppendWrapped(
-          2 * kIndent,
-          absl::StrCat(
-              entry.name, ": ", entry.help,
-              entry.params == nullptr ? "" : absl::StrCat(" [", entry.params()->full_name(), "]")),
-          &text_);
+      AppendLines(2 * kIndent, absl::StrCat(entry.name, ": ", HelpWithParams(entry)));
     }
+  }
+
+  // Appends the words, if there are any, in lines that are indented.
+  void AppendLines(size_t indent, const std::string& words) {
+    if (!words.empty()) AppendWrapped(std::string(indent, ' '), indent, words, &text_);
   }
 
   static constexpr size_t kIndent = 4;
