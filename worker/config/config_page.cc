@@ -3,9 +3,11 @@
 #include <map>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/worker/config/config_help.h"
 #include "ding_worker/worker/config/config_tree.h"
@@ -37,32 +39,56 @@ This page is made of the comments of the .proto files, the registries and `worke
 `DING_PRINT_DOCS=1 bazel-bin/worker/config_page_test`, which `//worker:config_page_test` checks.
 )";
 
+// Text for Markdown: '<' outside of backquotes would begin HTML.
+std::string Escape(absl::string_view text) {
+  std::string escaped;
+  bool is_code = false;
+  for (const char c : text) {
+    if (c == '`') is_code = !is_code;
+    absl::StrAppend(&escaped, c == '<' && !is_code ? "&lt;" : std::string(1, c));
+  }
+  return escaped;
+}
+
 // A cell of a table.
-std::string Cell(const std::string& text) { return absl::StrReplaceAll(text, {{"|", "\\|"}}); }
+std::string Cell(const std::string& text) {
+  return absl::StrReplaceAll(Escape(text), {{"|", "\\|"}});
+}
 
 std::string Code(const std::string& text) {
   return text.empty() ? "" : absl::StrCat("`", text, "`");
 }
 
+// A link to the section about the fields of a message, whose heading is its name.
+std::string LinkTo(const std::string& name) {
+  const std::string anchor =
+      absl::AsciiStrToLower(absl::StrReplaceAll(name, {{".", ""}, {"<", ""}, {">", ""}}));
+  return absl::StrCat("[`", name, "`](#", anchor, ")");
+}
+
 class Page {
  public:
-  // Appends a section about each message in `node`: where a message appears first its fields are in a table, and
-  // elsewhere there is a line that says where that is.
-  void Append(const ConfigNode& node) {
-    if (node.message != nullptr) {
-      described_.emplace(node.message, node.name);
-      AppendSection(node);
-    }
-    for (const ConfigNode& inner : node.inside) {
-      if (inner.is_repeated) continue;
-      const bool is_known = inner.message != nullptr && described_.count(inner.message) > 0;
-      if (!is_known) Append(inner);
-    }
+  explicit Page(const ConfigNode& tree) {
+    FindFirst(tree);
+    Append(tree);
   }
 
   const std::string& text() const { return text_; }
 
  private:
+  // Notes where each message appears first: its fields are in a table there, and elsewhere is a link.
+  void FindFirst(const ConfigNode& node) {
+    if (node.message != nullptr && !first_.emplace(node.message, node.name).second) return;
+    for (const ConfigNode& inner : node.inside) FindFirst(inner);
+  }
+
+  // Appends the sections about the messages in `node`.
+  void Append(const ConfigNode& node) {
+    if (node.message != nullptr && first_.at(node.message) != node.name) return;
+    if (node.message != nullptr) AppendSection(node);
+    for (const ConfigNode& inner : node.inside) Append(inner);
+  }
+
   void AppendSection(const ConfigNode& node) {
     absl::StrAppend(&text_, "\n## ", node.name.empty() ? "The whole config" : Code(node.name),
                     "\n\n");
@@ -75,9 +101,9 @@ class Page {
                       ": a `", node.message->full_name(), "`.\n\n");
     }
     const std::string about = CommentOf(*node.message);
-    if (!about.empty()) absl::StrAppend(&text_, about, "\n\n");
+    if (!about.empty()) absl::StrAppend(&text_, Escape(about), "\n\n");
     if (!node.types.empty()) {
-      absl::StrAppend(&text_, "```\n", ExampleOfParams(node), "\n```\n\n");
+      absl::StrAppend(&text_, "```textproto\n", ExampleOfParams(node), "\n```\n\n");
     }
     absl::StrAppend(&text_,
                     "| field | value | default | meaning | runs |\n|---|---|---|---|---|\n");
@@ -89,9 +115,8 @@ class Page {
     const FieldDescriptor& field = *node.field;
     std::string meaning = DescribeMeaning(field);
     if (node.message != nullptr) {
-      const auto first = described_.find(node.message);
-      const std::string& where = first == described_.end() ? node.name : first->second;
-      absl::StrAppend(&meaning, meaning.empty() ? "" : " ", "Its fields: `", where, "`.");
+      absl::StrAppend(&meaning, meaning.empty() ? "" : " ",
+                      "Its fields: ", LinkTo(first_.at(node.message)), ".");
     }
     absl::StrAppend(&text_, "| ", Code(field.name()), " | ", Cell(DescribeKind(field)), " | ",
                     Cell(Code(DefaultText(field))), " | ", Cell(meaning), " | ",
@@ -111,15 +136,13 @@ class Page {
   }
 
   std::string text_;
-  std::map<const Descriptor*, std::string> described_;  // and where
+  std::map<const Descriptor*, std::string> first_;  // the names of the nodes
 };
 
 }  // namespace
 
 std::string ConfigPage() {
-  Page page;
-  page.Append(MakeConfigTree(*ExperimentConfig::descriptor()));
-  return absl::StrCat(kHead, page.text());
+  return absl::StrCat(kHead, Page(MakeConfigTree(*ExperimentConfig::descriptor())).text());
 }
 
 }  // namespace ding

@@ -8,8 +8,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/worker/config/bounded_text_parser.h"
+#include "google/protobuf/any.pb.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 
@@ -114,11 +116,9 @@ class FileReader {
     const auto equals = std::find(statement.words.begin(), statement.words.end(), "=");
     if (equals == statement.words.begin() || equals == statement.words.end()) return;
     const std::string& name = *(equals - 1);
-    const std::vector<std::string> type(statement.words.begin(), equals - 1);
-    const bool is_below = statement.first_line == next_line_ && type == shared_type_;
+    const bool is_below = statement.first_line == next_line_;
     if (!comment.empty()) {
       shared_ = name;
-      shared_type_ = type;
     } else if (is_below && !shared_.empty()) {
       comment = absl::StrCat("as ", shared_);
     } else {
@@ -143,9 +143,8 @@ class FileReader {
   Comments& comments_;
   std::string scope_of_package_;  // with a dot at its end
   std::string behind_, before_;   // the comments between the last token and this one
-  std::string shared_;            // the field whose comment those of its type right below it share
-  std::vector<std::string> shared_type_;
-  int next_line_ = -1;  // of a field right below the one before
+  std::string shared_;            // the field whose comment those right below it share
+  int next_line_ = -1;            // of a field right below the one before
 };
 
 struct Files {
@@ -186,7 +185,15 @@ std::string CommentOf(const google::protobuf::EnumValueDescriptor& value) {
 }
 
 std::string CommentOf(const google::protobuf::FieldDescriptor& field) {
-  const std::string comment = Find(field.full_name());
+  std::string comment = Find(field.full_name());
+  // A section stands below other fields, but is no other such value.
+  const bool is_section = field.message_type() != nullptr &&
+                          field.message_type() != google::protobuf::Any::descriptor();
+  absl::string_view shared_with = comment;
+  if (is_section && absl::ConsumePrefix(&shared_with, "as ") &&
+      field.containing_type()->FindFieldByName(std::string(shared_with)) != nullptr) {
+    comment.clear();
+  }
   const google::protobuf::OneofDescriptor* const alternatives = field.containing_oneof();
   if (alternatives == nullptr || alternatives->field_count() < 2) return comment;
   // What is said about all of them.

@@ -20,7 +20,8 @@ void AddProtoFile(absl::string_view text);
 // with the declaration was added.
 std::string CommentOf(const google::protobuf::Descriptor& message);
 std::string CommentOf(const google::protobuf::EnumValueDescriptor& value);
-// A field without a comment that stands right below another field of its type shares that one's: "as max_env_step".
+// A field without a comment that stands right below another field shares that one's, "as max_env_step", if it is a value or
+// an Any.
 std::string CommentOf(const google::protobuf::FieldDescriptor& field);
 
 }  // namespace ding

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "google/protobuf/any.pb.h"
 #include "google/protobuf/descriptor.h"
@@ -51,6 +52,12 @@ message NetworkConfig {
   map<string, int32> conv = 3;  // pictures
   optional int64 head_layer_num = 5;
 }
+
+message DqnConfig {
+  optional NetworkConfig model = 1;  // the network
+  optional double learning_rate = 2;
+  optional ScheduleConfig eps = 6;
+}
 service Nothing { rpc Do(A) returns (B); }
 // The last message.
 message PolicyConfig {}
@@ -81,7 +88,9 @@ TEST(ProtoCommentsTest, AFieldRightBelowAnotherSharesItsComment) {
   EXPECT_EQ(OfField(schedule, "end"), "as start");
   EXPECT_EQ(OfField(schedule, "decay"), "") << "there is an empty line between";
   EXPECT_EQ(OfField(*NetworkConfig::descriptor(), "conv"), "pictures");
-  EXPECT_EQ(OfField(*NetworkConfig::descriptor(), "head_layer_num"), "") << "of another type";
+  EXPECT_EQ(OfField(*NetworkConfig::descriptor(), "head_layer_num"), "as conv");
+  EXPECT_EQ(OfField(*DqnConfig::descriptor(), "learning_rate"), "as model");
+  EXPECT_EQ(OfField(*DqnConfig::descriptor(), "eps"), "") << "it is a message";
 }
 
 TEST(ProtoCommentsTest, WhatWasNotAddedHasNoComment) {
