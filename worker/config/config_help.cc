@@ -71,8 +71,8 @@ class Printer {
     const FieldDescriptor& field = *node.field;
     const std::string value = DefaultText(field);
     if (node.message != nullptr) absl::StrAppend(&text_, text_.empty() ? "" : "\n");
-    absl::StrAppend(&text_, node.name, value.empty() ? "" : " = ", value, "  (",
-                    DescribeKind(field), ")\n");
+    AppendWrapped(absl::StrCat(node.name, value.empty() ? "" : " = ", value, "  "), kIndent,
+                  absl::StrCat("(", DescribeKind(field), ")"), &text_);
     AppendLines(kIndent, DescribeMeaning(field));
     const std::string use = DescribeUse(node);
     if (!use.empty() && use != "all") AppendLines(kIndent, absl::StrCat("Runs: ", use));
