@@ -75,8 +75,7 @@ DING_REGISTER(
       EarlyStopParams params;
       DING_RETURN_IF_ERROR(ding::ReadParams(config, &params));
       if (params.patience() < 1)
-        return absl::InvalidArgumentError("patience is below 1, expected at least 1",
-                                          &EarlyStopParams::descriptor);
+        return absl::InvalidArgumentError("patience is below 1, expected at least 1");
       ding::MetricEvaluatorConfig base = config;
       base.set_type("metric");
       base.clear_params();
@@ -84,7 +83,7 @@ DING_REGISTER(
                             ding::create_metric_evaluator(base, data, metric, policy, deps));
       return std::make_unique<EarlyStop>(std::move(made), params, deps);
     },
-    "ends the run when evaluations do not become better");
+    "ends the run when evaluations do not become better", &EarlyStopParams::descriptor);
 
 }  // namespace
 }  // namespace own

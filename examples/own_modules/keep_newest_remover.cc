@@ -32,11 +32,10 @@ DING_REGISTER(
       KeepNewestParams params;
       DING_RETURN_IF_ERROR(ding::ReadParams(config, &params));
       if (params.rows() < 1)
-        return absl::InvalidArgumentError("rows is below 1, expected at least 1",
-                                          &KeepNewestParams::descriptor);
+        return absl::InvalidArgumentError("rows is below 1, expected at least 1");
       return std::make_unique<KeepNewest>(params.rows());
     },
-    "removes all but the newest rows");
+    "removes all but the newest rows", &KeepNewestParams::descriptor);
 
 }  // namespace
 }  // namespace own
