@@ -81,12 +81,12 @@ TEST_F(TrustTest, StepsCountOnlyAsFarAsRowsBackThem) {
   Handle(kCollector, progress);
   EXPECT_EQ(envstep(), 0) << "no row has come";
   Push(1, 6, 1000);
-  EXPECT_EQ(envstep(), 24);
+  EXPECT_EQ(envstep(), 96) << "4 steps for each of the 4 rows of 6 items";
   Push(2, 6, 1000);
-  EXPECT_EQ(envstep(), 48);
+  EXPECT_EQ(envstep(), 192);
   Handle(kCollector, Finished(collector_.task_id(), 3, /*steps=*/5000));
-  EXPECT_EQ(envstep(), 48);
-  EXPECT_EQ(commander_->total_collector_env_step(), 48) << "what epsilon falls with";
+  EXPECT_EQ(envstep(), 192);
+  EXPECT_EQ(commander_->total_collector_env_step(), 192) << "what epsilon falls with";
   EXPECT_THAT(coordinator_->WaitUntilDone(absl::ZeroDuration()), Not(IsOk()));
 }
 
@@ -124,7 +124,7 @@ TEST_F(TrustTest, RefusedRowsBackNoSteps) {
   }
   other.mutable_collector_data()->set_items(EncodedBatch(std::move(fewer).Seal(100)).ToString());
   EXPECT_THAT(coordinator_->Handle(kCollector, other), StatusIs(kInvalid));
-  EXPECT_EQ(envstep(), 12) << "of the three rows before";
+  EXPECT_EQ(envstep(), 48) << "of the three items before";
 }
 
 TEST_F(TrustTest, ItemsOfAnotherLayoutAreRefused) {

@@ -338,7 +338,8 @@ TEST_P(CartPoleRunTest, TwoTasksAndALearnerThatIsLost) {
   if (url == "file:") absl::StrAppend(&url, testing::TempDir(), "/two_tasks_store");
   DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Store> store, create_store(url));
   InProcessTransport transport;
-  DING_ASSERT_OK_AND_ASSIGN(const auto comm, CommCoordinator::Create(CommOptions(), &transport));
+  DING_ASSERT_OK_AND_ASSIGN(const auto comm,
+                            CommCoordinator::Create(InProcessCommOptions(), &transport));
   ComponentDeps deps;
   deps.exp_dir = exp_dir;
   DING_ASSERT_OK_AND_ASSIGN(const CoordinatorParts parts,

@@ -89,6 +89,13 @@ absl::Status DemandSource::Demand() {
   return absl::OkStatus();
 }
 
+absl::Status DemandSource::timeout() const {
+  if (!timed_out_.load(std::memory_order_relaxed)) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrCat("no data to learn from within ", absl::FormatDuration(options_.data_timeout),
+                   " (policy.learn.data_timeout): no collector delivers enough"));
+}
+
 absl::Status DemandSource::Wait() {
   absl::Duration left = options_.data_timeout;
   absl::StatusOr<LearnerData> data = slave_->NextData(std::min(kPatience, left));
@@ -106,9 +113,7 @@ absl::Status DemandSource::Wait() {
   }
   if (absl::IsDeadlineExceeded(data.status())) {
     timed_out_.store(true, std::memory_order_relaxed);
-    return absl::DeadlineExceededError(
-        absl::StrCat("no data to learn from within ", absl::FormatDuration(options_.data_timeout),
-                     " (policy.learn.data_timeout): no collector delivers enough"));
+    return timeout();
   }
   DING_RETURN_IF_ERROR(data.status());
   --under_way_;

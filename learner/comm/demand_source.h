@@ -60,8 +60,8 @@ class DemandSource {
   int64_t missing_rows() const { return missing_rows_.load(std::memory_order_relaxed); }
   // Why the last of them were; OK: none were.
   absl::Status why_missing() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether Next() has failed because there were no data.
-  bool timed_out() const { return timed_out_.load(std::memory_order_relaxed); }
+  // The error of Next() if it has failed because there were no data; else OK.
+  absl::Status timeout() const;
 
  private:
   // One batch of an answer.

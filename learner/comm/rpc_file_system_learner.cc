@@ -314,7 +314,11 @@ absl::StatusOr<std::optional<TrainData>> RpcFileSystemLearner::NextData(const IL
   Timer since_batch(Clock::Real());  // also one without rows
   while (true) {
     absl::StatusOr<std::optional<TrainData>> data = pipeline->loader->Next();
-    const bool late = absl::IsDeadlineExceeded(data.status()) && !pipeline->source.timed_out() &&
+    if (absl::IsDeadlineExceeded(data.status())) {
+      // The loader may give up in the same moment, and knows less.
+      DING_RETURN_IF_ERROR(pipeline->source.timeout());
+    }
+    const bool late = absl::IsDeadlineExceeded(data.status()) &&
                       since_batch.Elapsed() < options_.data_timeout + kBeyondDataTimeout;
     const bool empty = data.ok() && data->has_value() && (*data)->batch.empty();
     if (!late && !empty) return data;
