@@ -2,7 +2,8 @@
 //
 // Each interface has one registry, which stands beside it as a leaked function-local static. The target of an
 // implementation's factory registers itself at start-up with DING_REGISTER and has `alwayslink`. Each
-// registration has one line of help, which `--list_modules` of a program prints beside the name.
+// registration has one line of help, which `--list_modules` of a program prints beside the name. A type that takes
+// parameters (base/params.h) also names the message that holds them, so that `--set` and `--help_config` know it.
 //
 // DING_REPLACE puts another factory in the place of one that is registered, for a program that needs an
 // implementation of its own under a name that configs already use. The order in which the two are linked
@@ -26,6 +27,8 @@
 //   }
 //   DING_REGISTER(BufferRegistry(), "naive", CreateNaiveBuffer,  // in naive_buffer_factory.cc
 //                 "transitions, drawn uniformly");
+//   DING_REGISTER(BufferRegistry(), "deque", CreateDequeBuffer,  // takes params of a message of its own
+//                 "transitions, drawn by priority", &DequeBufferConfig::descriptor);
 //   DING_REPLACE(BufferRegistry(), "naive", CreateFasterBuffer,  // in a program of one's own
 //                "transitions, drawn uniformly, in half the time");
 #ifndef DING_WORKER_BASE_REGISTRY_H_
@@ -47,19 +50,58 @@
 #include "ding_worker/base/language.h"
 #include "ding_worker/base/mutex.h"
 
+namespace google {
+namespace protobuf {
+class Descriptor;
+}  // namespace protobuf
+}  // namespace google
+
 namespace ding {
 
 // The longest help of a registration, in bytes.
 inline constexpr size_t kMaxRegistryHelp = 100;
+
+// Returns the descriptor of the message that holds the parameters of a type, as `&MyParams::descriptor` does; null
+// if a registration names none. It is a function since registrations run before main().
+using ParamsMessage = const google::protobuf::Descriptor* (*)();
+
+// What a registration tells people and `--set` about a type.
+struct RegistryHelp {
+  // `text` is one line of 1 to kMaxRegistryHelp bytes.
+  template <typename Text>
+  RegistryHelp(const Text& text,
+               ParamsMessage params = nullptr)  // NOLINT: help is most often only a text
+      : text(text), params(params) {}
+
+  std::string text;
+  ParamsMessage params;
+};
 
 // A registered name, for lists of a registry.
 struct RegistryEntry {
   std::string name;
   std::string help;
   std::string where;  // file and line of the registration, or of what replaces it
+  ParamsMessage params = nullptr;
 };
 
+// A registry of any factory.
+class ListedRegistry {
+ public:
+  virtual ~ListedRegistry() = default;
+  virtual const std::string& kind() const = 0;
+  // All registered names with their help, sorted by name.
+  virtual std::vector<RegistryEntry> Entries() const = 0;
+};
+
+// All entries of the registries of this kind that this program has, sorted by name: none if there is no such registry.
+std::vector<RegistryEntry> EntriesOfKind(absl::string_view kind);
+
 namespace registry_internal {
+
+// EntriesOfKind() looks in registries from the first call to the second one.
+void List(const ListedRegistry* registry);
+void Unlist(const ListedRegistry* registry);
 
 // Ends the program if `help` is not one line of 1 to kMaxRegistryHelp bytes.
 void CheckHelp(absl::string_view kind, absl::string_view name, absl::string_view help,
@@ -72,23 +114,24 @@ void CheckHelp(absl::string_view kind, absl::string_view name, absl::string_view
 }  // namespace registry_internal
 
 template <typename Factory>
-class Registry {
+class Registry final : public ListedRegistry {
  public:
   // `kind` appears in messages: "unknown <kind> type 'x'".
-  explicit Registry(absl::string_view kind) : kind_(kind) {}
+  explicit Registry(absl::string_view kind) : kind_(kind) { registry_internal::List(this); }
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
+  ~Registry() override { registry_internal::Unlist(this); }
 
   // `help` is one line for users, `where` the file and line of the registration. A name that is registered
   // already and help that is not one line of 1 to kMaxRegistryHelp bytes end the program.
-  void Register(absl::string_view name, Factory factory, absl::string_view help,
+  void Register(absl::string_view name, Factory factory, const RegistryHelp& help,
                 absl::string_view where) ABSL_LOCKS_EXCLUDED(mutex_) {
     Add(&Slot::registered, "registered", name, std::move(factory), help, where);
   }
 
   // Takes the place of the registration of `name`, which may come earlier or later. A name that is replaced
   // already ends the program, and so does `help` as in Register().
-  void Replace(absl::string_view name, Factory factory, absl::string_view help,
+  void Replace(absl::string_view name, Factory factory, const RegistryHelp& help,
                absl::string_view where) ABSL_LOCKS_EXCLUDED(mutex_) {
     Add(&Slot::replacement, "replaced", name, std::move(factory), help, where);
   }
@@ -114,13 +157,13 @@ class Registry {
     return names;
   }
 
-  // All registered names with their help, sorted by name.
-  std::vector<RegistryEntry> Entries() const ABSL_LOCKS_EXCLUDED(mutex_) {
+  std::vector<RegistryEntry> Entries() const override ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     std::vector<RegistryEntry> entries;
     for (const auto& [name, slot] : slots_) {
       if (!slot.registered.has_value()) continue;
-      entries.push_back({name, Active(slot).help, Active(slot).where});
+      const Entry& active = Active(slot);
+      entries.push_back({name, active.help.text, active.where, active.help.params});
     }
     return entries;
   }
@@ -131,7 +174,7 @@ class Registry {
     return ListProblems();
   }
 
-  const std::string& kind() const { return kind_; }
+  const std::string& kind() const override { return kind_; }
 
  private:
   template <typename F>
@@ -139,7 +182,7 @@ class Registry {
 
   struct Entry {
     Factory factory;
-    std::string help;
+    RegistryHelp help;
     std::string where;
   };
   // At least one of them is set.
@@ -153,15 +196,15 @@ class Registry {
   }
 
   void Add(std::optional<Entry> Slot::*place, absl::string_view verb, absl::string_view name,
-           Factory factory, absl::string_view help, absl::string_view where)
+           Factory factory, const RegistryHelp& help, absl::string_view where)
       ABSL_LOCKS_EXCLUDED(mutex_) {
-    registry_internal::CheckHelp(kind_, name, help, where);
+    registry_internal::CheckHelp(kind_, name, help.text, where);
     MutexLock lock(&mutex_);
     std::optional<Entry>& entry = slots_[std::string(name)].*place;
     if (entry.has_value()) {
       registry_internal::EndBecauseTwice(kind_, name, verb, entry->where, where);
     }
-    entry.emplace(Entry{std::move(factory), std::string(help), std::string(where)});
+    entry.emplace(Entry{std::move(factory), help, std::string(where)});
   }
 
   std::vector<std::string> ListProblems() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -191,13 +234,14 @@ class Registry {
 template <typename Factory>
 class ScopedRegistration {
  public:
-  ScopedRegistration(Registry<Factory>* registry, absl::string_view name, Factory factory)
+  ScopedRegistration(Registry<Factory>* registry, absl::string_view name, Factory factory,
+                     ParamsMessage params = nullptr)
       : registry_(registry), name_(name) {
     MutexLock lock(&registry_->mutex_);
     Slot& slot = registry_->slots_[name_];
     std::swap(slot, before_);
     slot.registered.emplace(
-        Entry{std::move(factory), "set by a ScopedRegistration", "ScopedRegistration"});
+        Entry{std::move(factory), {"set by a ScopedRegistration", params}, "ScopedRegistration"});
   }
   ScopedRegistration(const ScopedRegistration&) = delete;
   ScopedRegistration& operator=(const ScopedRegistration&) = delete;
@@ -225,20 +269,20 @@ class ScopedRegistration {
 #define DING_REGISTER_CONCAT_(a, b) DING_REGISTER_CONCAT_INNER_(a, b)
 #define DING_REGISTER_STRINGIFY_INNER_(x) #x
 #define DING_REGISTER_STRINGIFY_(x) DING_REGISTER_STRINGIFY_INNER_(x)
-#define DING_REGISTER_AT_START_(method, registry, name, factory, help)                   \
+#define DING_REGISTER_AT_START_(method, registry, name, factory, ...)                    \
   [[maybe_unused]] static const bool DING_REGISTER_CONCAT_(ding_registered_, __LINE__) = \
-      ((registry).method((name), (factory), (help),                                      \
+      ((registry).method((name), (factory), ::ding::RegistryHelp(__VA_ARGS__),           \
                          __FILE__ ":" DING_REGISTER_STRINGIFY_(__LINE__)),               \
        true)
 
-// Registers `factory` (an expression convertible to the registry's factory type) under `name` at start-up,
-// with one line of `help` of at most kMaxRegistryHelp bytes. Use it at namespace scope of a .cc file whose
-// target has `alwayslink = True`.
-#define DING_REGISTER(registry, name, factory, help) \
-  DING_REGISTER_AT_START_(Register, registry, name, factory, help)
+// Registers `factory` (an expression convertible to the registry's factory type) under `name` at start-up. Two more
+// arguments describe it: one line of help of at most kMaxRegistryHelp bytes and, if the type takes parameters, their
+// message as `&MyParams::descriptor`. Use it at namespace scope of a .cc file whose target has `alwayslink = True`.
+#define DING_REGISTER(registry, name, factory, ...) \
+  DING_REGISTER_AT_START_(Register, registry, name, factory, __VA_ARGS__)
 
 // Likewise, but takes the place of what is registered under `name`.
-#define DING_REPLACE(registry, name, factory, help) \
-  DING_REGISTER_AT_START_(Replace, registry, name, factory, help)
+#define DING_REPLACE(registry, name, factory, ...) \
+  DING_REGISTER_AT_START_(Replace, registry, name, factory, __VA_ARGS__)
 
 #endif  // DING_WORKER_BASE_REGISTRY_H_

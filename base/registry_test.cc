@@ -66,6 +66,33 @@ TEST(Registry, EntriesHaveHelpAndPlace) {
   EXPECT_EQ(entries[1].help, "the number of hands");
 }
 
+TEST(Registry, AnEntryHasTheMessageOfItsParamsIfTheRegistrationNamesOne) {
+  Registry<Factory> registry("number of a kind");
+  const ParamsMessage message = []() -> const google::protobuf::Descriptor* { return nullptr; };
+  registry.Register("plain", Always<0>, "help", "here.cc:1");
+  registry.Register("given", Always<0>, {"help", message}, "here.cc:2");
+  const std::vector<RegistryEntry> entries = EntriesOfKind("number of a kind");
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_EQ(entries[0].name, "given");
+  EXPECT_EQ(entries[0].params, message);
+  EXPECT_EQ(entries[1].params, nullptr);
+}
+
+TEST(Registry, EntriesOfAKindAreThoseOfTheRegistriesThatExist) {
+  EXPECT_THAT(EntriesOfKind("letter"), IsEmpty());
+  {
+    Registry<Factory> first("letter");
+    Registry<int> second("letter");
+    first.Register("b", Always<0>, "help", "here.cc:1");
+    second.Register("a", 1, "help", "here.cc:2");
+    const std::vector<RegistryEntry> entries = EntriesOfKind("letter");
+    ASSERT_EQ(entries.size(), 2u);
+    EXPECT_EQ(entries[0].name, "a");
+    EXPECT_EQ(entries[1].name, "b");
+  }
+  EXPECT_THAT(EntriesOfKind("letter"), IsEmpty());
+}
+
 TEST(Registry, AnUnknownNameIsAnErrorThatListsTheKnownNames) {
   EXPECT_THAT(Numbers().Find("three"),
               StatusIs(absl::StatusCode::kNotFound,

@@ -48,7 +48,8 @@ BattleCollectorDescriptor Descriptor() {
 }
 
 DING_REGISTER(BattleCollectorRegistry(), kName, Descriptor(),
-              "collects n_episode whole episodes of a game");
+              "collects n_episode whole episodes of a game",
+              &BattleEpisodeCollectorParams::descriptor);
 
 }  // namespace
 }  // namespace ding

@@ -45,7 +45,8 @@ BattleCollectorDescriptor Descriptor() {
 }
 
 DING_REGISTER(BattleCollectorRegistry(), kName, Descriptor(),
-              "collects n_sample rows of each player of a game");
+              "collects n_sample rows of each player of a game",
+              &BattleSampleCollectorParams::descriptor);
 
 }  // namespace
 }  // namespace ding

@@ -59,7 +59,8 @@ SerialCollectorDescriptor Descriptor() {
 }
 
 DING_REGISTER(SerialCollectorRegistry(), kName, Descriptor(),
-              "collects n_episode whole episodes; reward_shaping can change their rewards");
+              "collects n_episode whole episodes; reward_shaping can change their rewards",
+              &EpisodeCollectorParams::descriptor);
 
 }  // namespace
 }  // namespace ding

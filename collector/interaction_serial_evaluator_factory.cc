@@ -45,7 +45,8 @@ absl::StatusOr<std::unique_ptr<ISerialEvaluator>> CreateInteractionSerialEvaluat
 }
 
 DING_REGISTER(SerialEvaluatorRegistry(), "interaction", CreateInteractionSerialEvaluator,
-              "mean return over n_episode episodes; can write videos");
+              "mean return over n_episode episodes; can write videos",
+              &InteractionEvaluatorParams::descriptor);
 
 }  // namespace
 }  // namespace ding

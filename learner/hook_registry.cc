@@ -146,7 +146,7 @@ Registry<LearnerHookCreator>& LearnerHookRegistry() {
 }
 
 void register_learner_hook(absl::string_view type, LearnerHookCreator creator,
-                           absl::string_view help) {
+                           const RegistryHelp& help) {
   LearnerHookRegistry().Register(type, std::move(creator), help, "register_learner_hook");
 }
 

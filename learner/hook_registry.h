@@ -28,10 +28,10 @@ using LearnerHookCreator =
     std::function<absl::StatusOr<std::shared_ptr<LearnerHook>>(const LearnerHookConfig&)>;
 Registry<LearnerHookCreator>& LearnerHookRegistry();
 
-// Adds a type of hook at run time, with one line of help. A name that is registered already and bad help
-// end the program, as with DING_REGISTER.
+// Adds a type of hook at run time, with one line of help and, if it takes params, their message. A name that is
+// registered already and bad help end the program, as with DING_REGISTER.
 void register_learner_hook(absl::string_view type, LearnerHookCreator creator,
-                           absl::string_view help);
+                           const RegistryHelp& help);
 
 // Creates the hooks of the short and the full forms. kInvalidArgument lists all problems: unknown
 // types, repeated names, frequencies and priorities out of range.

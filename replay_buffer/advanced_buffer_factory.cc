@@ -66,7 +66,8 @@ BufferDescriptor AdvancedBufferDescriptor() {
 }
 
 DING_REGISTER(BufferRegistry(), kName, AdvancedBufferDescriptor(),
-              "transitions, drawn by priority; limits on use, staleness and rate");
+              "transitions, drawn by priority; limits on use, staleness and rate",
+              &AdvancedBufferConfig::descriptor);
 
 }  // namespace
 }  // namespace ding

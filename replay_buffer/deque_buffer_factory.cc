@@ -135,7 +135,8 @@ BufferDescriptor DequeBufferDescriptor() {
 }
 
 DING_REGISTER(BufferRegistry(), kName, DequeBufferDescriptor(),
-              "transitions, drawn uniformly or by priority; the settings of DI-engine's deque");
+              "transitions, drawn uniformly or by priority; the settings of DI-engine's deque",
+              &DequeBufferConfig::descriptor);
 
 }  // namespace
 }  // namespace ding

@@ -79,7 +79,8 @@ BufferDescriptor ElasticBufferDescriptor() {
 }
 
 DING_REGISTER(BufferRegistry(), kName, ElasticBufferDescriptor(),
-              "transitions, drawn uniformly from a window of the newest rows");
+              "transitions, drawn uniformly from a window of the newest rows",
+              &ElasticBufferConfig::descriptor);
 
 }  // namespace
 }  // namespace ding

@@ -50,7 +50,8 @@ BufferDescriptor SequenceBufferDescriptor() {
 }
 
 DING_REGISTER(BufferRegistry(), kName, SequenceBufferDescriptor(),
-              "sequences of consecutive rows of one stream, for recurrent policies");
+              "sequences of consecutive rows of one stream, for recurrent policies",
+              &SequenceBufferConfig::descriptor);
 
 }  // namespace
 }  // namespace ding

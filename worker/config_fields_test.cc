@@ -4,28 +4,21 @@
 // accepted. A field that is missing from the table fails the test, so that somebody decides what it
 // does in each kind of run.
 //
-// With DING_PRINT_FIELDS=1 in the environment the test prints all fields, and with
-// DING_PRINT_DOCS=1 what docs/config_fields.md must be.
+// With DING_PRINT_FIELDS=1 in the environment the test prints all fields.
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/file.h"
@@ -51,23 +44,22 @@
 #include "ding_worker/policy/r2d2/r2d2.pb.h"
 #include "ding_worker/replay_buffer/advanced_buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
-#include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/replay_buffer/deque_buffer.pb.h"
 #include "ding_worker/replay_buffer/elastic_buffer.pb.h"
 #include "ding_worker/replay_buffer/selection/remover.h"
 #include "ding_worker/replay_buffer/selection/remover_registry.h"
 #include "ding_worker/replay_buffer/selection/selector.h"
 #include "ding_worker/replay_buffer/sequence_buffer.pb.h"
+#include "ding_worker/worker/config/config_tree.h"
 #include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/config/field_uses.h"
 #include "ding_worker/worker/config/unused_fields.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/parallel_run/parallel_problems.h"
-#include "ding_worker/worker/registry.h"
 #include "ding_worker/worker/serial_run/create_pipeline.h"
 #include "ding_worker/worker/serial_run/pipeline.h"
 #include "ding_worker/worker/testing/demonstrations.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/any.pb.h"
 #include "google/protobuf/descriptor.h"
 #include "gtest/gtest.h"
 
@@ -108,7 +100,6 @@ SinkDescriptor DropsAll() {
 DING_REGISTER(SinkRegistry(), "of_the_test", DropsAll(), "drops all metrics");
 
 constexpr char kTable[] = "worker/config_fields.txt";
-constexpr char kDocs[] = "docs/config_fields.md";
 
 constexpr char kModel[] = "model { encoder_hidden_size: 4 }";
 constexpr char kRecurrent[] = "dqn { model { type: \"rnn\" recurrent { hidden_size: 4 } } }";
@@ -203,30 +194,24 @@ struct Field {
   const Params* params;  // null: the field is in no Any
 };
 
-void Walk(const Descriptor& type, const std::string& name, const std::string& path,
-          const Params* params, std::vector<Field>* fields) {
-  for (int i = 0; i < type.field_count(); ++i) {
-    const FieldDescriptor& field = *type.field(i);
-    const std::string field_name = absl::StrCat(name, name.empty() ? "" : ".", field.name());
-    const std::string field_path = absl::StrCat(path, path.empty() ? "" : ".", field.name());
-    const bool is_message = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field.is_map();
-    if (!is_message || field.message_type() == google::protobuf::Any::descriptor()) {
-      fields->push_back({field_name, field_path, &field, params});
-      for (const Params& may : AllParams()) {
-        if (may.any != field_path) continue;
-        Walk(*may.type, absl::StrCat(field_name, "<", may.type->name(), ">"), field_path, &may,
-             fields);
-      }
-      continue;
-    }
-    Walk(*field.message_type(), field_name,
-         field.is_repeated() ? absl::StrCat(field_path, "[0]") : field_path, params, fields);
+// The settings that put the params in which the field `name` stands there; null if it stands in no params.
+const Params* ParamsAround(const std::string& name) {
+  const size_t begin = name.find('<');
+  if (begin == std::string::npos) return nullptr;
+  const std::string type = name.substr(begin + 1, name.find('>') - begin - 1);
+  for (const Params& may : AllParams()) {
+    if (may.any == name.substr(0, begin) && may.type->name() == type) return &may;
   }
+  ADD_FAILURE() << name << ": AllParams() must say how to make a config with it";
+  return nullptr;
 }
 
 std::vector<Field> AllFields() {
+  static const auto* const kTree = new ConfigNode(MakeConfigTree(*ExperimentConfig::descriptor()));
   std::vector<Field> fields;
-  Walk(*ExperimentConfig::descriptor(), "", "", nullptr, &fields);
+  for (const ConfigNode* const value : ListConfigValues(*kTree)) {
+    fields.push_back({value->name, value->path, value->field, ParamsAround(value->name)});
+  }
   return fields;
 }
 
@@ -241,18 +226,10 @@ enum class Kind : size_t {
   kEvaluate,
   kOnPolicyParallel  // not in the table: see UseOf()
 };
-constexpr size_t kKinds = 6;
-
-struct Row {
-  std::string uses;  // one letter for each Kind
-  std::string value;
-  std::vector<std::string> settings;  // further settings that the value needs
-  std::string note;
-};
 
 // What becomes of a field, as in the table. An on-policy parallel run does as other parallel runs do, but for
 // what is named here.
-char UseOf(const std::string& field, const Row& row, Kind kind) {
+char UseOf(const std::string& field, const FieldUse& row, Kind kind) {
   if (kind != Kind::kOnPolicyParallel) return row.uses[static_cast<size_t>(kind)];
   if (absl::StartsWith(field, "policy.params<")) return '-';  // tried in a serial run
   for (const char* const used :
@@ -268,28 +245,7 @@ char UseOf(const std::string& field, const Row& row, Kind kind) {
   return row.uses[static_cast<size_t>(Kind::kParallel)];
 }
 
-std::map<std::string, Row> ReadTable() {
-  std::map<std::string, Row> rows;
-  const std::string text = ReadFile(kTable).value();
-  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
-    if (absl::StartsWith(line, "#")) continue;
-    std::vector<std::string> columns = absl::StrSplit(line, " |");
-    EXPECT_LE(columns.size(), 5u) << line;
-    EXPECT_GE(columns.size(), 2u) << line;
-    columns.resize(5);
-    const auto column = [&columns](size_t i) {
-      return std::string(absl::StripAsciiWhitespace(columns[i]));
-    };
-    Row row;
-    row.uses = absl::StrReplaceAll(column(1), {{" ", ""}});
-    row.value = column(2);
-    row.settings = absl::StrSplit(column(3), " ; ", absl::SkipEmpty());
-    row.note = column(4);
-    EXPECT_EQ(row.uses.size(), kKinds) << line;
-    EXPECT_TRUE(rows.emplace(column(0), row).second) << line << ": appears twice";
-  }
-  return rows;
-}
+FieldUses ReadTable() { return ParseFieldUses(ReadFile(kTable).value()).value(); }
 
 TEST(ConfigFieldsTest, TheTableHasAllFieldsAndNoOthers) {
   std::vector<std::string> names;
@@ -304,26 +260,6 @@ TEST(ConfigFieldsTest, TheTableHasAllFieldsAndNoOthers) {
   for (const auto& [name, row] : ReadTable()) in_table.push_back(name);
   EXPECT_THAT(in_table, testing::UnorderedElementsAreArray(names))
       << "decide what the field does in each kind of run, and write it into " << kTable;
-}
-
-// The parameters of all registered modules are among the walked messages.
-TEST(ConfigFieldsTest, TheParametersOfAllRegisteredModulesAreWalked) {
-  std::set<std::string> walked;
-  for (const Params& params : AllParams()) walked.emplace(params.type->full_name());
-  const auto expect = [&walked](const google::protobuf::Any& any, const std::string& module) {
-    if (any.type_url().empty()) return;
-    const std::vector<std::string> parts = absl::StrSplit(any.type_url(), '/');
-    EXPECT_TRUE(walked.count(parts.back()) == 1) << module;
-  };
-  for (const std::string& name : BufferRegistry().Names()) {
-    expect(BufferRegistry().Find(name)->default_config.params(), name);
-  }
-  for (const std::string& name : SerialCollectorRegistry().Names()) {
-    expect(SerialCollectorRegistry().Find(name)->default_config.params(), name);
-  }
-  for (const std::string& name : BattleCollectorRegistry().Names()) {
-    expect(BattleCollectorRegistry().Find(name)->default_config.params(), name);
-  }
 }
 
 // ------------------------------------------------------------------------------------- the programs
@@ -425,11 +361,11 @@ class ConfigFieldsOfRunTest : public testing::TestWithParam<Kind> {
 
 TEST_P(ConfigFieldsOfRunTest, RefusedFieldsAreNamedAndOthersAccepted) {
   ASSERT_THAT(Judge(GetParam(), {}), IsOk());
-  const std::map<std::string, Row> table = ReadTable();
+  const FieldUses table = ReadTable();
   for (const Field& field : AllFields()) {
     const auto found = table.find(field.name);
     if (found == table.end()) continue;  // The other test reports this.
-    const Row& row = found->second;
+    const FieldUse& row = found->second;
     const char use = UseOf(field.name, row, GetParam());
     if (use == '-' || row.value == "?") continue;
     if (use != 'r' && absl::StartsWith(row.value, "?")) continue;
@@ -465,6 +401,20 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ConfigFieldsOfRunTest,
                                          Kind::kParallel, Kind::kLeague, Kind::kOnPolicyParallel),
                          NameOfKind);
 
+// A network has layers by default, so that a policy needs no params. Those that learn from sequences need a buffer of them.
+TEST(ConfigFieldsTest, APolicyNeedsNoParams) {
+  for (const char* const type : {"dqn", "ppo", "a2c"}) {
+    DING_ASSERT_OK_AND_ASSIGN(
+        const ExperimentConfig config,
+        ParseExperimentConfig(
+            absl::StrCat("env { type: \"CartPole-v0\" } policy { type: \"", type, "\" }"), "config",
+            {}));
+    SerialOptions options;
+    options.exp_dir = testing::TempDir();
+    EXPECT_THAT(CreatePipeline(config, options), IsOk()) << type;
+  }
+}
+
 TEST(ConfigFieldsTest, ShippedConfigsSetNoUnusedFields) {
   DING_ASSERT_OK_AND_ASSIGN(const std::vector<std::string> files, ListDirectory("worker/configs"));
   for (const std::string& file : files) {
@@ -484,55 +434,6 @@ TEST(ConfigFieldsTest, ShippedConfigsSetNoUnusedFields) {
                                                               : RunKind::kSerial;
     EXPECT_THAT(FindUnusedFields(config, kind), testing::IsEmpty()) << file;
   }
-}
-
-// ------------------------------------------------------------------------------------- the page
-
-constexpr char kPageHead[] = R"(# Fields of an experiment config
-
-What becomes of each field in each kind of run. This page is made of `worker/config_fields.txt` by
-`DING_PRINT_DOCS=1 bazel-bin/worker/config_fields_test`, and `//worker:config_fields_test` tries each line.
-
-| | |
-|---|---|
-| used | it has an effect there |
-| refused | it has none: anything but its default is refused with a sentence that names it |
-| kept | it has none, and is accepted; the note says why |
-| | there is no such module in such runs, or the policy refuses it; `evaluate` reads the config in a checkpoint and refuses nothing |
-
-A field that is set to its default is never refused, as a resolved config (`total_config.textproto`) sets them all. `<...>` is
-the message in an Any. What modules of your own make of theirs is their business.
-
-| field | serial | on-policy | supervised | parallel | league | evaluate | note |
-|---|---|---|---|---|---|---|---|
-)";
-
-std::string Page() {
-  const std::map<std::string, Row> table = ReadTable();
-  std::string page = kPageHead;
-  for (const Field& field : AllFields()) {
-    const auto found = table.find(field.name);
-    if (found == table.end()) continue;
-    absl::StrAppend(&page, "| `", field.name, "` |");
-    for (const char use : found->second.uses) {
-      absl::StrAppend(&page, use == 'u'   ? " used |"
-                             : use == 'r' ? " refused |"
-                             : use == 'k' ? " kept |"
-                                          : " |");
-    }
-    absl::StrAppend(&page, " ", found->second.note, found->second.note.empty() ? "|\n" : " |\n");
-  }
-  return page;
-}
-
-TEST(ConfigFieldsTest, ThePageIsThatOfTheTable) {
-  if (std::getenv("DING_PRINT_DOCS") != nullptr) {
-    std::printf("%s", Page().c_str());
-    return;
-  }
-  EXPECT_EQ(ReadFile(kDocs).value(), Page())
-      << "make it anew: DING_PRINT_DOCS=1 bazel-bin/worker/config_fields_test "
-         "--gtest_filter=*ThePage*";
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/worker/registry.h"
 #include "ding_worker/worker/run/evaluation.h"
@@ -57,6 +58,7 @@ of their returns.
   --record_episodes=FILE
                         writes the episodes to FILE: a data set for //worker:serial (data_set { path })
   --list_modules        prints the types of envs, policies, networks ... in this program, and exits
+{config help}
   --help                prints this page, and exits
 
 Exit code: 0 all was evaluated, 1 an error.
@@ -116,7 +118,7 @@ int Main(int argc, char** argv) {
   std::vector<std::string> settings;
   absl::Status status = TakeRepeated("checkpoint", "FOLDER", &argc, argv, &checkpoints);
   status.Update(TakeSettings(&argc, argv, &settings));
-  InitProgram(&argc, &argv, kHelp);
+  InitProgram(&argc, &argv, absl::StrReplaceAll(kHelp, {{"{config help}\n", kHelpConfigHelp}}));
   const ExitGuard guard("there is no result");
   if (status.ok()) status = EnterCallersFolder();
   if (status.ok() && FLAGS_list_modules) {

@@ -5,33 +5,22 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "ding_worker/worker/config/wrapped_text.h"
+#include "google/protobuf/descriptor.h"
 
 namespace ding {
 namespace {
 
-constexpr size_t kColumns = 100;
 // The help of longer names begins in the line below them.
 constexpr size_t kLongestName = 32;
 constexpr absl::string_view kIndent = "  ";
 
-// Appends `line`, which ends with a space, and the words of `sentence` in lines of at most kColumns. The
-// further lines begin at column `indent`.
-void AppendWrapped(std::string line, size_t indent, absl::string_view sentence, std::string* text) {
-  bool begins = true;
-  for (const absl::string_view word : absl::StrSplit(sentence, ' ', absl::SkipEmpty())) {
-    if (!begins && line.size() + 1 + word.size() > kColumns) {
-      absl::StrAppend(text, line, "\n");
-      line.assign(indent, ' ');
-      begins = true;
-    }
-    absl::StrAppend(&line, begins ? "" : " ", word);
-    begins = false;
-  }
-  absl::StrAppend(text, line, "\n");
-}
-
 }  // namespace
+
+std::string HelpWithParams(const RegistryEntry& entry) {
+  if (entry.params == nullptr) return entry.help;
+  return absl::StrCat(entry.help, " [", entry.params()->full_name(), "]");
+}
 
 void ListEntries(absl::string_view kind, const std::vector<RegistryEntry>& entries,
                  const std::vector<std::string>& problems, std::string* text) {
@@ -52,7 +41,7 @@ void ListEntries(absl::string_view kind, const std::vector<RegistryEntry>& entri
       line.clear();
     }
     line.resize(indent, ' ');
-    AppendWrapped(std::move(line), indent, entry.help, text);
+    AppendWrapped(std::move(line), indent, HelpWithParams(entry), text);
   }
   for (const std::string& problem : problems) {
     AppendWrapped(absl::StrCat(kIndent, "error: "), 2 * kIndent.size(), problem, text);

@@ -10,7 +10,10 @@
 
 namespace ding {
 
-// Appends the kind of the registry and, below it, a line for each name with its help:
+// The help of an entry and, behind it, the message that the params of the type hold: "DQN: ... [ding.DqnConfig]".
+std::string HelpWithParams(const RegistryEntry& entry);
+
+// Appends the kind of the registry and, below it, a line for each name with HelpWithParams():
 //
 //   codec:
 //     lz4   LZ4: cheap enough for data that are read once

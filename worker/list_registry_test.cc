@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "google/protobuf/any.pb.h"
 #include "gtest/gtest.h"
 
 namespace ding {
@@ -43,6 +44,12 @@ TEST(ListRegistryTest, LongHelpContinuesBelowAndLongNamesHaveALineOfTheirOwn) {
   b                                 one two three four five six seven eight nine ten eleven twelve
                                     xy
 )");
+}
+
+TEST(ListRegistryTest, TheMessageOfTheParamsStandsBehindTheHelp) {
+  Registry<int> registry("codec");
+  registry.Register("lz4", 1, {"fast", &google::protobuf::Any::descriptor}, "a.cc:1");
+  EXPECT_EQ(List(registry), "codec:\n  lz4  fast [google.protobuf.Any]\n");
 }
 
 TEST(ListRegistryTest, AReplacementIsListedWithItsHelp) {

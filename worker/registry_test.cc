@@ -13,53 +13,63 @@ TEST(RegistryTest, ListsEveryRegistryWithHelpForWhatIsLinked) {
   CartPole-v0-masked-velocity  CartPole-v0 that shows positions only
   CartPole-v1                  keep a pole upright on a cart: 2 actions, up to 500 steps
   CartPole-v1-masked-velocity  CartPole-v1 that shows positions only
-  ConnectFour                  Connect Four for two players
+  ConnectFour                  Connect Four for two players [ding.BoardGameConfig]
   ConnectFour-vs-random        Connect Four for one player, against random moves
+                               [ding.BoardGameConfig]
   ConnectFour-vs-search        Connect Four for one player, against a search of search_depth moves
+                               [ding.BoardGameConfig]
   MountainCar-v0               rock a weak car up a hill: 3 actions, up to 200 steps
   MountainCarContinuous-v0     MountainCar with a continuous throttle; up to 999 steps
   Orchard-v0                   catch ripe fruit: picture uint8 [1, 10, 10], 3 actions, 104 steps
   Orchard-v0-stack4            Orchard-v0 with the last four pictures, uint8 [4, 10, 10]
   Pendulum-v1                  swing a pendulum up and hold it: continuous torque, 200 steps
   Pendulum-v1-masked-velocity  Pendulum-v1 that shows the angle only
-  TicTacToe                    TicTacToe for two players
-  TicTacToe-vs-perfect         TicTacToe for one player, against perfect play
-  TicTacToe-vs-random          TicTacToe for one player, against random moves
+  TicTacToe                    TicTacToe for two players [ding.BoardGameConfig]
+  TicTacToe-vs-perfect         TicTacToe for one player, against perfect play [ding.BoardGameConfig]
+  TicTacToe-vs-random          TicTacToe for one player, against random moves [ding.BoardGameConfig]
 env manager:
   async_subprocess  like subprocess, but a step waits for wait_num envs only
   async_thread      steps thread-safe envs in a pool of threads: for slower envs
   base              steps all envs in the caller's thread: for fast envs
   subprocess        steps envs in processes of their own, which may crash or hang
 policy:
-  a2c     A2C: on-policy, one step per collect; discrete and continuous actions
-  bc      behaviour cloning from a data set; discrete and continuous actions
-  dqn     DQN: double, dueling, n-step, priorities; discrete actions
+  a2c     A2C: on-policy, one step per collect; discrete and continuous actions [ding.A2cConfig]
+  bc      behaviour cloning from a data set; discrete and continuous actions [ding.BcConfig]
+  dqn     DQN: double, dueling, n-step, priorities; discrete actions [ding.DqnConfig]
   impala  IMPALA: V-trace on sequences of a replay buffer; discrete and continuous actions
+          [ding.ImpalaConfig]
   ppo     PPO: on-policy, clipped ratios, epochs of minibatches; discrete and continuous actions
+          [ding.PpoConfig]
   r2d2    R2D2: recurrent DQN on sequences; burn-in, value rescaling; discrete actions
+          [ding.R2d2Config]
   random  uniformly random legal actions; does not learn, for tests and measurements
 network:
   mlp  fully connected layers, with kernels of our own; dueling heads
   rnn  the layers of mlp with an LSTM or a GRU between encoder and heads
 buffer:
   advanced  transitions, drawn by priority; limits on use, staleness and rate
+            [ding.AdvancedBufferConfig]
   deque     transitions, drawn uniformly or by priority; the settings of DI-engine's deque
-  elastic   transitions, drawn uniformly from a window of the newest rows
+            [ding.DequeBufferConfig]
+  elastic   transitions, drawn uniformly from a window of the newest rows [ding.ElasticBufferConfig]
   episode   whole episodes, padded to the longest of a draw
   naive     transitions, drawn uniformly: for most off-policy algorithms
   sequence  sequences of consecutive rows of one stream, for recurrent policies
+            [ding.SequenceBufferConfig]
 selector:
   uniform  all that can be drawn is equally probable, whatever its priority
 remover: none in this program
 serial collector:
   episode  collects n_episode whole episodes; reward_shaping can change their rewards
+           [ding.EpisodeCollectorParams]
   sample   collects n_sample rows; the next collect goes on with the episodes
 battle collector:
-  episode_1v1  collects n_episode whole episodes of a game
-  sample_1v1   collects n_sample rows of each player of a game
+  episode_1v1  collects n_episode whole episodes of a game [ding.BattleEpisodeCollectorParams]
+  sample_1v1   collects n_sample rows of each player of a game [ding.BattleSampleCollectorParams]
 reward shaping: none in this program
 serial evaluator:
   interaction  mean return over n_episode episodes; can write videos
+               [ding.InteractionEvaluatorParams]
 battle evaluator:
   battle_interaction  mean return of player 0 over n_episode games between policies
 metric evaluator:

@@ -65,7 +65,8 @@ constexpr char kHelp[] =
 
   --print_config        prints the config with every default filled in, and exits
   --list_modules        prints the types of envs, policies, buffers ... in this program, with a line
-                        of help for each, and exits
+                        of help for each and the message that its params hold, and exits
+{config help}
   --help                prints this page, and exits
 
 The run folder gets checkpoints (ckpt/), TensorBoard events, CSV and text log (log/), the
@@ -239,7 +240,9 @@ int ExitCode(const absl::Status& status) {
 int Main(int argc, char** argv) {
   std::vector<std::string> settings;
   const absl::Status taken = TakeSettings(&argc, argv, &settings);
-  InitProgram(&argc, &argv, absl::StrReplaceAll(kHelp, {{"{run flags}\n", kRunFlagsHelp}}));
+  InitProgram(&argc, &argv,
+              absl::StrReplaceAll(
+                  kHelp, {{"{run flags}\n", kRunFlagsHelp}, {"{config help}\n", kHelpConfigHelp}}));
   if (!taken.ok()) return ReportFailure(taken);
   const ExitGuard guard(
       "there is no result. The progress up to here is in the run's folder: --resume");

@@ -68,20 +68,22 @@ absl::StatusOr<std::unique_ptr<Env>> CreateAgainstSearch(const EnvConfig& config
       config.type(), std::make_shared<ConnectFourSearch>(depth), ToOptions(params));
 }
 
-DING_REGISTER(EnvRegistry(), "TicTacToe", CreateGame<TicTacToe>, "TicTacToe for two players");
-DING_REGISTER(EnvRegistry(), "ConnectFour", CreateGame<ConnectFour>,
-              "Connect Four for two players");
+DING_REGISTER(EnvRegistry(), "TicTacToe", CreateGame<TicTacToe>, "TicTacToe for two players",
+              &BoardGameConfig::descriptor);
+DING_REGISTER(EnvRegistry(), "ConnectFour", CreateGame<ConnectFour>, "Connect Four for two players",
+              &BoardGameConfig::descriptor);
 DING_REGISTER(EnvRegistry(), "TicTacToe-vs-random",
               (CreateAgainst<TicTacToe, RandomBoardPlayer<TicTacToe>>),
-              "TicTacToe for one player, against random moves");
+              "TicTacToe for one player, against random moves", &BoardGameConfig::descriptor);
 DING_REGISTER(EnvRegistry(), "TicTacToe-vs-perfect",
               (CreateAgainst<TicTacToe, PerfectTicTacToePlayer>),
-              "TicTacToe for one player, against perfect play");
+              "TicTacToe for one player, against perfect play", &BoardGameConfig::descriptor);
 DING_REGISTER(EnvRegistry(), "ConnectFour-vs-random",
               (CreateAgainst<ConnectFour, RandomBoardPlayer<ConnectFour>>),
-              "Connect Four for one player, against random moves");
+              "Connect Four for one player, against random moves", &BoardGameConfig::descriptor);
 DING_REGISTER(EnvRegistry(), kSearchName, CreateAgainstSearch,
-              "Connect Four for one player, against a search of search_depth moves");
+              "Connect Four for one player, against a search of search_depth moves",
+              &BoardGameConfig::descriptor);
 
 }  // namespace
 }  // namespace ding

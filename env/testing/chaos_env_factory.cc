@@ -21,7 +21,8 @@ absl::StatusOr<std::unique_ptr<Env>> Create(const EnvConfig& config) {
 }
 
 DING_REGISTER(EnvRegistry(), "chaos", Create,
-              "crashes, hangs, takes memory or burns time at a given step, for tests");
+              "crashes, hangs, takes memory or burns time at a given step, for tests",
+              &ChaosConfig::descriptor);
 
 }  // namespace
 }  // namespace ding

@@ -83,7 +83,7 @@ DING_REGISTER(
                             ding::create_metric_evaluator(base, data, metric, policy, deps));
       return std::make_unique<EarlyStop>(std::move(made), params, deps);
     },
-    "ends the run when evaluations do not become better");
+    "ends the run when evaluations do not become better", &EarlyStopParams::descriptor);
 
 }  // namespace
 }  // namespace own

@@ -86,7 +86,7 @@ ding::SerialCollectorDescriptor Descriptor() {
 }
 
 DING_REGISTER(ding::SerialCollectorRegistry(), "whole_episodes", Descriptor(),
-              "whole episodes with at least so many rows");
+              "whole episodes with at least so many rows", &WholeEpisodesParams::descriptor);
 
 }  // namespace
 }  // namespace own

@@ -35,7 +35,7 @@ DING_REGISTER(
         return absl::InvalidArgumentError("rows is below 1, expected at least 1");
       return std::make_unique<KeepNewest>(params.rows());
     },
-    "removes all but the newest rows");
+    "removes all but the newest rows", &KeepNewestParams::descriptor);
 
 }  // namespace
 }  // namespace own

@@ -53,7 +53,8 @@ ding::SinkDescriptor Descriptor() {
   return descriptor;
 }
 
-DING_REGISTER(ding::SinkRegistry(), "lines", Descriptor(), "lines 'tag step value' in a file");
+DING_REGISTER(ding::SinkRegistry(), "lines", Descriptor(), "lines 'tag step value' in a file",
+              &LinesSinkParams::descriptor);
 
 }  // namespace
 }  // namespace own

@@ -38,7 +38,8 @@ ding::CommanderDescriptor Descriptor() {
 }
 
 DING_REGISTER(ding::CommanderRegistry(), "patient", Descriptor(),
-              "solo that converges after several good evaluations");
+              "solo that converges after several good evaluations",
+              &PatientCommanderParams::descriptor);
 
 }  // namespace
 }  // namespace own

@@ -40,7 +40,8 @@ absl::StatusOr<std::unique_ptr<ding::ILearner>> Create(const ding::LearnerConfig
   return std::make_unique<RepeatLearner>(std::move(parts), params.times());
 }
 
-DING_REGISTER(ding::LearnerRegistry(), "repeat", Create, "trains several times on each batch");
+DING_REGISTER(ding::LearnerRegistry(), "repeat", Create, "trains several times on each batch",
+              &RepeatLearnerParams::descriptor);
 
 }  // namespace
 }  // namespace own

@@ -16,6 +16,12 @@ for name in window recent keep_newest whole_episodes fall_costs repeat best_loss
   has "$TEST_TMPDIR/modules" "^  $name " "module $name"
 done
 
+# The parameters are explained by the comments of their .proto file.
+./serial --help_config='policy.learn.learner.params<repeat>' >"$TEST_TMPDIR/help"
+has "$TEST_TMPDIR/help" '<RepeatLearnerParams>\.times = 2 ' "the parameter of the learner"
+has "$TEST_TMPDIR/help" 'How often the learner trains on each batch, at least 1' "its comment"
+has "$TEST_TMPDIR/modules" '^  repeat .*\[own.RepeatLearnerParams\]' "the message of the learner's parameters"
+
 ./serial --config=serial.textproto --exp_dir="$run"
 has "$run/result.json" '"env_step":[1-9]' "a result"
 has "$run/log/lines_serial.txt" '^own/best_loss 10 [0-9]' "the hook, and the sink"

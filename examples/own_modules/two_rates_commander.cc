@@ -75,7 +75,8 @@ ding::CommanderDescriptor Descriptor() {
 
 DING_REGISTER(
     ding::CommanderRegistry(), "two_rates", Descriptor(),
-    "two learning rates side by side; the worse one goes on with what the better one knows");
+    "two learning rates side by side; the worse one goes on with what the better one knows",
+    &TwoRatesParams::descriptor);
 
 }  // namespace
 }  // namespace own

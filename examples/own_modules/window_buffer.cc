@@ -60,7 +60,8 @@ ding::BufferDescriptor Descriptor() {
   return descriptor;
 }
 
-DING_REGISTER(ding::BufferRegistry(), "window", Descriptor(), "draws from the newest rows only");
+DING_REGISTER(ding::BufferRegistry(), "window", Descriptor(), "draws from the newest rows only",
+              &WindowBufferParams::descriptor);
 
 }  // namespace
 }  // namespace own

@@ -27,7 +27,8 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
 }
 
 DING_REGISTER(PolicyRegistry(), kName, Create,
-              "A2C: on-policy, one step per collect; discrete and continuous actions");
+              "A2C: on-policy, one step per collect; discrete and continuous actions",
+              &A2cConfig::descriptor);
 
 }  // namespace
 }  // namespace ding

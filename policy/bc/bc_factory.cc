@@ -72,7 +72,8 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
 }
 
 DING_REGISTER(PolicyRegistry(), kName, Create,
-              "behaviour cloning from a data set; discrete and continuous actions");
+              "behaviour cloning from a data set; discrete and continuous actions",
+              &BcConfig::descriptor);
 
 }  // namespace
 }  // namespace ding

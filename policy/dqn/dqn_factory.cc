@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
 }
 
 DING_REGISTER(PolicyRegistry(), "dqn", Create,
-              "DQN: double, dueling, n-step, priorities; discrete actions");
+              "DQN: double, dueling, n-step, priorities; discrete actions", &DqnConfig::descriptor);
 
 }  // namespace
 }  // namespace ding

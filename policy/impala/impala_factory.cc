@@ -70,7 +70,8 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
 }
 
 DING_REGISTER(PolicyRegistry(), kName, Create,
-              "IMPALA: V-trace on sequences of a replay buffer; discrete and continuous actions");
+              "IMPALA: V-trace on sequences of a replay buffer; discrete and continuous actions",
+              &ImpalaConfig::descriptor);
 
 }  // namespace
 }  // namespace ding

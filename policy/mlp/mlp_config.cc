@@ -19,6 +19,14 @@ absl::StatusOr<MlpOptions> MlpOptionsFromConfig(const NetworkConfig& config) {
   return options;
 }
 
+absl::StatusOr<MlpOptions> MlpOptionsWithEncoder(const NetworkConfig& config) {
+  DING_ASSIGN_OR_RETURN(MlpOptions options, MlpOptionsFromConfig(config));
+  const bool has_width = options.head_hidden_size > 0 || options.head_layer_num == 0;
+  if (options.encoder_hidden_size.empty() && !has_width)
+    options.encoder_hidden_size = {128, 128, 64};
+  return options;
+}
+
 absl::Status RefuseDevices(const NetworkConfig& config) {
   if (config.device() == "cpu") return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(

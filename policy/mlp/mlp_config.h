@@ -12,6 +12,9 @@ namespace ding {
 
 //   kInvalidArgument  `params` is set: these networks have no parameters besides NetworkConfig's
 absl::StatusOr<MlpOptions> MlpOptionsFromConfig(const NetworkConfig& config);
+// Does the same for a network whose heads stand on the encoder: if heads are as wide as the last encoder layer, and the
+// config has no such layer, the encoder has layers of 128, 128 and 64 (as in DI-engine).
+absl::StatusOr<MlpOptions> MlpOptionsWithEncoder(const NetworkConfig& config);
 
 // Returns kInvalidArgument if `config` has another device than the CPU, which networks without libtorch need.
 absl::Status RefuseDevices(const NetworkConfig& config);

@@ -20,7 +20,7 @@ absl::StatusOr<std::unique_ptr<Network>> CreateMlp(const NetworkConfig& config,
   DING_RETURN_IF_ERROR(RefuseDevices(config));
   DING_RETURN_IF_ERROR(RefuseConvolutions(config));
   DING_RETURN_IF_ERROR(RefuseRecurrence(config));
-  DING_ASSIGN_OR_RETURN(const MlpOptions options, MlpOptionsFromConfig(config));
+  DING_ASSIGN_OR_RETURN(const MlpOptions options, MlpOptionsWithEncoder(config));
   return Mlp::Create(options, input, outputs, seed);
 }
 

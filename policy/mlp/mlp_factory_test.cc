@@ -14,6 +14,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 absl::StatusOr<std::unique_ptr<Network>> Create(const NetworkConfig& config) {
   return create_network(config, *MakeSpec({Box("obs", {4})}), *MakeSpec({Box("q", {2})}), 0);
@@ -28,6 +29,15 @@ TEST(MlpFactoryTest, IsTheDefaultNetwork) {
   config.set_head_layer_num(2);
   DING_ASSERT_OK_AND_ASSIGN(const auto network, Create(config));
   EXPECT_EQ(network->info(), "mlp 4-128-128-64 tanh, dueling q 32-32-2: 31,779 parameters");
+}
+
+TEST(MlpFactoryTest, HasAnEncoderByDefault) {
+  NetworkConfig config;
+  DING_ASSERT_OK_AND_ASSIGN(const auto network, Create(config));
+  EXPECT_THAT(network->info(), HasSubstr("mlp 4-128-128-64, q 64-2"));
+  config.set_head_layer_num(0);
+  DING_ASSERT_OK_AND_ASSIGN(const auto linear, Create(config));
+  EXPECT_THAT(linear->info(), Not(HasSubstr("128"))) << "one layer, without hidden ones";
 }
 
 TEST(MlpFactoryTest, ReportsEveryProblemAtOnce) {

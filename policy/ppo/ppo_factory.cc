@@ -49,7 +49,8 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
 
 DING_REGISTER(
     PolicyRegistry(), kName, Create,
-    "PPO: on-policy, clipped ratios, epochs of minibatches; discrete and continuous actions");
+    "PPO: on-policy, clipped ratios, epochs of minibatches; discrete and continuous actions",
+    &PpoConfig::descriptor);
 
 }  // namespace
 }  // namespace ding

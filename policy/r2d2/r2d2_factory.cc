@@ -74,7 +74,8 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
 }
 
 DING_REGISTER(PolicyRegistry(), "r2d2", Create,
-              "R2D2: recurrent DQN on sequences; burn-in, value rescaling; discrete actions");
+              "R2D2: recurrent DQN on sequences; burn-in, value rescaling; discrete actions",
+              &R2d2Config::descriptor);
 
 }  // namespace
 }  // namespace ding

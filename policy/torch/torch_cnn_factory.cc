@@ -19,7 +19,7 @@ absl::StatusOr<std::unique_ptr<Network>> Create(const NetworkConfig& config, con
                                                 const SpecPtr& outputs, uint64_t seed) {
   DING_RETURN_IF_ERROR(RefuseRecurrence(config));
   CnnOptions options;
-  DING_ASSIGN_OR_RETURN(options.mlp, MlpOptionsFromConfig(config));
+  DING_ASSIGN_OR_RETURN(options.mlp, MlpOptionsWithEncoder(config));
   for (const ConvConfig& conv : config.conv()) {
     options.conv.push_back({conv.channels(), conv.kernel(), conv.stride(), conv.padding()});
   }

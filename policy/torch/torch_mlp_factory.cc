@@ -19,7 +19,7 @@ absl::StatusOr<std::unique_ptr<Network>> Create(const NetworkConfig& config, con
                                                 const SpecPtr& outputs, uint64_t seed) {
   DING_RETURN_IF_ERROR(RefuseConvolutions(config));
   DING_RETURN_IF_ERROR(RefuseRecurrence(config));
-  DING_ASSIGN_OR_RETURN(const MlpOptions options, MlpOptionsFromConfig(config));
+  DING_ASSIGN_OR_RETURN(const MlpOptions options, MlpOptionsWithEncoder(config));
   return CreateTorchMlp(options, input, outputs, seed, {config.device()});
 }
 

@@ -7,12 +7,17 @@ load("@ding_worker_proto_rules//:defs.bzl", "cc_proto_library", "proto_library")
 load(":cc.bzl", "ding_cc_library")
 
 def ding_proto_library(name, **kwargs):
-    """A proto_library whose files are imported as "ding_worker/<package>/<file>.proto"."""
+    """A proto_library whose files are imported as "ding_worker/<package>/<file>.proto", and `<name>_files`, the files."""
     proto_library(
         name = name,
         import_prefix = "ding_worker",
         strip_import_prefix = "/",
         **kwargs
+    )
+    native.filegroup(
+        name = name + "_files",
+        srcs = kwargs["srcs"],
+        visibility = [str(Label("//worker/config:__pkg__"))],
     )
 
 def ding_cc_proto_library(name, deps, **kwargs):

@@ -14,28 +14,32 @@ using google::protobuf::DescriptorPool;
 using google::protobuf::Message;
 using google::protobuf::MessageFactory;
 
-std::string TypeName(const Any& any) {
+}  // namespace
+
+std::string TypeNameOfAny(const Any& any) {
   const size_t slash = any.type_url().rfind('/');
   return slash == std::string::npos ? any.type_url() : any.type_url().substr(slash + 1);
 }
 
-}  // namespace
-
 const Descriptor* TypeOfAny(const Any& any) {
-  return DescriptorPool::generated_pool()->FindMessageTypeByName(TypeName(any));
+  return DescriptorPool::generated_pool()->FindMessageTypeByName(TypeNameOfAny(any));
+}
+
+std::unique_ptr<Message> NewMessage(const Descriptor& descriptor) {
+  return std::unique_ptr<Message>(
+      MessageFactory::generated_factory()->GetPrototype(&descriptor)->New());
 }
 
 absl::StatusOr<std::unique_ptr<Message>> UnpackAny(const Any& any) {
-  const std::string name = TypeName(any);
+  const std::string name = TypeNameOfAny(any);
   const Descriptor* const descriptor = TypeOfAny(any);
   if (descriptor == nullptr) {
     return absl::InvalidArgumentError(
         name.empty()
-            ? std::string("params is empty: set it in the config file first")
+            ? std::string("params is empty")
             : absl::StrCat("params is of type '", name, "', which this program does not know"));
   }
-  std::unique_ptr<Message> message(
-      MessageFactory::generated_factory()->GetPrototype(descriptor)->New());
+  std::unique_ptr<Message> message = NewMessage(*descriptor);
   if (!message->ParseFromString(any.value())) {
     return absl::InvalidArgumentError(absl::StrCat("its content is not a valid ", name));
   }

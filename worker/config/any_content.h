@@ -6,6 +6,7 @@
 #define DING_WORKER_WORKER_CONFIG_ANY_CONTENT_H_
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "google/protobuf/any.pb.h"
@@ -13,6 +14,13 @@
 #include "google/protobuf/message.h"
 
 namespace ding {
+
+// Returns the full name of the message that `any` names, such as "ding.DqnConfig"; empty if `any` is empty.
+std::string TypeNameOfAny(const google::protobuf::Any& any);
+
+// Makes an empty message of a type that is linked into this program.
+std::unique_ptr<google::protobuf::Message> NewMessage(
+    const google::protobuf::Descriptor& descriptor);
 
 // Returns the type that `any` names, or null if this program does not know that type. The type
 // lives as long as the program.

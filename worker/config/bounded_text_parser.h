@@ -8,7 +8,10 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/string_view.h"
+#include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/message.h"
+#include "google/protobuf/stubs/common.h"  // for GOOGLE_PROTOBUF_VERSION
 
 namespace ding {
 
@@ -20,11 +23,47 @@ struct TextError {
   bool too_deep = false;  // the text is nested too deep, and nothing of it was read
 };
 
+// Keeps the first error of a parse.
+class FirstError : public google::protobuf::io::ErrorCollector {
+ public:
+#if GOOGLE_PROTOBUF_VERSION >= 4022000
+  void RecordError(int line, google::protobuf::io::ColumnNumber column,
+                   absl::string_view message) override {
+    Keep(line, column, message);
+  }
+  void RecordWarning(int, google::protobuf::io::ColumnNumber, absl::string_view) override {}
+#else
+  void AddError(int line, google::protobuf::io::ColumnNumber column,
+                const std::string& message) override {
+    Keep(line, column, message);
+  }
+  void AddWarning(int, google::protobuf::io::ColumnNumber, const std::string&) override {}
+#endif
+
+  // The default error if none was added.
+  const TextError& error() const { return error_; }
+
+ private:
+  void Keep(int line, google::protobuf::io::ColumnNumber column, absl::string_view message) {
+    if (found_) return;
+    found_ = true;
+    error_.line = line;
+    error_.column = column;
+    error_.message = std::string(message);
+  }
+
+  bool found_ = false;
+  TextError error_;
+};
+
 // Parses `text` into `message`, replacing its content. Returns the first error, if there is one;
 // `message` then has the fields before the error, or none if the text is nested deeper than
 // `max_depth`.
 std::optional<TextError> ParseBoundedText(const std::string& text, int max_depth,
                                           google::protobuf::Message* message);
+
+// Makes the tokens those of the text format.
+void SetTextFormat(google::protobuf::io::Tokenizer* tokens);
 
 // Returns the error text for messages that are nested deeper than `max_depth`.
 std::string TooDeepText(int max_depth);

@@ -12,6 +12,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/worker/config/text_config.h"
+#include "ding_worker/worker/config/type_choices.h"
 #include "ding_worker/worker/registry.h"
 
 namespace ding {
@@ -314,6 +315,7 @@ absl::StatusOr<ExperimentConfig> ParseExperimentConfig(absl::string_view text,
   }
   ShareAmongSections(&config, &problems);
   FillInDefaults(&config);
+  for (std::string& problem : FindWrongParams(config)) problems.push_back(std::move(problem));
   // Fields that could not be parsed are missing now; this is not a problem of its own.
   for (std::string& problem : FindProblems(config)) {
     if (parsed || !absl::StrContains(problem, " is missing"))

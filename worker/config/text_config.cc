@@ -13,7 +13,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/worker/config/any_content.h"
 #include "ding_worker/worker/config/bounded_text_parser.h"
-#include "ding_worker/worker/config/field_suggestion.h"
+#include "ding_worker/worker/config/text_error.h"
 #include "google/protobuf/any.pb.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/unknown_field_set.h"
@@ -22,29 +22,11 @@ namespace ding {
 namespace {
 
 using google::protobuf::Any;
-using google::protobuf::Descriptor;
-using google::protobuf::DescriptorPool;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
 constexpr size_t kMaxProblems = 20;
-
-// Rewords a message of the parser that is about an unknown field, such as the next line, and adds a
-// suggestion. Other messages stay as they are.
-//   Message type "ding.LearnSection" has no field named "batchsize".
-std::string Explain(const std::string& message) {
-  const std::vector<std::string> quoted = absl::StrSplit(message, '"');
-  if (quoted.size() == 5 && absl::StrContains(quoted[2], "has no field named")) {
-    const Descriptor* const descriptor =
-        DescriptorPool::generated_pool()->FindMessageTypeByName(quoted[1]);
-    if (descriptor != nullptr) {
-      return absl::StrCat("unknown field '", quoted[3], "' in ", quoted[1], "; ",
-                          SuggestField(*descriptor, quoted[3]));
-    }
-  }
-  return message;
-}
 
 // Returns the number of opened minus closed braces of one line, outside of comments and strings.
 int BraceBalance(absl::string_view line) {
@@ -129,14 +111,26 @@ absl::Status CheckContent(const Message& message, const std::string& path, int d
 std::vector<std::string> ParseTextConfig(absl::string_view text, absl::string_view source,
                                          Message* message) {
   std::vector<std::string> problems;
+  const auto report = [&](const TextError& error, const std::string& what) {
+    problems.push_back(
+        absl::StrCat(source, ":", error.line + 1, ":", error.column + 1, ": ", what));
+  };
   std::vector<std::string> lines = absl::StrSplit(text, '\n');
   while (problems.size() < kMaxProblems) {
-    const std::optional<TextError> error =
-        ParseBoundedText(absl::StrJoin(lines, "\n"), kMaxConfigDepth, message);
+    const std::string remaining = absl::StrJoin(lines, "\n");
+    const std::optional<TextError> error = ParseBoundedText(remaining, kMaxConfigDepth, message);
     if (!error.has_value()) break;
-    problems.push_back(
-        absl::StrCat(source, ":", error->line + 1, ":", error->column + 1, ": ",
-                     error->message.empty() ? "cannot be parsed" : Explain(error->message)));
+    // All that follows an unclosed block is misplaced, so that the errors of the parser would mislead.
+    const std::optional<TextError> unclosed =
+        error->too_deep ? std::nullopt : FindUnclosedBlock(std::string(text));
+    if (unclosed.has_value()) {
+      problems.clear();
+      report(*unclosed, unclosed->message);
+      break;
+    }
+    report(*error, error->message.empty()
+                       ? "cannot be parsed"
+                       : ExplainTextError(*error, remaining, *message->GetDescriptor()));
     if (error->too_deep) break;
     if (!BlankStatement(static_cast<size_t>(error->line), &lines)) break;
   }

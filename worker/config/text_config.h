@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 
 namespace ding {
@@ -50,6 +51,9 @@ absl::Status CheckConfigContent(const google::protobuf::Message& message);
 // keeps its meaning when a default changes. Fields without a default stay unset. The message must
 // be one that passes CheckConfigContent().
 void FillInDefaults(google::protobuf::Message* message);
+
+// Returns the default of a field as it is written in a file; empty if it has none.
+std::string DefaultText(const google::protobuf::FieldDescriptor& field);
 
 // A field that is set to something other than its default.
 struct SetField {

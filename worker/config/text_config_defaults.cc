@@ -92,14 +92,6 @@ std::string FieldText(const Message& message, const FieldDescriptor& field, int 
   return text;
 }
 
-// Returns the value that the field has when it is not set; empty if there is no default.
-std::string DefaultText(const Message& message, const FieldDescriptor& field) {
-  if (!field.has_default_value()) return "";
-  const std::unique_ptr<Message> empty(message.New());
-  FillInScalar(field, empty.get());
-  return FieldText(*empty, field, -1);
-}
-
 // Appends the fields of the message that differ from their defaults to `*found`. `path` leads to the
 // message, and is empty at the root.
 void ListFields(const Message& message, const std::string& path, std::vector<SetField>* found) {
@@ -129,13 +121,20 @@ void ListFields(const Message& message, const std::string& path, std::vector<Set
       }
       found->push_back({place, absl::StrCat("[", absl::StrJoin(values, ", "), "]"), "[]"});
     } else {
-      SetField set = {place, FieldText(message, *field, -1), DefaultText(message, *field)};
+      SetField set = {place, FieldText(message, *field, -1), DefaultText(*field)};
       if (set.value != set.default_value) found->push_back(std::move(set));
     }
   }
 }
 
 }  // namespace
+
+std::string DefaultText(const FieldDescriptor& field) {
+  if (!field.has_default_value()) return "";
+  const std::unique_ptr<Message> empty = NewMessage(*field.containing_type());
+  FillInScalar(field, empty.get());
+  return FieldText(*empty, field, -1);
+}
 
 void FillInDefaults(Message* message) { FillIn(0, message); }
 

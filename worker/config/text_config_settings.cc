@@ -15,8 +15,10 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/worker/config/any_content.h"
 #include "ding_worker/worker/config/bounded_text_parser.h"
-#include "ding_worker/worker/config/field_suggestion.h"
+#include "ding_worker/worker/config/suggestion.h"
 #include "ding_worker/worker/config/text_config.h"
+#include "ding_worker/worker/config/text_error.h"
+#include "ding_worker/worker/config/type_choices.h"
 #include "google/protobuf/any.pb.h"
 #include "google/protobuf/descriptor.h"
 
@@ -65,6 +67,26 @@ absl::StatusOr<const FieldDescriptor*> FindField(const Message& message, const P
   return field;
 }
 
+// The message that the type beside `params`, an Any of `message`, takes.
+absl::StatusOr<const Descriptor*> RequireParamsMessage(const Message& message,
+                                                       const FieldDescriptor& params) {
+  DING_ASSIGN_OR_RETURN(const Descriptor* const taken, FindParamsMessage(message, params));
+  if (taken != nullptr) return taken;
+  const FieldDescriptor& type = *FindTypeField(params);
+  return absl::InvalidArgumentError(
+      absl::StrCat(params.name(), " is empty, and ", type.name(), " '",
+                   message.GetReflection()->GetString(message, &type),
+                   "' takes none (or its registration does not name the message that it takes)"));
+}
+
+// Whether `value` is the content of an Any without the name of its message: "{learning_rate: 1e-4}".
+bool IsBareContent(absl::string_view value) {
+  if (!absl::ConsumePrefix(&value, "{")) return false;
+  value = absl::StripLeadingAsciiWhitespace(value);
+  return !absl::StartsWith(value, "[") && !absl::StartsWith(value, "type_url") &&
+         !absl::StartsWith(value, "value");
+}
+
 // Replaces the value of the field that `step` names in `message`.
 absl::Status SetLeaf(const PathStep& step, absl::string_view value, Message* message) {
   DING_ASSIGN_OR_RETURN(const FieldDescriptor* const field, FindField(*message, step));
@@ -77,13 +99,18 @@ absl::Status SetLeaf(const PathStep& step, absl::string_view value, Message* mes
   if (is_string && !field->is_repeated() && (value.empty() || value[0] != '"')) {
     text = absl::StrCat("\"", absl::StrReplaceAll(value, {{"\\", "\\\\"}, {"\"", "\\\""}}), "\"");
   }
+  if (field->message_type() == Any::descriptor() && IsBareContent(value)) {
+    DING_ASSIGN_OR_RETURN(const Descriptor* const taken, RequireParamsMessage(*message, *field));
+    text = absl::StrCat("{[type.googleapis.com/", taken->full_name(), "]", value, "}");
+  }
+  text = absl::StrCat(step.name, ": ", text);
   const std::unique_ptr<Message> parsed(message->New());
-  const std::optional<TextError> error =
-      ParseBoundedText(absl::StrCat(step.name, ": ", text), kMaxConfigDepth, parsed.get());
+  const std::optional<TextError> error = ParseBoundedText(text, kMaxConfigDepth, parsed.get());
   if (error.has_value()) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", value, "' is not a value of ", field->is_repeated() ? "list " : "",
-                     "field '", step.name, "' (", field->cpp_type_name(), "): ", error->message));
+                     "field '", step.name, "' (", field->cpp_type_name(),
+                     "): ", ExplainTextError(*error, text, *message->GetDescriptor())));
   }
   message->GetReflection()->ClearField(message, field);
   message->MergeFrom(*parsed);
@@ -107,7 +134,13 @@ absl::Status SetBySteps(absl::Span<const PathStep> steps, absl::string_view valu
   }
   const Reflection& reflection = *message->GetReflection();
   if (!field->is_repeated()) {
-    return SetBySteps(steps.subspan(1), value, reflection.MutableMessage(message, field));
+    Message* const inner = reflection.MutableMessage(message, field);
+    auto* const any = dynamic_cast<Any*>(inner);
+    if (any != nullptr && any->type_url().empty()) {
+      DING_ASSIGN_OR_RETURN(const Descriptor* const taken, RequireParamsMessage(*message, *field));
+      any->PackFrom(*NewMessage(*taken));
+    }
+    return SetBySteps(steps.subspan(1), value, inner);
   }
   const int size = reflection.FieldSize(*message, field);
   if (!steps[0].index.has_value() || *steps[0].index >= size) {

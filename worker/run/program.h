@@ -25,7 +25,8 @@ absl::Status TakeSettings(int* argc, char** argv, std::vector<std::string>* sett
 // messages from --stderrthreshold on) go to stderr, each on a line of its own beside a progress
 // line; glog writes no files of its own. From then on, writing a file beyond `ulimit -f` is an
 // error of the write (SIGXFSZ is ignored, also by child processes). With --help or -h, prints
-// `help` and exits with 0. An argument that is no flag is an error.
+// `help` and exits with 0; with --help_config[=PATH], what ConfigHelp() (config/config_help.h) says. A flag that does not
+// exist is an error that names the nearest one, and an argument that is no flag is an error.
 void InitProgram(int* argc, char*** argv, absl::string_view help);
 
 // While an object of this class lives, any call of exit() in this process is turned into an error,
@@ -41,6 +42,9 @@ class ExitGuard {
   ExitGuard& operator=(const ExitGuard&) = delete;
   ~ExitGuard();
 };
+
+// The description of --help_config for help pages.
+extern const char kHelpConfigHelp[];
 
 // Prints "<program>: <message>" to stderr. Returns the exit code of a program that failed: 1.
 int ReportFailure(const absl::Status& status);

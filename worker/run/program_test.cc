@@ -20,8 +20,12 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/metrics/testing/screen.h"
+#include "gflags/gflags.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
+DEFINE_string(test_path, "", "a flag with a value");
+DEFINE_bool(test_switch, false, "a flag without one");
 
 namespace ding {
 namespace {
@@ -125,6 +129,54 @@ TEST(InitProgramTest, AFileSizeLimitIsAnErrorAndNotASignal) {
   ASSERT_EQ(waitpid(pid, &status, 0), pid);
   EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// Starts the program with these arguments.
+void Init(std::vector<std::string> words) {
+  words.insert(words.begin(), "program");
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  int argc = static_cast<int>(words.size());
+  char** argv = arguments.data();
+  InitProgram(&argc, &argv, "the help page\n");
+  std::exit(17);
+}
+
+TEST(InitProgramDeathTest, AFlagThatDoesNotExistNamesTheNearestOne) {
+  const auto refused = testing::ExitedWithCode(1);
+  EXPECT_EXIT(Init({"--test_paht=x"}), refused,
+              "program: there is no flag --test_paht; did you mean --test_path\\? \\(--help lists");
+  EXPECT_EXIT(Init({"--help_confg"}), refused, "did you mean --help_config\\?");
+  EXPECT_EXIT(Init({"--qwertyuiop=3"}), refused, "there is no flag --qwertyuiop \\(--help lists");
+  EXPECT_EXIT(Init({"--notest_path"}), refused, "there is no flag --notest_path");
+}
+
+TEST(InitProgramDeathTest, FlagsThatExistAndTheirValuesArePassed) {
+  const auto passed = testing::ExitedWithCode(17);
+  EXPECT_EXIT(Init({"--test_path", "--no_flag", "--test_switch"}), passed, "");
+  EXPECT_EXIT(Init({"-test_path=x", "--notest_switch"}), passed, "");
+  EXPECT_EXIT(Init({"--test_path=x", "more"}), testing::ExitedWithCode(1),
+              "unexpected argument 'more'");
+}
+
+TEST(InitProgramDeathTest, TheHelpOfAPathThatDoesNotExistIsRefusedWithSuggestions) {
+  EXPECT_EXIT(Init({"--help_config=policy.lern"}), testing::ExitedWithCode(1),
+              "program: --help_config: no field 'lern' in 'policy'; did you mean 'learn'\\?");
+}
+
+TEST(InitProgramDeathTest, HelpOfTheConfigIsPrinted) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--help_config=policy.learn.batch_size"},
+        std::vector<std::string>{"--help_config", "policy.learn.batch_size"},
+        std::vector<std::string>{"--help_config", "--test_path=x"}}) {
+    EXPECT_EXIT(
+        {
+          dup2(STDERR_FILENO, STDOUT_FILENO);
+          Init(words);
+        },
+        testing::ExitedWithCode(0), "policy.learn.batch_size = 64 ");
+  }
 }
 
 // Returns what this process writes to stderr while `act` runs, if stderr is a terminal of 120

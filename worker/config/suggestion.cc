@@ -1,4 +1,4 @@
-#include "ding_worker/worker/config/field_suggestion.h"
+#include "ding_worker/worker/config/suggestion.h"
 
 #include <algorithm>
 #include <utility>
@@ -36,17 +36,31 @@ std::vector<std::string> FieldNames(const Descriptor& descriptor) {
 
 }  // namespace
 
-std::string SuggestField(const Descriptor& descriptor, absl::string_view name) {
-  const std::vector<std::string> names = FieldNames(descriptor);
+std::string NearestName(const std::vector<std::string>& names, absl::string_view name) {
   const auto nearest = std::min_element(names.begin(), names.end(),
                                         [name](const std::string& a, const std::string& b) {
                                           return EditDistance(a, name) < EditDistance(b, name);
                                         });
-  if (nearest != names.end() &&
-      EditDistance(*nearest, name) * 3 <= std::max<size_t>(name.size(), 3)) {
-    return absl::StrCat("did you mean '", *nearest, "'?");
-  }
+  const bool is_near = nearest != names.end() &&
+                       EditDistance(*nearest, name) * 3 <= std::max<size_t>(name.size(), 3);
+  return is_near ? *nearest : "";
+}
+
+std::string SuggestName(const std::vector<std::string>& names, absl::string_view name) {
+  const std::string nearest = NearestName(names, name);
+  if (!nearest.empty()) return absl::StrCat("did you mean '", nearest, "'?");
   return absl::StrCat("it has: ", absl::StrJoin(names, ", "));
+}
+
+std::string SuggestField(const Descriptor& descriptor, absl::string_view name) {
+  return SuggestName(FieldNames(descriptor), name);
+}
+
+std::vector<std::string> EnumNames(const google::protobuf::EnumDescriptor& descriptor) {
+  std::vector<std::string> names;
+  for (int i = 0; i < descriptor.value_count(); ++i)
+    names.emplace_back(descriptor.value(i)->name());
+  return names;
 }
 
 }  // namespace ding

@@ -1,0 +1,187 @@
+#include "ding_worker/worker/config/config_help.h"
+
+#include <cstddef>
+#include <map>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/worker/config/field_uses.h"
+#include "ding_worker/worker/config/proto_comments.h"
+#include "ding_worker/worker/config/suggestion.h"
+#include "ding_worker/worker/config/text_config.h"
+#include "ding_worker/worker/config/type_choices.h"
+#include "ding_worker/worker/config/wrapped_text.h"
+#include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/list_registry.h"
+#include "google/protobuf/any.pb.h"
+
+namespace ding {
+namespace {
+
+using google::protobuf::Any;
+using google::protobuf::Descriptor;
+using google::protobuf::EnumDescriptor;
+using google::protobuf::FieldDescriptor;
+
+// Prints nodes. A message is described where it appears first; elsewhere it says where that is.
+class Printer {
+ public:
+  // Describes the field `node` itself, and what is inside.
+  void Print(const ConfigNode& node) {
+    if (node.field == nullptr) return PrintMessage(node);
+    PrintField(node);
+    if (node.message != nullptr) PrintInside(node);
+    for (const ConfigNode& params : node.inside) {
+      if (node.is_any()) Print(params);
+    }
+  }
+
+  const std::string& text() const { return text_; }
+
+ private:
+  void PrintMessage(const ConfigNode& node) {
+    if (!node.types.empty()) {
+      absl::StrAppend(&text_, "\n", node.name, "\n");
+      AppendLines(kIndent,
+                  absl::StrCat("The params of type ", absl::StrJoin(node.types, ", "), ": a ",
+                               node.message->full_name(), ". ", CommentOf(*node.message)));
+      // In one line, so that it can be copied.
+      absl::StrAppend(&text_, std::string(kIndent, ' '), "Example: ", ExampleOfParams(node),
+                      "\n\n");
+    } else {
+      AppendLines(0, CommentOf(*node.message));
+      absl::StrAppend(&text_, "\n");
+    }
+    PrintInside(node);
+  }
+
+  void PrintInside(const ConfigNode& node) {
+    const auto first = described_.emplace(node.message, node.name);
+    if (!first.second) {
+      AppendLines(kIndent, absl::StrCat("Its fields are those of ", first.first->second, "."));
+      return;
+    }
+    for (const ConfigNode& inner : node.inside) Print(inner);
+  }
+
+  void PrintField(const ConfigNode& node) {
+    const FieldDescriptor& field = *node.field;
+    const std::string value = DefaultText(field);
+    if (node.message != nullptr) absl::StrAppend(&text_, text_.empty() ? "" : "\n");
+    AppendWrapped(absl::StrCat(node.name, value.empty() ? "" : " = ", value, "  "), kIndent,
+                  absl::StrCat("(", DescribeKind(field), ")"), &text_);
+    AppendLines(kIndent, DescribeMeaning(field));
+    const std::string use = DescribeUse(node);
+    if (!use.empty() && use != "all") AppendLines(kIndent, absl::StrCat("Runs: ", use));
+    for (const RegistryEntry& entry : TypesOf(field)) {
+      AppendLines(2 * kIndent, absl::StrCat(entry.name, ": ", HelpWithParams(entry)));
+    }
+  }
+
+  // Appends the words, if there are any, in lines that are indented.
+  void AppendLines(size_t indent, const std::string& words) {
+    if (!words.empty()) AppendWrapped(std::string(indent, ' '), indent, words, &text_);
+  }
+
+  static constexpr size_t kIndent = 4;
+  std::string text_;
+  std::map<const Descriptor*, std::string> described_;
+};
+
+// The first field of the message that has a default, as "learning_rate: 0.001 "; fields of messages inside come after
+// its own.
+std::string AnyField(const Descriptor& message, std::set<const Descriptor*>* around) {
+  for (int i = 0; i < message.field_count(); ++i) {
+    const std::string value = DefaultText(*message.field(i));
+    if (!value.empty()) return absl::StrCat(message.field(i)->name(), ": ", value, " ");
+  }
+  if (!around->insert(&message).second) return "";
+  for (int i = 0; i < message.field_count(); ++i) {
+    const FieldDescriptor& field = *message.field(i);
+    if (field.cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE || field.is_map()) continue;
+    if (field.message_type() == Any::descriptor()) continue;
+    const std::string inside = AnyField(*field.message_type(), around);
+    if (!inside.empty()) return absl::StrCat(field.name(), " { ", inside, "} ");
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string DescribeKind(const FieldDescriptor& field) {
+  if (field.is_map()) return "map";
+  const std::string list = field.is_repeated() ? "list of " : "";
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+    case FieldDescriptor::CPPTYPE_INT64:
+    case FieldDescriptor::CPPTYPE_UINT32:
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return list + (field.is_repeated() ? "integers" : "integer");
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return list + (field.is_repeated() ? "numbers" : "number");
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return list + "true or false";
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return list + absl::StrJoin(EnumNames(*field.enum_type()), ", ");
+    case FieldDescriptor::CPPTYPE_STRING:
+      return list + (field.is_repeated() ? "texts" : "text");
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      break;
+  }
+  if (field.message_type() == Any::descriptor()) return "params of the type";
+  return list + (field.is_repeated() ? "messages" : "message");
+}
+
+std::string DescribeMeaning(const FieldDescriptor& field) {
+  std::string meaning = CommentOf(field);
+  if (meaning.empty() && field.message_type() != nullptr && !field.is_map() &&
+      field.message_type() != Any::descriptor()) {
+    meaning = CommentOf(*field.message_type());
+  }
+  const EnumDescriptor* const type = field.enum_type();
+  if (type == nullptr) return meaning;
+  std::vector<std::string> values;
+  for (int i = 0; i < type->value_count(); ++i) {
+    const std::string comment = CommentOf(*type->value(i));
+    if (!comment.empty()) values.push_back(absl::StrCat(type->value(i)->name(), ": ", comment));
+  }
+  const bool ends = meaning.empty() || absl::EndsWith(meaning, ".");
+  return absl::StrCat(meaning,
+                      meaning.empty() || values.empty() ? ""
+                      : ends                            ? " "
+                                                        : ". ",
+                      absl::StrJoin(values, "; "), values.empty() ? "" : ".");
+}
+
+std::string DescribeUse(const ConfigNode& node) {
+  const FieldUses& uses = KnownFieldUses();
+  const auto found = uses.find(node.name);
+  if (found == uses.end()) return "";
+  return DescribeUse(found->second, absl::StrContains(node.name, '<'));
+}
+
+std::vector<RegistryEntry> TypesOf(const FieldDescriptor& field) {
+  const TypeChoice* const choice = FindTypeChoice(field);
+  return choice == nullptr ? std::vector<RegistryEntry>() : EntriesOfChoice(*choice);
+}
+
+std::string ExampleOfParams(const ConfigNode& params) {
+  std::set<const Descriptor*> around;
+  std::string text = absl::StrCat(params.opening, AnyField(*params.message, &around));
+  for (int i = 0; i < params.blocks; ++i) absl::StrAppend(&text, i == 0 ? "}" : " }");
+  return text;
+}
+
+absl::StatusOr<std::string> ConfigHelp(absl::string_view path) {
+  const ConfigNode tree = MakeConfigTree(*ExperimentConfig::descriptor());
+  DING_ASSIGN_OR_RETURN(const std::vector<const ConfigNode*> nodes, FindConfigNodes(tree, path));
+  Printer printer;
+  for (const ConfigNode* const node : nodes) printer.Print(*node);
+  return printer.text();
+}
+
+}  // namespace ding
