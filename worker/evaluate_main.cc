@@ -104,7 +104,7 @@ absl::Status EvaluateAll(std::vector<std::string> checkpoints, std::vector<std::
   std::vector<ReportedEvaluation> evaluations;
   for (std::string& checkpoint : found) {
     options.checkpoint = checkpoint;
-    DING_ASSIGN_OR_RETURN(Evaluation result, EvaluateCheckpoint(options));
+    DING_ASSIGN_OR_RETURN(CheckpointEvaluation result, EvaluateCheckpoint(options));
     evaluations.push_back({std::move(checkpoint), options, std::move(result)});
   }
   const std::string text =

@@ -122,7 +122,7 @@ absl::StatusOr<Players> MakePlayers(const EvaluationOptions& options,
 
 // Films the first episodes and writes the chosen one.
 absl::Status Film(const EvaluationOptions& options, const CheckpointReader& checkpoint,
-                  const ExperimentConfig& config, Evaluation* result) {
+                  const ExperimentConfig& config, CheckpointEvaluation* result) {
   const EvaluationVideo& video = options.video;
   const std::string file(Basename(video.path));
   const size_t dot = file.rfind('.');
@@ -168,7 +168,8 @@ absl::Status Film(const EvaluationOptions& options, const CheckpointReader& chec
 }
 
 // Evaluates by means of a collector, which keeps the rows, and records them.
-absl::Status Record(const EvaluationOptions& options, const Players& players, Evaluation* result) {
+absl::Status Record(const EvaluationOptions& options, const Players& players,
+                    CheckpointEvaluation* result) {
   EvalCollectMode collect(players.policy.get());
   ComponentDeps deps;
   deps.name = "recorder";
@@ -188,7 +189,7 @@ absl::Status Record(const EvaluationOptions& options, const Players& players, Ev
   return absl::OkStatus();
 }
 
-absl::StatusOr<Evaluation> Evaluate(const EvaluationOptions& options) {
+absl::StatusOr<CheckpointEvaluation> Evaluate(const EvaluationOptions& options) {
   DING_ASSIGN_OR_RETURN(const CheckpointReader checkpoint, OpenTrainCheckpoint(options.checkpoint));
   DING_ASSIGN_OR_RETURN(ExperimentConfig config, ConfigFor(options, checkpoint.info()));
   if (config.env().type().empty()) {
@@ -196,7 +197,7 @@ absl::StatusOr<Evaluation> Evaluate(const EvaluationOptions& options) {
         "its run had no env, so that there is nothing to play: it was judged on its data set "
         "alone; name an env with the spaces of the data set by --env");
   }
-  Evaluation result;
+  CheckpointEvaluation result;
   result.train_iter = ProgressField(checkpoint.info(), "train_iter");
   result.env_step = ProgressField(checkpoint.info(), "env_step");
   if (!options.video.path.empty()) {
@@ -239,9 +240,9 @@ absl::Status CheckOptions(const EvaluationOptions& options) {
 
 }  // namespace
 
-absl::StatusOr<Evaluation> EvaluateCheckpoint(const EvaluationOptions& options) {
+absl::StatusOr<CheckpointEvaluation> EvaluateCheckpoint(const EvaluationOptions& options) {
   DING_RETURN_IF_ERROR(CheckOptions(options));
-  absl::StatusOr<Evaluation> result = Evaluate(options);
+  absl::StatusOr<CheckpointEvaluation> result = Evaluate(options);
   if (result.ok()) return result;
   return Annotate(result.status(), absl::StrCat("cannot evaluate ", options.checkpoint));
 }

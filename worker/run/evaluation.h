@@ -39,7 +39,7 @@ struct EvaluationOptions {
   EvaluationVideo video;
 };
 
-struct Evaluation : EvalResult {
+struct CheckpointEvaluation : EvalResult {
   std::string env;         // the name of the env that was played
   int64_t train_iter = 0;  // of the checkpoint
   int64_t env_step = 0;
@@ -54,7 +54,7 @@ struct Evaluation : EvalResult {
 //   kFailedPrecondition   the checkpoint is of a run without an env, or a video of a game is asked for
 //   kUnimplemented        a video of an env that cannot be rendered
 //   other codes           as from WriteEpisodes() and WriteFileAtomically(); no half file is left
-absl::StatusOr<Evaluation> EvaluateCheckpoint(const EvaluationOptions& options);
+absl::StatusOr<CheckpointEvaluation> EvaluateCheckpoint(const EvaluationOptions& options);
 
 }  // namespace ding
 

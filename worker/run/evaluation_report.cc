@@ -25,7 +25,7 @@ constexpr size_t kMaxShownReturns = 20;
 std::string Number(double value) { return absl::StrFormat("%.6g", value); }
 std::string Fixed(double value) { return absl::StrFormat("%.2f", value); }
 
-double MeanLength(const Evaluation& result) {
+double MeanLength(const CheckpointEvaluation& result) {
   return static_cast<double>(result.envstep_count) /
          static_cast<double>(result.episode_return.size());
 }
@@ -35,13 +35,13 @@ absl::string_view Actions(const EvaluationOptions& options) {
 }
 
 // Whether the evaluator judges by something else than the mean return.
-bool HasScore(const Evaluation& result, const ReturnStatistics& statistics) {
+bool HasScore(const CheckpointEvaluation& result, const ReturnStatistics& statistics) {
   return std::abs(result.mean_return - statistics.mean) >
          1e-9 * std::max(1.0, std::abs(statistics.mean));
 }
 
 std::string OneAsText(const ReportedEvaluation& evaluation) {
-  const Evaluation& result = evaluation.result;
+  const CheckpointEvaluation& result = evaluation.result;
   const EvaluationOptions& options = evaluation.options;
   const ReturnStatistics statistics = Statistics(result.episode_return);
   std::string text;
@@ -106,7 +106,7 @@ std::string Dump(const Json& json) {
 }
 
 Json OneAsJson(const ReportedEvaluation& evaluation) {
-  const Evaluation& result = evaluation.result;
+  const CheckpointEvaluation& result = evaluation.result;
   const ReturnStatistics statistics = Statistics(result.episode_return);
   Json json;
   json["checkpoint"] = evaluation.checkpoint;
@@ -181,7 +181,7 @@ std::string EvaluationText(const std::vector<ReportedEvaluation>& evaluations) {
   const std::vector<std::string> names = ShortPaths(evaluations);
   std::vector<std::vector<std::string>> rows;
   for (size_t i = 0; i < evaluations.size(); ++i) {
-    const Evaluation& result = evaluations[i].result;
+    const CheckpointEvaluation& result = evaluations[i].result;
     const ReturnStatistics statistics = Statistics(result.episode_return);
     const bool alone = !statistics.deviation.has_value();
     rows.push_back({names[i], absl::StrCat(result.train_iter), Fixed(statistics.mean),

@@ -37,7 +37,7 @@ double StudentT975(int64_t degrees);
 struct ReportedEvaluation {
   std::string checkpoint;  // its folder
   EvaluationOptions options;
-  Evaluation result;
+  CheckpointEvaluation result;
 };
 
 // For one evaluation a line per fact, for several a table with a line for each. It ends with a line break.

@@ -114,13 +114,13 @@ class EvaluationTest : public testing::Test {
 
 TEST_F(EvaluationTest, EqualSeedsGiveEqualEpisodes) {
   Save(kCartPole);
-  DING_ASSERT_OK_AND_ASSIGN(const Evaluation greedy, EvaluateCheckpoint(options_));
+  DING_ASSERT_OK_AND_ASSIGN(const CheckpointEvaluation greedy, EvaluateCheckpoint(options_));
   EXPECT_THAT(greedy.episode_return, SizeIs(5));
   EXPECT_EQ(greedy.env, "CartPole-v0");
   EXPECT_EQ(greedy.env_step, 40);
   EXPECT_EQ(EvaluateCheckpoint(options_)->episode_return, greedy.episode_return);
   options_.sample = true;
-  DING_ASSERT_OK_AND_ASSIGN(const Evaluation sampled, EvaluateCheckpoint(options_));
+  DING_ASSERT_OK_AND_ASSIGN(const CheckpointEvaluation sampled, EvaluateCheckpoint(options_));
   EXPECT_NE(sampled.episode_return, greedy.episode_return);
   EXPECT_EQ(EvaluateCheckpoint(options_)->episode_return, sampled.episode_return);
   options_.seed = 1;
@@ -168,7 +168,7 @@ TEST_F(EvaluationTest, ASettingThatHasNoEffectIsRefused) {
 
 TEST_F(EvaluationTest, FilmsAnEpisode) {
   Save(kCartPole);
-  DING_ASSERT_OK_AND_ASSIGN(const Evaluation unfilmed, EvaluateCheckpoint(options_));
+  DING_ASSERT_OK_AND_ASSIGN(const CheckpointEvaluation unfilmed, EvaluateCheckpoint(options_));
   std::vector<double> returns = unfilmed.episode_return;
   std::sort(returns.begin(), returns.end());
   options_.video.path = JoinPath(folder_, "out.gif");
@@ -176,7 +176,7 @@ TEST_F(EvaluationTest, FilmsAnEpisode) {
       {"worst", returns[0]}, {"median", returns[2]}, {"best", returns[4]}};
   for (const auto& [episode, value] : episodes) {
     options_.video.episode = episode;
-    DING_ASSERT_OK_AND_ASSIGN(const Evaluation filmed, EvaluateCheckpoint(options_));
+    DING_ASSERT_OK_AND_ASSIGN(const CheckpointEvaluation filmed, EvaluateCheckpoint(options_));
     EXPECT_EQ(filmed.episode_return, unfilmed.episode_return);
     EXPECT_EQ(*filmed.video_return, value) << episode;
     EXPECT_FALSE(filmed.video_is_cut);
