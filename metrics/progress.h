@@ -57,7 +57,8 @@ struct ProgressState {
 };
 
 // Names and values that are shown, the most important first.
-using ProgressValues = std::vector<std::pair<std::string, double>>;
+using ProgressValue = std::pair<std::string, double>;
+using ProgressValues = std::vector<ProgressValue>;
 
 enum class ProgressStyle {
   kLine,   // one line that is drawn over, for terminals

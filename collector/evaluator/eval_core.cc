@@ -315,8 +315,7 @@ void EvalCore::Log(const EvalOptions& options, const Outcome& outcome, double se
   if (options_.score) metrics.Set("score", outcome.score);
   DING_LOG(INFO) << deps_.name << " at iteration " << options.train_iter << " (iteration_"
                  << options.train_iter << "): " << MetricsLine(metrics);
-  WriteIterMetrics(metrics, deps_.name, options.train_iter, deps_.metrics.get());
-  WriteStepMetrics(metrics, deps_.name, options.envstep, "", deps_.metrics.get());
+  WriteMetrics(metrics, deps_.name, options.train_iter, options.envstep, "", deps_.metrics.get());
 }
 
 absl::Status EvalCore::NoteBest(const EvalOptions& options, double score) {

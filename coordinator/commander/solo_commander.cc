@@ -285,8 +285,8 @@ void SoloCommander::Measure(bool eval_flag, const TrainedPolicy& policy,
   // -1: no parameters acted; a chart begins at 0.
   const int64_t train_iter = std::max<int64_t>(info.train_iter(), 0);
   DING_LOG(INFO) << what << " at iteration " << train_iter << ": " << MetricsLine(metrics);
-  WriteIterMetrics(metrics, what, train_iter, deps_.metrics.get());
-  WriteStepMetrics(metrics, what, policy.env_steps, "total_envstep_count", deps_.metrics.get());
+  WriteMetrics(metrics, what, train_iter, policy.env_steps, "total_envstep_count",
+               deps_.metrics.get());
 }
 
 NamedValues SoloCommander::MetricsOf(bool eval_flag, const TrainedPolicy& policy,

@@ -8,17 +8,33 @@
 #include "ding_worker/metrics/sink_registry.h"
 
 namespace ding {
+namespace {
+
+MetricAxis AxisOf(const MetricsSection& config) {
+  switch (config.x_axis()) {
+    case MetricsSection::ENV_STEP:
+      return MetricAxis::kEnvStep;
+    case MetricsSection::TRAIN_ITER:
+      return MetricAxis::kTrainIter;
+    case MetricsSection::BOTH:
+      break;
+  }
+  return MetricAxis::kBoth;
+}
+
+}  // namespace
 
 absl::Status AddSinks(const ExperimentConfig& config, const std::string& exp_dir,
                       const std::string& process, std::shared_ptr<MetricSink>* metrics) {
-  std::vector<std::shared_ptr<MetricSink>> sinks = {*metrics};
+  std::vector<std::shared_ptr<MetricSink>> sinks;
+  if (config.metrics().files()) sinks.push_back(*metrics);
   for (int i = 0; i < config.metrics().sink_size(); ++i) {
     absl::StatusOr<std::shared_ptr<MetricSink>> sink =
         create_sink(config.metrics().sink(i), {exp_dir, process});
     DING_RETURN_IF_ERROR(Annotate(sink.status(), absl::StrCat("metrics.sink[", i, "]")));
     sinks.push_back(*std::move(sink));
   }
-  if (sinks.size() > 1) *metrics = std::make_shared<MultiSink>(std::move(sinks));
+  *metrics = std::make_shared<MultiSink>(std::move(sinks), AxisOf(config.metrics()));
   return absl::OkStatus();
 }
 

@@ -13,9 +13,9 @@
 
 namespace ding {
 
-// Makes the sinks of the config, for the metrics of `process`, and replaces `*metrics` by a sink that passes
-// everything to the old one and to them. Without sinks in the config nothing changes. Errors are those of
-// create_sink(), and name the field.
+// Makes the sinks of the config, for the metrics of `process`, and replaces `*metrics`, which writes the files of
+// the process, by a sink that passes everything to the old one, unless the config does without files, and to them. It
+// wants the x axis of the config. Errors are those of create_sink(), and name the field.
 absl::Status AddSinks(const ExperimentConfig& config, const std::string& exp_dir,
                       const std::string& process, std::shared_ptr<MetricSink>* metrics);
 

@@ -12,6 +12,8 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/learner/checkpoint.h"
+#include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 
 namespace ding {
@@ -19,6 +21,11 @@ namespace {
 
 constexpr char kRun[] = "run";
 constexpr char kWallSecondsField[] = "wall_seconds";
+
+// The results of a run, for sinks that compare runs.
+constexpr char kFinalEval[] = "final_eval";
+constexpr char kEnvSteps[] = "env_steps";
+constexpr char kWallSeconds[] = "wall_seconds";
 
 // Copies what each component would save.
 absl::StatusOr<std::vector<CheckpointComponent>> CopyAll(
@@ -31,12 +38,22 @@ absl::StatusOr<std::vector<CheckpointComponent>> CopyAll(
 
 }  // namespace
 
+ProgressValues ProgressValuesOf(ILearner* learner) {
+  ProgressValues values;
+  for (const auto& [label, name] : learner->policy()->progress_vars()) {
+    const std::optional<double> average = learner->monitor()->Average(name);
+    if (average.has_value()) values.emplace_back(label, *average);
+  }
+  return values;
+}
+
 RunLoop::RunLoop(const ExperimentConfig& config, const SerialOptions& options, RunWork* work)
     : config_(config),
       options_(options),
       work_(*work),
       checkpoints_(options.exp_dir),
       run_timer_(options.clock),
+      speed_(options.clock),
       resume_point_timer_(options.clock) {}
 
 ComponentDeps RunLoop::Deps(absl::string_view name) const {
@@ -50,11 +67,47 @@ ComponentDeps RunLoop::Deps(absl::string_view name) const {
 }
 
 absl::Status RunLoop::Run(SerialResult* result) {
+  DescribeBegin();
   const absl::Status status = RunToTheEnd(result);
+  DescribeEnd(status);
   const absl::Status flushed = options_.metrics->Flush();
   DING_LOG_IF(WARNING, !flushed.ok())
       << "some of the logs could not be written: " << flushed.message();
   return status;
+}
+
+void RunLoop::DescribeBegin() {
+  speed_.Begin(work_.env_step(), work_.learner()->train_iter());
+  RunDescription run;
+  run.name = config_.exp_name();
+  for (const SetField& field : ListSetFields(config_)) {
+    run.hyperparameters.emplace_back(field.path, field.value);
+  }
+  run.results = {kFinalEval, kEnvSteps, kWallSeconds};
+  options_.metrics->BeginRun(run);
+}
+
+void RunLoop::DescribeEnd(const absl::Status& status) {
+  WriteSpeed(/*at_end=*/true);
+  RunResults results;
+  if (result_.eval_value.has_value()) results.emplace_back(kFinalEval, *result_.eval_value);
+  results.emplace_back(kEnvSteps, static_cast<double>(work_.env_step()));
+  results.emplace_back(kWallSeconds, WallSeconds());
+  const RunEnd end = !status.ok()          ? RunEnd::kFailed
+                     : result_.interrupted ? RunEnd::kInterrupted
+                                           : RunEnd::kFinished;
+  options_.metrics->EndRun(end, work_.position(), results);
+}
+
+void RunLoop::WriteSpeed(bool at_end) {
+  const int64_t env_step = IsSupervised(config_) ? -1 : work_.env_step();
+  const int64_t train_iter = work_.learner()->train_iter();
+  if (at_end) {
+    speed_.Write(env_step, train_iter, options_.metrics.get());
+  } else if (!speed_.WriteIfDue(env_step, train_iter, options_.metrics.get())) {
+    return;
+  }
+  work_.WriteMeasurements();
 }
 
 absl::Status RunLoop::RunToTheEnd(SerialResult* result) {
@@ -96,14 +149,21 @@ absl::Status RunLoop::Loop() {
       result_.interrupted = true;
       return absl::OkStatus();
     }
-    SaveResumePointIfDue();
-    DING_RETURN_IF_ERROR(work_.EvaluateIfDue());
+    {
+      const RunSpeed::Scope timed(&speed_, RunSpeed::kSave);
+      SaveResumePointIfDue();
+    }
+    {
+      const RunSpeed::Scope timed(&speed_, RunSpeed::kEvaluate);
+      DING_RETURN_IF_ERROR(work_.EvaluateIfDue());
+    }
     if (result_.stop || work_.Stopped()) {
       result_.stop = true;
       return absl::OkStatus();
     }
     DING_RETURN_IF_ERROR(work_.Round());
     ++rounds_;
+    WriteSpeed(/*at_end=*/false);
     options_.progress(progress());
   }
   return absl::OkStatus();
