@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 
 namespace ding {
@@ -18,9 +19,19 @@ void AddProgress(const Result& result, nlohmann::ordered_json* json) {
   (*json)["eval_value_raw"] = result.eval_value_raw;
 }
 
-}  // namespace
+// Shortens lists of numbers.
+void Shorten(nlohmann::ordered_json* json) {
+  constexpr size_t kShown = 5;
+  if (json->is_array() && json->size() > kShown && json->front().is_primitive()) {
+    const size_t more = json->size() - kShown;
+    json->erase(json->begin() + kShown, json->end());
+    json->push_back(absl::StrCat("... ", more, " more"));
+  } else if (json->is_structured()) {
+    for (nlohmann::ordered_json& element : *json) Shorten(&element);
+  }
+}
 
-std::string ToJson(const RunResult& result) {
+nlohmann::ordered_json MakeJson(const RunResult& result) {
   nlohmann::ordered_json json;
   AddProgress(result, &json);
   for (const PolicyResult& policy : result.policies) {
@@ -33,7 +44,17 @@ std::string ToJson(const RunResult& result) {
   if (result.collecting_seconds) json["collecting_seconds"] = *result.collecting_seconds;
   json["finish_time"] =
       absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", result.finish_time, absl::UTCTimeZone());
+  return json;
+}
+
+}  // namespace
+
+std::string ToShortJson(const RunResult& result) {
+  nlohmann::ordered_json json = MakeJson(result);
+  Shorten(&json);
   return json.dump();
 }
+
+std::string ToJson(const RunResult& result) { return MakeJson(result).dump(); }
 
 }  // namespace ding
