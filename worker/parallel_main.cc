@@ -39,8 +39,10 @@
 #include "ding_worker/worker/run/interrupt.h"
 #include "ding_worker/worker/run/paths.h"
 #include "ding_worker/worker/run/program.h"
+#include "ding_worker/worker/run/progress_flags.h"
 #include "ding_worker/worker/run/run_flags.h"
 #include "ding_worker/worker/run/run_folder.h"
+#include "ding_worker/worker/run/run_result.h"
 #include "gflags/gflags.h"
 
 constexpr char kAnyPort[] = "127.0.0.1:0";
@@ -89,6 +91,7 @@ constexpr char kHelp[] =
   --run_store=URL       of a run that is resumed: makes --exp_dir from what is in its store,
                           redis:HOST:PORT/PREFIX/RUN (journal: JOURNAL_IN_STORE, docs/coordinator.md)
 {run flags}
+{progress flags}
   --max_seconds=N       ends the run after N seconds
   --listen=HOST:PORT    where the coordinator listens; port 0: one that is free; 0.0.0.0: for workers
                           of other machines (docs/security.md)
@@ -109,7 +112,7 @@ constexpr char kHelp[] =
 
 The run folder gets checkpoints (ckpt/), TensorBoard events, CSV and text logs of each process
 (log/), the resolved config and result.json. The last line on stdout is `result ` and the same
-JSON. `ctl --coordinator=HOST:PORT` shows workers, rates and who waits for what (status), and
+JSON, with at most five numbers of a list. `ctl --coordinator=HOST:PORT` shows workers, rates and who waits for what (status), and
 changes the run (grow, shrink, drain, stop). A worker or a coordinator that dies is replaced, and
 the run goes on. Ctrl-C saves a checkpoint and ends the run.
 
@@ -173,7 +176,7 @@ absl::StatusOr<int> StartAll(const ExperimentConfig& config,
   options.collectors = config.policy().collect().collector_num();
   DING_ASSIGN_OR_RETURN(const std::string config_path, AbsolutePath(FLAGS_config));
   options.coordinator_arguments = {absl::StrCat("--config=", config_path),
-                                   absl::StrCat("--listen=", FLAGS_listen)};
+                                   absl::StrCat("--listen=", FLAGS_listen), ProgressArgument()};
   for (const std::string& setting : settings) {
     options.coordinator_arguments.push_back(absl::StrCat("--set=", setting));
   }
@@ -193,12 +196,13 @@ absl::StatusOr<int> Coordinate(const ExperimentConfig& config, Transport* transp
   options.resume = FLAGS_resume;
   options.again = FLAGS_again;
   options.listen = FLAGS_listen;
+  options.progress = ProgressByFlags();
   // Workers of a resumed run look for the coordinator at its old address.
   const bool anywhere = google::GetCommandLineFlagInfoOrDie("listen").is_default;
   options.as_before = FLAGS_again || (FLAGS_resume && anywhere);
   options.interrupted = [] { return InterruptSignal() != 0 || !SupervisorLives(); };
   DING_ASSIGN_OR_RETURN(const ParallelOutcome outcome, RunParallel(config, options, transport));
-  if (!outcome.result.empty()) std::printf("result %s\n", outcome.result.c_str());
+  if (!outcome.result.empty()) std::printf("result %s\n", ShortenJson(outcome.result).c_str());
   if (outcome.saved.ok()) return 0;
   ReportFailure(outcome.saved);
   return kUnsavedStatus;
@@ -252,6 +256,7 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
     return absl::InvalidArgumentError(
         "--gpus is for workers: pass it to the collectors and learners instead");
   }
+  DING_RETURN_IF_ERROR(CheckProgressFlags());
   DING_RETURN_IF_ERROR(MakeAbsolute({&FLAGS_exp_dir}));
   DING_RETURN_IF_ERROR(MakeLinkFlagsAbsolute());
   DING_ASSIGN_OR_RETURN(FLAGS_run_store, AbsoluteStoreUrl(FLAGS_run_store));
@@ -298,8 +303,9 @@ int Main(int argc, char** argv) {
   std::vector<std::string> settings;
   const absl::Status taken = TakeSettings(&argc, argv, &settings);
   InitProgram(&argc, &argv,
-              absl::StrReplaceAll(
-                  kHelp, {{"{run flags}\n", kRunFlagsHelp}, {"{link flags}\n", kLinkFlagsHelp}}));
+              absl::StrReplaceAll(kHelp, {{"{run flags}\n", kRunFlagsHelp},
+                                          {"{progress flags}\n", kProgressFlagsHelp},
+                                          {"{link flags}\n", kLinkFlagsHelp}}));
   if (!taken.ok()) return ReportFailure(taken);
   const ExitGuard guard(
       FLAGS_role == "all" || FLAGS_role == "coordinator"

@@ -134,9 +134,9 @@ absl::Status RunPipeline(const ExperimentConfig& config, RunFolder* folder,
   if (!logs.ok()) DING_LOG(WARNING) << "some of the logs could not be written: " << logs.message();
   DING_RETURN_IF_ERROR(status);
 
-  const RunResult result = MakeRunResult(serial);
-  DING_RETURN_IF_ERROR(folder->WriteText("result.json", absl::StrCat(ToJson(result), "\n")));
-  std::printf("result %s\n", ToShortJson(result).c_str());
+  const std::string json = ToJson(MakeRunResult(serial));
+  DING_RETURN_IF_ERROR(folder->WriteText("result.json", absl::StrCat(json, "\n")));
+  std::printf("result %s\n", ShortenJson(json).c_str());
   return absl::OkStatus();
 }
 

@@ -480,6 +480,13 @@ absl::Status RpcFileSystemLearner::SendInfo(ILearner* learner) {
   if (learner->current_step() != nullptr) {
     ToSettings(learner->current_step()->scalars, info_.mutable_value());
   }
+  NamedValues shown;
+  for (const auto& [label, name] : learner->policy()->progress_vars()) {
+    if (const std::optional<double> average = learner->monitor()->Average(name)) {
+      shown.Set(label, *average);
+    }
+  }
+  ToSettings(shown, info_.mutable_shown());
   if (!grouped_) info_.set_stalled(policy_stall_);
   reported_iter_ = info.learner_step;
   told_stall_ = false;

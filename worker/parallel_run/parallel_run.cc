@@ -141,14 +141,20 @@ void Run::GiveUp() {
 }
 
 absl::Status Run::Watch() {
-  ProgressOptions progress_options = ProgressTo(stderr);
-  progress_options.start = ProgressOf(parts_.coordinator->status());
+  ProgressOptions progress_options = options_.progress;
+  RunStatus status = parts_.coordinator->status();
+  progress_options.start = ProgressOf(status);
+  progress_options.values = [&status] { return ProgressValuesOf(status); };
   if (config_.max_env_step() > 0) progress_options.max_env_step = config_.max_env_step();
   if (config_.max_train_iter() > 0) progress_options.max_train_iter = config_.max_train_iter();
+  if (config_.system().max_seconds() > 0) {
+    progress_options.max_seconds = config_.system().max_seconds() - status.elapsed_seconds();
+  }
   Progress progress(progress_options);
   while (!options_.interrupted()) {
     const absl::Status done = parts_.coordinator->WaitUntilDone(kWatchPeriod);
-    progress.Update(ProgressOf(parts_.coordinator->status()));
+    status = parts_.coordinator->status();
+    progress.Update(ProgressOf(status));
     if (!absl::IsDeadlineExceeded(done)) return done;
   }
   return absl::OkStatus();

@@ -31,7 +31,9 @@ void Shorten(nlohmann::ordered_json* json) {
   }
 }
 
-nlohmann::ordered_json MakeJson(const RunResult& result) {
+}  // namespace
+
+std::string ToJson(const RunResult& result) {
   nlohmann::ordered_json json;
   AddProgress(result, &json);
   for (const PolicyResult& policy : result.policies) {
@@ -44,17 +46,15 @@ nlohmann::ordered_json MakeJson(const RunResult& result) {
   if (result.collecting_seconds) json["collecting_seconds"] = *result.collecting_seconds;
   json["finish_time"] =
       absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", result.finish_time, absl::UTCTimeZone());
-  return json;
-}
-
-}  // namespace
-
-std::string ToShortJson(const RunResult& result) {
-  nlohmann::ordered_json json = MakeJson(result);
-  Shorten(&json);
   return json.dump();
 }
 
-std::string ToJson(const RunResult& result) { return MakeJson(result).dump(); }
+std::string ShortenJson(absl::string_view json) {
+  nlohmann::ordered_json shortened =
+      nlohmann::ordered_json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
+  if (shortened.is_discarded()) return std::string(json);
+  Shorten(&shortened);
+  return shortened.dump();
+}
 
 }  // namespace ding

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/data/named_values.h"
 
@@ -40,13 +41,13 @@ struct RunResult {
   absl::Time finish_time;
 };
 
-// Returns one line for a terminal: as ToJson(), but of a list of more than five numbers the first five, followed by
-// the string "... 95 more".
-std::string ToShortJson(const RunResult& result);
-
 // Returns one line: {"stop": true, "env_step": 1080, ...}. A value that is missing or not finite is
 // null; "metric", "collecting_seconds" and "policies" are left out if there are none.
 std::string ToJson(const RunResult& result);
+
+// Returns `json` for a terminal: of a list of more than five numbers, the first five, followed by the string
+// "... 95 more".
+std::string ShortenJson(absl::string_view json);
 
 }  // namespace ding
 

@@ -62,11 +62,11 @@ TEST(RunResultTest, TheShortFormHasFiveNumbersOfAList) {
   result.eval_value_raw = {1, 2, 3, 4, 5};
   result.policies.resize(1);
   result.policies[0].eval_value_raw = {1, 2, 3, 4, 5, 6, 7};
-  const std::string json = ToShortJson(result);
+  const std::string json = ShortenJson(ToJson(result));
   EXPECT_NE(json.find(R"("eval_value_raw":[1.0,2.0,3.0,4.0,5.0],)"), std::string::npos) << json;
   EXPECT_NE(json.find(R"("eval_value_raw":[1.0,2.0,3.0,4.0,5.0,"... 2 more"])"), std::string::npos)
       << json;
-  EXPECT_NE(ToJson(result).find("[1.0,2.0,3.0,4.0,5.0,6.0,7.0]"), std::string::npos);
+  EXPECT_EQ(ShortenJson("no JSON"), "no JSON");
 }
 
 TEST(RunResultTest, MissingAndNanValuesAreNull) {
