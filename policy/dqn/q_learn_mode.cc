@@ -42,11 +42,8 @@ QLearnMode::QLearnMode(QNetwork* network, const DqnOptions& options, Parts parts
       adam_(std::move(parts.adam)) {}
 
 std::vector<std::string> QLearnMode::monitor_vars() const {
-  return {"cur_lr", "total_loss", "q_value", "target_q_value", "td_error", "grad_norm"};
-}
-
-ProgressVars QLearnMode::progress_vars() const {
-  return {{"loss", "total_loss"}, {"q", "q_value"}};
+  // Not grad_norm, which not every iteration reports.
+  return {"cur_lr", "total_loss", "q_value", "target_q_value", "td_error"};
 }
 
 std::string QLearnMode::info() const {

@@ -54,7 +54,6 @@ class QLearnMode : public LearnMode {
 
   LearnAttributes attributes() const override { return options_.learn; }
   std::vector<std::string> monitor_vars() const override;
-  ProgressVars progress_vars() const override;
   std::string info() const override;
 
   absl::Status Forward(const Batch& data, const NamedValues& settings,
