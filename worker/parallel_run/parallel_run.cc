@@ -57,6 +57,8 @@ class Run {
   void GiveUp();
   // Waits until the run is over. Returns the reason if it is an error.
   absl::Status Watch();
+  // Tells the sinks how the run ended.
+  void TellSinks(const absl::Status& status);
   // Lets the workers leave, and cleans up.
   void Finish();
   // Returns the result, and writes it to the folder.
@@ -87,6 +89,7 @@ absl::Status Run::Start(Transport* transport) {
   ComponentDeps deps;
   metrics_ = folder->metrics();
   DING_RETURN_IF_ERROR(AddSinks(config_, folder->path(), kProcess, &metrics_));
+  metrics_->BeginRun(DescribeRunForSinks(config_));
   deps.metrics = metrics_;
   deps.exp_dir = folder->path();
   deps.seed = config_.seed();
@@ -158,6 +161,17 @@ absl::Status Run::Watch() {
     if (!absl::IsDeadlineExceeded(done)) return done;
   }
   return absl::OkStatus();
+}
+
+void Run::TellSinks(const absl::Status& status) {
+  const RunStatus run = parts_.coordinator->status();
+  std::optional<double> eval_value;
+  if (run.has_eval_value()) eval_value = run.eval_value();
+  const RunEnd end = !status.ok()             ? RunEnd::kFailed
+                     : options_.interrupted() ? RunEnd::kInterrupted
+                                              : RunEnd::kFinished;
+  metrics_->EndRun(end, run.envstep(),
+                   ResultsForSinks(eval_value, run.envstep(), run.elapsed_seconds()));
 }
 
 void Run::Finish() {
@@ -258,6 +272,7 @@ absl::StatusOr<ParallelOutcome> RunParallel(const ExperimentConfig& config,
   }
   const absl::Status status = run.Watch();
   if (!status.ok()) DING_LOG(INFO) << "the run failed: " << status.message();
+  run.TellSinks(status);
   run.Finish();
   outcome.saved = run.saved();
   // The error that ended the run comes first, but it must not hide that the data are still there.

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -40,11 +41,16 @@ class StderrSink : public google::LogSink {
             int line, const google::LogMessageTime& time, const char* message,
             size_t message_len) override {
     if (severity < least_) return;
-    WriteMessage(STDERR_FILENO,
-                 ToString(severity, base_filename, line, time, message, message_len));
+    const std::string text = ToString(severity, base_filename, line, time, message, message_len);
+    WriteMessage(STDERR_FILENO, UsesColors(STDERR_FILENO) ? Styled(StyleOf(severity), text) : text);
   }
 
  private:
+  static TextStyle StyleOf(google::LogSeverity severity) {
+    if (severity < google::GLOG_WARNING) return TextStyle::kPlain;
+    return severity == google::GLOG_WARNING ? TextStyle::kWarning : TextStyle::kError;
+  }
+
   const int least_;  // a google::LogSeverity
 };
 

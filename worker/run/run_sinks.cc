@@ -6,9 +6,14 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/metrics/sink_registry.h"
+#include "ding_worker/worker/config/text_config.h"
 
 namespace ding {
 namespace {
+
+constexpr char kFinalEval[] = "final_eval";
+constexpr char kEnvSteps[] = "env_steps";
+constexpr char kWallSeconds[] = "wall_seconds";
 
 MetricAxis AxisOf(const MetricsSection& config) {
   switch (config.x_axis()) {
@@ -36,6 +41,25 @@ absl::Status AddSinks(const ExperimentConfig& config, const std::string& exp_dir
   }
   *metrics = std::make_shared<MultiSink>(std::move(sinks), AxisOf(config.metrics()));
   return absl::OkStatus();
+}
+
+RunDescription DescribeRunForSinks(const ExperimentConfig& config) {
+  RunDescription run;
+  run.name = config.exp_name();
+  for (const SetField& field : ListSetFields(config)) {
+    run.hyperparameters.emplace_back(field.path, field.value);
+  }
+  run.results = {kFinalEval, kEnvSteps, kWallSeconds};
+  return run;
+}
+
+RunResults ResultsForSinks(std::optional<double> eval_value, int64_t env_steps,
+                           double wall_seconds) {
+  RunResults results;
+  if (eval_value.has_value()) results.emplace_back(kFinalEval, *eval_value);
+  results.emplace_back(kEnvSteps, static_cast<double>(env_steps));
+  results.emplace_back(kWallSeconds, wall_seconds);
+  return results;
 }
 
 }  // namespace ding

@@ -13,19 +13,14 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/worker/config/experiment_config.h"
-#include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/run/experiment_setup.h"
+#include "ding_worker/worker/run/run_sinks.h"
 
 namespace ding {
 namespace {
 
 constexpr char kRun[] = "run";
 constexpr char kWallSecondsField[] = "wall_seconds";
-
-// The results of a run, for sinks that compare runs.
-constexpr char kFinalEval[] = "final_eval";
-constexpr char kEnvSteps[] = "env_steps";
-constexpr char kWallSeconds[] = "wall_seconds";
 
 // Copies what each component would save.
 absl::StatusOr<std::vector<CheckpointComponent>> CopyAll(
@@ -78,25 +73,16 @@ absl::Status RunLoop::Run(SerialResult* result) {
 
 void RunLoop::DescribeBegin() {
   speed_.Begin(work_.env_step(), work_.learner()->train_iter());
-  RunDescription run;
-  run.name = config_.exp_name();
-  for (const SetField& field : ListSetFields(config_)) {
-    run.hyperparameters.emplace_back(field.path, field.value);
-  }
-  run.results = {kFinalEval, kEnvSteps, kWallSeconds};
-  options_.metrics->BeginRun(run);
+  options_.metrics->BeginRun(DescribeRunForSinks(config_));
 }
 
 void RunLoop::DescribeEnd(const absl::Status& status) {
   WriteSpeed(/*at_end=*/true);
-  RunResults results;
-  if (result_.eval_value.has_value()) results.emplace_back(kFinalEval, *result_.eval_value);
-  results.emplace_back(kEnvSteps, static_cast<double>(work_.env_step()));
-  results.emplace_back(kWallSeconds, WallSeconds());
   const RunEnd end = !status.ok()          ? RunEnd::kFailed
                      : result_.interrupted ? RunEnd::kInterrupted
                                            : RunEnd::kFinished;
-  options_.metrics->EndRun(end, work_.position(), results);
+  options_.metrics->EndRun(end, work_.position(),
+                           ResultsForSinks(result_.eval_value, work_.env_step(), WallSeconds()));
 }
 
 void RunLoop::WriteSpeed(bool at_end) {
@@ -233,6 +219,10 @@ absl::Status RunLoop::SaveResumePoint() {
   info.fields[kWallSecondsField] = absl::StrCat(WallSeconds());
   DescribeRun(config_, work_.env_name(), &info);
   resume_point_timer_ = Timer(options_.clock);
+  // The files are cut back to their size of now when the run is resumed.
+  const absl::Status flushed = options_.metrics->Flush();
+  DING_LOG_IF(WARNING, !flushed.ok())
+      << "some of the logs could not be written: " << flushed.message();
   DING_RETURN_IF_ERROR(options_.describe(&info));
   DING_ASSIGN_OR_RETURN(std::vector<CheckpointComponent> components, TakeSnapshots());
   checkpoints_.SaveResumePoint(work_.position(), std::move(info), std::move(components));
