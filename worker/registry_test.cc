@@ -75,7 +75,9 @@ learner hook:
   log_show           logs averages of the reported values every freq iterations
   save_ckpt          saves a checkpoint: every freq iterations, or once before or after the run
   save_ckpt_seconds  saves a checkpoint to resume from, whenever so many seconds have passed
-sink: none in this program
+sink:
+  json_lines  JSON, a line per value, in log/<process>.jsonl of the run's folder
+  mlflow      a run in MLflow's file store mlruns/, beside the run's folder
 )");
 }
 

@@ -276,8 +276,9 @@ absl::Status EvalCore::Account(const Timesteps& timesteps, Run* run) {
     run->abnormal[env_id] = 0;
     ended_envs_.push_back(env_id);
     DING_LOG(VERBOSE) << deps_.name << ": env " << env_id << " finished an episode of "
-                   << finished.length << " steps, return " << finished.episode_return << " ("
-                   << run->monitor->current_episode() << " of " << run->monitor->n_episode() << ")";
+                      << finished.length << " steps, return " << finished.episode_return << " ("
+                      << run->monitor->current_episode() << " of " << run->monitor->n_episode()
+                      << ")";
   }
   if (ended_envs_.empty()) return absl::OkStatus();
   return ForgetRecurrentState(ended_envs_);
