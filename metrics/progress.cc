@@ -168,9 +168,7 @@ void Progress::Show(int64_t now_nanos) {
   if (options_.style == ProgressStyle::kJson) {
     options_.write(absl::StrCat(Json(now_nanos), "\n"));
   } else if (options_.style == ProgressStyle::kLine) {
-    // Some terminals break the line when the last column is written.
-    const int columns = std::max(options_.width() - 1, 1);
-    DrawOver(LayOutProgress(Fields(now_nanos), static_cast<size_t>(columns), options_.colors));
+    DrawOver(LayOutProgress(Fields(now_nanos), Columns(), options_.colors));
   } else {
     const ProgressLine line =
         LayOutProgress(Fields(now_nanos), std::string::npos, /*colors=*/false);
@@ -277,9 +275,16 @@ std::optional<double> Progress::SecondsLeft(int64_t now_nanos) const {
   return left;
 }
 
+size_t Progress::Columns() const {
+  // Some terminals break the line when the last column is written.
+  return static_cast<size_t>(std::max(options_.width() - 1, 1));
+}
+
 void Progress::DrawOver(const ProgressLine& line) {
-  // Blanks, not an escape sequence: every terminal knows them.
-  const size_t blanks = drawn_columns_ > line.columns ? drawn_columns_ - line.columns : 0;
+  // Blanks, not an escape sequence: every terminal knows them. The line must not break where the terminal is narrower
+  // than it was.
+  const size_t covered = std::min(drawn_columns_, Columns());
+  const size_t blanks = covered > line.columns ? covered - line.columns : 0;
   std::string text = absl::StrCat("\r", line.text, std::string(blanks, ' '));
   if (line.columns == 0) text += '\r';
   options_.write(text);

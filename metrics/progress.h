@@ -138,6 +138,8 @@ class Progress {
   double SecondsSinceStart(int64_t now_nanos) const;
   std::vector<ProgressField> Fields(int64_t now_nanos) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string Json(int64_t now_nanos) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The columns that a line may take now.
+  size_t Columns() const;
   void DrawOver(const ProgressLine& line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ProgressOptions options_;

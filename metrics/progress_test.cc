@@ -163,6 +163,22 @@ TEST(ProgressOnTerminalTest, AShorterLineLeavesNothingOfALongerOne) {
   EXPECT_THAT(screen.Lines(), ElementsAre("env_step 7"));
 }
 
+TEST(ProgressOnTerminalTest, ALineInANarrowerTerminalStaysOneLine) {
+  SimulatedClock clock;
+  std::string output;
+  ProgressOptions options = ToFile(&output, &clock);
+  options.style = ProgressStyle::kLine;
+  int width = 80;
+  options.width = [&width] { return width; };
+  Progress progress(options);
+  progress.Update(At(123456, 123456));
+  clock.Advance(absl::Seconds(1));
+  width = 20;
+  output.clear();
+  progress.Update(At(123457, 123456));
+  EXPECT_EQ(output, "\r123457  1.0/s      ") << "19 columns";
+}
+
 TEST(ProgressOnTerminalTest, ClearMakesRoomForAMessage) {
   SimulatedClock clock;
   Screen screen(120);

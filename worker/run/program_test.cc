@@ -202,9 +202,9 @@ TEST(ProgressToTest, ObeysTheWidthOfTheTerminalWhenItChangesAndItsColors) {
   const std::vector<std::string> drawn = absl::StrSplit(text, '\r', absl::SkipEmpty());
   ASSERT_EQ(drawn.size(), 4u) << "the last one is drawn at the end";
   EXPECT_EQ(drawn[0],
-            "40 4%  \x1b[32meval 9.5\x1b[0m  \x1b[2m40.0/s\x1b[0m  \x1b[2mleft 0:24\x1b[0m");
-  EXPECT_THAT(drawn[1], StartsWith("2%  \x1b[32meval 9.5\x1b[0m "));
-  EXPECT_THAT(drawn[2], StartsWith("40 4%  \x1b[32meval 9.5\x1b[0m"));
+            "40/1000 4%  \x1b[32meval 9.5\x1b[0m  \x1b[2m40.0/s\x1b[0m  \x1b[2mleft 0:24\x1b[0m");
+  EXPECT_EQ(drawn[1], "20 2%  \x1b[32meval 9.5\x1b[0m    ");
+  EXPECT_THAT(drawn[2], StartsWith("40/1000 4%  \x1b[32meval 9.5\x1b[0m"));
 }
 
 }  // namespace
