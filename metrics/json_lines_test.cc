@@ -43,7 +43,7 @@ class JsonLinesTest : public testing::Test {
 
 TEST_F(JsonLinesTest, WritesEveryKindOfValueAsOneObject) {
   DING_ASSERT_OK_AND_ASSIGN(const auto sink, JsonLinesSink::Create(options_));
-  sink->BeginRun({"cartpole", {{"policy.learn.batch_size", "64"}}, {"final_eval"}});
+  sink->BeginRun({"cartpole", {{"policy.learn.batch_size", "64"}}});
   sink->Scalar("a_step/x", 120, 0.0125);
   sink->Scalar("a_step/x", 121, std::numeric_limits<double>::infinity());
   sink->Histogram("a_step/h", 122, {1.0f, 3.0f, std::numeric_limits<float>::quiet_NaN()});

@@ -55,7 +55,7 @@ TEST_F(MlflowTest, WritesWhatTheFileStoreReads) {
                     HasSubstr("run_name: 'run 1'\n"), HasSubstr("run_id: '" + id + "'\n"),
                     HasSubstr("start_time: 1714550400250\n")));
   EXPECT_THAT(Content(folder, "../meta.yaml"), HasSubstr("name: 'it''s an experiment'\n"));
-  sink->BeginRun({"name", {{"policy.hook[0].freq", "64"}}, {"final_eval"}});
+  sink->BeginRun({"name", {{"policy.hook[0].freq", "64"}}});
   EXPECT_EQ(Content(folder, "params/policy.hook_0_.freq"), "64");
   sink->Scalar("learner_step/loss", 8, 0.5);
   clock_.Advance(absl::Milliseconds(1));

@@ -36,8 +36,6 @@ struct RunDescription {
   std::string name;
   // The settings of the run that are not defaults, as a config file has them: {"policy.learn.batch_size", "64"}.
   std::vector<std::pair<std::string, std::string>> hyperparameters;
-  // The names of the results that EndRun() will have.
-  std::vector<std::string> results;
 };
 
 using RunResults = std::vector<std::pair<std::string, double>>;

@@ -21,11 +21,10 @@ namespace {
 using ::ding::internal_metrics::AppendFile;
 using ::ding::tensorboard::Event;
 using ::ding::tensorboard::HistogramProto;
-using ::ding::tensorboard::HParamInfo;
 using ::ding::tensorboard::HParamsPluginData;
 using ::ding::tensorboard::HParamValue;
-using ::ding::tensorboard::MetricInfo;
 using ::ding::tensorboard::SessionEndInfo;
+using ::ding::tensorboard::SessionStartInfo;
 using ::ding::tensorboard::Summary;
 using ::ding::tensorboard::TensorProto;
 
@@ -91,21 +90,18 @@ void FillHistogram(const HistogramSummary& summary, HistogramProto* histo) {
 
 constexpr absl::string_view kResultGroup = "result/";
 
-// Sets a number, a truth value, or text without its quotes. Returns the type.
-HParamInfo::Type SetValue(absl::string_view text, HParamValue* value) {
+// Returns a number, a truth value, or text without its quotes.
+HParamValue ValueOf(absl::string_view text) {
+  HParamValue value;
   if (double number = 0; absl::SimpleAtod(text, &number)) {
-    value->set_number_value(number);
-    return HParamInfo::FLOAT64;
+    value.set_number_value(number);
+  } else if (text == "true" || text == "false") {
+    value.set_bool_value(text == "true");
+  } else {
+    const bool quoted = text.size() >= 2 && text.front() == '"' && text.back() == '"';
+    value.set_string_value(std::string(quoted ? text.substr(1, text.size() - 2) : text));
   }
-  if (text == "true" || text == "false") {
-    value->set_bool_value(text == "true");
-    return HParamInfo::BOOL;
-  }
-  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') {
-    text = text.substr(1, text.size() - 2);
-  }
-  value->set_string_value(std::string(text));
-  return HParamInfo::STRING;
+  return value;
 }
 
 }  // namespace
@@ -173,24 +169,12 @@ void TensorBoardSink::EncodedImage(absl::string_view tag, int64_t step, int widt
 }
 
 void TensorBoardSink::BeginRun(const RunDescription& run) {
-  const double now = UnixSeconds(clock_->Now());
-  HParamsPluginData experiment;
-  experiment.mutable_experiment()->set_name(run.name);
-  experiment.mutable_experiment()->set_time_created_secs(now);
   HParamsPluginData session;
-  session.mutable_session_start_info()->set_start_time_secs(now);
+  SessionStartInfo* const info = session.mutable_session_start_info();
+  info->set_start_time_secs(UnixSeconds(clock_->Now()));
   for (const auto& [name, value] : run.hyperparameters) {
-    HParamInfo* const info = experiment.mutable_experiment()->add_hparam_infos();
-    info->set_name(name);
-    info->set_type(
-        SetValue(value, &(*session.mutable_session_start_info()->mutable_hparams())[name]));
+    (*info->mutable_hparams())[name] = ValueOf(value);
   }
-  for (const std::string& result : run.results) {
-    MetricInfo* const info = experiment.mutable_experiment()->add_metric_infos();
-    info->mutable_name()->set_tag(absl::StrCat(kResultGroup, result));
-    info->set_display_name(result);
-  }
-  WriteHParams("_hparams_/experiment", experiment);
   WriteHParams("_hparams_/session_start_info", session);
 }
 

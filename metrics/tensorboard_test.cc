@@ -187,32 +187,21 @@ TEST_F(TensorBoardTest, WritesHyperparametersAndFinalResults) {
                   {{"policy.learn.batch_size", "64"},
                    {"policy.priority", "true"},
                    {"policy.type", "\"dqn\""},
-                   {"model.encoder_hidden_size", "[128, 64]"}},
-                  {"final_eval"}});
+                   {"model.encoder_hidden_size", "[128, 64]"}}});
   sink->EndRun(RunEnd::kFinished, 1144, {{"final_eval", 195.5}});
   const std::vector<Event> events = FlushAndRead(sink.get());
-  ASSERT_THAT(events, SizeIs(4));
-  EXPECT_EQ(events[0].summary().value(0).tag(), "_hparams_/experiment");
-  const auto experiment = HParamsOf(events[0]).experiment();
-  EXPECT_EQ(experiment.name(), "cartpole");
-  ASSERT_THAT(experiment.hparam_infos(), SizeIs(4));
-  EXPECT_EQ(experiment.hparam_infos(0).name(), "policy.learn.batch_size");
-  EXPECT_EQ(experiment.hparam_infos(0).type(), tensorboard::HParamInfo::FLOAT64);
-  EXPECT_EQ(experiment.hparam_infos(1).type(), tensorboard::HParamInfo::BOOL);
-  EXPECT_EQ(experiment.hparam_infos(2).type(), tensorboard::HParamInfo::STRING);
-  ASSERT_THAT(experiment.metric_infos(), SizeIs(1));
-  EXPECT_EQ(experiment.metric_infos(0).name().tag(), "result/final_eval");
-  EXPECT_EQ(events[1].summary().value(0).tag(), "_hparams_/session_start_info");
-  const auto hparams = HParamsOf(events[1]).session_start_info().hparams();
+  ASSERT_THAT(events, SizeIs(3));
+  EXPECT_EQ(events[0].summary().value(0).tag(), "_hparams_/session_start_info");
+  const auto hparams = HParamsOf(events[0]).session_start_info().hparams();
   EXPECT_EQ(hparams.at("policy.learn.batch_size").number_value(), 64);
   EXPECT_TRUE(hparams.at("policy.priority").bool_value());
   EXPECT_EQ(hparams.at("policy.type").string_value(), "dqn");
   EXPECT_EQ(hparams.at("model.encoder_hidden_size").string_value(), "[128, 64]");
-  EXPECT_EQ(events[2].summary().value(0).tag(), "result/final_eval");
-  EXPECT_EQ(events[2].summary().value(0).simple_value(), 195.5f);
-  EXPECT_EQ(events[2].step(), 1144);
-  EXPECT_EQ(events[3].summary().value(0).tag(), "_hparams_/session_end_info");
-  EXPECT_EQ(HParamsOf(events[3]).session_end_info().status(), tensorboard::SessionEndInfo::SUCCESS);
+  EXPECT_EQ(events[1].summary().value(0).tag(), "result/final_eval");
+  EXPECT_EQ(events[1].summary().value(0).simple_value(), 195.5f);
+  EXPECT_EQ(events[1].step(), 1144);
+  EXPECT_EQ(events[2].summary().value(0).tag(), "_hparams_/session_end_info");
+  EXPECT_EQ(HParamsOf(events[2]).session_end_info().status(), tensorboard::SessionEndInfo::SUCCESS);
 }
 
 TEST_F(TensorBoardTest, AFailedRunIsShownAsOne) {

@@ -165,6 +165,14 @@ int Gpus() {
   return google::GetCommandLineFlagInfoOrDie("gpus").is_default ? CountGpus() : FLAGS_gpus;
 }
 
+// The flags that every process of a run gets: those of its links, and how much it logs.
+std::vector<std::string> ArgumentsOfAll() {
+  std::vector<std::string> arguments = LinkFlags();
+  const google::CommandLineFlagInfo verbosity = google::GetCommandLineFlagInfoOrDie("v");
+  if (!verbosity.is_default) arguments.push_back(absl::StrCat("--v=", verbosity.current_value));
+  return arguments;
+}
+
 absl::StatusOr<int> StartAll(const ExperimentConfig& config,
                              const std::vector<std::string>& settings, Transport* transport) {
   ParallelJobOptions options;
@@ -183,7 +191,7 @@ absl::StatusOr<int> StartAll(const ExperimentConfig& config,
   options.learners = config.policy().learn().learner_num();
   options.learner_tasks = config.policy().other().commander().learner_task_space();
   options.gpus = Gpus();
-  options.link_arguments = LinkFlags();
+  options.link_arguments = ArgumentsOfAll();
   options.interrupted = InterruptSignal;
   DING_RETURN_IF_ERROR(CheckThreads(ThreadsOfAll(options)));
   return RunParallelJob(options, transport);
@@ -227,7 +235,7 @@ absl::Status Work(const std::string& config_digest, Transport* transport) {
   aggregator.learners = FLAGS_learners;
   aggregator.program = "/proc/self/exe";
   aggregator.program_name = google::ProgramInvocationName();
-  aggregator.link_arguments = LinkFlags();
+  aggregator.link_arguments = ArgumentsOfAll();
   return RunParallelAggregator(aggregator, transport);
 }
 

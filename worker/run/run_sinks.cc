@@ -49,7 +49,6 @@ RunDescription DescribeRunForSinks(const ExperimentConfig& config) {
   for (const SetField& field : ListSetFields(config)) {
     run.hyperparameters.emplace_back(field.path, field.value);
   }
-  run.results = {kFinalEval, kEnvSteps, kWallSeconds};
   return run;
 }
 
