@@ -152,15 +152,11 @@ TEST(ProgressOnTerminalTest, ColorsTakeNoColumns) {
 TEST(ProgressOnTerminalTest, AShorterLineLeavesNothingOfALongerOne) {
   SimulatedClock clock;
   Screen screen(120);
-  ProgressOptions options = OnTerminal(&screen, 120, &clock);
-  int width = 120;
-  options.width = [&width] { return width; };
-  Progress progress(options);
+  Progress progress(OnTerminal(&screen, 120, &clock));
   progress.Update(At(123456, 123456));
   clock.Advance(absl::Seconds(1));
-  width = 12;
   progress.Update(At(7, 7));
-  EXPECT_THAT(screen.Lines(), ElementsAre("env_step 7"));
+  EXPECT_THAT(screen.Lines(), ElementsAre("env_step 7  train_iter 7  elapsed 0:01"));
 }
 
 TEST(ProgressOnTerminalTest, ALineInANarrowerTerminalStaysOneLine) {
@@ -168,6 +164,7 @@ TEST(ProgressOnTerminalTest, ALineInANarrowerTerminalStaysOneLine) {
   std::string output;
   ProgressOptions options = ToFile(&output, &clock);
   options.style = ProgressStyle::kLine;
+  options.start = At(123456, 123456);
   int width = 80;
   options.width = [&width] { return width; };
   Progress progress(options);
