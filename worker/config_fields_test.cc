@@ -39,6 +39,7 @@
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_registry.h"
+#include "ding_worker/metrics/mlflow.pb.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/sink.pb.h"
 #include "ding_worker/metrics/sink_registry.h"
@@ -180,6 +181,9 @@ const std::vector<Params>& AllParams() {
         buffer("deque", DequeBufferConfig::descriptor(), "max_use: 5 priority: true"),
         buffer("elastic", ElasticBufferConfig::descriptor()),
         buffer("sequence", SequenceBufferConfig::descriptor(), "unroll_len: 4"),
+        {"metrics.sink.params",
+         MlflowSinkParams::descriptor(),
+         {"metrics.sink=[{type:\"mlflow\" params" + InAny(*MlflowSinkParams::descriptor()) + "}]"}},
     };
   }();
   return *kAll;
