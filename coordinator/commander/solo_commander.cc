@@ -269,8 +269,11 @@ void SoloCommander::NoteCollected(const CollectorTask& task, const CollectorFini
   const int64_t now = deps_.clock->MonotonicNanos();
   const bool too_early = policy->measured_nanos.has_value() &&
                          absl::Nanoseconds(now - *policy->measured_nanos) < options_.log_interval;
+  // Below 0: another learner began anew.
   const int64_t iters = info.train_iter() - policy->measured_train_iter;
-  if (too_early || (policy->measured_nanos.has_value() && iters < options_.log_train_iters)) return;
+  const bool too_near =
+      policy->measured_nanos.has_value() && iters >= 0 && iters < options_.log_train_iters;
+  if (too_early || too_near) return;
   policy->measured_nanos = now;
   policy->measured_train_iter = info.train_iter();
   Measure(/*eval_flag=*/false, *policy, collected);
