@@ -71,6 +71,13 @@ ProgressField CounterField(absl::string_view name, int64_t value, int64_t limit)
            {percent, kPart}}};
 }
 
+// The first value is more important than the others, of which the later ones are given up first.
+ProgressField ValueField(const ProgressValues& values, size_t i) {
+  const int later = std::max<int>(kSecondValue + 1 - static_cast<int>(i), kLaterValues);
+  const auto& [name, value] = values[i];
+  return {{{absl::StrFormat("%s %.4g", name, value), i == 0 ? kFirstValue : later}}};
+}
+
 ProgressField EvalField(const ProgressState& state) {
   const std::string last = absl::StrFormat("eval %.6g", *state.last_eval);
   ProgressField field{{{last, kEval}}};
@@ -200,17 +207,9 @@ std::vector<ProgressField> Progress::Fields(int64_t now_nanos) const {
   fields.push_back(has_env_steps
                        ? CounterField("env_step", state_.env_step, options_.max_env_step)
                        : CounterField("train_iter", state_.train_iter, options_.max_train_iter));
-  int importance = kFirstValue;
-  const auto add_value = [&](size_t i) {
-    const auto& [name, value] = values[i];
-    if (i > 0)
-      importance =
-          i == 1 ? kSecondValue : std::max<int>(kSecondValue - static_cast<int>(i), kLaterValues);
-    fields.push_back({{{absl::StrFormat("%s %.4g", name, value), importance}}});
-  };
-  if (!values.empty()) add_value(0);
+  if (!values.empty()) fields.push_back(ValueField(values, 0));
   if (state_.last_eval.has_value()) fields.push_back(EvalField(state_));
-  for (size_t i = 1; i < values.size(); ++i) add_value(i);
+  for (size_t i = 1; i < values.size(); ++i) fields.push_back(ValueField(values, i));
   if (has_env_steps) {
     ProgressField iters = CounterField("train_iter", state_.train_iter, options_.max_train_iter);
     fields.push_back({{{iters.forms.front().text, kOtherCounter}}, TextStyle::kDim});
