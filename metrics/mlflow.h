@@ -6,7 +6,7 @@
 //                                     metrics/<tag>      lines "<milliseconds since 1970> <value> <step>"
 //                                     artifacts/         empty
 //
-// The format is that which mlflow/store/tracking/file_store.py (MLflow 2.16) reads. Characters of names that MLflow
+// The format is that which mlflow/store/tracking/file_store.py (MLflow 2) reads. Characters of names that MLflow
 // refuses become '_'. Only scalars, hyperparameters and results (metrics "result/<name>") are written.
 //
 // The run id is kept in a file of the run's folder, so that a resumed run is the same run there. Two metrics of which one is
