@@ -16,7 +16,7 @@ std::atomic<LogSeverity> min_severity{LogSeverity::kInfo};
 
 // One write, so that lines of several threads and processes do not mix.
 void WriteToStderr(const LogLine& line) {
-  const char letter = "IWE"[static_cast<int>(line.severity)];
+  const char letter = "VIWE"[static_cast<int>(line.severity)];
   const std::string time =
       absl::FormatTime("%m%d %H:%M:%E6S", Clock::Real()->Now(), absl::LocalTimeZone());
   const std::string text = absl::StrCat(absl::string_view(&letter, 1), time, " ", line.file, ":",

@@ -27,7 +27,8 @@
 
 namespace ding {
 
-enum class LogSeverity { kInfo, kWarning, kError };
+// kVerbose: details that few people want, such as each episode of an evaluation.
+enum class LogSeverity { kVerbose, kInfo, kWarning, kError };
 
 struct LogLine {
   LogSeverity severity;
@@ -74,6 +75,7 @@ class Message {
 }  // namespace internal_log
 }  // namespace ding
 
+#define DING_LOG_SEVERITY_VERBOSE ::ding::LogSeverity::kVerbose
 #define DING_LOG_SEVERITY_INFO ::ding::LogSeverity::kInfo
 #define DING_LOG_SEVERITY_WARNING ::ding::LogSeverity::kWarning
 #define DING_LOG_SEVERITY_ERROR ::ding::LogSeverity::kError
@@ -91,7 +93,7 @@ class Message {
     return reached.fetch_add(1);            \
   }()
 
-// The severity is INFO, WARNING or ERROR. If the line is left out, its message is not evaluated.
+// The severity is VERBOSE, INFO, WARNING or ERROR. If the line is left out, its message is not evaluated.
 #define DING_LOG(severity) DING_LOG_STREAM_(DING_LOG_SEVERITY_##severity, true)
 #define DING_LOG_IF(severity, condition) DING_LOG_STREAM_(DING_LOG_SEVERITY_##severity, condition)
 #define DING_LOG_EVERY_N(severity, n) \

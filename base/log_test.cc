@@ -64,7 +64,7 @@ TEST(Log, SendsSeverityMessageFileAndLine) {
   EXPECT_THAT(kept.file(), EndsWith("base/log_test.cc"));
   DING_LOG(WARNING) << "b";
   DING_LOG(ERROR);
-  EXPECT_THAT(kept.lines(), ElementsAre("0 a 1", "1 b", "2 "));
+  EXPECT_THAT(kept.lines(), ElementsAre("1 a 1", "2 b", "3 "));
 }
 
 TEST(Log, WritesToStderrWithoutASink) {
@@ -80,7 +80,7 @@ TEST(Log, AConditionLeavesTheLineOut) {
   int evaluated = 0;
   for (const bool condition : {false, true}) DING_LOG_IF(INFO, condition) << ++evaluated;
   EXPECT_EQ(evaluated, 1);
-  EXPECT_THAT(kept.lines(), ElementsAre("0 1"));
+  EXPECT_THAT(kept.lines(), ElementsAre("1 1"));
 }
 
 TEST(Log, EveryNthAndTheFirstNTimes) {
@@ -90,7 +90,7 @@ TEST(Log, EveryNthAndTheFirstNTimes) {
     DING_LOG_FIRST_N(INFO, 2) << "first " << i;
   }
   EXPECT_THAT(kept.lines(),
-              ElementsAre("0 every 0", "0 first 0", "0 first 1", "0 every 2", "0 every 4"));
+              ElementsAre("1 every 0", "1 first 0", "1 first 1", "1 every 2", "1 every 4"));
 }
 
 TEST(Log, LinesBelowTheLeastSeverityAreNotMade) {
@@ -101,7 +101,18 @@ TEST(Log, LinesBelowTheLeastSeverityAreNotMade) {
   DING_LOG(ERROR) << "still said";
   EXPECT_EQ(SetMinLogSeverity(LogSeverity::kInfo), LogSeverity::kError);
   EXPECT_EQ(evaluated, 0);
-  EXPECT_THAT(kept.lines(), ElementsAre("2 still said"));
+  EXPECT_THAT(kept.lines(), ElementsAre("3 still said"));
+}
+
+TEST(Log, VerboseLinesAreMadeOnlyIfTheyAreWanted) {
+  KeptLines kept;
+  int evaluated = 0;
+  DING_LOG(VERBOSE) << ++evaluated;
+  EXPECT_EQ(evaluated, 0);
+  const LogSeverity before = SetMinLogSeverity(LogSeverity::kVerbose);
+  DING_LOG(VERBOSE) << "a detail";
+  SetMinLogSeverity(before);
+  EXPECT_THAT(kept.lines(), ElementsAre("0 a detail"));
 }
 
 TEST(Log, IsAStatementLikeAnyOther) {
@@ -111,7 +122,7 @@ TEST(Log, IsAStatementLikeAnyOther) {
     DING_LOG(INFO) << "not this";
   else
     DING_LOG(INFO) << "but this";
-  EXPECT_THAT(kept.lines(), ElementsAre("0 but this"));
+  EXPECT_THAT(kept.lines(), ElementsAre("1 but this"));
 }
 
 TEST(Log, ASinkIsSetAgainByWhoeverReplacedIt) {
@@ -123,7 +134,7 @@ TEST(Log, ASinkIsSetAgainByWhoeverReplacedIt) {
   }
   EXPECT_THAT(outer.lines(), IsEmpty());
   DING_LOG(INFO) << "outer";
-  EXPECT_THAT(outer.lines(), ElementsAre("0 outer"));
+  EXPECT_THAT(outer.lines(), ElementsAre("1 outer"));
 }
 
 TEST(Log, ThreadsLoseNoLine) {

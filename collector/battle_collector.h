@@ -57,6 +57,8 @@ class IBattleCollector {
   virtual int64_t envstep() const = 0;
   virtual void set_envstep(int64_t envstep) = 0;
   virtual int64_t total_episode_count() const = 0;
+  // As in ISerialCollector, of the first player.
+  virtual std::optional<double> recent_return() const { return std::nullopt; }
 
   virtual absl::Status SaveState(StateWriter* writer) const = 0;
   virtual absl::Status LoadState(StateReader* reader) = 0;

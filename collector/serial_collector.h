@@ -71,6 +71,8 @@ class ISerialCollector {
   virtual int64_t envstep() const = 0;
   virtual void set_envstep(int64_t envstep) = 0;
   virtual int64_t total_episode_count() const = 0;
+  // The mean return of the last episodes, for people who watch the run. Not set: it is not known.
+  virtual std::optional<double> recent_return() const { return std::nullopt; }
 
   // Save and load partial trajectories, counters and statistics, but not env manager and policy.
   virtual absl::Status SaveState(StateWriter* writer) const = 0;

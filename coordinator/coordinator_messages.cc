@@ -79,6 +79,8 @@ absl::Status CoordinatorImpl::HandleCollectorFinished(uint32_t worker,
   if (!result.eval_flag()) {
     result.set_step_count(finished.counted_steps());
     result.set_sample_count(finished.rows);
+    progress_.NoteReturns(result.episode_return());
+    progress_.NoteCollectSettings(finished.collector.collect_setting());
     CountResult(finished.collector, result);
   } else {
     CountEvaluation(worker, finished.collector, result);
@@ -119,6 +121,7 @@ absl::Status CoordinatorImpl::HandleLearnerInfo(uint32_t worker, const LearnerIn
   // Threads of a learner may overtake each other.
   task->steps = std::max(task->steps, info.learner_step());
   progress_.set_train_iter_of(task->learner.policy_id(), task->steps);
+  if (info.shown_size() > 0) progress_.NoteReported(info.shown());
   journal_.NoteState();
   journal_.NoteCommander();
   commander_->UpdateLearnerInfo(task->learner, info);

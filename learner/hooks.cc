@@ -24,16 +24,18 @@ constexpr int kMinPauseBySave = 20;
 void WriteAverages(ILearner* learner) {
   MetricSink* const sink = learner->deps().metrics.get();
   const std::string& name = learner->deps().name;
+  const int64_t envstep = learner->collector_envstep();
   std::vector<std::pair<std::string, std::string>> vars;
   auto averages = learner->monitor()->Averages();
   for (auto& timing : learner->timings().Averages()) averages.push_back(std::move(timing));
   for (const auto& [var, average] : averages) {
     vars.emplace_back(absl::StrCat(var, "_avg"), average ? FormatVar(*average) : "missing");
     if (!average.has_value()) continue;
-    sink->Scalar(absl::StrCat(name, "_iter/", var, "_avg"), learner->train_iter(), *average);
-    if (learner->collector_envstep() >= 0) {
-      sink->Scalar(absl::StrCat(name, "_step/", var, "_avg"), learner->collector_envstep(),
-                   *average);
+    if (WritesOverTrainIters(*sink, envstep)) {
+      sink->Scalar(absl::StrCat(name, "_iter/", var, "_avg"), learner->train_iter(), *average);
+    }
+    if (WritesOverEnvSteps(*sink, envstep)) {
+      sink->Scalar(absl::StrCat(name, "_step/", var, "_avg"), envstep, *average);
     }
   }
   DING_LOG(INFO) << name << ": train iteration " << learner->train_iter() << "\n"
@@ -43,11 +45,15 @@ void WriteAverages(ILearner* learner) {
 void WriteDistributions(ILearner* learner, const LearnStep& step) {
   MetricSink* const sink = learner->deps().metrics.get();
   const std::string& name = learner->deps().name;
+  // Over one axis even if averages have both: they are large.
+  const bool over_iters = WritesOverTrainIters(*sink, learner->collector_envstep());
+  const int64_t at = over_iters ? learner->train_iter() : learner->collector_envstep();
+  const std::string prefix = absl::StrCat(name, over_iters ? "_iter/" : "_step/");
   for (const auto& [group, values] : step.grouped_scalars) {
-    Scalars(sink, absl::StrCat(name, "/", group), learner->train_iter(), values);
+    Scalars(sink, absl::StrCat(prefix, group), at, values);
   }
   for (const auto& [histogram, values] : step.histograms) {
-    sink->Histogram(absl::StrCat(name, "/", histogram), learner->train_iter(), values);
+    sink->Histogram(absl::StrCat(prefix, histogram), at, values);
   }
 }
 

@@ -63,10 +63,10 @@ class SavePeriodicallyHook : public LearnerHook {
 };
 inline constexpr char kResumeCheckpoint[] = "learner_resume";
 
-// Adds the reported values of each iteration to the monitor. Every `freq` train iterations it writes
-// the averages to the log and the metric sink: `<name>_iter/<var>_avg` by train iteration,
-// `<name>_step/<var>_avg` by env step, and the histograms and grouped scalars of that iteration below
-// `<name>/`.
+// Adds the reported values of each iteration to the monitor. Every `freq` train iterations it writes the averages to
+// the log and the metric sink: `<name>_iter/<var>_avg` by train iteration and `<name>_step/<var>_avg` by env step,
+// as the sink wants it (MetricSink::axis()), and the histograms and grouped scalars of that iteration over one of
+// the two, as `<name>_iter/<histogram>` or `<name>_step/<histogram>`.
 class LogShowHook : public LearnerHook {
  public:
   LogShowHook(absl::string_view name, int priority, HookPosition position, int64_t freq);

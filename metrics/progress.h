@@ -1,13 +1,22 @@
-// The progress of a run in one line: counters, rate, last and best evaluation, time used and left.
+// The progress of a run in one line: counters, values that the run names (return, loss, epsilon), the last and
+// best evaluation, the rate of the last seconds, time used and left.
 //
-//   env_step 12345/50000 (25%)  train_iter 7715  1234 env_step/s  elapsed 0:10  left 0:31
+//   env_step 12345/50000 (25%)  return 187.4  eval 187.4 best 195  loss 0.0123  eps 0.31
+//       train_iter 7715  1234 env_step/s  elapsed 0:10  left 0:31
 //
-// On a terminal one line is drawn over and over, at most five times a second. Fields that do not fit
-// are left out, the last ones first. Other messages must be written with WriteMessage() (terminal.h), so
-// that they do not mix with the line. Elsewhere (a file, a pipe) whole lines are written 1, 2, 4, ...
-// seconds apart, later once a minute.
+// On a terminal one line is drawn over and over, at most five times a second, in the width that the terminal
+// has then: fields that do not fit are shortened or left out, the least important ones first. Other messages
+// must be written with WriteMessage() (terminal.h), so that they do not mix with the line. Elsewhere (a file, a
+// pipe) whole lines are written 1, 2, 4, ... seconds apart, later once a minute. As JSON, one object in a line is
+// written once a second, and at the end:
 //
-// Ownership: the clock and what the callbacks use must outlive the Progress.
+//   {"env_step":12345,"max_env_step":50000,"train_iter":7715,"max_train_iter":null,"env_steps_per_second":1234,
+//    "train_iters_per_second":771.2,"eval":187.4,"best_eval":195,"elapsed_seconds":10.02,"left_seconds":31.5,
+//    "values":{"return":187.4,"loss":0.0123},"detail":""}
+//
+// A number that is missing or not finite is null.
+//
+// Ownership: the clock and what the callbacks use must outlive the Progress, or the call of Finish().
 // Threads:   thread-safe; the callbacks are called under a lock, one at a time.
 // Errors:    none; output that cannot be written is lost.
 //
@@ -27,11 +36,14 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
+#include "ding_worker/metrics/progress_line.h"
 
 namespace ding {
 
@@ -42,6 +54,17 @@ struct ProgressState {
   std::optional<double> last_eval;
   std::optional<double> best_eval;
   std::string detail;  // shown as the last field
+};
+
+// Names and values that are shown, the most important first.
+using ProgressValue = std::pair<std::string, double>;
+using ProgressValues = std::vector<ProgressValue>;
+
+enum class ProgressStyle {
+  kLine,   // one line that is drawn over, for terminals
+  kPlain,  // lines for people
+  kJson,   // lines of JSON for programs
+  kOff,
 };
 
 struct ProgressOptions {
@@ -55,15 +78,22 @@ struct ProgressOptions {
   // The counters when the run began; a resumed run does not begin at 0.
   ProgressState start;
 
+  // Seconds after which the run ends, counted from the making of the Progress; infinite: no limit.
+  double max_seconds = std::numeric_limits<double>::infinity();
+  // Called when something is shown, by the thread that calls Update() or Finish().
+  std::function<ProgressValues()> values = [] { return ProgressValues(); };
+
   // Writes the text, which includes control characters.
   std::function<void(absl::string_view)> write;
-  bool is_terminal = false;
+  ProgressStyle style = ProgressStyle::kPlain;
+  bool colors = false;  // only of kLine
   // The columns of the terminal; called for each line, since a window can be resized.
   std::function<int()> width = [] { return 80; };
   const Clock* clock = Clock::Real();
 };
 
-// Options that write to `stream`, which must outlive the Progress.
+// Options that write to `stream`, which must outlive the Progress: a line with colours if it is a terminal that
+// can show them.
 ProgressOptions ProgressTo(std::FILE* stream);
 
 class Progress {
@@ -93,12 +123,24 @@ class Progress {
     int64_t train_iter;
   };
 
+  // What has changed within the window of the rate.
+  struct Pace {
+    double seconds = 0;
+    int64_t env_steps = 0;
+    int64_t train_iters = 0;
+  };
+
   void Show(int64_t now_nanos) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddSample(int64_t now_nanos) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::string FormatLine(int64_t now_nanos, size_t width) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<double> SecondsLeft(const Sample& now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void DrawOver(absl::string_view line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns nothing if too little time has passed to know the pace.
+  std::optional<Pace> PaceAt(int64_t now_nanos) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<double> SecondsLeft(int64_t now_nanos) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  double SecondsSinceStart(int64_t now_nanos) const;
+  std::vector<ProgressField> Fields(int64_t now_nanos) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string Json(int64_t now_nanos) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The columns that a line may take now.
+  size_t Columns() const;
+  void DrawOver(const ProgressLine& line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ProgressOptions options_;
   const int64_t start_nanos_;

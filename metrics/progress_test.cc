@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
@@ -28,7 +29,7 @@ using ::testing::Not;
 
 ProgressOptions OnTerminal(Screen* screen, int width, const Clock* clock) {
   ProgressOptions options;
-  options.is_terminal = true;
+  options.style = ProgressStyle::kLine;
   options.width = [width] { return width; };
   options.write = [screen](absl::string_view text) { screen->Write(text); };
   options.clock = clock;
@@ -63,7 +64,7 @@ TEST(ProgressOnTerminalTest, RedrawsOneLineAndEndsOnANewOne) {
   state.best_eval = 195.0;
   progress.Update(state);
   const std::string line =
-      "env_step 10000/50000 (20%)  train_iter 5000  1000 env_step/s  eval 187.4 best 195  "
+      "env_step 10000/50000 (20%)  eval 187.4 best 195  train_iter 5000  1000 env_step/s  "
       "elapsed 0:10  left 0:40";
   EXPECT_THAT(screen.Lines(), ElementsAre(line));
   progress.Finish();
@@ -95,24 +96,84 @@ TEST(ProgressOnTerminalTest, LeavesOutFieldsThatDoNotFit) {
     progress.Update(At(10000, 5000));
     ASSERT_EQ(screen.Lines().size(), 1) << screen.Lines().back();
     ASSERT_LT(screen.Lines()[0].size(), static_cast<size_t>(std::max(width, 2)));
-    if (width == 50) {
-      EXPECT_EQ(screen.Lines()[0], "env_step 10000/50000 (20%)  train_iter 5000");
-    }
   }
+}
+
+// All fields that a run can have, in terminals of several widths.
+TEST(ProgressOnTerminalTest, ShortensAndLeavesOutTheLeastImportantFields) {
+  const auto line_at = [](int width) {
+    SimulatedClock clock;
+    Screen screen(static_cast<size_t>(width));
+    ProgressOptions options = OnTerminal(&screen, width, &clock);
+    options.max_env_step = 50000;
+    options.values = [] {
+      return ProgressValues{{"return", 187.44}, {"loss", 0.012345}, {"eps", 0.31}};
+    };
+    Progress progress(options);
+    clock.Advance(absl::Seconds(10));
+    ProgressState state = At(12345, 5000);
+    state.last_eval = 187.4;
+    state.best_eval = 195;
+    progress.Update(state);
+    EXPECT_EQ(screen.Lines().size(), 1u) << "at width " << width;
+    return screen.Lines()[0];
+  };
+  EXPECT_EQ(
+      line_at(160),
+      "env_step 12345/50000 (25%)  return 187.4  eval 187.4 best 195  loss 0.01235  eps 0.31  "
+      "train_iter 5000  1234 env_step/s  elapsed 0:10  left 0:30");
+  EXPECT_EQ(line_at(80),
+            "12345 25%  return 187.4  eval 187.4  loss 0.01235  eps 0.31  1234/s  left 0:30");
+  EXPECT_EQ(line_at(78), "12345 25%  return 187.4  eval 187.4  loss 0.01235  1234/s  left 0:30");
+  EXPECT_EQ(line_at(41), "25%  return 187.4  eval 187.4  left 0:30");
+  EXPECT_EQ(line_at(40), "25%  return 187.4  eval 187.4");
+  EXPECT_EQ(line_at(20), "25%  eval 187.4");
+  EXPECT_EQ(line_at(4), "25%");
+  EXPECT_EQ(line_at(3), "25");
+}
+
+TEST(ProgressOnTerminalTest, ColorsTakeNoColumns) {
+  SimulatedClock clock;
+  std::string output;
+  ProgressOptions options = ToFile(&output, &clock);
+  options.style = ProgressStyle::kLine;
+  options.colors = true;
+  options.width = [] { return 12; };
+  Progress progress(options);
+  ProgressState state = At(7, 7);
+  state.last_eval = state.best_eval = 2;
+  progress.Update(state);
+  EXPECT_EQ(output, "\r7  \x1b[32meval 2\x1b[0m");
+  output.clear();
+  progress.Clear();
+  EXPECT_EQ(output, absl::StrCat("\r", std::string(9, ' '), "\r"));
 }
 
 TEST(ProgressOnTerminalTest, AShorterLineLeavesNothingOfALongerOne) {
   SimulatedClock clock;
   Screen screen(120);
-  ProgressOptions options = OnTerminal(&screen, 120, &clock);
-  int width = 120;
+  Progress progress(OnTerminal(&screen, 120, &clock));
+  progress.Update(At(123456, 123456));
+  clock.Advance(absl::Seconds(1));
+  progress.Update(At(7, 7));
+  EXPECT_THAT(screen.Lines(), ElementsAre("env_step 7  train_iter 7  elapsed 0:01"));
+}
+
+TEST(ProgressOnTerminalTest, ALineInANarrowerTerminalStaysOneLine) {
+  SimulatedClock clock;
+  std::string output;
+  ProgressOptions options = ToFile(&output, &clock);
+  options.style = ProgressStyle::kLine;
+  options.start = At(123456, 123456);
+  int width = 80;
   options.width = [&width] { return width; };
   Progress progress(options);
   progress.Update(At(123456, 123456));
   clock.Advance(absl::Seconds(1));
-  width = 12;
-  progress.Update(At(7, 7));
-  EXPECT_THAT(screen.Lines(), ElementsAre("env_step 7"));
+  width = 20;
+  output.clear();
+  progress.Update(At(123457, 123456));
+  EXPECT_EQ(output, "\r123457  1.0/s      ") << "19 columns";
 }
 
 TEST(ProgressOnTerminalTest, ClearMakesRoomForAMessage) {
@@ -184,7 +245,7 @@ TEST(ProgressTest, TheDestructorShowsTheLastStateOnce) {
   EXPECT_EQ(output, "env_step 5  train_iter 2  elapsed 0:00\n");
 }
 
-TEST(ProgressTest, RateAndTimeLeftAreThoseOfTheLastHalfMinute) {
+TEST(ProgressTest, RateAndTimeLeftAreThoseOfTheLastTenSeconds) {
   SimulatedClock clock;
   std::string output;
   ProgressOptions options = ToFile(&output, &clock);
@@ -199,7 +260,6 @@ TEST(ProgressTest, RateAndTimeLeftAreThoseOfTheLastHalfMinute) {
   }
   output.clear();
   progress.Finish();
-  // The newest line before the window came at 123 s: 10 steps a second since then.
   EXPECT_EQ(output,
             "env_step 81200/100000 (81%)  train_iter 0  10.0 env_step/s  elapsed 3:20  "
             "left 31:20\n");
@@ -259,6 +319,74 @@ TEST(ProgressTest, TheFirstBudgetToEndDecidesTheTimeLeft) {
   EXPECT_THAT(output, EndsWith("left 0:10\n"));
 }
 
+TEST(ProgressTest, SoDoesALimitOfTime) {
+  SimulatedClock clock;
+  std::string output;
+  ProgressOptions options = ToFile(&output, &clock);
+  options.max_env_step = 1'000'000'000;
+  options.max_seconds = 60;
+  Progress progress(options);
+  clock.Advance(absl::Seconds(10));
+  progress.Update(At(1000, 100));
+  EXPECT_THAT(output, EndsWith("left 0:50\n"));
+}
+
+// A learner that went back to a checkpoint.
+TEST(ProgressTest, TheRateCountsFromWhereTheCountersWentBackTo) {
+  SimulatedClock clock;
+  std::string output;
+  ProgressOptions options = ToFile(&output, &clock);
+  options.max_train_iter = 1000;
+  Progress progress(options);
+  clock.Advance(absl::Seconds(5));
+  progress.Update(At(5000, 500));
+  clock.Advance(absl::Milliseconds(10));
+  progress.Update(At(5000, 400));
+  clock.Advance(absl::Seconds(2));
+  output.clear();
+  progress.Update(At(5200, 420));
+  EXPECT_EQ(output,
+            "env_step 5200  train_iter 420/1000 (42%)  100 env_step/s  elapsed 0:07  left 0:58\n");
+}
+
+TEST(ProgressToFileTest, WritesJsonOnceASecond) {
+  SimulatedClock clock;
+  std::string output;
+  ProgressOptions options = ToFile(&output, &clock);
+  options.style = ProgressStyle::kJson;
+  options.max_env_step = 100;
+  options.values = [] {
+    return ProgressValues{{"loss", std::numeric_limits<double>::quiet_NaN()}, {"eps", 0.5}};
+  };
+  Progress progress(options);
+  for (int i = 0; i < 8; ++i) {
+    clock.Advance(absl::Milliseconds(500));
+    ProgressState state = At(10 * (i + 1), i);
+    if (i == 7) state.last_eval = state.best_eval = 9.5;
+    state.detail = "the learner waits for \"data\"\xff";
+    progress.Update(state);
+  }
+  const std::vector<std::string> lines = absl::StrSplit(output, '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines.back(),
+            R"({"env_step":80,"max_env_step":100,"train_iter":7,"max_train_iter":null,)"
+            R"("env_steps_per_second":20.0,"train_iters_per_second":1.75,"eval":9.5,)"
+            R"("best_eval":9.5,"elapsed_seconds":4.0,"left_seconds":1.0,)"
+            R"("values":{"loss":null,"eps":0.5},"detail":"the learner waits for \"data\"�"})");
+}
+
+TEST(ProgressToFileTest, OffWritesNothing) {
+  SimulatedClock clock;
+  std::string output;
+  ProgressOptions options = ToFile(&output, &clock);
+  options.style = ProgressStyle::kOff;
+  Progress progress(options);
+  clock.Advance(absl::Seconds(100));
+  progress.Update(At(1, 1));
+  progress.Finish();
+  EXPECT_EQ(output, "");
+}
+
 TEST(ProgressTest, ShowsNoTimeLeftWithoutProgress) {
   SimulatedClock clock;
   std::string output;
@@ -290,7 +418,8 @@ TEST(ProgressToTest, AFileIsNotATerminal) {
   std::FILE* const file = std::tmpfile();
   ASSERT_NE(file, nullptr);
   ProgressOptions options = ProgressTo(file);
-  EXPECT_FALSE(options.is_terminal);
+  EXPECT_EQ(options.style, ProgressStyle::kPlain);
+  EXPECT_FALSE(options.colors);
   EXPECT_GT(options.width(), 0);
   Progress(options).Finish();
   std::rewind(file);

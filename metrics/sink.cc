@@ -6,7 +6,8 @@
 
 namespace ding {
 
-MultiSink::MultiSink(std::vector<std::shared_ptr<MetricSink>> sinks) : sinks_(std::move(sinks)) {
+MultiSink::MultiSink(std::vector<std::shared_ptr<MetricSink>> sinks, MetricAxis axis)
+    : sinks_(std::move(sinks)), axis_(axis) {
   for (const auto& sink : sinks_) DING_CHECK(sink != nullptr);
 }
 
@@ -25,6 +26,14 @@ void MultiSink::Text(absl::string_view tag, int64_t step, absl::string_view text
 void MultiSink::EncodedImage(absl::string_view tag, int64_t step, int width, int height,
                              absl::string_view file) {
   for (const auto& sink : sinks_) sink->EncodedImage(tag, step, width, height, file);
+}
+
+void MultiSink::BeginRun(const RunDescription& run) {
+  for (const auto& sink : sinks_) sink->BeginRun(run);
+}
+
+void MultiSink::EndRun(RunEnd end, int64_t step, const RunResults& results) {
+  for (const auto& sink : sinks_) sink->EndRun(end, step, results);
 }
 
 absl::Status MultiSink::Flush() {

@@ -16,6 +16,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,6 +26,21 @@
 #include "absl/types/span.h"
 
 namespace ding {
+
+// The x axes of the metrics that a component can write over both: train iterations ("..._iter/...") and env steps
+// ("..._step/...").
+enum class MetricAxis { kBoth, kEnvStep, kTrainIter };
+
+// What a run is, for sinks that show runs beside each other.
+struct RunDescription {
+  std::string name;
+  // The settings of the run that are not defaults, as a config file has them: {"policy.learn.batch_size", "64"}.
+  std::vector<std::pair<std::string, std::string>> hyperparameters;
+};
+
+using RunResults = std::vector<std::pair<std::string, double>>;
+
+enum class RunEnd { kFinished, kInterrupted, kFailed };
 
 class MetricSink {
  public:
@@ -45,6 +62,14 @@ class MetricSink {
   virtual void EncodedImage(absl::string_view /*tag*/, int64_t /*step*/, int /*width*/,
                             int /*height*/, absl::string_view /*file*/) {}
 
+  // A program calls these at the beginning of a run, and at its end, with the final results: names, and values over
+  // `step`. A run that is resumed begins again. Sinks that cannot write them ignore them.
+  virtual void BeginRun(const RunDescription& /*run*/) {}
+  virtual void EndRun(RunEnd /*end*/, int64_t /*step*/, const RunResults& /*results*/) {}
+
+  // Over what components write their metrics, if they know the env steps; otherwise always over train iterations.
+  virtual MetricAxis axis() const { return MetricAxis::kBoth; }
+
   // Writes the buffers to the operating system, and returns and forgets the first error since the last
   // Flush(), which names the path. The sink stays usable.
   //   kResourceExhausted  disk full or quota
@@ -64,19 +89,33 @@ class NullSink : public MetricSink {
 // Passes every call to each of its sinks, in order. None may be null.
 class MultiSink : public MetricSink {
  public:
-  explicit MultiSink(std::vector<std::shared_ptr<MetricSink>> sinks);
+  explicit MultiSink(std::vector<std::shared_ptr<MetricSink>> sinks,
+                     MetricAxis axis = MetricAxis::kBoth);
 
   void Scalar(absl::string_view tag, int64_t step, double value) override;
   void Histogram(absl::string_view tag, int64_t step, absl::Span<const float> values) override;
   void Text(absl::string_view tag, int64_t step, absl::string_view text) override;
   void EncodedImage(absl::string_view tag, int64_t step, int width, int height,
                     absl::string_view file) override;
+  void BeginRun(const RunDescription& run) override;
+  void EndRun(RunEnd end, int64_t step, const RunResults& results) override;
+  MetricAxis axis() const override { return axis_; }
   // Flushes all sinks and returns the first error.
   absl::Status Flush() override;
 
  private:
   const std::vector<std::shared_ptr<MetricSink>> sinks_;
+  const MetricAxis axis_;
 };
+
+// Whether a component writes its metrics over train iterations, and over env steps; `envstep` is below 0 if it does
+// not know them.
+inline bool WritesOverTrainIters(const MetricSink& sink, int64_t envstep) {
+  return envstep < 0 || sink.axis() != MetricAxis::kEnvStep;
+}
+inline bool WritesOverEnvSteps(const MetricSink& sink, int64_t envstep) {
+  return envstep >= 0 && sink.axis() != MetricAxis::kTrainIter;
+}
 
 // Records several series of a group: each value of `values` (a range of pairs of name and value) goes to
 // the tag "<main_tag>/<name>". It replaces TensorBoard's add_scalars, in one event file.

@@ -35,6 +35,13 @@ class GuardedSink : public MetricSink {
                     absl::string_view file) override {
     Guard([&] { sink_->EncodedImage(tag, step, width, height, file); });
   }
+  void BeginRun(const RunDescription& run) override {
+    Guard([&] { sink_->BeginRun(run); });
+  }
+  void EndRun(RunEnd end, int64_t step, const RunResults& results) override {
+    Guard([&] { sink_->EndRun(end, step, results); });
+  }
+  MetricAxis axis() const override { return sink_->axis(); }
   absl::Status Flush() override {
     const absl::Status flushed =
         Annotate(CallUser("Flush()", [this] { return sink_->Flush(); }), name_);

@@ -91,5 +91,20 @@ TEST(RecordingSinkTest, KeepsNothingOfAnEmptyHistogram) {
   EXPECT_THAT(sink.histograms(), IsEmpty());
 }
 
+TEST(MetricAxisTest, ComponentsWriteOverTheAxisThatTheSinkWants) {
+  constexpr int64_t kUnknown = -1;
+  const MultiSink both({});
+  EXPECT_TRUE(WritesOverTrainIters(both, 5));
+  EXPECT_TRUE(WritesOverEnvSteps(both, 5));
+  EXPECT_FALSE(WritesOverEnvSteps(both, kUnknown));
+  const MultiSink env_steps({}, MetricAxis::kEnvStep);
+  EXPECT_FALSE(WritesOverTrainIters(env_steps, 5));
+  EXPECT_TRUE(WritesOverEnvSteps(env_steps, 0));
+  EXPECT_TRUE(WritesOverTrainIters(env_steps, kUnknown)) << "they do not get lost";
+  const MultiSink train_iters({}, MetricAxis::kTrainIter);
+  EXPECT_TRUE(WritesOverTrainIters(train_iters, 5));
+  EXPECT_FALSE(WritesOverEnvSteps(train_iters, 5));
+}
+
 }  // namespace
 }  // namespace ding

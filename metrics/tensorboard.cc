@@ -6,6 +6,7 @@
 #include <climits>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "ding_worker/base/crc32c.h"
@@ -20,6 +21,10 @@ namespace {
 using ::ding::internal_metrics::AppendFile;
 using ::ding::tensorboard::Event;
 using ::ding::tensorboard::HistogramProto;
+using ::ding::tensorboard::HParamsPluginData;
+using ::ding::tensorboard::HParamValue;
+using ::ding::tensorboard::SessionEndInfo;
+using ::ding::tensorboard::SessionStartInfo;
 using ::ding::tensorboard::Summary;
 using ::ding::tensorboard::TensorProto;
 
@@ -83,6 +88,22 @@ void FillHistogram(const HistogramSummary& summary, HistogramProto* histo) {
   histo->mutable_bucket()->Add(summary.counts.begin(), summary.counts.end());
 }
 
+constexpr absl::string_view kResultGroup = "result/";
+
+// Returns a number, a truth value, or text without its quotes.
+HParamValue ValueOf(absl::string_view text) {
+  HParamValue value;
+  if (double number = 0; absl::SimpleAtod(text, &number)) {
+    value.set_number_value(number);
+  } else if (text == "true" || text == "false") {
+    value.set_bool_value(text == "true");
+  } else {
+    const bool quoted = text.size() >= 2 && text.front() == '"' && text.back() == '"';
+    value.set_string_value(std::string(quoted ? text.substr(1, text.size() - 2) : text));
+  }
+  return value;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TensorBoardSink>> TensorBoardSink::Create(const Options& options) {
@@ -144,6 +165,38 @@ void TensorBoardSink::EncodedImage(absl::string_view tag, int64_t step, int widt
   image->set_height(height);
   image->set_colorspace(3);
   image->set_encoded_image_string(std::string(file));
+  WriteRecord(event.SerializeAsString());
+}
+
+void TensorBoardSink::BeginRun(const RunDescription& run) {
+  HParamsPluginData session;
+  SessionStartInfo* const info = session.mutable_session_start_info();
+  info->set_start_time_secs(UnixSeconds(clock_->Now()));
+  for (const auto& [name, value] : run.hyperparameters) {
+    (*info->mutable_hparams())[name] = ValueOf(value);
+  }
+  WriteHParams("_hparams_/session_start_info", session);
+}
+
+void TensorBoardSink::EndRun(RunEnd end, int64_t step, const RunResults& results) {
+  for (const auto& [name, value] : results) Scalar(absl::StrCat(kResultGroup, name), step, value);
+  HParamsPluginData session;
+  SessionEndInfo* const info = session.mutable_session_end_info();
+  info->set_status(end == RunEnd::kFailed ? SessionEndInfo::FAILURE : SessionEndInfo::SUCCESS);
+  info->set_end_time_secs(UnixSeconds(clock_->Now()));
+  WriteHParams("_hparams_/session_end_info", session);
+}
+
+// The value itself is an empty tensor, as the dashboard's own writer has it.
+void TensorBoardSink::WriteHParams(absl::string_view tag, const HParamsPluginData& data) {
+  Event event = MakeEvent(*clock_, 0);
+  Summary::Value* const value = AddValue(tag, &event);
+  tensorboard::SummaryMetadata::PluginData* const plugin =
+      value->mutable_metadata()->mutable_plugin_data();
+  plugin->set_plugin_name("hparams");
+  plugin->set_content(data.SerializeAsString());
+  value->mutable_tensor()->set_dtype(tensorboard::DT_FLOAT);
+  value->mutable_tensor()->mutable_tensor_shape()->add_dim()->set_size(0);
   WriteRecord(event.SerializeAsString());
 }
 

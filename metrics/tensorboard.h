@@ -10,6 +10,8 @@
 // Values: scalars are stored as float32, as TensorBoard requires, including NaN and infinities. A
 //         histogram has the finite values only, in 30 buckets; the number of other values, if there
 //         are any, is the scalar "<tag>_non_finite".
+// Runs:   BeginRun() and EndRun() write what the HParams dashboard shows: a row per run with its hyperparameters, and its
+//         results, which are scalars "result/<name>". A number is shown as one, so that it can be sorted and plotted.
 // Ownership, threads, errors: as MetricSink. The clock must outlive the sink.
 #ifndef DING_WORKER_METRICS_TENSORBOARD_H_
 #define DING_WORKER_METRICS_TENSORBOARD_H_
@@ -30,6 +32,10 @@
 #include "ding_worker/metrics/sink.h"
 
 namespace ding {
+
+namespace tensorboard {
+class HParamsPluginData;
+}  // namespace tensorboard
 
 class TensorBoardSink : public MetricSink {
  public:
@@ -53,6 +59,9 @@ class TensorBoardSink : public MetricSink {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void EncodedImage(absl::string_view tag, int64_t step, int width, int height,
                     absl::string_view file) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void BeginRun(const RunDescription& run) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndRun(RunEnd end, int64_t step, const RunResults& results) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Flush() override ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string& path() const { return path_; }
@@ -60,6 +69,7 @@ class TensorBoardSink : public MetricSink {
  private:
   TensorBoardSink(std::string path, const Clock* clock,
                   std::unique_ptr<internal_metrics::AppendFile> file);
+  void WriteHParams(absl::string_view tag, const tensorboard::HParamsPluginData& data);
   void WriteRecord(absl::string_view event) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string path_;

@@ -29,6 +29,7 @@ namespace ding {
 namespace {
 
 using ::ding::tensorboard::Event;
+using ::ding::tensorboard::HParamsPluginData;
 using ::ding::tensorboard::Summary;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -168,6 +169,47 @@ TEST_F(TensorBoardTest, WritesPictures) {
   EXPECT_EQ(value.image().height(), 400);
   EXPECT_EQ(value.image().colorspace(), 3);
   EXPECT_EQ(value.image().encoded_image_string(), file);
+}
+
+// The content of the values that the HParams dashboard reads.
+HParamsPluginData HParamsOf(const Event& event) {
+  const Summary::Value& value = event.summary().value(0);
+  EXPECT_EQ(value.metadata().plugin_data().plugin_name(), "hparams");
+  EXPECT_EQ(value.tensor().dtype(), tensorboard::DT_FLOAT);
+  HParamsPluginData data;
+  EXPECT_TRUE(data.ParseFromString(value.metadata().plugin_data().content()));
+  return data;
+}
+
+TEST_F(TensorBoardTest, WritesHyperparametersAndFinalResults) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto sink, TensorBoardSink::Create(options_));
+  sink->BeginRun({"cartpole",
+                  {{"policy.learn.batch_size", "64"},
+                   {"policy.priority", "true"},
+                   {"policy.type", "\"dqn\""},
+                   {"model.encoder_hidden_size", "[128, 64]"}}});
+  sink->EndRun(RunEnd::kFinished, 1144, {{"final_eval", 195.5}});
+  const std::vector<Event> events = FlushAndRead(sink.get());
+  ASSERT_THAT(events, SizeIs(3));
+  EXPECT_EQ(events[0].summary().value(0).tag(), "_hparams_/session_start_info");
+  const auto hparams = HParamsOf(events[0]).session_start_info().hparams();
+  EXPECT_EQ(hparams.at("policy.learn.batch_size").number_value(), 64);
+  EXPECT_TRUE(hparams.at("policy.priority").bool_value());
+  EXPECT_EQ(hparams.at("policy.type").string_value(), "dqn");
+  EXPECT_EQ(hparams.at("model.encoder_hidden_size").string_value(), "[128, 64]");
+  EXPECT_EQ(events[1].summary().value(0).tag(), "result/final_eval");
+  EXPECT_EQ(events[1].summary().value(0).simple_value(), 195.5f);
+  EXPECT_EQ(events[1].step(), 1144);
+  EXPECT_EQ(events[2].summary().value(0).tag(), "_hparams_/session_end_info");
+  EXPECT_EQ(HParamsOf(events[2]).session_end_info().status(), tensorboard::SessionEndInfo::SUCCESS);
+}
+
+TEST_F(TensorBoardTest, AFailedRunIsShownAsOne) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto sink, TensorBoardSink::Create(options_));
+  sink->EndRun(RunEnd::kFailed, 0, {});
+  const std::vector<Event> events = FlushAndRead(sink.get());
+  ASSERT_THAT(events, SizeIs(1));
+  EXPECT_EQ(HParamsOf(events[0]).session_end_info().status(), tensorboard::SessionEndInfo::FAILURE);
 }
 
 TEST_F(TensorBoardTest, WritesWithoutAFlushWhenTheIntervalHasPassedAndOnDestruction) {

@@ -155,12 +155,10 @@ absl::StatusOr<double> ClipGradientNorm(absl::Span<const absl::Span<float>> piec
     return absl::InvalidArgumentError(
         absl::StrCat("clipping gradients: max_norm is ", max_norm, "; it must be above 0"));
   }
-  double squares = 0;
   for (const absl::Span<float> piece : pieces) {
     DING_RETURN_IF_ERROR(Annotate(CheckFinite(piece), "clipping gradients"));
-    squares += BestLoops().sum_of_squares(piece.data(), static_cast<int64_t>(piece.size()));
   }
-  const double norm = std::sqrt(squares);
+  const double norm = GradientNorm(pieces);
   if (norm > max_norm) {
     constexpr double kTorchEps = 1e-6;
     const auto scale = static_cast<float>(max_norm / (norm + kTorchEps));
@@ -169,6 +167,14 @@ absl::StatusOr<double> ClipGradientNorm(absl::Span<const absl::Span<float>> piec
     }
   }
   return norm;
+}
+
+double GradientNorm(absl::Span<const absl::Span<float>> pieces) {
+  double squares = 0;
+  for (const absl::Span<float> piece : pieces) {
+    squares += BestLoops().sum_of_squares(piece.data(), static_cast<int64_t>(piece.size()));
+  }
+  return std::sqrt(squares);
 }
 
 }  // namespace ding

@@ -77,6 +77,9 @@ absl::StatusOr<double> ClipGradientNorm(absl::Span<float> gradients, double max_
 absl::StatusOr<double> ClipGradientNorm(absl::Span<const absl::Span<float>> pieces,
                                         double max_norm);
 
+// Returns the Euclidean norm of the gradient; NaN or infinite if one of its values is.
+double GradientNorm(absl::Span<const absl::Span<float>> pieces);
+
 }  // namespace ding
 
 #endif  // DING_WORKER_POLICY_ADAM_H_

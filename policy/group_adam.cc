@@ -1,5 +1,6 @@
 #include "ding_worker/policy/group_adam.h"
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -65,7 +66,9 @@ absl::StatusOr<double> GroupAdam::Step() {
     }
     norm = *clipped;
   } else {
-    DING_RETURN_IF_ERROR(CheckGradients());
+    // A gradient that is not finite makes the norm not finite; huge ones do so, too.
+    norm = GradientNorm(gradients_);
+    if (!std::isfinite(norm)) DING_RETURN_IF_ERROR(CheckGradients());
   }
   for (size_t i = 0; i < groups_.size(); ++i) {
     DING_RETURN_IF_ERROR(adams_[i].Step(groups_[i].gradients, groups_[i].parameters));

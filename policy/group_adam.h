@@ -38,7 +38,7 @@ class GroupAdam {
   // Calls AverageGradients() with the gradients of all groups, the learning rate and `more`.
   absl::Status Average(GradientReducer* reducer, int64_t rows, const absl::Status& status,
                        absl::Span<float> more = {});
-  // Takes one step by the current gradients; returns their norm, or 0 if they are not clipped.
+  // Takes one step by the current gradients; returns their norm, before they are clipped.
   //   kInternal  a gradient is NaN or infinite; nothing is changed
   absl::StatusOr<double> Step();
 

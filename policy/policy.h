@@ -115,6 +115,9 @@ struct LearnAttributes {
   bool reward_components = false;
 };
 
+// Names for people, and the names of LearnStep::scalars: {"loss", "total_loss"}.
+using ProgressVars = std::vector<std::pair<std::string, std::string>>;
+
 class LearnMode {
  public:
   virtual ~LearnMode() = default;
@@ -132,6 +135,8 @@ class LearnMode {
 
   // The names of LearnStep::scalars to average and log.
   virtual std::vector<std::string> monitor_vars() const = 0;
+  // Those of them that the progress of a run shows, the most important first.
+  virtual ProgressVars progress_vars() const { return {{"loss", "total_loss"}}; }
   // Describes algorithm, network and number of parameters for the log.
   virtual std::string info() const = 0;
 

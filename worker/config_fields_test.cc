@@ -33,6 +33,7 @@
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_registry.h"
 #include "ding_worker/learner/stopper.pb.h"
+#include "ding_worker/metrics/mlflow.pb.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/sink.pb.h"
 #include "ding_worker/metrics/sink_registry.h"
@@ -182,6 +183,9 @@ const std::vector<Params>& AllParams() {
         stopper("no_improvement", NoImprovementParams::descriptor()),
         stopper("value_reached", ValueReachedParams::descriptor(), "value: 1"),
         stopper("wall_clock", WallClockParams::descriptor(), "seconds: 100"),
+        {"metrics.sink.params",
+         MlflowSinkParams::descriptor(),
+         {"metrics.sink=[{type:\"mlflow\" params" + InAny(*MlflowSinkParams::descriptor()) + "}]"}},
     };
   }();
   return *kAll;

@@ -17,21 +17,26 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
 #include "ding_worker/coordinator/journal/journal_check.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/metrics/terminal.h"
 #include "ding_worker/worker/parallel_run/link_flags.h"
 #include "ding_worker/worker/parallel_run/operator_client.h"
 #include "ding_worker/worker/run/paths.h"
 #include "ding_worker/worker/run/program.h"
+#include "ding_worker/worker/run/status_json.h"
 #include "ding_worker/worker/run/status_text.h"
 #include "gflags/gflags.h"
 
 DEFINE_string(coordinator, "", "host:port of the coordinator");
 DEFINE_double(timeout, 5, "seconds to wait for the coordinator");
+DEFINE_bool(watch, false, "status: shows it anew every second");
+DEFINE_bool(json, false, "status: as JSON");
 DEFINE_bool(skip_damage, false, "journal repair: keeps the records behind the damage, too");
 
 namespace ding {
@@ -44,6 +49,8 @@ constexpr char kHelp[] =
   ctl journal check|repair FILE
 
   status          progress, workers, buffers, and who waits for what
+                  --watch: drawn anew every second, until the run is over or Ctrl-C
+                  --json: as an object in one line (docs/parallel.md), with --watch a line a second
   inspect NAME    all that is known of one worker or one buffer
   grow N          N collectors more, up to system.coordinator.max_collectors
   shrink N        N collectors fewer: the surplus is drained, idle ones and the newest first
@@ -79,6 +86,8 @@ constexpr absl::string_view kAlone[] = {"status", "stop"};
 constexpr absl::string_view kJournal = "journal";
 // Exit code of `journal check` if there is no journal.
 constexpr int kNoJournal = 2;
+// Between two requests of `status --watch`.
+constexpr absl::Duration kWatchPeriod = absl::Seconds(1);
 
 template <size_t kSize>
 bool IsOneOf(absl::string_view command, const absl::string_view (&commands)[kSize]) {
@@ -99,6 +108,10 @@ absl::StatusOr<OperatorRequest> MakeRequest(const std::vector<std::string>& word
         absl::StrCat("'", absl::StrJoin(words, " "), "': ", command,
                      with_argument ? " takes one argument" : " takes no argument", "; see --help"));
   }
+  if ((FLAGS_watch || FLAGS_json) && command != "status") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", command, "': --watch and --json are for the command 'status'"));
+  }
   OperatorRequest request;
   if (command == "status") request.set_inspect("");
   if (command == "stop") request.set_stop(true);
@@ -115,11 +128,27 @@ absl::StatusOr<OperatorRequest> MakeRequest(const std::vector<std::string>& word
   return request;
 }
 
+// Shows the status of the run: as JSON, over the one before, or below it.
+void PrintStatus(const RunStatus& status) {
+  constexpr char kToTopLeft[] = "\x1b[H";
+  constexpr char kClearsBehind[] = "\x1b[K\n";
+  constexpr char kClearsBelow[] = "\x1b[J";
+  if (FLAGS_json) {
+    std::printf("%s\n", RunStatusToJson(status).c_str());
+  } else if (FLAGS_watch && CanDrawOver(STDOUT_FILENO)) {
+    const std::string lines = absl::StrReplaceAll(FormatRunStatus(status), {{"\n", kClearsBehind}});
+    std::printf("%s%s%s", kToTopLeft, lines.c_str(), kClearsBelow);
+  } else {
+    std::printf("%s%s", FormatRunStatus(status).c_str(), FLAGS_watch ? "\n" : "");
+  }
+  std::fflush(stdout);
+}
+
 void PrintReply(const OperatorRequest& request, const OperatorReply& reply) {
   if (!request.has_inspect()) {
     std::printf("%s\n", reply.message().c_str());
   } else if (request.inspect().empty()) {
-    std::printf("%s", FormatRunStatus(reply.status()).c_str());
+    PrintStatus(reply.status());
   } else {
     for (const WorkerStatus& worker : reply.status().worker()) {
       std::printf("%s", worker.DebugString().c_str());
@@ -140,13 +169,24 @@ absl::Status RunCommand(const std::vector<std::string>& words) {
   DING_RETURN_IF_ERROR(EnterCallersFolder());
   DING_RETURN_IF_ERROR(MakeLinkFlagsAbsolute());
   GrpcTransport transport(LinkOptions("operator"));
-  DING_ASSIGN_OR_RETURN(const OperatorReply reply,
-                        AskOperator(FLAGS_coordinator, absl::StrCat("ctl-", getpid()), request,
-                                    absl::Seconds(FLAGS_timeout), &transport));
-  if (reply.code() != 0) {
-    return absl::Status(static_cast<absl::StatusCode>(reply.code()), reply.message());
+  const auto ask = [&]() -> absl::Status {
+    DING_ASSIGN_OR_RETURN(const OperatorReply reply,
+                          AskOperator(FLAGS_coordinator, absl::StrCat("ctl-", getpid()), request,
+                                      absl::Seconds(FLAGS_timeout), &transport));
+    if (reply.code() != 0) {
+      return absl::Status(static_cast<absl::StatusCode>(reply.code()), reply.message());
+    }
+    PrintReply(request, reply);
+    return absl::OkStatus();
+  };
+  DING_RETURN_IF_ERROR(ask());
+  if (!FLAGS_watch) return absl::OkStatus();
+  absl::Status status;
+  while (status.ok()) {
+    absl::SleepFor(kWatchPeriod);
+    status = ask();
   }
-  PrintReply(request, reply);
+  WriteMessage(STDERR_FILENO, absl::StrCat("the run does not answer any more: ", status.message()));
   return absl::OkStatus();
 }
 

@@ -352,7 +352,7 @@ TEST(OwnWorkersTest, RunInASerialPipeline) {
   EXPECT_EQ(result.eval_value,
             *std::min_element(result.eval_value_raw.begin(), result.eval_value_raw.end()));
   EXPECT_THAT(sink->ScalarTags(),
-              AllOf(Contains("collector_iter/reward_mean"), Contains("evaluator_iter/score")));
+              AllOf(Contains("collector_step/reward_mean"), Contains("evaluator_step/score")));
   EXPECT_THAT(RemoveRecursively(folder), IsOk());
 }
 

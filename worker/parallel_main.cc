@@ -39,9 +39,11 @@
 #include "ding_worker/worker/run/interrupt.h"
 #include "ding_worker/worker/run/paths.h"
 #include "ding_worker/worker/run/program.h"
+#include "ding_worker/worker/run/progress_flags.h"
 #include "ding_worker/worker/run/resume.h"
 #include "ding_worker/worker/run/run_flags.h"
 #include "ding_worker/worker/run/run_folder.h"
+#include "ding_worker/worker/run/run_result.h"
 #include "gflags/gflags.h"
 
 constexpr char kAnyPort[] = "127.0.0.1:0";
@@ -90,6 +92,7 @@ constexpr char kHelp[] =
   --run_store=URL       of a run that is resumed: makes --exp_dir from what is in its store,
                           redis:HOST:PORT/PREFIX/RUN (journal: JOURNAL_IN_STORE, docs/coordinator.md)
 {run flags}
+{progress flags}
   --max_seconds=N       ends the run after N seconds
   --listen=HOST:PORT    where the coordinator listens; port 0: one that is free; 0.0.0.0: for workers
                           of other machines (docs/security.md)
@@ -111,7 +114,7 @@ constexpr char kHelp[] =
 
 The run folder gets checkpoints (ckpt/), TensorBoard events, CSV and text logs of each process
 (log/), the resolved config and result.json. The last line on stdout is `result ` and the same
-JSON. `ctl --coordinator=HOST:PORT` shows workers, rates and who waits for what (status), and
+JSON, with at most five numbers of a list. `ctl --coordinator=HOST:PORT` shows workers, rates and who waits for what (status), and
 changes the run (grow, shrink, drain, stop). A worker or a coordinator that dies is replaced, and
 the run goes on. Ctrl-C saves a checkpoint and ends the run.
 
@@ -164,6 +167,14 @@ int Gpus() {
   return google::GetCommandLineFlagInfoOrDie("gpus").is_default ? CountGpus() : FLAGS_gpus;
 }
 
+// The flags that every process of a run gets: those of its links, and how much it logs.
+std::vector<std::string> ArgumentsOfAll() {
+  std::vector<std::string> arguments = LinkFlags();
+  const google::CommandLineFlagInfo verbosity = google::GetCommandLineFlagInfoOrDie("v");
+  if (!verbosity.is_default) arguments.push_back(absl::StrCat("--v=", verbosity.current_value));
+  return arguments;
+}
+
 absl::StatusOr<int> StartAll(const ExperimentConfig& config,
                              const std::vector<std::string>& settings, Transport* transport) {
   ParallelJobOptions options;
@@ -175,14 +186,14 @@ absl::StatusOr<int> StartAll(const ExperimentConfig& config,
   options.collectors = config.policy().collect().collector_num();
   DING_ASSIGN_OR_RETURN(const std::string config_path, AbsolutePath(FLAGS_config));
   options.coordinator_arguments = {absl::StrCat("--config=", config_path),
-                                   absl::StrCat("--listen=", FLAGS_listen)};
+                                   absl::StrCat("--listen=", FLAGS_listen), ProgressArgument()};
   for (const std::string& setting : settings) {
     options.coordinator_arguments.push_back(absl::StrCat("--set=", setting));
   }
   options.learners = config.policy().learn().learner_num();
   options.learner_tasks = config.policy().other().commander().learner_task_space();
   options.gpus = Gpus();
-  options.link_arguments = LinkFlags();
+  options.link_arguments = ArgumentsOfAll();
   options.interrupted = InterruptSignal;
   DING_RETURN_IF_ERROR(CheckThreads(ThreadsOfAll(options)));
   return RunParallelJob(options, transport);
@@ -204,12 +215,13 @@ absl::StatusOr<int> Coordinate(const ExperimentConfig& config, Transport* transp
   options.resume = FLAGS_resume;
   options.again = FLAGS_again;
   options.listen = FLAGS_listen;
+  options.progress = ProgressByFlags();
   // Workers of a resumed run look for the coordinator at its old address.
   const bool anywhere = google::GetCommandLineFlagInfoOrDie("listen").is_default;
   options.as_before = FLAGS_again || (FLAGS_resume && anywhere);
   options.interrupted = [] { return InterruptSignal() != 0 || !SupervisorLives(); };
   DING_ASSIGN_OR_RETURN(const ParallelOutcome outcome, RunParallel(config, options, transport));
-  if (!outcome.result.empty()) std::printf("result %s\n", outcome.result.c_str());
+  if (!outcome.result.empty()) std::printf("result %s\n", ShortenJson(outcome.result).c_str());
   if (outcome.saved.ok()) {
     if (InterruptSignal() != 0 && !outcome.exp_dir.empty()) ExplainInterruption(outcome.exp_dir);
     return 0;
@@ -237,7 +249,7 @@ absl::Status Work(const std::string& config_digest, Transport* transport) {
   aggregator.learners = FLAGS_learners;
   aggregator.program = "/proc/self/exe";
   aggregator.program_name = google::ProgramInvocationName();
-  aggregator.link_arguments = LinkFlags();
+  aggregator.link_arguments = ArgumentsOfAll();
   return RunParallelAggregator(aggregator, transport);
 }
 
@@ -266,6 +278,7 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
     return absl::InvalidArgumentError(
         "--gpus is for workers: pass it to the collectors and learners instead");
   }
+  DING_RETURN_IF_ERROR(CheckProgressFlags());
   DING_RETURN_IF_ERROR(MakeAbsolute({&FLAGS_exp_dir}));
   DING_RETURN_IF_ERROR(MakeLinkFlagsAbsolute());
   DING_ASSIGN_OR_RETURN(FLAGS_run_store, AbsoluteStoreUrl(FLAGS_run_store));
@@ -313,6 +326,7 @@ int Main(int argc, char** argv) {
   const absl::Status taken = TakeSettings(&argc, argv, &settings);
   InitProgram(&argc, &argv,
               absl::StrReplaceAll(kHelp, {{"{run flags}\n", kRunFlagsHelp},
+                                          {"{progress flags}\n", kProgressFlagsHelp},
                                           {"{link flags}\n", kLinkFlagsHelp},
                                           {"{config help}\n", kHelpConfigHelp}}));
   if (!taken.ok()) return ReportFailure(taken);

@@ -29,6 +29,7 @@
 #include "ding_worker/interaction/control/session.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/transport/transport.h"
+#include "ding_worker/worker/run/run_result.h"
 #include "ding_worker/worker/testing/child_program.h"
 #include "ding_worker/worker/testing/parallel_fixture.h"
 #include "gmock/gmock.h"
@@ -63,7 +64,7 @@ TEST_F(ParallelTest, ConvergesAndLeavesNothing) {
   const std::string address = WaitForAddress(*program);
   DING_ASSERT_OK_AND_ASSIGN(const std::string result,
                             ReadFile(JoinPath(RunPath("a"), "result.json")));
-  EXPECT_EQ(program->out(), absl::StrCat("result ", result));
+  EXPECT_EQ(program->out(), absl::StrCat("result ", ShortenJson(result), "\n"));
   EXPECT_THAT(result, HasSubstr("\"stop\":true"));
   EXPECT_THAT(result, Not(HasSubstr("\"eval_value_raw\":[]")));
   EXPECT_EQ(ConnectTo(address), -1) << "somebody listens at " << address;

@@ -89,7 +89,9 @@ stopper:
   no_improvement  ends the run when so many evaluations in a row were not better
   value_reached   ends the run when the mean return of an evaluation reaches a value
   wall_clock      ends the run when it has taken so many seconds
-sink: none in this program
+sink:
+  json_lines  JSON, a line per value, in log/<process>.jsonl of the run's folder
+  mlflow      a run in MLflow's file store mlruns/, beside the run's folder
 video format:
   gif  animated GIF: repeats without end, any browser shows it
 )");

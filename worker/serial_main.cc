@@ -26,6 +26,7 @@
 #include "ding_worker/worker/run/interrupt.h"
 #include "ding_worker/worker/run/paths.h"
 #include "ding_worker/worker/run/program.h"
+#include "ding_worker/worker/run/progress_flags.h"
 #include "ding_worker/worker/run/resume.h"
 #include "ding_worker/worker/run/run_checkpoints.h"
 #include "ding_worker/worker/run/run_flags.h"
@@ -62,6 +63,7 @@ constexpr char kHelp[] =
                           Only stop value, stoppers, budgets and log periods may differ from that
                           run's
 {run flags}
+{progress flags}
 
   --print_config        prints the config with every default filled in, and exits
   --list_modules        prints the types of envs, policies, buffers ... in this program, with a line
@@ -70,7 +72,8 @@ constexpr char kHelp[] =
   --help                prints this page, and exits
 
 The run folder gets checkpoints (ckpt/), TensorBoard events, CSV and text log (log/), the
-resolved config and result.json. The last line on stdout is `result ` and the same JSON. Ctrl-C
+resolved config and result.json. The last line on stdout is `result ` and the same JSON, with at most
+five numbers of a list. --v=1 adds a line per episode of an evaluation to the text log. Ctrl-C
 saves ckpt/ckpt_interrupt and a resume point, and ends the run; a second Ctrl-C ends it at once. A run
 that fails saves ckpt/ckpt_exception.
 
@@ -81,11 +84,12 @@ Exit code: 0 the run came to its end, 1 an error, 128 + signal it was interrupte
 )";
 
 ProgressOptions MakeProgressOptions(const ExperimentConfig& config, const Pipeline& pipeline) {
-  ProgressOptions options = ProgressTo(stderr);
+  ProgressOptions options = ProgressByFlags();
   if (config.max_env_step() > 0) options.max_env_step = config.max_env_step();
   if (config.max_train_iter() > 0) options.max_train_iter = config.max_train_iter();
   options.has_env_steps = !IsSupervised(config);
   options.start = pipeline.progress();
+  options.values = [&pipeline] { return pipeline.progress_values(); };
   return options;
 }
 
@@ -156,7 +160,7 @@ absl::Status RunPipeline(const ExperimentConfig& config, RunFolder* folder,
 
   const std::string json = ToJson(MakeRunResult(serial));
   DING_RETURN_IF_ERROR(folder->WriteText("result.json", absl::StrCat(json, "\n")));
-  std::printf("result %s\n", json.c_str());
+  std::printf("result %s\n", ShortenJson(json).c_str());
   if (serial.interrupted) ExplainInterruption(config, folder->path(), serial);
   return absl::OkStatus();
 }
@@ -241,13 +245,16 @@ int Main(int argc, char** argv) {
   std::vector<std::string> settings;
   const absl::Status taken = TakeSettings(&argc, argv, &settings);
   InitProgram(&argc, &argv,
-              absl::StrReplaceAll(
-                  kHelp, {{"{run flags}\n", kRunFlagsHelp}, {"{config help}\n", kHelpConfigHelp}}));
+              absl::StrReplaceAll(kHelp, {{"{run flags}\n", kRunFlagsHelp},
+                                          {"{progress flags}\n", kProgressFlagsHelp},
+                                          {"{config help}\n", kHelpConfigHelp}}));
   if (!taken.ok()) return ReportFailure(taken);
   const ExitGuard guard(
       "there is no result. The progress up to here is in the run's folder: --resume");
   const absl::Status entered = EnterCallersFolder();
   if (!entered.ok()) return ReportFailure(entered);
+  const absl::Status progress = CheckProgressFlags();
+  if (!progress.ok()) return ReportFailure(progress);
   if (FLAGS_list_modules) {
     std::printf("%s", ListModules().c_str());
     return 0;

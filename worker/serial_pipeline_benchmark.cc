@@ -157,7 +157,7 @@ RunCounts CountRun(uint64_t seed) {
   RunCounts counts;
   counts.rounds = result.env_step / kEnvs;
   counts.updates = result.train_iter;
-  for (const double steps : sink->ValuesOf("evaluator_iter/envstep_count")) {
+  for (const double steps : sink->ValuesOf("evaluator_step/envstep_count")) {
     counts.eval_steps += static_cast<int64_t>(steps);
   }
   DING_CHECK(counts.eval_steps > 0) << "the evaluator reported no steps";

@@ -67,6 +67,7 @@ class SelfPlayCollector : public ISerialCollector {
   int64_t envstep() const override { return games_->envstep(); }
   void set_envstep(int64_t envstep) override { games_->set_envstep(envstep); }
   int64_t total_episode_count() const override { return games_->total_episode_count(); }
+  std::optional<double> recent_return() const override { return games_->recent_return(); }
 
   absl::Status SaveState(StateWriter* writer) const override;
   absl::Status LoadState(StateReader* reader) override;

@@ -425,7 +425,8 @@ std::vector<CollectedEpisode> CollectCore::TakeFinishedEpisodes(bool record) {
 
 void CollectCore::FinishCollect(const CollectOptions& options, double seconds) {
   statistics_->TakeFinished(options.record_episodes);
-  statistics_->FinishCollect(options.record_episodes, seconds, options.train_iter, deps_);
+  statistics_->FinishCollect(options.record_episodes, seconds, options.train_iter,
+                             options.policy_settings, deps_);
 }
 
 absl::Status CollectCore::SaveState(StateWriter* writer) const {

@@ -115,6 +115,7 @@ class CollectCore {
   void set_envstep(int64_t envstep) { statistics_->set_envstep(envstep); }
   int64_t total_episode_count() const { return statistics_->total_episode_count(); }
   int64_t total_train_sample_count() const { return statistics_->total_train_sample_count(); }
+  std::optional<double> recent_return() const { return statistics_->recent_return(); }
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);
 

@@ -105,6 +105,7 @@ std::vector<CollectedEpisode> CollectStatistics::TakeFinished(bool record) {
     for (CollectedEpisode& episode : env.finished) {
       if (record) {
         episodes_.push_back({episode.returns, episode.length, episode.samples});
+        recent_returns_.Add(episode.returns.front());
       }
       finished.push_back(std::move(episode));
     }
@@ -117,7 +118,7 @@ std::vector<CollectedEpisode> CollectStatistics::TakeFinished(bool record) {
 }
 
 void CollectStatistics::FinishCollect(bool record, double seconds, int64_t train_iter,
-                                      const ComponentDeps& deps) {
+                                      const NamedValues& settings, const ComponentDeps& deps) {
   window_.seconds += seconds;
   total_seconds_ += seconds;
   if (!record) {
@@ -126,12 +127,12 @@ void CollectStatistics::FinishCollect(bool record, double seconds, int64_t train
   }
   if (train_iter - last_log_iter_ < options_.collect_print_freq || episodes_.empty()) return;
   last_log_iter_ = train_iter;
-  const NamedValues metrics = Metrics();
+  NamedValues metrics = Metrics();
+  for (const auto& [name, value] : settings) metrics.Set(name, value);
   episodes_.clear();
   window_ = Window();
   DING_LOG(INFO) << deps.name << " at iteration " << train_iter << ": " << MetricsLine(metrics);
-  WriteIterMetrics(metrics, deps.name, train_iter, deps.metrics.get());
-  WriteStepMetrics(metrics, deps.name, envstep_, "total_envstep_count", deps.metrics.get());
+  WriteMetrics(metrics, deps.name, train_iter, envstep_, "total_envstep_count", deps.metrics.get());
 }
 
 NamedValues CollectStatistics::Metrics() const {

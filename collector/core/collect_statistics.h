@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env_manager.h"
+#include "ding_worker/metrics/averages.h"
 #include "ding_worker/metrics/component.h"
 
 namespace ding {
@@ -43,6 +45,9 @@ class CollectStatistics {
   void set_envstep(int64_t envstep) { envstep_ = envstep; }
   int64_t total_episode_count() const { return total_episode_count_; }
   int64_t total_train_sample_count() const { return total_train_sample_count_; }
+  // The mean return of the last 20 episodes that were recorded since the start or the last resume; in games
+  // that of the first player. Not set: there are none.
+  std::optional<double> recent_return() const { return recent_returns_.Average(); }
 
   // Notes that all envs begin new episodes; their number may have changed.
   void ForgetEpisodes(int env_num);
@@ -58,8 +63,10 @@ class CollectStatistics {
   // Returns the episodes that finished since the last call, env by env, at the end of a collect. Keeps
   // them for the log if `record`.
   std::vector<CollectedEpisode> TakeFinished(bool record);
-  // Counts the time and logs if it is due; without `record` it drops the values to log instead.
-  void FinishCollect(bool record, double seconds, int64_t train_iter, const ComponentDeps& deps);
+  // Counts the time and logs if it is due, with the policy's settings among the metrics; without `record` it
+  // drops the values to log instead.
+  void FinishCollect(bool record, double seconds, int64_t train_iter, const NamedValues& settings,
+                     const ComponentDeps& deps);
 
   absl::Status SaveState(StateWriter* writer) const;
   // Returns the saved statistics, which must be of as many envs and players.
@@ -99,6 +106,7 @@ class CollectStatistics {
   int64_t total_train_sample_count_ = 0;
   int64_t last_log_iter_ = 0;
   double total_seconds_ = 0;  // since the start or the last resume
+  WindowAverage recent_returns_{20};
 };
 
 }  // namespace ding

@@ -118,9 +118,10 @@ void WriteIterMetrics(const NamedValues& metrics, absl::string_view name, int64_
   }
 }
 
-void WriteStepMetrics(const NamedValues& metrics, absl::string_view name, int64_t envstep,
-                      absl::string_view except, MetricSink* sink) {
-  if (envstep < 0) return;
+void WriteMetrics(const NamedValues& metrics, absl::string_view name, int64_t train_iter,
+                  int64_t envstep, absl::string_view except, MetricSink* sink) {
+  if (WritesOverTrainIters(*sink, envstep)) WriteIterMetrics(metrics, name, train_iter, sink);
+  if (!WritesOverEnvSteps(*sink, envstep)) return;
   for (const auto& [metric, value] : metrics) {
     if (metric != except) sink->Scalar(absl::StrCat(name, "_step/", metric), envstep, value);
   }

@@ -60,10 +60,10 @@ void AddStatistics(absl::string_view prefix, absl::Span<const double> values, Na
 // Writes each metric to "<name>_iter/<metric>" at train_iter.
 void WriteIterMetrics(const NamedValues& metrics, absl::string_view name, int64_t train_iter,
                       MetricSink* sink);
-// Writes each metric, except `except`, to "<name>_step/<metric>" at envstep; writes nothing if envstep is
-// below 0.
-void WriteStepMetrics(const NamedValues& metrics, absl::string_view name, int64_t envstep,
-                      absl::string_view except, MetricSink* sink);
+// The same, and each metric, except `except`, to "<name>_step/<metric>" at envstep, as the sink wants it
+// (MetricSink::axis()). An envstep below 0 is not known.
+void WriteMetrics(const NamedValues& metrics, absl::string_view name, int64_t train_iter,
+                  int64_t envstep, absl::string_view except, MetricSink* sink);
 
 // Formats metrics for the log: "reward_mean 21.5, reward_std 3.2".
 std::string MetricsLine(const NamedValues& metrics);

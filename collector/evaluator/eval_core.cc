@@ -275,9 +275,10 @@ absl::Status EvalCore::Account(const Timesteps& timesteps, Run* run) {
     }
     run->abnormal[env_id] = 0;
     ended_envs_.push_back(env_id);
-    DING_LOG(INFO) << deps_.name << ": env " << env_id << " finished an episode of "
-                   << finished.length << " steps, return " << finished.episode_return << " ("
-                   << run->monitor->current_episode() << " of " << run->monitor->n_episode() << ")";
+    DING_LOG(VERBOSE) << deps_.name << ": env " << env_id << " finished an episode of "
+                      << finished.length << " steps, return " << finished.episode_return << " ("
+                      << run->monitor->current_episode() << " of " << run->monitor->n_episode()
+                      << ")";
   }
   if (ended_envs_.empty()) return absl::OkStatus();
   return ForgetRecurrentState(ended_envs_);
@@ -315,8 +316,7 @@ void EvalCore::Log(const EvalOptions& options, const Outcome& outcome, double se
   if (options_.score) metrics.Set("score", outcome.score);
   DING_LOG(INFO) << deps_.name << " at iteration " << options.train_iter << " (iteration_"
                  << options.train_iter << "): " << MetricsLine(metrics);
-  WriteIterMetrics(metrics, deps_.name, options.train_iter, deps_.metrics.get());
-  WriteStepMetrics(metrics, deps_.name, options.envstep, "", deps_.metrics.get());
+  WriteMetrics(metrics, deps_.name, options.train_iter, options.envstep, "", deps_.metrics.get());
 }
 
 absl::Status EvalCore::NoteBest(const EvalOptions& options, double score) {

@@ -190,8 +190,7 @@ void MetricSerialEvaluator::Log(const EvalOptions& options, const Totals& totals
   for (const auto& [name, value] : result) metrics.Set(name, value);
   DING_LOG(INFO) << deps_.name << " at iteration " << options.train_iter << " (iteration_"
                  << options.train_iter << "): " << MetricsLine(metrics);
-  WriteIterMetrics(metrics, deps_.name, options.train_iter, deps_.metrics.get());
-  WriteStepMetrics(metrics, deps_.name, options.envstep, "", deps_.metrics.get());
+  WriteMetrics(metrics, deps_.name, options.train_iter, options.envstep, "", deps_.metrics.get());
 }
 
 absl::Status MetricSerialEvaluator::NoteBest(const EvalOptions& options,

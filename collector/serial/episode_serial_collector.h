@@ -25,6 +25,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -68,6 +69,7 @@ class EpisodeSerialCollector : public ISerialCollector {
   int64_t envstep() const override { return core_->envstep(); }
   void set_envstep(int64_t envstep) override { core_->set_envstep(envstep); }
   int64_t total_episode_count() const override { return core_->total_episode_count(); }
+  std::optional<double> recent_return() const override { return core_->recent_return(); }
 
   absl::Status SaveState(StateWriter* writer) const override;
   absl::Status LoadState(StateReader* reader) override;

@@ -30,6 +30,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -67,6 +68,7 @@ class SampleSerialCollector : public ISerialCollector {
   int64_t envstep() const override { return core_->envstep(); }
   void set_envstep(int64_t envstep) override { core_->set_envstep(envstep); }
   int64_t total_episode_count() const override { return core_->total_episode_count(); }
+  std::optional<double> recent_return() const override { return core_->recent_return(); }
   // The number of samples returned so far; with an unroll_len of 1, of rows.
   int64_t total_train_sample_count() const { return core_->total_train_sample_count(); }
 

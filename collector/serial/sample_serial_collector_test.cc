@@ -377,7 +377,11 @@ TEST(SampleSerialCollectorTest, WritesMetrics) {
   Tick(&f);
   ASSERT_THAT(f.collector->Collect(Rows(3, 50)), IsOk());
   EXPECT_THAT(f.sink->scalars(), IsEmpty()) << "too early";
-  ASSERT_THAT(f.collector->Collect(Rows(3, 100)), IsOk());
+  EXPECT_EQ(f.collector->recent_return(), 1) << "of the only episode";
+  CollectOptions options = Rows(3, 100);
+  options.policy_settings = {{"eps", 0.25}};
+  ASSERT_THAT(f.collector->Collect(options), IsOk());
+  EXPECT_NEAR(*f.collector->recent_return(), (1 + 3 + 201) / 3.0, 1e-9);
   // Four vector steps: env 0 finished two episodes of 2 steps, env 1 one of 3. The last row of each
   // collect was dropped: step 1 of env 1's first episode, and step 0 of its second one.
   const std::map<std::string, double> expected = {
@@ -392,6 +396,7 @@ TEST(SampleSerialCollectorTest, WritesMetrics) {
       {"reward_mean", (1 + 3 + 201) / 3.0},
       {"reward_max", 201},
       {"reward_min", 1},
+      {"eps", 0.25},
       {"total_envstep_count", 8},
       {"total_train_sample_count", 6},
       {"total_episode_count", 3},

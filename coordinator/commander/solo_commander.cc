@@ -328,9 +328,11 @@ void SoloCommander::NoteCollected(const CollectorTask& task, const CollectorFini
   const int64_t now = deps_.clock->MonotonicNanos();
   const bool too_early = policy->measured_nanos.has_value() &&
                          absl::Nanoseconds(now - *policy->measured_nanos) < options_.log_interval;
-  // A learner that takes another's place may go on from an earlier iteration.
-  const int64_t iters = std::abs(info.train_iter() - policy->measured_train_iter);
-  if (too_early || (policy->measured_nanos.has_value() && iters < options_.log_train_iters)) return;
+  // Below 0: another learner began anew.
+  const int64_t iters = info.train_iter() - policy->measured_train_iter;
+  const bool too_near =
+      policy->measured_nanos.has_value() && iters >= 0 && iters < options_.log_train_iters;
+  if (too_early || too_near) return;
   policy->measured_nanos = now;
   policy->measured_train_iter = info.train_iter();
   Measure("collector", *policy, collected);
@@ -345,8 +347,8 @@ void SoloCommander::Measure(absl::string_view kind, const TrainedPolicy& policy,
   // -1: no parameters acted; a chart begins at 0.
   const int64_t train_iter = std::max<int64_t>(info.train_iter(), 0);
   DING_LOG(INFO) << what << " at iteration " << train_iter << ": " << MetricsLine(metrics);
-  WriteIterMetrics(metrics, what, train_iter, deps_.metrics.get());
-  WriteStepMetrics(metrics, what, policy.env_steps, "total_envstep_count", deps_.metrics.get());
+  WriteMetrics(metrics, what, train_iter, policy.env_steps, "total_envstep_count",
+               deps_.metrics.get());
 }
 
 NamedValues SoloCommander::MetricsOf(bool eval_flag, const TrainedPolicy& policy,

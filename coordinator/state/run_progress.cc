@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/interaction/control/message_checks.h"
 
 namespace ding {
 
@@ -33,6 +34,21 @@ int64_t RunProgress::train_iter() const {
 int64_t RunProgress::train_iter_of(const std::string& policy_id) const {
   const auto found = train_iters_.find(policy_id);
   return found == train_iters_.end() ? 0 : found->second;
+}
+
+void RunProgress::NoteReturns(absl::Span<const double> returns) {
+  for (const double episode_return : returns) recent_returns_.Add(episode_return);
+}
+
+// The names come from workers.
+void RunProgress::Keep(const Settings& values, Settings* kept) {
+  kept->Clear();
+  for (const Setting& value : values) {
+    if (kept->size() == kMaxShown) return;
+    Setting* const added = kept->Add();
+    added->set_name(ForPeople(value.name()));
+    added->set_value(value.value());
+  }
 }
 
 void RunProgress::NoteEvaluation(double mean_return) {
@@ -68,6 +84,13 @@ void RunProgress::FillStatus(int64_t envsteps, bool has_evaluation, RunStatus* s
   status->set_train_iter(train_iter());
   if (has_evaluation) status->set_best_eval_value(best_return_);
   status->set_converged(converged_);
+  if (const std::optional<double> recent = recent_returns_.Average()) {
+    Setting* const shown = status->add_shown();
+    shown->set_name("return");
+    shown->set_value(*recent);
+  }
+  status->mutable_shown()->MergeFrom(reported_);
+  status->mutable_shown()->MergeFrom(collect_settings_);
 }
 
 void RunProgress::Save(int64_t envsteps, StateRecord* state) const {

@@ -15,9 +15,12 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/metrics/averages.h"
+#include "google/protobuf/repeated_field.h"
 
 namespace ding {
 
@@ -51,6 +54,13 @@ class RunProgress {
   void set_train_iter_of(const std::string& policy_id, int64_t train_iter) {
     train_iters_[policy_id] = train_iter;
   }
+  // What the progress of the run shows: the returns of training episodes, what a learner has reported, and the
+  // settings of a collecting task. Of the two lists the first kMaxShown values are kept.
+  static constexpr int kMaxShown = 8;
+  using Settings = google::protobuf::RepeatedPtrField<Setting>;
+  void NoteReturns(absl::Span<const double> returns);
+  void NoteReported(const Settings& values) { Keep(values, &reported_); }
+  void NoteCollectSettings(const Settings& values) { Keep(values, &collect_settings_); }
   // The mean return of an evaluation.
   void NoteEvaluation(double mean_return);
   bool converged() const { return converged_; }
@@ -72,6 +82,8 @@ class RunProgress {
  private:
   static constexpr double kNoReturn = -std::numeric_limits<double>::infinity();
 
+  static void Keep(const Settings& values, Settings* kept);
+
   const Budgets budgets_;
   const Clock* const clock_;
   bool started_ = false;
@@ -81,6 +93,9 @@ class RunProgress {
   std::optional<int64_t> end_nanos_;
   int64_t finished_steps_ = 0;
   std::map<std::string, int64_t> train_iters_;  // by policy
+  WindowAverage recent_returns_{20};
+  Settings reported_;
+  Settings collect_settings_;
   double best_return_ = kNoReturn;
   bool converged_ = false;
 };

@@ -87,6 +87,28 @@ TEST_F(RunProgressTest, KeepsTheBestReturn) {
   EXPECT_EQ(StatusOf(progress, /*has_evaluation=*/true).best_eval_value(), -5);
 }
 
+TEST_F(RunProgressTest, ShowsReturnsReportedValuesAndSettings) {
+  RunProgress progress = Make();
+  EXPECT_EQ(StatusOf(progress).shown_size(), 0);
+  progress.NoteReturns({10, 20});
+  LearnerInfo info;
+  for (int i = 0; i < RunProgress::kMaxShown + 1; ++i) {
+    info.add_shown()->set_name(i == 0 ? "loss\x1b" : "more");
+  }
+  info.mutable_shown(0)->set_value(0.5);
+  progress.NoteReported(info.shown());
+  CollectorTask task;
+  task.add_collect_setting()->set_name("eps");
+  progress.NoteCollectSettings(task.collect_setting());
+  const RunStatus status = StatusOf(progress);
+  ASSERT_EQ(status.shown_size(), 1 + RunProgress::kMaxShown + 1);
+  EXPECT_EQ(status.shown(0).name(), "return");
+  EXPECT_EQ(status.shown(0).value(), 15);
+  EXPECT_EQ(status.shown(1).name(), "loss ") << "names come from workers";
+  EXPECT_EQ(status.shown(1).value(), 0.5);
+  EXPECT_EQ(status.shown(RunProgress::kMaxShown + 1).name(), "eps");
+}
+
 TEST_F(RunProgressTest, ContinuesFromItsSavedState) {
   RunProgress before = Make();
   StateRecord state;

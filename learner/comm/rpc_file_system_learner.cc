@@ -486,6 +486,13 @@ absl::Status RpcFileSystemLearner::SendInfo(ILearner* learner) {
   if (learner->current_step() != nullptr) {
     ToSettings(learner->current_step()->scalars, info_.mutable_value());
   }
+  NamedValues shown;
+  for (const auto& [label, name] : learner->policy()->progress_vars()) {
+    if (const std::optional<double> average = learner->monitor()->Average(name)) {
+      shown.Set(label, *average);
+    }
+  }
+  ToSettings(shown, info_.mutable_shown());
   if (!grouped_) info_.set_stalled(policy_stall_);
   if (wants_end) info_.set_stop_request(stop_request);
   told_stop_request_ = told_stop_request_ || wants_end;

@@ -79,6 +79,9 @@ class ActorCriticLearn : public LearnMode {
     return {"cur_lr",    "total_loss",    "policy_loss", "value_loss", "entropy",
             "approx_kl", "clip_fraction", "grad_norm",   "adv_std",    "explained_var"};
   }
+  ProgressVars progress_vars() const override {
+    return {{"loss", "total_loss"}, {"entropy", "entropy"}, {"kl", "approx_kl"}};
+  }
   std::string info() const override {
     return absl::StrCat(options_.name, " on ", networks_.info());
   }

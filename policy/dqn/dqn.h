@@ -12,8 +12,9 @@
 // terminated episode.
 //
 // A learning iteration reports the scalars cur_lr, total_loss, q_value (the mean over the batch for the
-// actions taken), target_q_value (the mean bootstrap value, before the discount), and |td error| as
-// priorities if these are configured.
+// actions taken), target_q_value (the mean bootstrap value, before the discount), td_error (the mean of |td error|),
+// every 10th time grad_norm (before clipping), the td errors as the histogram td_error, and |td error| as priorities if
+// these are configured.
 //
 // Saved: model "model/<parameter>"; train state "optimizer/...", "target_model/<parameter>",
 // "train_iter"; collect state "rng".

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -150,6 +151,32 @@ TEST(Dqn, PrioritiesAreTheAbsoluteErrorsWithoutWeights) {
   }
   EXPECT_NEAR(*unweighted_steps[0].scalars.Get("total_loss"), sum, 1e-6);
   EXPECT_EQ(*steps[0].scalars.Get("total_loss"), 0);
+}
+
+TEST(Dqn, ReportsTheTdErrorsAndEveryTenthTimeTheGradientNorm) {
+  DqnOptions options;
+  options.learn.priority = true;
+  options.grad_clip_norm = 1e-3;
+  const auto policy = MakeDqn(options);
+  std::vector<LearnStep> steps;
+  for (int iter = 1; iter <= 20; ++iter) {
+    const Batch batch = MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 5,
+                                            static_cast<uint64_t>(iter));
+    ASSERT_THAT(policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
+    ASSERT_EQ(steps[0].histograms.size(), 1u);
+    EXPECT_EQ(steps[0].histograms[0].first, "td_error");
+    const std::vector<float>& errors = steps[0].histograms[0].second;
+    ASSERT_EQ(errors.size(), 5u);
+    double sum = 0;
+    for (size_t i = 0; i < errors.size(); ++i) {
+      EXPECT_EQ(std::abs(errors[i]), steps[0].priority[i]);
+      sum += std::abs(errors[i]);
+    }
+    EXPECT_NEAR(*steps[0].scalars.Get("td_error"), sum / 5, 1e-6);
+    const std::optional<double> norm = steps[0].scalars.Get("grad_norm");
+    EXPECT_EQ(norm.has_value(), iter % 10 == 0) << iter;
+    EXPECT_GT(norm.value_or(1), 2 * options.grad_clip_norm) << "it is that before clipping";
+  }
 }
 
 TEST(Dqn, ReportsNoPrioritiesUnlessConfigured) {

@@ -20,6 +20,8 @@ namespace {
 constexpr char kTargetScope[] = "target_model";
 constexpr char kOptimizerScope[] = "optimizer";
 constexpr char kTrainIter[] = "train_iter";
+// Train iterations between two measurements of the gradient, which take longer than the other ones.
+constexpr int64_t kMeasurePeriod = 10;
 
 }  // namespace
 
@@ -40,7 +42,8 @@ QLearnMode::QLearnMode(QNetwork* network, const DqnOptions& options, Parts parts
       adam_(std::move(parts.adam)) {}
 
 std::vector<std::string> QLearnMode::monitor_vars() const {
-  return {"cur_lr", "total_loss", "q_value", "target_q_value"};
+  // Not grad_norm, which not every iteration reports.
+  return {"cur_lr", "total_loss", "q_value", "target_q_value", "td_error"};
 }
 
 std::string QLearnMode::info() const {
@@ -51,7 +54,8 @@ std::string QLearnMode::info() const {
 absl::Status QLearnMode::Forward(const Batch& data, const NamedValues& settings,
                                  std::vector<LearnStep>* steps) {
   QLoss loss;
-  const absl::Status status = Update(data, settings, &loss);
+  std::optional<double> grad_norm;
+  const absl::Status status = Update(data, settings, &loss, &grad_norm);
   if (!status.ok()) {
     return Annotate(status,
                     absl::StrCat(network_.algorithm(), ", train iteration ", train_iter_ + 1));
@@ -60,12 +64,13 @@ absl::Status QLearnMode::Forward(const Batch& data, const NamedValues& settings,
   UpdateTarget(options_.target_update, train_iter_, network_.network().parameters(),
                target_->parameters());
   steps->resize(1);
-  Report(loss, &steps->front());
+  Report(loss, grad_norm, &steps->front());
   return absl::OkStatus();
 }
 
 // Takes one optimizer step; after an error nothing is changed.
-absl::Status QLearnMode::Update(const Batch& data, const NamedValues& settings, QLoss* loss) {
+absl::Status QLearnMode::Update(const Batch& data, const NamedValues& settings, QLoss* loss,
+                                std::optional<double>* grad_norm) {
   absl::StatusOr<QLoss> computed = ComputeGradients(data);
   absl::Status status = computed.status();
   if (status.ok()) {
@@ -79,7 +84,7 @@ absl::Status QLearnMode::Update(const Batch& data, const NamedValues& settings, 
                                         {network_.network().gradients(), absl::MakeSpan(&lr, 1)},
                                         loss->rows, status));
   if (options_.reducer != nullptr) DING_RETURN_IF_ERROR(adam_.set_lr(lr));
-  return Step();
+  return Step(grad_norm);
 }
 
 absl::Status QLearnMode::SetLearningRate(const NamedValues& settings) {
@@ -96,9 +101,11 @@ absl::Status QLearnMode::CheckLoss(double loss) const {
                            : absl::StrCat("; the first non-finite td error is that of row ", row)));
 }
 
-absl::Status QLearnMode::Step() {
+absl::Status QLearnMode::Step(std::optional<double>* grad_norm) {
   const absl::Span<float> gradients = network_.network().gradients();
   absl::Status status;
+  const bool measures = (train_iter_ + 1) % kMeasurePeriod == 0;
+  if (measures) *grad_norm = GradientNorm(absl::MakeConstSpan(&gradients, 1));
   if (options_.grad_clip_norm > 0) {
     status = ClipGradientNorm(gradients, options_.grad_clip_norm).status();
   }
@@ -107,12 +114,25 @@ absl::Status QLearnMode::Step() {
   return status.ok() ? status : absl::InternalError(status.message());
 }
 
-void QLearnMode::Report(const QLoss& loss, LearnStep* step) const {
-  step->Clear();
+void QLearnMode::Report(const QLoss& loss, std::optional<double> grad_norm, LearnStep* step) const {
+  step->scalars.Clear();
+  step->priority.clear();
   step->scalars.Set("cur_lr", adam_.lr());
   step->scalars.Set("total_loss", loss.loss);
   step->scalars.Set("q_value", loss.mean_q);
   step->scalars.Set("target_q_value", loss.mean_next_value);
+  double absolute = 0;
+  for (const float td : td_error()) absolute += std::abs(td);
+  // Rows that are not learned from (padding and burn-in of sequences) have the error 0.
+  step->scalars.Set("td_error", absolute / static_cast<double>(loss.rows));
+  if (grad_norm.has_value()) step->scalars.Set("grad_norm", *grad_norm);
+  step->histograms.resize(1);  // not cleared, so that its memory is reused
+  step->histograms[0].first = "td_error";
+  std::vector<float>& histogram = step->histograms[0].second;
+  histogram.assign(td_error().begin(), td_error().end());
+  if (loss.rows < static_cast<int64_t>(histogram.size())) {
+    histogram.erase(std::remove(histogram.begin(), histogram.end(), 0.0f), histogram.end());
+  }
   if (options_.learn.priority) AppendPriorities(&step->priority);
 }
 

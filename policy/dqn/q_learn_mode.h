@@ -2,7 +2,9 @@
 // subclass computes the loss of a batch and its gradient.
 //
 // The optional setting "lr" is the learning rate from then on. An iteration reports the scalars cur_lr,
-// total_loss, q_value and target_q_value, and priorities if these are configured.
+// total_loss, q_value, target_q_value and td_error (the mean of |td error|), the td errors as a histogram, and
+// priorities if these are configured. Every 10th iteration it reports grad_norm, too: the norm of the gradient,
+// before it is clipped.
 //
 // Saved: model "model/<parameter>"; train state "optimizer/...", "target_model/<parameter>", "train_iter".
 //
@@ -15,6 +17,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -81,11 +84,13 @@ class QLearnMode : public LearnMode {
   const DqnOptions& options() const { return options_; }
 
  private:
-  absl::Status Update(const Batch& data, const NamedValues& settings, QLoss* loss);
+  absl::Status Update(const Batch& data, const NamedValues& settings, QLoss* loss,
+                      std::optional<double>* grad_norm);
   absl::Status SetLearningRate(const NamedValues& settings);
-  absl::Status Step();
+  // Sets `grad_norm` if it is due.
+  absl::Status Step(std::optional<double>* grad_norm);
   absl::Status CheckLoss(double loss) const;
-  void Report(const QLoss& loss, LearnStep* step) const;
+  void Report(const QLoss& loss, std::optional<double> grad_norm, LearnStep* step) const;
 
   QNetwork& network_;
   const DqnOptions options_;

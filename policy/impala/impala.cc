@@ -107,6 +107,9 @@ class ImpalaPolicy::Learn : public LearnMode {
     return {"cur_lr",     "total_loss",    "policy_loss", "value_loss", "entropy",
             "mean_ratio", "clip_fraction", "approx_kl",   "grad_norm"};
   }
+  ProgressVars progress_vars() const override {
+    return {{"loss", "total_loss"}, {"entropy", "entropy"}, {"kl", "approx_kl"}};
+  }
   std::string info() const override { return absl::StrCat(kName, " on ", networks_.info()); }
 
   absl::Status Forward(const Batch& data, const NamedValues& settings,

@@ -104,8 +104,10 @@ SampledDataAttrMonitor::Metrics SampledDataAttrMonitor::Summary(double beta) con
 }
 
 void SampledDataAttrMonitor::Write(const Metrics& metrics, int64_t number, const Draw& draw) const {
-  if (draw.iter != -1) Scalars(metrics_.get(), absl::StrCat(name_, "_iter"), draw.iter, metrics);
-  if (draw.envstep != -1) {
+  if (draw.iter != -1 && WritesOverTrainIters(*metrics_, draw.envstep)) {
+    Scalars(metrics_.get(), absl::StrCat(name_, "_iter"), draw.iter, metrics);
+  }
+  if (draw.envstep != -1 && (draw.iter == -1 || WritesOverEnvSteps(*metrics_, draw.envstep))) {
     Scalars(metrics_.get(), absl::StrCat(name_, "_step"), draw.envstep, metrics);
   }
   metrics_->Text(absl::StrCat(name_, "/sampled_data_attr"), number,

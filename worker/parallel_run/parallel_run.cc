@@ -58,6 +58,8 @@ class Run {
   void GiveUp();
   // Waits until the run is over. Returns the reason if it is an error.
   absl::Status Watch();
+  // Tells the sinks how the run ended.
+  void TellSinks(const absl::Status& status);
   // Lets the workers leave, and cleans up.
   void Finish();
   // Returns the result, and writes it to the folder.
@@ -89,6 +91,7 @@ absl::Status Run::Start(Transport* transport) {
   ComponentDeps deps;
   metrics_ = folder->metrics();
   DING_RETURN_IF_ERROR(AddSinks(config_, folder->path(), kProcess, &metrics_));
+  metrics_->BeginRun(DescribeRunForSinks(config_));
   deps.metrics = metrics_;
   deps.exp_dir = folder->path();
   deps.seed = config_.seed();
@@ -143,15 +146,20 @@ void Run::GiveUp() {
 }
 
 absl::Status Run::Watch() {
-  ProgressOptions progress_options = ProgressTo(stderr);
-  progress_options.start = ProgressOf(parts_.coordinator->status());
+  ProgressOptions progress_options = options_.progress;
+  RunStatus status = parts_.coordinator->status();
+  progress_options.start = ProgressOf(status);
+  progress_options.values = [&status] { return ProgressValuesOf(status); };
   if (config_.max_env_step() > 0) progress_options.max_env_step = config_.max_env_step();
   if (config_.max_train_iter() > 0) progress_options.max_train_iter = config_.max_train_iter();
+  if (config_.system().max_seconds() > 0) {
+    progress_options.max_seconds = config_.system().max_seconds() - status.elapsed_seconds();
+  }
   Progress progress(progress_options);
   BestCheckpoints best(config_, data_.folder()->path(), data_.store());
   while (!options_.interrupted()) {
     const absl::Status done = parts_.coordinator->WaitUntilDone(kWatchPeriod);
-    const RunStatus status = parts_.coordinator->status();
+    status = parts_.coordinator->status();
     progress.Update(ProgressOf(status));
     best.Update(status);
     if (!absl::IsDeadlineExceeded(done)) return done;
@@ -159,6 +167,17 @@ absl::Status Run::Watch() {
   parts_.coordinator->RequestEnd("it was interrupted");
   best.Update(parts_.coordinator->status());
   return absl::OkStatus();
+}
+
+void Run::TellSinks(const absl::Status& status) {
+  const RunStatus run = parts_.coordinator->status();
+  std::optional<double> eval_value;
+  if (run.has_eval_value()) eval_value = run.eval_value();
+  const RunEnd end = !status.ok()             ? RunEnd::kFailed
+                     : options_.interrupted() ? RunEnd::kInterrupted
+                                              : RunEnd::kFinished;
+  metrics_->EndRun(end, run.envstep(),
+                   ResultsForSinks(eval_value, run.envstep(), run.elapsed_seconds()));
 }
 
 void Run::Finish() {
@@ -265,6 +284,7 @@ absl::StatusOr<ParallelOutcome> RunParallel(const ExperimentConfig& config,
   outcome.exp_dir = run.exp_dir();
   const absl::Status status = run.Watch();
   if (!status.ok()) DING_LOG(INFO) << "the run failed: " << status.message();
+  run.TellSinks(status);
   run.Finish();
   outcome.saved = run.saved();
   // The error that ended the run comes first, but it must not hide that the data are still there.

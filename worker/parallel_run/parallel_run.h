@@ -14,12 +14,14 @@
 #ifndef DING_WORKER_WORKER_PARALLEL_RUN_PARALLEL_RUN_H_
 #define DING_WORKER_WORKER_PARALLEL_RUN_PARALLEL_RUN_H_
 
+#include <cstdio>
 #include <functional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/interaction/transport/transport.h"
+#include "ding_worker/metrics/progress.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/parallel_run/parallel_run_folder.h"  // IWYU pragma: export
 
@@ -35,6 +37,8 @@ struct ParallelRunOptions {
   bool again = false;
   // Whether to listen at the same address as before, if the run has listened already.
   bool as_before = false;
+  // How the progress is shown; start, limits and values are set by the run.
+  ProgressOptions progress = ProgressTo(stderr);
   // Polled: returns whether to end the run.
   std::function<bool()> interrupted = [] { return false; };
 };

@@ -15,6 +15,7 @@ class GlogOutput : public LogSink {
  private:
   static google::LogSeverity Severity(LogSeverity severity) {
     switch (severity) {
+      case LogSeverity::kVerbose:
       case LogSeverity::kInfo:
         return google::GLOG_INFO;
       case LogSeverity::kWarning:
@@ -29,6 +30,7 @@ class GlogOutput : public LogSink {
 }  // namespace
 
 void LogToGlog() {
+  if (FLAGS_v > 0) SetMinLogSeverity(LogSeverity::kVerbose);
   // It lives until the process ends, because any thread may log until then.
   static GlogOutput* const output = new GlogOutput;
   SetLogSink(output);

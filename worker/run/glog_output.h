@@ -4,7 +4,8 @@
 
 namespace ding {
 
-// From now on, until somebody sets another sink (base/log.h). May be called again, from any thread.
+// From now on, until somebody sets another sink (base/log.h); with glog's flag --v=1 or above also those of
+// severity VERBOSE. May be called again, from any thread.
 void LogToGlog();
 
 }  // namespace ding

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -53,11 +54,16 @@ class StderrSink : public google::LogSink {
             int line, const google::LogMessageTime& time, const char* message,
             size_t message_len) override {
     if (severity < least_) return;
-    WriteMessage(STDERR_FILENO,
-                 ToString(severity, base_filename, line, time, message, message_len));
+    const std::string text = ToString(severity, base_filename, line, time, message, message_len);
+    WriteMessage(STDERR_FILENO, UsesColors(STDERR_FILENO) ? Styled(StyleOf(severity), text) : text);
   }
 
  private:
+  static TextStyle StyleOf(google::LogSeverity severity) {
+    if (severity < google::GLOG_WARNING) return TextStyle::kPlain;
+    return severity == google::GLOG_WARNING ? TextStyle::kWarning : TextStyle::kError;
+  }
+
   const int least_;  // a google::LogSeverity
 };
 

@@ -14,6 +14,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/log.h"
@@ -210,6 +213,8 @@ std::string OnTerminal(const std::function<void()>& act) {
 }
 
 TEST(InitProgramTest, ALogLineBesideAProgressLineIsOnALineOfItsOwn) {
+  setenv("TERM", "xterm", 1);
+  setenv("NO_COLOR", "1", 1);
   std::vector<std::string> words = {"program"};
   std::vector<char*> arguments = {words[0].data(), nullptr};
   int argc = 1;
@@ -218,7 +223,8 @@ TEST(InitProgramTest, ALogLineBesideAProgressLineIsOnALineOfItsOwn) {
   Screen screen(120);
   screen.Write(OnTerminal([] {
     ProgressOptions options = ProgressTo(stderr);
-    EXPECT_TRUE(options.is_terminal);
+    EXPECT_EQ(options.style, ProgressStyle::kLine);
+    EXPECT_FALSE(options.colors) << "NO_COLOR";
     Progress progress(options);
     ProgressState state;
     state.env_step = 7;
@@ -231,6 +237,41 @@ TEST(InitProgramTest, ALogLineBesideAProgressLineIsOnALineOfItsOwn) {
   EXPECT_THAT(screen.Lines(),
               ElementsAre(AllOf(StartsWith("W"), EndsWith("rows are dropped")),
                           EndsWith(": it failed"), StartsWith("env_step 7  train_iter 0"), ""));
+}
+
+TEST(ProgressToTest, ObeysTheWidthOfTheTerminalWhenItChangesAndItsColors) {
+  setenv("TERM", "xterm", 1);
+  unsetenv("NO_COLOR");
+  SimulatedClock clock;
+  const std::string text = OnTerminal([&clock] {
+    ProgressOptions options = ProgressTo(stderr);
+    EXPECT_TRUE(options.colors);
+    options.clock = &clock;
+    options.max_env_step = 1000;
+    Progress progress(options);
+    for (const unsigned short columns : {40, 20, 40}) {
+      winsize size = {};
+      size.ws_col = columns;
+      ioctl(STDERR_FILENO, TIOCSWINSZ, &size);
+      clock.Advance(absl::Seconds(1));
+      ProgressState state;
+      state.env_step = columns;
+      state.last_eval = state.best_eval = 9.5;
+      progress.Update(state);
+    }
+    setenv("TERM", "dumb", 1);
+    EXPECT_EQ(ProgressTo(stderr).style, ProgressStyle::kPlain);
+    EXPECT_FALSE(ProgressTo(stderr).colors);
+    setenv("TERM", "xterm", 1);
+    setenv("NO_COLOR", "1", 1);
+    EXPECT_FALSE(ProgressTo(stderr).colors);
+  });
+  const std::vector<std::string> drawn = absl::StrSplit(text, '\r', absl::SkipEmpty());
+  ASSERT_EQ(drawn.size(), 4u) << "the last one is drawn at the end";
+  EXPECT_EQ(drawn[0],
+            "40/1000 4%  \x1b[32meval 9.5\x1b[0m  \x1b[2m40.0/s\x1b[0m  \x1b[2mleft 0:24\x1b[0m");
+  EXPECT_EQ(drawn[1], "20 2%  \x1b[32meval 9.5\x1b[0m    ");
+  EXPECT_THAT(drawn[2], StartsWith("40/1000 4%  \x1b[32meval 9.5\x1b[0m"));
 }
 
 }  // namespace

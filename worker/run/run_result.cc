@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 
 namespace ding {
@@ -16,6 +17,18 @@ void AddProgress(const Result& result, nlohmann::ordered_json* json) {
   (*json)["train_iter"] = result.train_iter;
   (*json)["eval_value"] = result.eval_value ? nlohmann::json(*result.eval_value) : nlohmann::json();
   (*json)["eval_value_raw"] = result.eval_value_raw;
+}
+
+// Shortens lists of numbers.
+void Shorten(nlohmann::ordered_json* json) {
+  constexpr size_t kShown = 5;
+  if (json->is_array() && json->size() > kShown && json->front().is_primitive()) {
+    const size_t more = json->size() - kShown;
+    json->erase(json->begin() + kShown, json->end());
+    json->push_back(absl::StrCat("... ", more, " more"));
+  } else if (json->is_structured()) {
+    for (nlohmann::ordered_json& element : *json) Shorten(&element);
+  }
 }
 
 }  // namespace
@@ -40,6 +53,14 @@ std::string ToJson(const RunResult& result) {
   json["finish_time"] =
       absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", result.finish_time, absl::UTCTimeZone());
   return json.dump();
+}
+
+std::string ShortenJson(absl::string_view json) {
+  nlohmann::ordered_json shortened =
+      nlohmann::ordered_json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
+  if (shortened.is_discarded()) return std::string(json);
+  Shorten(&shortened);
+  return shortened.dump();
 }
 
 }  // namespace ding

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/learner/evaluation.h"
@@ -47,6 +48,10 @@ struct RunResult {
 // Returns one line: {"stop": true, "env_step": 1080, ...}. A value that is missing or not finite is
 // null; "confirmation", "metric", "collecting_seconds" and "policies" are left out if there are none.
 std::string ToJson(const RunResult& result);
+
+// Returns `json` for a terminal: of a list of more than five numbers, the first five, followed by the string
+// "... 95 more".
+std::string ShortenJson(absl::string_view json);
 
 }  // namespace ding
 

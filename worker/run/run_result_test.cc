@@ -70,6 +70,18 @@ TEST(RunResultTest, HasAllPoliciesIfSeveralWereTrained) {
       << json;
 }
 
+TEST(RunResultTest, TheShortFormHasFiveNumbersOfAList) {
+  RunResult result;
+  result.eval_value_raw = {1, 2, 3, 4, 5};
+  result.policies.resize(1);
+  result.policies[0].eval_value_raw = {1, 2, 3, 4, 5, 6, 7};
+  const std::string json = ShortenJson(ToJson(result));
+  EXPECT_NE(json.find(R"("eval_value_raw":[1.0,2.0,3.0,4.0,5.0],)"), std::string::npos) << json;
+  EXPECT_NE(json.find(R"("eval_value_raw":[1.0,2.0,3.0,4.0,5.0,"... 2 more"])"), std::string::npos)
+      << json;
+  EXPECT_EQ(ShortenJson("no JSON"), "no JSON");
+}
+
 TEST(RunResultTest, MissingAndNanValuesAreNull) {
   RunResult result;
   result.eval_value_raw = {std::numeric_limits<double>::quiet_NaN()};

@@ -6,20 +6,59 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/metrics/sink_registry.h"
+#include "ding_worker/worker/config/text_config.h"
 
 namespace ding {
+namespace {
+
+constexpr char kFinalEval[] = "final_eval";
+constexpr char kEnvSteps[] = "env_steps";
+constexpr char kWallSeconds[] = "wall_seconds";
+
+MetricAxis AxisOf(const MetricsSection& config) {
+  switch (config.x_axis()) {
+    case MetricsSection::ENV_STEP:
+      return MetricAxis::kEnvStep;
+    case MetricsSection::TRAIN_ITER:
+      return MetricAxis::kTrainIter;
+    case MetricsSection::BOTH:
+      break;
+  }
+  return MetricAxis::kBoth;
+}
+
+}  // namespace
 
 absl::Status AddSinks(const ExperimentConfig& config, const std::string& exp_dir,
                       const std::string& process, std::shared_ptr<MetricSink>* metrics) {
-  std::vector<std::shared_ptr<MetricSink>> sinks = {*metrics};
+  std::vector<std::shared_ptr<MetricSink>> sinks;
+  if (config.metrics().files()) sinks.push_back(*metrics);
   for (int i = 0; i < config.metrics().sink_size(); ++i) {
     absl::StatusOr<std::shared_ptr<MetricSink>> sink =
         create_sink(config.metrics().sink(i), {exp_dir, process});
     DING_RETURN_IF_ERROR(Annotate(sink.status(), absl::StrCat("metrics.sink[", i, "]")));
     sinks.push_back(*std::move(sink));
   }
-  if (sinks.size() > 1) *metrics = std::make_shared<MultiSink>(std::move(sinks));
+  *metrics = std::make_shared<MultiSink>(std::move(sinks), AxisOf(config.metrics()));
   return absl::OkStatus();
+}
+
+RunDescription DescribeRunForSinks(const ExperimentConfig& config) {
+  RunDescription run;
+  run.name = config.exp_name();
+  for (const SetField& field : ListSetFields(config)) {
+    run.hyperparameters.emplace_back(field.path, field.value);
+  }
+  return run;
+}
+
+RunResults ResultsForSinks(std::optional<double> eval_value, int64_t env_steps,
+                           double wall_seconds) {
+  RunResults results;
+  if (eval_value.has_value()) results.emplace_back(kFinalEval, *eval_value);
+  results.emplace_back(kEnvSteps, static_cast<double>(env_steps));
+  results.emplace_back(kWallSeconds, wall_seconds);
+  return results;
 }
 
 }  // namespace ding

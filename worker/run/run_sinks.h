@@ -4,7 +4,9 @@
 #ifndef DING_WORKER_WORKER_RUN_RUN_SINKS_H_
 #define DING_WORKER_WORKER_RUN_RUN_SINKS_H_
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -13,11 +15,17 @@
 
 namespace ding {
 
-// Makes the sinks of the config, for the metrics of `process`, and replaces `*metrics` by a sink that passes
-// everything to the old one and to them. Without sinks in the config nothing changes. Errors are those of
-// create_sink(), and name the field.
+// Makes the sinks of the config, for the metrics of `process`, and replaces `*metrics`, which writes the files of
+// the process, by a sink that passes everything to the old one, unless the config does without files, and to them. It
+// wants the x axis of the config. Errors are those of create_sink(), and name the field.
 absl::Status AddSinks(const ExperimentConfig& config, const std::string& exp_dir,
                       const std::string& process, std::shared_ptr<MetricSink>* metrics);
+
+// What MetricSink::BeginRun() and EndRun() are told of a run: the fields of the config that are not defaults, and the
+// results "final_eval" (if there was an evaluation), "env_steps" and "wall_seconds".
+RunDescription DescribeRunForSinks(const ExperimentConfig& config);
+RunResults ResultsForSinks(std::optional<double> eval_value, int64_t env_steps,
+                           double wall_seconds);
 
 }  // namespace ding
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -18,23 +19,20 @@ std::string Minutes(double seconds) {
   return absl::StrFormat("%d:%02d", whole / 60, whole % 60);
 }
 
-// The number of workers, the state of the buffers, and what workers wait for.
-std::string Summary(const RunStatus& status) {
+// What workers wait for, and what is wrong.
+std::string Waiting(const RunStatus& status) {
   std::vector<std::string> waiting;
   for (const WorkerStatus& worker : status.worker()) {
     if (!worker.waits_for().empty()) {
       waiting.push_back(absl::StrCat(worker.name(), " waits for ", worker.waits_for()));
     }
   }
-  std::string summary = absl::StrCat(status.worker_size(), " workers");
-  for (const BufferStatus& buffer : status.buffer()) {
-    absl::StrAppend(&summary, "  buffer ", buffer.count());
-    if (buffer.has_staleness_iterations()) {
-      absl::StrAppend(&summary, "  staleness ", std::llround(buffer.staleness_iterations()));
-    }
-  }
-  if (!waiting.empty()) absl::StrAppend(&summary, "  ", absl::StrJoin(waiting, ", "));
-  return summary;
+  return absl::StrJoin(waiting, ", ");
+}
+
+std::optional<double> DrawnPerPushed(const BufferStatus& buffer) {
+  if (buffer.push_count() == 0) return std::nullopt;
+  return static_cast<double>(buffer.sample_count()) / static_cast<double>(buffer.push_count());
 }
 
 std::string TaskText(const WorkerStatus& worker) {
@@ -92,8 +90,23 @@ ProgressState ProgressOf(const RunStatus& status) {
   state.train_iter = status.train_iter();
   if (status.has_eval_value()) state.last_eval = status.eval_value();
   if (status.has_best_eval_value()) state.best_eval = status.best_eval_value();
-  state.detail = Summary(status);
+  state.detail = Waiting(status);
   return state;
+}
+
+ProgressValues ProgressValuesOf(const RunStatus& status) {
+  ProgressValues values;
+  for (const Setting& shown : status.shown()) values.emplace_back(shown.name(), shown.value());
+  values.emplace_back("workers", status.worker_size());
+  if (status.buffer_size() == 0) return values;
+  const BufferStatus& buffer = status.buffer(0);
+  if (buffer.has_staleness_iterations()) {
+    values.emplace_back("staleness", buffer.staleness_iterations());
+  }
+  if (const std::optional<double> ratio = DrawnPerPushed(buffer)) {
+    values.emplace_back("drawn/pushed", *ratio);
+  }
+  return values;
 }
 
 std::string FormatRunStatus(const RunStatus& status) {
@@ -102,6 +115,9 @@ std::string FormatRunStatus(const RunStatus& status) {
                    status.envstep(), "  train_iter ", status.train_iter());
   if (status.has_eval_value()) {
     absl::StrAppend(&text, "  eval ", absl::StrFormat("%.6g", status.eval_value()));
+  }
+  for (const Setting& shown : status.shown()) {
+    absl::StrAppend(&text, "  ", shown.name(), absl::StrFormat(" %.4g", shown.value()));
   }
   absl::StrAppend(&text, "  policy ", status.policy_version(), "  joined ", status.workers_joined(),
                   "  lost ", status.workers_lost());
@@ -138,10 +154,8 @@ std::string FormatRunStatus(const RunStatus& status) {
     absl::StrAppend(&text, "buffer ", buffer.buffer_id(), ": ", buffer.count(), " rows of ",
                     buffer.push_count(), " pushed, ", buffer.sample_count(), " drawn, ",
                     buffer.chunks(), " chunks");
-    if (buffer.push_count() > 0) {
-      const double ratio =
-          static_cast<double>(buffer.sample_count()) / static_cast<double>(buffer.push_count());
-      absl::StrAppend(&text, absl::StrFormat(", %.3g drawn per row pushed", ratio));
+    if (const std::optional<double> ratio = DrawnPerPushed(buffer)) {
+      absl::StrAppend(&text, absl::StrFormat(", %.3g drawn per row pushed", *ratio));
     }
     if (buffer.has_replay_ratio()) {
       absl::StrAppend(&text, absl::StrFormat(" (replay_ratio %.3g)", buffer.replay_ratio()));

@@ -13,6 +13,9 @@
 namespace ding {
 
 ProgressState ProgressOf(const RunStatus& status);
+// What the status shows of policy and collectors ("return", "loss", "eps"), "workers", and of the first buffer
+// "staleness" (how many train iterations ago the drawn rows were collected) and "drawn/pushed", a ratio of rows.
+ProgressValues ProgressValuesOf(const RunStatus& status);
 
 // Returns a line for the run, one for each worker and one for each buffer:
 //

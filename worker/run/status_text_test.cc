@@ -8,8 +8,10 @@
 namespace ding {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
+using testing::Pair;
 
 RunStatus Status() {
   RunStatus status;
@@ -164,7 +166,8 @@ TEST(StatusTextTest, SeveralPolicies) {
 
 TEST(StatusTextTest, ARunThatHasNotBegun) {
   EXPECT_THAT(FormatRunStatus(RunStatus()), HasSubstr("env_step 0  train_iter 0"));
-  EXPECT_EQ(ProgressOf(RunStatus()).detail, "0 workers");
+  EXPECT_EQ(ProgressOf(RunStatus()).detail, "");
+  EXPECT_THAT(ProgressValuesOf(RunStatus()), ElementsAre(Pair("workers", 0)));
 }
 
 TEST(StatusTextTest, TheProgressLineNamesAWaitingWorker) {
@@ -176,9 +179,23 @@ TEST(StatusTextTest, TheProgressLineNamesAWaitingWorker) {
   EXPECT_EQ(state.train_iter, 4000);
   EXPECT_EQ(state.last_eval, 20);
   EXPECT_EQ(state.best_eval, 30);
-  EXPECT_EQ(state.detail,
-            "3 workers  buffer 1000  collector-0 waits for the buffer: too few draws");
+  EXPECT_EQ(state.detail, "collector-0 waits for the buffer: too few draws");
   EXPECT_FALSE(ProgressOf(Status()).last_eval.has_value());
+}
+
+TEST(StatusTextTest, TheProgressLineShowsWhatLearnerAndCollectorsReport) {
+  RunStatus status = Status();
+  for (const auto& [name, value] : ProgressValues{{"return", 187.5}, {"loss", 0.25}}) {
+    Setting* const shown = status.add_shown();
+    shown->set_name(name);
+    shown->set_value(value);
+  }
+  status.mutable_buffer(0)->set_staleness_iterations(210);
+  EXPECT_THAT(ProgressValuesOf(status),
+              ElementsAre(Pair("return", 187.5), Pair("loss", 0.25), Pair("workers", 3),
+                          Pair("staleness", 210), Pair("drawn/pushed", 3.125)));
+  EXPECT_THAT(FormatRunStatus(status),
+              HasSubstr("train_iter 4000  return 187.5  loss 0.25  policy"));
 }
 
 }  // namespace

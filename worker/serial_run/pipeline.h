@@ -68,8 +68,10 @@ class Pipeline {
   // saved as `ckpt_exception` if it can be.
   virtual absl::Status Run(SerialResult* result) = 0;
 
-  // The progress of the run so far.
+  // The progress of the run so far, and the values that its policy and its collector name for it: "return" (the
+  // mean of the last training episodes), "loss", "eps" ...
   virtual ProgressState progress() const = 0;
+  virtual ProgressValues progress_values() const = 0;
 };
 
 }  // namespace ding

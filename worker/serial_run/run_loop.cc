@@ -17,7 +17,9 @@
 #include "ding_worker/learner/hook.h"
 #include "ding_worker/learner/run_signals.h"
 #include "ding_worker/learner/stopper.h"
+#include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/run/experiment_setup.h"
+#include "ding_worker/worker/run/run_sinks.h"
 
 namespace ding {
 namespace {
@@ -39,12 +41,22 @@ absl::StatusOr<std::vector<CheckpointComponent>> CopyAll(
 
 }  // namespace
 
+ProgressValues ProgressValuesOf(ILearner* learner) {
+  ProgressValues values;
+  for (const auto& [label, name] : learner->policy()->progress_vars()) {
+    const std::optional<double> average = learner->monitor()->Average(name);
+    if (average.has_value()) values.emplace_back(label, *average);
+  }
+  return values;
+}
+
 RunLoop::RunLoop(const ExperimentConfig& config, const SerialOptions& options, RunWork* work)
     : config_(config),
       options_(options),
       work_(*work),
       checkpoints_(options.exp_dir),
       run_timer_(options.clock),
+      speed_(options.clock),
       resume_point_timer_(options.clock) {}
 
 ComponentDeps RunLoop::Deps(absl::string_view name) const {
@@ -58,11 +70,38 @@ ComponentDeps RunLoop::Deps(absl::string_view name) const {
 }
 
 absl::Status RunLoop::Run(SerialResult* result) {
+  DescribeBegin();
   const absl::Status status = RunToTheEnd(result);
+  DescribeEnd(status);
   const absl::Status flushed = options_.metrics->Flush();
   DING_LOG_IF(WARNING, !flushed.ok())
       << "some of the logs could not be written: " << flushed.message();
   return status;
+}
+
+void RunLoop::DescribeBegin() {
+  speed_.Begin(work_.env_step(), work_.learner()->train_iter());
+  options_.metrics->BeginRun(DescribeRunForSinks(config_));
+}
+
+void RunLoop::DescribeEnd(const absl::Status& status) {
+  WriteSpeed(/*at_end=*/true);
+  const RunEnd end = !status.ok()          ? RunEnd::kFailed
+                     : result_.interrupted ? RunEnd::kInterrupted
+                                           : RunEnd::kFinished;
+  options_.metrics->EndRun(end, work_.position(),
+                           ResultsForSinks(result_.eval_value, work_.env_step(), WallSeconds()));
+}
+
+void RunLoop::WriteSpeed(bool at_end) {
+  const int64_t env_step = IsSupervised(config_) ? -1 : work_.env_step();
+  const int64_t train_iter = work_.learner()->train_iter();
+  if (at_end) {
+    speed_.Write(env_step, train_iter, options_.metrics.get());
+  } else if (!speed_.WriteIfDue(env_step, train_iter, options_.metrics.get())) {
+    return;
+  }
+  work_.WriteMeasurements();
 }
 
 absl::Status RunLoop::RunToTheEnd(SerialResult* result) {
@@ -106,12 +145,19 @@ absl::Status RunLoop::Loop() {
       EndInterrupted();
       return absl::OkStatus();
     }
-    SaveResumePointIfDue();
-    DING_RETURN_IF_ERROR(work_.EvaluateIfDue());
+    {
+      const RunSpeed::Scope timed(&speed_, RunSpeed::kSave);
+      SaveResumePointIfDue();
+    }
+    {
+      const RunSpeed::Scope timed(&speed_, RunSpeed::kEvaluate);
+      DING_RETURN_IF_ERROR(work_.EvaluateIfDue());
+    }
     EndIfWanted();
     if (ended()) return absl::OkStatus();
     DING_RETURN_IF_ERROR(work_.Round());
     ++rounds_;
+    WriteSpeed(/*at_end=*/false);
     options_.progress(progress());
     DING_RETURN_IF_ERROR(AskStoppers(/*evaluation=*/nullptr));
   }
@@ -284,6 +330,10 @@ absl::Status RunLoop::SaveResumePoint() {
   info.fields[kWallSecondsField] = absl::StrCat(WallSeconds());
   DescribeRun(config_, work_.env_spec(), &info);
   resume_point_timer_ = Timer(options_.clock);
+  // The files are cut back to their size of now when the run is resumed.
+  const absl::Status flushed = options_.metrics->Flush();
+  DING_LOG_IF(WARNING, !flushed.ok())
+      << "some of the logs could not be written: " << flushed.message();
   DING_RETURN_IF_ERROR(options_.describe(&info));
   DING_ASSIGN_OR_RETURN(std::vector<CheckpointComponent> components, TakeSnapshots());
   checkpoints_.SaveResumePoint(work_.position(), std::move(info), std::move(components));

@@ -49,6 +49,7 @@
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/run/run_checkpoints.h"
 #include "ding_worker/worker/serial_run/pipeline.h"
+#include "ding_worker/worker/serial_run/run_speed.h"
 
 namespace ding {
 
@@ -72,6 +73,8 @@ class RunWork {
   // Whether an evaluation has ended the run for another reason than the mean return.
   virtual bool Stopped() const { return false; }
   virtual absl::Status Round() = 0;
+  // Writes further metrics, about once a second and at the end of the run.
+  virtual void WriteMeasurements() {}
 
   // The parts of a resume point other than learner and loop. Components() are copied when the
   // resume point is taken; AddSnapshots() adds those that are already snapshots.
@@ -120,10 +123,16 @@ class RunLoop {
 
   // The result of the run so far.
   SerialResult* result() { return &result_; }
+  // In which the stages of a round note their time.
+  RunSpeed* speed() { return &speed_; }
   RunCheckpoints* checkpoints() { return &checkpoints_; }
 
  private:
   absl::Status RunToTheEnd(SerialResult* result);
+  // Tells the sinks what the run is, and how it ended.
+  void DescribeBegin();
+  void DescribeEnd(const absl::Status& status);
+  void WriteSpeed(bool at_end);
   absl::Status Loop();
   // Saves ckpt_exception and returns `error`, also if the checkpoint cannot be saved.
   absl::Status SaveAfter(absl::Status error);
@@ -159,6 +168,7 @@ class RunLoop {
   PlayedEvaluations played_;
   RunCheckpoints checkpoints_;
   const Timer run_timer_;
+  RunSpeed speed_;
   Timer resume_point_timer_;    // since the last resume point
   double earlier_seconds_ = 0;  // duration of the run before it was resumed
   bool resumed_ = false;
@@ -173,6 +183,9 @@ class RunLoop {
       -1;  // the evaluation that the last of them has confirmed, or has not
   StopperList stoppers_;
 };
+
+// The values that the policy of the learner names for the progress of the run, averaged as in the log.
+ProgressValues ProgressValuesOf(ILearner* learner);
 
 // The component that `component` saves; `component` must live until it is copied.
 template <typename T>

@@ -10,6 +10,8 @@
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/core/serial_common.h"
+#include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/game_spec.h"
 #include "ding_worker/learner/stopper_registry.h"
@@ -37,6 +39,17 @@ constexpr char kEvaluatorEnv[] = "evaluator_env";
 constexpr char kCollector[] = "collector";
 constexpr char kEvaluator[] = "evaluator";
 constexpr char kReplayBuffer[] = "replay_buffer";
+
+// Returns how many train iterations before `train_iter` the rows were collected, on average; nothing if they do not
+// say.
+std::optional<double> AgeOf(const Batch& batch, int64_t train_iter) {
+  const std::optional<int> column = batch.spec().Find(kColumnCollectIter);
+  if (!column.has_value() || batch.rows() == 0) return std::nullopt;
+  int64_t sum = 0;
+  for (const int64_t collect_iter : batch.column<int64_t>(*column)) sum += collect_iter;
+  return static_cast<double>(train_iter) -
+         static_cast<double>(sum) / static_cast<double>(batch.rows());
+}
 
 // Adds up the bytes that it is given.
 class ByteCounter : public StateWriter {
@@ -188,8 +201,31 @@ absl::Status SerialPipeline::Round() {
   CollectOptions options;
   options.train_iter = learner_->train_iter();
   options.policy_settings = commander_->Step();
-  DING_ASSIGN_OR_RETURN(const SegmentBatch data, collector_->Collect(options));
+  collect_settings_ = options.policy_settings;
+  DING_ASSIGN_OR_RETURN(const SegmentBatch data, [&] {
+    const RunSpeed::Scope timed(loop_.speed(), RunSpeed::kCollect);
+    return collector_->Collect(options);
+  }());
+  const RunSpeed::Scope timed(loop_.speed(), RunSpeed::kLearn);
   return buffer_ == nullptr ? Learn(data.rows) : LearnFromBuffer(data);
+}
+
+void SerialPipeline::WriteMeasurements() {
+  if (buffer_ == nullptr) return;
+  NamedValues metrics = {{"rows", static_cast<double>(buffer_->count())}};
+  if (data_age_.has_value()) metrics.Set("age", *data_age_);
+  WriteMetrics(metrics, kReplayBuffer, learner_->train_iter(), env_step(), "",
+               options_.metrics.get());
+}
+
+ProgressValues SerialPipeline::progress_values() const {
+  ProgressValues values;
+  if (const std::optional<double> recent = collector_->recent_return()) {
+    values.emplace_back("return", *recent);
+  }
+  for (ProgressValue& value : ProgressValuesOf(learner_.get())) values.push_back(std::move(value));
+  for (const auto& [name, value] : collect_settings_) values.emplace_back(name, value);
+  return values;
 }
 
 absl::Status SerialPipeline::LearnFromBuffer(const SegmentBatch& collected) {
@@ -208,6 +244,7 @@ absl::Status SerialPipeline::LearnFromBuffer(const SegmentBatch& collected) {
       return absl::OkStatus();
     }
     DING_RETURN_IF_ERROR(batch.status());
+    data_age_ = AgeOf(*batch, learner_->train_iter());
     DING_RETURN_IF_ERROR(Learn(*batch));
   }
   return absl::OkStatus();

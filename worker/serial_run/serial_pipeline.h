@@ -48,6 +48,7 @@ class SerialPipeline : public Pipeline, private RunWork {
   }
   absl::Status Run(SerialResult* result) override;
   ProgressState progress() const override { return loop_.progress(); }
+  ProgressValues progress_values() const override;
 
   ILearner* learner() override { return learner_.get(); }
   ISerialCollector* collector() { return collector_.get(); }
@@ -74,6 +75,8 @@ class SerialPipeline : public Pipeline, private RunWork {
   absl::Status Begin() override;
   absl::Status EvaluateIfDue() override;
   absl::Status Round() override;
+  // Size and age of the buffer.
+  void WriteMeasurements() override;
   std::vector<CheckpointComponent> Components() override;
   // Adds a snapshot of the buffer, unless the buffer is too large.
   absl::Status AddSnapshots(std::vector<CheckpointComponent>* components) override;
@@ -98,6 +101,9 @@ class SerialPipeline : public Pipeline, private RunWork {
   RunLoop loop_;
 
   absl::Status last_refused_draw_;  // the buffer's last refusal of a draw
+  NamedValues collect_settings_;    // with which the last collect was made
+  // How many train iterations before its draw the rows of the last batch were collected, on average.
+  std::optional<double> data_age_;
 };
 
 }  // namespace ding

@@ -132,7 +132,7 @@ TEST_F(SerialPipelineTest, RunsUntilItsBudgetIsSpent) {
     EXPECT_THAT(CheckpointReader::Open(Checkpoint(name)), IsOk()) << name;
   }
   EXPECT_THAT(sink_->ScalarTags(), AllOf(Contains("collector_step/reward_mean"),
-                                         Contains("evaluator_iter/reward_mean")));
+                                         Contains("evaluator_step/reward_mean")));
 }
 
 TEST_F(SerialPipelineTest, StopsWithinARoundAtTheLastIteration) {
@@ -507,7 +507,7 @@ TEST_F(OnPolicyPipelineTest, TheLearningRateFollowsTheEnvSteps) {
   DING_ASSERT_OK_AND_ASSIGN(const auto pipeline, CreateOnPolicy());
   SerialResult result;
   ASSERT_THAT(pipeline->Run(&result), IsOk());
-  const std::vector<double> rates = sink_->ValuesOf("learner_iter/cur_lr_avg");
+  const std::vector<double> rates = sink_->ValuesOf("learner_step/cur_lr_avg");
   ASSERT_FALSE(rates.empty());
   EXPECT_LT(rates.back(), rates.front());
   EXPECT_NEAR(rates.front(), 0.01 * (1 - 16.0 / 320), 1e-9) << "after the first collect";
@@ -523,7 +523,7 @@ TEST_F(OnPolicyPipelineTest, EveryEvaluationHasTheSameDifferentEpisodes) {
   ASSERT_THAT(pipeline->Run(&result), IsOk());
   const std::set<double> different(result.eval_value_raw.begin(), result.eval_value_raw.end());
   EXPECT_THAT(different, SizeIs(6));
-  const std::vector<double> means = sink_->ValuesOf("evaluator_iter/reward_mean");
+  const std::vector<double> means = sink_->ValuesOf("evaluator_step/reward_mean");
   ASSERT_THAT(means, SizeIs(testing::Ge(3u)));
   EXPECT_THAT(means, testing::Each(means[0]));
 }

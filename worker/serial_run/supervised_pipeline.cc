@@ -151,6 +151,7 @@ bool SupervisedPipeline::Stopped() const {
 }
 
 absl::Status SupervisedPipeline::Round() {
+  const RunSpeed::Scope timed(loop_.speed(), RunSpeed::kLearn);
   DING_ASSIGN_OR_RETURN(const Batch batch, epochs_->Next());
   const NamedValues settings = policy_->command_mode()->GetSettingLearn(
       {{"learner_step", static_cast<double>(learner_->train_iter())}, {"envstep", 0}});

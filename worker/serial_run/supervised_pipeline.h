@@ -52,6 +52,7 @@ class SupervisedPipeline : public Pipeline, private RunWork {
   }
   absl::Status Run(SerialResult* result) override;
   ProgressState progress() const override { return loop_.progress(); }
+  ProgressValues progress_values() const override { return ProgressValuesOf(learner_.get()); }
 
   // Judges by `metric`, which must outlive the pipeline, instead of that of the config. To be called
   // before Run() and Resume().
