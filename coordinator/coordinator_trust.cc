@@ -76,8 +76,8 @@ void CoordinatorImpl::CountResult(const CollectorTask& task, const CollectorFini
   const bool converged = commander_->FinishCollectorTask(task, info);
   const std::optional<double> eval_value = commander_->last_eval_value();
   if (eval_value.has_value()) progress_.NoteEvaluation(*eval_value);
-  if (task.eval_flag()) TellOfEvaluation(task, info);
   if (!converged) {
+    if (task.eval_flag()) TellOfEvaluation(task, info);
     if (!stoppers_.why().empty()) End(absl::OkStatus(), stoppers_.why());
     return;
   }
