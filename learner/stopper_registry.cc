@@ -79,10 +79,15 @@ Registry<StopperCreator>& StopperRegistry() {
   static auto* const registry = [] {
     auto* made = new Registry<StopperCreator>("stopper");
     made->Register("no_improvement", MakeNoImprovement,
-                   "ends the run when so many evaluations in a row were not better", __FILE__);
+                   {"ends the run when so many evaluations in a row were not better",
+                    &NoImprovementParams::descriptor},
+                   __FILE__);
     made->Register("value_reached", MakeValueReached,
-                   "ends the run when the mean return of an evaluation reaches a value", __FILE__);
-    made->Register("wall_clock", MakeWallClock, "ends the run when it has taken so many seconds",
+                   {"ends the run when the mean return of an evaluation reaches a value",
+                    &ValueReachedParams::descriptor},
+                   __FILE__);
+    made->Register("wall_clock", MakeWallClock,
+                   {"ends the run when it has taken so many seconds", &WallClockParams::descriptor},
                    __FILE__);
     return made;
   }();

@@ -45,7 +45,8 @@ absl::StatusOr<std::shared_ptr<MetricSink>> Create(const SinkConfig& config, con
 }
 
 DING_REGISTER(SinkRegistry(), "mlflow", (SinkDescriptor{Check, Create}),
-              "a run in MLflow's file store mlruns/, beside the run's folder");
+              "a run in MLflow's file store mlruns/, beside the run's folder",
+              &MlflowSinkParams::descriptor);
 
 }  // namespace
 }  // namespace ding

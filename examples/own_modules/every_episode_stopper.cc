@@ -45,7 +45,8 @@ absl::StatusOr<std::unique_ptr<ding::IStopper>> Make(const ding::StopperConfig& 
 }
 
 DING_REGISTER(ding::StopperRegistry(), "every_episode", Make,
-              "ends the run when each episode of an evaluation reaches a value");
+              "ends the run when each episode of an evaluation reaches a value",
+              &EveryEpisodeParams::descriptor);
 
 }  // namespace
 }  // namespace own

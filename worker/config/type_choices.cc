@@ -81,6 +81,7 @@ const std::vector<TypeChoice>& TypeChoices() {
       {"ding.MetricEvaluatorConfig", "metric", {"metric"}},
       {"ding.LearnerConfig", "type", {"learner"}},
       {"ding.LearnerHookConfig", "type", {"learner hook"}},
+      {"ding.StopperConfig", "type", {"stopper"}},
       {"ding.SinkConfig", "type", {"sink"}},
       {"ding.ParallelCollectorConfig", "type", {"parallel collector"}},
       {"ding.CommanderConfig", "type", {"commander"}},
