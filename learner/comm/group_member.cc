@@ -21,6 +21,11 @@ void GroupMember::Enter(std::unique_ptr<AllReduce> generation) {
   broken_ = false;
 }
 
+int64_t GroupMember::ShareOfBatch(int64_t batch_size) const {
+  const int64_t share = batch_size / world_size_ + (rank_ < batch_size % world_size_ ? 1 : 0);
+  return std::max<int64_t>(share, 1);
+}
+
 void GroupMember::Leave() {
   std::shared_ptr<AllReduce> left;
   MutexLock lock(&mutex_);

@@ -38,6 +38,8 @@ class GroupMember : public ProcessGroup, public GradientReducer {
 
   int rank() const override { return rank_; }
   int world_size() const override { return world_size_; }
+  // This rank's share of the group's batch, at least 1; the first ranks have one row more if it cannot be divided.
+  int64_t ShareOfBatch(int64_t batch_size) const;
   absl::Status AllReduceMean(absl::Span<double> values) override;
   absl::Status Average(absl::Span<const absl::Span<float>> values, int64_t rows,
                        const absl::Status& status) override;

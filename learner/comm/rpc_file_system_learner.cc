@@ -63,12 +63,6 @@ class JoinGroupHook : public LearnerHook {
   const SendHook::Send join_;
 };
 
-// A rank's share of the group's batch; the first ranks have one row more if it cannot be divided.
-int64_t ShareOfBatch(int64_t batch_size, int rank, int world_size) {
-  const int64_t share = batch_size / world_size + (rank < batch_size % world_size ? 1 : 0);
-  return std::max<int64_t>(share, 1);
-}
-
 // Returns whether the value of the key is not a policy, which putting the policy again mends.
 bool IsLost(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsDataLoss(status) ||
@@ -282,9 +276,8 @@ void RpcFileSystemLearner::RegisterHooks(const LearnerTask& task, ILearner* lear
 absl::StatusOr<std::unique_ptr<RpcFileSystemLearner::DataPipeline>>
 RpcFileSystemLearner::MakePipeline(bool grouped, const ILearner& learner, ItemLoader* items) {
   CommLearnerOptions options = options_;
-  options.batch_size = learns_in_rounds_
-                           ? options_.rounds.rows
-                           : ShareOfBatch(options_.batch_size, group_.rank(), group_.world_size());
+  options.batch_size =
+      learns_in_rounds_ ? options_.rounds.rows : group_.ShareOfBatch(options_.batch_size);
   auto made = std::make_unique<DataPipeline>(
       options, &slave_, items, [this] { return RestorePolicy(); },
       learns_in_rounds_ ? DemandSource::Kind::kRounds : DemandSource::Kind::kAhead);
