@@ -27,7 +27,9 @@ def target_behind(label):
     for rule in rules_of(package, 'alias'):
         if '    name = "%s",' % name in rule:
             actual = re.search(r'^    actual = "(//[^"]+)"', rule, re.M)
-            return target_behind(actual[1]) if actual else label
+            if not actual:
+                return label
+            return target_behind(actual[1] if ':' in actual[1] else '%s:%s' % (actual[1], actual[1].split('/')[-1]))
     return label
 
 

@@ -183,12 +183,12 @@ class Liar {
 };
 
 TEST(LyingWorkersTest, ACollectorThatLiesNeitherEndsNorSpoilsTheRun) {
-  DING_ASSERT_OK_AND_ASSIGN(
-      const ExperimentConfig config,
-      LoadExperimentConfig("worker/configs/cartpole_dqn_parallel.textproto",
-                           {"max_train_iter=12000", "max_env_step=2000000000", "env.stop_value=1000",
-                            "env.collector_env_num=2", "env.evaluator_env_num=2",
-                            "policy.other.commander.eval_interval=0.05"}));
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig config,
+                            LoadExperimentConfig("worker/configs/cartpole_dqn_parallel.textproto",
+                                                 {"max_train_iter=12000", "max_env_step=2000000000",
+                                                  "env.stop_value=1000", "env.collector_env_num=2",
+                                                  "env.evaluator_env_num=2",
+                                                  "policy.other.commander.eval_interval=0.05"}));
   DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Store> store, create_store("mem:"));
   InProcessTransport transport;
   CommCoordinator::Options comm_options;

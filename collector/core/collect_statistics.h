@@ -91,7 +91,7 @@ class CollectStatistics {
 
   Options options_;
   std::vector<EnvStatistics> envs_;
-  size_t finished_num_ = 0;  // the episodes in envs_
+  size_t finished_num_ = 0;              // the episodes in envs_
   std::vector<LoggedEpisode> episodes_;  // not yet logged
   Window window_;
   int64_t envstep_ = 0;

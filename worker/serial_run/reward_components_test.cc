@@ -308,11 +308,11 @@ TEST_F(RewardComponentsTest, PoliciesOfOneRewardRefuseTheEnvByName) {
                                   "ImpalaConfig", params),
                      {"policy.other.replay_buffer={type:\"sequence\"}"}),
               refuses("impala"));
-  EXPECT_THAT(Create(R"(type: "r2d2" params { [type.googleapis.com/ding.R2d2Config] {
+  EXPECT_THAT(
+      Create(R"(type: "r2d2" params { [type.googleapis.com/ding.R2d2Config] {
                        dqn { model { type: "rnn" recurrent { hidden_size: 4 } } } } })",
-                     {"policy.other.replay_buffer={type:\"sequence\"}",
-                      "policy.collect.unroll_len=20"}),
-              refuses("r2d2"));
+             {"policy.other.replay_buffer={type:\"sequence\"}", "policy.collect.unroll_len=20"}),
+      refuses("r2d2"));
 }
 
 // A policy that does not say that it takes components is refused, also if only its learn mode does not.
