@@ -42,6 +42,7 @@ constexpr absl::string_view kOfLearners[] = {
     "policy.discount_factor", "policy.nstep", "policy.priority",
 };
 constexpr absl::string_view kOfCollectors[] = {"env", "policy.params", "policy.collect.n_sample",
+                                               "policy.collect.n_episode",
                                                "policy.collect.parallel_collector"};
 // Fields among those that concern the whole run.
 constexpr absl::string_view kOfRun[] = {"env.stop_value",
