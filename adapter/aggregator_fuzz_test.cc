@@ -219,11 +219,14 @@ class RandomRun {
     Give(message);
   }
   void Give(const CoordinatorMessage& message) {
-    if (message.start_task().has_learner()) {
-      TaskIsOver();
-      present_ = message.start_task().learner();
+    const StartTask& start = message.start_task();
+    if (!start.has_learner()) {
+      refused_.insert(start.collector().task_id());
+    } else if (!CheckVersion(start.learner().first_version()).ok()) {
+      refused_.insert(start.learner().task_id());
     } else {
-      refused_.insert(message.start_task().collector().task_id());
+      TaskIsOver();
+      present_ = start.learner();
     }
     coordinator_.Send(message);
   }

@@ -189,6 +189,11 @@ void LearnerAggregator::TakeTask(const StartTask& start) {
                    "this is a learner aggregator: expected the task of a learner"));
     return;
   }
+  const absl::Status version = CheckVersion(start.learner().first_version());
+  if (!version.ok()) {
+    RefuseTask(start.learner().task_id(), version);
+    return;
+  }
   if (task_.has_value()) CloseTask();
   task_.emplace(
       start.learner(), coordinator_->welcome().worker(),

@@ -190,6 +190,15 @@ TEST_F(LearnerAggregatorTest, MessagesThatLearnersMustNotSendAreRefused) {
   EXPECT_EQ(coordinator_.Receive().resources().gpus(), 0);
 }
 
+TEST_F(LearnerAggregatorTest, ATaskAfterWhoseVersionsThereIsNoRoomIsRefused) {
+  Run(1);
+  coordinator_.StartLearner("a", ~uint64_t{0});
+  const WorkerMessage failed = coordinator_.ReceiveUntil(
+      [](const WorkerMessage& message) { return message.has_task_failed(); });
+  EXPECT_EQ(failed.task_failed().task_id(), "a");
+  EXPECT_THAT(failed.task_failed().message(), HasSubstr("version 18446744073709551615"));
+}
+
 TEST_F(LearnerAggregatorTest, CollectorsAreToldToJoinTheCoordinator) {
   Run(1);
   EXPECT_THAT(FakeLearner(&coordinator_, kAddress, "collector-0", Hello::COLLECTOR).joined(),

@@ -12,6 +12,7 @@ namespace {
 // The largest number of rows of one demand, in all its batches.
 constexpr int64_t kMaxDemandRows = int64_t{1} << 22;
 constexpr int64_t kMaxSteps = int64_t{1} << 40;
+constexpr uint64_t kMaxVersion = uint64_t{1} << 60;
 
 template <typename Message>
 absl::StatusOr<Message> Parse(absl::string_view bytes, absl::string_view what) {
@@ -95,6 +96,12 @@ absl::Status CheckGroupStatus(const GroupStatus& group) {
 absl::Status CheckSteps(int64_t steps) {
   if (steps >= 0 && steps <= kMaxSteps) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(steps, " steps, expected 0 to ", kMaxSteps));
+}
+
+absl::Status CheckVersion(uint64_t version) {
+  if (version <= kMaxVersion) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("version ", version, " of a policy, expected at most ", kMaxVersion));
 }
 
 void ToSettings(const NamedValues& values, Settings* settings) {

@@ -51,6 +51,8 @@ absl::Status CheckGroupStatus(const GroupStatus& group);
 // An error if a number of steps, of an env or a learner, is out of range. The sum of valid numbers over a few
 // million tasks does not overflow.
 absl::Status CheckSteps(int64_t steps);
+// An error if the number of a policy's version is out of range: the numbers of later versions could overflow.
+absl::Status CheckVersion(uint64_t version);
 
 using Settings = google::protobuf::RepeatedPtrField<Setting>;
 // Replaces *settings with `values`, in their order.

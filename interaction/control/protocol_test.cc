@@ -87,6 +87,13 @@ TEST(ProtocolTest, AReportNeedsAnIdAndAPlaceForEachPriority) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("-1 steps")));
 }
 
+TEST(ProtocolTest, AVersionAfterWhichThereIsNoRoomIsRefused) {
+  EXPECT_THAT(CheckVersion(0), IsOk());
+  EXPECT_THAT(CheckVersion(uint64_t{1} << 60), IsOk());
+  EXPECT_THAT(CheckVersion((uint64_t{1} << 60) + 1),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected at most")));
+}
+
 TEST(ProtocolTest, SettingsKeepNamesAndOrder) {
   const NamedValues values = {{"eps", 0.9}, {"alpha", -1}};
   Settings settings;

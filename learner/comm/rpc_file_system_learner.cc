@@ -141,6 +141,7 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
         "policy.learn.learner_num is above 1, but the policy is on-policy: expected 1");
   }
   rounds_.clear();
+  DING_RETURN_IF_ERROR(CheckVersion(task.first_version()));
   next_version_ = std::max<uint64_t>(1, task.first_version());
   info_.Clear();
   ForgetPublished();

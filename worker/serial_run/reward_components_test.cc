@@ -269,7 +269,7 @@ TEST_F(RewardComponentsTest, APolicyOfOnesOwnLearnsFromThem) {
   ASSERT_THAT(pipeline->Run(&result), IsOk());
   ASSERT_TRUE(result.eval_value.has_value());
   EXPECT_NEAR(*result.eval_value, 4 * 1.2, 1e-5) << "the sum of both goals, in four steps";
-  for (const char* const goal : {"evaluator_step/return_0_mean", "evaluator_iter/return_1_mean"}) {
+  for (const char* const goal : {"evaluator_step/return_0_mean", "evaluator_step/return_1_mean"}) {
     const std::vector<double> means = sink_->ValuesOf(goal);
     ASSERT_FALSE(means.empty()) << goal;
     EXPECT_NEAR(means.back(), 4 * 0.6, 1e-5);
