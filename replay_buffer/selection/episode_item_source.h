@@ -44,7 +44,7 @@ class EpisodeItemSource : public RowSource {
  private:
   EpisodeItemSource(int64_t capacity_rows, std::shared_ptr<TransitionReader> reader)
       : RowSource(std::move(reader)), capacity_rows_(capacity_rows) {}
-  // Of the newest items of the store.
+  // Counts the newest items of the store, which have these lengths.
   void Add(absl::Span<const int64_t> lengths);
 
   const int64_t capacity_rows_;
