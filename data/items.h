@@ -41,6 +41,8 @@ inline bool operator==(const Item& a, const Item& b) {
 
 // How rows are cut into items: one item for each sequence of rows. The default is one for each row.
 struct ItemSequences {
+  // Each episode is one item, of as many rows as the episode has. The other fields then keep their defaults.
+  bool whole_episodes = false;
   int64_t length = 1;   // rows of a sequence, burn-in included; at least 1
   int64_t overlap = 0;  // rows that two consecutive sequences share; 0 to length - 1
   // The first rows of a sequence, which only warm up the recurrent state; below length.
@@ -50,6 +52,12 @@ struct ItemSequences {
 
   // From the first row of a sequence to that of the next one.
   int64_t period() const { return length - overlap; }
+  // Whether an item may have so many rows.
+  bool Allows(int64_t rows) const {
+    return rows == length || (rows >= 1 && (whole_episodes || (padding && rows < length)));
+  }
+  // Whether each item is one row.
+  bool single_rows() const { return length == 1 && !whole_episodes; }
 };
 
 // Whether rows of this spec are meant as items, be they valid or not.

@@ -49,6 +49,27 @@ TEST(Items, AreDistinguishedFromOtherRows) {
   EXPECT_FALSE(IsItems(*MakeSpec({Box("obs/place", {2}), Int("chunk")}).value()));
 }
 
+TEST(Items, AllowsTheLengthsOfSequences) {
+  ItemSequences sequences;
+  EXPECT_TRUE(sequences.single_rows());
+  EXPECT_TRUE(sequences.Allows(1));
+  EXPECT_FALSE(sequences.Allows(2));
+  sequences.length = 3;
+  EXPECT_FALSE(sequences.single_rows());
+  EXPECT_FALSE(sequences.Allows(2));
+  EXPECT_TRUE(sequences.Allows(3));
+  sequences.padding = true;
+  EXPECT_FALSE(sequences.Allows(0));
+  EXPECT_TRUE(sequences.Allows(2));
+  EXPECT_FALSE(sequences.Allows(4));
+  ItemSequences episodes;
+  episodes.whole_episodes = true;
+  EXPECT_FALSE(episodes.single_rows());
+  EXPECT_FALSE(episodes.Allows(0));
+  EXPECT_TRUE(episodes.Allows(1));
+  EXPECT_TRUE(episodes.Allows(1000));
+}
+
 TEST(Items, RefusesInvalidItems) {
   const auto check = [](std::vector<FieldSpec> fields) {
     return CheckItemFields(*MakeSpec(std::move(fields)).value());

@@ -70,9 +70,7 @@ class BufferOfAnyType : public testing::TestWithParam<BufferConfig> {
     deps.metrics = sink_;
     return deps;
   }
-  bool HoldsItems() const {
-    return GetParam().type() != "sequence" && GetParam().type() != "episode";
-  }
+  bool HoldsItems() const { return GetParam().type() != "sequence"; }
   std::vector<double> Values(const std::string& tag) const {
     return sink_->ValuesOf("replay_sec/" + tag);
   }

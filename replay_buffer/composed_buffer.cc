@@ -178,7 +178,7 @@ absl::Status ComposedBuffer::CheckEnough(int64_t size, const SampleOptions& opti
                                 : "",
       ": the buffer holds ", count, count == rows ? "" : absl::StrCat(" in ", rows, " rows"),
       needed > static_cast<double>(size) ? absl::StrCat(", expected at least ", needed) : "",
-      count == 0 && rows > 0 ? contents_->source->WhyNoCandidates() : ""));
+      count == 0 && push_count_ > 0 ? contents_->source->WhyNoCandidates() : ""));
 }
 
 absl::StatusOr<Batch> ComposedBuffer::Sample(int64_t size, int64_t cur_learner_iter,

@@ -26,7 +26,8 @@ std::vector<std::string> EpisodeReplayBuffer::Problems(const Options& options) {
 absl::StatusOr<std::unique_ptr<EpisodeReplayBuffer>> EpisodeReplayBuffer::Create(
     const Options& options) {
   DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, Problems(options)));
-  return std::unique_ptr<EpisodeReplayBuffer>(new EpisodeReplayBuffer(WholeEpisodes(options)));
+  return std::unique_ptr<EpisodeReplayBuffer>(
+      new EpisodeReplayBuffer(WholeEpisodes(options), options.on_removed));
 }
 
 }  // namespace ding

@@ -8,6 +8,11 @@
 // of complete episodes. SampleOptions::newest and range count episodes, whose age is that of their first row. The
 // capacity is in rows: an episode that is longer is never complete.
 //
+// Rows may be items (data/items.h), as a parallel run has: each item then stands for a whole episode of
+// `length` rows, which lie elsewhere. A draw is a batch of items, and count() their number. A capacity in rows
+// is that of the episodes: as many of the newest are kept as have so many rows together. A capacity in bytes
+// is that of the items.
+//
 // Ownership: copies the rows that are pushed.
 // Threads:   thread-safe, as SequenceReplayBuffer.
 // Errors:    as IBuffer says; all begin with the buffer's name.
@@ -20,6 +25,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/ring_options.h"
 #include "ding_worker/replay_buffer/sequence_buffer.h"
 
@@ -27,13 +33,18 @@ namespace ding {
 
 class EpisodeReplayBuffer : public SequenceReplayBuffer {
  public:
-  struct Options : RingOptions {};  // has no options of its own
+  struct Options : RingOptions {
+    OnRemoved on_removed;  // only for rows that are items
+  };
 
   // Returns a sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
 
   // Returns kInvalidArgument, with all of them, if there are any.
   static absl::StatusOr<std::unique_ptr<EpisodeReplayBuffer>> Create(const Options& options);
+
+  // Push() returns kInvalidArgument if on_removed is set and the rows are not items, or if an item is an episode
+  // without rows.
 
   // Returns the number of rows of each complete episode, the oldest first.
   std::vector<int64_t> episode_len() const { return SequenceLengths(); }

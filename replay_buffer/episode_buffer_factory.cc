@@ -24,6 +24,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateEpisodeBuffer(const BufferConfig&
   EpisodeReplayBuffer::Options options;
   std::vector<std::string> problems;
   ReadCommonOptions(config, deps, &options, &problems);
+  options.on_removed = deps.on_removed;
   for (std::string& problem : EpisodeReplayBuffer::Problems(options)) {
     problems.push_back(std::move(problem));
   }
@@ -37,6 +38,7 @@ BufferDescriptor EpisodeBufferDescriptor() {
   descriptor.name = kName;
   descriptor.default_config.set_type(kName);
   descriptor.create = CreateEpisodeBuffer;
+  descriptor.tells_removed_items = true;
   return descriptor;
 }
 

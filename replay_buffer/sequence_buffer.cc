@@ -1,6 +1,7 @@
 #include "ding_worker/replay_buffer/sequence_buffer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -37,9 +38,14 @@ RowCapacity CapacityOf(const SequenceReplayBuffer::Options& options) {
               (options.priority.has_value() ? PriorityTable::kRowBytes : 0)};
 }
 
+// Items that are limited by their bytes may be episodes of any length.
+int64_t ItemRowsOf(const SequenceReplayBuffer::Options& options) {
+  return options.capacity_bytes.has_value() ? kMaxCapacityRows : options.capacity_rows;
+}
+
 std::unique_ptr<DrawKind> DrawsOf(const SequenceReplayBuffer::Options& options) {
   const SequenceDrawOptions sequences = {IndexOptions(options), options.burn_in, options.nstep,
-                                         options.gamma};
+                                         options.gamma, ItemRowsOf(options)};
   if (!options.priority.has_value()) return std::make_unique<SequenceDraws>(sequences);
   return std::make_unique<PrioritizedSequenceDraws>(sequences, *options.priority);
 }
@@ -51,9 +57,9 @@ std::shared_ptr<ISelector> SelectorOf(const SequenceReplayBuffer::Options& optio
 
 }  // namespace
 
-SequenceReplayBuffer::SequenceReplayBuffer(const Options& options)
+SequenceReplayBuffer::SequenceReplayBuffer(const Options& options, OnRemoved on_removed)
     : ComposedBuffer({options.name, options.seed, CapacityOf(options), options.metrics,
-                      options.periodic_thruput_seconds, options.clock, /*on_removed=*/nullptr},
+                      options.periodic_thruput_seconds, options.clock, std::move(on_removed)},
                      {DrawsOf(options), SelectorOf(options), /*limiter=*/nullptr}) {}
 
 std::vector<std::string> SequenceReplayBuffer::Problems(const Options& options) {
@@ -93,7 +99,7 @@ absl::StatusOr<std::unique_ptr<SequenceReplayBuffer>> SequenceReplayBuffer::Crea
 std::vector<int64_t> SequenceReplayBuffer::SequenceLengths() const {
   MutexLock lock(&mutex_);
   if (source() == nullptr) return {};
-  return static_cast<const SequenceSource*>(source())->Lengths();
+  return source()->Lengths();
 }
 
 }  // namespace ding

@@ -71,6 +71,7 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/replay_buffer/composed_buffer.h"
+#include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/ring_options.h"
 #include "ding_worker/replay_buffer/selection/priority_options.h"
 
@@ -114,7 +115,8 @@ class SequenceReplayBuffer : public ComposedBuffer {
   std::vector<int64_t> SequenceLengths() const;
 
  protected:
-  explicit SequenceReplayBuffer(const Options& options);
+  // `on_removed` is for items, which only whole episodes may be.
+  explicit SequenceReplayBuffer(const Options& options, OnRemoved on_removed = nullptr);
 };
 
 }  // namespace ding

@@ -291,6 +291,34 @@ TEST_P(CartPoleRunTest, LearnsFromSequencesWithVTrace) {
   EXPECT_NEAR(before_close_.buffer(0).replay_ratio(), 1, 0.5);
 }
 
+// What a buffer of whole episodes needs, in the place of the sequences of the config.
+std::vector<std::string> WholeEpisodes(std::vector<std::string> more = {}) {
+  more.insert(more.end(), {"max_train_iter=60", "policy.collect={n_episode:2 collector_num:2}",
+                           "policy.learn.batch_size=4",
+                           "policy.other.replay_buffer={type:\"episode\" replay_buffer_size:1000 "
+                           "replay_ratio{max:2}}"});
+  return more;
+}
+
+TEST_P(CartPoleRunTest, LearnsFromWholeEpisodes) {
+  Run(Config(WholeEpisodes(), "cartpole_impala_parallel"));
+  EXPECT_GE(status_.train_iter(), 60);
+  EXPECT_GT(status_.policy_version(), 1u);
+  ASSERT_EQ(before_close_.buffer_size(), 1);
+  const BufferStatus& buffer = before_close_.buffer(0);
+  // Both count episodes, of which each one has 8 rows or more.
+  EXPECT_LE(buffer.count(), 1000 / 8);
+  EXPECT_LE(buffer.sample_count(), 2 * buffer.push_count());
+  EXPECT_GE(buffer.push_count(), 60 * 4 / 2);
+  EXPECT_GE(status_.envstep(), 8 * 60 * 4 / 2);
+}
+
+TEST_P(CartPoleRunTest, LearnsFromWholeEpisodesWithARecurrentPolicy) {
+  Run(Config(WholeEpisodes({"policy.priority=false"}), "cartpole_masked_r2d2_parallel"));
+  EXPECT_GE(status_.train_iter(), 60);
+  EXPECT_GT(status_.policy_version(), 1u);
+}
+
 // A learner that can be made to leave the run.
 class LeavingLearner {
  public:
@@ -419,6 +447,10 @@ TEST_P(CartPoleRunTest, RefusesSequencesThatDoNotFitThePolicy) {
   EXPECT_THAT(
       refusal(Config({"policy.other.replay_buffer={type:\"naive\"}"}, "cartpole_impala_parallel")),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected 'sequence'")));
+  EXPECT_THAT(refusal(Config(WholeEpisodes())),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("type is 'episode', which draws sequences of rows, with padding, "
+                                 "but policy 'dqn'")));
   EXPECT_THAT(
       refusal(Config({"policy.collect.unroll_len=10"}, "cartpole_masked_r2d2_parallel")),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("policy.collect.unroll_len is 10")));

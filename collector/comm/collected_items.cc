@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
@@ -32,7 +34,24 @@ struct Place {
   int64_t length;
 };
 
-std::vector<Place> PlacesOf(const SegmentBatch& data, const ItemSequences& sequences) {
+absl::StatusOr<std::vector<Place>> EpisodesOf(const SegmentBatch& data) {
+  std::vector<Place> places;
+  places.reserve(data.segments.size());
+  for (const Segment& segment : data.segments) {
+    if (segment.end == SegmentEnd::kCut) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "segment ", places.size(), " of ", data.segments.size(), ", of ", segment.length,
+          " rows, ends within its episode (kCut), expected a whole episode: what is handed over is "
+          "learned from as whole episodes; policy.collect.n_episode collects these"));
+    }
+    places.push_back({segment.begin, segment.length});
+  }
+  return places;
+}
+
+absl::StatusOr<std::vector<Place>> PlacesOf(const SegmentBatch& data,
+                                            const ItemSequences& sequences) {
+  if (sequences.whole_episodes) return EpisodesOf(data);
   std::vector<Place> places;
   places.reserve(static_cast<size_t>(data.size() / sequences.period()));
   for (const Segment& segment : data.segments) {
@@ -61,7 +80,7 @@ absl::StatusOr<SpecPtr> ItemsOf(const Spec& rows) {
 
 absl::StatusOr<std::string> EncodeItems(const SegmentBatch& data, int64_t chunk,
                                         const ItemSequences& sequences) {
-  const std::vector<Place> places = PlacesOf(data, sequences);
+  DING_ASSIGN_OR_RETURN(const std::vector<Place> places, PlacesOf(data, sequences));
   if (places.empty()) return std::string();
   const auto count = static_cast<int64_t>(places.size());
   const std::vector<int> known = KnownFields(data.rows.spec());
@@ -79,7 +98,7 @@ absl::StatusOr<std::string> EncodeItems(const SegmentBatch& data, int64_t chunk,
     const auto bytes = static_cast<size_t>(data.rows.spec().row_bytes(known[field]));
     std::byte* const to = items.view().raw_column(3 + static_cast<int>(field));
     const std::byte* const from = data.rows.view().raw_column(known[field]);
-    if (sequences.length == 1) {  // The items are all rows, in their order.
+    if (sequences.single_rows()) {  // The items are all rows, in their order.
       std::memcpy(to, from, places.size() * bytes);
       continue;
     }

@@ -31,7 +31,10 @@ absl::StatusOr<SpecPtr> ItemsOf(const Spec& rows);
 //                        [---------]
 //                                 [---      with padding only
 //
+// With `whole_episodes` each segment is one item, which must end with its episode.
+//
 // The other columns of an item are those of its first row.
+//   kInvalidArgument  a segment is no whole episode
 absl::StatusOr<std::string> EncodeItems(const SegmentBatch& data, int64_t chunk,
                                         const ItemSequences& sequences = {});
 

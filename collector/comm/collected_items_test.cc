@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/items.h"
@@ -19,8 +21,10 @@
 namespace ding {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::ElementsAreArray;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr int64_t kChunk = 7;
@@ -99,6 +103,20 @@ TEST(EncodeItemsTest, LeavesOutItemsOfBurnInAlone) {
 
 TEST(EncodeItemsTest, IsEmptyIfAllSegmentsAreTooShort) {
   EXPECT_THAT(ItemsFor(Rows({2, 2}), Sequences(3, 0)), IsEmpty());
+}
+
+TEST(EncodeItemsTest, WholeEpisodesAreItemsOfTheirLength) {
+  ItemSequences episodes;
+  episodes.whole_episodes = true;
+  EXPECT_THAT(ItemsFor(Rows({5, 1, 3}), episodes),
+              ElementsAre(Item{kChunk, 0, 5}, Item{kChunk, 5, 1}, Item{kChunk, 6, 3}));
+  EXPECT_THAT(ItemsFor(Rows({}), episodes), IsEmpty());
+  SegmentBatch cut = Rows({5, 2});
+  cut.segments[1].end = SegmentEnd::kCut;
+  EXPECT_THAT(EncodeItems(cut, kChunk, episodes),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("segment 1 of 2, of 2 rows, ends within its episode"),
+                             HasSubstr("policy.collect.n_episode"))));
 }
 
 // The model looks at every row by itself.

@@ -42,7 +42,7 @@ absl::Status CheckItemLayout(const Spec& expected, const ItemSequences& sequence
                              const SegmentBatch& items) {
   DING_RETURN_IF_ERROR(CheckSameLayout(expected, items.rows.spec(), "items"));
   for (const int64_t length : items.rows.column<int64_t>(kColumnLength)) {
-    if (length == sequences.length || (sequences.padding && length < sequences.length)) continue;
+    if (sequences.Allows(length)) continue;
     return absl::InvalidArgumentError(absl::StrCat("an item of ", length, " rows, expected ",
                                                    sequences.padding ? "at most " : "",
                                                    sequences.length));

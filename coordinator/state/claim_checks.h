@@ -28,7 +28,8 @@ absl::Status CheckPace(const std::string& task_id, int64_t steps, absl::Duration
 absl::Status CheckFirstIter(const std::string& task_id, int64_t iter, int64_t known,
                             absl::Duration run_elapsed);
 
-// Announced items: they have the columns of `expected`, and as many rows each as `sequences` says.
+// Announced items: they have the columns of `expected`, and as many rows each as `sequences` says: an
+// episode may have any number.
 absl::Status CheckItemLayout(const Spec& expected, const ItemSequences& sequences,
                              const SegmentBatch& items);
 

@@ -58,6 +58,11 @@ TEST(CheckItemLayoutTest, ExpectsTheLengthOfSequences) {
   EXPECT_THAT(CheckItemLayout(full.rows.spec(), sequences, shorter), IsOk());
   EXPECT_THAT(CheckItemLayout(full.rows.spec(), sequences, longer),
               StatusIs(kInvalid, HasSubstr("an item of 5 rows, expected at most 4")));
+  ItemSequences episodes;
+  episodes.whole_episodes = true;
+  for (const SegmentBatch* const items : {&full, &shorter, &longer}) {
+    EXPECT_THAT(CheckItemLayout(full.rows.spec(), episodes, *items), IsOk());
+  }
 }
 
 TEST(CheckCollectItersTest, ExpectsIterationsOfPublishedPolicies) {

@@ -44,6 +44,12 @@ bool IsPlace(absl::string_view column) {
   return column == kColumnChunk || column == kColumnRow || column == kColumnLength;
 }
 
+std::string ExpectedLength(const ItemSequences& sequences) {
+  if (sequences.whole_episodes) return "at least 1 row";
+  return absl::StrCat(sequences.padding ? "at most " : "", sequences.length,
+                      sequences.length == 1 ? " row" : " rows");
+}
+
 absl::Status CheckDrawnItems(const Batch& items, const ItemSequences& sequences) {
   DING_RETURN_IF_ERROR(CheckItemFields(items.spec()));
   if (items.sequence_length() > 1) {
@@ -56,20 +62,32 @@ absl::Status CheckDrawnItems(const Batch& items, const ItemSequences& sequences)
   const absl::Span<const int64_t> first = items.column<int64_t>(kColumnRow);
   const absl::Span<const int64_t> length = items.column<int64_t>(kColumnLength);
   for (size_t i = 0; i < first.size(); ++i) {
-    const int64_t least = sequences.padding ? 1 : sequences.length;
-    if (first[i] >= 0 && length[i] >= least && length[i] <= sequences.length) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "item ", i, " of ", first.size(), " is ", length[i], " rows from row ", first[i],
-        " on, expected ", least < sequences.length ? "at most " : "", sequences.length,
-        sequences.length == 1 ? " row" : " rows", ", row 0 or later"));
+    if (first[i] >= 0 && sequences.Allows(length[i])) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("item ", i, " of ", first.size(), " is ", length[i], " rows from row ",
+                     first[i], " on, expected ", ExpectedLength(sequences), ", row 0 or later"));
   }
   return absl::OkStatus();
 }
 
+const Segment& SegmentOf(const DecodedChunk& chunk, int64_t row) {
+  const auto segment = static_cast<size_t>(chunk.segment_of_row[static_cast<size_t>(row)]);
+  return chunk.data.segments[segment];
+}
+
 // The rows of the segment from `row` on.
 int64_t RowsLeft(const DecodedChunk& chunk, int64_t row) {
-  const auto segment = static_cast<size_t>(chunk.segment_of_row[static_cast<size_t>(row)]);
-  return chunk.data.segments[segment].begin + chunk.data.segments[segment].length - row;
+  const Segment& segment = SegmentOf(chunk, row);
+  return segment.begin + segment.length - row;
+}
+
+absl::Status NoWholeEpisode(size_t item, const Item& place, const Segment& segment) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("item ", item, " is ", place.length, " rows from row ", place.row,
+                   " on of chunk ", place.chunk, " ('", ChunkKey(place.chunk),
+                   "'), whose segment has ", segment.length, " rows from row ", segment.begin,
+                   " on and ends ", segment.end == SegmentEnd::kCut ? "within" : "with",
+                   " its episode: expected a whole episode"));
 }
 
 absl::Status OutsideOfSegment(size_t item, int64_t chunk, int64_t rows, int64_t row, int64_t left) {
@@ -239,6 +257,11 @@ absl::Status ItemLoader::FindChunks(absl::Span<const int64_t> chunks, std::vecto
   return absl::OkStatus();
 }
 
+bool ItemLoader::IsOfRows(absl::string_view column, const Spec& rows) const {
+  return column == kColumnCollectIter && !options_.sequences.single_rows() &&
+         rows.Find(column).has_value();
+}
+
 absl::StatusOr<std::shared_ptr<ItemLoader::Layout>> ItemLoader::LayoutFor(const SegmentBatch& chunk,
                                                                           const SpecPtr& items) {
   MutexLock lock(&mutex_);
@@ -248,9 +271,10 @@ absl::StatusOr<std::shared_ptr<ItemLoader::Layout>> ItemLoader::LayoutFor(const 
   }
   std::vector<FieldSpec> added;
   for (const FieldSpec& field : items->fields()) {
-    if (!IsPlace(field.name) && field.name != kColumnReplayUniqueId) added.push_back(field);
+    if (IsPlace(field.name) || IsOfRows(field.name, chunk.rows.spec())) continue;
+    if (field.name != kColumnReplayUniqueId) added.push_back(field);
   }
-  if (options_.sequences.length > 1) {
+  if (!options_.sequences.single_rows()) {
     added.push_back(Scalar(kColumnMask, DType::kBool));
     added.push_back(Scalar(kColumnBurnIn, DType::kBool));
   }
@@ -279,47 +303,75 @@ absl::StatusOr<LoadedItems> ItemLoader::Load(const Batch& items) {
   LoadedItems loaded;
   std::vector<ChunkPtr> chunks;
   DING_RETURN_IF_ERROR(FindChunks(chunk, &chunks, &loaded));
-  std::vector<Source> sources;
-  sources.reserve(chunks.size() * static_cast<size_t>(options_.sequences.length));
+  std::vector<Sequence> sequences;
+  sequences.reserve(chunks.size());
   std::shared_ptr<Layout> layout;
   for (size_t i = 0; i < chunks.size(); ++i) {
     if (chunks[i] == nullptr) continue;
+    const absl::Status place = CheckPlace(*chunks[i], i, {chunk[i], row[i], length[i]});
+    if (!place.ok()) {
+      AddUnusable(chunk[i], place, &loaded);
+      continue;
+    }
     const SegmentBatch& data = chunks[i]->data;
-    if (row[i] >= data.size()) {
-      AddUnusable(chunk[i], OutsideOfChunk(i, chunk[i], row[i], data.size()), &loaded);
-      continue;
-    }
-    const int64_t left = RowsLeft(*chunks[i], row[i]);
-    if (length[i] > left) {
-      AddUnusable(chunk[i], OutsideOfSegment(i, chunk[i], length[i], row[i], left), &loaded);
-      continue;
-    }
     if (layout == nullptr) {
       DING_ASSIGN_OR_RETURN(layout, LayoutFor(data, items.spec_ptr()));
     }
     const absl::Status fits = CheckChunk(data, *layout);
     if (fits.ok()) {
-      AddSequence(*chunks[i], row[i], length[i], static_cast<int64_t>(i), &sources);
+      sequences.push_back({chunks[i].get(), row[i], length[i], static_cast<int64_t>(i)});
     } else {
       AddUnusable(chunk[i], Annotate(fits, absl::StrCat("chunk '", ChunkKey(chunk[i]), "'")),
                   &loaded);
     }
   }
-  loaded.missing = items.rows() - static_cast<int64_t>(sources.size()) / options_.sequences.length;
-  if (sources.empty()) return loaded;
-  DING_ASSIGN_OR_RETURN(loaded.batch, Gather(items, sources, layout.get()));
+  loaded.missing = items.rows() - static_cast<int64_t>(sequences.size());
+  if (sequences.empty()) return loaded;
+  const int64_t rows = LengthOf(sequences);
+  DING_ASSIGN_OR_RETURN(loaded.batch,
+                        Gather(items, SourcesOf(sequences, rows), rows, layout.get()));
   return loaded;
 }
 
-void ItemLoader::AddSequence(const DecodedChunk& chunk, int64_t row, int64_t rows, int64_t item,
-                             std::vector<Source>* sources) const {
-  for (int64_t t = 0; t < options_.sequences.length; ++t) {
-    sources->push_back({&chunk, row + std::min(t, rows - 1), item, /*is_padding=*/t >= rows});
+absl::Status ItemLoader::CheckPlace(const DecodedChunk& chunk, size_t item,
+                                    const Item& place) const {
+  const SegmentBatch& data = chunk.data;
+  if (place.row >= data.size()) {
+    return OutsideOfChunk(item, place.chunk, place.row, data.size());
   }
+  const int64_t left = RowsLeft(chunk, place.row);
+  if (place.length > left) {
+    return OutsideOfSegment(item, place.chunk, place.length, place.row, left);
+  }
+  if (!options_.sequences.whole_episodes) return absl::OkStatus();
+  const Segment& segment = SegmentOf(chunk, place.row);
+  const bool is_whole = segment.begin == place.row && segment.length == place.length &&
+                        segment.end != SegmentEnd::kCut;
+  return is_whole ? absl::OkStatus() : NoWholeEpisode(item, place, segment);
+}
+
+int64_t ItemLoader::LengthOf(const std::vector<Sequence>& sequences) const {
+  if (!options_.sequences.whole_episodes) return options_.sequences.length;
+  int64_t longest = 1;
+  for (const Sequence& sequence : sequences) longest = std::max(longest, sequence.rows);
+  return longest;
+}
+
+std::vector<ItemLoader::Source> ItemLoader::SourcesOf(const std::vector<Sequence>& sequences,
+                                                      int64_t length) {
+  std::vector<Source> sources;
+  sources.reserve(sequences.size() * static_cast<size_t>(length));
+  for (const Sequence& sequence : sequences) {
+    for (int64_t t = 0; t < length; ++t) {
+      sources.push_back({sequence.chunk, sequence.row + std::min(t, sequence.rows - 1),
+                         sequence.item, /*is_padding=*/t >= sequence.rows});
+    }
+  }
+  return sources;
 }
 
 absl::StatusOr<Batch> ItemLoader::Gather(const Batch& items, const std::vector<Source>& sources,
-                                         Layout* layout) const {
+                                         int64_t length, Layout* layout) const {
   const TransitionLayout& to = layout->transitions;
   DING_ASSIGN_OR_RETURN(BatchBuilder block,
                         layout->batches.Allocate(static_cast<int64_t>(sources.size())));
@@ -363,17 +415,14 @@ absl::StatusOr<Batch> ItemLoader::Gather(const Batch& items, const std::vector<S
                  view.raw_column(to.first_next_obs + field));
   }
   GatherItemColumns(items, sources, view);
-  if (options_.sequences.length > 1) FillSequenceColumns(sources, to, &block);
-  return std::move(block)
-      .Seal(static_cast<int64_t>(sources.size()))
-      .AsSequences(options_.sequences.length);
+  if (!options_.sequences.single_rows()) FillSequenceColumns(sources, length, to, &block);
+  return std::move(block).Seal(static_cast<int64_t>(sources.size())).AsSequences(length);
 }
 
-void ItemLoader::FillSequenceColumns(const std::vector<Source>& sources,
+void ItemLoader::FillSequenceColumns(const std::vector<Source>& sources, int64_t length,
                                      const TransitionLayout& layout, BatchBuilder* block) const {
   const absl::Span<uint8_t> mask = block->column<uint8_t>(*layout.spec->Find(kColumnMask));
   const absl::Span<uint8_t> burn_in = block->column<uint8_t>(*layout.spec->Find(kColumnBurnIn));
-  const auto length = static_cast<size_t>(options_.sequences.length);
   const auto burn_in_rows = static_cast<size_t>(options_.sequences.burn_in);
   // Collectors of on-policy policies pad their samples themselves.
   const std::optional<int> of_rows =
@@ -384,20 +433,21 @@ void ItemLoader::FillSequenceColumns(const std::vector<Source>& sources,
       mask[i] &= sources[i].chunk->data.rows.column<uint8_t>(
           *of_rows)[static_cast<size_t>(sources[i].row)];
     }
-    burn_in[i] = i % length < burn_in_rows;
+    burn_in[i] = i % static_cast<size_t>(length) < burn_in_rows;
   }
 }
 
 void ItemLoader::GatherItemColumns(const Batch& items, const std::vector<Source>& sources,
-                                   const MutableColumnsView& to) {
+                                   const MutableColumnsView& to) const {
   std::vector<const std::byte*> columns;
   for (int i = 0; i < items.spec().size(); ++i) columns.push_back(items.view().raw_column(i));
   std::vector<RowPlace> places;
   places.reserve(sources.size());
   for (const Source& source : sources) places.push_back({columns.data(), source.item});
   for (int i = 0; i < items.spec().size(); ++i) {
-    if (IsPlace(items.spec().field(i).name)) continue;
-    const int field = *to.spec().Find(items.spec().field(i).name);
+    const std::string& name = items.spec().field(i).name;
+    if (IsPlace(name) || IsOfRows(name, sources[0].chunk->data.rows.spec())) continue;
+    const int field = *to.spec().Find(name);
     GatherColumn(places, i, items.spec().row_bytes(i), to.raw_column(field));
   }
 }

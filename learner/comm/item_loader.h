@@ -17,7 +17,9 @@
 // An item is one row, or a sequence of up to T rows (ItemLoaderOptions::sequences). A batch of B sequences has
 // B * T rows, with row t of sequence b at b * T + t, and the columns mask and burn_in of
 // replay_buffer/sequence_buffer.h: padding repeats the last row of an item that is shorter. All T rows have
-// the columns of their item. A mask that the rows have stays.
+// the columns of their item, except for collect_iter, which is that of each row. A mask that the rows have
+// stays. Of items that are whole episodes, T is the length of the longest one that was loaded, as in
+// replay_buffer/episode_buffer.h.
 //
 // The window of a transition ends with its segment in its chunk: where that is cut (kCut), the
 // bootstrap comes from final_obs with as many rewards as there are. A buffer of rows would go on in
@@ -54,6 +56,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -135,6 +138,13 @@ class ItemLoader {
     int64_t item;
     bool is_padding;
   };
+  // Where the rows of such an item lie.
+  struct Sequence {
+    const DecodedChunk* chunk;
+    int64_t row;
+    int64_t rows;
+    int64_t item;
+  };
 
   ItemLoader(Store* store, const ItemLoaderOptions& options);
 
@@ -146,18 +156,25 @@ class ItemLoader {
   absl::Status GetBytes(int64_t chunk, int* pauses, std::string* bytes) const;
   absl::StatusOr<std::shared_ptr<Layout>> LayoutFor(const SegmentBatch& chunk, const SpecPtr& items)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether a column that items have is that of the rows all the same: an item of several rows only knows the
+  // collect_iter of the first one.
+  bool IsOfRows(absl::string_view column, const Spec& rows) const;
   static absl::Status CheckChunk(const SegmentBatch& chunk, const Layout& layout);
   // The values, and the layout if the options name one.
   absl::Status CheckRows(const SegmentBatch& chunk) const;
-  // `rows` from `row` on, and padding.
-  void AddSequence(const DecodedChunk& chunk, int64_t row, int64_t rows, int64_t item,
-                   std::vector<Source>* sources) const;
+  // Whether the rows of an item are there.
+  absl::Status CheckPlace(const DecodedChunk& chunk, size_t item, const Item& place) const;
+  // The rows of the sequences of one batch, padding included.
+  int64_t LengthOf(const std::vector<Sequence>& sequences) const;
+  // `length` rows of each.
+  static std::vector<Source> SourcesOf(const std::vector<Sequence>& sequences, int64_t length);
   absl::StatusOr<Batch> Gather(const Batch& items, const std::vector<Source>& sources,
-                               Layout* layout) const;
-  void FillSequenceColumns(const std::vector<Source>& sources, const TransitionLayout& layout,
-                           BatchBuilder* block) const;
-  static void GatherItemColumns(const Batch& items, const std::vector<Source>& sources,
-                                const MutableColumnsView& to);
+                               int64_t length, Layout* layout) const;
+  void FillSequenceColumns(const std::vector<Source>& sources, int64_t length,
+                           const TransitionLayout& layout, BatchBuilder* block) const;
+  // `sources` are not empty.
+  void GatherItemColumns(const Batch& items, const std::vector<Source>& sources,
+                         const MutableColumnsView& to) const;
 
   Store* const store_;
   const ItemLoaderOptions options_;

@@ -32,10 +32,10 @@ void AppendRunProblems(const PolicyConfig& config, std::vector<std::string>* pro
         ", must be 1, because it sets what the replay buffer sums; set params.nstep, which is "
         "r2d2's own"));
   }
-  if (config.unroll_len() == 1) {
+  if (config.unroll_len() == 1 && !config.has_n_episode()) {
     problems->emplace_back(
         "unroll_len is 1, but r2d2 learns from sequences of rows: must be at least 2, as the "
-        "unroll_len of the replay buffer");
+        "unroll_len of the replay buffer, unless whole episodes are collected (n_episode)");
   }
 }
 

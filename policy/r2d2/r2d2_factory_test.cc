@@ -122,6 +122,14 @@ TEST_F(R2d2Factory, ReportsAllProblemsAtOnce) {
                      HasSubstr("r2d2 chooses among discrete actions"))));
 }
 
+TEST_F(R2d2Factory, WholeEpisodesNeedNoUnrollLen) {
+  config_.set_unroll_len(1);
+  EXPECT_THAT(Create(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("n_episode")));
+  config_.set_n_episode(2);
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create());
+  EXPECT_EQ(policy->collect_mode()->attributes().n_episode, 2);
+}
+
 TEST_F(R2d2Factory, RefusesANetworkWithoutMemoryAndSaysWhichToUse) {
   params_.mutable_dqn()->mutable_model()->set_type("linear");
   EXPECT_THAT(Create(), StatusIs(absl::StatusCode::kInvalidArgument,

@@ -24,6 +24,7 @@
 #include "ding_worker/replay_buffer/advanced_buffer.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/elastic_buffer.h"
+#include "ding_worker/replay_buffer/episode_buffer.h"
 #include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
 #include "ding_worker/replay_buffer/testing/test_items.h"
@@ -74,6 +75,14 @@ std::vector<BufferType> BufferTypes() {
       {"advanced",
        [](const Settings& settings) -> std::unique_ptr<IBuffer> {
          return AdvancedReplayBuffer::Create(OptionsOf<AdvancedReplayBuffer::Options>(settings))
+             .value();
+       }},
+      // Its capacity counts the rows of items, and each of these has four.
+      {"episode",
+       [](const Settings& settings) -> std::unique_ptr<IBuffer> {
+         Settings in_rows = settings;
+         in_rows.capacity_rows *= 4;
+         return EpisodeReplayBuffer::Create(OptionsOf<EpisodeReplayBuffer::Options>(in_rows))
              .value();
        }},
       {"elastic", [](const Settings& settings) -> std::unique_ptr<IBuffer> {

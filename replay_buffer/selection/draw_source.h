@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -92,7 +93,12 @@ class DrawSource : public Candidates {
   // Whether a row that is in the store was retired.
   virtual bool IsRetired(int64_t /*id*/) const { return false; }
 
-  // For the error of a draw if there are rows but no candidates: why, and what to do; empty if there is
+  // The number of rows of each candidate, without padding; the one with the oldest first row first.
+  virtual std::vector<int64_t> Lengths() const {
+    return std::vector<int64_t>(static_cast<size_t>(size()), 1);
+  }
+
+  // For the error of a draw if rows were pushed but there are no candidates: why, and what to do; empty if there is
   // nothing to say.
   virtual std::string WhyNoCandidates() const { return ""; }
 

@@ -10,8 +10,8 @@
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/replay_buffer/selection/episode_item_source.h"
 #include "ding_worker/replay_buffer/storage/buffer_checks.h"
-#include "ding_worker/replay_buffer/storage/row_layout.h"
 
 namespace ding {
 namespace {
@@ -168,6 +168,10 @@ absl::string_view SequenceDraws::state_type() const {
 
 absl::StatusOr<std::unique_ptr<DrawSource>> SequenceDraws::MakeSource(
     std::shared_ptr<RowStore> store) {
+  if (!options_.index.rows.has_value() && IsItems(*store->spec())) {
+    return EpisodeItemSource::Create(options_.item_rows, options_.nstep, options_.gamma,
+                                     std::move(store));
+  }
   return SequenceSource::Create(options_, std::move(store));
 }
 

@@ -22,6 +22,7 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/replay_buffer/selection/draw_source.h"
 #include "ding_worker/replay_buffer/selection/sequence_index.h"
+#include "ding_worker/replay_buffer/storage/row_layout.h"
 #include "ding_worker/replay_buffer/storage/row_store.h"
 #include "ding_worker/replay_buffer/storage/transition_reader.h"
 
@@ -32,6 +33,8 @@ struct SequenceDrawOptions {
   int64_t burn_in = 0;
   int64_t nstep = 1;
   double gamma = 0.99;
+  // The capacity for whole episodes that are items (episode_item_source.h).
+  int64_t item_rows = kMaxCapacityRows;
 };
 
 class SequenceSource : public DrawSource {
@@ -50,9 +53,7 @@ class SequenceSource : public DrawSource {
   absl::Status Draw(const DrawRequest& request, std::optional<TransitionDraw>* draw) override;
   StateSnapshot Snapshot() const override;
   absl::Status Load(StateReader* reader) override;
-
-  // Returns the number of rows of each candidate, without padding.
-  std::vector<int64_t> Lengths() const;
+  std::vector<int64_t> Lengths() const override;
 
  protected:
   // Makes the reader for Create(), with further columns that a derived class fills in.

@@ -90,6 +90,12 @@ absl::Status RowStore::Append(const SegmentBatch& data) {
   return absl::OkStatus();
 }
 
+void RowStore::EvictBefore(int64_t id) {
+  DING_CHECK(frames_per_row() == 0 && id <= end_id())
+      << "rows before " << id << " of " << end_id() << ", with " << frames_per_row() << " frames";
+  rows_.EvictBefore(id);
+}
+
 void RowStore::Clear() {
   if (frames_per_row() > 0) frames_.CutAll();
   rows_.EvictBefore(end_id());

@@ -63,6 +63,8 @@ class RowStore {
   // the store.
   absl::Status CheckLayout(const SegmentBatch& data, absl::string_view where) const;
 
+  // Evicts the rows before `id`, which is at most end_id(). Not for rows with stacks.
+  void EvictBefore(int64_t id);
   // Drops all rows. The next row gets the id that it would have got without Clear().
   void Clear();
 

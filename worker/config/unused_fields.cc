@@ -78,7 +78,7 @@ constexpr Unused kUnused[] = {
     {"policy.collect.n_episode", kSupervised, "nothing is collected"},
     {"policy.collect.n_episode", kOnPolicyParallel,
      "n_sample is the rows per env that are handed over together"},
-    {kUnrollLen, kParallel | kLeague, "rows are handed over one by one"},
+    {kUnrollLen, kParallel | kLeague, "rows are handed over one by one, or as whole episodes"},
     {"policy.collect.last_sample", kSerial, "a replay buffer draws the samples"},
     {"policy.collect.last_sample", kSupervised, "nothing is collected"},
     {"policy.collect.last_sample", kParallel | kLeague, "rows are handed over one by one"},

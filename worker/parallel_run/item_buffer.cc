@@ -13,6 +13,8 @@ namespace ding {
 namespace {
 
 constexpr char kBuffer[] = "policy.other.replay_buffer";
+constexpr char kSequence[] = "sequence";
+constexpr char kEpisode[] = "episode";
 
 // The defaults if there are none, or if they are of another type, which is a problem of the buffer's factory.
 SequenceBufferConfig ParamsOf(const BufferConfig& config) {
@@ -23,11 +25,14 @@ SequenceBufferConfig ParamsOf(const BufferConfig& config) {
 
 }  // namespace
 
-bool HasItemsOfSequences(const BufferConfig& config) { return config.type() == "sequence"; }
+bool HasItemsOfSequences(const BufferConfig& config) {
+  return config.type() == kSequence || config.type() == kEpisode;
+}
 
 ItemSequences ItemSequencesOf(const BufferConfig& config) {
   ItemSequences sequences;
-  if (!HasItemsOfSequences(config)) return sequences;
+  sequences.whole_episodes = config.type() == kEpisode;
+  if (config.type() != kSequence) return sequences;
   const SequenceBufferConfig params = ParamsOf(config);
   sequences.length = params.unroll_len();
   sequences.overlap = params.has_overlap() ? params.overlap() : params.unroll_len() - 1;
@@ -38,7 +43,7 @@ ItemSequences ItemSequencesOf(const BufferConfig& config) {
 
 BufferConfig ItemBufferConfig(const BufferConfig& config) {
   BufferConfig items = config;
-  if (!HasItemsOfSequences(config)) return items;
+  if (config.type() != kSequence) return items;
   const SequenceBufferConfig params = ParamsOf(config);
   items.clear_params();
   items.set_type("naive");
@@ -60,23 +65,25 @@ BufferConfig ItemBufferConfig(const BufferConfig& config) {
 void AppendItemBufferProblems(const ExperimentConfig& config, bool plays_games,
                               std::vector<std::string>* problems) {
   BufferConfig buffer = config.policy().other().replay_buffer();
-  if (buffer.type() == "episode") {
-    problems->push_back(absl::StrCat(
-        kBuffer,
-        ".type is 'episode', but a parallel run hands over parts of episodes: expected "
-        "'sequence', or a type that draws single rows"));
-  }
   if (!HasItemsOfSequences(buffer)) return;
   if (plays_games) {
-    problems->push_back(absl::StrCat(kBuffer,
-                                     ".type is 'sequence', but the rows of a league's games are "
-                                     "handed over one by one: expected a type that draws those"));
+    problems->push_back(absl::StrCat(kBuffer, ".type is '", buffer.type(),
+                                     "', but the rows of a league's games are handed over one by "
+                                     "one: expected a type that draws those"));
     return;
   }
   buffer.clear_replay_ratio();  // which the coordinator obeys
   const absl::Status made = create_buffer(buffer, BufferDeps()).status();
   if (!made.ok()) {
     problems->push_back(absl::StrCat(kBuffer, ": ", made.message()));
+    return;
+  }
+  if (buffer.type() == kEpisode) {
+    if (config.policy().collect().has_n_episode()) return;
+    problems->push_back(absl::StrCat(
+        "policy.collect.n_sample is ", config.policy().collect().n_sample(), ", but ", kBuffer,
+        ".type is 'episode', which draws whole episodes: expected policy.collect.n_episode in its "
+        "place, as 'n_episode: 1', so that whole episodes are handed over"));
     return;
   }
   if (ParamsOf(buffer).cross_episodes()) {

@@ -1,6 +1,7 @@
 // Says what a buffer of type "sequence" is in a parallel run, whose coordinator holds no rows: each sequence is
 // one item (data/items.h), which collectors announce and learners read as a whole. The coordinator's buffer then
-// draws items as another one draws rows.
+// draws items as another one draws rows. Of a buffer of type "episode" each whole episode is one item, which the
+// coordinator's buffer of this type draws (replay_buffer/episode_buffer.h).
 //
 //     config    "sequence" { unroll_len: 20 overlap: 10 priority {} }, replay_buffer_size 100000
 //     buffer    "advanced" of 10000 items
@@ -19,7 +20,7 @@
 
 namespace ding {
 
-// Whether the items of such a buffer are sequences of rows.
+// Whether the items of such a buffer are sequences of rows, or whole episodes.
 bool HasItemsOfSequences(const BufferConfig& config);
 
 // How collectors cut their rows into items for such a buffer: one item for each row, unless
@@ -28,11 +29,12 @@ ItemSequences ItemSequencesOf(const BufferConfig& config);
 
 // Returns the config of the coordinator's buffer. That of a buffer of sequences has type "naive", or "advanced"
 // if sequences are drawn by priority. A capacity of n rows becomes n / (unroll_len - overlap) items, at least 1;
-// a capacity in bytes stays, and counts items, too. Every other config is returned as it is.
+// a capacity in bytes stays, and counts items, too. Every other config is returned as it is; type "episode"
+// counts the rows of its items.
 BufferConfig ItemBufferConfig(const BufferConfig& config);
 
 // Adds a sentence for each setting of policy.other.replay_buffer, and of policy.collect.n_sample, with which a
-// parallel run cannot cut its rows into sequences.
+// parallel run cannot cut its rows into sequences, or has no whole episodes.
 void AppendItemBufferProblems(const ExperimentConfig& config, bool plays_games,
                               std::vector<std::string>* problems);
 

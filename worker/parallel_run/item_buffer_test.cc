@@ -113,9 +113,39 @@ TEST(ItemBufferTest, RefusesSequencesThatAParallelRunCannotCut) {
               ElementsAre(HasSubstr("params.cross_episodes is true")));
   params.set_overlap(20);
   EXPECT_THAT(Problems(Experiment(params, 20)), ElementsAre(HasSubstr("overlap is 20")));
-  ExperimentConfig episodes = Experiment(Params(), 20);
-  episodes.mutable_policy()->mutable_other()->mutable_replay_buffer()->set_type("episode");
-  EXPECT_THAT(Problems(episodes), ElementsAre(HasSubstr(".type is 'episode'")));
+}
+
+BufferConfig Episodes() {
+  BufferConfig config;
+  config.set_type("episode");
+  config.set_replay_buffer_size(3000);
+  return config;
+}
+
+TEST(ItemBufferTest, AnEpisodeIsOneItem) {
+  EXPECT_TRUE(HasItemsOfSequences(Episodes()));
+  const ItemSequences episodes = ItemSequencesOf(Episodes());
+  EXPECT_TRUE(episodes.whole_episodes);
+  EXPECT_FALSE(episodes.single_rows());
+  EXPECT_EQ(episodes.period(), 1) << "random_collect_size counts items";
+  EXPECT_FALSE(ItemSequencesOf(Buffer(Params())).whole_episodes);
+  EXPECT_EQ(ItemBufferConfig(Episodes()).SerializeAsString(), Episodes().SerializeAsString());
+}
+
+TEST(ItemBufferTest, RefusesWholeEpisodesThatAreNotCollected) {
+  ExperimentConfig config;
+  *config.mutable_policy()->mutable_other()->mutable_replay_buffer() = Episodes();
+  config.mutable_policy()->mutable_collect()->set_n_sample(40);
+  EXPECT_THAT(Problems(config),
+              ElementsAre(AllOf(HasSubstr("policy.collect.n_sample is 40"),
+                                HasSubstr("expected policy.collect.n_episode in its place"))));
+  config.mutable_policy()->mutable_collect()->set_n_episode(2);
+  EXPECT_THAT(Problems(config), IsEmpty());
+  EXPECT_THAT(Problems(config, /*plays_games=*/true),
+              ElementsAre(AllOf(HasSubstr(".type is 'episode'"), HasSubstr("a league's games"))));
+  config.mutable_policy()->mutable_other()->mutable_replay_buffer()->mutable_params()->PackFrom(
+      Params());
+  EXPECT_THAT(Problems(config), ElementsAre(HasSubstr("params")));
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ absl::Status CheckGame(const ExperimentConfig& config, const EnvSpec& game) {
   const BufferConfig& buffer = config.policy().other().replay_buffer();
   if (HasItemsOfSequences(buffer)) {
     refuse("policy.other.replay_buffer.type", buffer.type(),
-           "a type that draws single rows: sequences are not cut out of the choices of a game");
+           "a type that draws single rows: the choices of a game are handed over one by one");
   }
   return StartupProblemsToStatus(problems);
 }

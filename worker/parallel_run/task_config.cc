@@ -75,7 +75,8 @@ std::string PartsOfRun(const ExperimentConfig& config) {
     learn.set_batch_size(policy.learn().batch_size());  // The bounds allow for a batch.
   }
   return absl::StrCat(PrintTextConfig(parts), "items of ", items.length, " rows, overlap ",
-                      items.overlap, ", burn_in ", items.burn_in, ", padding ", items.padding);
+                      items.overlap, ", burn_in ", items.burn_in, ", padding ", items.padding,
+                      ", whole_episodes ", items.whole_episodes);
 }
 
 absl::StatusOr<ExperimentConfig> Apply(const ExperimentConfig& run, absl::string_view task_id,
