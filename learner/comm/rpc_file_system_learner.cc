@@ -15,6 +15,7 @@
 #include "ding_worker/base/deadline.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/batch.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/state_wire.h"
 #include "ding_worker/interaction/all_reduce/all_reduce.h"
@@ -156,6 +157,7 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
     DING_RETURN_IF_ERROR(LoadInitPolicy(task, learner->policy()));
   }
 
+  OwnData* const own_data = made->own_data();
   ItemLoaderOptions item_options;
   item_options.nstep = options_.nstep;
   item_options.gamma = options_.gamma;
@@ -182,10 +184,12 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
         if (absl::IsCancelled(joined)) return std::nullopt;
         DING_RETURN_IF_ERROR(joined);
       }
-      if (pipeline == nullptr) {
+      if (own_data == nullptr && pipeline == nullptr) {
         DING_ASSIGN_OR_RETURN(pipeline, MakePipeline(grouped, *learner, items.get()));
       }
-      absl::StatusOr<std::optional<TrainData>> data = NextData(*learner, pipeline.get());
+      absl::StatusOr<std::optional<TrainData>> data = own_data != nullptr
+                                                          ? NextOwnData(*learner, own_data)
+                                                          : NextData(*learner, pipeline.get());
       if (grouped && !data.ok() && slave_.GroupIsBroken()) {
         group_.Abort();
         continue;
@@ -328,6 +332,19 @@ absl::StatusOr<std::optional<TrainData>> RpcFileSystemLearner::NextData(const IL
     if (!why.empty()) DING_RETURN_IF_ERROR(ReportStall(learner.train_iter(), why));
     since_told = Timer(Clock::Real());
   }
+}
+
+absl::StatusOr<std::optional<TrainData>> RpcFileSystemLearner::NextOwnData(const ILearner& learner,
+                                                                           OwnData* own) {
+  const absl::Status task = slave_.TaskStatus();
+  if (absl::IsCancelled(task)) return std::nullopt;
+  DING_RETURN_IF_ERROR(task);
+  if (grouped_ && slave_.GroupIsBroken()) {
+    return absl::AbortedError("this generation of the group is over");
+  }
+  DING_ASSIGN_OR_RETURN(Batch batch,
+                        own->BatchOf(learner.train_iter(), group_.rank(), group_.world_size()));
+  return TrainData(std::move(batch));
 }
 
 std::string RpcFileSystemLearner::WaitsFor(const DataPipeline& pipeline, bool empty) const {
