@@ -53,17 +53,6 @@ constexpr int kJoinAttempts = 5;
 // The aggregator has shorter ones, after which it says that the task is over.
 constexpr absl::Duration kFormTimeout = absl::Minutes(10);
 
-class JoinGroupHook : public LearnerHook {
- public:
-  explicit JoinGroupHook(SendHook::Send join)
-      : LearnerHook("join_group", kJoinGroupPriority, HookPosition::kBeforeRun),
-        join_(std::move(join)) {}
-  absl::Status Call(ILearner* learner) override { return join_(learner); }
-
- private:
-  const SendHook::Send join_;
-};
-
 // Returns whether the value of the key is not a policy, which putting the policy again mends.
 bool IsLost(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsDataLoss(status) ||
@@ -260,7 +249,8 @@ absl::Status RpcFileSystemLearner::LoadInitPolicy(const LearnerTask& task, Learn
 
 void RpcFileSystemLearner::RegisterHooks(const LearnerTask& task, ILearner* learner) {
   if (task.has_group_worker()) {
-    learner->RegisterHook(std::make_shared<JoinGroupHook>(
+    learner->RegisterHook(std::make_shared<SendHook>(
+        "join_group", kJoinGroupPriority, HookPosition::kBeforeRun, /*freq=*/1,
         [this, &task](ILearner* joining) { return JoinGroup(task, joining); }));
   }
   const auto send_policy = [this, &task](ILearner* sender) { return SendPolicy(task, sender); };
