@@ -47,8 +47,7 @@ constexpr absl::Duration kPatience = absl::Seconds(1);
 // With long iterations a report is due before there are as many as it is for.
 constexpr absl::Duration kReportPeriod = absl::Seconds(1);
 
-// After the checkpoint is loaded, before the first policy is sent.
-constexpr int kJoinGroupPriority = 50;
+constexpr int kJoinGroupPriority = 50;  // after the checkpoint is loaded, before a policy is sent
 constexpr int kJoinAttempts = 5;
 // The aggregator has shorter ones, after which it says that the task is over.
 constexpr absl::Duration kFormTimeout = absl::Minutes(10);
@@ -146,7 +145,7 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
     DING_RETURN_IF_ERROR(LoadInitPolicy(task, learner->policy()));
   }
 
-  OwnData* const own_data = made->own_data();
+  OwnData* const own = made->own_data();
   ItemLoaderOptions item_options;
   item_options.nstep = options_.nstep;
   item_options.gamma = options_.gamma;
@@ -173,12 +172,11 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
         if (absl::IsCancelled(joined)) return std::nullopt;
         DING_RETURN_IF_ERROR(joined);
       }
-      if (own_data == nullptr && pipeline == nullptr) {
+      if (own == nullptr && pipeline == nullptr) {
         DING_ASSIGN_OR_RETURN(pipeline, MakePipeline(grouped, *learner, items.get()));
       }
-      absl::StatusOr<std::optional<TrainData>> data = own_data != nullptr
-                                                          ? NextOwnData(*learner, own_data)
-                                                          : NextData(*learner, pipeline.get());
+      absl::StatusOr<std::optional<TrainData>> data =
+          own != nullptr ? NextOwnData(*learner, own) : NextData(*learner, pipeline.get());
       if (grouped && !data.ok() && slave_.GroupIsBroken()) {
         group_.Abort();
         continue;
@@ -329,9 +327,6 @@ absl::StatusOr<std::optional<TrainData>> RpcFileSystemLearner::NextOwnData(const
   const absl::Status task = slave_.TaskStatus();
   if (absl::IsCancelled(task)) return std::nullopt;
   DING_RETURN_IF_ERROR(task);
-  if (grouped_ && slave_.GroupIsBroken()) {
-    return absl::AbortedError("this generation of the group is over");
-  }
   DING_ASSIGN_OR_RETURN(Batch batch,
                         own->BatchOf(learner.train_iter(), group_.rank(), group_.world_size()));
   return TrainData(std::move(batch));

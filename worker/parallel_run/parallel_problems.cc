@@ -21,7 +21,7 @@ constexpr absl::string_view kRedisType = "grpc_redis";
 // The shortest lease that a session supports.
 constexpr double kMinLeaseSeconds = 0.02;
 
-// Of a run with a data set, in which nothing is collected.
+// Appends the problems of a run with a data set, in which nothing is collected.
 void AppendDataSetProblems(const ExperimentConfig& config, std::vector<std::string>* problems) {
   const absl::StatusOr<CommanderDescriptor> commander =
       get_parallel_commander_cls(config.policy().other().commander());
