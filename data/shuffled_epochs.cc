@@ -56,6 +56,15 @@ absl::StatusOr<Batch> ShuffledEpochs::Next() {
   return std::move(batch).Seal(count);
 }
 
+void ShuffledEpochs::SkipTo(int64_t number) {
+  const int64_t batches_per_epoch = (rows_.rows() + batch_rows_ - 1) / batch_rows_;
+  const int64_t epoch = number / batches_per_epoch;
+  next_ = number % batches_per_epoch * batch_rows_;
+  if (epoch == epoch_) return;
+  epoch_ = epoch;
+  Order();
+}
+
 absl::Status ShuffledEpochs::SaveState(StateWriter* writer) const {
   DING_RETURN_IF_ERROR(writer->WriteInt("epoch", epoch_));
   return writer->WriteInt("next_row", next_);

@@ -34,6 +34,9 @@ class ShuffledEpochs {
   // the memory.
   absl::StatusOr<Batch> Next();
 
+  // Makes the batch `number` of all epochs, at least 0, the next one.
+  void SkipTo(int64_t number);
+
   // The epoch of the last batch, from 0.
   int64_t epoch() const { return epoch_; }
 

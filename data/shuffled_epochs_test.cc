@@ -68,6 +68,18 @@ TEST(ShuffledEpochs, ContinuesFromItsSavedState) {
   }
 }
 
+TEST(ShuffledEpochs, SkipsToAnyBatchOfAnyEpoch) {
+  const auto in_order = Make(10, 4);
+  std::vector<std::vector<int64_t>> batches;
+  for (int i = 0; i < 12; ++i) batches.push_back(Numbers(in_order.get(), 1));
+  const auto epochs = Make(10, 4);
+  for (const int number : {0, 7, 7, 2, 3, 11, 6, 5}) {
+    epochs->SkipTo(number);
+    EXPECT_EQ(Numbers(epochs.get(), 1), batches[number]) << number;
+  }
+  EXPECT_EQ(Numbers(epochs.get(), 1), batches[6]) << "goes on from there";
+}
+
 TEST(ShuffledEpochs, RefusesAPositionThatDoesNotExist) {
   StateDict state;
   ASSERT_THAT(state.WriteInt("epoch", 0), IsOk());

@@ -312,13 +312,5 @@ TEST_F(ParallelGamesTest, FilmsAnEvaluationWhenItIsDue) {
   EXPECT_THAT(ListDirectory(folder).value(), SizeIs(2));
 }
 
-TEST_F(ParallelGamesTest, RefusesADataSetWithWhatToUse) {
-  ExperimentConfig config = Config({});
-  config.mutable_data_set()->set_path("some.episodes");
-  EXPECT_THAT(FindParallelProblems(config),
-              testing::Contains(AllOf(HasSubstr("data_set.path is set"),
-                                      HasSubstr("tools/train without --parallel"))));
-}
-
 }  // namespace
 }  // namespace ding

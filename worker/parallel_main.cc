@@ -28,6 +28,7 @@
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/parallel_run/configured_learner.h"
 #include "ding_worker/worker/parallel_run/link_flags.h"
+#include "ding_worker/worker/parallel_run/parallel_envs.h"
 #include "ding_worker/worker/parallel_run/parallel_job.h"
 #include "ding_worker/worker/parallel_run/parallel_problems.h"
 #include "ding_worker/worker/parallel_run/parallel_registry.h"
@@ -183,7 +184,7 @@ absl::StatusOr<int> StartAll(const ExperimentConfig& config,
   DING_ASSIGN_OR_RETURN(options.exp_dir,
                         RunFolder::ChoosePath(FLAGS_exp_dir, config.exp_name(), Clock::Real()));
   options.resume = FLAGS_resume;
-  options.collectors = config.policy().collect().collector_num();
+  options.collectors = CollectorsOf(config);
   DING_ASSIGN_OR_RETURN(const std::string config_path, AbsolutePath(FLAGS_config));
   options.coordinator_arguments = {absl::StrCat("--config=", config_path),
                                    absl::StrCat("--listen=", FLAGS_listen), ProgressArgument()};

@@ -31,6 +31,10 @@ struct CommanderDeps : ComponentDeps {
   double stop_value = std::numeric_limits<double>::infinity();
   // Whether a confirmation, with fresh episodes, must reach it, too (CollectorTask.confirmation).
   bool confirms = false;
+  // Whether rows are collected; else the learner learns from a data set, and all collecting tasks are evaluations.
+  bool collects = true;
+  // Whether there is an env to evaluate in. It is there if rows are collected.
+  bool evaluates = true;
   // Env steps of an earlier run, from which a run that begins goes on counting.
   int64_t first_env_step = 0;
   // Train iterations between two log lines of what was collected, at least.
@@ -44,6 +48,8 @@ struct CommanderDescriptor {
   std::string name;
   CommanderConfig default_config;
   bool plays_games = false;  // its collecting tasks have two players; else one
+  // Obeys CommanderDeps::collects and evaluates. Only such a commander is accepted in a run with a data set.
+  bool for_data_sets = false;
   // Checks config.params before a run begins and before `create` is called; if it is empty, only
   // `create` decides (base/params.h).
   ParamsCheck check_params;

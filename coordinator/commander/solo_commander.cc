@@ -102,6 +102,7 @@ TrainedPolicy* SoloCommander::NextInTurn() {
   for (TrainedPolicy& policy : policies_) {
     if (policy.converged) continue;
     if (policy.to_confirm.has_value() && !policy.evaluating) return &policy;
+    if (!options_.collects && !EvaluationIsDue(policy)) continue;
     if (next == nullptr || turn(policy) < turn(*next)) next = &policy;
   }
   return next;
@@ -109,10 +110,26 @@ TrainedPolicy* SoloCommander::NextInTurn() {
 
 bool SoloCommander::EvaluationIsDue(const TrainedPolicy& policy) const {
   if (policy.evaluating || policy.to_confirm.has_value()) return false;
+  if (!options_.evaluates) return false;
   if (!policy.eval_began_nanos.has_value()) return true;
-  if (!policy.collected_since_evaluation) return false;
+  if (options_.collects && !policy.collected_since_evaluation) return false;
+  return UntilNextEvaluation(policy) < absl::ZeroDuration();
+}
+
+absl::Duration SoloCommander::UntilNextEvaluation(const TrainedPolicy& policy) const {
+  if (!policy.eval_began_nanos.has_value()) return absl::ZeroDuration();
   const int64_t nanos = deps_.clock->MonotonicNanos() - *policy.eval_began_nanos;
-  return absl::Nanoseconds(nanos) > absl::Seconds(options_.eval_interval);
+  return absl::Seconds(options_.eval_interval) - absl::Nanoseconds(nanos);
+}
+
+absl::Duration SoloCommander::AskAgainAfter() const {
+  absl::Duration wait = absl::InfiniteDuration();
+  if (options_.collects || !options_.evaluates) return wait;
+  for (const TrainedPolicy& policy : policies_) {
+    const bool waits = !policy.converged && !policy.evaluating && !EvaluationIsDue(policy);
+    if (waits) wait = std::min(wait, UntilNextEvaluation(policy));
+  }
+  return wait;
 }
 
 bool SoloCommander::ReachesStopValue(const CollectorTask& task,
@@ -347,8 +364,9 @@ void SoloCommander::Measure(absl::string_view kind, const TrainedPolicy& policy,
   // -1: no parameters acted; a chart begins at 0.
   const int64_t train_iter = std::max<int64_t>(info.train_iter(), 0);
   DING_LOG(INFO) << what << " at iteration " << train_iter << ": " << MetricsLine(metrics);
-  WriteMetrics(metrics, what, train_iter, policy.env_steps, "total_envstep_count",
-               deps_.metrics.get());
+  // Without env steps, values are over train iterations.
+  WriteMetrics(metrics, what, train_iter, options_.collects ? policy.env_steps : -1,
+               "total_envstep_count", deps_.metrics.get());
 }
 
 NamedValues SoloCommander::MetricsOf(bool eval_flag, const TrainedPolicy& policy,

@@ -12,7 +12,8 @@
 //
 // Evaluations take the place of a collecting task. There is at most one of a policy at a time, and between
 // two of them a collecting task begins: evaluations that take longer than eval_interval do not starve
-// the learner.
+// the learner. Where nothing is collected, since the learner has a data set, evaluations are all that
+// collectors do.
 //
 // Confirmations: where they are wanted, an evaluation that reaches stop_value is followed by a confirmation
 // of the same version of the policy, with fresh episodes. The mean of these minus its standard error must
@@ -66,6 +67,9 @@ class SoloCommander : public BaseCommander {
     int collector_task_space = 1;
     int learner_task_space = 1;
     double eval_interval = 60;  // seconds, at least 0
+    // As in CommanderDeps.
+    bool collects = true;
+    bool evaluates = true;
     // Between two measurements of collecting tasks, at least 0.
     absl::Duration log_interval = absl::Seconds(1);
     int64_t log_train_iters = 0;    // train iterations between two of them at least
@@ -93,6 +97,8 @@ class SoloCommander : public BaseCommander {
 
   std::optional<CollectorTask> GetCollectorTask() override;
   std::optional<LearnerTask> GetLearnerTask() override;
+  // Without collecting tasks nothing else may happen until the next evaluation is due.
+  absl::Duration AskAgainAfter() const override;
   // Leaves may_converge out. Where confirmations are wanted, only one of them converges.
   bool WouldConverge(const CollectorTask& task, const CollectorFinished& info) const override;
   bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) override;
@@ -137,6 +143,8 @@ class SoloCommander : public BaseCommander {
   TrainedPolicy* NextInTurn();
   TrainedPolicy* AddPolicy();
   bool EvaluationIsDue(const TrainedPolicy& policy) const;
+  // Until eval_interval is over since the policy's last evaluation began; none has begun: not above 0.
+  absl::Duration UntilNextEvaluation(const TrainedPolicy& policy) const;
   void ReleaseCollectorTask(const CollectorTask& task);
   void AddCollectSetting(const TrainedPolicy& policy, CollectorTask* task) const;
   // Takes note of an evaluation with returns.

@@ -24,6 +24,7 @@ CommanderDescriptor Descriptor() {
   CommanderDescriptor descriptor;
   descriptor.name = kName;
   descriptor.default_config.set_type(kName);
+  descriptor.for_data_sets = true;
   descriptor.check_params = TakesNoParams;
   descriptor.create = CreateSoloCommander;
   return descriptor;

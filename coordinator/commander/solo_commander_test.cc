@@ -153,6 +153,36 @@ TEST_F(SoloCommanderTest, EvalIntervalCountsFromTheBeginOfTheLastEvaluation) {
   EXPECT_EQ(task.number(), 1);
 }
 
+TEST_F(SoloCommanderTest, WithADataSetItOnlyEvaluates) {
+  options_.collects = false;
+  options_.eval_interval = 10;
+  const auto commander = Make();
+  (void)commander->GetLearnerTask();
+  const std::optional<CollectorTask> first = commander->GetCollectorTask();
+  ASSERT_TRUE(first.has_value());
+  EXPECT_TRUE(first->eval_flag());
+  EXPECT_FALSE(commander->GetCollectorTask().has_value()) << "one evaluation at a time";
+  EXPECT_EQ(commander->AskAgainAfter(), absl::InfiniteDuration());
+  clock_.Advance(absl::Seconds(4));
+  commander->FinishCollectorTask(*first, Finished({1}, 5));
+  EXPECT_FALSE(commander->GetCollectorTask().has_value());
+  EXPECT_EQ(commander->AskAgainAfter(), absl::Seconds(6));
+  clock_.Advance(absl::Seconds(6.5));
+  const std::optional<CollectorTask> second = commander->GetCollectorTask();
+  ASSERT_TRUE(second.has_value());
+  EXPECT_TRUE(second->eval_flag());
+  EXPECT_FALSE(metrics_->ValuesOf("evaluator_iter/reward_mean").empty());
+  EXPECT_TRUE(metrics_->ValuesOf("evaluator_step/reward_mean").empty()) << "no env steps";
+}
+
+TEST_F(SoloCommanderTest, WithADataSetAndNoEnvItOnlyLearns) {
+  options_.collects = options_.evaluates = false;
+  const auto commander = Make();
+  EXPECT_TRUE(commander->GetLearnerTask().has_value());
+  EXPECT_FALSE(commander->GetCollectorTask().has_value());
+  EXPECT_EQ(commander->AskAgainAfter(), absl::InfiniteDuration());
+}
+
 TEST_F(SoloCommanderTest, LongEvaluationsDoNotPreventCollecting) {
   options_.eval_interval = 0;
   options_.collector_task_space = 3;

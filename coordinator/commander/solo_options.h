@@ -18,6 +18,8 @@ inline SoloCommander::Options ToSoloOptions(const CommanderConfig& config,
   options.eval_interval = config.eval_interval();
   options.collector_resources = config.collector_resources();
   options.learner_resources = config.learner_resources();
+  options.collects = deps.collects;
+  options.evaluates = deps.evaluates;
   options.stop_value = deps.stop_value;
   options.confirms = deps.confirms;
   options.log_train_iters = deps.collect_print_freq;

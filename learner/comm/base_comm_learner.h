@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "ding_worker/data/batch.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/spec.h"
@@ -32,6 +33,15 @@ struct CollectedLayout {
 
 struct CommLearnerOptions;
 
+// What a learner learns from that no collector sends: a data set, say.
+class OwnData {
+ public:
+  virtual ~OwnData() = default;
+  // The rows that the learner `rank` of `world_size` takes from the batch of a train iteration, at least one. The
+  // learners of a group may be others in the next iteration.
+  virtual absl::StatusOr<Batch> BatchOf(int64_t train_iter, int rank, int world_size) = 0;
+};
+
 // A task's learner, with everything that it works with.
 class TaskLearner {
  public:
@@ -41,6 +51,8 @@ class TaskLearner {
   virtual NamedValues LearnSettings(int64_t train_iter, int64_t envstep) = 0;
   // The layout of the rows that collectors send: chunks with other rows are left out.
   virtual CollectedLayout collected() const { return {}; }
+  // The data of a learner that demands none from the coordinator; null: it learns from what collectors send.
+  virtual OwnData* own_data() { return nullptr; }
   // Changes the options of the worker to those that the task wants. The default does nothing.
   virtual void ReadOptions(CommLearnerOptions* /*options*/) const {}
   // Whether the learner goes on from a checkpoint, and not from the task's init_policy.

@@ -15,6 +15,7 @@
 #include "ding_worker/base/deadline.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/batch.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/state_wire.h"
 #include "ding_worker/interaction/all_reduce/all_reduce.h"
@@ -46,22 +47,10 @@ constexpr absl::Duration kPatience = absl::Seconds(1);
 // With long iterations a report is due before there are as many as it is for.
 constexpr absl::Duration kReportPeriod = absl::Seconds(1);
 
-// After the checkpoint is loaded, before the first policy is sent.
-constexpr int kJoinGroupPriority = 50;
+constexpr int kJoinGroupPriority = 50;  // after the checkpoint is loaded, before a policy is sent
 constexpr int kJoinAttempts = 5;
 // The aggregator has shorter ones, after which it says that the task is over.
 constexpr absl::Duration kFormTimeout = absl::Minutes(10);
-
-class JoinGroupHook : public LearnerHook {
- public:
-  explicit JoinGroupHook(SendHook::Send join)
-      : LearnerHook("join_group", kJoinGroupPriority, HookPosition::kBeforeRun),
-        join_(std::move(join)) {}
-  absl::Status Call(ILearner* learner) override { return join_(learner); }
-
- private:
-  const SendHook::Send join_;
-};
 
 // Returns whether the value of the key is not a policy, which putting the policy again mends.
 bool IsLost(const absl::Status& status) {
@@ -157,6 +146,7 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
     DING_RETURN_IF_ERROR(LoadInitPolicy(task, learner->policy()));
   }
 
+  OwnData* const own = made->own_data();
   ItemLoaderOptions item_options;
   item_options.nstep = options_.nstep;
   item_options.gamma = options_.gamma;
@@ -183,10 +173,11 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
         if (absl::IsCancelled(joined)) return std::nullopt;
         DING_RETURN_IF_ERROR(joined);
       }
-      if (pipeline == nullptr) {
+      if (own == nullptr && pipeline == nullptr) {
         DING_ASSIGN_OR_RETURN(pipeline, MakePipeline(grouped, *learner, items.get()));
       }
-      absl::StatusOr<std::optional<TrainData>> data = NextData(*learner, pipeline.get());
+      absl::StatusOr<std::optional<TrainData>> data =
+          own != nullptr ? NextOwnData(*learner, own) : NextData(*learner, pipeline.get());
       if (grouped && !data.ok() && slave_.GroupIsBroken()) {
         group_.Abort();
         continue;
@@ -257,7 +248,8 @@ absl::Status RpcFileSystemLearner::LoadInitPolicy(const LearnerTask& task, Learn
 
 void RpcFileSystemLearner::RegisterHooks(const LearnerTask& task, ILearner* learner) {
   if (task.has_group_worker()) {
-    learner->RegisterHook(std::make_shared<JoinGroupHook>(
+    learner->RegisterHook(std::make_shared<SendHook>(
+        "join_group", kJoinGroupPriority, HookPosition::kBeforeRun, /*freq=*/1,
         [this, &task](ILearner* joining) { return JoinGroup(task, joining); }));
   }
   const auto send_policy = [this, &task](ILearner* sender) { return SendPolicy(task, sender); };
@@ -329,6 +321,16 @@ absl::StatusOr<std::optional<TrainData>> RpcFileSystemLearner::NextData(const IL
     if (!why.empty()) DING_RETURN_IF_ERROR(ReportStall(learner.train_iter(), why));
     since_told = Timer(Clock::Real());
   }
+}
+
+absl::StatusOr<std::optional<TrainData>> RpcFileSystemLearner::NextOwnData(const ILearner& learner,
+                                                                           OwnData* own) {
+  const absl::Status task = slave_.TaskStatus();
+  if (absl::IsCancelled(task)) return std::nullopt;
+  DING_RETURN_IF_ERROR(task);
+  DING_ASSIGN_OR_RETURN(Batch batch,
+                        own->BatchOf(learner.train_iter(), group_.rank(), group_.world_size()));
+  return TrainData(std::move(batch));
 }
 
 std::string RpcFileSystemLearner::WaitsFor(const DataPipeline& pipeline, bool empty) const {

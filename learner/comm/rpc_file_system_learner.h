@@ -63,9 +63,9 @@ class RpcFileSystemLearner : public BaseCommLearner {
 
   void RunTask(const LearnerTask& task);
   absl::Status Learn(const LearnerTask& task);
-  // Loads the parameters that the task begins with.
-  // Shows them to the hooks of the learner.
+  // Shows new evaluations to the hooks of the learner.
   absl::Status ShowEvaluations(ILearner* learner);
+  // Loads the parameters that the task begins with.
   absl::Status LoadInitPolicy(const LearnerTask& task, LearnMode* policy);
   void RegisterHooks(const LearnerTask& task, ILearner* learner);
   absl::StatusOr<std::unique_ptr<DataPipeline>> MakePipeline(bool grouped, const ILearner& learner,
@@ -74,6 +74,8 @@ class RpcFileSystemLearner : public BaseCommLearner {
   absl::StatusOr<std::optional<TrainData>> NextData(const ILearner& learner,
                                                     DataPipeline* pipeline);
 
+  // The next batch of a learner with data of its own.
+  absl::StatusOr<std::optional<TrainData>> NextOwnData(const ILearner& learner, OwnData* own);
   // Returns a description of the wait for data; empty if there is nothing to say. `empty` says that
   // batches come, but without rows.
   std::string WaitsFor(const DataPipeline& pipeline, bool empty) const;

@@ -17,7 +17,10 @@ constexpr unsigned kLeague = static_cast<unsigned>(RunKind::kLeague);
 constexpr unsigned kCollectsSerially = kSerial | kOnPolicy;
 constexpr unsigned kOneProcess = kCollectsSerially | kSupervised;
 constexpr unsigned kOnPolicyParallel = static_cast<unsigned>(RunKind::kOnPolicyParallel);
-constexpr unsigned kManyProcesses = kParallel | kLeague | kOnPolicyParallel;
+constexpr unsigned kCollectsInParallel = kParallel | kLeague | kOnPolicyParallel;
+constexpr unsigned kSupervisedParallel = static_cast<unsigned>(RunKind::kSupervisedParallel);
+constexpr unsigned kManyProcesses = kCollectsInParallel | kSupervisedParallel;
+constexpr unsigned kHasDataSet = kSupervised | kSupervisedParallel;
 
 // A field, or all fields inside of it, and the kinds of run that do not use it.
 struct Unused {
@@ -36,29 +39,30 @@ constexpr absl::string_view kUnrollLen = "policy.collect.unroll_len";
 // place to which they are copied.
 constexpr Unused kUnused[] = {
     {"resume.period_rounds", kManyProcesses, "there are no rounds; set resume.period_seconds"},
-    {"resume.max_replay_bytes", kOnPolicy | kSupervised, "it has no replay buffer"},
-    {"data_set.held_out", kCollectsSerially | kManyProcesses, "there is no data_set.path"},
+    {"resume.max_replay_bytes", kOnPolicy | kHasDataSet, "it has no replay buffer"},
+    {"data_set.held_out", kCollectsSerially | kCollectsInParallel, "there is no data_set.path"},
     {"system", kOneProcess, "it is one process"},
     {"env.evaluator_type", kSupervised, "env.type is what the policy plays in"},
     {"env.evaluator_params", kSupervised, "env.type is what the policy plays in"},
-    {"env.collector_env_num", kSupervised, "nothing is collected"},
+    {"env.collector_env_num", kHasDataSet, "nothing is collected"},
+    {"env.collector_episode_num", kSupervisedParallel, "nothing is collected"},
     {"env.collector_episode_num", kOneProcess, "there are no tasks; see policy.collect"},
     {"env.evaluator_episode_num", kOneProcess, "set env.n_evaluator_episode"},
-    {"env.eval_opponent", kOneProcess | kParallel | kOnPolicyParallel,
+    {"env.eval_opponent", kOneProcess | kParallel | kOnPolicyParallel | kSupervisedParallel,
      "it is for a league; otherwise set env.evaluator_type"},
-    {"policy.discount_factor", kSupervised, "there are no returns"},
-    {"policy.nstep", kSupervised, "there are no returns"},
+    {"policy.discount_factor", kHasDataSet, "there are no returns"},
+    {"policy.nstep", kHasDataSet, "there are no returns"},
     {"policy.random_collect_size", kOnPolicy | kOnPolicyParallel,
      "nothing is kept from one collect to the next"},
     {"policy.learn.update_per_collect", kOnPolicy | kOnPolicyParallel,
      "it learns once from what was collected; see epoch_per_collect of 'ppo'"},
-    {"policy.learn.update_per_collect", kManyProcesses,
+    {"policy.learn.update_per_collect", kCollectsInParallel,
      "the learner trains all the time; policy.other.replay_buffer.replay_ratio bounds how often "
      "rows are drawn"},
     {"policy.learn.learner.train_iterations", kOneProcess, "set max_train_iter"},
     {"policy.learn.learner.only_monitor_rank0", kOneProcess, "there is one learner"},
     {kLogReduce, kOneProcess, "there is one learner"},
-    {"policy.learn.resume_training", kSupervised, "a run goes on counting by --resume"},
+    {"policy.learn.resume_training", kHasDataSet, "a run goes on counting by --resume"},
     {"policy.learn.send_policy_freq", kOneProcess, "the policy is in the same process"},
     {"policy.learn.send_policy_freq", kOnPolicyParallel,
      "the policy is published after each round"},
@@ -66,44 +70,49 @@ constexpr Unused kUnused[] = {
      "a round is drawn when it is learned from"},
     {"policy.learn.loader_threads", kOnPolicyParallel, "a round is drawn when it is learned from"},
     {"policy.learn.max_data_age", kOneProcess, "the newest policy collects"},
+    {"policy.learn.max_data_age", kSupervisedParallel, "a data set does not age"},
     {"policy.learn.max_data_age", kParallel | kLeague,
      "it is for on-policy policies; a replay buffer's size bounds the age of its rows"},
-    {"policy.learn.prefetch_batches", kOneProcess, "batches are not loaded"},
-    {"policy.learn.loader_threads", kOneProcess, "batches are not loaded"},
-    {"policy.learn.data_timeout", kOneProcess, "batches are not loaded"},
+    {"policy.learn.prefetch_batches", kOneProcess | kSupervisedParallel, "batches are not loaded"},
+    {"policy.learn.loader_threads", kOneProcess | kSupervisedParallel, "batches are not loaded"},
+    {"policy.learn.data_timeout", kOneProcess | kSupervisedParallel, "batches are not loaded"},
     {"policy.learn.learner_num", kOneProcess,
      "there is one learner; several learn together in a parallel run (tools/train --parallel)"},
     {"policy.learn.all_reduce_timeout", kOneProcess, "there is one learner"},
-    {"policy.collect.n_sample", kSupervised, "nothing is collected"},
-    {"policy.collect.n_episode", kSupervised, "nothing is collected"},
+    {"policy.collect.n_sample", kHasDataSet, "nothing is collected"},
+    {"policy.collect.n_episode", kHasDataSet, "nothing is collected"},
     {"policy.collect.n_episode", kOnPolicyParallel,
      "n_sample is the rows per env that are handed over together"},
     {kUnrollLen, kParallel | kLeague, "rows are handed over one by one, or as whole episodes"},
+    {kUnrollLen, kSupervisedParallel, "nothing is collected"},
     {"policy.collect.last_sample", kSerial, "a replay buffer draws the samples"},
-    {"policy.collect.last_sample", kSupervised, "nothing is collected"},
+    {"policy.collect.last_sample", kHasDataSet, "nothing is collected"},
     {"policy.collect.last_sample", kParallel | kLeague, "rows are handed over one by one"},
-    {"policy.collect.collector", kSupervised, "nothing is collected"},
-    {"policy.collect.collector.type", kManyProcesses, "policy.collect.parallel_collector collects"},
-    {"policy.collect.collector.max_abnormal", kManyProcesses,
+    {"policy.collect.collector", kHasDataSet, "nothing is collected"},
+    {"policy.collect.collector.type", kCollectsInParallel,
+     "policy.collect.parallel_collector collects"},
+    {"policy.collect.collector.max_abnormal", kCollectsInParallel,
      "set that of policy.collect.parallel_collector"},
-    {"policy.collect.collector.params", kManyProcesses,
+    {"policy.collect.collector.params", kCollectsInParallel,
      "policy.collect.parallel_collector collects"},
     {"policy.collect.parallel_collector.reward_shaping", kOnPolicyParallel,
      "rows would wait for the ends of their episodes, and be too old"},
+    {"policy.collect.parallel_collector.reward_shaping", kSupervisedParallel,
+     "nothing is collected"},
     {"policy.collect.parallel_collector", kOneProcess, "policy.collect.collector collects"},
     {"policy.collect.collector_num", kOneProcess, "there is one collector"},
     {"policy.eval.evaluator.eval_freq", kManyProcesses,
      "policy.other.commander.eval_interval says how often"},
-    {"policy.eval.metric_evaluator", kCollectsSerially | kManyProcesses,
+    {"policy.eval.metric_evaluator", kCollectsSerially | kCollectsInParallel,
      "there is no data_set.path"},
-    {"policy.eval.opponent_checkpoint", kSupervised,
+    {"policy.eval.opponent_checkpoint", kHasDataSet,
      "env.evaluator_type plays the opponent itself"},
-    {"policy.other.replay_buffer", kOnPolicy | kSupervised | kOnPolicyParallel,
+    {"policy.other.replay_buffer", kOnPolicy | kHasDataSet | kOnPolicyParallel,
      "it has no replay buffer"},
     {"policy.other.replay_buffer.replay_ratio", kSerial,
      "policy.learn.update_per_collect says how often rows are drawn"},
     {"policy.other.commander", kOneProcess, "there are no tasks"},
-    {"policy.other.commander.league", kParallel | kOnPolicyParallel,
+    {"policy.other.commander.league", kParallel | kOnPolicyParallel | kSupervisedParallel,
      "it is that of commander 'one_vs_one'"},
     {"policy.other.commander.learner_task_space", kLeague,
      "there is one learning task; set policy.learn.learner_num to learn in several processes"},
@@ -129,6 +138,8 @@ absl::string_view NameOf(RunKind kind) {
       return "a league";
     case RunKind::kOnPolicyParallel:
       return "a parallel run whose policy is on-policy";
+    case RunKind::kSupervisedParallel:
+      return "a parallel run with a data_set";
   }
   return "";
 }

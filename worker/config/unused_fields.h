@@ -22,6 +22,7 @@ enum class RunKind : unsigned {
   kParallel = 8,    // off-policy
   kLeague = 16,     // a parallel run whose commander plays games
   kOnPolicyParallel = 32,
+  kSupervisedParallel = 64,  // a parallel run with a data set
 };
 
 // Returns a sentence for each field that is set and that such a run does not use. `config` is one

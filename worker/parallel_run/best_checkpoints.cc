@@ -24,7 +24,10 @@
 namespace ding {
 namespace {
 
-constexpr char kName[] = "ckpt_best";
+// By the mean return. The learner of a run with a data set saves the best one by the metric.
+std::string NameOf(const ExperimentConfig& config) {
+  return IsSupervised(config) ? "ckpt_best_return" : "ckpt_best";
+}
 
 }  // namespace
 
@@ -38,7 +41,7 @@ void BestCheckpoints::Update(const RunStatus& status) {
     seen = best.policy().key();
     const absl::Status saved = Save(best);
     if (!saved.ok()) {
-      DING_LOG(WARNING) << kName << " of version " << best.policy().version() << " of "
+      DING_LOG(WARNING) << NameOf(config_) << " of version " << best.policy().version() << " of "
                         << best.policy().policy_id() << " is not saved: " << saved.message();
     }
   }
@@ -66,7 +69,7 @@ absl::Status BestCheckpoints::Save(const BestPolicy& best) const {
   DING_RETURN_IF_ERROR(CreateDirectories(folder));
   CheckpointInfo info = CheckpointInfoOf(best.policy().train_iter(), best.env_step());
   DescribeRun(config, env, &info);
-  const std::string path = JoinPath(folder, kName);
+  const std::string path = JoinPath(folder, NameOf(config_));
   DING_RETURN_IF_ERROR(WriteCheckpoint(path, info, {{kModelComponent, [learn](StateWriter* writer) {
                                                        return learn->SaveModel(writer);
                                                      }}}));

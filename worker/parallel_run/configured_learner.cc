@@ -1,9 +1,13 @@
 #include "ding_worker/worker/parallel_run/configured_learner.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
@@ -29,11 +33,13 @@
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/parallel_run/data_set_learning.h"
 #include "ding_worker/worker/parallel_run/expected_data.h"
 #include "ding_worker/worker/parallel_run/item_buffer.h"
 #include "ding_worker/worker/parallel_run/on_policy_rounds.h"
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
 #include "ding_worker/worker/parallel_run/task_config.h"
+#include "ding_worker/worker/run/data_set.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/run_checkpoints.h"
 
@@ -54,20 +60,28 @@ class ConfiguredLearner : public TaskLearner {
     auto made = std::make_unique<ConfiguredLearner>();
     DING_RETURN_IF_ERROR(CheckName(task));
     if (task.setting_size() > 0) made->own_options_ = MakeCommLearnerOptions(config);
-    DING_ASSIGN_OR_RETURN(const EnvSpec env, SpecOfEnv(config, deps.clock));
+    const bool supervised = IsSupervised(config);
+    EnvSpec env;
+    if (supervised) {
+      DataSet data;
+      absl::StatusOr<EnvSpec> spec = SpecOfDataSetRun(config, deps.clock, &data);
+      // The coordinator has read it.
+      DING_RETURN_IF_ERROR(
+          Annotate(spec.status(), "all machines with learners must see the data set"));
+      env = *std::move(spec);
+      DING_ASSIGN_OR_RETURN(made->data_set_, DataSetLearning::Create(config, std::move(data)));
+    } else {
+      DING_ASSIGN_OR_RETURN(env, SpecOfEnv(config, deps.clock));
+    }
     PolicyModes modes;
-    modes.collect = modes.eval = false;
+    modes.collect = false;
+    modes.eval = supervised;
     PolicyContext context = MakePolicyContext(config, env, modes);
     context.reducer = group;
     // Several tasks are to learn different things from the same config.
     if (!task.name().empty()) context.seed = Rng::DeriveSeed(context.seed, task.name());
     DING_ASSIGN_OR_RETURN(made->policy_, create_policy(MakePolicyConfig(config), context));
-    PolicyModes collects;
-    collects.learn = collects.eval = collects.command = false;
-    DING_ASSIGN_OR_RETURN(
-        const std::unique_ptr<Policy> collector,
-        create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, collects)));
-    DING_ASSIGN_OR_RETURN(made->collected_, LayoutOfCollected(env, collector->collect_mode()));
+    if (!supervised) DING_RETURN_IF_ERROR(made->FindLayout(config, env));
     const std::string folder = task.name().empty() ? "ckpt" : absl::StrCat("ckpt_", task.name());
     deps.name = task.name().empty() ? "learner" : task.name();
     deps.seed = config.seed();
@@ -89,15 +103,21 @@ class ConfiguredLearner : public TaskLearner {
     DING_ASSIGN_OR_RETURN(made->learner_,
                           create_learner(learner_config, made->policy_->learn_mode(), deps, group));
     made->learner_->set_checkpoint_fn(
-        [learner = made->learner_.get(), config, env,
+        [learner = made.get(), config, env,
          folder = JoinPath(deps.exp_dir, folder)](absl::string_view checkpoint) {
-          return Save(config, env, *learner, folder, checkpoint);
+          return learner->Save(config, env, folder, checkpoint);
         });
+    if (supervised) {
+      DING_RETURN_IF_ERROR(made->data_set_->Judge(made->policy_->eval_mode(), made->learner_.get(),
+                                                  deps,
+                                                  task.resume() || group != nullptr ? resume : ""));
+    }
     return made;
   }
 
   ILearner* learner() override { return learner_.get(); }
   CollectedLayout collected() const override { return collected_; }
+  OwnData* own_data() override { return data_set_.get(); }
   bool resumes() const override { return resumes_; }
   void ReadOptions(CommLearnerOptions* options) const override {
     if (!own_options_.has_value()) return;
@@ -128,9 +148,19 @@ class ConfiguredLearner : public TaskLearner {
                                                    "', expected letters, digits, '_' and '-'"));
   }
 
-  static absl::Status Save(const ExperimentConfig& config, const EnvSpec& env,
-                           const ILearner& learner, const std::string& folder,
-                           absl::string_view name) {
+  absl::Status FindLayout(const ExperimentConfig& config, const EnvSpec& env) {
+    PolicyModes collects;
+    collects.learn = collects.eval = collects.command = false;
+    DING_ASSIGN_OR_RETURN(
+        const std::unique_ptr<Policy> collector,
+        create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, collects)));
+    DING_ASSIGN_OR_RETURN(collected_, LayoutOfCollected(env, collector->collect_mode()));
+    return absl::OkStatus();
+  }
+
+  absl::Status Save(const ExperimentConfig& config, const EnvSpec& env, const std::string& folder,
+                    absl::string_view name) const {
+    const ILearner& learner = *learner_;
     const std::string path = learner.CheckpointPath(name);
     DING_RETURN_IF_ERROR(CreateDirectories(folder));
     // A learner that was stopped, and then replaced, must not undo what its successor has learned.
@@ -139,7 +169,9 @@ class ConfiguredLearner : public TaskLearner {
     }
     CheckpointInfo info = LearnerCheckpointInfo(learner);
     DescribeRun(config, env, &info);
-    return WriteCheckpoint(path, info, LearnerComponents(learner));
+    std::vector<CheckpointComponent> components = LearnerComponents(learner);
+    if (data_set_ != nullptr) absl::c_move(data_set_->Components(), std::back_inserter(components));
+    return WriteCheckpoint(path, info, components);
   }
 
   // The iteration of the checkpoint at `path`; -1 if there is none that can be read.
@@ -154,7 +186,9 @@ class ConfiguredLearner : public TaskLearner {
     return found ? iteration : -1;
   }
 
+  // Members depend on earlier ones.
   std::unique_ptr<Policy> policy_;
+  std::unique_ptr<DataSetLearning> data_set_;  // null: it learns from what is collected
   std::unique_ptr<ILearner> learner_;
   CollectedLayout collected_;
   bool resumable_ = false;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/replay_buffer/advanced_buffer.h"
 #include "ding_worker/replay_buffer/selection/selectors.h"
+#include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
 
@@ -49,6 +50,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> MakeRoundBuffer(const LearningRounds& r
 
 std::vector<std::string> FindPolicyKindProblems(const ExperimentConfig& config,
                                                 const CollectAttributes& policy) {
+  if (IsSupervised(config)) return FindUnusedFields(config, RunKind::kSupervisedParallel);
   if (PlaysGames(config)) {
     if (!policy.on_policy) return {};
     return {absl::StrCat("policy.other.commander.type is '",

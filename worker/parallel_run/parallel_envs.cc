@@ -9,6 +9,7 @@
 #include "ding_worker/coordinator/commander/commander_registry.h"
 #include "ding_worker/env/game_spec.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
+#include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/parallel_run/item_buffer.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/game_setup.h"
@@ -45,6 +46,14 @@ bool PlaysGames(const ExperimentConfig& config) {
   const absl::StatusOr<CommanderDescriptor> commander =
       get_parallel_commander_cls(config.policy().other().commander());
   return commander.ok() && commander->plays_games;
+}
+
+bool Evaluates(const ExperimentConfig& config) {
+  return !IsSupervised(config) || !config.env().type().empty();
+}
+
+int CollectorsOf(const ExperimentConfig& config) {
+  return Evaluates(config) ? config.policy().collect().collector_num() : 0;
 }
 
 absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* clock) {

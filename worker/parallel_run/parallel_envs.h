@@ -22,6 +22,12 @@ namespace ding {
 // Whether the run is a league.
 bool PlaysGames(const ExperimentConfig& config);
 
+// Whether policies are evaluated in an env: always, but for a run with a data set, which needs no env.
+bool Evaluates(const ExperimentConfig& config);
+
+// Number of collectors to begin with: none if there is nothing to do for them.
+int CollectorsOf(const ExperimentConfig& config);
+
 // Returns the observations and actions of one player in the env that collects, which may be a game. It is
 // an error if the run cannot collect in envs of this kind.
 absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* clock);

@@ -145,7 +145,8 @@ class Job {
   absl::StatusOr<bool> WaitForAddress();
   absl::Status StartWorker(const std::string& role, int number,
                            const std::vector<std::string>& more = {});
-  absl::Status EnsureWorkers(int wanted);
+  absl::Status EnsureLearners();
+  absl::Status EnsureCollectors(int wanted);
   absl::Status LookAfter(const RunStatus& status);
   void KillIfItHangs(int unanswered);
   // Checks on the processes once. Returns the coordinator's exit status; none while it is running.
@@ -217,15 +218,18 @@ absl::Status Job::StartWorker(const std::string& role, int number,
   return supervisor_.Start(worker);
 }
 
-// When the run is over no collectors are wanted, and then no learner is wanted, either.
-absl::Status Job::EnsureWorkers(int wanted) {
+absl::Status Job::EnsureLearners() {
   const bool grouped = options_.learners > 1;
-  for (int task = 0; wanted > 0 && task < options_.learner_tasks; ++task) {
+  for (int task = 0; task < options_.learner_tasks; ++task) {
     if (supervisor_.Has(absl::StrCat(grouped ? "aggregator-" : "learner-", task))) continue;
     DING_RETURN_IF_ERROR(
         grouped ? StartWorker("aggregator", task, {absl::StrCat("--learners=", options_.learners)})
                 : StartWorker("learner", task));
   }
+  return absl::OkStatus();
+}
+
+absl::Status Job::EnsureCollectors(int wanted) {
   const auto name = [](int number) { return absl::StrCat("collector-", number); };
   int there = 0;
   for (const std::string& worker : supervisor_.names()) {
@@ -248,7 +252,9 @@ absl::Status Job::LookAfter(const RunStatus& status) {
   for (const int64_t pid : away_.Update(status.worker())) {
     DING_RETURN_IF_ERROR(supervisor_.Replace(static_cast<pid_t>(pid)));
   }
-  return EnsureWorkers(status.wanted_collectors());
+  // When the run is over, nobody is wanted.
+  if (!status.has_end_reason()) DING_RETURN_IF_ERROR(EnsureLearners());
+  return EnsureCollectors(status.wanted_collectors());
 }
 
 // A coordinator that has not answered yet may have much to read.
@@ -288,7 +294,8 @@ absl::StatusOr<int> Job::Run() {
   if (!listens) return CoordinatorStatus();
   const absl::StatusOr<ParallelRunInfo> info = ReadRunInfo(options_.exp_dir);
   if (info.ok()) memory_ = std::make_unique<RunMemoryHold>(info->memory());
-  DING_RETURN_IF_ERROR(EnsureWorkers(options_.collectors));
+  DING_RETURN_IF_ERROR(EnsureLearners());
+  DING_RETURN_IF_ERROR(EnsureCollectors(options_.collectors));
   StatusWatch watch(address_, transport_);
   DING_RETURN_IF_ERROR(watch.Start());
   while (true) {

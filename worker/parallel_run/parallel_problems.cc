@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/coordinator/commander/commander_registry.h"
 #include "ding_worker/coordinator/coordinator_config.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
@@ -18,6 +20,23 @@ namespace {
 constexpr absl::string_view kRedisType = "grpc_redis";
 // The shortest lease that a session supports.
 constexpr double kMinLeaseSeconds = 0.02;
+
+// Appends the problems of a run with a data set, in which nothing is collected.
+void AppendDataSetProblems(const ExperimentConfig& config, std::vector<std::string>* problems) {
+  const absl::StatusOr<CommanderDescriptor> commander =
+      get_parallel_commander_cls(config.policy().other().commander());
+  if (commander.ok() && !commander->for_data_sets) {
+    problems->push_back(
+        absl::StrCat("policy.other.commander.type is '", commander->name,
+                     "' beside data_set.path, expected one that does not collect, such as 'solo'"));
+  }
+  if (config.env().has_evaluator_type() && config.env().type().empty()) {
+    problems->push_back(
+        absl::StrCat("env.evaluator_type is '", config.env().evaluator_type(),
+                     "', but env.type is not set, expected it: it says what an env of the data "
+                     "set's observations and actions is like"));
+  }
+}
 
 }  // namespace
 
@@ -92,16 +111,14 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
   };
   fits_store("system.comm_collector_type", config.system().comm_collector_type());
   fits_store("system.comm_learner_type", config.system().comm_learner_type());
-  if (IsSupervised(config)) {
-    problems.push_back(
-        "data_set.path is set: a parallel run learns from the rows that it collects; a data set is "
-        "learned from in one process (//worker:serial, or tools/train without --parallel)");
-  }
+  if (IsSupervised(config)) AppendDataSetProblems(config, &problems);
   at_least("policy.learn.max_data_age", policy.learn().max_data_age(), 0);
   // Whether the policy is on-policy is not known yet.
   const std::vector<std::string> unused =
-      PlaysGames(config) ? FindUnusedFields(config, RunKind::kLeague)
-                         : FindUnusedFields(config, RunKind::kParallel, RunKind::kOnPolicyParallel);
+      IsSupervised(config) ? FindUnusedFields(config, RunKind::kSupervisedParallel)
+      : PlaysGames(config)
+          ? FindUnusedFields(config, RunKind::kLeague)
+          : FindUnusedFields(config, RunKind::kParallel, RunKind::kOnPolicyParallel);
   for (const std::string& problem : unused) {
     problems.push_back(problem);
   }

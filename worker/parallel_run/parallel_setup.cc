@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/crc32c.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/comm/collected_items.h"
 #include "ding_worker/collector/parallel/random_start.h"
@@ -26,14 +27,18 @@
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/text_config.h"
+#include "ding_worker/worker/parallel_run/data_set_learning.h"
 #include "ding_worker/worker/parallel_run/earlier_run.h"
 #include "ding_worker/worker/parallel_run/expected_data.h"
 #include "ding_worker/worker/parallel_run/item_buffer.h"
 #include "ding_worker/worker/parallel_run/on_policy_rounds.h"
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
 #include "ding_worker/worker/parallel_run/task_config.h"
+#include "ding_worker/worker/run/data_set.h"
 #include "ding_worker/worker/run/experiment_setup.h"
+#include "ding_worker/worker/run/return_bounds.h"
 #include "ding_worker/worker/run/sequence_problems.h"
+#include "ding_worker/worker/run/supervised_setup.h"
 
 namespace ding {
 
@@ -49,14 +54,28 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
                                                  Store* store, CoordinatorSender* sender,
                                                  Journal* journal, bool goes_on_after_stop) {
   CoordinatorParts made;
-  DING_ASSIGN_OR_RETURN(const EnvSpec env, SpecOfEnv(config, deps.clock));
-  DING_ASSIGN_OR_RETURN(const ReturnBounds returns, CheckEvaluatorEnvs(config, env, deps.clock));
+  const bool supervised = IsSupervised(config);
+  EnvSpec env;
+  if (supervised) {
+    DataSet data;  // The learners have it; here it is only checked.
+    DING_ASSIGN_OR_RETURN(env, SpecOfDataSetRun(config, deps.clock, &data));
+    DING_LOG(INFO) << "data set " << config.data_set().path() << ": " << data.description;
+  } else {
+    DING_ASSIGN_OR_RETURN(env, SpecOfEnv(config, deps.clock));
+  }
+  ReturnBounds returns;
+  if (Evaluates(config)) {
+    DING_ASSIGN_OR_RETURN(returns, CheckEvaluatorEnvs(config, env, deps.clock));
+  }
   // The collect and learn modes are only asked for their attributes.
   PolicyModes modes;
   modes.eval = false;
+  modes.collect = !supervised;
   DING_ASSIGN_OR_RETURN(
       made.policy, create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, modes)));
-  const CollectAttributes attributes = made.policy->collect_mode()->attributes();
+  DING_RETURN_IF_ERROR(CheckLearnsFromData(config, made.policy->learn_mode()));
+  CollectAttributes attributes;
+  if (!supervised) attributes = made.policy->collect_mode()->attributes();
   const std::vector<std::string> refused = FindPolicyKindProblems(config, attributes);
   if (!refused.empty()) return absl::InvalidArgumentError(absl::StrJoin(refused, "; "));
   const bool on_policy = attributes.on_policy;
@@ -78,6 +97,8 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   commander_deps.policy = made.policy->command_mode();
   commander_deps.stop_value = config.env().stop_value();
   commander_deps.confirms = config.env().n_confirm_episode() > 0;
+  commander_deps.collects = !supervised;
+  commander_deps.evaluates = Evaluates(config);
   commander_deps.collect_print_freq = config.policy().collect().collector().collect_print_freq();
   DING_ASSIGN_OR_RETURN(commander_deps.first_env_step, FirstEnvStep(config, journal));
   if (PlaysGames(config)) commander_deps.eval_opponents = OpponentsOf(config);
@@ -85,7 +106,8 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   DING_ASSIGN_OR_RETURN(parts.commander, create_parallel_commander(
                                              config.policy().other().commander(), commander_deps));
   StopperDeps stopper_deps;
-  stopper_deps.has_evaluations = config.policy().other().commander().type() != "naive";
+  stopper_deps.has_evaluations =
+      Evaluates(config) && config.policy().other().commander().type() != "naive";
   stopper_deps.max_return = returns.high;
   if (config.system().max_seconds() > 0) {
     stopper_deps.max_time = absl::Seconds(config.system().max_seconds());
@@ -117,8 +139,10 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   parts.delete_key = [store](const std::string& key) { return store->Delete(key); };
   parts.sender = sender;
   parts.journal = journal;
-  DING_ASSIGN_OR_RETURN(const CollectedLayout collected,
-                        LayoutOfCollected(env, made.policy->collect_mode()));
+  CollectedLayout collected;
+  if (!supervised) {
+    DING_ASSIGN_OR_RETURN(collected, LayoutOfCollected(env, made.policy->collect_mode()));
+  }
   if (collected.rows != nullptr) {
     DING_ASSIGN_OR_RETURN(parts.items, ItemsOf(*collected.rows));
   }
@@ -132,7 +156,7 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   Coordinator::Options options;
   options.run = run;
   ReadCoordinatorOptions(section, &options);
-  options.wanted_collectors = config.policy().collect().collector_num();
+  options.wanted_collectors = CollectorsOf(config);
   options.max_env_step = config.max_env_step();
   options.max_train_iter = config.max_train_iter();
   options.max_time = absl::Seconds(config.system().max_seconds());

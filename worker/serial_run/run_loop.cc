@@ -18,6 +18,7 @@
 #include "ding_worker/learner/run_signals.h"
 #include "ding_worker/learner/stopper.h"
 #include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/run/checkpoint_components.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/run_sinks.h"
 

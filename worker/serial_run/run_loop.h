@@ -31,10 +31,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/clock.h"
-#include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/state.h"
@@ -186,27 +184,6 @@ class RunLoop {
 
 // The values that the policy of the learner names for the progress of the run, averaged as in the log.
 ProgressValues ProgressValuesOf(ILearner* learner);
-
-// The component that `component` saves; `component` must live until it is copied.
-template <typename T>
-CheckpointComponent ComponentOf(absl::string_view name, const T* component) {
-  return {std::string(name),
-          [component](StateWriter* writer) { return component->SaveState(writer); }};
-}
-
-// Passes the component named `name` to `load`.
-template <typename F>
-absl::Status LoadComponent(const CheckpointReader& checkpoint, absl::string_view name, F load) {
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> reader, checkpoint.Component(name));
-  return Annotate(load(reader.get()), absl::StrCat("resume point, ", name));
-}
-// The same for an object that has LoadState(StateReader*).
-template <typename T>
-absl::Status LoadComponent(const CheckpointReader& checkpoint, absl::string_view name,
-                           T* component) {
-  return LoadComponent(checkpoint, name,
-                       [component](StateReader* reader) { return component->LoadState(reader); });
-}
 
 }  // namespace ding
 

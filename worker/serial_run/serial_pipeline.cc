@@ -19,12 +19,14 @@
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
+#include "ding_worker/worker/run/checkpoint_components.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/game_setup.h"
 #include "ding_worker/worker/run/return_bounds.h"
 #include "ding_worker/worker/run/run_sinks.h"
 #include "ding_worker/worker/run/sequence_problems.h"
 #include "ding_worker/worker/run/startup_problems.h"
+#include "ding_worker/worker/run/supervised_setup.h"
 
 namespace ding {
 namespace {
@@ -99,12 +101,7 @@ absl::Status SerialPipeline::CreateWorkers() {
                                                PolicyModes())),
                "policy", &policy_, &problems);
   DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
-  if (policy_->learn_mode()->attributes().supervised) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("policy.type '", section.type(),
-                     "' learns from recorded episodes: data_set.path, a file of episodes, is "
-                     "missing (//worker:evaluate --record_episodes writes one)"));
-  }
+  DING_RETURN_IF_ERROR(CheckLearnsFromData(config_, policy_->learn_mode()));
   CreateBuffer(&problems);
   DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
 

@@ -11,11 +11,13 @@
 #include "ding_worker/learner/stopper_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
+#include "ding_worker/worker/run/checkpoint_components.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/game_setup.h"
 #include "ding_worker/worker/run/return_bounds.h"
 #include "ding_worker/worker/run/run_sinks.h"
 #include "ding_worker/worker/run/startup_problems.h"
+#include "ding_worker/worker/run/supervised_setup.h"
 
 namespace ding {
 namespace {
@@ -32,12 +34,6 @@ constexpr char kChecksum[] = "checksum";
 // The run has no env steps, so no metric is written over them.
 constexpr int64_t kNoEnvStep = -1;
 
-absl::StatusOr<std::shared_ptr<const IMetric>> FindMetric(const MetricEvaluatorConfig& config,
-                                                          const FieldSpec& action) {
-  if (!config.metric().empty()) return MetricRegistry().Find(config.metric());
-  return MetricRegistry().Find(action.is_discrete() ? "accuracy" : "action_mse");
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SupervisedPipeline>> SupervisedPipeline::Create(
@@ -47,10 +43,7 @@ absl::StatusOr<std::unique_ptr<SupervisedPipeline>> SupervisedPipeline::Create(
   DING_RETURN_IF_ERROR(AddSinks(config, options.exp_dir, kProcess, &own_options.metrics));
   auto pipeline = std::unique_ptr<SupervisedPipeline>(new SupervisedPipeline(config, own_options));
   if (!config.env().type().empty()) DING_RETURN_IF_ERROR(pipeline->CreateEnv());
-  DING_ASSIGN_OR_RETURN(
-      pipeline->data_,
-      LoadDataSet({config.data_set().path(), config.data_set().held_out(), config.seed()},
-                  pipeline->evaluator_env_ == nullptr ? nullptr : &pipeline->env_spec_));
+  DING_ASSIGN_OR_RETURN(pipeline->data_, LoadDataSetOf(config, &pipeline->env_spec_));
   DING_RETURN_IF_ERROR(pipeline->CreateWorkers());
   DING_LOG(INFO) << "data set " << config.data_set().path() << ": " << pipeline->data_.description;
   return pipeline;
@@ -71,27 +64,18 @@ absl::Status SupervisedPipeline::CreateEnv() {
 absl::Status SupervisedPipeline::CreateWorkers() {
   std::vector<std::string> problems;
   const PolicySection& section = config_.policy();
-  env_spec_.observation = data_.observation;
-  env_spec_.action = data_.action;
   PolicyModes modes;
   modes.collect = false;
   TakeOrReport(
       create_policy(MakePolicyConfig(config_), MakePolicyContext(config_, env_spec_, modes)),
       "policy", &policy_, &problems);
   DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
-  if (policy_->learn_mode() == nullptr || !policy_->learn_mode()->attributes().supervised) {
-    problems.push_back(absl::StrCat("policy.type '", section.type(),
-                                    "' does not learn from recorded episodes, but there is a "
-                                    "data_set; expected one that does, such as 'bc'"));
-  }
-  DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
-  TakeOrReport(ShuffledEpochs::Create(data_.training, section.learn().batch_size(), config_.seed()),
-               "data set", &epochs_, &problems);
+  DING_RETURN_IF_ERROR(CheckLearnsFromData(config_, policy_->learn_mode()));
+  TakeOrReport(EpochsOf(config_, data_), "data set", &epochs_, &problems);
   TakeOrReport(
       create_learner(section.learn().learner(), policy_->learn_mode(), loop_.Deps("learner")),
       "learner", &learner_, &problems);
-  DING_ASSIGN_OR_RETURN(metric_,
-                        FindMetric(section.eval().metric_evaluator(), data_.action->field(0)));
+  DING_ASSIGN_OR_RETURN(metric_, MetricOf(config_, data_));
   TakeOrReport(
       create_metric_evaluator(section.eval().metric_evaluator(), data_.held_out.get(),
                               metric_.get(), policy_->eval_mode(), loop_.Deps("metric_evaluator")),
@@ -175,11 +159,7 @@ absl::Status SupervisedPipeline::SaveDataState(StateWriter* writer) const {
 
 absl::Status SupervisedPipeline::LoadDataState(StateReader* reader) {
   DING_ASSIGN_OR_RETURN(const int64_t checksum, reader->ReadInt(kChecksum));
-  if (checksum != data_.checksum) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", config_.data_set().path(), "' has other content than when the run began: checksum ",
-        data_.checksum, ", expected ", checksum));
-  }
+  DING_RETURN_IF_ERROR(CheckSameDataSet(config_, data_, checksum));
   return epochs_->LoadState(reader);
 }
 

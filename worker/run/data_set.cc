@@ -1,4 +1,4 @@
-#include "ding_worker/worker/serial_run/data_set.h"
+#include "ding_worker/worker/run/data_set.h"
 
 #include <algorithm>
 #include <cmath>

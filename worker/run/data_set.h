@@ -5,8 +5,8 @@
 // would be judged too well on rows whose neighbours it was trained on.
 //
 // Threads: thread-safe (pure functions).
-#ifndef DING_WORKER_WORKER_SERIAL_RUN_DATA_SET_H_
-#define DING_WORKER_WORKER_SERIAL_RUN_DATA_SET_H_
+#ifndef DING_WORKER_WORKER_RUN_DATA_SET_H_
+#define DING_WORKER_WORKER_RUN_DATA_SET_H_
 
 #include <cstdint>
 #include <memory>
@@ -44,4 +44,4 @@ absl::StatusOr<DataSet> LoadDataSet(const DataSetOptions& options, const EnvSpec
 
 }  // namespace ding
 
-#endif  // DING_WORKER_WORKER_SERIAL_RUN_DATA_SET_H_
+#endif  // DING_WORKER_WORKER_RUN_DATA_SET_H_

@@ -1,0 +1,55 @@
+#include "ding_worker/worker/run/supervised_setup.h"
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/serial_registry.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/worker/config/experiment_config.h"
+
+namespace ding {
+
+absl::StatusOr<DataSet> LoadDataSetOf(const ExperimentConfig& config, EnvSpec* env) {
+  const bool has_env = env->observation != nullptr;
+  DING_ASSIGN_OR_RETURN(DataSet data, LoadDataSet({config.data_set().path(),
+                                                   config.data_set().held_out(), config.seed()},
+                                                  has_env ? env : nullptr));
+  env->observation = data.observation;
+  env->action = data.action;
+  return data;
+}
+
+absl::StatusOr<std::unique_ptr<ShuffledEpochs>> EpochsOf(const ExperimentConfig& config,
+                                                         const DataSet& data) {
+  return ShuffledEpochs::Create(data.training, config.policy().learn().batch_size(), config.seed());
+}
+
+absl::StatusOr<std::shared_ptr<const IMetric>> MetricOf(const ExperimentConfig& config,
+                                                        const DataSet& data) {
+  const MetricEvaluatorConfig& evaluator = config.policy().eval().metric_evaluator();
+  if (!evaluator.metric().empty()) return MetricRegistry().Find(evaluator.metric());
+  return MetricRegistry().Find(data.action->field(0).is_discrete() ? "accuracy" : "action_mse");
+}
+
+absl::Status CheckLearnsFromData(const ExperimentConfig& config, const LearnMode* policy) {
+  const bool supervised = policy != nullptr && policy->attributes().supervised;
+  if (supervised == IsSupervised(config)) return absl::OkStatus();
+  const std::string& type = config.policy().type();
+  return absl::InvalidArgumentError(
+      supervised
+          ? absl::StrCat("policy.type '", type,
+                         "' learns from recorded episodes: data_set.path, a file of episodes, is "
+                         "missing (//worker:evaluate --record_episodes writes one)")
+          : absl::StrCat("policy.type '", type,
+                         "' does not learn from recorded episodes, but there is a data_set; "
+                         "expected one that does, such as 'bc'"));
+}
+
+absl::Status CheckSameDataSet(const ExperimentConfig& config, const DataSet& data,
+                              int64_t checksum_at_begin) {
+  if (checksum_at_begin == data.checksum) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", config.data_set().path(), "' has other content than when the run began: checksum ",
+      data.checksum, ", expected ", checksum_at_begin));
+}
+
+}  // namespace ding
