@@ -95,8 +95,7 @@ void RpcFileSystemLearner::RunTask(const LearnerTask& task) {
   if (status.ok()) return;  // The learner's last report said so.
   DING_LOG(WARNING) << task.task_id() << " failed: " << status.message();
   const absl::Status told = slave_.Fail(status);
-  if (!told.ok())
-    DING_LOG(INFO) << task.task_id() << ": its end is not reported: " << told.message();
+  DING_LOG_IF(INFO, !told.ok()) << "the end of " << task.task_id() << " is not reported: " << told;
 }
 
 // Where the batches of one generation come from.
