@@ -75,7 +75,8 @@ TEST_F(ParallelTest, ConvergesAndLeavesNothing) {
   DING_ASSERT_OK_AND_ASSIGN(const auto checkpoints, ListDirectory(JoinPath(RunPath("a"), "ckpt")));
   // A run that takes some time saves more checkpoints than just the last one.
   ASSERT_THAT(checkpoints, Not(IsEmpty()));
-  EXPECT_THAT(checkpoints.front(), testing::StartsWith("iteration_"));
+  EXPECT_EQ(checkpoints.front(), "ckpt_best");
+  EXPECT_THAT(checkpoints, testing::Contains(testing::StartsWith("iteration_")));
   EXPECT_EQ(checkpoints.back(), "learner_resume");
 }
 
