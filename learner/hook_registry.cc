@@ -145,6 +145,9 @@ Registry<LearnerHookCreator>& LearnerHookRegistry() {
   return *registry;
 }
 
+// EntriesOfKind() finds the built-in types, too, before anybody has asked for one.
+[[maybe_unused]] static const bool kListed = (LearnerHookRegistry(), true);
+
 void register_learner_hook(absl::string_view type, LearnerHookCreator creator,
                            const RegistryHelp& help) {
   LearnerHookRegistry().Register(type, std::move(creator), help, "register_learner_hook");

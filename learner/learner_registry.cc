@@ -32,6 +32,9 @@ Registry<LearnerCreator>& LearnerRegistry() {
   return *registry;
 }
 
+// EntriesOfKind() finds the built-in types, too, before anybody has asked for one.
+[[maybe_unused]] static const bool kListed = (LearnerRegistry(), true);
+
 absl::StatusOr<std::unique_ptr<ILearner>> create_learner(const LearnerConfig& config,
                                                          LearnMode* policy,
                                                          const ComponentDeps& deps,

@@ -94,6 +94,9 @@ Registry<StopperCreator>& StopperRegistry() {
   return *registry;
 }
 
+// EntriesOfKind() finds the built-in types, too, before anybody has asked for one.
+[[maybe_unused]] static const bool kListed = (StopperRegistry(), true);
+
 absl::StatusOr<std::unique_ptr<IStopper>> create_stopper(const StopperConfig& config,
                                                          const StopperDeps& deps) {
   DING_ASSIGN_OR_RETURN(const StopperCreator create, StopperRegistry().Find(config.type()));

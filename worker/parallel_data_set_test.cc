@@ -23,6 +23,8 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/episodes.h"
 #include "ding_worker/env/env.h"
+#include "ding_worker/env/env.pb.h"
+#include "ding_worker/env/env_registry.h"
 #include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/store/store.h"
@@ -82,6 +84,13 @@ class ParallelDataSetTest : public testing::Test {
 
   std::string Path() const { return JoinPath(folder_, "episodes"); }
   void Write(const EpisodeSet& set) { ASSERT_THAT(WriteEpisodes(Path(), set), IsOk()); }
+  // Writes episodes whose observations have the bounds of the env's.
+  void WriteForCartPole() {
+    EnvConfig env;
+    env.set_type("CartPole-v0");
+    const EnvSpec spec = create_env(env).value()->spec();
+    Write(MakeDemonstrations(8, spec.name, spec.observation->field(0)));
+  }
   ExperimentConfig Config(std::vector<std::string> settings = {}) const {
     settings.insert(settings.begin(), absl::StrCat("data_set.path=", Path()));
     absl::StatusOr<ExperimentConfig> config = ParseExperimentConfig(kConfig, "test", settings);
@@ -109,7 +118,11 @@ class ParallelDataSetTest : public testing::Test {
   absl::Status RunSerially(const std::vector<std::string>& settings) const {
     SerialOptions options;
     options.exp_dir = JoinPath(folder_, "serial");
-    absl::StatusOr<std::unique_ptr<Pipeline>> pipeline = CreatePipeline(Config(settings), options);
+    ExperimentConfig config = Config(settings);
+    // A serial run refuses what is for several processes.
+    config.mutable_policy()->mutable_learn()->set_send_policy_freq(10);
+    config.mutable_policy()->mutable_other()->mutable_commander()->set_eval_interval(60);
+    absl::StatusOr<std::unique_ptr<Pipeline>> pipeline = CreatePipeline(config, options);
     if (!pipeline.ok()) return pipeline.status();
     SerialResult result;
     return (*pipeline)->Run(&result);
@@ -139,11 +152,10 @@ TEST_F(ParallelDataSetTest, LearnsTheSameAsASerialRun) {
   EXPECT_EQ(run.status.envstep(), 0);
   EXPECT_FALSE(run.status.has_eval_value()) << "there is no env";
   EXPECT_GT(run.status.policy_version(), 300 / 5u - 5);
-  // A policy that unlearns, or does not learn, has 0.5 at most.
+  // An untrained policy has 0.65.
   const std::vector<double> accuracy = sink_->ValuesOf("metric_evaluator_iter/accuracy");
   ASSERT_GE(accuracy.size(), 30u);
-  EXPECT_LT(accuracy.front(), 0.8);
-  EXPECT_GT(*std::max_element(accuracy.begin(), accuracy.end()), 0.85);
+  EXPECT_GT(*std::max_element(accuracy.begin(), accuracy.end()), 0.95);
   EXPECT_THAT(sink_->ScalarTags(), Not(Contains(HasSubstr("_step/"))));
   EXPECT_NE(Model("parallel", "ckpt_best"), "none");
 
@@ -155,6 +167,7 @@ TEST_F(ParallelDataSetTest, LearnsTheSameAsASerialRun) {
 }
 
 TEST_F(ParallelDataSetTest, IsEvaluatedInTheEnv) {
+  WriteForCartPole();
   const InProcessRun run = Run(Config(kWithEnv));
   EXPECT_GE(run.status.train_iter(), 100);
   EXPECT_EQ(run.status.envstep(), 0) << "those of evaluations do not count";
@@ -166,6 +179,7 @@ TEST_F(ParallelDataSetTest, IsEvaluatedInTheEnv) {
 }
 
 TEST_F(ParallelDataSetTest, TheStopValueOfTheEnvEndsIt) {
+  WriteForCartPole();
   std::vector<std::string> settings = kWithEnv;
   settings.insert(settings.end(),
                   {"env.stop_value=5", "env.n_confirm_episode=0", "max_train_iter=1000000"});
@@ -295,7 +309,7 @@ TEST_F(ParallelDataSetTest, TheCoordinatorRefusesWhatASerialRunRefuses) {
   EXPECT_THAT(Refusal(Config({"policy={type: \"dqn\"}"})),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("does not learn from recorded episodes")));
-  Write(MakeDemonstrations(8, "Other-v0", Box("obs", {3})));
+  Write(MakeDemonstrations(8, "Other-v0"));
   EXPECT_THAT(Refusal(Config(kWithEnv)),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("Other-v0"), HasSubstr("'obs'"))));
