@@ -136,7 +136,7 @@ const std::vector<Params>& AllParams() {
     const auto stopper = [](const std::string& name, const Descriptor* type,
                             const std::string& content = "") {
       return Params{
-          "stopper[0].params",
+          "stopper.params",
           type,
           {absl::StrCat("stopper=[{type:\"", name, "\" params", InAny(*type, content), "}]")}};
     };

@@ -97,7 +97,8 @@ class ConfiguredCollector : public TaskCollector {
     }
     if (eval) DING_RETURN_IF_ERROR(made->MakeEvaluatorOf(config, confirms, deps));
     ParallelCollectorTask parameters;
-    parameters.envstep = task.envstep();
+    // A run with a data set has no env steps: its values are over train iterations.
+    if (!IsSupervised(config)) parameters.envstep = task.envstep();
     parameters.home_seat = task.home_seat();
     parameters.task_id = task.task_id();
     parameters.eval_flag = eval;
