@@ -25,6 +25,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/learner/learner.pb.h"
+#include "ding_worker/learner/stopper.pb.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/sink.pb.h"
 #include "ding_worker/policy/policy.pb.h"
@@ -217,6 +218,10 @@ std::map<std::string, Create> Creates() {
          LearnerHooksConfig hooks;
          *hooks.add_hook() = WithOtherParams<LearnerHookConfig>(type);
          return build_learner_hook_by_cfg(hooks).status();
+       }},
+      {"stopper",
+       [](const string& type) {
+         return create_stopper(WithOtherParams<StopperConfig>(type), StopperDeps()).status();
        }},
       {"sink",
        [](const string& type) {
