@@ -9,6 +9,7 @@
 #define DING_WORKER_ENV_BOX2D_CONTACT_FLAGS_H_
 
 #include <array>
+#include <cstddef>
 
 #include "box2d/box2d.h"
 

@@ -95,7 +95,7 @@ class Walker2dTask : public RunTask {
 
 class AntTask : public RunTask {
   using RunTask::RunTask;
-  // Of the torso as a body, so that it is that of the last physics step's beginning, as in Gymnasium.
+  // The place of the torso as a body, which is that of the last physics step's beginning.
   double Measure(const mjData& data) const override { return data.xpos[3 * 1]; }
   bool IsHealthy(const mjData& data) const override {
     return data.qpos[2] >= 0.2 && data.qpos[2] <= 1;

@@ -18,6 +18,7 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/classic_control/outcome.h"
 #include "ding_worker/env/mujoco/mujoco_renderer.h"
+#include "mujoco/mujoco.h"
 
 namespace ding {
 namespace {

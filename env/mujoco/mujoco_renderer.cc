@@ -6,6 +6,7 @@
 
 #include "GL/osmesa.h"
 #include "absl/status/status.h"
+#include "mujoco/mujoco.h"
 
 namespace ding {
 
