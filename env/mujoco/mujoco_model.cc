@@ -17,7 +17,7 @@
 namespace ding {
 namespace {
 
-// The models that are in use, by name. MuJoCo's compiler is not thread-safe either.
+// The models that are in use, by kind and name. MuJoCo's compiler is not thread-safe either.
 struct Models {
   Mutex mutex;
   std::map<std::string, std::weak_ptr<const MujocoModel>> by_name ABSL_GUARDED_BY(mutex);
@@ -72,10 +72,12 @@ MujocoModel::~MujocoModel() { mj_deleteModel(model_); }
 absl::StatusOr<std::shared_ptr<const MujocoModel>> MujocoModel::Load(const std::string& name,
                                                                      const std::string& file,
                                                                      const mjVFS* files) {
-  InstallHandlers();
   Models& models = AllModels();
   MutexLock lock(&models.mutex);
-  std::weak_ptr<const MujocoModel>& place = models.by_name[name];
+  InstallHandlers();
+  // A text and a file of the same name are two models.
+  std::weak_ptr<const MujocoModel>& place =
+      models.by_name[absl::StrCat(files == nullptr ? "file " : "text ", name)];
   if (std::shared_ptr<const MujocoModel> model = place.lock()) return model;
   char error[1000] = "";
   mjModel* const model = mj_loadXML(file.c_str(), files, error, sizeof(error));
