@@ -55,6 +55,13 @@ TEST(EnvRegistryTest, AnUnknownNameListsTheKnownNames) {
   EXPECT_THAT(create_env(env), StatusIs(absl::StatusCode::kNotFound, HasSubstr("'Pong-v0'")));
 }
 
+TEST(EnvRegistryTest, AnEnvOfAnotherProgramIsNamedWithIt) {
+  EnvConfig env;
+  env.set_type("LunarLander-v3");
+  EXPECT_THAT(create_env(env), StatusIs(absl::StatusCode::kNotFound,
+                                        HasSubstr("//worker:serial_physics, which tools/train")));
+}
+
 TEST(EnvRegistryTest, ATypeIsRequired) {
   EXPECT_THAT(create_env(EnvConfig()),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("type is missing")));

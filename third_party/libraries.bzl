@@ -197,6 +197,23 @@ LIBRARIES = {
         "header": "cblas.h",
         "targets": {"openblas": {"libs": ["openblas"]}},
     },
+    "box2d": {
+        "restricted": True,
+        "debian": ["libbox2d-dev"],
+        "fedora": ["Box2D-devel"],
+        "header": "box2d/box2d.h",
+        "targets": {"box2d": {"libs": ["box2d"]}},
+    },
+    "mujoco": {
+        "restricted": True,
+        "debian": ["libmujoco-dev", "libosmesa6-dev"],
+        "fedora": ["mujoco-devel", "mesa-libOSMesa-devel"],
+        "header": "mujoco/mujoco.h",
+        "targets": {
+            "mujoco": {"libs": ["mujoco"]},
+            "osmesa": {"libs": ["OSMesa"]},
+        },
+    },
     "ffmpeg": {
         "restricted": True,
         "debian": ["libavcodec-dev", "libavformat-dev", "libswscale-dev"],

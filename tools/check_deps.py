@@ -52,6 +52,9 @@ OTHERS = [
     (r'grpc(pp)?/', ['//third_party:grpc++', '@com_github_grpc_grpc//:grpc++']),
     (r'openssl/', ['//third_party:crypto', '@openssl//:crypto']),
     (r'lib(avcodec|avformat|avutil|swscale)/', ['//third_party:ffmpeg', '@ffmpeg//:ffmpeg']),
+    (r'box2d/', ['//third_party:box2d', '@box2d//:box2d']),
+    (r'mujoco/', ['//third_party:mujoco', '@mujoco//:mujoco']),
+    (r'GL/osmesa\.h', ['//third_party:osmesa', '@mujoco//:osmesa']),
     (r'hiredis/', ['//third_party:hiredis', '@hiredis//:hiredis']),
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')

@@ -23,7 +23,7 @@ case $1 in
   build) echo "build: ${*: -1}" ;;
 esac
 EOS
-for program in evaluate evaluate_torch evaluate_mp4 evaluate_torch_mp4; do
+for program in evaluate evaluate_torch evaluate_physics evaluate_mp4 evaluate_torch_mp4 evaluate_torch_physics_mp4; do
   printf '#!/usr/bin/env bash\necho "%s: $*"\n' $program >bin/worker/$program
 done
 chmod +x tools/setup fake/bazel bin/worker/*
@@ -61,6 +61,13 @@ expect $'setup: build torch\nbuild: //worker:evaluate_torch\nevaluate_torch: --c
 expect $'setup: build video\nbuild: //worker:evaluate_mp4\nevaluate_mp4: --checkpoint=plain --video a.mp4' plain --video a.mp4
 expect $'setup: build torch video\nbuild: //worker:evaluate_torch_mp4\nevaluate_torch_mp4: --checkpoint=torch --video=a.mp4' \
   torch --video=a.mp4
+
+mkdir -p lander/ckpt/ckpt_best
+echo '  type: "BipedalWalker-v3"' >lander/total_config.textproto
+expect $'setup: build physics\nbuild: //worker:evaluate_physics\nevaluate_physics: --checkpoint=lander' lander
+expect $'setup: build physics\nbuild: //worker:evaluate_physics\nevaluate_physics: --checkpoint=plain --env=MJCF' plain --env=MJCF
+expect $'setup: build torch physics video\nbuild: //worker:evaluate_torch_physics_mp4\nevaluate_torch_physics_mp4: --checkpoint=torch --checkpoint=lander --video=a.mp4' \
+  torch lander --video=a.mp4
 
 refuse "there is no folder 'nowhere'" nowhere
 refuse "tools/evaluate RUN [flags]"

@@ -1,5 +1,8 @@
 # The functions that the tools share. Source it; it sets $root, the root of the checkout.
 
+# The types of envs that need the programs with physics, as a regular expression.
+physics_envs='LunarLander|BipedalWalker|(Ant|HalfCheetah|Hopper|InvertedDoublePendulum|InvertedPendulum|Pusher|Reacher|Swimmer|Walker2d)-|MJCF'
+
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 
 # Prints the messages, a line each, and leaves with status 1.

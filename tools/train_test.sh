@@ -23,7 +23,7 @@ case $1 in
   build) echo "build: ${*: -1}" ;;
 esac
 EOS
-for program in serial serial_torch parallel parallel_torch evaluate; do
+for program in serial serial_torch serial_physics serial_torch_physics parallel parallel_torch parallel_physics evaluate; do
   printf '#!/usr/bin/env bash\necho "%s: $*"\n' $program >bin/worker/$program
 done
 chmod +x tools/setup fake/bazel bin/worker/*
@@ -64,6 +64,16 @@ expect $'setup: build torch grpc redis\nbuild: //worker:parallel_torch\nparallel
   --parallel plain.textproto --set=a.learner_num=2
 expect $'setup: build grpc redis\nbuild: //worker:parallel\nparallel: --config=plain.textproto --set=a.learner_num=1' \
   --parallel plain.textproto --set=a.learner_num=1
+
+# An env on Box2D or MuJoCo.
+echo 'env { type: "LunarLander-v3" }  # not "torch_cnn"' >lander.textproto
+expect $'setup: build physics\nbuild: //worker:serial_physics\nserial_physics: --config=lander.textproto' lander.textproto
+expect $'setup: build physics\nbuild: //worker:serial_physics\nserial_physics: --config=plain.textproto --set env.type=Hopper-v4' \
+  plain.textproto --set env.type=Hopper-v4
+expect $'setup: build torch physics\nbuild: //worker:serial_torch_physics\nserial_torch_physics: --config=lander.textproto --set=a.type="torch_mlp"' \
+  lander.textproto '--set=a.type="torch_mlp"'
+expect $'setup: build physics grpc redis\nbuild: //worker:parallel_physics\nparallel_physics: --config=lander.textproto' \
+  --parallel lander.textproto
 
 # Demonstrations that are missing are recorded by an agent that the config names, and those that are there are not.
 cat >bc.textproto <<'EOS'

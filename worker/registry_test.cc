@@ -24,6 +24,8 @@ TEST(RegistryTest, ListsEveryRegistryWithHelpForWhatIsLinked) {
   Orchard-v0-stack4            Orchard-v0 with the last four pictures, uint8 [4, 10, 10]
   Pendulum-v1                  swing a pendulum up and hold it: continuous torque, 200 steps
   Pendulum-v1-masked-velocity  Pendulum-v1 that shows the angle only
+  PointMaze-v0                 move a point through a maze to a goal, rewarded only there: 150 steps
+  ReachGoal-v0                 move a point to a goal, rewarded only there: 50 steps
   TicTacToe                    TicTacToe for two players [ding.BoardGameConfig]
   TicTacToe-vs-perfect         TicTacToe for one player, against perfect play [ding.BoardGameConfig]
   TicTacToe-vs-random          TicTacToe for one player, against random moves [ding.BoardGameConfig]

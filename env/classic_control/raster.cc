@@ -9,16 +9,27 @@ namespace {
 
 constexpr int kSamples = 4;  // per pixel and axis
 
-// Even-odd rule: a ray from an inner point crosses the outline an odd number of times.
-bool InsidePolygon(absl::Span<const Point> corners, Point p) {
-  bool inside = false;
+// Sets `crossings` to where the outline crosses the height y, from left to right.
+void FindCrossings(absl::Span<const Point> corners, double y, std::vector<double>* crossings) {
+  crossings->clear();
   for (size_t i = 0, j = corners.size() - 1; i < corners.size(); j = i++) {
     const Point a = corners[i];
     const Point b = corners[j];
-    if ((a.y > p.y) == (b.y > p.y)) continue;
-    if (p.x < a.x + (b.x - a.x) * (p.y - a.y) / (b.y - a.y)) inside = !inside;
+    if ((a.y > y) == (b.y > y)) continue;
+    crossings->push_back(a.x + (b.x - a.x) * (y - a.y) / (b.y - a.y));
   }
-  return inside;
+  std::sort(crossings->begin(), crossings->end());
+}
+
+// The place of a sample in a row, in pixels.
+double SampleAt(int sample) { return (sample + 0.5) / kSamples; }
+
+// The first sample of a row, of `count`, that is not left of x.
+int FirstSample(double x, int count) {
+  int sample =
+      static_cast<int>(std::clamp(std::floor(x * kSamples), 0.0, static_cast<double>(count)));
+  while (sample < count && SampleAt(sample) < x) ++sample;
+  return sample;
 }
 
 }  // namespace
@@ -41,10 +52,15 @@ Canvas::Canvas(int width, int height) {
   image_.rgb.assign(static_cast<size_t>(width) * static_cast<size_t>(height) * 3, 255);
 }
 
-void Canvas::Blend(int column, int row_from_top, double coverage, Color color) {
+void Canvas::Cover(int x, int y, int hits, Color color) {
   uint8_t* const pixel =
-      image_.rgb.data() + 3 * (static_cast<size_t>(row_from_top) * image_.width + column);
+      image_.rgb.data() + 3 * (static_cast<size_t>(image_.height - 1 - y) * image_.width + x);
   const uint8_t paint[3] = {color.red, color.green, color.blue};
+  if (hits == kSamples * kSamples) {
+    std::copy(paint, paint + 3, pixel);
+    return;
+  }
+  const double coverage = hits / static_cast<double>(kSamples * kSamples);
   for (int i = 0; i < 3; ++i) {
     pixel[i] = static_cast<uint8_t>(std::lround(pixel[i] + coverage * (paint[i] - pixel[i])));
   }
@@ -63,21 +79,39 @@ void Canvas::Fill(Point low, Point high, Color color, const Inside& inside) {
         hits += inside(Point{x + (sample % kSamples + 0.5) / kSamples,
                              y + (sample / kSamples + 0.5) / kSamples});
       }
-      if (hits == 0) continue;
-      Blend(x, image_.height - 1 - y, hits / static_cast<double>(kSamples * kSamples), color);
+      if (hits > 0) Cover(x, y, hits, color);
     }
   }
 }
 
 void Canvas::Polygon(absl::Span<const Point> corners, Color color) {
   if (corners.empty()) return;
-  Point low = corners[0];
-  Point high = corners[0];
+  double low = corners[0].y;
+  double high = corners[0].y;
   for (const Point& corner : corners) {
-    low = {std::min(low.x, corner.x), std::min(low.y, corner.y)};
-    high = {std::max(high.x, corner.x), std::max(high.y, corner.y)};
+    low = std::min(low, corner.y);
+    high = std::max(high, corner.y);
   }
-  Fill(low, high, color, [corners](Point p) { return InsidePolygon(corners, p); });
+  const int bottom = static_cast<int>(std::clamp<double>(std::floor(low), 0, image_.height));
+  const int top = static_cast<int>(std::clamp<double>(std::ceil(high), 0, image_.height));
+  std::vector<int> hits(static_cast<size_t>(image_.width));  // samples of each pixel in the row
+  std::vector<double> crossings;
+  for (int y = bottom; y < top; ++y) {
+    std::fill(hits.begin(), hits.end(), 0);
+    for (int sample = 0; sample < kSamples; ++sample) {
+      FindCrossings(corners, y + SampleAt(sample), &crossings);
+      // Even-odd rule: what lies between the first and the second crossing is inside, and so on.
+      for (size_t i = 0; i + 1 < crossings.size(); i += 2) {
+        const int end = FirstSample(crossings[i + 1], image_.width * kSamples);
+        for (int s = FirstSample(crossings[i], end); s < end; ++s) {
+          ++hits[static_cast<size_t>(s / kSamples)];
+        }
+      }
+    }
+    for (int x = 0; x < image_.width; ++x) {
+      if (hits[static_cast<size_t>(x)] > 0) Cover(x, y, hits[static_cast<size_t>(x)], color);
+    }
+  }
 }
 
 void Canvas::Circle(Point center, double radius, Color color) {

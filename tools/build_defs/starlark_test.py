@@ -188,8 +188,9 @@ class ModuleTest(unittest.TestCase):
             'rules_shell', 'zlib', 'zstd'
         ])
         self.assertEqual(sorted(modules[True]), ['google_benchmark', 'grpc', 'hiredis', 'openssl'])
-        self.assertEqual(
-            used, ['com_github_grpc_grpc', 'ding_worker_proto_rules', 'ffmpeg', 'hiredis', 'libtorch', 'openblas', 'openssl'])
+        self.assertEqual(used, [
+            'box2d', 'com_github_grpc_grpc', 'ding_worker_proto_rules', 'ffmpeg', 'hiredis', 'libtorch', 'mujoco', 'openblas', 'openssl'
+        ])
         self.assertEqual(own, {
             'com_github_grpc_grpc': '@grpc_module', 'hiredis': '@hiredis_module', 'openssl': '@openssl_module'
         })

@@ -1,0 +1,53 @@
+// Registers LunarLander-v3 and LunarLanderContinuous-v3.
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/env/box2d/box2d.pb.h"
+#include "ding_worker/env/box2d/lunar_lander.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env.pb.h"
+#include "ding_worker/env/env_params.h"
+#include "ding_worker/env/env_registry.h"
+
+namespace ding {
+namespace {
+
+absl::StatusOr<LunarLanderOptions> ReadOptions(const EnvConfig& config) {
+  LunarLanderParams params;
+  DING_RETURN_IF_ERROR(UnpackEnvParams(config, &params));
+  if (!params.enable_wind() && (params.has_wind_power() || params.has_turbulence_power())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "env '", config.type(), "': ", params.has_wind_power() ? "wind_power" : "turbulence_power",
+        " is set, but there is no wind: set enable_wind: true"));
+  }
+  LunarLanderOptions options;
+  options.gravity = params.gravity();
+  options.enable_wind = params.enable_wind();
+  options.wind_power = params.wind_power();
+  options.turbulence_power = params.turbulence_power();
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<Env>> CreateDiscrete(const EnvConfig& config) {
+  DING_ASSIGN_OR_RETURN(const LunarLanderOptions options, ReadOptions(config));
+  return CreateLunarLander(options);
+}
+
+absl::StatusOr<std::unique_ptr<Env>> CreateContinuous(const EnvConfig& config) {
+  DING_ASSIGN_OR_RETURN(const LunarLanderOptions options, ReadOptions(config));
+  return CreateLunarLanderContinuous(options);
+}
+
+DING_REGISTER(EnvRegistry(), "LunarLander-v3", CreateDiscrete,
+              "land between two flags: 4 actions, up to 1000 steps",
+              &LunarLanderParams::descriptor);
+DING_REGISTER(EnvRegistry(), "LunarLanderContinuous-v3", CreateContinuous,
+              "land between two flags: 2 continuous engines, up to 1000 steps",
+              &LunarLanderParams::descriptor);
+
+}  // namespace
+}  // namespace ding
