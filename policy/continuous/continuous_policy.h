@@ -20,12 +20,12 @@ namespace ding {
 class ContinuousPolicy : public Policy {
  public:
   // Creates the modes of `options`, except the learn mode.
-  ContinuousPolicy(std::unique_ptr<ContinuousActor> actor,
-                   std::unique_ptr<Exploration> exploration, const ContinuousOptions& options)
+  ContinuousPolicy(std::unique_ptr<ContinuousActor> actor, std::unique_ptr<Exploration> exploration,
+                   const ContinuousOptions& options)
       : actor_(std::move(actor)) {
     if (options.modes.collect) {
-      collect_ = std::make_unique<ContinuousCollectMode>(actor_.get(), std::move(exploration),
-                                                         options);
+      collect_ =
+          std::make_unique<ContinuousCollectMode>(actor_.get(), std::move(exploration), options);
     }
     if (options.modes.eval) eval_ = std::make_unique<ContinuousEvalMode>(actor_.get());
     if (options.modes.command) command_ = std::make_unique<ContinuousCommandMode>();

@@ -44,8 +44,7 @@ class SquashedNormal {
   // Writes the actions of these standard normal numbers to `action` [B, n] and their log-probabilities to
   // `log_prob` [B], unless that is empty.
   void Sample(absl::Span<const float> mean, absl::Span<const float> log_std,
-              absl::Span<const float> noise, absl::Span<float> action,
-              absl::Span<float> log_prob);
+              absl::Span<const float> noise, absl::Span<float> action, absl::Span<float> log_prob);
   // Writes the gradients by the arguments of the last Sample().
   void Backward(absl::Span<const float> d_action, absl::Span<const float> d_log_prob,
                 absl::Span<float> d_mean, absl::Span<float> d_log_std) const;

@@ -44,8 +44,7 @@ CriticLossResult ComputeCriticLoss(const CriticLossInput& input, absl::Span<floa
                                    const MutableCriticColumns& d_q);
 
 // value_i = min over k in `members` of q_k,i. `members` are indices of critics, at least one.
-void MinOverCritics(const CriticColumns& q, absl::Span<const int> members,
-                    absl::Span<float> value);
+void MinOverCritics(const CriticColumns& q, absl::Span<const int> members, absl::Span<float> value);
 
 }  // namespace ding
 

@@ -31,10 +31,12 @@ namespace ding {
 
 struct SacOptions {
   ContinuousOptions base;
-  double alpha = 1;         // the temperature, or its initial value; above 0
-  bool learn_alpha = true;  // whether to learn it, so that the entropy of the actor becomes target_entropy
-  AdamOptions alpha_adam;   // for log alpha
-  std::optional<double> target_entropy;  // of actions in [-1, 1]; not set: minus the number of elements
+  double alpha = 1;  // the temperature, or its initial value; above 0
+  bool learn_alpha =
+      true;  // whether to learn it, so that the entropy of the actor becomes target_entropy
+  AdamOptions alpha_adam;  // for log alpha
+  std::optional<double>
+      target_entropy;  // of actions in [-1, 1]; not set: minus the number of elements
   // The critics whose minimum is the bootstrap value are drawn anew in every iteration; 0: all critics.
   int target_subset = 0;
   CriticReduction actor_reduction = CriticReduction::kMin;
