@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -68,6 +69,7 @@ class ContinuousActor {
   const std::unique_ptr<Network> network_;
   const SpecPtr action_;
   const ActionScale scale_;
+  const std::vector<ParameterInfo> info_;  // of the model
   ScratchColumns outputs_;
 };
 

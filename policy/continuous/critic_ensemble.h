@@ -61,18 +61,26 @@ class CriticEnsemble {
   // Writes d loss / d action to `d_action` [B, n] and leaves the gradients of the parameters alone.
   absl::Status BackwardToActions(absl::Span<float> d_action);
 
+  // Likewise for the first critic alone: they write q().front() and read d_q().front().
+  absl::Status ForwardFirst(const ColumnsView& obs, absl::Span<const float> action);
+  absl::Status BackwardFirstToActions(absl::Span<float> d_action);
+
   // An ensemble with its own copy of the parameters.
   absl::StatusOr<std::unique_ptr<CriticEnsemble>> Clone() const;
   // "2 critics, mlp ...".
   std::string info() const;
 
  private:
-  explicit CriticEnsemble(std::unique_ptr<Mlp> network);
+  CriticEnsemble(std::unique_ptr<Mlp> network, MlpStructure first);
 
   ColumnsView Inputs(const ColumnsView& obs, absl::Span<const float> action);
   absl::StatusOr<MutableColumnsView> Outputs(int64_t rows);
 
   const std::unique_ptr<Mlp> network_;
+  // The first critic, with the same parameters, which are the first ones.
+  const MlpStructure first_structure_;
+  const std::unique_ptr<Mlp> first_;
+  const int64_t action_begin_;  // the first input element that belongs to the action
   std::vector<std::byte*> input_columns_;
   ScratchColumns outputs_;
   ScratchColumns d_outputs_;
