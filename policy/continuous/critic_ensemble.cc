@@ -4,6 +4,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/process_resources.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
 
@@ -20,6 +21,16 @@ int64_t ElementsBeforeLast(const Spec& input) {
 }
 
 }  // namespace
+
+absl::Status CheckFitsInMemory(int64_t num_parameters, int64_t memory_bytes) {
+  // Parameters and gradients of critics and targets, and two moments.
+  constexpr int64_t kBytes = 6 * static_cast<int64_t>(sizeof(float));
+  if (num_parameters <= memory_bytes / kBytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the critics have ", num_parameters, " parameters, which take ",
+                   num_parameters * kBytes, " bytes to train, but this process may use ",
+                   memory_bytes, ": use fewer critics or narrower layers"));
+}
 
 absl::StatusOr<SpecPtr> CriticEnsemble::InputSpec(const Spec& observation,
                                                   const FieldSpec& action) {
@@ -48,6 +59,9 @@ absl::StatusOr<std::unique_ptr<CriticEnsemble>> CriticEnsemble::Create(MlpOption
   DING_ASSIGN_OR_RETURN(SpecPtr input, InputSpec(*observation, action));
   DING_ASSIGN_OR_RETURN(SpecPtr output, OutputSpec(num_critics));
   options.separate_encoders = true;
+  DING_ASSIGN_OR_RETURN(const MlpStructure structure, MakeMlpStructure(options, input, output));
+  DING_RETURN_IF_ERROR(
+      CheckFitsInMemory(structure.num_parameters, ReadProcessResources().memory_bytes));
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Mlp> network,
                         Mlp::Create(options, input, std::move(output), seed));
   DING_ASSIGN_OR_RETURN(SpecPtr first_output, OutputSpec(1));

@@ -32,10 +32,15 @@
 
 namespace ding {
 
+// Checks that critics of so many parameters, their targets, gradients and optimizer fit in `memory_bytes`.
+//   kResourceExhausted  they do not
+absl::Status CheckFitsInMemory(int64_t num_parameters, int64_t memory_bytes);
+
 class CriticEnsemble {
  public:
   // Each critic has the hidden layers of `options`. Their parameters are drawn from `seed`, and differ.
-  //   kInvalidArgument  lists all problems of the options and of the observation
+  //   kInvalidArgument    lists all problems of the options and of the observation
+  //   kResourceExhausted  this process may not use enough memory to train them
   static absl::StatusOr<std::unique_ptr<CriticEnsemble>> Create(MlpOptions options,
                                                                 const SpecPtr& observation,
                                                                 const FieldSpec& action,
