@@ -22,6 +22,7 @@ constexpr char kTargetScope[] = "target_critic";
 constexpr char kCriticOptimizerScope[] = "critic_optimizer";
 constexpr char kActorOptimizerScope[] = "actor_optimizer";
 constexpr char kTrainIter[] = "train_iter";
+constexpr char kNoiseSeed[] = "noise_seed";
 // Train iterations between two measurements of the gradient, which take longer than the other ones.
 constexpr int64_t kMeasurePeriod = 10;
 
@@ -229,6 +230,7 @@ absl::Status ContinuousLearnMode::SaveTrainState(StateWriter* writer) const {
   DING_RETURN_IF_ERROR(SaveAdam(critic_adam_, kCriticOptimizerScope, writer));
   DING_RETURN_IF_ERROR(SaveAdam(actor_adam_, kActorOptimizerScope, writer));
   DING_RETURN_IF_ERROR(writer->WriteInt(kTrainIter, train_iter_));
+  DING_RETURN_IF_ERROR(writer->WriteInt(kNoiseSeed, static_cast<int64_t>(noise_seed())));
   return SaveMore(writer);
 }
 
@@ -247,12 +249,14 @@ absl::Status ContinuousLearnMode::LoadTrainState(StateReader* reader) {
     return absl::InvalidArgumentError(
         absl::StrCat("the saved '", kTrainIter, "' is ", train_iter, ", expected 0 or more"));
   }
+  DING_ASSIGN_OR_RETURN(const int64_t noise_seed, reader->ReadInt(kNoiseSeed));
   DING_ASSIGN_OR_RETURN(const std::function<void()> apply_more, LoadMore(reader));
   absl::c_copy(critic_parameters, critics.parameters().begin());
   absl::c_copy(target_parameters, targets_->network().parameters().begin());
   critic_adam_.CopyFrom(critic_adam);
   actor_adam_.CopyFrom(actor_adam);
   train_iter_ = train_iter;
+  row_noise_ = RowNoise(static_cast<uint64_t>(noise_seed));
   apply_more();
   return absl::OkStatus();
 }

@@ -14,7 +14,7 @@
 // these are configured. A subclass may add scalars.
 //
 // Saved: model "model/actor/<parameter>"; train state "critic/<parameter>", "target_critic/<parameter>",
-// "critic_optimizer/...", "actor_optimizer/...", "train_iter", and what a subclass adds. Loading a model changes the
+// "critic_optimizer/...", "actor_optimizer/...", "train_iter", "noise_seed", and what a subclass adds. Loading a model changes the
 // actor only.
 //
 // Ownership: uses the actor, which must outlive it; owns critics, targets and optimizers.
@@ -106,6 +106,8 @@ class ContinuousLearnMode : public LearnMode {
   CriticEnsemble& targets() { return *targets_; }
   const ContinuousOptions& options() const { return options_; }
   int64_t train_iter() const { return train_iter_; }
+  // The seed of what is drawn while learning; a resumed run continues with that of the saved state.
+  uint64_t noise_seed() const { return row_noise_.seed(); }
 
  private:
   struct Results {

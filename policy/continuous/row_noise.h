@@ -23,6 +23,7 @@ class RowNoise {
  public:
   // Different seeds give independent numbers.
   explicit RowNoise(uint64_t seed) : seed_(seed) {}
+  uint64_t seed() const { return seed_; }
 
   // Fills two spans of the same length with independent numbers. The length is a multiple of the number of
   // rows of `batch`.
@@ -30,7 +31,7 @@ class RowNoise {
             absl::Span<float> second);
 
  private:
-  const uint64_t seed_;
+  uint64_t seed_;
   std::vector<uint64_t> keys_;  // one for each row
 };
 

@@ -129,8 +129,8 @@ std::string MlpStructure::Architecture() const {
   encoder.insert(encoder.end(), options.encoder_hidden_size.begin(),
                  options.encoder_hidden_size.end());
   std::string text = absl::StrJoin(encoder, "-");
-  if (options.separate_encoders) absl::StrAppend(&text, " for each head");
   if (options.activation == MlpOptions::Activation::kTanh) absl::StrAppend(&text, " tanh");
+  if (options.separate_encoders) absl::StrAppend(&text, " for each head");
   for (const FieldSpec& field : output->fields()) {
     absl::StrAppend(&text, ", ", options.dueling ? "dueling " : "", field.name, " ",
                     absl::StrJoin(HeadWidths(options, field.num_elements()), "-"));

@@ -122,7 +122,7 @@ class SacLearnMode : public ContinuousLearnMode {
   // a random permutation (Fisher and Yates).
   absl::Span<const int> TargetMembers() {
     if (options_.target_subset == 0) return members_;
-    Rng rng(options_.base.seed, kSubset, static_cast<uint64_t>(train_iter()));
+    Rng rng(noise_seed(), kSubset, static_cast<uint64_t>(train_iter()));
     std::iota(members_.begin(), members_.end(), 0);
     const auto size = static_cast<size_t>(options_.target_subset);
     for (size_t i = 0; i < size; ++i) {

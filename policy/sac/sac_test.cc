@@ -284,10 +284,13 @@ TEST(SacTest, LearnsTheBestActionOfABandit) {
   options.learn_alpha = false;
   DING_ASSERT_OK_AND_ASSIGN(Sac sac, Create(options));
   std::vector<LearnStep> steps;
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 4000; ++i) {
     const Batch batch = Transitions(64, static_cast<uint64_t>(i));
     const absl::Span<const float> action = batch.column<float>("action");
     for (size_t row = 0; row < 64; ++row) {
+      // From [-1, 1) to the bounds.
+      const_cast<float&>(action[2 * row]) = 2 * action[2 * row];
+      const_cast<float&>(action[2 * row + 1]) = 2 * action[2 * row + 1] + 1;
       const_cast<float&>(batch.column<float>("reward")[row]) =
           -std::pow(action[2 * row] - 1, 2.0f) - std::pow(action[2 * row + 1] - 2, 2.0f);
       const_cast<float&>(batch.column<float>("discount")[row]) = 0;
@@ -355,8 +358,8 @@ TEST(SacTest, AllocatesNothingWhileSizesRepeat) {
   for (const bool redq : {false, true}) {
     DING_ASSERT_OK_AND_ASSIGN(Sac sac, Create(redq ? RedqOptions() : Options(), 4));
     std::vector<LearnStep> steps;
-    // Until the actor has learned once.
-    for (int i = 0; i < 3; ++i) {
+    // The tenth iteration, the first one below, reports the most scalars.
+    for (int i = 0; i < 9; ++i) {
       ASSERT_THAT(sac.policy->learn_mode()->Forward(Transitions(), {}, &steps), IsOk());
     }
     ExpectAllocatesNothingWhileSizesRepeat(sac.policy.get(), Transitions(),
