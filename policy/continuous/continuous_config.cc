@@ -60,6 +60,10 @@ void AppendProblems(absl::string_view algorithm, const PolicyConfig& policy,
     problems->push_back(absl::StrCat("unroll_len is ", policy.unroll_len(), ", but ", algorithm,
                                      " learns from single rows: must be 1"));
   }
+  if (config.model().dueling()) {
+    problems->push_back(absl::StrCat("model.dueling is set, but ", algorithm,
+                                     " has no values of discrete actions: must be false"));
+  }
   RequireAtLeastZero(config.actor_learning_rate(), "actor_learning_rate", problems);
   RequireAtLeastZero(config.critic_learning_rate(), "critic_learning_rate", problems);
   RequireAtLeastZero(config.grad_clip_norm(), "grad_clip_norm", problems);
