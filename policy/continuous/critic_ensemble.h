@@ -28,6 +28,7 @@
 #include "ding_worker/policy/loss/critic_ensemble_loss.h"
 #include "ding_worker/policy/mlp/mlp.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
+#include "ding_worker/policy/network.h"
 #include "ding_worker/policy/scratch_columns.h"
 
 namespace ding {

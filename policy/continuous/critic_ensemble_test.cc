@@ -1,6 +1,5 @@
 #include "ding_worker/policy/continuous/critic_ensemble.h"
 
-#include <algorithm>
 #include <memory>
 #include <vector>
 

@@ -1,13 +1,11 @@
 #include "ding_worker/policy/continuous/squashed_normal.h"
 
+#include <algorithm>
 #include <cmath>
-#include <functional>
-#include <numeric>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace ding {

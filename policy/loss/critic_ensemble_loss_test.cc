@@ -1,6 +1,5 @@
 #include "ding_worker/policy/loss/critic_ensemble_loss.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>

@@ -1,6 +1,5 @@
 #include "ding_worker/policy/loss/td3_loss.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "absl/types/span.h"
