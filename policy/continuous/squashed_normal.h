@@ -51,7 +51,7 @@ class SquashedNormal {
 
  private:
   const size_t width_;
-  // Of the last Sample().
+  // The arguments and results of the last Sample().
   absl::Span<const float> log_std_;
   absl::Span<const float> noise_;
   absl::Span<const float> action_;

@@ -99,7 +99,7 @@ class Mlp : public Network {
   void RunLayerBackward(int layer, bool input_gradient);
   void TransposeSource(const MlpLayer& layer);
   void ComputeWeightGradient(int layer);
-  // Of a layer that reads the input: from input element `first_input` on.
+  // A layer that reads the input gets only the gradients from input element `first_input` on.
   void ComputeSourceGradient(int layer, int64_t first_input);
   void StoreInputGradient(int64_t first, absl::Span<float> d_input) const;
 

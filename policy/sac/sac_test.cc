@@ -159,7 +159,7 @@ class Reference {
     return loss / static_cast<double>(log_prob_.size());
   }
 
-  // Of the last draw.
+  // The entropy of the last draw.
   double MeanEntropy() const {
     double sum = 0;
     for (const float value : log_prob_) sum -= value;
