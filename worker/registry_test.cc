@@ -91,11 +91,13 @@ learner hook:
   save_ckpt_seconds  saves a checkpoint to resume from, whenever so many seconds have passed
 stopper:
   no_improvement  ends the run when so many evaluations in a row were not better
+                  [ding.NoImprovementParams]
   value_reached   ends the run when the mean return of an evaluation reaches a value
-  wall_clock      ends the run when it has taken so many seconds
+                  [ding.ValueReachedParams]
+  wall_clock      ends the run when it has taken so many seconds [ding.WallClockParams]
 sink:
   json_lines  JSON, a line per value, in log/<process>.jsonl of the run's folder
-  mlflow      a run in MLflow's file store mlruns/, beside the run's folder
+  mlflow      a run in MLflow's file store mlruns/, beside the run's folder [ding.MlflowSinkParams]
 video format:
   gif  animated GIF: repeats without end, any browser shows it
 )");
