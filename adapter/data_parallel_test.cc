@@ -164,7 +164,7 @@ TEST_P(DataParallel, ALostLearnerFailsTheStepAndBreaksTheGroup) {
 
 INSTANTIATE_TEST_SUITE_P(Policies, DataParallel,
                          testing::Values(TestPolicy::kDqn, TestPolicy::kPpo, TestPolicy::kA2c,
-                                         TestPolicy::kBc),
+                                         TestPolicy::kBc, TestPolicy::kSac, TestPolicy::kTd3),
                          [](const auto& info) { return TestPolicyName(info.param); });
 
 // The divergence may be too large on one rank and not on the other: the mean decides for both.

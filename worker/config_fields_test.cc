@@ -43,6 +43,8 @@
 #include "ding_worker/policy/impala/impala.pb.h"
 #include "ding_worker/policy/ppo/ppo.pb.h"
 #include "ding_worker/policy/r2d2/r2d2.pb.h"
+#include "ding_worker/policy/sac/sac.pb.h"
+#include "ding_worker/policy/td3/td3.pb.h"
 #include "ding_worker/replay_buffer/advanced_buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/deque_buffer.pb.h"
@@ -126,6 +128,13 @@ const std::vector<Params>& AllParams() {
                     {absl::StrCat("policy.type=", name),
                      absl::StrCat("policy.params=", InAny(*type, content))}};
     };
+    const auto continuous = [](const std::string& name, const Descriptor* type) {
+      return Params{"policy.params",
+                    type,
+                    {"env.type=Pendulum-v1", absl::StrCat("policy.type=", name),
+                     absl::StrCat("policy.params=",
+                                  InAny(*type, absl::StrCat("continuous {", kModels, "}")))}};
+    };
     const auto buffer = [](const std::string& name, const Descriptor* type,
                            const std::string& content = "") {
       return Params{"policy.other.replay_buffer.params",
@@ -158,6 +167,9 @@ const std::vector<Params>& AllParams() {
                {"policy.type=impala", "policy.other.replay_buffer={type:\"sequence\"}",
                 "policy.params=" + InAny(*ImpalaConfig::descriptor(),
                                          absl::StrCat("actor_critic {", kModels, "}"))}},
+        continuous("sac", SacConfig::descriptor()),
+        continuous("td3", Td3Config::descriptor()),
+        continuous("ddpg", DdpgConfig::descriptor()),
         policy("ppo", PpoConfig::descriptor(), absl::StrCat("actor_critic {", kModels, "}")),
         policy("a2c", A2cConfig::descriptor(), absl::StrCat("actor_critic {", kModels, "}")),
         policy("bc", BcConfig::descriptor(), kModel),

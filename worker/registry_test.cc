@@ -37,6 +37,7 @@ env manager:
 policy:
   a2c     A2C: on-policy, one step per collect; discrete and continuous actions [ding.A2cConfig]
   bc      behaviour cloning from a data set; discrete and continuous actions [ding.BcConfig]
+  ddpg    DDPG: one critic, deterministic actor; continuous actions [ding.DdpgConfig]
   dqn     DQN: double, dueling, n-step, priorities; discrete actions [ding.DqnConfig]
   impala  IMPALA: V-trace on sequences of a replay buffer; discrete and continuous actions
           [ding.ImpalaConfig]
@@ -45,6 +46,9 @@ policy:
   r2d2    R2D2: recurrent DQN on sequences; burn-in, value rescaling; discrete actions
           [ding.R2d2Config]
   random  uniformly random legal actions; does not learn, for tests and measurements
+  sac     soft actor-critic: learned temperature, ensembles of critics; continuous actions
+          [ding.SacConfig]
+  td3     TD3: twin critics, delayed deterministic actor; continuous actions [ding.Td3Config]
 network:
   mlp  fully connected layers, with kernels of our own; dueling heads
   rnn  the layers of mlp with an LSTM or a GRU between encoder and heads

@@ -12,22 +12,38 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/a2c/a2c.pb.h"
 #include "ding_worker/policy/bc/bc.pb.h"
+#include "ding_worker/policy/continuous/continuous.pb.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/ppo/ppo.pb.h"
 #include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/sac/sac.pb.h"
+#include "ding_worker/policy/td3/td3.pb.h"
 
 namespace ding {
 namespace {
 
 SpecPtr Observation() { return *MakeSpec({Box("obs", {4})}); }
-SpecPtr Action() { return *MakeSpec({Discrete("action", 3)}); }
+bool IsContinuous(TestPolicy kind) { return kind == TestPolicy::kSac || kind == TestPolicy::kTd3; }
+bool LearnsFromTransitions(TestPolicy kind) {
+  return kind == TestPolicy::kDqn || kind == TestPolicy::kBc || IsContinuous(kind);
+}
+SpecPtr Action(TestPolicy kind) {
+  return *MakeSpec({IsContinuous(kind) ? Box("action", {2}, {-1}, {1}) : Discrete("action", 3)});
+}
 
 void FillModel(const std::string& network, NetworkConfig* model) {
   model->set_type(network);
   model->add_encoder_hidden_size(16);
   model->add_encoder_hidden_size(8);
+}
+
+void FillContinuous(const std::string& network, ContinuousConfig* config) {
+  FillModel(network, config->mutable_model());
+  config->set_actor_learning_rate(0.01);
+  config->set_critic_learning_rate(0.01);
+  config->set_grad_clip_norm(0.5);
 }
 
 class BorrowedAllReduce : public AllReduce {
@@ -75,6 +91,10 @@ std::string TestPolicyName(TestPolicy kind) {
       return "a2c";
     case TestPolicy::kBc:
       return "bc";
+    case TestPolicy::kSac:
+      return "sac";
+    case TestPolicy::kTd3:
+      return "td3";
   }
   return "";
 }
@@ -106,6 +126,17 @@ std::unique_ptr<Policy> MakeTestPolicy(TestPolicy kind, GradientReducer* reducer
     FillModel(network, bc.mutable_model());
     bc.set_learning_rate(0.01);
     config.mutable_params()->PackFrom(bc);
+  } else if (kind == TestPolicy::kSac) {
+    SacConfig sac;
+    FillContinuous(network, sac.mutable_continuous());
+    sac.set_num_critics(3);
+    sac.set_target_subset(2);
+    config.mutable_params()->PackFrom(sac);
+  } else if (kind == TestPolicy::kTd3) {
+    Td3Config td3;
+    FillContinuous(network, td3.mutable_continuous());
+    td3.set_actor_update_freq(1);
+    config.mutable_params()->PackFrom(td3);
   } else {
     const bool max_kl = kind == TestPolicy::kPpoWithMaxKl;
     PpoConfig ppo;
@@ -119,22 +150,21 @@ std::unique_ptr<Policy> MakeTestPolicy(TestPolicy kind, GradientReducer* reducer
   }
   PolicyContext context;
   context.observation = Observation();
-  context.action = Action();
+  context.action = Action(kind);
   context.seed = 5;
   context.reducer = reducer;
   return create_policy(config, context).value();
 }
 
 Batch MakeTestBatch(TestPolicy kind, int64_t rows, uint64_t seed) {
-  return kind == TestPolicy::kDqn || kind == TestPolicy::kBc
-             ? MakeTransitionBatch(Observation(), Action(), rows, seed)
-             : MakeOnPolicyBatch(Observation(), Action(), rows, seed);
+  return LearnsFromTransitions(kind) ? MakeTransitionBatch(Observation(), Action(kind), rows, seed)
+                                     : MakeOnPolicyBatch(Observation(), Action(kind), rows, seed);
 }
 
 void SpoilTestBatch(TestPolicy kind, const Batch& batch) {
-  const char* const column = kind == TestPolicy::kDqn  ? "reward"
-                             : kind == TestPolicy::kBc ? "obs"
-                                                       : "return";
+  const char* const column = kind == TestPolicy::kBc       ? "obs"
+                             : LearnsFromTransitions(kind) ? "reward"
+                                                           : "return";
   const_cast<float&>(batch.column<float>(column)[1]) = std::numeric_limits<float>::quiet_NaN();
 }
 

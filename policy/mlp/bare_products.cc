@@ -44,10 +44,19 @@ void BareProducts::Backward() {
     const int out = static_cast<int>(layer.out);
     cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, out, in, rows_, 1, output_.data(), out,
                 input_.data(), in, 0, gradients_.data() + layer.weight_offset, in);
-    if (layer.source < 0) continue;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows_, in, out, 1, output_.data(), out,
-                parameters_.data() + layer.weight_offset, in, 0, result_.data(), in);
+    if (layer.source >= 0) BackwardToSource(layer);
   }
+}
+
+void BareProducts::BackwardToInput() {
+  for (const MlpLayer& layer : layers_) BackwardToSource(layer);
+}
+
+void BareProducts::BackwardToSource(const MlpLayer& layer) {
+  const int in = static_cast<int>(layer.in);
+  const int out = static_cast<int>(layer.out);
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows_, in, out, 1, output_.data(), out,
+              parameters_.data() + layer.weight_offset, in, 0, result_.data(), in);
 }
 
 }  // namespace ding

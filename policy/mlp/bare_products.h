@@ -21,12 +21,16 @@ class BareProducts {
   void Forward();
   // Computes all weight gradients.
   void Backward();
+  // Computes the gradient by the input alone.
+  void BackwardToInput();
 
   // [num_parameters] each, with arbitrary values that stay normal numbers.
   absl::Span<float> parameters() { return absl::MakeSpan(parameters_); }
   absl::Span<const float> gradients() const { return gradients_; }
 
  private:
+  void BackwardToSource(const MlpLayer& layer);
+
   const std::vector<MlpLayer> layers_;
   const int rows_;
   std::vector<float> parameters_;

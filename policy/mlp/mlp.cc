@@ -186,31 +186,58 @@ void Mlp::StoreOutput(int index, const Planes& values, const MutableColumnsView&
   }
 }
 
-absl::Status Mlp::Backward(const ColumnsView& d_output, absl::Span<float> d_input) {
+absl::Status Mlp::CheckBackward(const ColumnsView& d_output) const {
   DING_RETURN_IF_ERROR(
       CheckFirstFields(*structure_.output, d_output.spec(), "mlp output gradient"));
-  if (d_output.rows() != forward_rows_) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "mlp: Backward of ", d_output.rows(), " rows ",
-        forward_rows_ < 0 ? std::string("without a Forward")
-                          : absl::StrCat("after a Forward of ", forward_rows_, " rows")));
-  }
-  const auto input_elements = static_cast<size_t>(forward_rows_ * structure_.input_width);
-  if (!d_input.empty() && d_input.size() != input_elements) {
-    return absl::InvalidArgumentError(absl::StrCat("mlp: room for ", d_input.size(),
-                                                   " elements of the input gradient, which has ",
-                                                   input_elements));
-  }
-  DING_RETURN_IF_ERROR(transposed_.Reserve(NumPanels(forward_rows_)));
+  if (d_output.rows() == forward_rows_) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "mlp: Backward of ", d_output.rows(), " rows ",
+      forward_rows_ < 0 ? std::string("without a Forward")
+                        : absl::StrCat("after a Forward of ", forward_rows_, " rows")));
+}
+
+absl::Status Mlp::CheckInputGradient(size_t size, int64_t first) const {
+  const auto expected = static_cast<size_t>(forward_rows_ * (structure_.input_width - first));
+  if (size == expected) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "mlp: room for ", size, " elements of the input gradient, which has ", expected));
+}
+
+absl::Status Mlp::LoadOutputGradients(const ColumnsView& d_output) {
   DING_RETURN_IF_ERROR(d_values_.Reserve(NumPanels(forward_rows_)));
-  ScopedFlushDenormals flush;
   for (int i = 0; i < static_cast<int>(structure_.heads.size()); ++i) {
     LoadOutputGradient(i, d_output);
   }
+  return absl::OkStatus();
+}
+
+absl::Status Mlp::Backward(const ColumnsView& d_output, absl::Span<float> d_input) {
+  DING_RETURN_IF_ERROR(CheckBackward(d_output));
+  if (!d_input.empty()) DING_RETURN_IF_ERROR(CheckInputGradient(d_input.size(), 0));
+  ScopedFlushDenormals flush;
+  DING_RETURN_IF_ERROR(transposed_.Reserve(NumPanels(forward_rows_)));
+  DING_RETURN_IF_ERROR(LoadOutputGradients(d_output));
   for (int i = static_cast<int>(structure_.layers.size()) - 1; i >= 0; --i) {
     RunLayerBackward(i, !d_input.empty());
   }
-  if (!d_input.empty()) StoreInputGradient(d_input);
+  if (!d_input.empty()) StoreInputGradient(0, d_input);
+  forward_rows_ = -1;
+  return absl::OkStatus();
+}
+
+absl::Status Mlp::BackwardToInput(const ColumnsView& d_output, int64_t first,
+                                  absl::Span<float> d_input) {
+  DING_CHECK(first >= 0 && first < structure_.input_width)
+      << first << " of " << structure_.input_width;
+  DING_RETURN_IF_ERROR(CheckBackward(d_output));
+  DING_RETURN_IF_ERROR(CheckInputGradient(d_input.size(), first));
+  ScopedFlushDenormals flush;
+  DING_RETURN_IF_ERROR(LoadOutputGradients(d_output));
+  for (int i = static_cast<int>(structure_.layers.size()) - 1; i >= 0; --i) {
+    ApplyActivationGradient(i);
+    ComputeSourceGradient(i, first);
+  }
+  StoreInputGradient(first, d_input);
   forward_rows_ = -1;
   return absl::OkStatus();
 }
@@ -236,21 +263,25 @@ void Mlp::LoadOutputGradient(int index, const ColumnsView& d_output) {
   }
 }
 
+// By now all readers of this layer have added their parts to the gradient of its output.
+void Mlp::ApplyActivationGradient(int index) {
+  const MlpLayer& layer = structure_.layers[index];
+  if (!layer.hidden) return;
+  const auto activation_gradient = structure_.options.activation == MlpOptions::Activation::kTanh
+                                       ? kernels_.tanh_gradient
+                                       : kernels_.relu_gradient;
+  activation_gradient(values_.plane(index + 1), d_values_.plane(index + 1),
+                      NumPanels(forward_rows_) * layer.out * kPanelRows);
+}
+
 void Mlp::RunLayerBackward(int index, bool input_gradient) {
   const MlpLayer& layer = structure_.layers[index];
-  // By now all readers of this layer have added their parts to the gradient of its output.
-  if (layer.hidden) {
-    const auto activation_gradient = structure_.options.activation == MlpOptions::Activation::kTanh
-                                         ? kernels_.tanh_gradient
-                                         : kernels_.relu_gradient;
-    activation_gradient(values_.plane(index + 1), d_values_.plane(index + 1),
-                        NumPanels(forward_rows_) * layer.out * kPanelRows);
-  }
+  ApplyActivationGradient(index);
   kernels_.sum_rows(d_values_.plane(index + 1), layer.out, forward_rows_,
                     gradients().data() + layer.bias_offset);
   if (first_reader_[index]) TransposeSource(layer);
   ComputeWeightGradient(index);
-  if (layer.source >= 0 || input_gradient) ComputeSourceGradient(index);
+  if (layer.source >= 0 || input_gradient) ComputeSourceGradient(index, 0);
 }
 
 void Mlp::TransposeSource(const MlpLayer& layer) {
@@ -277,27 +308,28 @@ void Mlp::ComputeWeightGradient(int index) {
 }
 
 // d loss / d x[i] = sum over outputs of weight[o, i] * d loss / d y[o], added over the readers of x.
-void Mlp::ComputeSourceGradient(int index) {
+void Mlp::ComputeSourceGradient(int index, int64_t first_input) {
   const MlpLayer& layer = structure_.layers[index];
+  const int64_t first = layer.source < 0 ? first_input : 0;
   PanelProduct product;
-  product.m_size = layer.in;
+  product.m_size = layer.in - first;
   product.inner_size = layer.out;
-  product.a = parameters().data() + layer.weight_offset;
+  product.a = parameters().data() + layer.weight_offset + first;
   product.a_row = 1;
   product.a_inner = layer.in;
   product.start = first_reader_[index] ? PanelProduct::Start::kZero : PanelProduct::Start::kAdd;
   for (int64_t panel = 0; panel < NumPanels(forward_rows_); ++panel) {
     product.b = d_values_.panel(index + 1, panel);
-    product.c = d_values_.panel(layer.source + 1, panel);
+    product.c = d_values_.panel(layer.source + 1, panel) + first * kPanelRows;
     product.lanes = RowsInPanel(forward_rows_, panel);
     kernels_.multiply(product);
   }
 }
 
-void Mlp::StoreInputGradient(absl::Span<float> d_input) const {
-  const int64_t width = structure_.input_width;
+void Mlp::StoreInputGradient(int64_t first, absl::Span<float> d_input) const {
+  const int64_t width = structure_.input_width - first;
   for (int64_t panel = 0; panel < NumPanels(forward_rows_); ++panel) {
-    internal_mlp::Transpose(d_values_.panel(0, panel), kPanelRows, width,
+    internal_mlp::Transpose(d_values_.panel(0, panel) + first * kPanelRows, kPanelRows, width,
                             RowsInPanel(forward_rows_, panel),
                             d_input.data() + panel * kPanelRows * width, width);
   }

@@ -23,6 +23,7 @@
 #ifndef DING_WORKER_POLICY_MLP_MLP_H_
 #define DING_WORKER_POLICY_MLP_MLP_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -69,6 +70,11 @@ class Mlp : public Network {
   // fields side by side. An empty `d_input` costs nothing.
   //   kInvalidArgument  `d_input` has another size
   absl::Status Backward(const ColumnsView& d_output, absl::Span<float> d_input);
+  // Writes d loss / d input only, from input element `first` on, to `d_input` [B, number of input elements - first].
+  // It leaves gradients() alone, and takes half of the time of a Backward().
+  //   kInvalidArgument  `d_input` has another size
+  absl::Status BackwardToInput(const ColumnsView& d_output, int64_t first,
+                               absl::Span<float> d_input);
 
   // The clone of a part owns its parameters.
   absl::StatusOr<std::unique_ptr<Network>> Clone() const override;
@@ -86,11 +92,16 @@ class Mlp : public Network {
   void StoreOutput(int head, const Planes& values, const MutableColumnsView& output) const;
 
   void LoadOutputGradient(int head, const ColumnsView& d_output);
+  absl::Status CheckBackward(const ColumnsView& d_output) const;
+  absl::Status CheckInputGradient(size_t size, int64_t first) const;
+  absl::Status LoadOutputGradients(const ColumnsView& d_output);
+  void ApplyActivationGradient(int layer);
   void RunLayerBackward(int layer, bool input_gradient);
   void TransposeSource(const MlpLayer& layer);
   void ComputeWeightGradient(int layer);
-  void ComputeSourceGradient(int layer);
-  void StoreInputGradient(absl::Span<float> d_input) const;
+  // A layer that reads the input gets only the gradients from input element `first_input` on.
+  void ComputeSourceGradient(int layer, int64_t first_input);
+  void StoreInputGradient(int64_t first, absl::Span<float> d_input) const;
 
   const MlpStructure structure_;
   const internal_mlp::PanelKernels& kernels_;

@@ -130,6 +130,7 @@ std::string MlpStructure::Architecture() const {
                  options.encoder_hidden_size.end());
   std::string text = absl::StrJoin(encoder, "-");
   if (options.activation == MlpOptions::Activation::kTanh) absl::StrAppend(&text, " tanh");
+  if (options.separate_encoders) absl::StrAppend(&text, " for each head");
   for (const FieldSpec& field : output->fields()) {
     absl::StrAppend(&text, ", ", options.dueling ? "dueling " : "", field.name, " ",
                     absl::StrJoin(HeadWidths(options, field.num_elements()), "-"));
@@ -155,8 +156,13 @@ absl::StatusOr<MlpStructure> MakeMlpStructure(const MlpOptions& options, SpecPtr
   structure.options = options;
   structure.input_width = RowWidth(*input);
   Builder builder(&structure);
-  const int encoder = builder.AddChain("encoder", -1, options.encoder_hidden_size, true);
+  const auto add_encoder = [&](absl::string_view name) {
+    return builder.AddChain(name, -1, options.encoder_hidden_size, true);
+  };
+  const int shared = options.separate_encoders ? -1 : add_encoder("encoder");
   for (const FieldSpec& field : output->fields()) {
+    const int encoder =
+        options.separate_encoders ? add_encoder(absl::StrCat(field.name, "/encoder")) : shared;
     const std::vector<int64_t> widths = HeadWidths(options, field.num_elements());
     MlpHead head;
     if (options.dueling) {

@@ -34,6 +34,9 @@ struct MlpOptions {
   std::vector<int64_t> encoder_hidden_size;
   // The activation after each hidden layer.
   Activation activation = Activation::kRelu;
+  // Whether each head has an encoder of its own instead of a shared one: the heads are networks side by side, which
+  // have only the input in common.
+  bool separate_encoders = false;
   // The width of the hidden layers of each head; 0: the width of the last encoder layer.
   int64_t head_hidden_size = 0;
   // The number of hidden layers of each head; 0: the head is linear in the output of the encoder.

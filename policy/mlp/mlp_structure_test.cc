@@ -67,6 +67,21 @@ TEST(MlpStructureTest, BuildsHeadsWithoutAnEncoderAndWithOtherWidths) {
   EXPECT_EQ(structure.layers[3].source, -1);
 }
 
+TEST(MlpStructureTest, HeadsWithSeparateEncodersHaveOnlyTheInputInCommon) {
+  MlpOptions options;
+  options.encoder_hidden_size = {64, 32};
+  options.head_layer_num = 0;
+  options.separate_encoders = true;
+  DING_ASSERT_OK_AND_ASSIGN(
+      const MlpStructure structure,
+      MakeMlpStructure(options, SpecOf({Box("obs", {3}), Box("action", {1})}),
+                       SpecOf({Scalar("q0", DType::kFloat32), Scalar("q1", DType::kFloat32)})));
+  EXPECT_EQ(structure.DebugString(), "4-64-32 for each head, q0 1, q1 1: 4,866 parameters");
+  EXPECT_EQ(structure.layers[3].name, "q1/encoder/0");
+  EXPECT_EQ(structure.layers[3].source, -1);
+  EXPECT_EQ(structure.layers[5].source, 4);
+}
+
 TEST(MlpStructureTest, ReportsEveryProblemAtOnce) {
   MlpOptions options;
   options.encoder_hidden_size = {64, 0};

@@ -52,12 +52,11 @@ class ReferenceMlp {
   std::vector<double>& parameters() { return parameters_; }
 
   // Returns the concatenated output fields.
-  std::vector<double> Run(std::vector<double> row) const {
-    for (size_t i = 0; i < case_.options.encoder_hidden_size.size(); ++i) {
-      row = Activate(Linear(absl::StrCat("encoder/", i), row));
-    }
+  std::vector<double> Run(const std::vector<double>& input) const {
     std::vector<double> outputs;
     for (const FieldSpec& field : case_.output) {
+      const std::vector<double> row =
+          Encode(case_.options.separate_encoders ? field.name + "/encoder/" : "encoder/", input);
       std::vector<double> head;
       if (case_.options.dueling) {
         head = Branch(field.name + "/advantage", row);
@@ -74,6 +73,13 @@ class ReferenceMlp {
   }
 
  private:
+  std::vector<double> Encode(const std::string& name, std::vector<double> row) const {
+    for (size_t i = 0; i < case_.options.encoder_hidden_size.size(); ++i) {
+      row = Activate(Linear(absl::StrCat(name, i), row));
+    }
+    return row;
+  }
+
   std::vector<double> Branch(const std::string& name, std::vector<double> row) const {
     const int64_t hidden = case_.options.head_layer_num;
     for (int64_t i = 0; i < hidden; ++i) row = Activate(Linear(absl::StrCat(name, "/", i), row));
@@ -182,6 +188,30 @@ TEST_P(MlpReferenceTest, GradientsAgreeWithFiniteDifferencesInDoublePrecision) {
   }
 }
 
+// Expects that BackwardToInput() writes `d_input` [rows, width], from each of its elements on, and no gradients of
+// parameters.
+void ExpectTheSameFromBackwardToInput(Mlp* mlp, const BatchBuilder& input,
+                                      const BatchBuilder& d_output,
+                                      const std::vector<float>& d_input) {
+  const int64_t rows = input.view().rows();
+  const BatchBuilder output = RandomRows(mlp->output_spec(), rows, 2);
+  std::fill(mlp->gradients().begin(), mlp->gradients().end(), -77.0f);
+  const auto width = static_cast<int64_t>(d_input.size()) / rows;
+  for (int64_t first = 0; first < width; ++first) {
+    ASSERT_THAT(mlp->Forward(input.view(), output.view()), IsOk());
+    std::vector<float> part(static_cast<size_t>(rows * (width - first)));
+    ASSERT_THAT(mlp->BackwardToInput(d_output.view(), first, absl::MakeSpan(part)), IsOk());
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t i = first; i < width; ++i) {
+        EXPECT_EQ(part[static_cast<size_t>(row * (width - first) + i - first)],
+                  d_input[static_cast<size_t>(row * width + i)])
+            << "row " << row << ", element " << i << ", from " << first << " on";
+      }
+    }
+  }
+  EXPECT_THAT(mlp->gradients(), testing::Each(-77.0f));
+}
+
 TEST_P(MlpReferenceTest, InputGradientsAgreeWithFiniteDifferencesInDoublePrecision) {
   constexpr double kStep = 1e-5;
   constexpr double kTolerance = 1e-5;
@@ -199,6 +229,7 @@ TEST_P(MlpReferenceTest, InputGradientsAgreeWithFiniteDifferencesInDoublePrecisi
     ASSERT_THAT(mlp->Forward(input.view(), output.view()), IsOk());
     ASSERT_THAT(mlp->Backward(d_output.view(), absl::MakeSpan(d_input)), IsOk());
     EXPECT_EQ(mlp->gradients(), absl::MakeConstSpan(gradients));
+    ExpectTheSameFromBackwardToInput(mlp.get(), input, d_output, d_input);
     for (int64_t row = 0; row < rows; ++row) {
       const std::vector<double> weights = RowOf(d_output, row);
       for (size_t i = 0; i < width; ++i) {
@@ -260,6 +291,11 @@ TEST(MlpTest, RefusesAnInputGradientOfAnotherSize) {
   EXPECT_THAT(mlp->Backward(output.view(), absl::MakeSpan(d_input)),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        testing::AllOf(testing::HasSubstr("11"), testing::HasSubstr("12"))));
+  EXPECT_THAT(mlp->BackwardToInput(output.view(), 1, absl::MakeSpan(d_input)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::AllOf(testing::HasSubstr("11"), testing::HasSubstr("9"))));
+  EXPECT_THAT(mlp->BackwardToInput(output.view().Slice(0, 2), 0, absl::MakeSpan(d_input)),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
 TEST(MlpTest, APartWorksOnTheParametersOfTheWhole) {

@@ -26,6 +26,8 @@ MlpOptions MakeOptions(std::vector<int64_t> encoder, int64_t head_layers, int64_
 std::vector<MlpTestCase> MlpTestCases() {
   MlpOptions features = MakeOptions({7}, 0, 0, false, MlpOptions::Activation::kTanh);
   features.output_activation = true;
+  MlpOptions apart = MakeOptions({11, 13}, 1, 6, false, MlpOptions::Activation::kRelu);
+  apart.separate_encoders = true;
   constexpr auto kRelu = MlpOptions::Activation::kRelu;
   constexpr auto kTanh = MlpOptions::Activation::kTanh;
   return {
@@ -47,6 +49,10 @@ std::vector<MlpTestCase> MlpTestCases() {
        {Box("obs/a", {2, 3}), Box("obs/b", {}), Box("obs/c", {12})},
        {Box("logit", {5}), Scalar("value", DType::kFloat32)}},
       {"OutputActivation", features, {Box("obs", {4})}, {Box("features", {9})}},
+      {"SeparateEncoders",
+       apart,
+       {Box("obs", {4}), Box("action", {2})},
+       {Scalar("q0", DType::kFloat32), Box("q1", {2})}},
   };
 }
 

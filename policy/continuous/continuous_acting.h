@@ -1,0 +1,80 @@
+// How off-policy algorithms with continuous actions act: their collect, eval and command modes.
+//
+//   collect  acts as an Exploration of the algorithm says
+//   eval     takes tanh(mean)
+//   command  gives no settings
+//
+// Saved: collect state "rng".
+//
+// Ownership: the modes use the actor, which must outlive them.
+// Threads:   one thread at a time may use the modes of an actor.
+// Errors:    kInvalidArgument for data of another layout; kInternal for outputs of the network that are not
+//            finite. Messages begin with the name of the algorithm.
+#ifndef DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_ACTING_H_
+#define DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_ACTING_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/policy/continuous/continuous_actor.h"
+#include "ding_worker/policy/continuous/continuous_options.h"
+#include "ding_worker/policy/policy.h"
+
+namespace ding {
+
+// Draws actions for a collect mode. Thread-compatible.
+class Exploration {
+ public:
+  virtual ~Exploration() = default;
+  // Writes an action in [-1, 1] for each row of `outputs`, those of the actor's network, to `action` [B, n].
+  virtual void Explore(const ColumnsView& outputs, Rng* rng, absl::Span<float> action) = 0;
+};
+
+class ContinuousCollectMode : public CollectMode {
+ public:
+  ContinuousCollectMode(ContinuousActor* actor, std::unique_ptr<Exploration> exploration,
+                        const ContinuousOptions& options);
+
+  const SpecPtr& output_spec() const override { return actor_.action(); }
+  CollectAttributes attributes() const override { return attributes_; }
+  absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
+                       const NamedValues& settings, const MutableColumnsView& out) override;
+  absl::Status LoadModel(StateReader* reader) override { return actor_.LoadModel(reader); }
+  absl::Status SaveState(StateWriter* writer) const override;
+  absl::Status LoadState(StateReader* reader) override;
+
+ private:
+  ContinuousActor& actor_;
+  const std::unique_ptr<Exploration> exploration_;
+  const CollectAttributes attributes_;
+  Rng rng_;
+};
+
+class ContinuousEvalMode : public EvalMode {
+ public:
+  explicit ContinuousEvalMode(ContinuousActor* actor) : actor_(*actor) {}
+
+  const SpecPtr& output_spec() const override { return actor_.action(); }
+  absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
+                       const NamedValues& settings, const MutableColumnsView& out) override;
+  absl::Status LoadModel(StateReader* reader) override { return actor_.LoadModel(reader); }
+
+ private:
+  ContinuousActor& actor_;
+};
+
+class ContinuousCommandMode : public CommandMode {
+ public:
+  NamedValues GetSettingCollect(const NamedValues& /*info*/) override { return {}; }
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_ACTING_H_

@@ -1,0 +1,45 @@
+// The common part of the factories of SAC, TD3 and DDPG: it checks their shared config and converts it to options and
+// networks.
+//
+// Problems are collected, so that a user sees all of them at once (base/problems.h).
+#ifndef DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_CONFIG_H_
+#define DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_CONFIG_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "ding_worker/policy/continuous/continuous.pb.h"
+#include "ding_worker/policy/continuous/continuous_actor.h"
+#include "ding_worker/policy/continuous/continuous_options.h"
+#include "ding_worker/policy/continuous/critic_ensemble.h"
+#include "ding_worker/policy/network.h"
+#include "ding_worker/policy/policy.pb.h"
+#include "ding_worker/policy/policy_registry.h"
+
+namespace ding {
+
+// Appends a problem for each number of the configs that is out of range. `algorithm` is the name of the policy.
+void AppendProblems(absl::string_view algorithm, const PolicyConfig& policy,
+                    const ContinuousConfig& config, std::vector<std::string>* problems);
+
+struct ContinuousNetworks {
+  std::unique_ptr<Network> actor;
+  std::unique_ptr<CriticEnsemble> critics;  // null without a learn mode
+};
+
+// Creates the networks of `config` for the spaces of `context`; appends problems if it cannot. An invalid action space
+// counts as one element, so that problems of the networks are reported too.
+ContinuousNetworks CreateContinuousNetworks(absl::string_view algorithm,
+                                            const ContinuousConfig& config, ActorHead head,
+                                            int num_critics, const PolicyContext& context,
+                                            std::vector<std::string>* problems);
+
+ContinuousOptions ContinuousOptionsFromConfig(const PolicyConfig& policy,
+                                              const ContinuousConfig& config,
+                                              const PolicyContext& context);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_CONFIG_H_

@@ -1,0 +1,264 @@
+#include "ding_worker/policy/continuous/continuous_learn_mode.h"
+
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/finite.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/gradient_reducer.h"
+#include "ding_worker/policy/network.h"
+#include "ding_worker/policy/parameter_state.h"
+#include "ding_worker/policy/target_update.h"
+
+namespace ding {
+namespace {
+
+constexpr char kCriticScope[] = "critic";
+constexpr char kTargetScope[] = "target_critic";
+constexpr char kCriticOptimizerScope[] = "critic_optimizer";
+constexpr char kActorOptimizerScope[] = "actor_optimizer";
+constexpr char kTrainIter[] = "train_iter";
+constexpr char kNoiseSeed[] = "noise_seed";
+// Train iterations between two measurements of the gradient, which take longer than the other ones.
+constexpr int64_t kMeasurePeriod = 10;
+
+absl::StatusOr<Adam> MakeAdam(const AdamOptions& options, const Network& network) {
+  return Adam::Create(options, static_cast<int64_t>(network.parameters().size()));
+}
+
+absl::Status SaveNetwork(const Network& network, absl::string_view scope, StateWriter* writer) {
+  return SaveParameters(network.parameter_info(), network.parameters(), scope, writer);
+}
+
+// Reads the parameters of a network like `network` into `values`.
+absl::Status ReadNetwork(const Network& network, absl::string_view scope, StateReader* reader,
+                         std::vector<float>* values) {
+  values->resize(network.parameters().size());
+  return LoadParameters(network.parameter_info(), scope, reader, absl::MakeSpan(*values));
+}
+
+absl::Status SaveAdam(const Adam& adam, absl::string_view scope, StateWriter* writer) {
+  ScopedStateWriter scoped(writer, scope);
+  return adam.SaveState(&scoped);
+}
+
+// Reads the state of an optimizer like `adam`.
+absl::StatusOr<Adam> ReadAdam(const AdamOptions& options, const Network& network,
+                              absl::string_view scope, StateReader* reader) {
+  DING_ASSIGN_OR_RETURN(Adam adam, MakeAdam(options, network));
+  ScopedStateReader scoped(reader, scope);
+  DING_RETURN_IF_ERROR(adam.LoadState(&scoped));
+  return adam;
+}
+
+absl::Status CheckFrequency(int64_t value, absl::string_view name) {
+  if (value >= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " is ", value, ", expected at least 1 training iteration"));
+}
+
+}  // namespace
+
+absl::StatusOr<ContinuousLearnMode::Parts> ContinuousLearnMode::MakeParts(
+    const ContinuousActor& actor, std::unique_ptr<CriticEnsemble> critics,
+    const ContinuousOptions& options) {
+  DING_RETURN_IF_ERROR(Validate(TargetUpdate{0, options.target_update_theta}));
+  DING_RETURN_IF_ERROR(CheckFrequency(options.actor_update_freq, "actor_update_freq"));
+  DING_RETURN_IF_ERROR(CheckFrequency(options.target_delay, "target_delay"));
+  if (critics == nullptr) return absl::InvalidArgumentError("the learn mode needs critics");
+  DING_ASSIGN_OR_RETURN(const SpecPtr inputs,
+                        CriticEnsemble::InputSpec(*actor.observation(), actor.action()->field(0)));
+  DING_RETURN_IF_ERROR(CheckSameLayout(*inputs, *critics->network().input_spec(),
+                                       absl::StrCat(actor.algorithm(), ": the critics' inputs")));
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<CriticEnsemble> targets, critics->Clone());
+  DING_ASSIGN_OR_RETURN(Adam critic_adam, MakeAdam(options.critic_adam, critics->network()));
+  DING_ASSIGN_OR_RETURN(Adam actor_adam, MakeAdam(options.actor_adam, actor.network()));
+  return Parts{std::move(critics), std::move(targets), std::move(critic_adam),
+               std::move(actor_adam)};
+}
+
+ContinuousLearnMode::ContinuousLearnMode(ContinuousActor* actor, const ContinuousOptions& options,
+                                         Parts parts)
+    : actor_(*actor),
+      options_(options),
+      critics_(std::move(parts.critics)),
+      targets_(std::move(parts.targets)),
+      critic_adam_(std::move(parts.critic_adam)),
+      actor_adam_(std::move(parts.actor_adam)),
+      reader_(actor_.observation(), actor_.action()),
+      row_noise_(options.seed) {}
+
+std::vector<std::string> ContinuousLearnMode::monitor_vars() const {
+  // Not grad_norm, which not every iteration reports, nor actor_loss where the actor learns less often.
+  std::vector<std::string> names = {"cur_lr", "critic_loss", "q_value", "target_q_value",
+                                    "td_error"};
+  if (options_.actor_update_freq == 1) names.insert(names.begin() + 2, "actor_loss");
+  return names;
+}
+
+std::string ContinuousLearnMode::info() const {
+  return absl::StrCat(actor_.algorithm(), " on ", actor_.network().info(), "; ", critics_->info());
+}
+
+absl::Status ContinuousLearnMode::Forward(const Batch& data, const NamedValues& /*settings*/,
+                                          std::vector<LearnStep>* steps) {
+  Results results;
+  const absl::Status status = Update(data, &results);
+  if (!status.ok()) {
+    return Annotate(status,
+                    absl::StrCat(actor_.algorithm(), ", train iteration ", train_iter_ + 1));
+  }
+  ++train_iter_;
+  if (train_iter_ % options_.target_delay == 0) UpdateTargets();
+  steps->resize(1);
+  Report(results, &steps->front());
+  return absl::OkStatus();
+}
+
+// Takes one step of all that learns; after an error nothing is changed.
+absl::Status ContinuousLearnMode::Update(const Batch& data, Results* results) {
+  results->with_actor = (train_iter_ + 1) % options_.actor_update_freq == 0;
+  const absl::Status computed = ComputeGradients(data, results);
+  gradients_.clear();
+  gradients_.push_back(critics_->network().gradients());
+  if (results->with_actor) {
+    gradients_.push_back(actor_.network().gradients());
+    gradients_.push_back(more_gradients());
+  }
+  DING_RETURN_IF_ERROR(AverageGradients(options_.reducer, gradients_, data.rows(), computed));
+  DING_RETURN_IF_ERROR(CheckGradients(results->with_actor));
+  return Step(results);
+}
+
+absl::Status ContinuousLearnMode::ComputeGradients(const Batch& data, Results* results) {
+  DING_ASSIGN_OR_RETURN(const TransitionView batch, reader_.Read(data));
+  const auto rows = static_cast<size_t>(data.rows());
+  noise_.resize(rows * actor_.scale().width());
+  actor_noise_.resize(noise_.size());
+  row_noise_.Draw(batch, train_iter_, absl::MakeSpan(noise_), absl::MakeSpan(actor_noise_));
+  next_value_.resize(rows);
+  DING_RETURN_IF_ERROR(ComputeNextValue(batch, noise_, absl::MakeSpan(next_value_)));
+  DING_RETURN_IF_ERROR(ComputeCriticGradients(batch, &results->critics));
+  if (!results->with_actor) return absl::OkStatus();
+  DING_ASSIGN_OR_RETURN(results->actor_loss, ComputeActorGradients(batch, actor_noise_));
+  if (std::isfinite(results->actor_loss)) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("the actor's loss is ", results->actor_loss));
+}
+
+absl::Status ContinuousLearnMode::ComputeCriticGradients(const TransitionView& batch,
+                                                         CriticLossResult* result) {
+  const absl::Span<const float> taken = batch.action.column<float>(0);
+  action_.resize(taken.size());
+  actor_.scale().ToUnit(taken, absl::MakeSpan(action_));
+  DING_RETURN_IF_ERROR(critics_->Forward(batch.obs, action_));
+  td_error_.resize(next_value_.size());
+  *result =
+      ComputeCriticLoss({critics_->q(), batch.reward, batch.discount, next_value_, batch.weight},
+                        absl::MakeSpan(td_error_), critics_->d_q());
+  if (std::isfinite(result->loss)) return critics_->Backward();
+  const int64_t row = FindNonFinite(td_error_);
+  return absl::InternalError(
+      absl::StrCat("the critics' loss is ", result->loss,
+                   row < 0 ? std::string()
+                           : absl::StrCat("; the first non-finite td error is that of row ", row)));
+}
+
+absl::Status ContinuousLearnMode::CheckGradients(bool with_actor) {
+  constexpr const char* kNames[] = {"critics", "actor", "other parameters"};
+  const size_t count = with_actor ? gradients_.size() : 1;
+  for (size_t i = 0; i < count; ++i) {
+    if (AllFinite(gradients_[i])) continue;
+    const int64_t bad = FindNonFinite(gradients_[i]);
+    return absl::InternalError(absl::StrCat("gradient ", bad, " of ", gradients_[i].size(),
+                                            " of the ", kNames[i], " is ",
+                                            gradients_[i][static_cast<size_t>(bad)]));
+  }
+  return absl::OkStatus();
+}
+
+// The gradients are finite, so that no step can fail.
+absl::Status ContinuousLearnMode::Step(Results* results) {
+  if ((train_iter_ + 1) % kMeasurePeriod == 0) {
+    results->grad_norm = GradientNorm(absl::MakeConstSpan(gradients_.data(), 1));
+  }
+  const size_t networks = results->with_actor ? 2 : 1;
+  for (size_t i = 0; i < networks && options_.grad_clip_norm > 0; ++i) {
+    DING_RETURN_IF_ERROR(ClipGradientNorm(gradients_[i], options_.grad_clip_norm).status());
+  }
+  DING_RETURN_IF_ERROR(critic_adam_.Step(gradients_[0], critics_->network().parameters()));
+  if (!results->with_actor) return absl::OkStatus();
+  DING_RETURN_IF_ERROR(actor_adam_.Step(gradients_[1], actor_.network().parameters()));
+  StepMore();
+  return absl::OkStatus();
+}
+
+void ContinuousLearnMode::UpdateTargets() {
+  UpdateTarget(TargetUpdate{0, options_.target_update_theta}, train_iter_,
+               critics_->network().parameters(), targets_->network().parameters());
+  UpdateMoreTargets();
+}
+
+void ContinuousLearnMode::Report(const Results& results, LearnStep* step) const {
+  step->scalars.Clear();
+  step->priority.clear();
+  step->scalars.Set("cur_lr", critic_adam_.lr());
+  step->scalars.Set("critic_loss", results.critics.loss);
+  if (results.with_actor) step->scalars.Set("actor_loss", results.actor_loss);
+  step->scalars.Set("q_value", results.critics.mean_q);
+  step->scalars.Set("target_q_value", results.critics.mean_target);
+  double absolute = 0;
+  for (const float td : td_error_) absolute += td;
+  step->scalars.Set("td_error", absolute / static_cast<double>(td_error_.size()));
+  if (results.grad_norm.has_value()) step->scalars.Set("grad_norm", *results.grad_norm);
+  ReportMore(results.with_actor, &step->scalars);
+  if (options_.learn.priority) step->priority.assign(td_error_.begin(), td_error_.end());
+}
+
+absl::Status ContinuousLearnMode::LoadModel(StateReader* reader) {
+  DING_RETURN_IF_ERROR(actor_.LoadModel(reader));
+  ResetMoreTargets();
+  return absl::OkStatus();
+}
+
+absl::Status ContinuousLearnMode::SaveTrainState(StateWriter* writer) const {
+  DING_RETURN_IF_ERROR(SaveNetwork(critics_->network(), kCriticScope, writer));
+  DING_RETURN_IF_ERROR(SaveNetwork(targets_->network(), kTargetScope, writer));
+  DING_RETURN_IF_ERROR(SaveAdam(critic_adam_, kCriticOptimizerScope, writer));
+  DING_RETURN_IF_ERROR(SaveAdam(actor_adam_, kActorOptimizerScope, writer));
+  DING_RETURN_IF_ERROR(writer->WriteInt(kTrainIter, train_iter_));
+  DING_RETURN_IF_ERROR(writer->WriteInt(kNoiseSeed, static_cast<int64_t>(noise_seed())));
+  return SaveMore(writer);
+}
+
+absl::Status ContinuousLearnMode::LoadTrainState(StateReader* reader) {
+  Network& critics = critics_->network();
+  std::vector<float> critic_parameters;
+  DING_RETURN_IF_ERROR(ReadNetwork(critics, kCriticScope, reader, &critic_parameters));
+  std::vector<float> target_parameters;
+  DING_RETURN_IF_ERROR(ReadNetwork(critics, kTargetScope, reader, &target_parameters));
+  DING_ASSIGN_OR_RETURN(const Adam critic_adam,
+                        ReadAdam(options_.critic_adam, critics, kCriticOptimizerScope, reader));
+  DING_ASSIGN_OR_RETURN(const Adam actor_adam, ReadAdam(options_.actor_adam, actor_.network(),
+                                                        kActorOptimizerScope, reader));
+  DING_ASSIGN_OR_RETURN(const int64_t train_iter, reader->ReadInt(kTrainIter));
+  if (train_iter < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the saved '", kTrainIter, "' is ", train_iter, ", expected 0 or more"));
+  }
+  DING_ASSIGN_OR_RETURN(const int64_t noise_seed, reader->ReadInt(kNoiseSeed));
+  DING_ASSIGN_OR_RETURN(const std::function<void()> apply_more, LoadMore(reader));
+  absl::c_copy(critic_parameters, critics.parameters().begin());
+  absl::c_copy(target_parameters, targets_->network().parameters().begin());
+  critic_adam_.CopyFrom(critic_adam);
+  actor_adam_.CopyFrom(actor_adam);
+  train_iter_ = train_iter;
+  row_noise_ = RowNoise(static_cast<uint64_t>(noise_seed));
+  apply_more();
+  return absl::OkStatus();
+}
+
+}  // namespace ding

@@ -1,0 +1,149 @@
+// The learn mode of off-policy algorithms with continuous actions: critics, their targets, optimizers, saved state
+// and report. A subclass computes the bootstrap value of a batch and the loss of the actor.
+//
+//     batch ──► bootstrap value (targets, actor) ──► loss of the critics ──► gradients ─┐
+//        └────► loss of the actor, if it is due, through the critics ──────► gradients ─┴─► all steps together
+//
+// All gradients of an iteration are computed with the parameters before it, and no parameter is changed before all
+// of them are there: a failed iteration changes nothing, and a group of learners averages once.
+//
+// A batch has the columns of data/sample_columns.h: obs, action, reward, next_obs, discount and optionally weight.
+// An iteration reports the scalars cur_lr (of the critics), critic_loss, q_value (the mean over critics and rows),
+// target_q_value (the mean target) and td_error (the mean of |td error|); where the actor learns, actor_loss; every
+// 10th time grad_norm, that of the critics before clipping; and |td error|, averaged over the critics, as priorities if
+// these are configured. A subclass may add scalars.
+//
+// Saved: model "model/actor/<parameter>"; train state "critic/<parameter>", "target_critic/<parameter>",
+// "critic_optimizer/...", "actor_optimizer/...", "train_iter", "noise_seed", and what a subclass adds. Loading a model changes the
+// actor only.
+//
+// Ownership: uses the actor, which must outlive it; owns critics, targets and optimizers.
+// Threads:   thread-compatible.
+// Errors:    they begin with the algorithm and the number of the training iteration. kInvalidArgument for data of
+//            another layout; kInternal for NaN and infinity in data, losses and gradients.
+#ifndef DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_LEARN_MODE_H_
+#define DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_LEARN_MODE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/policy/adam.h"
+#include "ding_worker/policy/continuous/continuous_actor.h"
+#include "ding_worker/policy/continuous/continuous_options.h"
+#include "ding_worker/policy/continuous/critic_ensemble.h"
+#include "ding_worker/policy/continuous/row_noise.h"
+#include "ding_worker/policy/loss/critic_ensemble_loss.h"
+#include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/sampled_transition_reader.h"
+
+namespace ding {
+
+class ContinuousLearnMode : public LearnMode {
+ public:
+  // What it owns.
+  struct Parts {
+    std::unique_ptr<CriticEnsemble> critics;
+    std::unique_ptr<CriticEnsemble> targets;
+    Adam critic_adam;
+    Adam actor_adam;
+  };
+  // kInvalidArgument if the options are out of range, or the critics read other spaces than the actor.
+  static absl::StatusOr<Parts> MakeParts(const ContinuousActor& actor,
+                                         std::unique_ptr<CriticEnsemble> critics,
+                                         const ContinuousOptions& options);
+
+  LearnAttributes attributes() const override { return options_.learn; }
+  std::vector<std::string> monitor_vars() const override;
+  ProgressVars progress_vars() const override { return {{"loss", "critic_loss"}}; }
+  std::string info() const override;
+
+  absl::Status Forward(const Batch& data, const NamedValues& settings,
+                       std::vector<LearnStep>* steps) override;
+
+  absl::Status SaveModel(StateWriter* writer) const override { return actor_.SaveModel(writer); }
+  absl::Status LoadModel(StateReader* reader) override;
+  absl::Status SaveTrainState(StateWriter* writer) const override;
+  absl::Status LoadTrainState(StateReader* reader) override;
+
+ protected:
+  ContinuousLearnMode(ContinuousActor* actor, const ContinuousOptions& options, Parts parts);
+
+  // Writes the bootstrap value of each row to `value` [B]. `noise` [B, n] is standard normal.
+  virtual absl::Status ComputeNextValue(const TransitionView& batch, absl::Span<const float> noise,
+                                        absl::Span<float> value) = 0;
+  // Computes the gradients of the actor, and of what else the subclass learns; returns the loss. Other `noise` than
+  // that of ComputeNextValue().
+  virtual absl::StatusOr<double> ComputeActorGradients(const TransitionView& batch,
+                                                       absl::Span<const float> noise) = 0;
+  // The gradients beside those of critics and actor, if there are any, in memory that does not move.
+  virtual absl::Span<float> more_gradients() { return {}; }
+  // Takes a step by more_gradients(), which are finite.
+  virtual void StepMore() {}
+  // Moves further targets, beside those of the critics.
+  virtual void UpdateMoreTargets() {}
+  // Sets further targets equal to what they follow, because a model was loaded.
+  virtual void ResetMoreTargets() {}
+  // Adds scalars; `with_actor`: the actor has learned in this iteration.
+  virtual void ReportMore(bool /*with_actor*/, NamedValues* /*scalars*/) const {}
+  virtual absl::Status SaveMore(StateWriter* /*writer*/) const { return absl::OkStatus(); }
+  // Reads what SaveMore() has written, and returns what applies it. Reading changes nothing.
+  virtual absl::StatusOr<std::function<void()>> LoadMore(StateReader* /*reader*/) {
+    return [] {};
+  }
+
+  ContinuousActor& actor() { return actor_; }
+  CriticEnsemble& critics() { return *critics_; }
+  CriticEnsemble& targets() { return *targets_; }
+  const ContinuousOptions& options() const { return options_; }
+  int64_t train_iter() const { return train_iter_; }
+  // The seed of what is drawn while learning; a resumed run continues with that of the saved state.
+  uint64_t noise_seed() const { return row_noise_.seed(); }
+
+ private:
+  struct Results {
+    CriticLossResult critics;
+    double actor_loss = 0;
+    std::optional<double> grad_norm;
+    bool with_actor = false;
+  };
+
+  absl::Status Update(const Batch& data, Results* results);
+  absl::Status ComputeGradients(const Batch& data, Results* results);
+  absl::Status ComputeCriticGradients(const TransitionView& batch, CriticLossResult* result);
+  absl::Status CheckGradients(bool with_actor);
+  absl::Status Step(Results* results);
+  void UpdateTargets();
+  void Report(const Results& results, LearnStep* step) const;
+
+  ContinuousActor& actor_;
+  const ContinuousOptions options_;
+  const std::unique_ptr<CriticEnsemble> critics_;
+  const std::unique_ptr<CriticEnsemble> targets_;
+  Adam critic_adam_;
+  Adam actor_adam_;
+  int64_t train_iter_ = 0;
+
+  // Working space, kept between iterations.
+  SampledTransitionReader reader_;
+  RowNoise row_noise_;
+  std::vector<float> noise_;
+  std::vector<float> actor_noise_;
+  std::vector<float> action_;
+  std::vector<float> next_value_;
+  std::vector<float> td_error_;
+  std::vector<absl::Span<float>> gradients_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_LEARN_MODE_H_

@@ -1,0 +1,54 @@
+// Soft actor-critic (Haarnoja et al. 2018b, "Soft actor-critic algorithms and applications") with a learned
+// temperature; with more critics than two, a subset of them in the target and an actor that learns less often than the
+// critics, it is REDQ (Chen et al. 2021, "Randomized ensembled double Q-learning").
+//
+//   collect  draws from the squashed normal distribution of the actor (policy/continuous/squashed_normal.h)
+//   learn    takes one Adam step for critics, actor and temperature on a batch of transitions
+//            (policy/continuous/continuous_learn_mode.h). Further scalars: alpha, and entropy where the actor learns
+//   eval, command  as policy/continuous/continuous_acting.h
+//
+// Saved beside the state of ContinuousLearnMode: "log_alpha" and "alpha_optimizer/...".
+//
+// Ownership: the policy owns networks and optimizers; its modes share them.
+// Threads:   one thread at a time may use the policy, in any mode.
+// Errors:    as those of the modes. A failed call changes nothing.
+#ifndef DING_WORKER_POLICY_SAC_SAC_H_
+#define DING_WORKER_POLICY_SAC_SAC_H_
+
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/adam.h"
+#include "ding_worker/policy/continuous/continuous_options.h"
+#include "ding_worker/policy/continuous/continuous_policy.h"
+#include "ding_worker/policy/continuous/critic_ensemble.h"
+#include "ding_worker/policy/loss/sac_loss.h"
+#include "ding_worker/policy/network.h"
+
+namespace ding {
+
+struct SacOptions {
+  ContinuousOptions base;
+  double alpha = 1;  // the temperature, or its initial value; above 0
+  bool learn_alpha =
+      true;  // whether to learn it, so that the entropy of the actor becomes target_entropy
+  AdamOptions alpha_adam;  // for log alpha
+  std::optional<double>
+      target_entropy;  // of actions in [-1, 1]; not set: minus the number of elements
+  // The critics whose minimum is the bootstrap value are drawn anew in every iteration; 0: all critics.
+  int target_subset = 0;
+  CriticReduction actor_reduction = CriticReduction::kMin;
+};
+
+// `network` has the outputs of ActorOutputs(kNormal). `critics` may be null if there is no learn mode.
+//   kInvalidArgument  a space, a network or an option does not fit
+absl::StatusOr<std::unique_ptr<ContinuousPolicy>> CreateSac(std::unique_ptr<Network> network,
+                                                            std::unique_ptr<CriticEnsemble> critics,
+                                                            SpecPtr action,
+                                                            const SacOptions& options);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_SAC_SAC_H_

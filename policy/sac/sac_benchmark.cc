@@ -1,0 +1,85 @@
+// Measures updates of SAC and TD3, each beside its floor (bare_sac_update.h), for the networks and batches of Pendulum
+// (64-64, 100 rows) and of locomotion tasks (256-256, 256 rows, 17 observations, 6 actions); and SAC's collect forward.
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "benchmark/benchmark.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/policy/continuous/continuous_actor.h"
+#include "ding_worker/policy/continuous/continuous_policy.h"
+#include "ding_worker/policy/continuous/critic_ensemble.h"
+#include "ding_worker/policy/mlp/mlp.h"
+#include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/sac/bare_sac_update.h"
+#include "ding_worker/policy/sac/sac.h"
+#include "ding_worker/policy/td3/td3.h"
+
+namespace ding {
+namespace {
+
+// The networks and the batch of width 64, or of width 256.
+ContinuousTask TaskOf(int64_t width) {
+  return width == 64 ? MakeContinuousTask(3, 1, 64) : MakeContinuousTask(17, 6, width);
+}
+int64_t RowsOf(int64_t width) { return width == 64 ? 100 : 256; }
+
+std::unique_ptr<ContinuousPolicy> MakePolicy(const ContinuousTask& task, bool td3) {
+  const ActorHead head = td3 ? ActorHead::kMean : ActorHead::kNormal;
+  auto actor =
+      *Mlp::Create(task.hidden, task.observation, *ActorOutputs(task.action->field(0), head), 0);
+  auto critics =
+      *CriticEnsemble::Create(task.hidden, task.observation, task.action->field(0), 2, 1);
+  Td3Options td3_options;
+  td3_options.base.actor_update_freq = td3_options.base.target_delay = 2;
+  auto policy = td3 ? CreateTd3(std::move(actor), std::move(critics), task.action, td3_options)
+                    : CreateSac(std::move(actor), std::move(critics), task.action, SacOptions());
+  DING_CHECK(policy.ok()) << policy.status();
+  return *std::move(policy);
+}
+
+void Update(benchmark::State& state, bool td3) {
+  const ContinuousTask task = TaskOf(state.range(0));
+  const auto policy = MakePolicy(task, td3);
+  const Batch batch = MakeTransitionBatch(task.observation, task.action, RowsOf(state.range(0)), 1);
+  std::vector<LearnStep> steps;
+  for (auto _ : state) {
+    const absl::Status status = policy->learn_mode()->Forward(batch, {}, &steps);
+    DING_CHECK(status.ok()) << status;
+  }
+  state.SetLabel("reach=1.1");
+}
+void BM_SacUpdate(benchmark::State& state) { Update(state, /*td3=*/false); }
+void BM_Td3Update(benchmark::State& state) { Update(state, /*td3=*/true); }
+BENCHMARK(BM_SacUpdate)->Arg(64)->Arg(256);
+BENCHMARK(BM_Td3Update)->Arg(64)->Arg(256);
+
+void Floor(benchmark::State& state, bool td3) {
+  BareSacUpdate update(TaskOf(state.range(0)), td3, RowsOf(state.range(0)));
+  for (auto _ : state) update.Run();
+}
+void BM_SacUpdateFloor(benchmark::State& state) { Floor(state, /*td3=*/false); }
+void BM_Td3UpdateFloor(benchmark::State& state) { Floor(state, /*td3=*/true); }
+BENCHMARK(BM_SacUpdateFloor)->Arg(64)->Arg(256);
+BENCHMARK(BM_Td3UpdateFloor)->Arg(64)->Arg(256);
+
+void BM_SacCollect(benchmark::State& state) {
+  const ContinuousTask task = TaskOf(64);
+  const auto policy = MakePolicy(task, /*td3=*/false);
+  const int64_t rows = state.range(0);
+  const Batch obs = MakeObservationBatch(task.observation, rows, 1);
+  const BatchBuilder out = *BatchBuilder::Create(task.action, rows);
+  for (auto _ : state) {
+    const absl::Status status = policy->collect_mode()->Forward(obs.view(), {}, {}, out.view());
+    DING_CHECK(status.ok()) << status;
+  }
+  state.SetItemsProcessed(state.iterations() * rows);
+}
+BENCHMARK(BM_SacCollect)->Arg(1)->Arg(8);
+
+}  // namespace
+}  // namespace ding

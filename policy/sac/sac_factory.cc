@@ -1,0 +1,79 @@
+// Registers policy type "sac".
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/problems.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/policy/actor_critic/actor_critic_config.h"
+#include "ding_worker/policy/continuous/continuous_actor.h"
+#include "ding_worker/policy/continuous/continuous_config.h"
+#include "ding_worker/policy/continuous/continuous_policy.h"
+#include "ding_worker/policy/loss/sac_loss.h"
+#include "ding_worker/policy/policy_config.h"
+#include "ding_worker/policy/policy_registry.h"
+#include "ding_worker/policy/sac/sac.h"
+#include "ding_worker/policy/sac/sac.pb.h"
+
+namespace ding {
+namespace {
+
+constexpr char kName[] = "sac";
+constexpr char kWhere[] = "policy type 'sac'";
+
+void AppendProblems(const SacConfig& config, std::vector<std::string>* problems) {
+  RequireAboveZero(config.alpha(), "alpha", problems);
+  RequireAtLeastZero(config.alpha_learning_rate(), "alpha_learning_rate", problems);
+  if (config.actor_update_freq() < 1) {
+    problems->push_back(
+        absl::StrCat("actor_update_freq is ", config.actor_update_freq(), ", must be at least 1"));
+  }
+  if (config.target_subset() < 0 || config.target_subset() > config.num_critics()) {
+    problems->push_back(absl::StrCat("target_subset is ", config.target_subset(),
+                                     ", must be in 0..num_critics, which is ",
+                                     config.num_critics()));
+  }
+}
+
+SacOptions MakeOptions(const PolicyConfig& policy, const SacConfig& config,
+                       const PolicyContext& context) {
+  SacOptions options;
+  options.base = ContinuousOptionsFromConfig(policy, config.continuous(), context);
+  options.base.actor_update_freq = config.actor_update_freq();
+  options.alpha = config.alpha();
+  options.learn_alpha = config.learn_alpha();
+  options.alpha_adam.lr = config.alpha_learning_rate();
+  if (config.has_target_entropy()) options.target_entropy = config.target_entropy();
+  options.target_subset = config.target_subset();
+  options.actor_reduction =
+      config.actor_value() == SacConfig::MEAN ? CriticReduction::kMean : CriticReduction::kMin;
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
+                                               const PolicyContext& context) {
+  SacConfig config;
+  DING_RETURN_IF_ERROR(UnpackParams(policy, &config));
+  std::vector<std::string> problems;
+  AppendProblems(kName, policy, config.continuous(), &problems);
+  AppendProblems(config, &problems);
+  ContinuousNetworks networks = CreateContinuousNetworks(
+      kName, config.continuous(), ActorHead::kNormal, config.num_critics(), context, &problems);
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kWhere));
+  absl::StatusOr<std::unique_ptr<Policy>> made =
+      CreateSac(std::move(networks.actor), std::move(networks.critics), context.action,
+                MakeOptions(policy, config, context));
+  if (!made.ok()) return Annotate(made.status(), kWhere);
+  return made;
+}
+
+DING_REGISTER(PolicyRegistry(), kName, Create,
+              "soft actor-critic: learned temperature, ensembles of critics; continuous actions",
+              &SacConfig::descriptor);
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,369 @@
+#include "ding_worker/policy/sac/sac.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/continuous/continuous_actor.h"
+#include "ding_worker/policy/continuous/row_noise.h"
+#include "ding_worker/policy/mlp/mlp.h"
+#include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/policy_conformance.h"
+#include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/sampled_transition_reader.h"
+#include "ding_worker/policy/testing/allocation.h"
+#include "ding_worker/policy/testing/specs.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kRows = 16;
+constexpr uint64_t kSeed = 4;
+
+SpecPtr Action() { return *MakeSpec({Box("action", {2}, {-2, -1}, {2, 3})}); }
+
+MlpOptions SmallOptions() {
+  MlpOptions options;
+  options.encoder_hidden_size = {12, 8};
+  options.head_layer_num = 0;
+  options.activation = MlpOptions::Activation::kTanh;  // smooth: finite differences hold
+  return options;
+}
+
+// A policy with pointers to its parts.
+struct Sac {
+  std::unique_ptr<ContinuousPolicy> policy;
+  CriticEnsemble* critics = nullptr;
+  ContinuousActor& actor() { return *policy->actor(); }
+};
+
+absl::StatusOr<Sac> Create(const SacOptions& options, int num_critics = 2) {
+  DING_ASSIGN_OR_RETURN(const SpecPtr outputs,
+                        ActorOutputs(Action()->field(0), ActorHead::kNormal));
+  DING_ASSIGN_OR_RETURN(
+      auto network, Mlp::Create(SmallOptions(), VectorObservation(), outputs, options.base.seed));
+  DING_ASSIGN_OR_RETURN(
+      auto critics, CriticEnsemble::Create(SmallOptions(), VectorObservation(), Action()->field(0),
+                                           num_critics, options.base.seed + 100));
+  Sac sac;
+  sac.critics = critics.get();
+  DING_ASSIGN_OR_RETURN(sac.policy,
+                        CreateSac(std::move(network), std::move(critics), Action(), options));
+  return sac;
+}
+
+SacOptions Options() {
+  SacOptions options;
+  options.base.seed = kSeed;
+  options.base.learn.priority = true;
+  options.alpha = 0.3;
+  return options;
+}
+
+Batch Transitions(int64_t rows = kRows, uint64_t seed = 9) {
+  return MakeTransitionBatch(VectorObservation(), Action(), rows, seed);
+}
+
+absl::StatusOr<std::unique_ptr<Policy>> CreateForConformance(SacOptions options, int num_critics,
+                                                             uint64_t seed, PolicyModes modes) {
+  options.base.seed = seed;
+  options.base.modes = modes;
+  DING_ASSIGN_OR_RETURN(Sac sac, Create(options, num_critics));
+  return std::move(sac.policy);
+}
+
+SacOptions RedqOptions() {
+  SacOptions options = Options();
+  options.base.actor_update_freq = 3;
+  options.base.grad_clip_norm = 0.5;
+  options.target_subset = 2;
+  options.actor_reduction = CriticReduction::kMean;
+  return options;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Sac, PolicyConformance,
+    testing::Values(PolicyConformanceCase{"Sac",
+                                          [](uint64_t seed, PolicyModes modes) {
+                                            return CreateForConformance(Options(), 2, seed, modes);
+                                          },
+                                          VectorObservation(), Action()},
+                    PolicyConformanceCase{"Redq",
+                                          [](uint64_t seed, PolicyModes modes) {
+                                            return CreateForConformance(RedqOptions(), 4, seed,
+                                                                        modes);
+                                          },
+                                          VectorObservation(), Action()}));
+
+// What a learner computes for a batch, by brute force: an independent implementation in double precision on top of
+// the networks.
+class Reference {
+ public:
+  Reference(Sac* sac, const Batch& batch, double alpha) : sac_(*sac), alpha_(alpha) {
+    const auto view = reader_.Read(batch);
+    EXPECT_THAT(view, IsOk());
+    view_ = *view;
+    const size_t size = static_cast<size_t>(batch.rows()) * 2;
+    next_noise_.resize(size);
+    noise_.resize(size);
+    RowNoise(kSeed).Draw(view_, 0, absl::MakeSpan(next_noise_), absl::MakeSpan(noise_));
+    action_.resize(size);
+    log_prob_.resize(size / 2);
+  }
+
+  // The loss of the critics in the first iteration, where the targets equal them.
+  double CriticLoss() {
+    Sample(view_.next_obs, next_noise_);
+    EXPECT_THAT(sac_.critics->Infer(view_.next_obs, action_), IsOk());
+    std::vector<double> target;
+    for (size_t i = 0; i < log_prob_.size(); ++i) {
+      const double next = std::min(sac_.critics->q()[0][i], sac_.critics->q()[1][i]);
+      target.push_back(view_.reward[i] + view_.discount[i] * (next - alpha_ * log_prob_[i]));
+    }
+    const absl::Span<const float> taken = view_.action.column<float>(0);
+    for (size_t i = 0; i < taken.size(); ++i) {
+      // The bounds are -2, 2 and -1, 3.
+      action_[i] = (taken[i] - (i % 2 == 0 ? 0.0f : 1.0f)) / 2;
+    }
+    EXPECT_THAT(sac_.critics->Infer(view_.obs, action_), IsOk());
+    double loss = 0;
+    for (size_t i = 0; i < target.size(); ++i) {
+      for (const auto& q : sac_.critics->q()) loss += std::pow(q[i] - target[i], 2);
+    }
+    return loss / static_cast<double>(target.size());
+  }
+
+  double ActorLoss() {
+    Sample(view_.obs, noise_);
+    EXPECT_THAT(sac_.critics->Infer(view_.obs, action_), IsOk());
+    double loss = 0;
+    for (size_t i = 0; i < log_prob_.size(); ++i) {
+      const double q = std::min(sac_.critics->q()[0][i], sac_.critics->q()[1][i]);
+      loss += alpha_ * log_prob_[i] - q;
+    }
+    return loss / static_cast<double>(log_prob_.size());
+  }
+
+  // The entropy of the last draw.
+  double MeanEntropy() const {
+    double sum = 0;
+    for (const float value : log_prob_) sum -= value;
+    return sum / static_cast<double>(log_prob_.size());
+  }
+
+ private:
+  void Sample(const ColumnsView& obs, const std::vector<float>& noise) {
+    const auto outputs = sac_.actor().Infer(obs);
+    EXPECT_THAT(outputs, IsOk());
+    const absl::Span<const float> mean = outputs->column<float>(0);
+    const absl::Span<const float> log_std = outputs->column<float>(1);
+    for (size_t row = 0; row < log_prob_.size(); ++row) {
+      double log_prob = 0;
+      for (size_t at = 2 * row; at < 2 * row + 2; ++at) {
+        const double u = mean[at] + std::exp(double{log_std[at]}) * noise[at];
+        const double a = std::tanh(u);
+        action_[at] = static_cast<float>(a);
+        log_prob += -0.5 * noise[at] * noise[at] - log_std[at] -
+                    0.5 * std::log(2 * std::acos(-1.0)) - std::log(1 - a * a);
+      }
+      log_prob_[row] = static_cast<float>(log_prob);
+    }
+  }
+
+  Sac& sac_;
+  const double alpha_;
+  SampledTransitionReader reader_{VectorObservation(), Action()};
+  TransitionView view_;
+  std::vector<float> next_noise_, noise_, action_, log_prob_;
+};
+
+TEST(SacTest, LossesAgreeWithBruteForce) {
+  DING_ASSERT_OK_AND_ASSIGN(Sac sac, Create(Options()));
+  const Batch batch = Transitions();
+  Reference reference(&sac, batch, 0.3);
+  const double critic_loss = reference.CriticLoss();
+  const double actor_loss = reference.ActorLoss();
+  std::vector<LearnStep> steps;
+  ASSERT_THAT(sac.policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
+  EXPECT_NEAR(*steps[0].scalars.Get("critic_loss"), critic_loss, 1e-4);
+  EXPECT_NEAR(*steps[0].scalars.Get("actor_loss"), actor_loss, 1e-5);
+  EXPECT_NEAR(*steps[0].scalars.Get("entropy"), reference.MeanEntropy(), 1e-5);
+}
+
+TEST(SacTest, TheActorsGradientAgreesWithFiniteDifferencesThroughTheCritics) {
+  SacOptions options = Options();
+  options.base.actor_adam.lr = 0;
+  options.base.critic_adam.lr = 0;  // the networks stay as they are
+  DING_ASSERT_OK_AND_ASSIGN(Sac sac, Create(options));
+  const Batch batch = Transitions();
+  std::vector<LearnStep> steps;
+  ASSERT_THAT(sac.policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
+  Reference reference(&sac, batch, 0.3);
+  const absl::Span<float> parameters = sac.actor().network().parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    constexpr float kStep = 1.0f / 512;
+    const float start = parameters[i];
+    parameters[i] = start + kStep;
+    const double above = reference.ActorLoss();
+    parameters[i] = start - kStep;
+    const double below = reference.ActorLoss();
+    parameters[i] = start;
+    EXPECT_NEAR(sac.actor().network().gradients()[i], (above - below) / (2 * kStep), 1e-3)
+        << "parameter " << i;
+  }
+}
+
+TEST(SacTest, TheTemperatureRisesWhereEntropyIsMissing) {
+  for (const double target_entropy : {-50.0, 50.0}) {
+    SacOptions options = Options();
+    options.target_entropy = target_entropy;
+    DING_ASSERT_OK_AND_ASSIGN(Sac sac, Create(options));
+    std::vector<LearnStep> steps;
+    for (int i = 0; i < 50; ++i) {
+      ASSERT_THAT(sac.policy->learn_mode()->Forward(Transitions(), {}, &steps), IsOk());
+    }
+    const double alpha = *steps[0].scalars.Get("alpha");
+    if (target_entropy > 0) {
+      EXPECT_GT(alpha, 0.31);
+    } else {
+      EXPECT_LT(alpha, 0.29);
+    }
+  }
+}
+
+TEST(SacTest, AFixedTemperatureStays) {
+  SacOptions options = Options();
+  options.learn_alpha = false;
+  DING_ASSERT_OK_AND_ASSIGN(Sac sac, Create(options));
+  std::vector<LearnStep> steps;
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_THAT(sac.policy->learn_mode()->Forward(Transitions(), {}, &steps), IsOk());
+  }
+  EXPECT_NEAR(*steps[0].scalars.Get("alpha"), 0.3, 1e-7);
+}
+
+TEST(SacTest, TheActorLearnsInItsOwnRhythm) {
+  DING_ASSERT_OK_AND_ASSIGN(Sac sac, Create(RedqOptions(), 4));
+  const auto copy = [](absl::Span<const float> values) {
+    return std::vector<float>(values.begin(), values.end());
+  };
+  std::vector<LearnStep> steps;
+  for (int iteration = 1; iteration <= 6; ++iteration) {
+    const auto actor = copy(sac.actor().network().parameters());
+    const auto critics = copy(sac.critics->network().parameters());
+    ASSERT_THAT(sac.policy->learn_mode()->Forward(Transitions(), {}, &steps), IsOk());
+    const bool learns = iteration % 3 == 0;
+    EXPECT_EQ(copy(sac.actor().network().parameters()) != actor, learns) << iteration;
+    EXPECT_EQ(steps[0].scalars.Get("actor_loss").has_value(), learns) << iteration;
+    EXPECT_NE(copy(sac.critics->network().parameters()), critics);
+  }
+}
+
+TEST(SacTest, LearnsTheBestActionOfABandit) {
+  // The reward is best at the actions 1 and 2 (in units of their range: 0.5 and 0.5), and every episode ends at once.
+  SacOptions options = Options();
+  options.base.actor_adam.lr = options.base.critic_adam.lr = options.alpha_adam.lr = 0.003;
+  options.alpha = 0.05;
+  options.learn_alpha = false;
+  DING_ASSERT_OK_AND_ASSIGN(Sac sac, Create(options));
+  std::vector<LearnStep> steps;
+  for (int i = 0; i < 4000; ++i) {
+    const Batch batch = Transitions(64, static_cast<uint64_t>(i));
+    const absl::Span<const float> action = batch.column<float>("action");
+    for (size_t row = 0; row < 64; ++row) {
+      // From [-1, 1) to the bounds.
+      const_cast<float&>(action[2 * row]) = 2 * action[2 * row];
+      const_cast<float&>(action[2 * row + 1]) = 2 * action[2 * row + 1] + 1;
+      const_cast<float&>(batch.column<float>("reward")[row]) =
+          -std::pow(action[2 * row] - 1, 2.0f) - std::pow(action[2 * row + 1] - 2, 2.0f);
+      const_cast<float&>(batch.column<float>("discount")[row]) = 0;
+    }
+    ASSERT_THAT(sac.policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
+  }
+  const Batch obs = MakeObservationBatch(VectorObservation(), 8, 77);
+  const BatchBuilder out = *BatchBuilder::Create(Action(), 8);
+  ASSERT_THAT(sac.policy->eval_mode()->Forward(obs.view(), {}, {}, out.view()), IsOk());
+  for (size_t row = 0; row < 8; ++row) {
+    EXPECT_NEAR(out.column<float>(0)[2 * row], 1, 0.3) << "row " << row;
+    EXPECT_NEAR(out.column<float>(0)[2 * row + 1], 2, 0.3) << "row " << row;
+  }
+}
+
+TEST(SacTest, NanInAnActionIsRefusedAndChangesNothing) {
+  DING_ASSERT_OK_AND_ASSIGN(Sac sac, Create(Options()));
+  const Batch batch = Transitions();
+  const_cast<float&>(batch.column<float>("action")[3]) = std::numeric_limits<float>::quiet_NaN();
+  std::vector<LearnStep> steps;
+  EXPECT_THAT(sac.policy->learn_mode()->Forward(batch, {}, &steps),
+              StatusIs(absl::StatusCode::kInternal,
+                       testing::AllOf(HasSubstr("sac, train iteration 1"),
+                                      HasSubstr("'action', row 1 holds nan"))));
+}
+
+TEST(SacTest, AnActorThatIsNotFiniteIsAnErrorOfCollectEvalAndLearn) {
+  DING_ASSERT_OK_AND_ASSIGN(Sac sac, Create(Options()));
+  const absl::Span<float> parameters = sac.actor().network().parameters();
+  absl::c_fill(parameters, std::numeric_limits<float>::infinity());
+  const Batch obs = MakeObservationBatch(VectorObservation(), 3, 1);
+  const BatchBuilder out = *BatchBuilder::Create(Action(), 3);
+  EXPECT_THAT(sac.policy->collect_mode()->Forward(obs.view(), {}, {}, out.view()),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("sac, collect: 'mean'")));
+  EXPECT_THAT(sac.policy->eval_mode()->Forward(obs.view(), {}, {}, out.view()),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("sac, eval: 'mean'")));
+  std::vector<LearnStep> steps;
+  EXPECT_THAT(sac.policy->learn_mode()->Forward(Transitions(), {}, &steps),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("'mean'")));
+}
+
+TEST(SacTest, RefusesOptionsThatAreOutOfRange) {
+  const auto expect = [](const SacOptions& options, const std::string& text) {
+    EXPECT_THAT(Create(options).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text)));
+  };
+  SacOptions options = Options();
+  options.alpha = 0;
+  expect(options, "alpha is 0");
+  options = Options();
+  options.target_subset = 3;
+  expect(options, "target_subset is 3, must be in 0..2");
+  options = Options();
+  options.target_entropy = std::numeric_limits<double>::quiet_NaN();
+  expect(options, "target_entropy is nan");
+  options = Options();
+  options.base.target_update_theta = 0;
+  expect(options, "theta is 0");
+  options = Options();
+  options.base.actor_update_freq = 0;
+  expect(options, "actor_update_freq is 0");
+}
+
+TEST(SacTest, AllocatesNothingWhileSizesRepeat) {
+  for (const bool redq : {false, true}) {
+    DING_ASSERT_OK_AND_ASSIGN(Sac sac, Create(redq ? RedqOptions() : Options(), 4));
+    std::vector<LearnStep> steps;
+    // The tenth iteration, the first one below, reports the most scalars.
+    for (int i = 0; i < 9; ++i) {
+      ASSERT_THAT(sac.policy->learn_mode()->Forward(Transitions(), {}, &steps), IsOk());
+    }
+    ExpectAllocatesNothingWhileSizesRepeat(sac.policy.get(), Transitions(),
+                                           MakeObservationBatch(VectorObservation(), 8, 1));
+  }
+}
+
+}  // namespace
+}  // namespace ding

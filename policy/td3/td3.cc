@@ -1,0 +1,155 @@
+#include "ding_worker/policy/td3/td3.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/policy/continuous/continuous_acting.h"
+#include "ding_worker/policy/continuous/continuous_actor.h"
+#include "ding_worker/policy/continuous/continuous_learn_mode.h"
+#include "ding_worker/policy/continuous/squashed_normal.h"
+#include "ding_worker/policy/loss/critic_ensemble_loss.h"
+#include "ding_worker/policy/loss/td3_loss.h"
+#include "ding_worker/policy/parameter_state.h"
+#include "ding_worker/policy/sampled_transition_reader.h"
+#include "ding_worker/policy/scratch_columns.h"
+#include "ding_worker/policy/target_update.h"
+
+namespace ding {
+namespace {
+
+constexpr char kTargetScope[] = "target_actor";
+
+class AddNoise : public Exploration {
+ public:
+  explicit AddNoise(double sigma) : sigma_(sigma) {}
+  void Explore(const ColumnsView& outputs, Rng* rng, absl::Span<float> action) override {
+    SquashMean(outputs.column<float>(0), action);
+    for (float& value : action) {
+      value = std::clamp(value + static_cast<float>(sigma_ * rng->Normal()), -1.0f, 1.0f);
+    }
+  }
+
+ private:
+  const double sigma_;
+};
+
+class Td3LearnMode : public ContinuousLearnMode {
+ public:
+  Td3LearnMode(ContinuousActor* actor, const Td3Options& options, Parts parts,
+               std::unique_ptr<Network> target_actor)
+      : ContinuousLearnMode(actor, options.base, std::move(parts)),
+        options_(options),
+        target_actor_(std::move(target_actor)),
+        outputs_(target_actor_->output_spec()),
+        d_outputs_(target_actor_->output_spec()),
+        members_(static_cast<size_t>(critics().num_critics())) {
+    std::iota(members_.begin(), members_.end(), 0);
+  }
+
+ private:
+  absl::Status ComputeNextValue(const TransitionView& batch, absl::Span<const float> noise,
+                                absl::Span<float> value) override {
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView outputs, outputs_.Rows(batch.next_obs.rows()));
+    DING_RETURN_IF_ERROR(target_actor_->Infer(batch.next_obs, outputs));
+    action_.resize(noise.size());
+    SquashMean(outputs.column<float>(0), absl::MakeSpan(action_));
+    SmoothTargetActions(noise, options_.target_noise, options_.target_noise_clip,
+                        absl::MakeSpan(action_));
+    DING_RETURN_IF_ERROR(targets().Infer(batch.next_obs, action_));
+    MinOverCritics(targets().q(), members_, value);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<double> ComputeActorGradients(const TransitionView& batch,
+                                               absl::Span<const float> /*noise*/) override {
+    DING_ASSIGN_OR_RETURN(const ColumnsView outputs, actor().Forward(batch.obs));
+    const absl::Span<const float> mean = outputs.column<float>(0);
+    action_.resize(mean.size());
+    SquashMean(mean, absl::MakeSpan(action_));
+    DING_RETURN_IF_ERROR(critics().ForwardFirst(batch.obs, action_));
+    const double loss =
+        ComputeDeterministicActorLoss(critics().q().front(), critics().d_q().front());
+    d_action_.resize(mean.size());
+    DING_RETURN_IF_ERROR(critics().BackwardFirstToActions(absl::MakeSpan(d_action_)));
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView d_outputs, d_outputs_.Rows(batch.obs.rows()));
+    SquashMeanBackward(action_, d_action_, d_outputs.column<float>(0));
+    DING_RETURN_IF_ERROR(actor().network().Backward(d_outputs));
+    return loss;
+  }
+
+  void UpdateMoreTargets() override {
+    UpdateTarget(TargetUpdate{0, options_.base.target_update_theta}, train_iter(),
+                 actor().network().parameters(), target_actor_->parameters());
+  }
+  void ResetMoreTargets() override {
+    absl::c_copy(actor().network().parameters(), target_actor_->parameters().begin());
+  }
+
+  absl::Status SaveMore(StateWriter* writer) const override {
+    const Network& target = *target_actor_;
+    return SaveParameters(target.parameter_info(), target.parameters(), kTargetScope, writer);
+  }
+  absl::StatusOr<std::function<void()>> LoadMore(StateReader* reader) override {
+    std::vector<float> parameters(target_actor_->parameters().size());
+    DING_RETURN_IF_ERROR(LoadParameters(target_actor_->parameter_info(), kTargetScope, reader,
+                                        absl::MakeSpan(parameters)));
+    return [this, parameters = std::move(parameters)] {
+      absl::c_copy(parameters, target_actor_->parameters().begin());
+    };
+  }
+
+  const Td3Options options_;
+  const std::unique_ptr<Network> target_actor_;
+
+  // Working space, kept between iterations.
+  ScratchColumns outputs_;
+  ScratchColumns d_outputs_;
+  std::vector<int> members_;
+  std::vector<float> action_;
+  std::vector<float> d_action_;
+};
+
+absl::Status CheckNoise(double value, absl::string_view name) {
+  if (value >= 0 && std::isfinite(value)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " is ", value, ", must be finite and at least 0"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ContinuousPolicy>> CreateTd3(std::unique_ptr<Network> network,
+                                                            std::unique_ptr<CriticEnsemble> critics,
+                                                            SpecPtr action,
+                                                            const Td3Options& options) {
+  DING_RETURN_IF_ERROR(CheckNoise(options.exploration_noise, "exploration_noise"));
+  DING_RETURN_IF_ERROR(CheckNoise(options.target_noise, "target_noise"));
+  DING_RETURN_IF_ERROR(CheckNoise(options.target_noise_clip, "target_noise_clip"));
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<ContinuousActor> actor,
+                        ContinuousActor::Create(options.algorithm, ActorHead::kMean,
+                                                std::move(network), std::move(action)));
+  auto policy = std::make_unique<ContinuousPolicy>(
+      std::move(actor), std::make_unique<AddNoise>(options.exploration_noise), options.base);
+  if (!options.base.modes.learn) return policy;
+  DING_ASSIGN_OR_RETURN(
+      ContinuousLearnMode::Parts parts,
+      ContinuousLearnMode::MakeParts(*policy->actor(), std::move(critics), options.base));
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<Network> target, policy->actor()->network().Clone());
+  policy->set_learn_mode(std::make_unique<Td3LearnMode>(policy->actor(), options, std::move(parts),
+                                                        std::move(target)));
+  return policy;
+}
+
+}  // namespace ding

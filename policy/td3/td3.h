@@ -1,0 +1,48 @@
+// Deterministic actors with continuous actions: TD3 (Fujimoto et al. 2018, "Addressing function approximation error in
+// actor-critic methods") and DDPG (Lillicrap et al. 2016, "Continuous control with deep reinforcement learning"),
+// which is TD3 with one critic, an actor that learns in every iteration, and no noise in the target.
+//
+//   collect  takes tanh(mean) + sigma * noise, clipped to [-1, 1]
+//   learn    takes one Adam step for the critics, and every actor_update_freq times for the actor, on a batch of
+//            transitions (policy/continuous/continuous_learn_mode.h)
+//   eval, command  as policy/continuous/continuous_acting.h
+//
+// Saved beside the state of ContinuousLearnMode: "target_actor/<parameter>".
+//
+// Ownership: the policy owns networks and optimizers; its modes share them.
+// Threads:   one thread at a time may use the policy, in any mode.
+// Errors:    as those of the modes. A failed call changes nothing.
+#ifndef DING_WORKER_POLICY_TD3_TD3_H_
+#define DING_WORKER_POLICY_TD3_TD3_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/continuous/continuous_options.h"
+#include "ding_worker/policy/continuous/continuous_policy.h"
+#include "ding_worker/policy/continuous/critic_ensemble.h"
+#include "ding_worker/policy/network.h"
+
+namespace ding {
+
+struct Td3Options {
+  std::string algorithm = "td3";  // in messages
+  ContinuousOptions base;
+  // Standard deviations in units of half the range of the action, at least 0.
+  double exploration_noise = 0.1;
+  double target_noise = 0.2;
+  double target_noise_clip = 0.5;  // bound of the noise in the target, at least 0
+};
+
+// `network` has the outputs of ActorOutputs(kMean). `critics` may be null if there is no learn mode.
+//   kInvalidArgument  a space, a network or an option does not fit
+absl::StatusOr<std::unique_ptr<ContinuousPolicy>> CreateTd3(std::unique_ptr<Network> network,
+                                                            std::unique_ptr<CriticEnsemble> critics,
+                                                            SpecPtr action,
+                                                            const Td3Options& options);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_TD3_TD3_H_

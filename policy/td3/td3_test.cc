@@ -1,0 +1,284 @@
+#include "ding_worker/policy/td3/td3.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/continuous/continuous_actor.h"
+#include "ding_worker/policy/continuous/row_noise.h"
+#include "ding_worker/policy/mlp/mlp.h"
+#include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/policy_conformance.h"
+#include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/sampled_transition_reader.h"
+#include "ding_worker/policy/testing/allocation.h"
+#include "ding_worker/policy/testing/specs.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kRows = 16;
+constexpr uint64_t kSeed = 4;
+
+SpecPtr Action() { return *MakeSpec({Box("action", {2}, {-2, -1}, {2, 3})}); }
+
+MlpOptions SmallOptions() {
+  MlpOptions options;
+  options.encoder_hidden_size = {12, 8};
+  options.head_layer_num = 0;
+  options.activation = MlpOptions::Activation::kTanh;  // smooth: finite differences hold
+  return options;
+}
+
+// A policy with a pointer to its critics.
+struct Td3 {
+  std::unique_ptr<ContinuousPolicy> policy;
+  CriticEnsemble* critics = nullptr;
+  ContinuousActor& actor() { return *policy->actor(); }
+};
+
+absl::StatusOr<Td3> Create(const Td3Options& options, int num_critics = 2) {
+  DING_ASSIGN_OR_RETURN(const SpecPtr outputs, ActorOutputs(Action()->field(0), ActorHead::kMean));
+  DING_ASSIGN_OR_RETURN(
+      auto network, Mlp::Create(SmallOptions(), VectorObservation(), outputs, options.base.seed));
+  DING_ASSIGN_OR_RETURN(
+      auto critics, CriticEnsemble::Create(SmallOptions(), VectorObservation(), Action()->field(0),
+                                           num_critics, options.base.seed + 100));
+  Td3 td3;
+  td3.critics = critics.get();
+  DING_ASSIGN_OR_RETURN(td3.policy,
+                        CreateTd3(std::move(network), std::move(critics), Action(), options));
+  return td3;
+}
+
+Td3Options Options() {
+  Td3Options options;
+  options.base.seed = kSeed;
+  options.base.learn.priority = true;
+  options.base.actor_update_freq = 2;
+  options.base.target_delay = 2;
+  return options;
+}
+
+Td3Options DdpgOptions() {
+  Td3Options options = Options();
+  options.algorithm = "ddpg";
+  options.base.actor_update_freq = 1;
+  options.base.target_delay = 1;
+  options.target_noise = 0;
+  return options;
+}
+
+Batch Transitions(uint64_t seed = 9) {
+  return MakeTransitionBatch(VectorObservation(), Action(), kRows, seed);
+}
+
+absl::StatusOr<std::unique_ptr<Policy>> CreateForConformance(Td3Options options, int num_critics,
+                                                             uint64_t seed, PolicyModes modes) {
+  options.base.seed = seed;
+  options.base.modes = modes;
+  DING_ASSIGN_OR_RETURN(Td3 td3, Create(options, num_critics));
+  return std::move(td3.policy);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Td3, PolicyConformance,
+    testing::Values(PolicyConformanceCase{"Td3",
+                                          [](uint64_t seed, PolicyModes modes) {
+                                            return CreateForConformance(Options(), 2, seed, modes);
+                                          },
+                                          VectorObservation(), Action()},
+                    PolicyConformanceCase{"Ddpg",
+                                          [](uint64_t seed, PolicyModes modes) {
+                                            return CreateForConformance(DdpgOptions(), 1, seed,
+                                                                        modes);
+                                          },
+                                          VectorObservation(), Action()}));
+
+// What a learner computes for a batch in its first iteration, where the targets equal what they follow: an
+// independent implementation on top of the networks.
+class Reference {
+ public:
+  Reference(Td3* td3, const Batch& batch) : td3_(*td3) {
+    const auto view = reader_.Read(batch);
+    EXPECT_THAT(view, IsOk());
+    view_ = *view;
+    action_.resize(static_cast<size_t>(batch.rows()) * 2);
+  }
+
+  double CriticLoss(double sigma, double clip) {
+    std::vector<float> noise(action_.size());
+    std::vector<float> unused(action_.size());
+    RowNoise(kSeed).Draw(view_, 0, absl::MakeSpan(noise), absl::MakeSpan(unused));
+    Choose(view_.next_obs);
+    for (size_t i = 0; i < action_.size(); ++i) {
+      const double change = std::max(-clip, std::min(clip, sigma * noise[i]));
+      action_[i] = static_cast<float>(std::max(-1.0, std::min(1.0, action_[i] + change)));
+    }
+    EXPECT_THAT(td3_.critics->Infer(view_.next_obs, action_), IsOk());
+    std::vector<double> target;
+    for (size_t i = 0; i < view_.reward.size(); ++i) {
+      double next = std::numeric_limits<double>::infinity();
+      for (const auto& q : td3_.critics->q()) next = std::min<double>(next, q[i]);
+      target.push_back(view_.reward[i] + view_.discount[i] * next);
+    }
+    const absl::Span<const float> taken = view_.action.column<float>(0);
+    for (size_t i = 0; i < taken.size(); ++i) {
+      // The bounds are -2, 2 and -1, 3.
+      action_[i] = (taken[i] - (i % 2 == 0 ? 0.0f : 1.0f)) / 2;
+    }
+    EXPECT_THAT(td3_.critics->Infer(view_.obs, action_), IsOk());
+    double loss = 0;
+    for (size_t i = 0; i < target.size(); ++i) {
+      for (const auto& q : td3_.critics->q()) loss += std::pow(q[i] - target[i], 2);
+    }
+    return loss / static_cast<double>(target.size());
+  }
+
+  double ActorLoss() {
+    Choose(view_.obs);
+    EXPECT_THAT(td3_.critics->Infer(view_.obs, action_), IsOk());
+    double sum = 0;
+    for (const float q : td3_.critics->q()[0]) sum -= q;
+    return sum / static_cast<double>(view_.reward.size());
+  }
+
+ private:
+  void Choose(const ColumnsView& obs) {
+    const auto outputs = td3_.actor().Infer(obs);
+    EXPECT_THAT(outputs, IsOk());
+    for (size_t i = 0; i < action_.size(); ++i) {
+      action_[i] = std::tanh(outputs->column<float>(0)[i]);
+    }
+  }
+
+  Td3& td3_;
+  SampledTransitionReader reader_{VectorObservation(), Action()};
+  TransitionView view_;
+  std::vector<float> action_;
+};
+
+TEST(Td3Test, LossesAgreeWithBruteForce) {
+  for (const bool ddpg : {false, true}) {
+    Td3Options options = ddpg ? DdpgOptions() : Options();
+    options.base.actor_update_freq = 1;
+    DING_ASSERT_OK_AND_ASSIGN(Td3 td3, Create(options, ddpg ? 1 : 2));
+    const Batch batch = Transitions();
+    Reference reference(&td3, batch);
+    const double critic_loss = reference.CriticLoss(ddpg ? 0 : 0.2, 0.5);
+    const double actor_loss = reference.ActorLoss();
+    std::vector<LearnStep> steps;
+    ASSERT_THAT(td3.policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
+    EXPECT_NEAR(*steps[0].scalars.Get("critic_loss"), critic_loss, 1e-5);
+    EXPECT_NEAR(*steps[0].scalars.Get("actor_loss"), actor_loss, 1e-5);
+  }
+}
+
+TEST(Td3Test, TheActorsGradientAgreesWithFiniteDifferencesThroughTheFirstCritic) {
+  Td3Options options = Options();
+  options.base.actor_update_freq = 1;
+  options.base.actor_adam.lr = 0;
+  options.base.critic_adam.lr = 0;  // the networks stay as they are
+  DING_ASSERT_OK_AND_ASSIGN(Td3 td3, Create(options));
+  const Batch batch = Transitions();
+  std::vector<LearnStep> steps;
+  ASSERT_THAT(td3.policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
+  Reference reference(&td3, batch);
+  const absl::Span<float> parameters = td3.actor().network().parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    constexpr float kStep = 1.0f / 256;
+    const float start = parameters[i];
+    parameters[i] = start + kStep;
+    const double above = reference.ActorLoss();
+    parameters[i] = start - kStep;
+    const double below = reference.ActorLoss();
+    parameters[i] = start;
+    EXPECT_NEAR(td3.actor().network().gradients()[i], (above - below) / (2 * kStep), 1e-3)
+        << "parameter " << i;
+  }
+}
+
+TEST(Td3Test, TheActorLearnsEverySecondIteration) {
+  DING_ASSERT_OK_AND_ASSIGN(Td3 td3, Create(Options()));
+  std::vector<LearnStep> steps;
+  for (int iteration = 1; iteration <= 4; ++iteration) {
+    const absl::Span<const float> live = td3.actor().network().parameters();
+    const std::vector<float> before(live.begin(), live.end());
+    ASSERT_THAT(td3.policy->learn_mode()->Forward(Transitions(), {}, &steps), IsOk());
+    EXPECT_EQ(live != absl::MakeConstSpan(before), iteration % 2 == 0) << iteration;
+    EXPECT_EQ(steps[0].scalars.Get("actor_loss").has_value(), iteration % 2 == 0) << iteration;
+  }
+}
+
+TEST(Td3Test, ExploresAroundTheBestAction) {
+  Td3Options options = Options();
+  options.exploration_noise = 0.05;
+  DING_ASSERT_OK_AND_ASSIGN(Td3 td3, Create(options));
+  constexpr int64_t kMany = 2000;
+  const Batch obs = MakeObservationBatch(VectorObservation(), kMany, 1);
+  const BatchBuilder best = *BatchBuilder::Create(Action(), kMany);
+  const BatchBuilder tried = *BatchBuilder::Create(Action(), kMany);
+  ASSERT_THAT(td3.policy->eval_mode()->Forward(obs.view(), {}, {}, best.view()), IsOk());
+  ASSERT_THAT(td3.policy->collect_mode()->Forward(obs.view(), {}, {}, tried.view()), IsOk());
+  double squares = 0;
+  for (size_t i = 0; i < 2 * kMany; ++i) {
+    // Half the range of both elements is 2.
+    squares += std::pow((tried.column<float>(0)[i] - best.column<float>(0)[i]) / 2, 2);
+  }
+  EXPECT_NEAR(std::sqrt(squares / (2 * kMany)), 0.05, 0.003);
+}
+
+TEST(Td3Test, ErrorsNameTheAlgorithm) {
+  DING_ASSERT_OK_AND_ASSIGN(Td3 ddpg, Create(DdpgOptions(), 1));
+  const Batch batch = Transitions();
+  const_cast<float&>(batch.column<float>("action")[2]) = std::numeric_limits<float>::quiet_NaN();
+  std::vector<LearnStep> steps;
+  EXPECT_THAT(ddpg.policy->learn_mode()->Forward(batch, {}, &steps),
+              StatusIs(absl::StatusCode::kInternal,
+                       testing::AllOf(HasSubstr("ddpg, train iteration 1"),
+                                      HasSubstr("'action', row 1 holds nan"))));
+}
+
+TEST(Td3Test, RefusesOptionsThatAreOutOfRange) {
+  const auto expect = [](const Td3Options& options, const std::string& text) {
+    EXPECT_THAT(Create(options).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text)));
+  };
+  Td3Options options = Options();
+  options.exploration_noise = -1;
+  expect(options, "exploration_noise is -1");
+  options = Options();
+  options.target_noise_clip = std::numeric_limits<double>::infinity();
+  expect(options, "target_noise_clip is inf");
+  options = Options();
+  options.base.target_delay = 0;
+  expect(options, "target_delay is 0");
+}
+
+TEST(Td3Test, AllocatesNothingWhileSizesRepeat) {
+  DING_ASSERT_OK_AND_ASSIGN(Td3 td3, Create(Options()));
+  std::vector<LearnStep> steps;
+  // The tenth iteration, the first one below, reports the most scalars.
+  for (int i = 0; i < 9; ++i) {
+    ASSERT_THAT(td3.policy->learn_mode()->Forward(Transitions(), {}, &steps), IsOk());
+  }
+  ExpectAllocatesNothingWhileSizesRepeat(td3.policy.get(), Transitions(),
+                                         MakeObservationBatch(VectorObservation(), 8, 1));
+}
+
+}  // namespace
+}  // namespace ding
