@@ -21,6 +21,11 @@ Registry<EnvManagerCreator>& EnvManagerRegistry() {
   return *registry;
 }
 
+Registry<EnvGroupCreator>& EnvGroupRegistry() {
+  static auto* const registry = new Registry<EnvGroupCreator>("env group");
+  return *registry;
+}
+
 absl::StatusOr<std::unique_ptr<Env>> create_env(const EnvConfig& config) {
   if (config.type().empty()) {
     return absl::InvalidArgumentError(absl::StrCat("env: type is missing; this program has: ",
@@ -40,6 +45,20 @@ absl::StatusOr<std::unique_ptr<EnvManager>> create_env_manager(const EnvManagerC
   DING_ASSIGN_OR_RETURN(const EnvManagerCreator create, EnvManagerRegistry().Find(config.type()));
   return CallFactory("env manager", config.type(),
                      [&] { return create(config, std::move(factories), clock); });
+}
+
+absl::StatusOr<std::unique_ptr<EnvManager>> create_envs(const EnvConfig& env,
+                                                        const EnvManagerConfig& manager,
+                                                        int env_num, const Clock* clock) {
+  const bool in_processes = !manager.has_type() || manager.type() == "subprocess" ||
+                            manager.type() == "async_subprocess";
+  const absl::StatusOr<EnvGroupCreator> create_group = EnvGroupRegistry().Find(env.type());
+  if (create_group.ok() && in_processes) {
+    return CallFactory("env", env.type(), [&] { return (*create_group)(env, manager, env_num); });
+  }
+  const EnvFactory factory = [env] { return create_env(env); };
+  return create_env_manager(manager,
+                            std::vector<EnvFactory>(static_cast<size_t>(env_num), factory), clock);
 }
 
 }  // namespace ding

@@ -98,6 +98,13 @@ class ProcessMemory {
     return {spec_.action.get(), action_columns_.data(), 0, env_num_};
   }
 
+  // For a program that maps the memory itself: its file, which exec() closes unless the caller says otherwise, its
+  // size, and where in it `part` is.
+  int fd() const { return fd_; }
+  size_t bytes() const { return bytes_; }
+  int64_t OffsetOf(const void* part) const { return static_cast<const std::byte*>(part) - memory_; }
+  const std::byte* message_area(int i) const { return messages_ + i * kMessageBytes; }
+
   // Leaves `bytes` for the other side of env i; returns false if they exceed kMessageBytes.
   bool PutMessage(int i, absl::string_view bytes);
   absl::string_view message(int i) const;
@@ -114,6 +121,7 @@ class ProcessMemory {
 
   const EnvSpec spec_;
   const int64_t env_num_;
+  int fd_ = -1;
   std::byte* memory_ = nullptr;
   size_t bytes_ = 0;
   Manager* manager_ = nullptr;
