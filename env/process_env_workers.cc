@@ -1,6 +1,7 @@
 #include "ding_worker/env/process_env_workers.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/env/env_host.h"
+#include "ding_worker/env/observation_bounds.h"
 #include "ding_worker/env/process_memory.h"
 #include "ding_worker/env/process_message.h"
 
@@ -27,7 +29,8 @@ constexpr absl::Duration kCheckInterval = absl::Milliseconds(20);
 // and in inline functions of EnvProcessPool, which starts, watches and ends the processes.
 class ProcessEnvWorkers : public EnvWorkers {
  public:
-  ProcessEnvWorkers(const EnvRetryOptions& retry, EnvSpec spec, EnvProcessPool processes)
+  ProcessEnvWorkers(const EnvRetryOptions& retry, EnvSpec spec, EnvProcessPool processes,
+                    bool check_bounds)
       : max_retry_(retry.max_retry),
         retry_waiting_time_(retry.retry_waiting_time),
         spec_(std::move(spec)),
@@ -35,6 +38,7 @@ class ProcessEnvWorkers : public EnvWorkers {
         memory_(processes_.memory()),
         crowded_(processes_.crowded()),
         seats_(static_cast<size_t>(processes_.env_num())) {
+    if (check_bounds) bounds_.emplace(*spec_.observation);
     busy_.reserve(seats_.size());
     to_wake_.reserve(static_cast<size_t>(processes_.size()));
   }
@@ -74,7 +78,10 @@ class ProcessEnvWorkers : public EnvWorkers {
     }));
     const auto take = [&](int env_id) {
       if (!HasAnswered(env_id)) return false;
-      if (!seat(env_id).synthetic) ReadAnswer(env_id);
+      if (!seat(env_id).synthetic) {
+        ReadAnswer(env_id);
+        CheckBounds(env_id);
+      }
       Release(env_id);
       answered->push_back(env_id);
       return true;
@@ -326,6 +333,13 @@ class ProcessEnvWorkers : public EnvWorkers {
     }
   }
 
+  void CheckBounds(int env_id) {
+    EnvAnswer& answer = seat(env_id).answer;
+    if (!bounds_.has_value() || !answer.status.ok()) return;
+    if (!answer.reset && answer.result.abnormal) return;
+    answer.status = bounds_->Check(ColumnsView(memory_->rows()).row(env_id));
+  }
+
   // Makes one call of an idle env and returns what the env sent back. Other envs may be busy meanwhile.
   absl::StatusOr<std::string> Call(int env_id, EnvCall call, absl::string_view request) {
     CheckEnd(processes_.ProcessOf(env_id));
@@ -359,6 +373,7 @@ class ProcessEnvWorkers : public EnvWorkers {
   EnvProcessPool processes_;  // held by value: each step passes through it
   ProcessMemory* const memory_;
   const bool crowded_;  // see SpinUntil()
+  std::optional<ObservationBounds> bounds_;
   std::vector<Seat> seats_;
   std::vector<int> busy_;     // envs that were asked and whose answer Wait() has not yet returned
   std::vector<int> to_wake_;  // processes with requests that they were not yet told of
@@ -368,11 +383,13 @@ class ProcessEnvWorkers : public EnvWorkers {
 
 absl::StatusOr<std::unique_ptr<EnvWorkers>> CreateProcessEnvWorkers(EnvProcessPool::Options options,
                                                                     EnvSpec spec, int env_num,
-                                                                    EnvProcessPool::Run run) {
+                                                                    EnvProcessPool::Run run,
+                                                                    bool check_bounds) {
   const EnvRetryOptions retry = options.retry;
   DING_ASSIGN_OR_RETURN(EnvProcessPool processes, EnvProcessPool::Create(std::move(options), spec,
                                                                          env_num, std::move(run)));
-  return std::make_unique<ProcessEnvWorkers>(retry, std::move(spec), std::move(processes));
+  return std::make_unique<ProcessEnvWorkers>(retry, std::move(spec), std::move(processes),
+                                             check_bounds);
 }
 
 }  // namespace ding

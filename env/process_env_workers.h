@@ -16,11 +16,13 @@
 
 namespace ding {
 
-// `run` is what each process does; its envs have the spec `spec`.
+// `run` is what each process does; its envs have the spec `spec`. `check_bounds`: an observation outside of the bounds
+// of its spec is an error of the env (ObservationBounds).
 //   kUnavailable  the system refuses processes or memory
 absl::StatusOr<std::unique_ptr<EnvWorkers>> CreateProcessEnvWorkers(EnvProcessPool::Options options,
                                                                     EnvSpec spec, int env_num,
-                                                                    EnvProcessPool::Run run);
+                                                                    EnvProcessPool::Run run,
+                                                                    bool check_bounds = false);
 
 }  // namespace ding
 

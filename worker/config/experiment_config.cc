@@ -314,6 +314,10 @@ absl::StatusOr<ExperimentConfig> ParseExperimentConfig(absl::string_view text,
     if (!status.ok()) problems.push_back(absl::StrCat("--set: ", status.message()));
   }
   ShareAmongSections(&config, &problems);
+  // Envs that are programs of their own run in these unless the config says otherwise.
+  if (!config.env().manager().has_type() && EnvGroupRegistry().Find(config.env().type()).ok()) {
+    config.mutable_env()->mutable_manager()->set_type("subprocess");
+  }
   FillInDefaults(&config);
   for (std::string& problem : FindWrongParams(config)) problems.push_back(std::move(problem));
   // Fields that could not be parsed are missing now; this is not a problem of its own.
