@@ -1,5 +1,6 @@
 #include "ding_worker/env/env_registry.h"
 
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -26,6 +27,35 @@ Registry<EnvGroupCreator>& EnvGroupRegistry() {
   return *registry;
 }
 
+Registry<EnvWrapperCreator>& EnvWrapperRegistry() {
+  static auto* const registry = new Registry<EnvWrapperCreator>("env wrapper");
+  return *registry;
+}
+
+WrapperStackFactory WrappersOf(const EnvConfig& config) {
+  if (config.wrapper().empty()) return nullptr;
+  return [config](const EnvSpec& inner) -> absl::StatusOr<WrapperStack> {
+    if (inner.players > 1) {
+      return absl::InvalidArgumentError(absl::StrCat("env '", inner.name, "' is a game of ",
+                                                     inner.players,
+                                                     " players, which takes no wrapper"));
+    }
+    std::vector<std::unique_ptr<EnvWrapper>> wrappers;
+    for (int i = 0; i < config.wrapper_size(); ++i) {
+      const EnvWrapperConfig& wrapper = config.wrapper(i);
+      const std::string where = absl::StrCat("env.wrapper[", i, "] '", wrapper.type(), "'");
+      const absl::StatusOr<EnvWrapperCreator> create = EnvWrapperRegistry().Find(wrapper.type());
+      if (!create.ok()) return Annotate(create.status(), where);
+      const EnvSpec& inside = wrappers.empty() ? inner : wrappers.back()->spec();
+      absl::StatusOr<std::unique_ptr<EnvWrapper>> made = CallFactory(
+          "env wrapper", wrapper.type(), [&] { return (*create)(wrapper, inside); });
+      if (!made.ok()) return Annotate(made.status(), where);
+      wrappers.push_back(*std::move(made));
+    }
+    return WrapperStack::Create(inner, std::move(wrappers));
+  };
+}
+
 absl::StatusOr<std::unique_ptr<Env>> create_env(const EnvConfig& config) {
   if (config.type().empty()) {
     return absl::InvalidArgumentError(absl::StrCat("env: type is missing; this program has: ",
@@ -34,9 +64,13 @@ absl::StatusOr<std::unique_ptr<Env>> create_env(const EnvConfig& config) {
   DING_ASSIGN_OR_RETURN(const EnvCreator create, EnvRegistry().Find(config.type()));
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Env> env,
                         CallFactory("env", config.type(), [&] { return create(config); }));
-  if (config.reward_weights().empty()) return env;
-  return MakeWeightedReward(std::move(env),
-                            {config.reward_weights().begin(), config.reward_weights().end()});
+  if (!config.reward_weights().empty()) {
+    DING_ASSIGN_OR_RETURN(
+        env, MakeWeightedReward(std::move(env), {config.reward_weights().begin(),
+                                                 config.reward_weights().end()}));
+  }
+  const WrapperStackFactory wrappers = WrappersOf(config);
+  return wrappers ? MakeWrappedEnv(std::move(env), wrappers) : std::move(env);
 }
 
 absl::StatusOr<std::unique_ptr<EnvManager>> create_env_manager(const EnvManagerConfig& config,

@@ -17,6 +17,8 @@
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_manager.h"
+#include "ding_worker/env/env_wrapper.h"
+#include "ding_worker/env/wrapped_env.h"
 
 namespace ding {
 
@@ -33,6 +35,13 @@ Registry<EnvManagerCreator>& EnvManagerRegistry();
 using EnvGroupCreator = std::function<absl::StatusOr<std::unique_ptr<EnvManager>>(
     const EnvConfig&, const EnvManagerConfig&, int env_num)>;
 Registry<EnvGroupCreator>& EnvGroupRegistry();
+
+using EnvWrapperCreator = std::function<absl::StatusOr<std::unique_ptr<EnvWrapper>>(
+    const EnvWrapperConfig&, const EnvSpec& inner)>;
+Registry<EnvWrapperCreator>& EnvWrapperRegistry();
+
+// Makes the wrappers of the config for an env of any spec; null if there are none. Its errors name the wrapper.
+WrapperStackFactory WrappersOf(const EnvConfig& config);
 
 // kNotFound lists the linked names; kInvalidArgument if `type` is not set, or reward_weights do not fit.
 absl::StatusOr<std::unique_ptr<Env>> create_env(const EnvConfig& config);

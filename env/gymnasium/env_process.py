@@ -842,7 +842,10 @@ class EnvProcess:
                           'info): found the interface of gym before 0.26?')
         observation, reward, terminated, truncated, info = result
         slot.write(observation)
-        slot.f32[slot.reward_at] = reward
+        try:
+            slot.f32[slot.reward_at] = reward
+        except TypeError:
+            raise Failure(INTERNAL, f'the reward is {described(reward)}, expected a number') from None
         if terminated or truncated:
             self.u32[slot.ends_at] = (1 if terminated else 0) | (256 if truncated else 0)
             if slot.mask is not None:

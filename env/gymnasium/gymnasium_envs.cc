@@ -77,9 +77,13 @@ absl::StatusOr<std::unique_ptr<EnvWorkers>> CreateWorkers(
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateGymnasiumEnvs(
-    const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num) {
+    const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
+    const WrapperStackFactory& wrappers) {
   DING_ASSIGN_OR_RETURN(std::unique_ptr<EnvWorkers> workers,
                         CreateWorkers(options, config, env_num));
+  if (wrappers) {
+    DING_ASSIGN_OR_RETURN(workers, WrapWorkers(std::move(workers), wrappers));
+  }
   return AsyncEnvManager::Create(options, std::move(workers));
 }
 

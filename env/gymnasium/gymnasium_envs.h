@@ -21,12 +21,15 @@
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/gymnasium/gymnasium.pb.h"
 #include "ding_worker/env/subprocess_env_manager.h"
+#include "ding_worker/env/wrapped_env.h"
 
 namespace ding {
 
-// A manager of `env_num` envs, options.envs_per_process in each Python process.
+// A manager of `env_num` envs, options.envs_per_process in each Python process. `wrappers`, if not null, makes the
+// wrappers of each; they run in the caller's thread.
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateGymnasiumEnvs(
-    const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num);
+    const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
+    const WrapperStackFactory& wrappers = nullptr);
 
 // One env alone, for code that steps envs itself. Its manager cannot wake several at once.
 absl::StatusOr<std::unique_ptr<Env>> CreateGymnasiumEnv(const GymnasiumConfig& config);

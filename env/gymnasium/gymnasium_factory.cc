@@ -2,6 +2,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
@@ -31,7 +32,11 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateGroup(const EnvConfig& config,
   DING_RETURN_IF_ERROR(UnpackEnvParams(config, &params));
   DING_ASSIGN_OR_RETURN(const SubprocessEnvManagerOptions options,
                         ReadSubprocessOptions(manager, env_num));
-  return CreateGymnasiumEnvs(options, params, env_num);
+  if (!config.reward_weights().empty()) {
+    return absl::InvalidArgumentError(
+        "reward_weights are set, but the reward of a Python env is one number: remove them");
+  }
+  return CreateGymnasiumEnvs(options, params, env_num, WrappersOf(config));
 }
 
 constexpr char kHelp[] = "a Python env with Gymnasium's interface, by id or module:Class";

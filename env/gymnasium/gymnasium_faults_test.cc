@@ -152,7 +152,7 @@ TEST_F(GymnasiumFaultsTest, ObservationsMustKeepToTheirSpace) {
       {"list", "the observation 'obs' is a list ([0.0, 0.0]), expected float32[2]"},
       {"outside", "observation 'obs', element 1, is 1.5, expected a value in [-1, 1]"},
       {"nan", "observation 'obs', element 1, is nan"},
-      {"reward", "TypeError: must be real number, not str"},
+      {"reward", "the reward is a str (one), expected a number"},
       {"old step", "step() returned a tuple"},
   };
   for (const auto& [deed, message] : kCases) {

@@ -44,9 +44,11 @@ absl::StatusOr<std::unique_ptr<EnvManager>> MakeOpponentEnvManager(const Experim
   }
   for (const EvalOpponentConfig& found : config.env().eval_opponent()) {
     if (found.name() != opponent) continue;
-    EnvConfig env;
+    EnvConfig env = MakeEvaluatorEnvConfig(config);
     env.set_type(found.evaluator_type());
+    env.clear_params();
     if (found.has_evaluator_params()) *env.mutable_params() = found.evaluator_params();
+    env.clear_reward_weights();
     return ManagerOf(env, config, env_num, clock);
   }
   return absl::NotFoundError(
