@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_process_pool.h"
-#include "ding_worker/env/subprocess_env_manager.h"
+#include "ding_worker/env/subprocess_env_manager_options.h"
 
 namespace ding {
 
