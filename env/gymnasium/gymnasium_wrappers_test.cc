@@ -11,6 +11,7 @@
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/base_env_manager.h"
 #include "ding_worker/env/classic_control/cartpole.h"
@@ -75,8 +76,9 @@ TEST_P(GymnasiumWrappersTest, AreThoseOfCppEnvs) {
   const std::unique_ptr<EnvManager> python = Python(config);
   const std::unique_ptr<EnvManager> native = *BaseEnvManager::Create(
       {}, std::vector<EnvFactory>(kEnvs, [config] { return create_env(config); }));
-  EXPECT_TRUE(*python->env_spec().observation == *native->env_spec().observation);
-  EXPECT_EQ(python->env_spec().max_episode_steps == 0, GetParam().find("time_limit") == GetParam().npos);
+  ASSERT_THAT(CheckSameLayout(*native->env_spec().observation, *python->env_spec().observation,
+                              "the observation of the env of Python"),
+              IsOk());
   for (EnvManager* const manager : {python.get(), native.get()}) {
     ASSERT_THAT(manager->Seed(5, /*dynamic=*/true), IsOk());
     ASSERT_THAT(manager->Launch(), IsOk());
