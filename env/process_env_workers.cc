@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/image.h"
@@ -24,6 +25,8 @@ namespace {
 
 // How long to sleep before checking whether processes and fork server are alive and in time.
 constexpr absl::Duration kCheckInterval = absl::Milliseconds(20);
+// A wait that is so short is spent awake.
+constexpr int64_t kShortWaitNanos = 200'000;
 
 // Asks the envs through the shared memory and collects their answers. The path of a step is in this class
 // and in inline functions of EnvProcessPool, which starts, watches and ends the processes.
@@ -180,6 +183,11 @@ class ProcessEnvWorkers : public EnvWorkers {
     const int i = processes_.ProcessOf(env_id);
     ProcessMemory::Env& env = memory_->env(env_id);
     env.call = static_cast<uint32_t>(seat(env_id).call);
+    if (seat(env_id).call == EnvCall::kStep) {
+      // Most steps leave these as they are.
+      env.terminated = env.truncated = env.abnormal = 0;
+      env.message_size = 0;
+    }
     env.turn.store(ProcessMemory::kAsked);
     if (processes_.AddCall(i)) to_wake_.push_back(i);
   }
@@ -207,7 +215,19 @@ class ProcessEnvWorkers : public EnvWorkers {
   template <typename Done>
   absl::Status WaitUntil(int at_least, const Done& done) {
     WakeAsked();
-    if (SpinUntil(done, crowded_)) return absl::OkStatus();
+    // If the answers came soon the last time, they will again: to sleep and to be woken would take longer.
+    const int64_t begin = Clock::Real()->MonotonicNanos();
+    const bool soon = last_wait_nanos_ < kShortWaitNanos;
+    const bool answered = SpinUntil(done, crowded_, soon ? kShortWaitNanos : 0);
+    last_wait_nanos_ = Clock::Real()->MonotonicNanos() - begin;
+    if (answered) return absl::OkStatus();
+    const absl::Status status = SleepUntil(at_least, done);
+    last_wait_nanos_ = Clock::Real()->MonotonicNanos() - begin;
+    return status;
+  }
+
+  template <typename Done>
+  absl::Status SleepUntil(int at_least, const Done& done) {
     ProcessMemory::Manager& shared = memory_->manager();
     // Processes are measured only from the first wait that sleeps.
     processes_.WatchTimes();
@@ -376,6 +396,7 @@ class ProcessEnvWorkers : public EnvWorkers {
   std::optional<ObservationBounds> bounds_;
   std::vector<Seat> seats_;
   std::vector<int> busy_;     // envs that were asked and whose answer Wait() has not yet returned
+  int64_t last_wait_nanos_ = 0;  // how long the last wait was
   std::vector<int> to_wake_;  // processes with requests that they were not yet told of
 };
 

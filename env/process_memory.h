@@ -39,8 +39,9 @@ void FutexWake(std::atomic<uint32_t>* word);
 
 // Calls `done` until it returns true, for about as long as going to sleep and waking up takes; returns
 // false if it never did. `crowded`: more threads spin than there are cores, so each yields its core.
+// `nanos`, if above 0, is the time for which it calls.
 template <typename Done>
-bool SpinUntil(const Done& done, bool crowded);
+bool SpinUntil(const Done& done, bool crowded, int64_t nanos = 0);
 
 class ProcessMemory {
  public:
@@ -143,9 +144,10 @@ inline constexpr int64_t kSpinNanos = 50'000;
 inline constexpr int64_t kCrowdedSpinNanos = 20'000;
 
 template <typename Done>
-bool SpinUntil(const Done& done, bool crowded) {
+bool SpinUntil(const Done& done, bool crowded, int64_t nanos) {
   if (done()) return true;
-  const int64_t end = Clock::Real()->MonotonicNanos() + (crowded ? kCrowdedSpinNanos : kSpinNanos);
+  if (nanos == 0) nanos = crowded ? kCrowdedSpinNanos : kSpinNanos;
+  const int64_t end = Clock::Real()->MonotonicNanos() + nanos;
   do {
     if (crowded) {
       sched_yield();

@@ -32,7 +32,8 @@ WAITING, BUILD, RESET, STEP, RENDER, SAVE, LOAD, IDLE = 2, 3, 4, 5, 6, 7, 8, 1
 INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL, DATA_LOSS = 3, 5, 9, 12, 13, 15
 BOOL, UINT8, INT32, INT64, FLOAT32 = 0, 1, 2, 3, 4
 MEMORY_EXIT_CODE = 201
-SPINS = 100  # looks at the memory before it sleeps: about as long as going to sleep and waking up takes
+# How long it looks for requests before it sleeps: as long as sleeping and waking takes, or longer if the last one came soon.
+SPIN_NANOSECONDS, SHORT_WAIT_NANOSECONDS = 20_000, 200_000
 SLEEP_SECONDS = 0.1  # a request wakes the process before
 np = None  # numpy, once it is imported
 
@@ -289,6 +290,7 @@ def box_writer(space, field, row, memory):
                 numbers[part] = value
             except (TypeError, ValueError):
                 write_slowly(value)
+        write.vector = numbers, part
         return write
 
     def write_array(value):
@@ -552,6 +554,8 @@ class Slot:
         self.bytes, self.at = memory, env_plan['at']
         self.message_at, self.rows, self.action = env_plan['message'], env_plan['rows'], env_plan['action']
         self.env, self.turn = None, self.at['turn'] // 4
+        self.step = None  # makes a step of the env, for the action in the memory
+        self.ends_at = self.at['ends'] // 4
         self.u32, self.i64 = memory.cast('I'), memory.cast('l')
         self.size_at = self.at['message_size'] // 8
 
@@ -605,6 +609,7 @@ class Slot:
 
     def bind(self):
         """Makes the functions that copy rows, for spaces that are as expected."""
+        self.step = None
         self.check_spaces()
         fields, action = self.describe()
         observation, action_space = self.spaces
@@ -661,7 +666,44 @@ class Slot:
         self.write(observation)
         if self.mask is not None:
             self.write_mask(info, False)
-        self.step_env = self.env.step
+        if self.step is None:
+            self.step = self.make_step()
+
+    def make_step(self):
+        """A function that makes a step. Each name that it uses is its own, since it runs for microseconds only."""
+        env_step, read_action, write, mask = self.env.step, self.read_action, self.write, self.mask
+        numbers, at = self.i64, self.action // 8
+        category = kind_of(self.spaces[1], 'action') == 'Discrete' and int(start_of(self.spaces[1], 'Discrete')) == 0
+        vector = getattr(write, 'vector', None)
+        floats, reward_at = self.bytes.cast('f'), self.at['reward'] // 4
+        elements, part = vector or (None, None)
+
+        def step():
+            result = env_step(numbers[at] if category else read_action())
+            try:
+                observation, reward, terminated, truncated, info = result
+            except (TypeError, ValueError):
+                raise Failure(INTERNAL, f'step() returned {described(result)}, expected (observation, reward, terminated, '
+                              'truncated, info): found the interface of gym before 0.26?') from None
+            if elements is None:
+                write(observation)
+            else:
+                try:
+                    elements[part] = observation
+                except (TypeError, ValueError):
+                    write(observation)
+            try:
+                floats[reward_at] = reward
+            except TypeError:
+                raise Failure(INTERNAL, f'the reward is {described(reward)}, expected a number') from None
+            if terminated or truncated:
+                self.u32[self.ends_at] = (1 if terminated else 0) | (256 if truncated else 0)
+                if mask is not None:
+                    self.write_mask(info, True)
+                self.end_of_episode(info)
+            elif mask is not None:
+                self.write_mask(info, False)
+        return step
 
     def end_of_episode(self, info):
         """The numbers of the last info of an episode, as a message."""
@@ -731,6 +773,7 @@ class EnvProcess:
         self.slots = [Slot(plan, env, self.build_env, self.memory) for env in plan['envs']]
         self.progress = self.u32[self.at['progress']]
         self.events = 0
+        self.soon = True  # whether the last request came soon
 
     def build_env(self):
         if self.builder is None:
@@ -754,17 +797,20 @@ class EnvProcess:
         self.fence_lock.release()
 
     def wait(self, seen):
-        u32, requests = self.u32, self.at['requests']
-        for _ in range(SPINS):
+        u32, requests, begin = self.u32, self.at['requests'], time.monotonic_ns()
+        now, end = begin, begin + (SHORT_WAIT_NANOSECONDS if self.soon else SPIN_NANOSECONDS)
+        while now < end:
+            os.sched_yield()
             if u32[requests] != seen:
                 return
-            os.sched_yield()
+            now = time.monotonic_ns()
         u32[self.at['sleeping']] = 1
         self.fence()
         if u32[requests] == seen:
             seconds = struct.pack('=qq', 0, int(SLEEP_SECONDS * 1e9))
             self.libc.syscall(self.futex, self.requests_address, 0, ctypes.c_uint32(seen), ctypes.c_char_p(seconds), None, 0)
         u32[self.at['sleeping']] = 0
+        self.soon = time.monotonic_ns() - begin < 2 * SHORT_WAIT_NANOSECONDS
 
     def notify(self):
         """Wakes the manager if it sleeps. Each process writes values that no other writes, so the word always changes."""
@@ -829,33 +875,11 @@ class EnvProcess:
                 return
             try:
                 self.note(STEP, slot)
-                self.step_once(slot)
+                slot.step()
                 return
             except Exception as again:
                 status = self.failed(again)
         slot.leave_step_message(put_values({}), put_status(), status)
-
-    def step_once(self, slot):
-        result = slot.step_env(slot.read_action())
-        if not isinstance(result, tuple) or len(result) != 5:
-            raise Failure(INTERNAL, f'step() returned {described(result)}, expected (observation, reward, terminated, truncated, '
-                          'info): found the interface of gym before 0.26?')
-        observation, reward, terminated, truncated, info = result
-        slot.write(observation)
-        try:
-            slot.f32[slot.reward_at] = reward
-        except TypeError:
-            raise Failure(INTERNAL, f'the reward is {described(reward)}, expected a number') from None
-        if terminated or truncated:
-            self.u32[slot.ends_at] = (1 if terminated else 0) | (256 if truncated else 0)
-            if slot.mask is not None:
-                slot.write_mask(info, True)
-            slot.end_of_episode(info)
-            return
-        self.u32[slot.ends_at] = 0
-        slot.i64[slot.size_at] = 0
-        if slot.mask is not None:
-            slot.write_mask(info, False)
 
     def answer_rarely(self, slot, call):
         """Answers a call that is not a step."""
@@ -876,7 +900,7 @@ class EnvProcess:
                     self.build(slot)
                     slot.first_reset(0, {})  # Wrappers of gymnasium refuse a step before a reset.
                 load_env(slot.env, slot.message())
-                slot.step_env = slot.env.step
+                slot.step = slot.make_step()
             else:
                 raise Failure(INTERNAL, f'received an unknown call: {call}')
         except Exception as error:
@@ -885,36 +909,35 @@ class EnvProcess:
 
     def run(self):
         u32, at = self.u32, self.at
-        requests, leave, call_at, env_id, progress = (at[name] for name in ('requests', 'leave', 'call', 'env_id', 'progress'))
-        for slot in self.slots:
-            slot.f32 = self.memory.cast('f')
-            slot.reward_at, slot.ends_at = slot.at['reward'] // 4, slot.at['ends'] // 4
-            slot.call_at, slot.answers = slot.at['call'] // 4, False
+        requests, leave, call_at, progress = (at[name] for name in ('requests', 'leave', 'call', 'progress'))
+        # The call and the env that it is made of, next to each other, are written at once.
+        u64, now_at = self.memory.cast('L'), self.plan['process']['call'] // 8
+        rows = [(slot, slot.turn, slot.at['call'] // 4, slot.id << 32 | STEP) for slot in self.slots]
         notify_each = self.plan['notify_each']
         while not u32[leave]:
             seen = u32[requests]
             answered = False
-            for slot in self.slots:
-                if u32[slot.turn] != ASKED:
+            for slot, turn, asked, now in rows:
+                if u32[turn] != ASKED:
                     continue
                 answered = True
-                if u32[slot.call_at] == STEP:
-                    u32[env_id] = slot.id
-                    u32[call_at] = STEP
+                if u32[asked] == STEP:
+                    u64[now_at] = now
                     u32[progress] = self.progress = (self.progress + 1) & 0xFFFFFFFF
                     try:
-                        self.step_once(slot)
+                        slot.step()
                     except Exception as error:
                         self.retry_step(slot, error)
                 else:
-                    self.answer_rarely(slot, u32[slot.call_at])
-                u32[call_at] = IDLE
-                u32[slot.turn] = ANSWERED
+                    self.answer_rarely(slot, u32[asked])
+                u32[turn] = ANSWERED
                 if notify_each:
                     self.notify()
             if not answered:
                 self.wait(seen)
-            elif not notify_each:
+                continue
+            u32[call_at] = IDLE
+            if not notify_each:
                 self.notify()
         for slot in self.slots:
             slot.close()

@@ -1,7 +1,9 @@
 // Compares Python envs of a manager with bare Python loops of the same envs in as many processes, which run at the same
 // time. Actions are random; episodes are reset as they end.
-//   CartPoles   8 CartPoles in 2 processes      Pixels   2 envs of pictures [84, 84, 4] in 2 processes
-//   ...Floor    the bare loops
+//   CartPoles       8 CartPoles, written as Gymnasium's is, in 2 processes
+//   LeanCartPoles   the same, without numpy but for the observation: a step takes less than 2 us
+//   Pixels          2 envs of pictures [84, 84, 4] in 2 processes
+//   ...Floor        the bare loops
 // items_per_second counts env steps of all processes.
 #include <cstddef>
 #include <cstdint>
@@ -73,13 +75,21 @@ void RunLoops(benchmark::State& state, const char* env, int envs, int steps) {
 }
 
 void BM_CartPoles(benchmark::State& state) {
-  RunManager(state, "cartpole:CartPole", 8);
+  RunManager(state, "cartpole:NumpyCartPole", 8);
   state.SetLabel("reach=1.18");
 }
 BENCHMARK(BM_CartPoles)->UseRealTime();
 
-void BM_CartPolesFloor(benchmark::State& state) { RunLoops(state, "cartpole:CartPole", 8, 200000); }
+void BM_CartPolesFloor(benchmark::State& state) { RunLoops(state, "cartpole:NumpyCartPole", 8, 80000); }
 BENCHMARK(BM_CartPolesFloor)->UseManualTime()->Iterations(3);
+
+void BM_LeanCartPoles(benchmark::State& state) { RunManager(state, "cartpole:CartPole", 8); }
+BENCHMARK(BM_LeanCartPoles)->UseRealTime();
+
+void BM_LeanCartPolesFloor(benchmark::State& state) {
+  RunLoops(state, "cartpole:CartPole", 8, 200000);
+}
+BENCHMARK(BM_LeanCartPolesFloor)->UseManualTime()->Iterations(3);
 
 void BM_Pixels(benchmark::State& state) {
   RunManager(state, "sample_envs:Pixels", 2);

@@ -79,6 +79,11 @@ static_assert(offsetof(ProcessMemory::Env, truncated) ==
 static_assert(offsetof(ProcessMemory::Env, abnormal) ==
               offsetof(ProcessMemory::Env, terminated) + 2);
 
+// The call of a process and its env are written at once, as one number.
+static_assert(offsetof(ProcessMemory::Process, call) % 8 == 0);
+static_assert(offsetof(ProcessMemory::Process, env_id) ==
+              offsetof(ProcessMemory::Process, call) + 4);
+
 Json Layout(ProcessMemory* memory, int env_id) {
   ProcessMemory::Env* const env = &memory->env(env_id);
   const auto at = [memory](const void* part) { return memory->OffsetOf(part); };

@@ -95,3 +95,22 @@ class ForgetfulCartPole:
         self.inner = CartPole()
         self.observation_space, self.action_space = self.inner.observation_space, self.inner.action_space
         self.reset, self.step = self.inner.reset, self.inner.step
+
+
+class NumpyCartPole(CartPole):
+    """CartPole as Gymnasium writes it: it checks the action, and computes with numpy."""
+
+    def step(self, action):
+        assert isinstance(action, (int, np.integer)) and 0 <= action < self.action_space.n, f'{action!r} is not an action'
+        x, x_dot, theta, theta_dot = self.state
+        force = 10.0 if action == 1 else -10.0
+        cosine, sine = np.cos(theta), np.sin(theta)
+        push = (force + POLE_MASS_LENGTH * np.square(theta_dot) * sine) / TOTAL_MASS
+        theta_acc = (9.8 * sine - cosine * push) / (0.5 * (4.0 / 3.0 - 0.1 * np.square(cosine) / TOTAL_MASS))
+        x_acc = push - POLE_MASS_LENGTH * theta_acc * cosine / TOTAL_MASS
+        self.state = np.array((x + 0.02 * x_dot, x_dot + 0.02 * x_acc, theta + 0.02 * theta_dot,
+                               theta_dot + 0.02 * theta_acc), dtype=np.float64)
+        x, theta = self.state[0], self.state[2]
+        self.steps += 1
+        terminated = bool(x < -2.4 or x > 2.4 or theta < -THETA_LIMIT or theta > THETA_LIMIT)
+        return np.array(self.state, dtype=np.float32), 1.0, terminated, self.steps == self.max_steps, {}
