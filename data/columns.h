@@ -82,9 +82,7 @@ class RowRef {
     const int64_t bytes = spec_->row_bytes(index);
     return {reinterpret_cast<T*>(columns_[index] + row_ * bytes), bytes / sizeof(T)};
   }
-  std::byte* raw_field(int index) const {
-    return columns_[index] + row_ * spec_->row_bytes(index);
-  }
+  std::byte* raw_field(int index) const { return columns_[index] + row_ * spec_->row_bytes(index); }
   operator RowView() const { return RowView(spec_, columns_, row_); }  // NOLINT: it is a view.
 
  private:

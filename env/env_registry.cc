@@ -47,8 +47,8 @@ WrapperStackFactory WrappersOf(const EnvConfig& config) {
       const absl::StatusOr<EnvWrapperCreator> create = EnvWrapperRegistry().Find(wrapper.type());
       if (!create.ok()) return Annotate(create.status(), where);
       const EnvSpec& inside = wrappers.empty() ? inner : wrappers.back()->spec();
-      absl::StatusOr<std::unique_ptr<EnvWrapper>> made = CallFactory(
-          "env wrapper", wrapper.type(), [&] { return (*create)(wrapper, inside); });
+      absl::StatusOr<std::unique_ptr<EnvWrapper>> made =
+          CallFactory("env wrapper", wrapper.type(), [&] { return (*create)(wrapper, inside); });
       if (!made.ok()) return Annotate(made.status(), where);
       wrappers.push_back(*std::move(made));
     }
@@ -65,9 +65,8 @@ absl::StatusOr<std::unique_ptr<Env>> create_env(const EnvConfig& config) {
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Env> env,
                         CallFactory("env", config.type(), [&] { return create(config); }));
   if (!config.reward_weights().empty()) {
-    DING_ASSIGN_OR_RETURN(
-        env, MakeWeightedReward(std::move(env), {config.reward_weights().begin(),
-                                                 config.reward_weights().end()}));
+    DING_ASSIGN_OR_RETURN(env, MakeWeightedReward(std::move(env), {config.reward_weights().begin(),
+                                                                   config.reward_weights().end()}));
   }
   const WrapperStackFactory wrappers = WrappersOf(config);
   return wrappers ? MakeWrappedEnv(std::move(env), wrappers) : std::move(env);
@@ -84,15 +83,15 @@ absl::StatusOr<std::unique_ptr<EnvManager>> create_env_manager(const EnvManagerC
 absl::StatusOr<std::unique_ptr<EnvManager>> create_envs(const EnvConfig& env,
                                                         const EnvManagerConfig& manager,
                                                         int env_num, const Clock* clock) {
-  const bool in_processes = !manager.has_type() || manager.type() == "subprocess" ||
-                            manager.type() == "async_subprocess";
+  const bool in_processes =
+      !manager.has_type() || manager.type() == "subprocess" || manager.type() == "async_subprocess";
   const absl::StatusOr<EnvGroupCreator> create_group = EnvGroupRegistry().Find(env.type());
   if (create_group.ok() && in_processes) {
     return CallFactory("env", env.type(), [&] { return (*create_group)(env, manager, env_num); });
   }
   const EnvFactory factory = [env] { return create_env(env); };
-  return create_env_manager(manager,
-                            std::vector<EnvFactory>(static_cast<size_t>(env_num), factory), clock);
+  return create_env_manager(manager, std::vector<EnvFactory>(static_cast<size_t>(env_num), factory),
+                            clock);
 }
 
 }  // namespace ding

@@ -395,9 +395,9 @@ class ProcessEnvWorkers : public EnvWorkers {
   const bool crowded_;  // see SpinUntil()
   std::optional<ObservationBounds> bounds_;
   std::vector<Seat> seats_;
-  std::vector<int> busy_;     // envs that were asked and whose answer Wait() has not yet returned
+  std::vector<int> busy_;  // envs that were asked and whose answer Wait() has not yet returned
   int64_t last_wait_nanos_ = 0;  // how long the last wait was
-  std::vector<int> to_wake_;  // processes with requests that they were not yet told of
+  std::vector<int> to_wake_;     // processes with requests that they were not yet told of
 };
 
 }  // namespace
@@ -407,8 +407,8 @@ absl::StatusOr<std::unique_ptr<EnvWorkers>> CreateProcessEnvWorkers(EnvProcessPo
                                                                     EnvProcessPool::Run run,
                                                                     bool check_bounds) {
   const EnvRetryOptions retry = options.retry;
-  DING_ASSIGN_OR_RETURN(EnvProcessPool processes, EnvProcessPool::Create(std::move(options), spec,
-                                                                         env_num, std::move(run)));
+  DING_ASSIGN_OR_RETURN(EnvProcessPool processes,
+                        EnvProcessPool::Create(std::move(options), spec, env_num, std::move(run)));
   return std::make_unique<ProcessEnvWorkers>(retry, std::move(spec), std::move(processes),
                                              check_bounds);
 }

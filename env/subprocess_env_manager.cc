@@ -14,8 +14,7 @@ namespace ding {
 
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateSubprocessEnvManager(
     SubprocessEnvManagerOptions options, std::vector<EnvFactory> factories) {
-  DING_RETURN_IF_ERROR(
-      CheckSubprocessOptions(options, static_cast<int>(factories.size())));
+  DING_RETURN_IF_ERROR(CheckSubprocessOptions(options, static_cast<int>(factories.size())));
   if (factories.empty()) {
     return absl::InvalidArgumentError(
         "env manager: there are no env factories, expected at least one");
@@ -23,10 +22,9 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateSubprocessEnvManager(
   absl::StatusOr<EnvSpec> spec = ProbeEnvSpec(factories[0], options.connect_timeout);
   if (!spec.ok()) return Annotate(spec.status(), "env 0");
   const int env_num = static_cast<int>(factories.size());
-  DING_ASSIGN_OR_RETURN(
-      std::unique_ptr<EnvWorkers> workers,
-      CreateProcessEnvWorkers(PoolOptions(options), *std::move(spec), env_num,
-                              RunFactories(std::move(factories))));
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<EnvWorkers> workers,
+                        CreateProcessEnvWorkers(PoolOptions(options), *std::move(spec), env_num,
+                                                RunFactories(std::move(factories))));
   return AsyncEnvManager::Create(options, std::move(workers));
 }
 

@@ -88,10 +88,9 @@ absl::StatusOr<WrapperStack::Ask> WrapperStack::Answer(StepResult* result) {
     EnvWrapper& wrapper = *wrappers_[level];
     const RowRef own = own_actions_[level].view().row(0);
     const bool was_reset = asked_[level] == Ask::kReset;
-    DING_ASSIGN_OR_RETURN(
-        const Ask next, was_reset
-                            ? wrapper.AfterReset(obs_[level], obs_[level + 1], own)
-                            : wrapper.AfterStep(obs_[level], obs_[level + 1], own, result));
+    DING_ASSIGN_OR_RETURN(const Ask next,
+                          was_reset ? wrapper.AfterReset(obs_[level], obs_[level + 1], own)
+                                    : wrapper.AfterStep(obs_[level], obs_[level + 1], own, result));
     if (next == Ask::kNothing) continue;
     asked_[level] = next;
     return Descend(i - 1, next);

@@ -144,10 +144,10 @@ const std::vector<Params>& AllParams() {
     };
     const auto wrapper = [](const std::string& name, const Descriptor* type,
                             const std::string& content = "") {
-      return Params{"env.wrapper.params",
-                    type,
-                    {absl::StrCat("env.wrapper=[{type:\"", name, "\" params",
-                                  InAny(*type, content), "}]")}};
+      return Params{
+          "env.wrapper.params",
+          type,
+          {absl::StrCat("env.wrapper=[{type:\"", name, "\" params", InAny(*type, content), "}]")}};
     };
     const std::string games = "env={type:\"TicTacToe\" evaluator_type:\"TicTacToe-vs-random\"}";
     return new std::vector<Params>{

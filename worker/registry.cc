@@ -7,6 +7,7 @@ namespace ding {
 std::string ListModules() {
   std::string text;
   ListRegistry(EnvRegistry(), &text);
+  ListRegistry(EnvGroupRegistry(), &text);
   ListRegistry(EnvWrapperRegistry(), &text);
   ListRegistry(EnvManagerRegistry(), &text);
   ListRegistry(PolicyRegistry(), &text);

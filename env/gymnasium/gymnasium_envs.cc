@@ -6,7 +6,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/image.h"
@@ -43,8 +42,9 @@ class GymnasiumEnv : public Env {
     DING_RETURN_IF_ERROR(Wait());
     EnvAnswer& answer = workers_->answer(0);
     DING_RETURN_IF_ERROR(answer.status);
+    // The process ended. A manager with retry_type RENEW builds the env anew.
+    if (answer.result.abnormal && !answer.void_cause.ok()) return answer.void_cause;
     *result = answer.result;
-    if (result->abnormal) DING_LOG(WARNING) << spec().name << ": " << answer.void_cause.message();
     CopyRow(ColumnsView(workers_->rows()).row(0), obs);
     return absl::OkStatus();
   }

@@ -42,8 +42,7 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateGroup(const EnvConfig& config,
 constexpr char kHelp[] = "a Python env with Gymnasium's interface, by id or module:Class";
 
 DING_REGISTER(EnvRegistry(), "gymnasium", CreateOne, kHelp, &GymnasiumConfig::descriptor);
-DING_REGISTER(EnvGroupRegistry(), "gymnasium", CreateGroup, kHelp,
-              &GymnasiumConfig::descriptor);
+DING_REGISTER(EnvGroupRegistry(), "gymnasium", CreateGroup, kHelp, &GymnasiumConfig::descriptor);
 
 }  // namespace
 }  // namespace ding

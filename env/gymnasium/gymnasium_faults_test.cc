@@ -158,9 +158,9 @@ TEST_F(GymnasiumFaultsTest, ObservationsMustKeepToTheirSpace) {
   for (const auto& [deed, message] : kCases) {
     SCOPED_TRACE(deed);
     Launch(TroubleConfig(deed));
-    EXPECT_THAT(StepIntoTrouble(),
-                StatusIs(kInternal, AllOf(HasSubstr("env 0 (sample_envs:Trouble)"),
-                                          HasSubstr(message))));
+    EXPECT_THAT(
+        StepIntoTrouble(),
+        StatusIs(kInternal, AllOf(HasSubstr("env 0 (sample_envs:Trouble)"), HasSubstr(message))));
   }
 }
 
@@ -169,9 +169,9 @@ TEST_F(GymnasiumFaultsTest, SpacesMustNotChange) {
       CreateGymnasiumEnvs(TwoPerProcess(), TroubleConfig("other space"), 2);
   ASSERT_THAT(manager, IsOk());
   ASSERT_THAT((*manager)->Launch(), IsOk());
-  EXPECT_THAT((*manager)->Reset(),
-              StatusIs(kInvalid, AllOf(HasSubstr("its spaces changed: found"),
-                                       HasSubstr("obs: float32[3]"), HasSubstr("obs: float32[2]"))));
+  EXPECT_THAT((*manager)->Reset(), StatusIs(kInvalid, AllOf(HasSubstr("its spaces changed: found"),
+                                                            HasSubstr("obs: float32[3]"),
+                                                            HasSubstr("obs: float32[2]"))));
 }
 
 TEST_F(GymnasiumFaultsTest, WhatIsNotThereIsNamed) {
@@ -189,8 +189,9 @@ TEST_F(GymnasiumFaultsTest, WhatIsNotThereIsNamed) {
   EXPECT_THAT(ErrorOf(by_id), StatusIs(absl::StatusCode::kFailedPrecondition,
                                        HasSubstr("-m pip install gymnasium")));
   by_id.add_python_path("env/gymnasium/testdata/stub");
-  EXPECT_THAT(ErrorOf(by_id),
-              StatusIs(kInternal, HasSubstr("NameNotFound: Environment `NoSuchEnv` doesn't exist.")));
+  EXPECT_THAT(
+      ErrorOf(by_id),
+      StatusIs(kInternal, HasSubstr("NameNotFound: Environment `NoSuchEnv` doesn't exist.")));
 }
 
 TEST_F(GymnasiumFaultsTest, TheConfigIsChecked) {
@@ -207,9 +208,10 @@ TEST_F(GymnasiumFaultsTest, TheConfigIsChecked) {
 TEST_F(GymnasiumFaultsTest, TheInterpreterMustBeThere) {
   GymnasiumConfig config = TroubleConfig("");
   config.set_python("/no/such/python");
-  EXPECT_THAT(ErrorOf(config), StatusIs(absl::StatusCode::kUnavailable,
-                                        HasSubstr("there is no Python interpreter "
-                                                  "'/no/such/python' (params.python or --python)")));
+  EXPECT_THAT(ErrorOf(config),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("there is no Python interpreter "
+                                 "'/no/such/python' (params.python or --python)")));
 }
 
 TEST_F(GymnasiumFaultsTest, TheInterpreterMustHaveNumpy) {
@@ -219,9 +221,9 @@ TEST_F(GymnasiumFaultsTest, TheInterpreterMustHaveNumpy) {
   ASSERT_EQ(chmod(path.c_str(), 0755), 0);
   GymnasiumConfig config = TroubleConfig("");
   config.set_python(path);
-  EXPECT_THAT(ErrorOf(config), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                        AllOf(HasSubstr("has no numpy"),
-                                              HasSubstr("-m pip install numpy"))));
+  EXPECT_THAT(ErrorOf(config),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("has no numpy"), HasSubstr("-m pip install numpy"))));
 }
 
 TEST_F(GymnasiumFaultsTest, EnvsThatDoNotFitAreRefused) {

@@ -41,17 +41,14 @@ std::unique_ptr<EnvManager> Make(const GymnasiumConfig& config, int env_num,
 
 INSTANTIATE_TEST_SUITE_P(
     Python, EnvConformance,
-    testing::Values(EnvConformanceCase{"CartPole",
-                                       [] { return CreateGymnasiumEnv(TestEnvConfig(kCartPole)); }},
-                    EnvConformanceCase{
-                        "AllSpaces",
-                        [] { return CreateGymnasiumEnv(TestEnvConfig("sample_envs:AllSpaces")); }},
-                    EnvConformanceCase{
-                        "Robot",
-                        [] { return CreateGymnasiumEnv(TestEnvConfig("sample_envs:Robot")); }},
-                    EnvConformanceCase{
-                        "Masked",
-                        [] { return CreateGymnasiumEnv(TestEnvConfig("sample_envs:Masked")); }}),
+    testing::Values(
+        EnvConformanceCase{"CartPole", [] { return CreateGymnasiumEnv(TestEnvConfig(kCartPole)); }},
+        EnvConformanceCase{
+            "AllSpaces", [] { return CreateGymnasiumEnv(TestEnvConfig("sample_envs:AllSpaces")); }},
+        EnvConformanceCase{"Robot",
+                           [] { return CreateGymnasiumEnv(TestEnvConfig("sample_envs:Robot")); }},
+        EnvConformanceCase{"Masked",
+                           [] { return CreateGymnasiumEnv(TestEnvConfig("sample_envs:Masked")); }}),
     EnvConformanceName);
 
 // What a manager returned in one step.
@@ -124,10 +121,10 @@ TEST(GymnasiumEnvsTest, ValuesArriveAtBothSides) {
                             StepReady(manager.get(), {2, 1, 3, 0, 1}));
   EXPECT_THAT(steps->reward, ElementsAre(1));
   const RowView row = manager->ready_obs().obs.row(0);
-  EXPECT_EQ(row.field<float>(0)[5], 7.5);           // the seed of the episode
+  EXPECT_EQ(row.field<float>(0)[5], 7.5);  // the seed of the episode
   EXPECT_THAT(row.field<uint8_t>(1)[0], 201);
   EXPECT_THAT(row.field<int32_t>(2), ElementsAre(-1, 1));
-  EXPECT_EQ(row.scalar<int64_t>(3), 1);             // category 3 of those from 2 on
+  EXPECT_EQ(row.scalar<int64_t>(3), 1);                   // category 3 of those from 2 on
   EXPECT_THAT(row.field<int64_t>(4), ElementsAre(3, 3));  // the first action starts at 1
   EXPECT_THAT(row.field<uint8_t>(5), ElementsAre(0, 1, 1));
   EXPECT_EQ(row.scalar<float>(6), 0.25);
@@ -172,7 +169,8 @@ TEST(GymnasiumEnvsTest, IdsAreMadeByGymnasium) {
   EXPECT_EQ(manager->env_spec().max_episode_steps, 9);
   ASSERT_THAT(manager->Launch(), IsOk());
   // Left and right in turns, so that the pole stays up.
-  for (int i = 0; i < 8; ++i) ASSERT_THAT(StepReady(manager.get(), {i % 2, i % 2}).status(), IsOk());
+  for (int i = 0; i < 8; ++i)
+    ASSERT_THAT(StepReady(manager.get(), {i % 2, i % 2}).status(), IsOk());
   // The counter of the wrapper is part of the state.
   StateDict state;
   ASSERT_THAT(manager->SaveState(&state), IsOk());
@@ -218,8 +216,7 @@ TEST(GymnasiumEnvsTest, SavedStateContinuesExactly) {
 }
 
 TEST(GymnasiumEnvsTest, AnEnvWithoutStateBeginsAnEpisodeOnLoad) {
-  const std::unique_ptr<EnvManager> manager =
-      Make(TestEnvConfig("cartpole:ForgetfulCartPole"), 2);
+  const std::unique_ptr<EnvManager> manager = Make(TestEnvConfig("cartpole:ForgetfulCartPole"), 2);
   ASSERT_THAT(manager->Launch(), IsOk());
   ASSERT_THAT(StepReady(manager.get()).status(), IsOk());
   StateDict state;

@@ -31,8 +31,8 @@ namespace {
 constexpr int kEnvs = 4;
 
 DING_REGISTER(
-    EnvRegistry(), "CartPole",
-    [](const EnvConfig&) { return CreateCartPole("CartPole", 60); }, "a short CartPole");
+    EnvRegistry(), "CartPole", [](const EnvConfig&) { return CreateCartPole("CartPole", 60); },
+    "a short CartPole");
 
 EnvConfig Config(const std::string& wrappers) {
   EnvConfig config;

@@ -93,10 +93,9 @@ Json Layout(ProcessMemory* memory, int env_id) {
     rows.push_back(at(obs.raw_column(i) + env_id * obs.spec().row_bytes(i)));
   }
   const MutableColumnsView actions = memory->actions();
-  const int64_t action =
-      actions.spec().size() == 0
-          ? 0
-          : at(actions.raw_column(0) + env_id * actions.spec().row_bytes(0));
+  const int64_t action = actions.spec().size() == 0
+                             ? 0
+                             : at(actions.raw_column(0) + env_id * actions.spec().row_bytes(0));
   return {{"id", env_id},
           {"message", at(memory->message_area(env_id))},
           {"rows", rows},

@@ -125,9 +125,9 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateRescale(const EnvWrapperConfig
                                                           const EnvSpec& inner) {
   DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<RescaleActionConfig>(config));
   if (!(params.low() < params.high()) || !std::isfinite(params.high() - params.low())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("params.low is ", params.low(), " and params.high is ", params.high(),
-                     ", expected finite numbers, low below high"));
+    return absl::InvalidArgumentError(absl::StrCat("params.low is ", params.low(),
+                                                   " and params.high is ", params.high(),
+                                                   ", expected finite numbers, low below high"));
   }
   return Fit(inner, /*rescales=*/true, params.low(), params.high());
 }

@@ -105,9 +105,9 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateActionRepeat(const EnvWrapperC
         absl::StrCat("params.count is ", count, ", expected at least 1"));
   }
   if (ActionMaskField(inner) >= 0 && count > 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the env has an action mask, '", kActionMaskField,
-                     "', which may forbid to repeat an action"));
+    return absl::InvalidArgumentError(absl::StrCat("the env has an action mask, '",
+                                                   kActionMaskField,
+                                                   "', which may forbid to repeat an action"));
   }
   EnvSpec spec = inner;
   spec.reward_low = std::min(inner.reward_low, inner.reward_low * count);
@@ -145,8 +145,8 @@ class StickyActions : public EnvWrapper {
     DING_ASSIGN_OR_RETURN(const int64_t has_last, reader->ReadInt("has_last"));
     has_last_ = has_last != 0;
     const RowRef last = last_.view().row(0);
-    return reader->Read("last", {absl::Span<char>(reinterpret_cast<char*>(last.raw_field(0)),
-                                                  Last().size())});
+    return reader->Read(
+        "last", {absl::Span<char>(reinterpret_cast<char*>(last.raw_field(0)), Last().size())});
   }
 
  private:
@@ -170,9 +170,9 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateStickyActions(const EnvWrapper
                                                    ", expected at least 0 and below 1"));
   }
   if (ActionMaskField(inner) >= 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the env has an action mask, '", kActionMaskField,
-                     "', which may forbid the action before"));
+    return absl::InvalidArgumentError(absl::StrCat("the env has an action mask, '",
+                                                   kActionMaskField,
+                                                   "', which may forbid the action before"));
   }
   DING_ASSIGN_OR_RETURN(BatchBuilder last, ZeroedRows(inner.action, 1));
   return std::make_unique<StickyActions>(inner, params.probability(), std::move(last));

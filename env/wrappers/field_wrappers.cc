@@ -149,11 +149,11 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateOneHot(const EnvWrapperConfig&
   DING_ASSIGN_OR_RETURN(const int index, FindObsField(inner, params.field()));
   const FieldSpec& field = inner.observation->field(index);
   if (!field.is_discrete()) {
-    return absl::InvalidArgumentError(absl::StrCat("field '", field.name, "' is ",
-                                                   field.DebugString(), ", expected categories"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("field '", field.name, "' is ", field.DebugString(), ", expected categories"));
   }
-  DING_ASSIGN_OR_RETURN(
-      EnvSpec spec, WithObsField(inner, index, Box(field.name, {WidthOf(field)}, {0}, {1})));
+  DING_ASSIGN_OR_RETURN(EnvSpec spec,
+                        WithObsField(inner, index, Box(field.name, {WidthOf(field)}, {0}, {1})));
   return std::make_unique<OneHot>(std::move(spec), index);
 }
 
@@ -178,9 +178,9 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateMaskFields(const EnvWrapperCon
                                                              const EnvSpec& inner) {
   DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<MaskFieldsConfig>(config));
   if (params.remove().empty() == params.keep().empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("params.remove has ", params.remove_size(), " fields and params.keep ",
-                     params.keep_size(), ", expected fields in one of both"));
+    return absl::InvalidArgumentError(absl::StrCat("params.remove has ", params.remove_size(),
+                                                   " fields and params.keep ", params.keep_size(),
+                                                   ", expected fields in one of both"));
   }
   const bool keeps = !params.keep().empty();
   std::vector<bool> named(static_cast<size_t>(inner.observation->size()), false);

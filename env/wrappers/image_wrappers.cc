@@ -116,9 +116,9 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateGrayscale(const EnvWrapperConf
   DING_ASSIGN_OR_RETURN(const int index, FindObsField(inner, params.field()));
   DING_ASSIGN_OR_RETURN(const Extents from, ExtentsOf(inner.observation->field(index)));
   if (from.channels != 3) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("field '", inner.observation->field(index).name, "' has ", from.channels,
-                     " channels, expected 3: red, green and blue"));
+    return absl::InvalidArgumentError(absl::StrCat("field '", inner.observation->field(index).name,
+                                                   "' has ", from.channels,
+                                                   " channels, expected 3: red, green and blue"));
   }
   Extents to = from;
   to.channels = 1;
@@ -172,39 +172,39 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateResize(const EnvWrapperConfig&
   const std::vector<Cover> rows = CoversOf(from.height, to.height);
   // First along the rows, then along the columns of what comes out of it.
   auto narrow = std::make_shared<std::vector<float>>(static_cast<size_t>(from.height * to.width));
-  return MakeImageWrapper(
-      inner, index, to, [from, to, columns, rows, narrow](const auto* in, auto* out) {
-        for (int64_t channel = 0; channel < from.channels; ++channel) {
-          const auto* const plane = in + channel * from.channel_step();
-          float* const middle = narrow->data();
-          for (int64_t y = 0; y < from.height; ++y) {
-            const auto* const row = plane + y * from.row_step();
-            for (int64_t x = 0; x < to.width; ++x) {
-              const Cover& cover = columns[static_cast<size_t>(x)];
-              float sum = 0;
-              int64_t at = cover.begin * from.pixel_step();
-              for (const float weight : cover.weights) {
-                sum += weight * static_cast<float>(row[at]);
-                at += from.pixel_step();
-              }
-              middle[y * to.width + x] = sum;
-            }
-          }
-          auto* const result = out + channel * to.channel_step();
-          for (int64_t y = 0; y < to.height; ++y) {
-            const Cover& cover = rows[static_cast<size_t>(y)];
-            for (int64_t x = 0; x < to.width; ++x) {
-              float sum = 0;
-              const float* at = middle + cover.begin * to.width + x;
-              for (const float weight : cover.weights) {
-                sum += weight * *at;
-                at += to.width;
-              }
-              Store(sum, result + y * to.row_step() + x * to.pixel_step());
-            }
-          }
-        }
-      });
+  return MakeImageWrapper(inner, index, to,
+                          [from, to, columns, rows, narrow](const auto* in, auto* out) {
+                            for (int64_t channel = 0; channel < from.channels; ++channel) {
+                              const auto* const plane = in + channel * from.channel_step();
+                              float* const middle = narrow->data();
+                              for (int64_t y = 0; y < from.height; ++y) {
+                                const auto* const row = plane + y * from.row_step();
+                                for (int64_t x = 0; x < to.width; ++x) {
+                                  const Cover& cover = columns[static_cast<size_t>(x)];
+                                  float sum = 0;
+                                  int64_t at = cover.begin * from.pixel_step();
+                                  for (const float weight : cover.weights) {
+                                    sum += weight * static_cast<float>(row[at]);
+                                    at += from.pixel_step();
+                                  }
+                                  middle[y * to.width + x] = sum;
+                                }
+                              }
+                              auto* const result = out + channel * to.channel_step();
+                              for (int64_t y = 0; y < to.height; ++y) {
+                                const Cover& cover = rows[static_cast<size_t>(y)];
+                                for (int64_t x = 0; x < to.width; ++x) {
+                                  float sum = 0;
+                                  const float* at = middle + cover.begin * to.width + x;
+                                  for (const float weight : cover.weights) {
+                                    sum += weight * *at;
+                                    at += to.width;
+                                  }
+                                  Store(sum, result + y * to.row_step() + x * to.pixel_step());
+                                }
+                              }
+                            }
+                          });
 }
 
 absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateCrop(const EnvWrapperConfig& config,
@@ -271,8 +271,7 @@ class FrameStack : public EnvWrapper {
   }
   absl::Status LoadState(StateReader* reader) override {
     return reader->ReadSpan<uint8_t>(
-        "frames",
-        absl::MakeSpan(reinterpret_cast<uint8_t*>(frames_.data()), frames_.size()));
+        "frames", absl::MakeSpan(reinterpret_cast<uint8_t*>(frames_.data()), frames_.size()));
   }
 
  protected:
@@ -312,7 +311,8 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateFrameStack(const EnvWrapperCon
                      field.frame_stack_axis >= 0 ? " and stacks frames already" : "",
                      ", expected numbers of at least one dimension"));
   }
-  if (field.shape.size() == 3 && IsChannelCount(field.shape[2]) && !IsChannelCount(field.shape[0])) {
+  if (field.shape.size() == 3 && IsChannelCount(field.shape[2]) &&
+      !IsChannelCount(field.shape[0])) {
     return absl::InvalidArgumentError(
         absl::StrCat("field '", field.name, "' is ", field.DebugString(),
                      ", expected [channels, height, width]: put 'channels_first' before"));

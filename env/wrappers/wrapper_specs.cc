@@ -27,9 +27,9 @@ absl::StatusOr<int> FindObsField(const EnvSpec& spec, const std::string& name) {
   for (int i = 0; i < observation.size(); ++i) {
     if (observation.field(i).name == kActionMaskField) continue;
     if (found >= 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "params.field is not set, expected one of ", FieldNames(observation),
-          ": the observation has several fields"));
+      return absl::InvalidArgumentError(absl::StrCat("params.field is not set, expected one of ",
+                                                     FieldNames(observation),
+                                                     ": the observation has several fields"));
     }
     found = i;
   }
@@ -58,8 +58,8 @@ absl::Status CheckCategory(const EnvSpec& spec, int64_t action) {
         absl::StrCat("the action is ", field.DebugString(), ", expected one discrete action"));
   }
   if (action >= 0 && action < field.num_categories) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("params.action is ", action, ", expected 0 to ",
-                                                 field.num_categories - 1));
+  return absl::InvalidArgumentError(
+      absl::StrCat("params.action is ", action, ", expected 0 to ", field.num_categories - 1));
 }
 
 void CopyOtherFields(const RowView& from, int index, const RowRef& to) {

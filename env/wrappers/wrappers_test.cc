@@ -97,8 +97,8 @@ class Diary : public Env {
 
 DING_REGISTER(EnvRegistry(), "Diary", Diary::Create, "shows what it was told");
 DING_REGISTER(
-    EnvRegistry(), "CartPole",
-    [](const EnvConfig&) { return CreateCartPole("CartPole", 60); }, "a short CartPole");
+    EnvRegistry(), "CartPole", [](const EnvConfig&) { return CreateCartPole("CartPole", 60); },
+    "a short CartPole");
 DING_REGISTER(
     EnvRegistry(), "Pendulum", [](const EnvConfig&) { return CreatePendulum(); }, "Pendulum");
 DING_REGISTER(
@@ -290,7 +290,7 @@ DING_REGISTER(EnvRegistry(), "Picture", Picture::Create, "shows one picture");
 
 TEST(WrappersTest, APixelIsTheMeanOfItsArea) {
   Game half("Picture", Wrapper("resize", "ResizeConfig", "width: 3 height: 2"));
-  // Of 0, 1, 6 and 7; of 2, 3, 8 and 9; ... which are halves, rounded up.
+  // The mean of 0, 1, 6 and 7 is 3.5, which is rounded up.
   EXPECT_THAT(half.obs().field<uint8_t>(0), ElementsAre(4, 6, 8, 16, 18, 20));
   Game uneven("Picture", Wrapper("resize", "ResizeConfig", "width: 4 height: 4"));
   // 0 and half of 1; half of 1, and 2; ... of the first row: (0 + 0.5) / 1.5 = 0.33, (0.5 + 2) / 1.5 = 1.67, ...
@@ -302,13 +302,13 @@ TEST(WrappersTest, APixelIsTheMeanOfItsArea) {
 }
 
 TEST(WrappersTest, FieldsAreFlattenedAndRemoved) {
-  Game game("Diary", Wrapper("mask_fields", "MaskFieldsConfig", "remove: 'obs/image'") +
-                         Wrapper("flatten"));
+  Game game("Diary",
+            Wrapper("mask_fields", "MaskFieldsConfig", "remove: 'obs/image'") + Wrapper("flatten"));
   EXPECT_THAT(game.Spec(), HasSubstr("obs: float32[7]"));
   for (int i = 0; i < 6; ++i) game.Step(int64_t{1});
   EXPECT_THAT(game.obs().field<float>(0), ElementsAre(1, 6, 2, 0, 0, 1, 0));
-  Game one("Diary", Wrapper("mask_fields", "MaskFieldsConfig", "keep: 'obs/kind'") +
-                        Wrapper("one_hot"));
+  Game one("Diary",
+           Wrapper("mask_fields", "MaskFieldsConfig", "keep: 'obs/kind'") + Wrapper("one_hot"));
   one.Step(int64_t{1});
   EXPECT_THAT(one.obs().field<float>(0), ElementsAre(0, 1, 0, 0));
 }
@@ -344,10 +344,9 @@ TEST(WrappersTest, WhatDoesNotFitIsRefused) {
       {"Diary", Wrapper("grayscale", "GrayscaleConfig", "field: 'obs/sound'"), "'obs/sound'"},
       {"Diary", Wrapper("grayscale", "GrayscaleConfig", "field: 'obs/told'"),
        "field 'obs/told' is float32[2] in [0, 1000], expected an image"},
-      {"Diary",
-       Wrapper("channels_first", "ChannelsFirstConfig", "field: 'obs/told'"), "expected an image"},
-      {"Diary",
-       Wrapper("frame_stack", "FrameStackConfig", image), "put 'channels_first' before"},
+      {"Diary", Wrapper("channels_first", "ChannelsFirstConfig", "field: 'obs/told'"),
+       "expected an image"},
+      {"Diary", Wrapper("frame_stack", "FrameStackConfig", image), "put 'channels_first' before"},
       {"Orchard", Wrapper("frame_stack") + Wrapper("resize"),
        "env.wrapper[1] 'resize': field 'obs' stacks frames already: put this wrapper before"},
       {"Diary", Wrapper("time_limit"), "params.max_steps is 0, expected at least 1"},
@@ -358,8 +357,8 @@ TEST(WrappersTest, WhatDoesNotFitIsRefused) {
       {"Diary", Wrapper("no_op_starts", "NoOpStartsConfig", "action: 4"), "expected 0 to 3"},
       {"Diary", Wrapper("episodic_life", "EpisodicLifeConfig", image), "expected one number"},
       {"Diary", Wrapper("reward_clip", "RewardClipConfig", "low: 2"), "expected low below high"},
-      {"Diary",
-       Wrapper("crop", "CropConfig", image + " left: 2 width: 2 height: 1"), "is not inside of"},
+      {"Diary", Wrapper("crop", "CropConfig", image + " left: 2 width: 2 height: 1"),
+       "is not inside of"},
       {"Diary", Wrapper("mask_fields"), "expected fields in one of both"},
   };
   for (const auto& [env, wrappers, message] : kCases) {
@@ -388,8 +387,7 @@ INSTANTIATE_TEST_SUITE_P(
              Wrapper("frame_stack", "FrameStackConfig", "count: 2") + Wrapper("flatten")),
         Case("Images", "Orchard",
              Wrapper("crop", "CropConfig", "top: 1 width: 9 height: 8") +
-                 Wrapper("resize", "ResizeConfig", "width: 7 height: 12") +
-                 Wrapper("frame_stack")),
+                 Wrapper("resize", "ResizeConfig", "width: 7 height: 12") + Wrapper("frame_stack")),
         Case("Actions", "Pendulum",
              Wrapper("rescale_action") +
                  Wrapper("discretize_action", "DiscretizeActionConfig", "bins: 3"))),
