@@ -9,6 +9,7 @@
 #include "ding_worker/base/call_factory.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/env/weighted_reward.h"
+#include "ding_worker/env/wrapper_stack.h"
 
 namespace ding {
 

@@ -13,6 +13,7 @@
 #include "ding_worker/data/image.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env_host.h"
+#include "ding_worker/env/env_wrapper.h"
 
 namespace ding {
 namespace {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/image.h"

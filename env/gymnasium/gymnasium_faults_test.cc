@@ -13,9 +13,12 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/env/env_host.h"
 #include "ding_worker/env/env_manager.h"
+#include "ding_worker/env/gymnasium/gymnasium.pb.h"
 #include "ding_worker/env/gymnasium/gymnasium_envs.h"
 #include "ding_worker/env/gymnasium/testing_envs.h"
+#include "ding_worker/env/subprocess_env_manager_options.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

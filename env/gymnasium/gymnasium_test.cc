@@ -5,12 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/image.h"
+#include "ding_worker/data/named_values.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/base_env_manager.h"
@@ -18,8 +21,10 @@
 #include "ding_worker/env/conformance.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
+#include "ding_worker/env/gymnasium/gymnasium.pb.h"
 #include "ding_worker/env/gymnasium/gymnasium_envs.h"
 #include "ding_worker/env/gymnasium/testing_envs.h"
+#include "ding_worker/env/subprocess_env_manager_options.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/columns.h"
 #include "ding_worker/env/env_host.h"
 #include "ding_worker/env/env_process.h"
 #include "ding_worker/env/probe_env_spec.h"
@@ -136,7 +137,8 @@ Json MakePlan(const GymnasiumConfig& config, ProcessMemory* memory, int process,
 // Becomes the interpreter. Returns an exit code if that fails, after it has said why.
 int BecomePython(const GymnasiumConfig& config, const Json& plan, int memory) {
   const int script = MemoryFile("env_process.py", kQuote, kScript);
-  const int plan_file = MemoryFile("plan", plan.dump(), "");
+  const int plan_file =
+      MemoryFile("plan", plan.dump(-1, ' ', false, Json::error_handler_t::replace), "");
   if (script < 0 || plan_file < 0) {
     std::fprintf(stderr, "no memory for the script: %s\n", std::strerror(errno));
     return kNoInterpreter;
