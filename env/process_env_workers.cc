@@ -27,6 +27,8 @@ namespace {
 constexpr absl::Duration kCheckInterval = absl::Milliseconds(20);
 // A wait that is so short is spent awake.
 constexpr int64_t kShortWaitNanos = 200'000;
+// The number of waits that are not spent awake after the machine was found to be busy.
+constexpr int kWaitsAsleep = 100;
 
 // Asks the envs through the shared memory and collects their answers. The path of a step is in this class
 // and in inline functions of EnvProcessPool, which starts, watches and ends the processes.
@@ -215,13 +217,23 @@ class ProcessEnvWorkers : public EnvWorkers {
   template <typename Done>
   absl::Status WaitUntil(int at_least, const Done& done) {
     WakeAsked();
+    if (done()) return absl::OkStatus();
     // If the answers came soon the last time, they will again: to sleep and to be woken would take longer.
     const int64_t begin = Clock::Real()->MonotonicNanos();
-    const bool soon = last_wait_nanos_ < kShortWaitNanos;
-    const bool answered = SpinUntil(done, crowded_, soon ? kShortWaitNanos : 0);
-    last_wait_nanos_ = Clock::Real()->MonotonicNanos() - begin;
-    if (answered) return absl::OkStatus();
-    const absl::Status status = SleepUntil(at_least, done);
+    bool answered = false;
+    if (waits_asleep_ > 0) {
+      --waits_asleep_;
+    } else {
+      const int64_t spin = last_wait_nanos_ < kShortWaitNanos ? kShortWaitNanos
+                           : crowded_                         ? kCrowdedSpinNanos
+                                                              : kSpinNanos;
+      answered = SpinUntil(done, crowded_, spin);
+      // Somebody else has computed on this core meanwhile. A thread that wakes up gets it sooner than one that yields.
+      if (Clock::Real()->MonotonicNanos() - begin > spin + kShortWaitNanos) {
+        waits_asleep_ = kWaitsAsleep;
+      }
+    }
+    const absl::Status status = answered ? absl::OkStatus() : SleepUntil(at_least, done);
     last_wait_nanos_ = Clock::Real()->MonotonicNanos() - begin;
     return status;
   }
@@ -397,6 +409,7 @@ class ProcessEnvWorkers : public EnvWorkers {
   std::vector<Seat> seats_;
   std::vector<int> busy_;  // envs that were asked and whose answer Wait() has not yet returned
   int64_t last_wait_nanos_ = 0;  // how long the last wait was
+  int waits_asleep_ = 0;         // the next waits that are not spent awake
   std::vector<int> to_wake_;     // processes with requests that they were not yet told of
 };
 

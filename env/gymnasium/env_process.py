@@ -34,6 +34,7 @@ BOOL, UINT8, INT32, INT64, FLOAT32 = 0, 1, 2, 3, 4
 MEMORY_EXIT_CODE = 201
 # How long it looks for requests before it sleeps: as long as sleeping and waking takes, or longer if the last one came soon.
 SPIN_NANOSECONDS, SHORT_WAIT_NANOSECONDS = 20_000, 200_000
+WAITS_ASLEEP = 100  # waits that are not spent awake after the machine was found to be busy
 SLEEP_SECONDS = 0.1  # a request wakes the process before
 np = None  # numpy, once it is imported
 
@@ -774,6 +775,7 @@ class EnvProcess:
         self.progress = self.u32[self.at['progress']]
         self.events = 0
         self.soon = True  # whether the last request came soon
+        self.waits_asleep = 0  # the next waits that are not spent awake
 
     def build_env(self):
         if self.builder is None:
@@ -799,11 +801,16 @@ class EnvProcess:
     def wait(self, seen):
         u32, requests, begin = self.u32, self.at['requests'], time.monotonic_ns()
         now, end = begin, begin + (SHORT_WAIT_NANOSECONDS if self.soon else SPIN_NANOSECONDS)
+        if self.waits_asleep > 0:
+            self.waits_asleep -= 1
+            end = begin
         while now < end:
             os.sched_yield()
             if u32[requests] != seen:
                 return
             now = time.monotonic_ns()
+        if now > end + SHORT_WAIT_NANOSECONDS:  # Somebody else computes here: who wakes up gets the core before who yields it.
+            self.waits_asleep = WAITS_ASLEEP
         u32[self.at['sleeping']] = 1
         self.fence()
         if u32[requests] == seen:
