@@ -58,6 +58,10 @@ class RowView {
   T scalar(int index) const {
     return *field<T>(index).data();  // No field is empty.
   }
+  // Returns the spec().row_bytes(index) bytes of field `index`.
+  const std::byte* raw_field(int index) const {
+    return columns_[index] + row_ * spec_->row_bytes(index);
+  }
 
  private:
   const Spec* spec_;
@@ -78,12 +82,21 @@ class RowRef {
     const int64_t bytes = spec_->row_bytes(index);
     return {reinterpret_cast<T*>(columns_[index] + row_ * bytes), bytes / sizeof(T)};
   }
+  std::byte* raw_field(int index) const { return columns_[index] + row_ * spec_->row_bytes(index); }
+  operator RowView() const { return RowView(spec_, columns_, row_); }  // NOLINT: it is a view.
 
  private:
   const Spec* spec_;
   std::byte* const* columns_;
   int64_t row_;
 };
+
+// Copies a row to another one of the same layout.
+inline void CopyRow(const RowView& from, const RowRef& to) {
+  for (int i = 0; i < from.spec().size(); ++i) {
+    std::memcpy(to.raw_field(i), from.raw_field(i), static_cast<size_t>(from.spec().row_bytes(i)));
+  }
+}
 
 // Rows x fields, read only. `columns` points to one base pointer per field; row 0 of the view is row
 // `first_row` of the columns.

@@ -28,7 +28,7 @@ struct EnvProcessOptions {
   int process = 0;           // its index in `memory`
   std::vector<int> env_ids;  // the envs that it runs
   const EnvSpec* spec = nullptr;
-  const std::vector<EnvFactory>* factories = nullptr;  // of all envs
+  const std::vector<EnvFactory>* factories = nullptr;  // of all envs; RunEnvProcess() needs them
   const EnvRetryOptions* retry = nullptr;
   ProcessMemory* memory = nullptr;
   int64_t memory_limit_mb = 0;  // 0: no limit

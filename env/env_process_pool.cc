@@ -7,7 +7,6 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/deadline.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/env/env_process.h"
 #include "ding_worker/env/process_end.h"
 
 namespace ding {
@@ -23,14 +22,13 @@ int QuotientRoundedUp(int number, int divisor) { return (number + divisor - 1) /
 }  // namespace
 
 absl::StatusOr<EnvProcessPool> EnvProcessPool::Create(Options options, const EnvSpec& spec,
-                                                      std::vector<EnvFactory> factories) {
-  const int env_num = static_cast<int>(factories.size());
+                                                      int env_num, Run run) {
   const int envs_per_process =
       options.envs_per_process > 0 ? options.envs_per_process : QuotientRoundedUp(env_num, Cores());
   const int process_num = QuotientRoundedUp(env_num, envs_per_process);
   DING_ASSIGN_OR_RETURN(std::unique_ptr<ProcessMemory> memory,
                         ProcessMemory::Create(spec, env_num, process_num));
-  EnvProcessPool pool(std::move(options), spec, std::move(factories), envs_per_process,
+  EnvProcessPool pool(std::move(options), spec, env_num, std::move(run), envs_per_process,
                       std::move(memory));
   ForkServer::Options server;
   server.num_children = process_num;
@@ -45,15 +43,15 @@ absl::StatusOr<EnvProcessPool> EnvProcessPool::Create(Options options, const Env
   return pool;
 }
 
-EnvProcessPool::EnvProcessPool(Options options, const EnvSpec& spec,
-                               std::vector<EnvFactory> factories, int envs_per_process,
-                               std::unique_ptr<ProcessMemory> memory)
+EnvProcessPool::EnvProcessPool(Options options, const EnvSpec& spec, int env_num, Run run,
+                               int envs_per_process, std::unique_ptr<ProcessMemory> memory)
     : options_(std::move(options)),
       spec_(spec),
-      factories_(std::move(factories)),
+      env_num_(env_num),
+      run_(std::move(run)),
       envs_per_process_(envs_per_process),
       memory_(std::move(memory)),
-      processes_(static_cast<size_t>(QuotientRoundedUp(env_num(), envs_per_process))),
+      processes_(static_cast<size_t>(QuotientRoundedUp(env_num, envs_per_process))),
       crowded_(size() + 1 > Cores()) {}
 
 std::vector<int> EnvProcessPool::EnvsOf(int i) const {
@@ -68,12 +66,11 @@ int EnvProcessPool::RunProcess(int i) const {
   options.process = i;
   options.env_ids = EnvsOf(i);
   options.spec = &spec_;
-  options.factories = &factories_;
   options.retry = &options_.retry;
   options.memory = memory_.get();
   options.memory_limit_mb = options_.memory_limit_mb;
   options.crowded = crowded_;
-  return RunEnvProcess(options);
+  return run_(options);
 }
 
 void EnvProcessPool::Start(int i) {
@@ -141,6 +138,14 @@ void EnvProcessPool::EndAll() {
     if (server_->Kill(i).ok()) server_->WaitForEnd(i, kPatience);
   }
   for (Process& process : processes_) process = Process();
+}
+
+EnvProcessPool::Run RunFactories(std::vector<EnvFactory> factories) {
+  return [factories = std::move(factories)](const EnvProcessOptions& options) {
+    EnvProcessOptions with_factories = options;
+    with_factories.factories = &factories;
+    return RunEnvProcess(with_factories);
+  };
 }
 
 }  // namespace ding

@@ -17,6 +17,7 @@
 #define DING_WORKER_ENV_ENV_PROCESS_POOL_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -25,6 +26,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_host.h"
+#include "ding_worker/env/env_process.h"
 #include "ding_worker/env/fork_server.h"
 #include "ding_worker/env/process_deadline.h"
 #include "ding_worker/env/process_memory.h"
@@ -48,17 +50,21 @@ class EnvProcessPool {
     int attempts = 0;
   };
 
-  // Starts the fork server; a process starts with its first call. Each env is built in its process by its
-  // factory, of which there must be at least one; its spec must be `spec`.
+  // What a process does: serves requests until it is told to leave, and returns its exit code. It may also
+  // replace itself by another program that does so.
+  using Run = std::function<int(const EnvProcessOptions&)>;
+
+  // Starts the fork server; a process starts with its first call. `env_num` must be at least 1, and the envs
+  // that `run` serves must have the spec `spec`.
   //   kUnavailable  the system refuses processes or memory
-  static absl::StatusOr<EnvProcessPool> Create(Options options, const EnvSpec& spec,
-                                               std::vector<EnvFactory> factories);
+  static absl::StatusOr<EnvProcessPool> Create(Options options, const EnvSpec& spec, int env_num,
+                                               Run run);
   EnvProcessPool(EnvProcessPool&&) = default;
   EnvProcessPool& operator=(EnvProcessPool&&) = delete;
   ~EnvProcessPool() { EndAll(); }
 
   ProcessMemory* memory() { return memory_.get(); }
-  int env_num() const { return static_cast<int>(factories_.size()); }
+  int env_num() const { return env_num_; }
   int size() const { return static_cast<int>(processes_.size()); }
   // Whether there are more processes, with the caller's, than cores (SpinUntil).
   bool crowded() const { return crowded_; }
@@ -114,8 +120,8 @@ class EnvProcessPool {
     ProcessDeadline deadline;
   };
 
-  EnvProcessPool(Options options, const EnvSpec& spec, std::vector<EnvFactory> factories,
-                 int envs_per_process, std::unique_ptr<ProcessMemory> memory);
+  EnvProcessPool(Options options, const EnvSpec& spec, int env_num, Run run, int envs_per_process,
+                 std::unique_ptr<ProcessMemory> memory);
 
   Process& process(int i) { return processes_[static_cast<size_t>(i)]; }
   // Runs the envs of process i, in that process; returns its exit code.
@@ -125,7 +131,8 @@ class EnvProcessPool {
   // All but processes_ stay the same after Create(). They are not const because a pool can be moved.
   Options options_;
   EnvSpec spec_;
-  std::vector<EnvFactory> factories_;
+  int env_num_;
+  Run run_;
   int envs_per_process_;
   std::unique_ptr<ProcessMemory> memory_;
   std::vector<Process> processes_;
@@ -133,6 +140,9 @@ class EnvProcessPool {
   // It uses memory_, so it must be destroyed first. It is null after a move.
   std::unique_ptr<ForkServer> server_;
 };
+
+// A process runs RunEnvProcess() with the envs of these factories, one per env.
+EnvProcessPool::Run RunFactories(std::vector<EnvFactory> factories);
 
 }  // namespace ding
 

@@ -181,8 +181,8 @@ class EnvProcessPoolTest : public testing::Test {
   }
 
   absl::StatusOr<EnvProcessPool> TryCreate(int env_num) {
-    return EnvProcessPool::Create(options_, spec_,
-                                  std::vector<EnvFactory>(env_num, TestEnvFactory()));
+    return EnvProcessPool::Create(options_, spec_, env_num,
+                                  RunFactories(std::vector<EnvFactory>(env_num, TestEnvFactory())));
   }
   EnvProcessPool Create(int env_num, int envs_per_process = 1) {
     options_.envs_per_process = envs_per_process;

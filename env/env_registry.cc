@@ -12,6 +12,7 @@
 #include "ding_worker/base/call_factory.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/env/weighted_reward.h"
+#include "ding_worker/env/wrapper_stack.h"
 
 namespace ding {
 namespace {
@@ -55,6 +56,40 @@ Registry<EnvManagerCreator>& EnvManagerRegistry() {
   return *registry;
 }
 
+Registry<EnvGroupCreator>& EnvGroupRegistry() {
+  static auto* const registry = new Registry<EnvGroupCreator>("env group");
+  return *registry;
+}
+
+Registry<EnvWrapperCreator>& EnvWrapperRegistry() {
+  static auto* const registry = new Registry<EnvWrapperCreator>("env wrapper");
+  return *registry;
+}
+
+WrapperStackFactory WrappersOf(const EnvConfig& config) {
+  if (config.wrapper().empty()) return nullptr;
+  return [config](const EnvSpec& inner) -> absl::StatusOr<WrapperStack> {
+    if (inner.players > 1) {
+      return absl::InvalidArgumentError(absl::StrCat("env '", inner.name, "' is a game of ",
+                                                     inner.players,
+                                                     " players, which takes no wrapper"));
+    }
+    std::vector<std::unique_ptr<EnvWrapper>> wrappers;
+    for (int i = 0; i < config.wrapper_size(); ++i) {
+      const EnvWrapperConfig& wrapper = config.wrapper(i);
+      const std::string where = absl::StrCat("env.wrapper[", i, "] '", wrapper.type(), "'");
+      const absl::StatusOr<EnvWrapperCreator> create = EnvWrapperRegistry().Find(wrapper.type());
+      if (!create.ok()) return Annotate(create.status(), where);
+      const EnvSpec& inside = wrappers.empty() ? inner : wrappers.back()->spec();
+      absl::StatusOr<std::unique_ptr<EnvWrapper>> made =
+          CallFactory("env wrapper", wrapper.type(), [&] { return (*create)(wrapper, inside); });
+      if (!made.ok()) return Annotate(made.status(), where);
+      wrappers.push_back(*std::move(made));
+    }
+    return WrapperStack::Create(inner, std::move(wrappers));
+  };
+}
+
 absl::StatusOr<std::unique_ptr<Env>> create_env(const EnvConfig& config) {
   if (config.type().empty()) {
     return absl::InvalidArgumentError(absl::StrCat("env: type is missing; this program has: ",
@@ -63,9 +98,12 @@ absl::StatusOr<std::unique_ptr<Env>> create_env(const EnvConfig& config) {
   DING_ASSIGN_OR_RETURN(const EnvCreator create, FindCreator(config.type()));
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Env> env,
                         CallFactory("env", config.type(), [&] { return create(config); }));
-  if (config.reward_weights().empty()) return env;
-  return MakeWeightedReward(std::move(env),
-                            {config.reward_weights().begin(), config.reward_weights().end()});
+  if (!config.reward_weights().empty()) {
+    DING_ASSIGN_OR_RETURN(env, MakeWeightedReward(std::move(env), {config.reward_weights().begin(),
+                                                                   config.reward_weights().end()}));
+  }
+  const WrapperStackFactory wrappers = WrappersOf(config);
+  return wrappers ? MakeWrappedEnv(std::move(env), wrappers) : std::move(env);
 }
 
 absl::StatusOr<std::unique_ptr<EnvManager>> create_env_manager(const EnvManagerConfig& config,
@@ -74,6 +112,20 @@ absl::StatusOr<std::unique_ptr<EnvManager>> create_env_manager(const EnvManagerC
   DING_ASSIGN_OR_RETURN(const EnvManagerCreator create, EnvManagerRegistry().Find(config.type()));
   return CallFactory("env manager", config.type(),
                      [&] { return create(config, std::move(factories), clock); });
+}
+
+absl::StatusOr<std::unique_ptr<EnvManager>> create_envs(const EnvConfig& env,
+                                                        const EnvManagerConfig& manager,
+                                                        int env_num, const Clock* clock) {
+  const bool in_processes =
+      !manager.has_type() || manager.type() == "subprocess" || manager.type() == "async_subprocess";
+  const absl::StatusOr<EnvGroupCreator> create_group = EnvGroupRegistry().Find(env.type());
+  if (create_group.ok() && in_processes) {
+    return CallFactory("env", env.type(), [&] { return (*create_group)(env, manager, env_num); });
+  }
+  const EnvFactory factory = [env] { return create_env(env); };
+  return create_env_manager(manager, std::vector<EnvFactory>(static_cast<size_t>(env_num), factory),
+                            clock);
 }
 
 }  // namespace ding

@@ -17,6 +17,8 @@
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_manager.h"
+#include "ding_worker/env/env_wrapper.h"
+#include "ding_worker/env/wrapped_env.h"
 
 namespace ding {
 
@@ -27,11 +29,29 @@ using EnvManagerCreator = std::function<absl::StatusOr<std::unique_ptr<EnvManage
     const EnvManagerConfig&, std::vector<EnvFactory>, const Clock*)>;
 Registry<EnvManagerCreator>& EnvManagerRegistry();
 
+// Env types that bring an env manager of their own instead of one env at a time, such as programs that run
+// several envs each. It is asked for a type that is registered here unless the config names a manager that runs its
+// envs in this process.
+using EnvGroupCreator = std::function<absl::StatusOr<std::unique_ptr<EnvManager>>(
+    const EnvConfig&, const EnvManagerConfig&, int env_num)>;
+Registry<EnvGroupCreator>& EnvGroupRegistry();
+
+using EnvWrapperCreator = std::function<absl::StatusOr<std::unique_ptr<EnvWrapper>>(
+    const EnvWrapperConfig&, const EnvSpec& inner)>;
+Registry<EnvWrapperCreator>& EnvWrapperRegistry();
+
+// Makes the wrappers of the config for an env of any spec; null if there are none. Its errors name the wrapper.
+WrapperStackFactory WrappersOf(const EnvConfig& config);
+
 // kNotFound lists the linked names; kInvalidArgument if `type` is not set, or reward_weights do not fit.
 absl::StatusOr<std::unique_ptr<Env>> create_env(const EnvConfig& config);
 absl::StatusOr<std::unique_ptr<EnvManager>> create_env_manager(const EnvManagerConfig& config,
                                                                std::vector<EnvFactory> factories,
                                                                const Clock* clock);
+// Creates a manager of `env_num` envs of this config: one of EnvGroupRegistry() if the type has one.
+absl::StatusOr<std::unique_ptr<EnvManager>> create_envs(const EnvConfig& env,
+                                                        const EnvManagerConfig& manager,
+                                                        int env_num, const Clock* clock);
 
 }  // namespace ding
 

@@ -16,6 +16,19 @@
 namespace ding {
 
 absl::StatusOr<EnvSpec> ProbeEnvSpec(const EnvFactory& factory, absl::Duration timeout) {
+  return ProbeEnvSpec(
+      [&factory](ProcessMemory* memory) {
+        const absl::StatusOr<std::unique_ptr<Env>> env = BuildEnv(factory);
+        ProcessMessageWriter message;
+        Put(env.status(), &message);
+        if (env.ok()) Put((*env)->spec(), &message);
+        return memory->PutMessage(0, message.bytes()) ? 0 : 1;
+      },
+      timeout, /*rest=*/nullptr);
+}
+
+absl::StatusOr<EnvSpec> ProbeEnvSpec(const std::function<int(ProcessMemory*)>& run,
+                                     absl::Duration timeout, std::string* rest) {
   // A spec is a message like any other; an empty one makes room for it.
   EnvSpec none;
   DING_ASSIGN_OR_RETURN(none.observation, MakeSpec({}));
@@ -23,13 +36,7 @@ absl::StatusOr<EnvSpec> ProbeEnvSpec(const EnvFactory& factory, absl::Duration t
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<ProcessMemory> memory,
                         ProcessMemory::Create(none, 1, 1));
   ForkServer::Options options;
-  options.run = [&factory, &memory](int) {
-    const absl::StatusOr<std::unique_ptr<Env>> env = BuildEnv(factory);
-    ProcessMessageWriter message;
-    Put(env.status(), &message);
-    if (env.ok()) Put((*env)->spec(), &message);
-    return memory->PutMessage(0, message.bytes()) ? 0 : 1;
-  };
+  options.run = [&run, &memory](int) { return run(memory.get()); };
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<ForkServer> server,
                         ForkServer::Start(std::move(options)));
   DING_RETURN_IF_ERROR(server->Spawn(0));
@@ -43,6 +50,7 @@ absl::StatusOr<EnvSpec> ProbeEnvSpec(const EnvFactory& factory, absl::Duration t
   DING_RETURN_IF_ERROR(TakeStatus(&in));
   EnvSpec spec;
   DING_RETURN_IF_ERROR(TakeEnvSpec(&in, &spec));
+  if (rest != nullptr) *rest = std::string(in.Bytes());
   return spec;
 }
 

@@ -6,9 +6,13 @@
 #ifndef DING_WORKER_ENV_PROBE_ENV_SPEC_H_
 #define DING_WORKER_ENV_PROBE_ENV_SPEC_H_
 
+#include <functional>
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ding_worker/env/env.h"
+#include "ding_worker/env/process_memory.h"
 
 namespace ding {
 
@@ -17,6 +21,11 @@ namespace ding {
 //   kUnavailable       its process died before, or the system refuses processes or memory
 //   other              the error of the factory
 absl::StatusOr<EnvSpec> ProbeEnvSpec(const EnvFactory& factory, absl::Duration timeout);
+// The same for an env that is not built by a factory. `run` is called in the process; it leaves a message for
+// env 0 that holds a status and, if it is OK, the spec and further bytes, and returns 0. `rest`, if not null, gets
+// these bytes.
+absl::StatusOr<EnvSpec> ProbeEnvSpec(const std::function<int(ProcessMemory*)>& run,
+                                     absl::Duration timeout, std::string* rest);
 
 }  // namespace ding
 

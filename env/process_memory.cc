@@ -72,8 +72,12 @@ absl::StatusOr<std::unique_ptr<ProcessMemory>> ProcessMemory::Create(const EnvSp
   };
   made->bytes_ = lay_out(Pieces(nullptr));
   // Untouched pages take no memory.
-  void* const memory = mmap(nullptr, made->bytes_, PROT_READ | PROT_WRITE,
-                            MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  made->fd_ = memfd_create("ding_worker_envs", MFD_CLOEXEC);
+  void* memory = MAP_FAILED;
+  if (made->fd_ >= 0 && ftruncate(made->fd_, static_cast<off_t>(made->bytes_)) == 0) {
+    memory = mmap(nullptr, made->bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                  made->fd_, 0);
+  }
   if (memory == MAP_FAILED) {
     return absl::UnavailableError(
         absl::StrCat("shared memory of ", made->bytes_, " bytes: ", std::strerror(errno)));
@@ -88,6 +92,7 @@ absl::StatusOr<std::unique_ptr<ProcessMemory>> ProcessMemory::Create(const EnvSp
 
 ProcessMemory::~ProcessMemory() {
   if (memory_ != nullptr) munmap(memory_, bytes_);
+  if (fd_ >= 0) close(fd_);
 }
 
 bool ProcessMemory::PutMessage(int i, absl::string_view bytes) {

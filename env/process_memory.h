@@ -39,8 +39,9 @@ void FutexWake(std::atomic<uint32_t>* word);
 
 // Calls `done` until it returns true, for about as long as going to sleep and waking up takes; returns
 // false if it never did. `crowded`: more threads spin than there are cores, so each yields its core.
+// `nanos`, if above 0, is the time for which it calls.
 template <typename Done>
-bool SpinUntil(const Done& done, bool crowded);
+bool SpinUntil(const Done& done, bool crowded, int64_t nanos = 0);
 
 class ProcessMemory {
  public:
@@ -98,6 +99,13 @@ class ProcessMemory {
     return {spec_.action.get(), action_columns_.data(), 0, env_num_};
   }
 
+  // For a program that maps the memory itself: its file, which exec() closes unless the caller says otherwise, its
+  // size, and where in it `part` is.
+  int fd() const { return fd_; }
+  size_t bytes() const { return bytes_; }
+  int64_t OffsetOf(const void* part) const { return static_cast<const std::byte*>(part) - memory_; }
+  const std::byte* message_area(int i) const { return messages_ + i * kMessageBytes; }
+
   // Leaves `bytes` for the other side of env i; returns false if they exceed kMessageBytes.
   bool PutMessage(int i, absl::string_view bytes);
   absl::string_view message(int i) const;
@@ -114,6 +122,7 @@ class ProcessMemory {
 
   const EnvSpec spec_;
   const int64_t env_num_;
+  int fd_ = -1;
   std::byte* memory_ = nullptr;
   size_t bytes_ = 0;
   Manager* manager_ = nullptr;
@@ -135,9 +144,10 @@ inline constexpr int64_t kSpinNanos = 50'000;
 inline constexpr int64_t kCrowdedSpinNanos = 20'000;
 
 template <typename Done>
-bool SpinUntil(const Done& done, bool crowded) {
+bool SpinUntil(const Done& done, bool crowded, int64_t nanos) {
   if (done()) return true;
-  const int64_t end = Clock::Real()->MonotonicNanos() + (crowded ? kCrowdedSpinNanos : kSpinNanos);
+  if (nanos == 0) nanos = crowded ? kCrowdedSpinNanos : kSpinNanos;
+  const int64_t end = Clock::Real()->MonotonicNanos() + nanos;
   do {
     if (crowded) {
       sched_yield();

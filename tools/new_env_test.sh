@@ -46,6 +46,14 @@ done
 for workspace in "$root"/examples/*/WORKSPACE; do
   diff "${workspace%/*}/.bazelrc" alone/corridor/.bazelrc || fail "$workspace has other flags"
 done
+# In Python: its own tests pass, and the config names the class.
+"$new_env" IceMaze --python >stdout_python
+(cd ice_maze && /usr/bin/python3 ice_maze_test.py) || fail "the tests of the Python environment fail"
+grep -q 'entry_point: "ice_maze:IceMaze"' ice_maze/ice_maze_dqn.textproto || fail "the config does not name the class"
+grep -qF "python_path: \"$PWD/ice_maze\"" ice_maze/ice_maze_dqn.textproto || fail "the config does not name the folder"
+grep -q 'tools/train .*ice_maze_dqn.textproto' stdout_python || fail "no line says how to train it:" "$(cat stdout_python)"
+expect_refusal 'expected no --actions=continuous' MyRobot --python --actions=continuous
+
 XDG_CACHE_HOME=/elsewhere "$new_env" Hall --folder=alone/hall >stdout
 grep -q ' --disk_cache=/elsewhere/ding_worker/bazel$' alone/hall/.bazelrc || fail "not the cache of tools/train"
 

@@ -32,6 +32,8 @@
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_registry.h"
+#include "ding_worker/env/gymnasium/gymnasium.pb.h"
+#include "ding_worker/env/wrappers/wrappers.pb.h"
 #include "ding_worker/learner/stopper.pb.h"
 #include "ding_worker/metrics/mlflow.pb.h"
 #include "ding_worker/metrics/sink.h"
@@ -149,12 +151,40 @@ const std::vector<Params>& AllParams() {
           type,
           {absl::StrCat("stopper=[{type:\"", name, "\" params", InAny(*type, content), "}]")}};
     };
+    const auto wrapper = [](const std::string& name, const Descriptor* type,
+                            const std::string& content = "") {
+      return Params{
+          "env.wrapper.params",
+          type,
+          {absl::StrCat("env.wrapper=[{type:\"", name, "\" params", InAny(*type, content), "}]")}};
+    };
     const std::string games = "env={type:\"TicTacToe\" evaluator_type:\"TicTacToe-vs-random\"}";
     return new std::vector<Params>{
         {"env.params",
          BoardGameConfig::descriptor(),
          {absl::StrCat("env={type:\"ConnectFour-vs-search\" params",
                        InAny(*BoardGameConfig::descriptor()), "}")}},
+        {"env.params",
+         GymnasiumConfig::descriptor(),
+         {absl::StrCat("env={type:\"gymnasium\" params",
+                       InAny(*GymnasiumConfig::descriptor(), "id: \"CartPole-v1\""), "}")}},
+        wrapper("time_limit", TimeLimitConfig::descriptor(), "max_steps: 9"),
+        wrapper("action_repeat", ActionRepeatConfig::descriptor()),
+        wrapper("sticky_actions", StickyActionsConfig::descriptor()),
+        wrapper("no_op_starts", NoOpStartsConfig::descriptor()),
+        wrapper("episodic_life", EpisodicLifeConfig::descriptor()),
+        wrapper("reward_scale", RewardScaleConfig::descriptor(), "scale: 2"),
+        wrapper("reward_clip", RewardClipConfig::descriptor()),
+        wrapper("grayscale", GrayscaleConfig::descriptor()),
+        wrapper("resize", ResizeConfig::descriptor()),
+        wrapper("crop", CropConfig::descriptor()),
+        wrapper("channels_first", ChannelsFirstConfig::descriptor()),
+        wrapper("frame_stack", FrameStackConfig::descriptor()),
+        wrapper("one_hot", OneHotConfig::descriptor()),
+        wrapper("mask_fields", MaskFieldsConfig::descriptor()),
+        wrapper("discretize_action", DiscretizeActionConfig::descriptor()),
+        wrapper("rescale_action", RescaleActionConfig::descriptor()),
+        wrapper("clip_action", ClipActionConfig::descriptor()),
         policy("dqn", DqnConfig::descriptor(), kModel),
         Params{"policy.params",
                R2d2Config::descriptor(),

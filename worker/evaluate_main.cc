@@ -26,6 +26,7 @@ DEFINE_uint64(seed, 0, "seed of the episodes");
 DEFINE_string(actions, "greedy", "greedy or sampled");
 DEFINE_bool(list_modules, false, "print the types that this program has, with help, and exit");
 DEFINE_string(env, "", "type of another env with the same observations and actions");
+DEFINE_string(python, "", "Python interpreter of envs of type 'gymnasium'; the run's by default");
 DEFINE_bool(json, false, "print one JSON object");
 DEFINE_string(video, "", "file that a video of an episode is written to");
 DEFINE_string(video_episode, "median", "worst, median or best");
@@ -50,6 +51,7 @@ of their returns.
   --env=TYPE            plays in another env with the same observations and actions
   --set PATH=VALUE      changes a field of the run's config: of the env, its manager or the evaluator; may
                         stand several times: --set env.params.opening_moves=2
+  --python=PROGRAM      the Python interpreter of envs of type 'gymnasium' (default: that of the run)
   --json                prints one JSON object with "mean" instead of the text (docs/worker.md)
   --video=FILE          makes a video of one of the first 10 episodes: .gif, and .mp4 with tools/evaluate or
                         where the program links //metrics:mp4_factory
@@ -75,6 +77,7 @@ absl::StatusOr<EvaluationOptions> OptionsOfFlags(std::vector<std::string> settin
   }
   options.sample = FLAGS_actions == "sampled";
   options.env = FLAGS_env;
+  if (!FLAGS_python.empty()) settings.push_back(absl::StrCat("env.params.python=", FLAGS_python));
   options.settings = std::move(settings);
   options.record_episodes = FLAGS_record_episodes;
   options.video.path = FLAGS_video;

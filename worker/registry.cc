@@ -7,6 +7,8 @@ namespace ding {
 std::string ListModules() {
   std::string text;
   ListRegistry(EnvRegistry(), &text);
+  ListRegistry(EnvGroupRegistry(), &text);
+  ListRegistry(EnvWrapperRegistry(), &text);
   ListRegistry(EnvManagerRegistry(), &text);
   ListRegistry(PolicyRegistry(), &text);
   ListRegistry(NetworkRegistry(), &text);

@@ -72,6 +72,10 @@ void CheckEnv(const EnvSection& env, bool required, Checker* check) {
   } else if (env.has_evaluator_params()) {
     check->Report("env.evaluator_params", "set", "env.evaluator_type beside it");
   }
+  for (int i = 0; i < env.wrapper_size(); ++i) {
+    check->Known(absl::StrCat("env.wrapper[", i, "].type"), env.wrapper(i).type(),
+                 EnvWrapperRegistry());
+  }
   for (int i = 0; i < env.eval_opponent_size(); ++i) {
     const std::string path = absl::StrCat("env.eval_opponent[", i, "]");
     const EvalOpponentConfig& opponent = env.eval_opponent(i);
@@ -314,6 +318,10 @@ absl::StatusOr<ExperimentConfig> ParseExperimentConfig(absl::string_view text,
     if (!status.ok()) problems.push_back(absl::StrCat("--set: ", status.message()));
   }
   ShareAmongSections(&config, &problems);
+  // Envs that are programs of their own run in these unless the config says otherwise.
+  if (!config.env().manager().has_type() && EnvGroupRegistry().Find(config.env().type()).ok()) {
+    config.mutable_env()->mutable_manager()->set_type("subprocess");
+  }
   FillInDefaults(&config);
   for (std::string& problem : FindWrongParams(config)) problems.push_back(std::move(problem));
   // Fields that could not be parsed are missing now; this is not a problem of its own.
@@ -337,11 +345,18 @@ absl::StatusOr<ExperimentConfig> LoadExperimentConfig(const std::string& path,
 bool IsSupervised(const ExperimentConfig& config) { return !config.data_set().path().empty(); }
 
 EnvConfig MakeEvaluatorEnvConfig(const ExperimentConfig& config) {
-  if (!config.env().has_evaluator_type()) return MakeEnvConfig(config);
-  EnvConfig env;
-  env.set_type(config.env().evaluator_type());
-  if (config.env().has_evaluator_params()) *env.mutable_params() = config.env().evaluator_params();
-  *env.mutable_reward_weights() = config.env().reward_weights();
+  EnvConfig env = MakeEnvConfig(config);
+  if (config.env().has_evaluator_type()) {
+    env.set_type(config.env().evaluator_type());
+    env.clear_params();
+    if (config.env().has_evaluator_params()) {
+      *env.mutable_params() = config.env().evaluator_params();
+    }
+  }
+  env.clear_wrapper();
+  for (const EnvWrapperConfig& wrapper : config.env().wrapper()) {
+    if (wrapper.in_evaluation()) *env.add_wrapper() = wrapper;
+  }
   return env;
 }
 
@@ -350,6 +365,7 @@ EnvConfig MakeEnvConfig(const ExperimentConfig& config) {
   env.set_type(config.env().type());
   if (config.env().has_params()) *env.mutable_params() = config.env().params();
   *env.mutable_reward_weights() = config.env().reward_weights();
+  *env.mutable_wrapper() = config.env().wrapper();
   return env;
 }
 

@@ -67,6 +67,7 @@ const std::vector<TypeChoice>& TypeChoices() {
       {"ding.EnvSection", "type", {"env"}},
       {"ding.EnvSection", "evaluator_type", {"env"}},
       {"ding.EvalOpponentConfig", "evaluator_type", {"env"}},
+      {"ding.EnvWrapperConfig", "type", {"env wrapper"}},
       {"ding.EnvManagerConfig", "type", {"env manager"}},
       {"ding.PolicySection", "type", {"policy"}},
       {"ding.NetworkConfig", "type", {"network"}},

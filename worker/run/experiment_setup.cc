@@ -1,8 +1,6 @@
 #include "ding_worker/worker/run/experiment_setup.h"
 
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
@@ -18,11 +16,10 @@ namespace {
 
 constexpr char kConfigField[] = "config";
 
-absl::StatusOr<std::unique_ptr<EnvManager>> ManagerOf(EnvConfig env, const ExperimentConfig& config,
-                                                      int env_num, const Clock* clock) {
-  const EnvFactory factory = [env = std::move(env)] { return create_env(env); };
-  std::vector<EnvFactory> factories(static_cast<size_t>(env_num), factory);
-  return create_env_manager(config.env().manager(), std::move(factories), clock);
+absl::StatusOr<std::unique_ptr<EnvManager>> ManagerOf(const EnvConfig& env,
+                                                      const ExperimentConfig& config, int env_num,
+                                                      const Clock* clock) {
+  return create_envs(env, config.env().manager(), env_num, clock);
 }
 
 }  // namespace
@@ -47,10 +44,12 @@ absl::StatusOr<std::unique_ptr<EnvManager>> MakeOpponentEnvManager(const Experim
   }
   for (const EvalOpponentConfig& found : config.env().eval_opponent()) {
     if (found.name() != opponent) continue;
-    EnvConfig env;
+    EnvConfig env = MakeEvaluatorEnvConfig(config);
     env.set_type(found.evaluator_type());
+    env.clear_params();
     if (found.has_evaluator_params()) *env.mutable_params() = found.evaluator_params();
-    return ManagerOf(std::move(env), config, env_num, clock);
+    env.clear_reward_weights();
+    return ManagerOf(env, config, env_num, clock);
   }
   return absl::NotFoundError(
       absl::StrCat("the config has no env.eval_opponent named '", opponent, "'"));

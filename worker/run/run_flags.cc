@@ -7,6 +7,7 @@ DEFINE_int64(seed, -1, "seed of the run; overrides the config's");
 DEFINE_int64(max_env_step, -1, "env steps after which the run ends; overrides the config's");
 DEFINE_int64(max_train_iter, -1,
              "train iterations after which the run ends; overrides the config's");
+DEFINE_string(python, "", "Python interpreter of envs of type 'gymnasium'; overrides the config's");
 
 namespace ding {
 
@@ -14,6 +15,7 @@ const char kRunFlagsHelp[] =
     R"(  --seed=N              seed of the run
   --max_env_step=N      ends the run after N env steps
   --max_train_iter=N    ends the run after N train iterations
+  --python=PROGRAM      the Python interpreter of envs of type 'gymnasium', of a virtual environment too
 )";
 
 std::vector<std::string> RunFlagSettings() {
@@ -24,6 +26,9 @@ std::vector<std::string> RunFlagSettings() {
   }
   if (FLAGS_max_train_iter >= 0) {
     settings.push_back(absl::StrCat("max_train_iter=", FLAGS_max_train_iter));
+  }
+  if (!FLAGS_python.empty()) {
+    settings.push_back(absl::StrCat("env.params.python=", FLAGS_python));
   }
   return settings;
 }

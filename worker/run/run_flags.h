@@ -1,5 +1,5 @@
 // The flags of every program that trains by a config which set a field of that config: --seed,
-// --max_env_step and --max_train_iter.
+// --max_env_step, --max_train_iter and --python.
 //
 // Threads: to be called from main(), after the flags are parsed.
 #ifndef DING_WORKER_WORKER_RUN_RUN_FLAGS_H_

@@ -1,0 +1,1000 @@
+R"PY("  # The file is a C++ string as well, up to its last line: python_program.cc includes it.
+"""Runs environments with Gymnasium's interface for an env manager of ding_worker.
+
+    env_process.py PLAN      PLAN: the number of an open file with JSON that says what to run and where to write
+
+The manager shares memory with this process (env/process_memory.h). A request and its answer are numbers in it; rows of
+observations and actions are views of it, so that an observation is copied once. Everything else (errors, images, saved
+states) travels as a message in it (env/process_message.h). One thread; needs numpy, and gymnasium for gymnasium.make.
+"""
+
+import ctypes
+import importlib
+import json
+import mmap
+import operator
+import os
+import platform
+import resource
+import struct
+import sys
+import threading
+import time
+import traceback
+
+# Threads of numpy's own gain nothing in one of several processes, and each takes memory.
+for _name in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS'):
+    os.environ.setdefault(_name, '1')
+
+# Values of C++ enums: ProcessMemory::Turn, EnvCall, absl::StatusCode, DType.
+ASKED, ANSWERED = 1, 2
+WAITING, BUILD, RESET, STEP, RENDER, SAVE, LOAD, IDLE = 2, 3, 4, 5, 6, 7, 8, 1
+INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL, DATA_LOSS = 3, 5, 9, 12, 13, 15
+BOOL, UINT8, INT32, INT64, FLOAT32 = 0, 1, 2, 3, 4
+MEMORY_EXIT_CODE = 201
+# How long it looks for requests before it sleeps: as long as sleeping and waking takes, or longer if the last one came soon.
+SPIN_NANOSECONDS, SHORT_WAIT_NANOSECONDS = 20_000, 200_000
+WAITS_ASLEEP = 100  # waits that are not spent awake after the machine was found to be busy
+SLEEP_SECONDS = 0.1  # a request wakes the process before
+np = None  # numpy, once it is imported
+
+
+class Failure(Exception):
+    """An error whose message says everything; no traceback is added."""
+
+    def __init__(self, code, message):
+        super().__init__(message)
+        self.code = code
+
+
+def text_of(error):
+    """The traceback of an error without the lines of this file."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    return ''.join(traceback.format_exception(type(error), error, trace)).rstrip()
+
+
+# Messages: as ProcessMessageWriter and ProcessMessageReader.
+
+
+def put_bytes(data):
+    return struct.pack('<q', len(data)) + data
+
+
+def put_text(text):
+    return put_bytes(text.encode('utf-8', 'replace'))
+
+
+def put_status(code=0, message=''):
+    return struct.pack('<i', code) + put_text(message)
+
+
+def put_values(values):
+    return struct.pack('<q', len(values)) + b''.join(
+        put_text(name) + struct.pack('<d', value) for name, value in values.items())
+
+
+def put_floats(values):
+    return struct.pack('<q%dd' % len(values), len(values), *values)
+
+
+def put_shape(shape):
+    return struct.pack('<q%dq' % len(shape), len(shape), *shape)
+
+
+class Message:
+    """Takes the values of a message in the order in which they were put."""
+
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def number(self, form):
+        value, = struct.unpack_from('<' + form, self.data, self.at)
+        self.at += struct.calcsize('<' + form)
+        return value
+
+    def bytes(self):
+        size = self.number('q')
+        self.at += size
+        return self.data[self.at - size:self.at]
+
+    def values(self):
+        return {self.bytes().decode(): self.number('d') for _ in range(self.number('q'))}
+
+
+# Spaces. They are recognized by the names of their classes, so that gymnasium need not be there.
+
+KINDS = ('Box', 'Discrete', 'MultiDiscrete', 'MultiBinary', 'Dict', 'Tuple')
+
+
+def kind_of(space, path):
+    for base in type(space).__mro__:
+        if base.__name__ in KINDS:
+            return base.__name__
+    raise Failure(INVALID_ARGUMENT, f"the space of '{path}' is a {type(space).__name__}, expected {', '.join(KINDS[:-1])} "
+                  f'or {KINDS[-1]}: wrap the env in one that converts it')
+
+
+def children_of(space, kind):
+    if kind == 'Dict':
+        return [(str(name), name, child) for name, child in space.spaces.items()]
+    return [(str(i), i, child) for i, child in enumerate(space.spaces)]
+
+
+def collapsed(bounds):
+    """The bounds of the elements, or one for all if they are equal."""
+    values = np.asarray(bounds, dtype=np.float64).reshape(-1)
+    if values.size > 0 and (values == values[0]).all():
+        return [float(values[0])]
+    return [float(value) for value in values]
+
+
+class Field:
+    """A field of a row: what FieldSpec says."""
+
+    def __init__(self, name, dtype, shape, low=(), high=(), categories=0):
+        self.name, self.dtype, self.shape = name, dtype, tuple(int(n) for n in shape)
+        self.low, self.high, self.categories = list(low), list(high), int(categories)
+
+    def encoded(self):
+        return (put_text(self.name) + struct.pack('<i', self.dtype) + put_shape(self.shape) + put_floats(self.low) +
+                put_floats(self.high) + struct.pack('<qi', self.categories, -1))
+
+    def text(self):
+        name = ('bool', 'uint8', 'int32', 'int64', 'float32')[self.dtype]
+        bounds = f' in {self.low}..{self.high}' if self.low else ''
+        kinds = f', {self.categories} categories' if self.categories else ''
+        return f'{self.name}: {name}{list(self.shape)}{bounds}{kinds}'
+
+
+# The dtype of the field for each dtype of a Box.
+NARROWED = {'bool': BOOL, 'uint8': UINT8, 'int8': INT32, 'int16': INT32, 'uint16': INT32, 'int32': INT32,
+            'uint32': INT64, 'int64': INT64, 'float16': FLOAT32, 'float32': FLOAT32, 'float64': FLOAT32}
+STORED = ('bool', 'uint8', 'int32', 'int64', 'float32')
+FORMATS = '?Bilf'
+
+
+def box_dtype(space, path):
+    name = np.dtype(space.dtype).name
+    if name not in NARROWED:
+        raise Failure(INVALID_ARGUMENT, f"the space of '{path}' is a Box of {name}, expected one of {', '.join(NARROWED)}")
+    return NARROWED[name]
+
+
+def field_of(space, kind, name):
+    """The field for a space that is neither a Dict nor a Tuple."""
+    if kind == 'Discrete':
+        return Field(name, INT64, (), categories=space.n)
+    if kind == 'MultiBinary':
+        return Field(name, BOOL, space.shape)
+    if kind == 'MultiDiscrete':
+        nvec = np.asarray(space.nvec).reshape(-1)
+        return Field(name, INT64, np.shape(space.nvec), [0.0] * nvec.size, [float(n - 1) for n in nvec], nvec.max())
+    if name == MASK_FIELD:
+        return Field(name, BOOL, space.shape)
+    dtype = box_dtype(space, name)
+    low, high = collapsed(space.low), collapsed(space.high)
+    if dtype in (BOOL, UINT8) and low == [0.0] and high == [255.0 if dtype == UINT8 else 1.0]:
+        low, high = [], []  # all values of the type
+    if all(value == -np.inf for value in low) and all(value == np.inf for value in high):
+        low, high = [], []
+    if len(low) != len(high):  # one for all beside one per element
+        size = int(np.prod(space.shape))
+        low, high = (bounds * size if len(bounds) == 1 else bounds for bounds in (low, high))
+    return Field(name, dtype, space.shape, low, high)
+
+
+MASK_FIELD = 'obs/action_mask'
+
+
+def observation_fields(space, name, fields):
+    kind = kind_of(space, name)
+    if kind in ('Dict', 'Tuple'):
+        for part, _, child in children_of(space, kind):
+            observation_fields(child, f'{name}/{part}', fields)
+        return
+    fields.append(field_of(space, kind, name))
+
+
+def action_leaves(space, name, leaves):
+    kind = kind_of(space, name)
+    if kind in ('Dict', 'Tuple'):
+        for part, _, child in children_of(space, kind):
+            action_leaves(child, f'{name}/{part}', leaves)
+        return
+    leaves.append((space, kind, name))
+
+
+def start_of(space, kind):
+    """The first category: an integer, or an array."""
+    if kind == 'Box':
+        return np.asarray(space.low, dtype=np.int64)
+    start = getattr(space, 'start', None)
+    return np.int64(0) if start is None else np.asarray(start, dtype=np.int64)
+
+
+def counts_of(space, kind, name):
+    """The numbers of categories of a space of discrete actions; None if the actions are real numbers."""
+    if kind == 'Discrete':
+        return [int(space.n)]
+    if kind == 'MultiDiscrete':
+        return [int(n) for n in np.asarray(space.nvec).reshape(-1)]
+    if kind == 'MultiBinary':
+        return [2] * int(np.prod(space.shape))
+    if np.dtype(space.dtype).kind == 'f':
+        return None
+    low, high = np.asarray(space.low, dtype=np.int64), np.asarray(space.high, dtype=np.int64)
+    counts = [int(n) for n in (high - low + 1).reshape(-1)]
+    if max(counts) > 1 << 16:
+        raise Failure(INVALID_ARGUMENT, f"the action '{name}' is a Box of integers with {max(counts)} values, expected at "
+                      'most 65536: bound it')
+    return counts
+
+
+def action_field(space):
+    leaves = []
+    action_leaves(space, 'action', leaves)
+    counts = [counts_of(*leaf) for leaf in leaves]
+    if all(count is not None for count in counts):
+        flat = [n for count in counts for n in count]
+        if len(leaves) == 1 and leaves[0][1] == 'Discrete':
+            return Field('action', INT64, (), categories=flat[0])
+        return Field('action', INT64, (len(flat),), [0.0] * len(flat), [n - 1.0 for n in flat], max(flat))
+    if any(count is not None for count in counts):
+        raise Failure(INVALID_ARGUMENT, 'the action space has discrete and continuous parts (' + ', '.join(
+            f'{name} is a {kind}' for _, kind, name in leaves) + '), expected only one of both')
+    low = np.concatenate([np.asarray(leaf.low, dtype=np.float64).reshape(-1) for leaf, _, _ in leaves])
+    high = np.concatenate([np.asarray(leaf.high, dtype=np.float64).reshape(-1) for leaf, _, _ in leaves])
+    low, high = collapsed(low), collapsed(high)
+    if len(low) != len(high):
+        size = max(len(low), len(high))
+        low, high = (bounds * size if len(bounds) == 1 else bounds for bounds in (low, high))
+    shape = leaves[0][0].shape if len(leaves) == 1 else (sum(int(np.prod(leaf.shape)) for leaf, _, _ in leaves),)
+    return Field('action', FLOAT32, shape, low, high)
+
+
+# Writers copy an observation into a row. They check its type and shape at no cost where they can: the assignment
+# fails otherwise, and `refuse` then says what is wrong. Bounds are checked by the manager.
+
+
+def described(value):
+    if isinstance(value, (np.ndarray, np.generic)):
+        return f'{value.dtype.name}{list(value.shape)}'
+    return f'a {type(value).__name__} ({str(value)[:60]})'
+
+
+def box_writer(space, field, row, memory):
+    expected, shape = np.dtype(space.dtype), field.shape
+    is_mask = field.name == MASK_FIELD
+
+    def write_slowly(value):
+        known = isinstance(value, (np.ndarray, np.generic))
+        if not known and shape == () and isinstance(value, (bool, int, float)):
+            value = np.asarray(value, dtype=expected)
+        elif is_mask and known and value.dtype.kind in 'biu':
+            value = value.astype(np.uint8) != 0
+        elif not known or value.dtype != expected:
+            raise Failure(INTERNAL, f"the observation '{field.name}' is {described(value)}, expected {expected.name}"
+                          f'{list(shape)} as its space says')
+        if value.shape != shape:
+            raise Failure(INTERNAL, f"the observation '{field.name}' is {described(value)}, expected {expected.name}"
+                          f'{list(shape)} as its space says')
+        row[...] = value
+
+    if len(shape) == 1 and not is_mask and expected.name == STORED[field.dtype]:
+        start = memory['offset'] // row.itemsize
+        numbers, part = memory['all'].cast(FORMATS[field.dtype]), slice(start, start + shape[0])
+
+        def write(value):
+            try:
+                numbers[part] = value
+            except (TypeError, ValueError):
+                write_slowly(value)
+        write.vector = numbers, part
+        return write
+
+    def write_array(value):
+        try:
+            if value.dtype is expected and value.shape == shape:
+                row[...] = value
+                return
+        except AttributeError:
+            pass
+        write_slowly(value)
+    return write_slowly if is_mask else write_array
+
+
+def category_writer(space, kind, field, row):
+    start = start_of(space, kind)
+
+    def write(value):
+        try:
+            if kind == 'Discrete':
+                row[...] = operator.index(value) - start
+                return
+            if value.shape == field.shape and value.dtype.kind in 'biu':
+                row[...] = value - start if kind == 'MultiDiscrete' else value
+                return
+        except (TypeError, AttributeError):
+            pass
+        raise Failure(INTERNAL, f"the observation '{field.name}' is {described(value)}, expected integers{list(field.shape)}"
+                      f' as its space, a {kind}, says')
+    return write
+
+
+def observation_writer(space, name, fields, rows, memory):
+    """A function that writes an observation; takes the fields of the space off the front of `fields` and `rows`."""
+    kind = kind_of(space, name)
+    if kind in ('Dict', 'Tuple'):
+        parts = [(key, observation_writer(child, f'{name}/{part}', fields, rows, memory))
+                 for part, key, child in children_of(space, kind)]
+        keys = [key for key, _ in parts]
+
+        def write(value):
+            for key, write_part in parts:
+                try:
+                    part = value[key]
+                except (KeyError, IndexError, TypeError):
+                    found = list(value) if isinstance(value, dict) else described(value)
+                    raise Failure(INTERNAL, f"the observation '{name}' has no {key!r}: found {found}, expected {keys} as its "
+                                  f'space, a {kind}, says') from None
+                write_part(part)
+        return write
+    field, offset = fields.pop(0), rows.pop(0)
+    dtype = np.uint8 if field.dtype == BOOL else np.dtype(STORED[field.dtype])
+    size = int(np.prod(field.shape))
+    row = np.frombuffer(memory, dtype=dtype, count=size, offset=offset).reshape(field.shape)
+    if kind == 'Box':
+        return box_writer(space, field, row, {'all': memory, 'offset': offset})
+    return category_writer(space, kind, field, row)
+
+
+def action_reader(space, kind, row):
+    """A function that makes an action for the env out of a row, which it must not keep."""
+    if kind == 'Box' and np.dtype(space.dtype).kind == 'f':
+        shape, dtype = space.shape, np.dtype(space.dtype)
+        return lambda: row.astype(dtype).reshape(shape)
+    start, dtype = start_of(space, kind), np.dtype(getattr(space, 'dtype', None) or np.int64)
+    if kind == 'Discrete':
+        first = int(start)
+        return lambda: int(row[0]) + first
+    shape = space.shape
+    if kind == 'MultiBinary':
+        return lambda: row.astype(dtype).reshape(shape)
+    return lambda: (row.reshape(shape) + start).astype(dtype)
+
+
+def nested_action_reader(space, rows):
+    kind = kind_of(space, 'action')
+    if kind == 'Dict':
+        parts = [(key, nested_action_reader(child, rows)) for _, key, child in children_of(space, kind)]
+        return lambda: {key: read() for key, read in parts}
+    if kind == 'Tuple':
+        readers = [nested_action_reader(child, rows) for _, _, child in children_of(space, kind)]
+        return lambda: tuple(read() for read in readers)
+    size = len(counts_of(space, kind, 'action') or range(int(np.prod(space.shape))))
+    row, rows[0] = rows[0][:size], rows[0][size:]
+    return action_reader(space, kind, row)
+
+
+# Saved states: get_state() may return numbers, texts, bytes, arrays, and lists and dicts of them. Nothing is pickled.
+
+
+def pack(value, arrays):
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (bytes, bytearray)):
+        arrays.append(bytes(value))
+        return {'bytes': len(arrays) - 1}
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in 'biufc':
+        arrays.append(np.ascontiguousarray(value).tobytes())
+        return {'array': len(arrays) - 1, 'dtype': value.dtype.str, 'shape': list(value.shape)}
+    if isinstance(value, (list, tuple)):
+        return {type(value).__name__: [pack(part, arrays) for part in value]}
+    if isinstance(value, dict):
+        return {'dict': [[pack(key, arrays), pack(part, arrays)] for key, part in value.items()]}
+    raise Failure(INVALID_ARGUMENT, f'get_state() returned a {type(value).__name__} ({str(value)[:60]}), expected numbers, '
+                  'texts, bytes, arrays, and lists, tuples and dicts of them')
+
+
+def unpack(value, arrays):
+    if not isinstance(value, dict):
+        return value
+    if 'bytes' in value:
+        return arrays[value['bytes']]
+    if 'array' in value:
+        array = np.frombuffer(arrays[value['array']], dtype=np.dtype(value['dtype'])).reshape(value['shape']).copy()
+        return array if value['shape'] else array[()]
+    if 'dict' in value:
+        return {unpack(key, arrays): unpack(part, arrays) for key, part in value['dict']}
+    if 'tuple' in value:
+        return tuple(unpack(part, arrays) for part in value['tuple'])
+    return [unpack(part, arrays) for part in value['list']]
+
+
+def chain_of(env):
+    """The env and what it wraps, from the outside in."""
+    found = []
+    while env is not None and all(env is not other for other in found):
+        found.append(env)
+        env = getattr(env, 'env', None)
+    return found
+
+
+# Episode counters of gymnasium's own wrappers, which a state of the env itself does not have.
+COUNTERS = ('_elapsed_steps', '_has_reset')
+
+
+def save_env(env):
+    chain = chain_of(env)
+    core = next((part for part in chain if hasattr(part, 'get_state') and hasattr(part, 'set_state')), None)
+    if core is None:
+        raise Failure(UNIMPLEMENTED, 'it cannot save its state: it has no get_state() and set_state(state)')
+    counters = [[vars(part).get(name) for name in COUNTERS] for part in chain if hasattr(part, '__dict__')]
+    arrays = []
+    text = json.dumps(pack({'state': core.get_state(), 'counters': counters}, arrays)).encode()
+    tensors = [('state', text)] + [(f'array_{i}', data) for i, data in enumerate(arrays)]
+    return struct.pack('<q', len(tensors)) + b''.join(
+        put_text(name) + struct.pack('<i', UINT8) + put_shape([len(data)]) + put_bytes(data) for name, data in tensors)
+
+
+def load_env(env, message):
+    message.bytes()  # where the state comes from
+    tensors = {}
+    for _ in range(message.number('q')):
+        name = message.bytes().decode()
+        message.number('i')
+        for _ in range(message.number('q')):
+            message.number('q')
+        tensors[name] = bytes(message.bytes())
+    if 'state' not in tensors:
+        raise Failure(DATA_LOSS, f"the saved state has {sorted(tensors)}, expected 'state'")
+    arrays = [tensors[f'array_{i}'] for i in range(len(tensors) - 1)]
+    saved = unpack(json.loads(tensors['state']), arrays)
+    chain = chain_of(env)
+    core = next((part for part in chain if hasattr(part, 'get_state') and hasattr(part, 'set_state')), None)
+    if core is None:
+        raise Failure(UNIMPLEMENTED, 'it cannot load its state: it has no get_state() and set_state(state)')
+    core.set_state(saved['state'])
+    for part, counters in zip([part for part in chain if hasattr(part, '__dict__')], saved['counters']):
+        for name, value in zip(COUNTERS, counters):
+            if value is not None:
+                setattr(part, name, value)
+
+
+# Building envs.
+
+
+def import_numpy():
+    global np
+    try:
+        import numpy
+    except ImportError as error:
+        raise Failure(FAILED_PRECONDITION, f'the interpreter {sys.executable} has no numpy ({error}); install it by '
+                      f"'{sys.executable} -m pip install numpy', or choose another interpreter by --python") from None
+    np = numpy
+
+
+def maker_of(params):
+    """A function that builds the env, and its name."""
+    try:
+        kwargs = json.loads(params['kwargs'] or '{}')
+    except ValueError as error:
+        raise Failure(INVALID_ARGUMENT, f"kwargs is '{params['kwargs']}', expected a JSON object: {error}") from None
+    if not isinstance(kwargs, dict):
+        raise Failure(INVALID_ARGUMENT, f"kwargs is '{params['kwargs']}', expected a JSON object such as "
+                      '{"size": 5}')
+    if params['id']:
+        try:
+            gymnasium = importlib.import_module('gymnasium')
+        except ImportError as error:
+            raise Failure(FAILED_PRECONDITION, f'the interpreter {sys.executable} has no gymnasium ({error}), which id '
+                          f"'{params['id']}' needs; install it by '{sys.executable} -m pip install gymnasium', choose another "
+                          'interpreter by --python, or name a class by entry_point') from None
+
+        def make(**more):
+            return gymnasium.make(params['id'], **{'disable_env_checker': True, **kwargs, **more})
+        return make, kwargs
+    module_name, colon, class_name = params['entry_point'].partition(':')
+    if not module_name or not colon or not class_name:
+        raise Failure(INVALID_ARGUMENT, f"entry_point is '{params['entry_point']}', expected 'module:Class'")
+    try:
+        made = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise Failure(NOT_FOUND, f"entry_point '{params['entry_point']}': {error}; looked in {sys.path}"
+                      + ('' if error.name == module_name else '\n' + text_of(error))) from None
+    for name in class_name.split('.'):
+        if not hasattr(made, name):
+            public = [other for other in dir(made) if not other.startswith('_')]
+            raise Failure(NOT_FOUND, f"entry_point '{params['entry_point']}': module {module_name} ({made.__name__}) has no "
+                          f"'{name}', it has {public}")
+        made = getattr(made, name)
+    return lambda **more: made(**{**kwargs, **more}), kwargs
+
+
+class Builder:
+    """Builds the envs of this process."""
+
+    def __init__(self, params):
+        for folder in reversed(params['python_path']):
+            sys.path.insert(0, folder)
+        import_numpy()
+        self.make, self.kwargs = maker_of(params)
+        self.renders = 'render_mode' in self.kwargs  # whether the config says how, or pictures were asked for and work
+
+    def __call__(self):
+        if self.renders:
+            return self.with_pictures() if 'render_mode' not in self.kwargs else self.make()
+        env = self.make()
+        # An env that can draw into memory is built again to do so: that costs nothing until a picture is asked for.
+        modes = (getattr(env, 'metadata', None) or {}).get('render_modes', ())
+        if 'rgb_array' not in modes or getattr(env, 'render_mode', None) is not None:
+            return env
+        try:
+            drawing = self.make(render_mode='rgb_array')
+        except TypeError:  # It takes no render_mode.
+            return env
+        env.close()
+        self.renders = True
+        return drawing
+
+    def with_pictures(self):
+        return self.make(render_mode='rgb_array')
+
+
+def seed_for(seed, bits):
+    return seed & ((1 << bits) - 1)
+
+
+class Slot:
+    """An env of this process, and its place in the memory."""
+
+    def __init__(self, plan, env_plan, builder, memory):
+        self.id, self.plan, self.builder = env_plan['id'], plan, builder
+        self.bytes, self.at = memory, env_plan['at']
+        self.message_at, self.rows, self.action = env_plan['message'], env_plan['rows'], env_plan['action']
+        self.env, self.turn = None, self.at['turn'] // 4
+        self.step = None  # makes a step of the env, for the action in the memory
+        self.ends_at = self.at['ends'] // 4
+        self.u32, self.i64 = memory.cast('I'), memory.cast('l')
+        self.size_at = self.at['message_size'] // 8
+
+    # Messages.
+
+    def leave_message(self, data):
+        limit = self.plan['message_bytes']
+        if len(data) > limit:
+            data = put_status(8, f'its answer has {len(data)} bytes, expected at most {limit}') + put_bytes(b'')
+        self.bytes[self.message_at:self.message_at + len(data)] = data
+        self.i64[self.size_at] = len(data)
+
+    def message(self):
+        size = self.i64[self.size_at]
+        return Message(bytes(self.bytes[self.message_at:self.message_at + size]))
+
+    # Building and describing.
+
+    def build(self):
+        if self.env is not None:
+            self.close()
+        env = self.builder()
+        for name in ('reset', 'step', 'observation_space', 'action_space'):
+            if not hasattr(env, name):
+                raise Failure(INVALID_ARGUMENT, f"the env, a {type(env).__name__}, has no '{name}', expected the interface of "
+                              'gymnasium.Env')
+        self.env, self.spaces = env, (env.observation_space, env.action_space)
+        self.has_mask = self.plan['has_mask']
+        return env
+
+    def describe(self):
+        """The fields of the rows: those of the observation, and that of the action."""
+        observation, action = self.spaces
+        nested = kind_of(observation, 'obs') in ('Dict', 'Tuple')
+        fields = []
+        observation_fields(observation, 'obs' if nested or not self.has_mask else 'obs/observation', fields)
+        field = action_field(action)
+        if self.has_mask and all(other.name != MASK_FIELD for other in fields):
+            width = int(sum(field.high)) + len(field.high) if field.high else field.categories
+            fields.append(Field(MASK_FIELD, BOOL, (width,)))
+        return fields, field
+
+    def text(self):
+        fields, action = self.describe()
+        return '\n'.join(field.text() for field in fields + [action])
+
+    def check_spaces(self):
+        found = self.text()
+        if found != self.plan['layout']:
+            raise Failure(INVALID_ARGUMENT, f"its spaces changed: found\n{found}\nexpected, as at first,\n{self.plan['layout']}")
+
+    def bind(self):
+        """Makes the functions that copy rows, for spaces that are as expected."""
+        self.step = None
+        self.check_spaces()
+        fields, action = self.describe()
+        observation, action_space = self.spaces
+        nested = kind_of(observation, 'obs') in ('Dict', 'Tuple')
+        rows = list(self.rows)
+        name = 'obs' if nested or not self.has_mask else 'obs/observation'
+        self.write = observation_writer(observation, name, fields, rows, self.bytes)
+        self.mask = None
+        if fields:
+            self.mask = np.frombuffer(self.bytes, dtype=np.uint8, count=fields[0].shape[0], offset=rows[0])
+        dtype = np.dtype(STORED[action.dtype])
+        size = int(np.prod(action.shape))
+        if kind_of(action_space, 'action') == 'Discrete':
+            numbers, at, first = self.i64, self.action // 8, int(start_of(action_space, 'Discrete'))
+            self.read_action = (lambda: numbers[at] + first) if first else (lambda: numbers[at])
+        else:
+            flat = np.frombuffer(self.bytes, dtype=dtype, count=size, offset=self.action)
+            self.read_action = nested_action_reader(action_space, [flat])
+
+    def write_mask(self, info, over):
+        mask = info.get('action_mask')
+        if mask is None:
+            if not over:
+                raise Failure(INTERNAL, "info has no 'action_mask', expected one after each step: the first reset gave one")
+            self.mask[:] = 1
+            return
+        if isinstance(mask, (tuple, list)) and len(mask) > 0 and np.ndim(mask[0]) > 0:
+            mask = np.concatenate([np.asarray(part).reshape(-1) for part in mask])
+        mask = np.asarray(mask)
+        if mask.shape != self.mask.shape:
+            raise Failure(INTERNAL, f"info['action_mask'] is {described(mask)}, expected {list(self.mask.shape)}: one element "
+                          'per category of the action')
+        self.mask[:] = mask != 0
+
+    # Calls.
+
+    def first_reset(self, seed, options):
+        args = {'seed': seed_for(seed, self.plan['params']['seed_bits'])}
+        if options:
+            args['options'] = options
+        result = self.env.reset(**args)
+        if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], dict):
+            raise Failure(INTERNAL, f'reset() returned {described(result)}, expected (observation, info): found the interface '
+                          'of gym before 0.26?')
+        return result
+
+    def reset(self, seed, options):
+        observation, info = self.first_reset(seed, options)
+        # An env may replace its spaces in a reset, but not change them.
+        spaces = (self.env.observation_space, self.env.action_space)
+        if any(new is not old for new, old in zip(spaces, self.spaces)):
+            self.spaces = spaces
+            self.bind()
+        self.write(observation)
+        if self.mask is not None:
+            self.write_mask(info, False)
+        if self.step is None:
+            self.step = self.make_step()
+
+    def make_step(self):
+        """A function that makes a step. Each name that it uses is its own, since it runs for microseconds only."""
+        env_step, read_action, write, mask = self.env.step, self.read_action, self.write, self.mask
+        numbers, at = self.i64, self.action // 8
+        category = kind_of(self.spaces[1], 'action') == 'Discrete' and int(start_of(self.spaces[1], 'Discrete')) == 0
+        vector = getattr(write, 'vector', None)
+        floats, reward_at = self.bytes.cast('f'), self.at['reward'] // 4
+        elements, part = vector or (None, None)
+
+        def step():
+            result = env_step(numbers[at] if category else read_action())
+            try:
+                observation, reward, terminated, truncated, info = result
+            except (TypeError, ValueError):
+                raise Failure(INTERNAL, f'step() returned {described(result)}, expected (observation, reward, terminated, '
+                              'truncated, info): found the interface of gym before 0.26?') from None
+            if elements is None:
+                write(observation)
+            else:
+                try:
+                    elements[part] = observation
+                except (TypeError, ValueError):
+                    write(observation)
+            try:
+                floats[reward_at] = reward
+            except TypeError:
+                raise Failure(INTERNAL, f'the reward is {described(reward)}, expected a number') from None
+            if terminated or truncated:
+                self.u32[self.ends_at] = (1 if terminated else 0) | (256 if truncated else 0)
+                if mask is not None:
+                    self.write_mask(info, True)
+                self.end_of_episode(info)
+            elif mask is not None:
+                self.write_mask(info, False)
+        return step
+
+    def end_of_episode(self, info):
+        """The numbers of the last info of an episode, as a message."""
+        values = {}
+
+        def collect(prefix, found):
+            for key, value in found.items():
+                name = prefix + str(key)
+                if isinstance(value, dict):
+                    collect(name + '/', value)
+                elif isinstance(value, (bool, int, float, np.number, np.bool_)) or (
+                        isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in 'biuf'):
+                    number = float(value)
+                    if np.isfinite(number):
+                        values[name] = number
+        collect('', info)
+        values.pop('action_mask', None)
+        values.pop('episode/t', None)  # seconds, which differ from run to run
+        if 'episode/r' in values:
+            values['eval_episode_return'] = values.pop('episode/r')
+        values.pop('episode/l', None)
+        if not values:
+            self.i64[self.size_at] = 0
+            return
+        self.leave_step_message(put_values(values), put_status())
+
+    def leave_step_message(self, values, void_cause, status=None):
+        rest = values + void_cause + struct.pack('<qq', 0, 0)
+        self.leave_message((status or put_status()) + put_bytes(rest))
+
+    def render(self):
+        image = self.env.render()
+        if isinstance(image, list) and image:
+            image = image[-1]
+        if image is None:
+            raise Failure(UNIMPLEMENTED, "render() returned None, expected a picture: set kwargs to {\"render_mode\": \"rgb_array\"}")
+        image = np.asarray(image)
+        if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
+            raise Failure(INTERNAL, f'render() returned {described(image)}, expected uint8[height, width, 3]')
+        return struct.pack('<ii', image.shape[1], image.shape[0]) + put_bytes(image.tobytes())
+
+    def close(self):
+        env, self.env = self.env, None
+        if env is not None and hasattr(env, 'close'):
+            env.close()
+
+
+class EnvProcess:
+    """Answers the requests for the envs of this process."""
+
+    def __init__(self, plan):
+        self.plan = plan
+        self.map = mmap.mmap(plan['memory'], plan['bytes'])
+        os.close(plan['memory'])
+        self.memory = memoryview(self.map)
+        self.u32 = self.memory.cast('I')
+        base = ctypes.addressof(ctypes.c_char.from_buffer(self.map))
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.futex = {'x86_64': 202, 'aarch64': 98}.get(platform.machine(), 202)
+        process, manager = plan['process'], plan['manager']
+        self.at = {name: offset // 4 for name, offset in process.items()}
+        self.manager = {name: offset // 4 for name, offset in manager.items()}
+        self.requests_address = ctypes.c_void_p(base + process['requests'])
+        self.event_address = ctypes.c_void_p(base + manager['event'])
+        self.fence_lock = threading.Lock()
+        self.builder = None
+        self.slots = [Slot(plan, env, self.build_env, self.memory) for env in plan['envs']]
+        self.progress = self.u32[self.at['progress']]
+        self.events = 0
+        self.soon = True  # whether the last request came soon
+        self.waits_asleep = 0  # the next waits that are not spent awake
+
+    def build_env(self):
+        if self.builder is None:
+            self.builder = Builder(self.plan['params'])
+            self.limit_memory()
+        return self.builder()
+
+    def limit_memory(self):
+        if self.plan['memory_limit_mb'] <= 0:
+            return
+        with open('/proc/self/status') as status:
+            now = next(int(line.split()[1]) for line in status if line.startswith('VmData:')) * 1024
+        limit = now + (self.plan['memory_limit_mb'] << 20)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+    # Waiting and waking.
+
+    def fence(self):
+        """No later read happens before an earlier write: taking a lock orders them."""
+        self.fence_lock.acquire()
+        self.fence_lock.release()
+
+    def wait(self, seen):
+        u32, requests, begin = self.u32, self.at['requests'], time.monotonic_ns()
+        now, end = begin, begin + (SHORT_WAIT_NANOSECONDS if self.soon else SPIN_NANOSECONDS)
+        if self.waits_asleep > 0:
+            self.waits_asleep -= 1
+            end = begin
+        while now < end:
+            os.sched_yield()
+            if u32[requests] != seen:
+                return
+            now = time.monotonic_ns()
+        if now > end + SHORT_WAIT_NANOSECONDS:  # Somebody else computes here: who wakes up gets the core before who yields it.
+            self.waits_asleep = WAITS_ASLEEP
+        u32[self.at['sleeping']] = 1
+        self.fence()
+        if u32[requests] == seen:
+            seconds = struct.pack('=qq', 0, int(SLEEP_SECONDS * 1e9))
+            self.libc.syscall(self.futex, self.requests_address, 0, ctypes.c_uint32(seen), ctypes.c_char_p(seconds), None, 0)
+        u32[self.at['sleeping']] = 0
+        self.soon = time.monotonic_ns() - begin < 2 * SHORT_WAIT_NANOSECONDS
+
+    def notify(self):
+        """Wakes the manager if it sleeps. Each process writes values that no other writes, so the word always changes."""
+        self.events = (self.events + 1) & 0xFFFFFF
+        self.u32[self.manager['event']] = (self.plan['index'] & 0xFF) << 24 | self.events
+        self.fence()
+        if self.u32[self.manager['sleeping']]:
+            self.libc.syscall(self.futex, self.event_address, 1, 1, None, None, 0)
+
+    def note(self, call, slot):
+        self.u32[self.at['env_id']] = slot.id
+        self.u32[self.at['call']] = call
+        self.u32[self.at['progress']] = self.progress = (self.progress + 1) & 0xFFFFFFFF
+
+    # Answering.
+
+    def failed(self, error):
+        if isinstance(error, MemoryError):
+            os._exit(MEMORY_EXIT_CODE)
+        if isinstance(error, Failure):
+            return put_status(error.code, str(error))
+        return put_status(INTERNAL, text_of(error))
+
+    def build(self, slot):
+        self.note(BUILD, slot)
+        slot.build()
+        slot.bind()
+
+    def pause(self, slot):
+        self.note(WAITING, slot)
+        time.sleep(self.plan['retry_waiting_time'])
+
+    def reset(self, slot, made, seed, options):
+        """Makes up to max_retry attempts, `made` of which were made before. Returns a status."""
+        attempts, status = self.at['attempts'], None
+        self.u32[attempts] = made
+        for attempt in range(made, self.plan['max_retry']):
+            if attempt > made:
+                self.pause(slot)
+                if self.plan['renew']:
+                    slot.close()
+            try:
+                if slot.env is None:
+                    self.build(slot)
+                self.u32[attempts] += 1
+                self.note(RESET, slot)
+                slot.reset(seed, options)
+                return None
+            except Exception as error:
+                status = self.failed(error)
+        return status or put_status(INTERNAL, 'no attempt is left')
+
+    def retry_step(self, slot, error):
+        """Handles a step that failed: tries it again, or ends the episode, whose env the next reset builds anew."""
+        status = self.failed(error)
+        for _ in range(1, self.plan['max_retry']):
+            self.pause(slot)
+            if self.plan['renew']:
+                slot.close()
+                self.u32[slot.ends_at] = 1 << 16  # abnormal
+                slot.leave_step_message(put_values({}), status)
+                return
+            try:
+                self.note(STEP, slot)
+                slot.step()
+                return
+            except Exception as again:
+                status = self.failed(again)
+        slot.leave_step_message(put_values({}), put_status(), status)
+
+    def answer_rarely(self, slot, call):
+        """Answers a call that is not a step."""
+        made, seed = self.u32[slot.at['attempts_made'] // 4], self.memory.cast('L')[slot.at['seed'] // 8]
+        rest = b''
+        status = None
+        self.note(call, slot)
+        try:
+            if call == RESET:
+                options = slot.message().values() if slot.i64[slot.size_at] > 0 else {}
+                status = self.reset(slot, made, seed, options)
+            elif call == RENDER:
+                rest = slot.render()
+            elif call == SAVE:
+                rest = save_env(slot.env)
+            elif call == LOAD:
+                if slot.env is None:
+                    self.build(slot)
+                    slot.first_reset(0, {})  # Wrappers of gymnasium refuse a step before a reset.
+                load_env(slot.env, slot.message())
+                slot.step = slot.make_step()
+            else:
+                raise Failure(INTERNAL, f'received an unknown call: {call}')
+        except Exception as error:
+            status = self.failed(error)
+        slot.leave_message((status or put_status()) + put_bytes(rest))
+
+    def run(self):
+        u32, at = self.u32, self.at
+        requests, leave, call_at, progress = (at[name] for name in ('requests', 'leave', 'call', 'progress'))
+        # The call and the env that it is made of, next to each other, are written at once.
+        u64, now_at = self.memory.cast('L'), self.plan['process']['call'] // 8
+        rows = [(slot, slot.turn, slot.at['call'] // 4, slot.id << 32 | STEP) for slot in self.slots]
+        notify_each = self.plan['notify_each']
+        while not u32[leave]:
+            seen = u32[requests]
+            answered = False
+            for slot, turn, asked, now in rows:
+                if u32[turn] != ASKED:
+                    continue
+                answered = True
+                if u32[asked] == STEP:
+                    u64[now_at] = now
+                    u32[progress] = self.progress = (self.progress + 1) & 0xFFFFFFFF
+                    try:
+                        slot.step()
+                    except Exception as error:
+                        self.retry_step(slot, error)
+                else:
+                    self.answer_rarely(slot, u32[asked])
+                u32[turn] = ANSWERED
+                if notify_each:
+                    self.notify()
+            if not answered:
+                self.wait(seen)
+                continue
+            u32[call_at] = IDLE
+            if not notify_each:
+                self.notify()
+        for slot in self.slots:
+            slot.close()
+
+    def probe(self):
+        """Leaves the spec of the env, or the error, as a message."""
+        slot = self.slots[0]
+        try:
+            env = slot.build()
+            _, info = slot.first_reset(0, {})
+            slot.has_mask = 'action_mask' in info
+            slot.spaces = (env.observation_space, env.action_space)
+            fields, action = slot.describe()
+            for field, box in zip(fields, leaves_of(slot.spaces[0])):
+                if getattr(box, 'dtype', None) == np.float64:
+                    print(f"the observation '{field.name}' is float64: it is narrowed to float32", file=sys.stderr)
+            spec = getattr(env, 'spec', None)
+            steps = getattr(spec, 'max_episode_steps', None) or 0
+            params = self.plan['params']
+            low, high = getattr(env, 'reward_range', None) or (-float('inf'), float('inf'))
+            encoded = (put_text(params['id'] or params['entry_point']) +
+                       struct.pack('<i', len(fields)) + b''.join(field.encoded() for field in fields) +
+                       struct.pack('<i', 1) + action.encoded() +
+                       struct.pack('<i', 1) + put_shape([]) + struct.pack('<ddq', float(low), float(high), int(steps)))
+            layout = json.dumps({'layout': slot.text(), 'has_mask': slot.has_mask})
+            slot.leave_message(put_status() + encoded + put_text(layout))
+            slot.close()
+        except Exception as error:
+            slot.leave_message(self.failed(error))
+
+
+def leaves_of(space):
+    kind = kind_of(space, 'obs')
+    if kind in ('Dict', 'Tuple'):
+        return [leaf for _, _, child in children_of(space, kind) for leaf in leaves_of(child)]
+    return [space]
+
+
+def main():
+    with os.fdopen(int(sys.argv[1]), 'r') as file:
+        file.seek(0)
+        plan = json.load(file)
+    sys.path[0] = os.getcwd()
+    process = EnvProcess(plan)
+    if plan['probe']:
+        process.probe()
+    else:
+        process.run()
+
+
+if __name__ == '__main__':
+    main()
+# )PY"

@@ -1,0 +1,39 @@
+// Python environments with Gymnasium's interface, in Python processes of their own: all envs of a process are woken
+// at once, read their actions from and write their observations to memory that the manager shares with them.
+//
+//     AsyncEnvManager ──► process workers ──futex──► python: env 0, 1, 2, 3
+//                                         └────────► python: env 4, 5, 6, 7
+//
+// Episodes: reset(seed=...) gets the seed of the episode; EpisodeStart::params arrive as `options`. An episode is a
+// function of its seed if the env's code keeps to it. The numbers in the info of its last step are its statistics.
+// State: saved by get_state() and set_state(state) of the env, if it has them.
+//
+// Ownership, threads: as EnvManager and Env; creating them forks (ForkServer).
+// Errors:    those of ProbePythonEnv(). A process that dies, hangs or passes its memory limit makes the step
+//            abnormal, as with every env process (docs/env.md).
+#ifndef DING_WORKER_ENV_GYMNASIUM_GYMNASIUM_ENVS_H_
+#define DING_WORKER_ENV_GYMNASIUM_GYMNASIUM_ENVS_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/env/gymnasium/gymnasium.pb.h"
+#include "ding_worker/env/subprocess_env_manager_options.h"
+#include "ding_worker/env/wrapped_env.h"
+
+namespace ding {
+
+// A manager of `env_num` envs, options.envs_per_process in each Python process. `wrappers`, if not null, makes the
+// wrappers of each; they run in the caller's thread.
+absl::StatusOr<std::unique_ptr<EnvManager>> CreateGymnasiumEnvs(
+    const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
+    const WrapperStackFactory& wrappers = nullptr);
+
+// One env alone, for code that steps envs itself. Its manager cannot wake several at once.
+absl::StatusOr<std::unique_ptr<Env>> CreateGymnasiumEnv(const GymnasiumConfig& config);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_ENV_GYMNASIUM_GYMNASIUM_ENVS_H_

@@ -1,0 +1,48 @@
+// Registers the env type "gymnasium": one env alone, and the managers whose processes are Python's.
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env.pb.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/env/env_params.h"
+#include "ding_worker/env/env_registry.h"
+#include "ding_worker/env/gymnasium/gymnasium.pb.h"
+#include "ding_worker/env/gymnasium/gymnasium_envs.h"
+#include "ding_worker/env/subprocess_env_manager_options.h"
+#include "ding_worker/env/subprocess_options.h"
+
+namespace ding {
+namespace {
+
+absl::StatusOr<std::unique_ptr<Env>> CreateOne(const EnvConfig& config) {
+  GymnasiumConfig params;
+  DING_RETURN_IF_ERROR(UnpackEnvParams(config, &params));
+  return CreateGymnasiumEnv(params);
+}
+
+absl::StatusOr<std::unique_ptr<EnvManager>> CreateGroup(const EnvConfig& config,
+                                                        const EnvManagerConfig& manager,
+                                                        int env_num) {
+  GymnasiumConfig params;
+  DING_RETURN_IF_ERROR(UnpackEnvParams(config, &params));
+  DING_ASSIGN_OR_RETURN(const SubprocessEnvManagerOptions options,
+                        ReadSubprocessOptions(manager, env_num));
+  if (!config.reward_weights().empty()) {
+    return absl::InvalidArgumentError(
+        "reward_weights are set, but the reward of a Python env is one number: remove them");
+  }
+  return CreateGymnasiumEnvs(options, params, env_num, WrappersOf(config));
+}
+
+constexpr char kHelp[] = "a Python env with Gymnasium's interface, by id or module:Class";
+
+DING_REGISTER(EnvRegistry(), "gymnasium", CreateOne, kHelp, &GymnasiumConfig::descriptor);
+DING_REGISTER(EnvGroupRegistry(), "gymnasium", CreateGroup, kHelp, &GymnasiumConfig::descriptor);
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,244 @@
+// What goes wrong in Python envs: their code fails, their process ends, they are not there, or they do not keep to
+// their spaces. Each error says what was found, what was expected and what to do.
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/file_testing.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/env/env_host.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/env/gymnasium/gymnasium.pb.h"
+#include "ding_worker/env/gymnasium/gymnasium_envs.h"
+#include "ding_worker/env/gymnasium/testing_envs.h"
+#include "ding_worker/env/subprocess_env_manager_options.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
+constexpr absl::StatusCode kInternal = absl::StatusCode::kInternal;
+
+absl::Status ErrorOf(const GymnasiumConfig& config) {
+  return CreateGymnasiumEnvs(TwoPerProcess(), config, 2).status();
+}
+
+class GymnasiumFaultsTest : public testing::Test {
+ protected:
+  // A file that the first process to fail creates, so that the next one does not.
+  std::string Once() { return absl::StrCat(FreshTestFolder(), "/done"); }
+
+  void Launch(const GymnasiumConfig& config,
+              const SubprocessEnvManagerOptions& options = TwoPerProcess()) {
+    absl::StatusOr<std::unique_ptr<EnvManager>> manager = CreateGymnasiumEnvs(options, config, 2);
+    ASSERT_THAT(manager, IsOk());
+    manager_ = *std::move(manager);
+    ASSERT_THAT(manager_->Launch(), IsOk());
+  }
+  // Makes the steps of an episode before the one that goes wrong, and that one.
+  absl::Status StepIntoTrouble() {
+    for (int i = 0; i < 2; ++i) EXPECT_THAT(StepReady(manager_.get()), IsOk());
+    return StepReady(manager_.get()).status();
+  }
+  // Does the same; both envs lose their episodes because of `cause`, and then go on.
+  void ExpectVoidStep(const std::string& cause) {
+    for (int i = 0; i < 2; ++i) EXPECT_THAT(StepReady(manager_.get()), IsOk());
+    DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const steps, StepReady(manager_.get()));
+    EXPECT_EQ(steps->abnormal[0], 1);
+    ASSERT_FALSE(steps->causes.empty());
+    EXPECT_THAT(steps->causes[0].cause.ToString(), HasSubstr(cause));
+    for (int i = 0; i < 10; ++i) EXPECT_THAT(StepReady(manager_.get()), IsOk());
+  }
+
+  std::unique_ptr<EnvManager> manager_;
+};
+
+TEST_F(GymnasiumFaultsTest, ATracebackArrivesWhole) {
+  Launch(TroubleConfig("raise"));
+  const absl::Status status = StepIntoTrouble();
+  EXPECT_THAT(status,
+              StatusIs(kInternal, AllOf(HasSubstr("env 0 (sample_envs:Trouble): step 3"),
+                                        HasSubstr("Traceback (most recent call last)"),
+                                        HasSubstr("sample_envs.py\", line "),
+                                        HasSubstr("in do_raise"), HasSubstr("self.fall_off()"),
+                                        HasSubstr("ValueError: fell off the cliff"))));
+  // Only lines of the user's code.
+  EXPECT_THAT(std::string(status.message()), Not(HasSubstr("/proc/self/fd")));
+}
+
+TEST_F(GymnasiumFaultsTest, AFailedStepIsTriedAgain) {
+  SubprocessEnvManagerOptions options = TwoPerProcess();
+  options.max_retry = 2;
+  Launch(TroubleConfig("raise", Once()), options);
+  EXPECT_THAT(StepIntoTrouble(), IsOk());
+}
+
+TEST_F(GymnasiumFaultsTest, AFailedEnvIsRenewed) {
+  SubprocessEnvManagerOptions options = TwoPerProcess();
+  options.max_retry = 2;
+  options.retry_type = EnvRetryType::kRenew;
+  Launch(TroubleConfig("raise", Once()), options);
+  ExpectVoidStep("fell off the cliff");
+}
+
+TEST_F(GymnasiumFaultsTest, AFailedResetIsTriedAgain) {
+  SubprocessEnvManagerOptions options = TwoPerProcess();
+  options.max_retry = 2;
+  Launch(TroubleConfig("reset", Once()), options);
+  EXPECT_THAT(manager_->Reset(), IsOk());
+}
+
+TEST_F(GymnasiumFaultsTest, AResetThatFailsClosesTheManager) {
+  Launch(TroubleConfig("reset"));
+  EXPECT_THAT(manager_->Reset(), StatusIs(kInternal, AllOf(HasSubstr("reset failed (seed"),
+                                                           HasSubstr("KeyError: 'no level"))));
+  EXPECT_TRUE(manager_->closed());
+}
+
+TEST_F(GymnasiumFaultsTest, AProcessThatExitsIsReplaced) {
+  Launch(TroubleConfig("exit", Once()));
+  ExpectVoidStep("exited with code 3; its last lines:\nlast words");
+}
+
+TEST_F(GymnasiumFaultsTest, AProcessThatIsKilledIsReplaced) {
+  Launch(TroubleConfig("kill", Once()));
+  ExpectVoidStep("was killed by signal 9");
+}
+
+TEST_F(GymnasiumFaultsTest, AProcessThatEndsItselfIsReplaced) {
+  Launch(TroubleConfig("system exit", Once()));
+  ExpectVoidStep("exited with code 5");
+}
+
+TEST_F(GymnasiumFaultsTest, AProcessThatHangsIsReplaced) {
+  SubprocessEnvManagerOptions options = TwoPerProcess();
+  options.step_timeout = absl::Seconds(1);
+  Launch(TroubleConfig("hang", Once()), options);
+  ExpectVoidStep("step_timeout");
+}
+
+TEST_F(GymnasiumFaultsTest, AProcessThatLeaksIsReplaced) {
+  SubprocessEnvManagerOptions options = TwoPerProcess();
+  options.memory_limit_mb = 200;
+  Launch(TroubleConfig("leak", Once()), options);
+  ExpectVoidStep("passed memory_limit_mb (200)");
+}
+
+TEST_F(GymnasiumFaultsTest, WhatPythonPrintsGoesToTheLog) {
+  testing::internal::CaptureStderr();
+  Launch(TroubleConfig("print"));
+  EXPECT_THAT(StepIntoTrouble(), IsOk());
+  manager_.reset();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("step 3 of the env\n"));
+}
+
+TEST_F(GymnasiumFaultsTest, ObservationsMustKeepToTheirSpace) {
+  const struct {
+    std::string deed, message;
+  } kCases[] = {
+      {"wrong dtype", "the observation 'obs' is float64[2], expected float32[2] as its space says"},
+      {"wrong shape", "the observation 'obs' is float32[3], expected float32[2] as its space says"},
+      {"list", "the observation 'obs' is a list ([0.0, 0.0]), expected float32[2]"},
+      {"outside", "observation 'obs', element 1, is 1.5, expected a value in [-1, 1]"},
+      {"nan", "observation 'obs', element 1, is nan"},
+      {"reward", "the reward is a str (one), expected a number"},
+      {"old step", "step() returned a tuple"},
+  };
+  for (const auto& [deed, message] : kCases) {
+    SCOPED_TRACE(deed);
+    Launch(TroubleConfig(deed));
+    EXPECT_THAT(
+        StepIntoTrouble(),
+        StatusIs(kInternal, AllOf(HasSubstr("env 0 (sample_envs:Trouble)"), HasSubstr(message))));
+  }
+}
+
+TEST_F(GymnasiumFaultsTest, SpacesMustNotChange) {
+  absl::StatusOr<std::unique_ptr<EnvManager>> manager =
+      CreateGymnasiumEnvs(TwoPerProcess(), TroubleConfig("other space"), 2);
+  ASSERT_THAT(manager, IsOk());
+  ASSERT_THAT((*manager)->Launch(), IsOk());
+  EXPECT_THAT((*manager)->Reset(), StatusIs(kInvalid, AllOf(HasSubstr("its spaces changed: found"),
+                                                            HasSubstr("obs: float32[3]"),
+                                                            HasSubstr("obs: float32[2]"))));
+}
+
+TEST_F(GymnasiumFaultsTest, WhatIsNotThereIsNamed) {
+  EXPECT_THAT(ErrorOf(TestEnvConfig("no_such_module:Env")),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("entry_point 'no_such_module:Env': No module named "
+                                 "'no_such_module'; looked in ['env/gymnasium/testdata'")));
+  EXPECT_THAT(ErrorOf(TestEnvConfig("sample_envs:NoSuchEnv")),
+              StatusIs(absl::StatusCode::kNotFound,
+                       AllOf(HasSubstr("has no 'NoSuchEnv'"), HasSubstr("'Pixels'"))));
+  EXPECT_THAT(ErrorOf(TestEnvConfig("sample_envs")),
+              StatusIs(kInvalid, HasSubstr("expected 'module:Class'")));
+  GymnasiumConfig by_id = TestEnvConfig("");
+  by_id.set_id("NoSuchEnv-v3");
+  EXPECT_THAT(ErrorOf(by_id), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                       HasSubstr("-m pip install gymnasium")));
+  by_id.add_python_path("env/gymnasium/testdata/stub");
+  EXPECT_THAT(
+      ErrorOf(by_id),
+      StatusIs(kInternal, HasSubstr("NameNotFound: Environment `NoSuchEnv` doesn't exist.")));
+}
+
+TEST_F(GymnasiumFaultsTest, TheConfigIsChecked) {
+  GymnasiumConfig config = TestEnvConfig("sample_envs:Trouble", "{\"deed\"}");
+  EXPECT_THAT(ErrorOf(config), StatusIs(kInvalid, HasSubstr("expected a JSON object")));
+  config.set_id("CartPole-v1");
+  config.set_seed_bits(65);
+  EXPECT_THAT(ErrorOf(config), StatusIs(kInvalid, AllOf(HasSubstr("expected one of both"),
+                                                        HasSubstr("expected 1 to 64"))));
+  EXPECT_THAT(ErrorOf(TestEnvConfig("sample_envs:Trouble", "{\"colour\": 1}")),
+              StatusIs(kInternal, HasSubstr("unexpected keyword argument 'colour'")));
+}
+
+TEST_F(GymnasiumFaultsTest, TheInterpreterMustBeThere) {
+  GymnasiumConfig config = TroubleConfig("");
+  config.set_python("/no/such/python");
+  EXPECT_THAT(ErrorOf(config),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("there is no Python interpreter "
+                                 "'/no/such/python' (params.python or --python)")));
+}
+
+TEST_F(GymnasiumFaultsTest, TheInterpreterMustHaveNumpy) {
+  // Without its site the interpreter finds the standard library only.
+  const std::string path = absl::StrCat(FreshTestFolder(), "/python");
+  OverwriteFile(path, "#!/bin/sh\nexec /usr/bin/python3 -S \"$@\"\n");
+  ASSERT_EQ(chmod(path.c_str(), 0755), 0);
+  GymnasiumConfig config = TroubleConfig("");
+  config.set_python(path);
+  EXPECT_THAT(ErrorOf(config),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("has no numpy"), HasSubstr("-m pip install numpy"))));
+}
+
+TEST_F(GymnasiumFaultsTest, EnvsThatDoNotFitAreRefused) {
+  EXPECT_THAT(ErrorOf(TroubleConfig("build")),
+              StatusIs(kInternal, HasSubstr("RuntimeError: no such level")));
+  EXPECT_THAT(ErrorOf(TroubleConfig("graph")),
+              StatusIs(kInvalid, HasSubstr("the space of 'obs' is a Graph, expected Box")));
+  EXPECT_THAT(ErrorOf(TroubleConfig("mixed")),
+              StatusIs(kInvalid, HasSubstr("discrete and continuous parts")));
+  EXPECT_THAT(ErrorOf(TroubleConfig("old reset")),
+              StatusIs(kInternal, HasSubstr("expected (observation, info)")));
+}
+
+}  // namespace
+}  // namespace ding

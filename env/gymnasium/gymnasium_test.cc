@@ -1,0 +1,256 @@
+// Python envs through the manager and alone: all spaces, masks, seeds, statistics, pictures, saved states, and a
+// CartPole in Python that gives the same bits as the one in C++.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/image.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/env/base_env_manager.h"
+#include "ding_worker/env/classic_control/cartpole.h"
+#include "ding_worker/env/conformance.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/env/gymnasium/gymnasium.pb.h"
+#include "ding_worker/env/gymnasium/gymnasium_envs.h"
+#include "ding_worker/env/gymnasium/testing_envs.h"
+#include "ding_worker/env/subprocess_env_manager_options.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr char kCartPole[] = "cartpole:CartPole";
+
+std::unique_ptr<EnvManager> Make(const GymnasiumConfig& config, int env_num,
+                                 SubprocessEnvManagerOptions options = TwoPerProcess()) {
+  absl::StatusOr<std::unique_ptr<EnvManager>> manager =
+      CreateGymnasiumEnvs(options, config, env_num);
+  EXPECT_THAT(manager, IsOk());
+  return manager.ok() ? *std::move(manager) : nullptr;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Python, EnvConformance,
+    testing::Values(
+        EnvConformanceCase{"CartPole", [] { return CreateGymnasiumEnv(TestEnvConfig(kCartPole)); }},
+        EnvConformanceCase{
+            "AllSpaces", [] { return CreateGymnasiumEnv(TestEnvConfig("sample_envs:AllSpaces")); }},
+        EnvConformanceCase{"Robot",
+                           [] { return CreateGymnasiumEnv(TestEnvConfig("sample_envs:Robot")); }},
+        EnvConformanceCase{"Masked",
+                           [] { return CreateGymnasiumEnv(TestEnvConfig("sample_envs:Masked")); }}),
+    EnvConformanceName);
+
+// What a manager returned in one step.
+std::string Bytes(const Timesteps& steps, const ReadyObs& ready) {
+  std::string bytes;
+  const auto add = [&bytes](const void* data, size_t size) {
+    bytes.append(static_cast<const char*>(data), size);
+  };
+  add(steps.reward.data(), steps.reward.size() * sizeof(float));
+  add(steps.terminated.data(), steps.terminated.size());
+  add(steps.truncated.data(), steps.truncated.size());
+  for (const ColumnsView& view : {steps.final_obs, ready.obs}) {
+    add(view.raw_column(0), static_cast<size_t>(view.rows() * view.spec().row_bytes(0)));
+  }
+  for (const FinishedEpisode& episode : steps.finished) {
+    absl::StrAppend(&bytes, " ", episode.episode_return, "/", episode.length);
+  }
+  return bytes;
+}
+
+TEST(GymnasiumEnvsTest, CartPoleGivesTheBitsOfTheOneInCpp) {
+  const std::unique_ptr<EnvManager> python =
+      Make(TestEnvConfig(kCartPole, R"({"max_steps": 60})"), 4);
+  const std::unique_ptr<EnvManager> native = *BaseEnvManager::Create(
+      {}, std::vector<EnvFactory>(4, [] { return CreateCartPole("CartPole-v1", 60); }));
+  for (EnvManager* const manager : {python.get(), native.get()}) {
+    ASSERT_THAT(manager->Seed(17, /*dynamic=*/true), IsOk());
+    ASSERT_THAT(manager->Launch(), IsOk());
+  }
+  Rng rng(3, "test/actions");
+  int64_t finished = 0;
+  for (int i = 0; i < 1500; ++i) {
+    std::vector<int64_t> actions(4);
+    // Mostly towards the side to which the pole falls, so that some episodes reach the time limit.
+    const ReadyObs ready = native->ready_obs();
+    for (size_t k = 0; k < 4; ++k) {
+      const absl::Span<const float> row = ready.obs.row(static_cast<int64_t>(k)).field<float>(0);
+      actions[k] = rng.Uniform() < 0.1 ? static_cast<int64_t>(rng.UniformInt(2))
+                                       : (row[2] + row[3] > 0 ? 1 : 0);
+    }
+    DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const a, StepReady(python.get(), actions));
+    const std::string found = Bytes(*a, python->ready_obs());
+    DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const b, StepReady(native.get(), actions));
+    finished += static_cast<int64_t>(b->finished.size());
+    ASSERT_EQ(found, Bytes(*b, native->ready_obs())) << "step " << i;
+  }
+  EXPECT_GT(finished, 50);
+}
+
+TEST(GymnasiumEnvsTest, EverySpaceBecomesAField) {
+  const std::unique_ptr<EnvManager> manager = Make(TestEnvConfig("sample_envs:AllSpaces"), 2);
+  EXPECT_EQ(manager->env_spec().observation->DebugString(),
+            "obs/wide: float32[2, 3] in [-100, 100]\n"
+            "obs/image: uint8[2, 2, 1]\n"
+            "obs/small: int32[2] in [-5, 5]\n"
+            "obs/level: int64[] in 0..4\n"
+            "obs/pair: int64[2] in 0..9 0..3\n"
+            "obs/bits: bool[3]\n"
+            "obs/nested/0: float32[] in [-1, 1]\n"
+            "obs/nested/1/long: int64[1] in [0, 1.09951e+12]");
+  EXPECT_EQ(manager->env_spec().action->DebugString(),
+            "action: int64[5] in 0..2 0..1 0..3 0..1 0..1");
+}
+
+TEST(GymnasiumEnvsTest, ValuesArriveAtBothSides) {
+  const std::unique_ptr<EnvManager> manager = Make(TestEnvConfig("sample_envs:AllSpaces"), 1);
+  ASSERT_THAT(manager->Seed(7, /*dynamic=*/false), IsOk());
+  ASSERT_THAT(manager->Launch(), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const steps,
+                            StepReady(manager.get(), {2, 1, 3, 0, 1}));
+  EXPECT_THAT(steps->reward, ElementsAre(1));
+  const RowView row = manager->ready_obs().obs.row(0);
+  EXPECT_EQ(row.field<float>(0)[5], 7.5);  // the seed of the episode
+  EXPECT_THAT(row.field<uint8_t>(1)[0], 201);
+  EXPECT_THAT(row.field<int32_t>(2), ElementsAre(-1, 1));
+  EXPECT_EQ(row.scalar<int64_t>(3), 1);                   // category 3 of those from 2 on
+  EXPECT_THAT(row.field<int64_t>(4), ElementsAre(3, 3));  // the first action starts at 1
+  EXPECT_THAT(row.field<uint8_t>(5), ElementsAre(0, 1, 1));
+  EXPECT_EQ(row.scalar<float>(6), 0.25);
+  EXPECT_EQ(row.scalar<int64_t>(7), int64_t{1} << 39);
+}
+
+TEST(GymnasiumEnvsTest, TheLastInfoHasTheStatisticsOfTheEpisode) {
+  const std::unique_ptr<EnvManager> manager = Make(TestEnvConfig("sample_envs:AllSpaces"), 1);
+  ASSERT_THAT(manager->Launch(), IsOk());
+  ASSERT_THAT(manager->Reset({EnvReset{0, NamedValues{{"steps", 3}}}}), IsOk());
+  ASSERT_THAT(StepReady(manager.get(), {0, 0, 0, 0, 0}).status(), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const steps,
+                            StepReady(manager.get(), {0, 0, 0, 0, 0}));
+  ASSERT_EQ(steps->finished.size(), 1);
+  EXPECT_EQ(steps->truncated[0], 1);
+  EXPECT_EQ(steps->finished[0].episode_return, 7);
+  EXPECT_EQ(steps->finished[0].length, 2);
+  EXPECT_EQ(steps->finished[0].info.GetOr("is_success", 0), 1);
+  EXPECT_EQ(steps->finished[0].info.size(), 2u);
+}
+
+TEST(GymnasiumEnvsTest, MasksForbidActions) {
+  const std::unique_ptr<EnvManager> manager = Make(TestEnvConfig("sample_envs:Masked"), 2);
+  EXPECT_EQ(manager->env_spec().observation->DebugString(),
+            "obs/observation: float32[1] in [0, 10]\nobs/action_mask: bool[3]");
+  ASSERT_THAT(manager->Launch(), IsOk());
+  EXPECT_THAT(StepReady(manager.get(), {0, 1}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("env 1")));
+  for (const int64_t action : {0, 1, 2, 0}) {
+    ASSERT_THAT(StepReady(manager.get(), {action, action}).status(), IsOk());
+  }
+  EXPECT_EQ(manager->ready_obs().obs.row(0).field<uint8_t>(1)[0], 1);  // of the next episode
+}
+
+TEST(GymnasiumEnvsTest, IdsAreMadeByGymnasium) {
+  GymnasiumConfig config = TestEnvConfig("");
+  config.set_id("CartPole-v1");
+  config.add_python_path("env/gymnasium/testdata/stub");
+  config.set_kwargs(R"({"max_episode_steps": 9})");
+  const std::unique_ptr<EnvManager> manager = Make(config, 2);
+  EXPECT_EQ(manager->env_spec().name, "CartPole-v1");
+  EXPECT_EQ(manager->env_spec().max_episode_steps, 9);
+  ASSERT_THAT(manager->Launch(), IsOk());
+  // Left and right in turns, so that the pole stays up.
+  for (int i = 0; i < 8; ++i)
+    ASSERT_THAT(StepReady(manager.get(), {i % 2, i % 2}).status(), IsOk());
+  // The counter of the wrapper is part of the state.
+  StateDict state;
+  ASSERT_THAT(manager->SaveState(&state), IsOk());
+  std::vector<int> restarted;
+  ASSERT_THAT(manager->LoadState(&state, &restarted), IsOk());
+  EXPECT_THAT(restarted, testing::IsEmpty());
+  DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const steps, StepReady(manager.get()));
+  EXPECT_THAT(steps->truncated, ElementsAre(1, 1));
+}
+
+TEST(GymnasiumEnvsTest, PicturesAreRendered) {
+  const std::unique_ptr<EnvManager> manager = Make(TestEnvConfig(kCartPole), 2);
+  ASSERT_THAT(manager->Launch(), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const Image image, manager->Render(1));
+  EXPECT_EQ(image.width, 6);
+  EXPECT_EQ(image.height, 4);
+  EXPECT_EQ(image.rgb.size(), 72u);
+}
+
+TEST(GymnasiumEnvsTest, SavedStateContinuesExactly) {
+  const auto play = [](EnvManager* manager, int steps) {
+    std::string bytes;
+    for (int i = 0; i < steps; ++i) {
+      const absl::StatusOr<const Timesteps*> stepped =
+          StepReady(manager, {i % 2, i % 3 == 0, (i / 2) % 2});
+      EXPECT_THAT(stepped, IsOk());
+      bytes += Bytes(**stepped, manager->ready_obs());
+    }
+    return bytes;
+  };
+  const std::unique_ptr<EnvManager> first = Make(TestEnvConfig(kCartPole), 3);
+  ASSERT_THAT(first->Launch(), IsOk());
+  play(first.get(), 25);
+  StateDict state;
+  ASSERT_THAT(first->SaveState(&state), IsOk());
+  const std::string expected = play(first.get(), 60);
+
+  const std::unique_ptr<EnvManager> second = Make(TestEnvConfig(kCartPole), 3);
+  std::vector<int> restarted;
+  ASSERT_THAT(second->LoadState(&state, &restarted), IsOk());
+  EXPECT_THAT(restarted, testing::IsEmpty());
+  EXPECT_EQ(play(second.get(), 60), expected);
+}
+
+TEST(GymnasiumEnvsTest, AnEnvWithoutStateBeginsAnEpisodeOnLoad) {
+  const std::unique_ptr<EnvManager> manager = Make(TestEnvConfig("cartpole:ForgetfulCartPole"), 2);
+  ASSERT_THAT(manager->Launch(), IsOk());
+  ASSERT_THAT(StepReady(manager.get()).status(), IsOk());
+  StateDict state;
+  ASSERT_THAT(manager->SaveState(&state), IsOk());
+  std::vector<int> restarted;
+  ASSERT_THAT(manager->LoadState(&state, &restarted), IsOk());
+  EXPECT_THAT(restarted, ElementsAre(0, 1));
+}
+
+TEST(GymnasiumEnvsTest, AStepNeedNotWaitForAll) {
+  SubprocessEnvManagerOptions options = TwoPerProcess();
+  options.wait_num = 1;
+  const std::unique_ptr<EnvManager> manager = Make(TestEnvConfig(kCartPole), 4, options);
+  ASSERT_THAT(manager->Launch(), IsOk());
+  int64_t steps = 0;
+  while (steps < 200) {
+    DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const stepped, StepReady(manager.get()));
+    steps += static_cast<int64_t>(stepped->env_ids.size());
+  }
+}
+
+TEST(GymnasiumEnvsTest, SeedsCanBeNarrow) {
+  GymnasiumConfig config = TestEnvConfig("sample_envs:AllSpaces");
+  config.set_seed_bits(4);
+  const std::unique_ptr<EnvManager> manager = Make(config, 1);
+  ASSERT_THAT(manager->Seed(0x35, /*dynamic=*/false), IsOk());
+  ASSERT_THAT(manager->Launch(), IsOk());
+  EXPECT_EQ(manager->ready_obs().obs.row(0).field<float>(0)[0], 5.5);
+}
+
+}  // namespace
+}  // namespace ding

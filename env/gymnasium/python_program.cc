@@ -1,0 +1,205 @@
+#include "ding_worker/env/gymnasium/python_program.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/base/problems.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/env/env_host.h"
+#include "ding_worker/env/env_process.h"
+#include "ding_worker/env/probe_env_spec.h"
+#include "ding_worker/env/process_memory.h"
+#include "ding_worker/env/process_message.h"
+#include "nlohmann/json.hpp"
+
+namespace ding {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kQuote[] = "R\"PY(";  // what makes the file a string of C++
+constexpr char kScript[] =
+#include "ding_worker/env/gymnasium/env_process.py"  // NOLINT: it is a string
+    ;
+
+// The exit code of a process that could not become the interpreter.
+constexpr int kNoInterpreter = 127;
+
+// Returns a file in memory that a program which this process becomes can read; -1 if there is no memory.
+int MemoryFile(const char* name, absl::string_view first, absl::string_view second) {
+  const int file = memfd_create(name, 0);
+  if (file < 0) return -1;
+  for (absl::string_view text : {first, second}) {
+    while (!text.empty()) {
+      const ssize_t written = write(file, text.data(), text.size());
+      if (written < 0) return -1;
+      text.remove_prefix(static_cast<size_t>(written));
+    }
+  }
+  return file;
+}
+
+Json ConfigJson(const GymnasiumConfig& config) {
+  Json json = {{"id", config.id()},
+               {"entry_point", config.entry_point()},
+               {"kwargs", config.kwargs()},
+               {"seed_bits", config.seed_bits()}};
+  json["python_path"] = Json::array();
+  for (const std::string& folder : config.python_path()) json["python_path"].push_back(folder);
+  return json;
+}
+
+// Where the members of a struct of the memory are: numbers of bytes from its beginning.
+Json Layout(const ProcessMemory& memory, ProcessMemory::Manager* manager) {
+  const auto at = [&memory](const void* part) { return memory.OffsetOf(part); };
+  return {{"sleeping", at(&manager->sleeping)}, {"event", at(&manager->event)}};
+}
+
+Json Layout(const ProcessMemory& memory, ProcessMemory::Process* process) {
+  const auto at = [&memory](const void* part) { return memory.OffsetOf(part); };
+  return {{"requests", at(&process->requests)}, {"sleeping", at(&process->sleeping)},
+          {"leave", at(&process->leave)},       {"progress", at(&process->progress)},
+          {"call", at(&process->call)},         {"env_id", at(&process->env_id)},
+          {"attempts", at(&process->attempts)}};
+}
+
+// terminated, truncated and abnormal are written at once, as the bytes of one number.
+static_assert(offsetof(ProcessMemory::Env, terminated) % 4 == 0);
+static_assert(offsetof(ProcessMemory::Env, truncated) ==
+              offsetof(ProcessMemory::Env, terminated) + 1);
+static_assert(offsetof(ProcessMemory::Env, abnormal) ==
+              offsetof(ProcessMemory::Env, terminated) + 2);
+
+// The call of a process and its env are written at once, as one number.
+static_assert(offsetof(ProcessMemory::Process, call) % 8 == 0);
+static_assert(offsetof(ProcessMemory::Process, env_id) ==
+              offsetof(ProcessMemory::Process, call) + 4);
+
+Json Layout(ProcessMemory* memory, int env_id) {
+  ProcessMemory::Env* const env = &memory->env(env_id);
+  const auto at = [memory](const void* part) { return memory->OffsetOf(part); };
+  Json rows = Json::array();
+  const MutableColumnsView obs = memory->rows();
+  for (int i = 0; i < obs.spec().size(); ++i) {
+    rows.push_back(at(obs.raw_column(i) + env_id * obs.spec().row_bytes(i)));
+  }
+  const MutableColumnsView actions = memory->actions();
+  const int64_t action = actions.spec().size() == 0
+                             ? 0
+                             : at(actions.raw_column(0) + env_id * actions.spec().row_bytes(0));
+  return {{"id", env_id},
+          {"message", at(memory->message_area(env_id))},
+          {"rows", rows},
+          {"action", action},
+          {"at",
+           {{"turn", at(&env->turn)},
+            {"call", at(&env->call)},
+            {"attempts_made", at(&env->attempts_made)},
+            {"seed", at(&env->seed)},
+            {"reward", at(&env->reward)},
+            {"ends", at(&env->terminated)},
+            {"message_size", at(&env->message_size)}}}};
+}
+
+// What the script must know.
+Json MakePlan(const GymnasiumConfig& config, ProcessMemory* memory, int process,
+              const std::vector<int>& env_ids) {
+  Json plan = {{"memory", memory->fd()},
+               {"bytes", memory->bytes()},
+               {"message_bytes", ProcessMemory::kMessageBytes},
+               {"index", process},
+               {"manager", Layout(*memory, &memory->manager())},
+               {"process", Layout(*memory, &memory->process(process))},
+               {"params", ConfigJson(config)},
+               {"probe", false},
+               {"layout", ""},
+               {"has_mask", false},
+               {"max_retry", 1},
+               {"retry_waiting_time", 0},
+               {"renew", false},
+               {"memory_limit_mb", 0},
+               {"notify_each", false}};
+  plan["envs"] = Json::array();
+  for (const int env_id : env_ids) plan["envs"].push_back(Layout(memory, env_id));
+  return plan;
+}
+
+// Becomes the interpreter. Returns an exit code if that fails, after it has said why.
+int BecomePython(const GymnasiumConfig& config, const Json& plan, int memory) {
+  const int script = MemoryFile("env_process.py", kQuote, kScript);
+  const int plan_file =
+      MemoryFile("plan", plan.dump(-1, ' ', false, Json::error_handler_t::replace), "");
+  if (script < 0 || plan_file < 0) {
+    std::fprintf(stderr, "no memory for the script: %s\n", std::strerror(errno));
+    return kNoInterpreter;
+  }
+  fcntl(memory, F_SETFD, 0);
+  dup2(STDERR_FILENO, STDOUT_FILENO);  // What Python prints goes to the log.
+  std::string script_path = absl::StrCat("/proc/self/fd/", script);
+  std::string plan_argument = absl::StrCat(plan_file);
+  std::string python = config.python();
+  char unbuffered[] = "-u";
+  char* const arguments[] = {python.data(), unbuffered, script_path.data(), plan_argument.data(),
+                             nullptr};
+  execvp(python.c_str(), arguments);
+  std::fprintf(stderr, "there is no Python interpreter '%s' (params.python or --python): %s\n",
+               python.c_str(), std::strerror(errno));
+  return kNoInterpreter;
+}
+
+}  // namespace
+
+absl::Status CheckGymnasiumConfig(const GymnasiumConfig& config) {
+  std::vector<std::string> problems;
+  if (config.id().empty() == config.entry_point().empty()) {
+    problems.push_back(absl::StrCat(
+        "id is '", config.id(), "' and entry_point is '", config.entry_point(),
+        "', expected one of both: an id for gymnasium.make(), or a class as 'module:Class'"));
+  }
+  if (config.python().empty()) problems.push_back("python is empty, expected an interpreter");
+  if (config.seed_bits() < 1 || config.seed_bits() > 64) {
+    problems.push_back(absl::StrCat("seed_bits is ", config.seed_bits(), ", expected 1 to 64"));
+  }
+  return ProblemsToStatus(problems, "env params");
+}
+
+absl::StatusOr<PythonEnv> ProbePythonEnv(const GymnasiumConfig& config, absl::Duration timeout) {
+  DING_RETURN_IF_ERROR(CheckGymnasiumConfig(config));
+  PythonEnv env;
+  env.config = config;
+  const auto run = [&config](ProcessMemory* memory) {
+    Json plan = MakePlan(config, memory, 0, {0});
+    plan["probe"] = true;
+    return BecomePython(config, plan, memory->fd());
+  };
+  absl::StatusOr<EnvSpec> spec = ProbeEnvSpec(run, timeout, &env.layout);
+  if (!spec.ok()) return Annotate(spec.status(), "env 0");
+  DING_RETURN_IF_ERROR(ValidateEnvSpec(*spec));
+  env.spec = *std::move(spec);
+  return env;
+}
+
+EnvProcessPool::Run RunPython(const PythonEnv& env, bool notify_each) {
+  return [env, notify_each](const EnvProcessOptions& options) {
+    Json plan = MakePlan(env.config, options.memory, options.process, options.env_ids);
+    plan.update(Json::parse(env.layout));
+    plan["max_retry"] = options.retry->max_retry;
+    plan["retry_waiting_time"] = absl::ToDoubleSeconds(options.retry->retry_waiting_time);
+    plan["renew"] = options.retry->retry_type == EnvRetryType::kRenew;
+    plan["memory_limit_mb"] = options.memory_limit_mb;
+    plan["notify_each"] = notify_each;
+    return BecomePython(env.config, plan, options.memory->fd());
+  };
+}
+
+}  // namespace ding

@@ -1,0 +1,49 @@
+// Starts Python interpreters that run envs for the managers with sub-processes. An interpreter runs
+// env_process.py, which this program carries, in the place of RunEnvProcess():
+//
+//     manager ──request in ProcessMemory, futex──► env_process.py ──► reset(), step() of its envs
+//         ◄──rows (numpy views of the same memory), answer, futex──┘
+//
+// Ownership: values; a process gets copies.
+// Threads:   thread-safe; what RunPython() returns is called in a forked process only.
+// Errors:    the message of an error in the env's code is its Python traceback.
+#ifndef DING_WORKER_ENV_GYMNASIUM_PYTHON_PROGRAM_H_
+#define DING_WORKER_ENV_GYMNASIUM_PYTHON_PROGRAM_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env_process_pool.h"
+#include "ding_worker/env/gymnasium/gymnasium.pb.h"
+
+namespace ding {
+
+// An env of Python that was built once.
+struct PythonEnv {
+  GymnasiumConfig config;
+  EnvSpec spec;
+  std::string layout;  // JSON of env_process.py: its spaces, which must not change
+};
+
+// kInvalidArgument with all problems of the config that show without Python.
+absl::Status CheckGymnasiumConfig(const GymnasiumConfig& config);
+
+// Builds the env in a process of its own, which then ends, resets it, and returns its spec.
+//   kInvalidArgument     the config, or a space that this project does not support
+//   kNotFound            there is no such module or class
+//   kFailedPrecondition  the interpreter has no numpy or gymnasium
+//   kDeadlineExceeded    the env was not built within `timeout`
+//   kUnavailable         there is no such interpreter, its process died before, or the system refuses processes
+//   kInternal            the env's code failed; with the traceback
+absl::StatusOr<PythonEnv> ProbePythonEnv(const GymnasiumConfig& config, absl::Duration timeout);
+
+// A process becomes the interpreter, which runs the envs of this process. `notify_each`: it wakes the manager after
+// each answer, and not only when all envs that were asked have answered.
+EnvProcessPool::Run RunPython(const PythonEnv& env, bool notify_each);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_ENV_GYMNASIUM_PYTHON_PROGRAM_H_

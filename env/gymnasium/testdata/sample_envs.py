@@ -1,0 +1,204 @@
+"""Envs with Gymnasium's interface, for tests: all spaces, action masks, and everything that an env can do wrong."""
+
+import os
+import sys
+import time
+
+import numpy as np
+from spaces import Box, Dict, Discrete, Graph, MultiBinary, MultiDiscrete, Tuple
+
+
+class AllSpaces:
+    """Its observation repeats its actions and counts steps, in every kind of space. An episode has five steps."""
+
+    def __init__(self):
+        self.observation_space = Dict({
+            'wide': Box(-100, 100, (2, 3), np.float64),
+            'image': Box(0, 255, (2, 2, 1), np.uint8),
+            'small': Box(-5, 5, (2,), np.int8),
+            'level': Discrete(5, start=2),
+            'pair': MultiDiscrete([10, 4]),
+            'bits': MultiBinary(3),
+            'nested': Tuple([Box(-1, 1, ()), Dict({'long': Box(0, 1 << 40, (1,), np.int64)})]),
+        })
+        self.action_space = Tuple([Discrete(3, start=1), Dict({'a': MultiDiscrete([2, 4]), 'b': MultiBinary(2)})])
+
+    def observe(self, action):
+        first, rest = action
+        return {
+            'wide': np.full((2, 3), self.seed % 100 + 0.5),
+            'image': np.full((2, 2, 1), 200 + self.steps, np.uint8),
+            'small': np.array([-self.steps, self.steps], np.int8),
+            'level': 2 + self.steps % 5,
+            'pair': np.array([first, rest['a'][1]]),
+            'bits': np.array([rest['b'][0], rest['b'][1], 1], np.int8),
+            'nested': (np.float32(0.25), {'long': np.array([1 << 39])}),
+        }
+
+    def reset(self, *, seed=None, options=None):
+        self.seed, self.steps = seed, int((options or {}).get('steps', 0))
+        return self.observe((1, {'a': [0, 0], 'b': [0, 0]})), {}
+
+    def step(self, action):
+        self.steps += 1
+        over = self.steps == 5
+        info = {'episode': {'r': 7.0, 't': 1.0, 'l': 5}, 'is_success': True, 'note': 'text'} if over else {'speed': 1.0}
+        return self.observe(action), np.float64(self.steps), False, np.bool_(over), info
+
+
+class Robot:
+    """Continuous actions of two parts, and the observation is the action."""
+
+    def __init__(self):
+        self.observation_space = Box(-2, 2, (3,), np.float32)
+        self.action_space = Dict({'arm': Box(-1, 1, (2,), np.float32), 'leg': Box(-2, 2, (1,), np.float64)})
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(3, np.float32), {}
+
+    def step(self, action):
+        assert action['leg'].dtype == np.float64
+        return np.concatenate([action['arm'], action['leg'].astype(np.float32)]), 0, True, False, {}
+
+
+class Masked:
+    """Only the action that is the number of the step, modulo 3, is legal."""
+
+    def __init__(self):
+        self.observation_space, self.action_space = Box(0, 10, (1,)), Discrete(3)
+
+    def info(self):
+        return {'action_mask': np.arange(3) == self.steps % 3}
+
+    def reset(self, *, seed=None, options=None):
+        self.steps = 0
+        return np.zeros(1, np.float32), self.info()
+
+    def step(self, action):
+        assert action == self.steps % 3
+        self.steps += 1
+        return np.array([self.steps], np.float32), 1, self.steps == 4, False, self.info()
+
+
+class Pixels:
+    """Images of 84 x 84 x 4, for the benchmark."""
+
+    def __init__(self):
+        self.observation_space, self.action_space = Box(0, 255, (84, 84, 4), np.uint8), Discrete(2)
+        self.frames, self.steps = np.zeros((8, 84, 84, 4), np.uint8), 0
+
+    def reset(self, *, seed=None, options=None):
+        self.steps = 0
+        return self.frames[0], {}
+
+    def step(self, action):
+        self.steps += 1
+        frame = self.frames[self.steps % 8]
+        frame[self.steps % 84] = self.steps % 256
+        for _ in range(20):
+            frame[:, self.steps % 84] ^= 1
+        return frame, 0.0, False, self.steps == 1000, {}
+
+
+class Trouble:
+    """Does what its keyword arguments say, in step `at` of each episode."""
+
+    def __init__(self, deed='', at=3, where='', render_mode=None):
+        if deed == 'build':
+            raise RuntimeError('no such level')
+        self.observation_space, self.action_space = Box(-1, 1, (2,)), Discrete(2)
+        if deed == 'graph':
+            self.observation_space = Graph()
+        if deed == 'mixed':
+            self.action_space = Tuple([Discrete(2), Box(-1, 1, (1,))])
+        self.deed, self.at, self.where, self.steps, self.kept = deed, at, where, 0, []
+
+    def once(self):
+        """Whether it was not done before, also by other processes."""
+        if not self.where:
+            return True
+        try:
+            os.close(os.open(self.where, os.O_CREAT | os.O_EXCL))
+            return True
+        except FileExistsError:
+            return False
+
+    def reset(self, *, seed=None, options=None):
+        self.steps = 0
+        if self.deed == 'old reset':
+            return np.zeros(2, np.float32)
+        if self.deed == 'other space' and self.kept:
+            self.observation_space = Box(-1, 1, (3,))
+            return np.zeros(3, np.float32), {}
+        if self.deed == 'reset' and self.kept and self.once():
+            raise KeyError('no level for this seed')
+        self.kept.append(seed)
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        observation = np.full(2, self.steps / 10, np.float32)
+        result = observation, 1.0, self.steps == 8, False, {}
+        if self.steps != self.at or not self.deed:
+            return result
+        return getattr(self, 'do_' + self.deed.replace(' ', '_'), lambda result: result)(result)
+
+    def do_raise(self, result):
+        if self.once():
+            self.fall_off()
+        return result
+
+    def fall_off(self):
+        raise ValueError('fell off the cliff')
+
+    def do_print(self, result):
+        print('step', self.steps, 'of the env', flush=True)
+        return result
+
+    def do_exit(self, result):
+        if self.once():
+            print('last words', flush=True)
+            os._exit(3)
+        return result
+
+    def do_kill(self, result):
+        if self.once():
+            os.kill(os.getpid(), 9)
+        return result
+
+    def do_hang(self, result):
+        if self.once():
+            time.sleep(1000)
+        return result
+
+    def do_leak(self, result):
+        if self.once():
+            while True:
+                self.kept.append(np.ones(1 << 20))
+        return result
+
+    def do_old_step(self, result):
+        return result[0], 1.0, False, {}
+
+    def do_wrong_dtype(self, result):
+        return (result[0].astype(np.float64),) + result[1:]
+
+    def do_wrong_shape(self, result):
+        return (np.zeros(3, np.float32),) + result[1:]
+
+    def do_list(self, result):
+        return ([0.0, 0.0],) + result[1:]
+
+    def do_outside(self, result):
+        return (np.array([0, 1.5], np.float32),) + result[1:]
+
+    def do_nan(self, result):
+        return (np.array([0, np.nan], np.float32),) + result[1:]
+
+    def do_reward(self, result):
+        return result[0], 'one', False, False, {}
+
+    def do_system_exit(self, result):
+        if self.once():
+            sys.exit(5)
+        return result

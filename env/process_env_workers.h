@@ -1,0 +1,29 @@
+// The processes of EnvProcessPool as workers of AsyncEnvManager: asks envs through the shared memory, collects
+// their answers, and answers for those whose process has ended.
+//
+// Ownership, threads: as EnvWorkers; creating them forks (ForkServer).
+// Errors:    a step whose process ended is void (StepResult::abnormal), and void_cause says how it ended. A
+//            reset is tried again in a new process, with max_retry attempts in all.
+#ifndef DING_WORKER_ENV_PROCESS_ENV_WORKERS_H_
+#define DING_WORKER_ENV_PROCESS_ENV_WORKERS_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env_process_pool.h"
+#include "ding_worker/env/env_workers.h"
+
+namespace ding {
+
+// `run` is what each process does; its envs have the spec `spec`. `check_bounds`: an observation outside of the bounds
+// of its spec is an error of the env (ObservationBounds).
+//   kUnavailable  the system refuses processes or memory
+absl::StatusOr<std::unique_ptr<EnvWorkers>> CreateProcessEnvWorkers(EnvProcessPool::Options options,
+                                                                    EnvSpec spec, int env_num,
+                                                                    EnvProcessPool::Run run,
+                                                                    bool check_bounds = false);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_ENV_PROCESS_ENV_WORKERS_H_

@@ -1,0 +1,80 @@
+// The wrappers of one env. It passes on what is asked of the env from the outside in, and answers from the inside out;
+// its user makes the calls of the env that the stack asks for:
+//
+//     Ask ask = stack.BeginStep(action);
+//     while (ask != Ask::kNothing) { <the env steps with stack.inner_action(), or resets>; ask = stack.Answer(&result); }
+//
+// Ownership: owns the wrappers and the rows between them.
+// Threads:   thread-compatible.
+#ifndef DING_WORKER_ENV_WRAPPER_STACK_H_
+#define DING_WORKER_ENV_WRAPPER_STACK_H_
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env_wrapper.h"
+
+namespace ding {
+
+class WrapperStack {
+ public:
+  using Ask = EnvWrapper::Ask;
+
+  // `wrappers`: at least one, from the inside out, for an env of the spec `inner` with one player.
+  static absl::StatusOr<WrapperStack> Create(EnvSpec inner,
+                                             std::vector<std::unique_ptr<EnvWrapper>> wrappers);
+
+  const EnvSpec& inner_spec() const { return inner_; }
+  // The spec of the wrapped env.
+  const EnvSpec& spec() const { return wrappers_.back()->spec(); }
+  bool changes_observation() const { return last_change_ >= 0; }
+
+  // Where observations are: the row that the env writes, and the row of the wrapped env. They must be the same if
+  // nothing changes the observation. Without `inner` the env is to write inner_obs().
+  void SetRows(std::optional<RowRef> inner, const RowRef& outer);
+  RowRef inner_obs() const { return obs_.front(); }
+
+  // The rows must be set; `action` must stay valid until Answer() returns kNothing.
+  Ask BeginReset(const EpisodeStart& start);
+  Ask BeginStep(const RowView& action);
+  // The env has done what was asked. After a step, `result` is its result, and in the end that of the wrapped env.
+  absl::StatusOr<Ask> Answer(StepResult* result);
+  // The episode is given up.
+  void GiveUp();
+
+  // How the next episode of the env begins, and the action of its next step.
+  const EpisodeStart& start() const { return start_; }
+  RowView inner_action() const { return actions_.front(); }
+
+  absl::Status SaveState(StateWriter* writer) const;
+  absl::Status LoadState(StateReader* reader);
+
+ private:
+  WrapperStack(EnvSpec inner, std::vector<std::unique_ptr<EnvWrapper>> wrappers);
+
+  int size() const { return static_cast<int>(wrappers_.size()); }
+  // Passes `ask`, made of wrapper `from`, on to the env.
+  Ask Descend(int from, Ask ask);
+
+  EnvSpec inner_;
+  std::vector<std::unique_ptr<EnvWrapper>> wrappers_;
+  int last_change_ = -1;  // the outermost wrapper that changes the observation
+  // Level i is inside of wrapper i. Level size() is the wrapped env.
+  std::vector<BatchBuilder> own_obs_;      // [size()], a row each
+  std::vector<BatchBuilder> own_actions_;  // [size()], a row each
+  std::vector<RowRef> obs_;                // [size() + 1]
+  std::vector<RowView> actions_;           // [size() + 1]
+  std::vector<Ask> asked_;                 // what wrapper i asked of the level inside of it
+  EpisodeStart start_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_ENV_WRAPPER_STACK_H_

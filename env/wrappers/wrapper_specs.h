@@ -1,0 +1,44 @@
+// Helpers of wrappers: they read parameters, find fields and change specs.
+//
+// Threads: thread-safe (pure functions).
+#ifndef DING_WORKER_ENV_WRAPPERS_WRAPPER_SPECS_H_
+#define DING_WORKER_ENV_WRAPPERS_WRAPPER_SPECS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/base/params.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env.pb.h"
+
+namespace ding {
+
+// Reads the parameters of a wrapper that takes a Params.
+template <typename Params>
+absl::StatusOr<Params> ReadWrapperParams(const EnvWrapperConfig& config) {
+  Params params;
+  DING_RETURN_IF_ERROR(ReadParams(config, &params));
+  return params;
+}
+
+// Returns the index of the observation field `name`; if it is empty, of the only one besides the action mask. kNotFound
+// and kInvalidArgument name the fields that there are.
+absl::StatusOr<int> FindObsField(const EnvSpec& spec, const std::string& name);
+// Returns the spec with another field in the place of observation field `index`.
+absl::StatusOr<EnvSpec> WithObsField(const EnvSpec& spec, int index, FieldSpec field);
+// Returns the spec with another action.
+absl::StatusOr<EnvSpec> WithAction(const EnvSpec& spec, FieldSpec action);
+// kInvalidArgument, naming field and value, unless `action` is a category of the env's one discrete action.
+absl::Status CheckCategory(const EnvSpec& spec, int64_t action);
+
+// Copies all observation fields but field `index`, whose layouts are the same in both rows.
+void CopyOtherFields(const RowView& from, int index, const RowRef& to);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_ENV_WRAPPERS_WRAPPER_SPECS_H_
