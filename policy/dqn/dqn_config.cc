@@ -70,19 +70,19 @@ void AppendProblems(const DqnConfig& config, absl::string_view prefix,
   check.RequireTargetUpdate(config);
 }
 
-absl::StatusOr<std::unique_ptr<Network>> CreateQNetwork(const DqnConfig& config,
-                                                        const PolicyContext& context,
-                                                        absl::string_view algorithm,
-                                                        absl::string_view prefix,
-                                                        std::vector<std::string>* problems) {
+absl::StatusOr<std::unique_ptr<Network>> CreateQNetwork(
+    const DqnConfig& config, const PolicyContext& context, absl::string_view algorithm,
+    absl::string_view prefix, std::vector<std::string>* problems, const QHead& head,
+    const NetworkCreator& creator) {
   const absl::StatusOr<int64_t> num_actions = CountActions(*context.action, algorithm);
   if (!num_actions.ok()) problems->emplace_back(num_actions.status().message());
   const auto mask = FindActionMask(*context.observation, *context.action);
   if (!mask.ok()) problems->emplace_back(mask.status().message());
   // An invalid action space counts as one action, so that problems of the network are reported too.
-  DING_ASSIGN_OR_RETURN(const SpecPtr outputs, MakeSpec({Box("q", {num_actions.value_or(1)})}));
+  DING_ASSIGN_OR_RETURN(const SpecPtr outputs,
+                        MakeSpec({Box("q", head.OutputShape(num_actions.value_or(1)))}));
   absl::StatusOr<std::unique_ptr<Network>> network =
-      create_network(config.model(), WithoutActionMask(context.observation), outputs, context.seed);
+      creator(config.model(), WithoutActionMask(context.observation), outputs, context.seed);
   if (!network.ok()) {
     problems->push_back(absl::StrCat(prefix, "model: ", network.status().message()));
   }

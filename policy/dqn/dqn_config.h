@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/policy/dqn/dqn_options.h"
+#include "ding_worker/policy/dqn/q_head.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/policy_registry.h"
@@ -23,13 +24,13 @@ namespace ding {
 void AppendProblems(const DqnConfig& config, absl::string_view prefix,
                     std::vector<std::string>* problems);
 
-// Creates the Q network of `config.model` for the spaces of `context`. Appends a problem, beside those that
-// it returns, for each space that does not fit `algorithm`, and for the network.
-absl::StatusOr<std::unique_ptr<Network>> CreateQNetwork(const DqnConfig& config,
-                                                        const PolicyContext& context,
-                                                        absl::string_view algorithm,
-                                                        absl::string_view prefix,
-                                                        std::vector<std::string>* problems);
+// Creates the Q network of `config.model` with outputs for `head` and the spaces of `context`, by `creator`.
+// Appends a problem, beside those that it returns, for each space that does not fit `algorithm`, and for the
+// network.
+absl::StatusOr<std::unique_ptr<Network>> CreateQNetwork(
+    const DqnConfig& config, const PolicyContext& context, absl::string_view algorithm,
+    absl::string_view prefix, std::vector<std::string>* problems, const QHead& head = ValueHead(),
+    const NetworkCreator& creator = create_network);
 
 DqnOptions DqnOptionsFromConfig(const PolicyConfig& config, const DqnConfig& dqn,
                                 const PolicyContext& context);

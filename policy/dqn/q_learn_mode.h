@@ -82,6 +82,7 @@ class QLearnMode : public LearnMode {
   QNetwork& network() { return network_; }
   Network& target() { return *target_; }
   const DqnOptions& options() const { return options_; }
+  int64_t train_iter() const { return train_iter_; }  // the iterations before this one
 
  private:
   absl::Status Update(const Batch& data, const NamedValues& settings, QLoss* loss,
