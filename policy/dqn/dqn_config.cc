@@ -54,6 +54,14 @@ class FieldProblems {
 
 }  // namespace
 
+void AppendRunProblems(const PolicyConfig& config, absl::string_view algorithm,
+                       std::vector<std::string>* problems) {
+  AppendProblems(config, problems);
+  if (config.unroll_len() <= 1) return;
+  problems->push_back(absl::StrCat("unroll_len is ", config.unroll_len(), ", but ", algorithm,
+                                   " learns from single rows: must be 1"));
+}
+
 void AppendProblems(const DqnConfig& config, absl::string_view prefix,
                     std::vector<std::string>* problems) {
   FieldProblems check(prefix, problems);

@@ -19,6 +19,11 @@
 
 namespace ding {
 
+// Appends a problem for each field of the run that is out of range, or that `algorithm` cannot use because it
+// learns from single rows.
+void AppendRunProblems(const PolicyConfig& config, absl::string_view algorithm,
+                       std::vector<std::string>* problems);
+
 // Appends a problem for each field of `config`, except `model`, that is out of range. `prefix` comes before
 // the names of fields: "" or "dqn.".
 void AppendProblems(const DqnConfig& config, absl::string_view prefix,
