@@ -14,6 +14,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/policy/dqn/q_head.h"
 #include "ding_worker/policy/dqn/q_learn_mode.h"
 #include "ding_worker/policy/loss/td_loss.h"
@@ -26,6 +27,7 @@ namespace ding {
 namespace {
 
 constexpr Rng::Purpose kNoisePurpose("policy/learn/noise");
+constexpr char kNoiseSeed[] = "noise_seed";
 
 }  // namespace
 
@@ -33,11 +35,28 @@ class DqnPolicy::Learn : public QLearnMode {
  public:
   Learn(QNetwork* q_network, const DqnOptions& options, Parts parts)
       : QLearnMode(q_network, options, std::move(parts)),
+        noise_seed_(options.seed),
         reader_(q_network->observation(), q_network->action()),
         outputs_(q_network->network().output_spec()),
         d_outputs_(q_network->network().output_spec()),
         next_outputs_(q_network->network().output_spec()),
         next_target_outputs_(q_network->network().output_spec()) {}
+
+  absl::Status SaveTrainState(StateWriter* writer) const override {
+    DING_RETURN_IF_ERROR(QLearnMode::SaveTrainState(writer));
+    if (AsRandom(&network().network()) == nullptr) return absl::OkStatus();
+    return writer->WriteInt(kNoiseSeed, static_cast<int64_t>(noise_seed_));
+  }
+  absl::Status LoadTrainState(StateReader* reader) override {
+    uint64_t noise_seed = noise_seed_;
+    if (AsRandom(&network().network()) != nullptr) {
+      DING_ASSIGN_OR_RETURN(const int64_t saved, reader->ReadInt(kNoiseSeed));
+      noise_seed = static_cast<uint64_t>(saved);
+    }
+    DING_RETURN_IF_ERROR(QLearnMode::LoadTrainState(reader));
+    noise_seed_ = noise_seed;
+    return absl::OkStatus();
+  }
 
  private:
   absl::StatusOr<QLoss> ComputeGradients(const Batch& data) override {
@@ -57,9 +76,10 @@ class DqnPolicy::Learn : public QLearnMode {
     return QLoss{result.loss, result.mean_q, result.mean_next_value, data.rows()};
   }
 
-  // The stream depends on the iteration only, so that a resumed run and all learners of a group draw alike.
+  // Each iteration has a stream of its own, so that the learners of a group draw alike even if a step has failed
+  // in some of them.
   void DrawRandomNumbers() {
-    Rng rng(options().seed, kNoisePurpose, static_cast<uint64_t>(train_iter()));
+    Rng rng(noise_seed_, kNoisePurpose, static_cast<uint64_t>(train_iter()));
     for (Network* const each : {&network().network(), &target()}) {
       if (RandomNetwork* const random = AsRandom(each); random != nullptr) random->Draw(&rng);
     }
@@ -90,6 +110,7 @@ class DqnPolicy::Learn : public QLearnMode {
     for (const float td_error : td_error_) priority->push_back(std::abs(td_error));
   }
 
+  uint64_t noise_seed_;
   // Working space, kept between iterations.
   SampledTransitionReader reader_;
   ScratchColumns outputs_;

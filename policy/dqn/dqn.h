@@ -20,7 +20,7 @@
 // these are configured.
 //
 // Saved: model "model/<parameter>"; train state "optimizer/...", "target_model/<parameter>",
-// "train_iter"; collect state "rng".
+// "train_iter", and of a random network "noise_seed"; collect state "rng".
 //
 // Ownership: the policy owns network, target network and optimizer; its modes share them.
 // Threads:   one thread at a time may use the policy, in any mode.
