@@ -52,12 +52,6 @@ absl::StatusOr<MlpStructure> MakeHeads(MlpOptions options, int64_t width, const 
   return MakeMlpStructure(options, std::move(input), std::move(heads));
 }
 
-absl::Status CheckRows(int64_t input_rows, int64_t output_rows) {
-  if (output_rows >= input_rows) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("iqn: ", input_rows, " input rows, but room for ", output_rows, " output rows"));
-}
-
 // [rows, columns] to [columns, rows].
 void TransposeInto(const float* from, int64_t rows, int64_t columns, float* to) {
   for (int64_t r = 0; r < rows; ++r) {
@@ -161,21 +155,28 @@ void IqnNetwork::Draw(Rng* rng) {
 void IqnNetwork::UseMeans() { FillMiddleFractions(absl::MakeSpan(fraction_)); }
 
 absl::Status IqnNetwork::Infer(const ColumnsView& input, const MutableColumnsView& output) {
+  DING_RETURN_IF_ERROR(Check(input, output));
   return Run(&Mlp::Infer, input, &infer_, output);
 }
 
 absl::Status IqnNetwork::Forward(const ColumnsView& input, const MutableColumnsView& output) {
+  DING_RETURN_IF_ERROR(Check(input, output));
   forward_rows_ = -1;
   DING_RETURN_IF_ERROR(Run(&Mlp::Forward, input, &forward_, output));
   forward_rows_ = input.rows();
   return absl::OkStatus();
 }
 
-absl::Status IqnNetwork::Run(Pass pass, const ColumnsView& input, Between* between,
-                             const MutableColumnsView& output) {
+absl::Status IqnNetwork::Check(const ColumnsView& input, const MutableColumnsView& output) const {
   DING_RETURN_IF_ERROR(CheckFirstFields(*structure_.input, input.spec(), "iqn input"));
   DING_RETURN_IF_ERROR(CheckFirstFields(*structure_.output, output.spec(), "iqn output"));
-  DING_RETURN_IF_ERROR(CheckRows(input.rows(), output.rows()));
+  if (output.rows() >= input.rows()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "iqn: ", input.rows(), " input rows, but room for ", output.rows(), " output rows"));
+}
+
+absl::Status IqnNetwork::Run(Pass pass, const ColumnsView& input, Between* between,
+                             const MutableColumnsView& output) {
   const int64_t rows = input.rows();
   const int64_t fractions = structure_.num_fractions;
   DING_ASSIGN_OR_RETURN(const MutableColumnsView encoded, between->encoded.Rows(rows));

@@ -99,6 +99,7 @@ class IqnNetwork : public RandomNetwork {
   int64_t NumParameters() const;
   // Makes the part whose parameters begin at `offset`.
   std::unique_ptr<Mlp> MakePart(const MlpStructure& structure, int64_t offset);
+  absl::Status Check(const ColumnsView& input, const MutableColumnsView& output) const;
   // Computes the outputs by `pass`: Mlp::Infer or Mlp::Forward.
   absl::Status Run(Pass pass, const ColumnsView& input, Between* between,
                    const MutableColumnsView& output);
