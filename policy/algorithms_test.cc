@@ -31,6 +31,7 @@ std::vector<AlgorithmCase> Algorithms() {
       {"rainbow", Distributional("rainbow", "RainbowConfig", " atoms: 21")},
       {"qrdqn", Distributional("qrdqn", "QrdqnConfig", " quantiles: 20")},
       {"iqn", Distributional("iqn", "IqnConfig", " fractions: 8")},
+      {"cql", Config("cql", "CqlConfig", absl::StrCat(kDqn, " alpha: 0.5"))},
   };
 }
 

@@ -73,10 +73,7 @@ class Maker {
   }
   // Noise takes the place of epsilon, which is then 0.
   void ExploreByNoise() {
-    const ScheduleConfig eps;
-    const ScheduleConfig& found = dqn_.eps();
-    if (found.type() != eps.type() || found.start() != eps.start() || found.end() != eps.end() ||
-        found.decay() != eps.decay()) {
+    if (!IsDefaultEps(dqn_)) {
       problems_.push_back(absl::StrCat("dqn.eps has no effect, because noise explores for ",
                                        algorithm_, ": remove it, or set noise_deviation to 0"));
     }

@@ -78,6 +78,13 @@ void AppendProblems(const DqnConfig& config, absl::string_view prefix,
   check.RequireTargetUpdate(config);
 }
 
+bool IsDefaultEps(const DqnConfig& config) {
+  const ScheduleConfig wanted;
+  const ScheduleConfig& eps = config.eps();
+  return eps.type() == wanted.type() && eps.start() == wanted.start() &&
+         eps.end() == wanted.end() && eps.decay() == wanted.decay();
+}
+
 absl::StatusOr<std::unique_ptr<Network>> CreateQNetwork(
     const DqnConfig& config, const PolicyContext& context, absl::string_view algorithm,
     absl::string_view prefix, std::vector<std::string>* problems, const QHead& head,

@@ -29,6 +29,9 @@ void AppendRunProblems(const PolicyConfig& config, absl::string_view algorithm,
 void AppendProblems(const DqnConfig& config, absl::string_view prefix,
                     std::vector<std::string>* problems);
 
+// Whether `eps` has no field with another value than its default, for algorithms that do not use it.
+bool IsDefaultEps(const DqnConfig& config);
+
 // Creates the Q network of `config.model` with outputs for `head` and the spaces of `context`, by `creator`.
 // Appends a problem, beside those that it returns, for each space that does not fit `algorithm`, and for the
 // network.
