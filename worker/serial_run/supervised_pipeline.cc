@@ -10,6 +10,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/learner/stopper_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/game_setup.h"
@@ -38,6 +39,18 @@ absl::StatusOr<std::shared_ptr<const IMetric>> FindMetric(const MetricEvaluatorC
   return MetricRegistry().Find(action.is_discrete() ? "accuracy" : "action_mse");
 }
 
+// Appends a problem for each field of returns that is set for a policy which learns from no rewards.
+void AppendReturnProblems(const ExperimentConfig& config, Policy* policy,
+                          std::vector<std::string>* problems) {
+  if (policy->learn_mode() == nullptr || policy->learn_mode()->attributes().transitions) return;
+  for (const SetField& field : ListSetFields(config)) {
+    if (field.path != "policy.nstep" && field.path != "policy.discount_factor") continue;
+    problems->push_back(absl::StrCat(field.path, " is ", field.value, ", which has no effect: '",
+                                     config.policy().type(), "' learns from no rewards: expected ",
+                                     field.default_value));
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SupervisedPipeline>> SupervisedPipeline::Create(
@@ -47,10 +60,7 @@ absl::StatusOr<std::unique_ptr<SupervisedPipeline>> SupervisedPipeline::Create(
   DING_RETURN_IF_ERROR(AddSinks(config, options.exp_dir, kProcess, &own_options.metrics));
   auto pipeline = std::unique_ptr<SupervisedPipeline>(new SupervisedPipeline(config, own_options));
   if (!config.env().type().empty()) DING_RETURN_IF_ERROR(pipeline->CreateEnv());
-  DING_ASSIGN_OR_RETURN(
-      pipeline->data_,
-      LoadDataSet({config.data_set().path(), config.data_set().held_out(), config.seed()},
-                  pipeline->evaluator_env_ == nullptr ? nullptr : &pipeline->env_spec_));
+  DING_RETURN_IF_ERROR(pipeline->LoadData(/*transitions=*/std::nullopt));
   DING_RETURN_IF_ERROR(pipeline->CreateWorkers());
   DING_LOG(INFO) << "data set " << config.data_set().path() << ": " << pipeline->data_.description;
   return pipeline;
@@ -65,6 +75,14 @@ absl::Status SupervisedPipeline::CreateEnv() {
                "evaluator envs", &evaluator_env_, &problems);
   DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
   env_spec_ = evaluator_env_->env_spec();
+  return absl::OkStatus();
+}
+
+absl::Status SupervisedPipeline::LoadData(const std::optional<TransitionOptions>& transitions) {
+  const DataSetSection& section = config_.data_set();
+  DING_ASSIGN_OR_RETURN(
+      data_, LoadDataSet({section.path(), section.held_out(), config_.seed(), transitions},
+                         evaluator_env_ == nullptr ? nullptr : &env_spec_));
   return absl::OkStatus();
 }
 
@@ -84,7 +102,12 @@ absl::Status SupervisedPipeline::CreateWorkers() {
                                     "' does not learn from recorded episodes, but there is a "
                                     "data_set; expected one that does, such as 'bc'"));
   }
+  AppendReturnProblems(config_, policy_.get(), &problems);
   DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
+  if (policy_->learn_mode()->attributes().transitions) {
+    // Only the policy, which needed the spaces of the data, knows what it learns from.
+    DING_RETURN_IF_ERROR(LoadData(TransitionOptions{section.nstep(), section.discount_factor()}));
+  }
   TakeOrReport(ShuffledEpochs::Create(data_.training, section.learn().batch_size(), config_.seed()),
                "data set", &epochs_, &problems);
   TakeOrReport(

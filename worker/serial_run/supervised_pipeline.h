@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,7 @@ class SupervisedPipeline : public Pipeline, private RunWork {
   SupervisedPipeline(const ExperimentConfig& config, const SerialOptions& options);
 
   absl::Status CreateEnv();
+  absl::Status LoadData(const std::optional<TransitionOptions>& transitions);
   absl::Status CreateWorkers();
   absl::Status SaveDataState(StateWriter* writer) const;
   absl::Status LoadDataState(StateReader* reader);
