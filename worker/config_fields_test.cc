@@ -39,6 +39,8 @@
 #include "ding_worker/metrics/sink_registry.h"
 #include "ding_worker/policy/a2c/a2c.pb.h"
 #include "ding_worker/policy/bc/bc.pb.h"
+#include "ding_worker/policy/cql/cql.pb.h"
+#include "ding_worker/policy/distributional/distributional.pb.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/policy/impala/impala.pb.h"
 #include "ding_worker/policy/ppo/ppo.pb.h"
@@ -103,6 +105,7 @@ DING_REGISTER(SinkRegistry(), "of_the_test", DropsAll(), "drops all metrics");
 constexpr char kTable[] = "worker/config_fields.txt";
 
 constexpr char kModel[] = "model { encoder_hidden_size: 4 }";
+constexpr char kDqn[] = "dqn { model { encoder_hidden_size: 4 } }";
 constexpr char kRecurrent[] = "dqn { model { type: \"rnn\" recurrent { hidden_size: 4 } } }";
 constexpr char kModels[] = "model { encoder_hidden_size: 4 } critic { encoder_hidden_size: 4 }";
 
@@ -147,6 +150,11 @@ const std::vector<Params>& AllParams() {
          {absl::StrCat("env={type:\"ConnectFour-vs-search\" params",
                        InAny(*BoardGameConfig::descriptor()), "}")}},
         policy("dqn", DqnConfig::descriptor(), kModel),
+        policy("c51", C51Config::descriptor(), kDqn),
+        policy("rainbow", RainbowConfig::descriptor(), kDqn),
+        policy("qrdqn", QrdqnConfig::descriptor(), kDqn),
+        policy("iqn", IqnConfig::descriptor(), kDqn),
+        policy("cql", CqlConfig::descriptor(), kDqn),
         Params{"policy.params",
                R2d2Config::descriptor(),
                {"policy.type=r2d2", "policy.collect.unroll_len=20",
@@ -407,7 +415,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ConfigFieldsOfRunTest,
 
 // A network has layers by default, so that a policy needs no params. Those that learn from sequences need a buffer of them.
 TEST(ConfigFieldsTest, APolicyNeedsNoParams) {
-  for (const char* const type : {"dqn", "ppo", "a2c"}) {
+  for (const char* const type : {"dqn", "c51", "rainbow", "qrdqn", "iqn", "ppo", "a2c"}) {
     DING_ASSERT_OK_AND_ASSIGN(
         const ExperimentConfig config,
         ParseExperimentConfig(

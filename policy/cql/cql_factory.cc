@@ -31,7 +31,8 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
   AppendProblems(cql.dqn(), "dqn.", &problems);
   if (!IsDefaultEps(cql.dqn())) {
     problems.emplace_back(
-        "dqn.eps has no effect, because cql learns from recorded episodes: remove it");
+        "dqn.eps (type, start, end, decay) has no effect, because cql learns from recorded "
+        "episodes: remove it");
   }
   if (!(cql.alpha() >= 0 && std::isfinite(cql.alpha()))) {
     problems.push_back(absl::StrCat("alpha is ", cql.alpha(), ", must be finite and at least 0"));

@@ -74,8 +74,9 @@ class Maker {
   // Noise takes the place of epsilon, which is then 0.
   void ExploreByNoise() {
     if (!IsDefaultEps(dqn_)) {
-      problems_.push_back(absl::StrCat("dqn.eps has no effect, because noise explores for ",
-                                       algorithm_, ": remove it, or set noise_deviation to 0"));
+      problems_.push_back(absl::StrCat(
+          "dqn.eps (type, start, end, decay) has no effect, because noise explores for ",
+          algorithm_, ": remove it, or set noise_deviation to 0"));
     }
     dqn_.mutable_eps()->set_start(0);
     dqn_.mutable_eps()->set_end(0);

@@ -63,7 +63,8 @@ TEST(DistributionalFactory, RainbowExploresByNoiseAndWithoutNoiseByEpsilon) {
   const std::string eps = "dqn { eps { start: 0.5 } } noise_deviation: ";
   EXPECT_THAT(Create("rainbow", "RainbowConfig", eps + "0.5"),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("dqn.eps has no effect, because noise explores for rainbow")));
+                       HasSubstr("dqn.eps (type, start, end, decay) has no effect, because noise "
+                                 "explores for rainbow")));
   DING_ASSERT_OK_AND_ASSIGN(const auto plain, Create("rainbow", "RainbowConfig", eps + "0"));
   EXPECT_EQ(*plain->command_mode()->GetSettingCollect({{"envstep", 0}}).Get("eps"), 0.5);
   EXPECT_THAT(plain->learn_mode()->info(), testing::Not(HasSubstr("noisy")));

@@ -96,12 +96,16 @@ absl::StatusOr<Batch> TakeEpisodes(const ColumnsView& rows, const std::vector<Se
 absl::StatusOr<Batch> AddTransitions(const Batch& taken, const SegmentBatch& set,
                                      const SpecPtr& observation, absl::Span<const int64_t> episodes,
                                      const TransitionOptions& options) {
-  DING_ASSIGN_OR_RETURN(const int reward_field, set.rows.spec().IndexOf(kColumnReward, "rows"));
-  const FieldSpec& reward_spec = set.rows.spec().field(reward_field);
-  if (reward_spec.dtype != DType::kFloat32 || !reward_spec.shape.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("its 'reward' is ", reward_spec.DebugString(), ", expected float32[]"));
+  const std::optional<int> found = set.rows.spec().Find(kColumnReward);
+  if (!found.has_value() || set.rows.spec().field(*found).dtype != DType::kFloat32 ||
+      !set.rows.spec().field(*found).shape.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        found.has_value()
+            ? absl::StrCat("its 'reward' is ", set.rows.spec().field(*found).DebugString())
+            : std::string("it has no 'reward'"),
+        ", but the policy learns from rewards: expected 'reward' float32[]"));
   }
+  const int reward_field = *found;
   std::vector<FieldSpec> fields(taken.spec().fields().begin(), taken.spec().fields().end());
   const auto next_begin = static_cast<int>(fields.size());
   for (FieldSpec field : observation->fields()) {
