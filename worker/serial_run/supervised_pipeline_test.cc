@@ -333,7 +333,7 @@ TEST_F(SupervisedPipelineTest, ADataSetThatCannotBeUsedIsRefused) {
                        AllOf(HasSubstr(Path()),
                              HasSubstr("tools/train worker/configs/cartpole_ppo.textproto "
                                        "--exp_dir=expert"),
-                             HasSubstr("evaluate --checkpoint=expert/ckpt/ckpt_best --n_episode=50 "
+                             HasSubstr("evaluate --checkpoint=expert/ckpt/ckpt_best --episodes=50 "
                                        "--record_episodes=" +
                                        Path()))));
 }
