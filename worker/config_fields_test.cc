@@ -49,6 +49,7 @@
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/deque_buffer.pb.h"
 #include "ding_worker/replay_buffer/elastic_buffer.pb.h"
+#include "ding_worker/replay_buffer/hindsight_buffer.pb.h"
 #include "ding_worker/replay_buffer/selection/remover.h"
 #include "ding_worker/replay_buffer/selection/remover_registry.h"
 #include "ding_worker/replay_buffer/selection/selector.h"
@@ -187,6 +188,7 @@ const std::vector<Params>& AllParams() {
         buffer("advanced", AdvancedBufferConfig::descriptor()),
         buffer("deque", DequeBufferConfig::descriptor(), "max_use: 5 priority: true"),
         buffer("elastic", ElasticBufferConfig::descriptor()),
+        buffer("hindsight", HindsightBufferConfig::descriptor(), "radius: 0.1"),
         buffer("sequence", SequenceBufferConfig::descriptor(), "unroll_len: 4"),
         stopper("no_improvement", NoImprovementParams::descriptor()),
         stopper("value_reached", ValueReachedParams::descriptor(), "value: 1"),

@@ -6,13 +6,28 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "ding_worker/replay_buffer/selection/draw_source.h"
 #include "ding_worker/replay_buffer/storage/row_store.h"
+#include "ding_worker/replay_buffer/storage/transition_reader.h"
 
 namespace ding {
+
+class RowSource : public DrawSource {
+ public:
+  using DrawSource::DrawSource;
+
+  int64_t size() const override { return store().size(); }
+  absl::Status Draw(const DrawRequest& request, std::optional<TransitionDraw>* draw) override;
+
+ protected:
+  bool RanksToIds(absl::Span<int64_t> ranks) const override;
+};
 
 class RowDraws : public DrawKind {
  public:
