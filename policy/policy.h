@@ -104,8 +104,10 @@ struct LearnAttributes {
   int64_t batch_size = 64;  // rows, or sequences of rows, per sample() of the buffer
   bool priority = false;    // whether the buffer needs LearnStep::priority
   bool on_policy = false;
-  // Whether it learns from a data set of expert actions instead of collected rows.
+  // Whether it learns from a data set of recorded episodes instead of collected rows: from observations and actions,
+  // and with `transitions` also from the columns next_obs, reward and discount (offline reinforcement learning).
   bool supervised = false;
+  bool transitions = false;
   // Whether it learns from sequences of rows (Batch::sequence_length()) and reads the columns "mask", "burn_in"
   // and "is_first" of those that have them. Programs refuse buffers that draw sequences for other policies,
   // which would learn from padding, and buffers that draw single rows for these.

@@ -227,7 +227,9 @@ absl::StatusOr<Batch> ComposedBuffer::SampleChecked(int64_t size, int64_t iter,
   WriteThruput(report, options_.name, options_.metrics.get());
   source->Finish(facts, &*draw);
   const int64_t rows_each = static_cast<int64_t>(draw->ids().size()) / size;
-  const Batch batch = source->reader().Gather(&*draw);
+  source->reader().Gather(&*draw);
+  source->Edit(&*draw);
+  const Batch batch = source->reader().Seal(&*draw);
   return kind_->draws_sequences() ? batch.AsSequences(rows_each) : batch;
 }
 

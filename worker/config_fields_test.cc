@@ -41,6 +41,8 @@
 #include "ding_worker/metrics/sink_registry.h"
 #include "ding_worker/policy/a2c/a2c.pb.h"
 #include "ding_worker/policy/bc/bc.pb.h"
+#include "ding_worker/policy/cql/cql.pb.h"
+#include "ding_worker/policy/distributional/distributional.pb.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/policy/impala/impala.pb.h"
 #include "ding_worker/policy/ppo/ppo.pb.h"
@@ -51,6 +53,7 @@
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/deque_buffer.pb.h"
 #include "ding_worker/replay_buffer/elastic_buffer.pb.h"
+#include "ding_worker/replay_buffer/hindsight_buffer.pb.h"
 #include "ding_worker/replay_buffer/selection/remover.h"
 #include "ding_worker/replay_buffer/selection/remover_registry.h"
 #include "ding_worker/replay_buffer/selection/selector.h"
@@ -107,6 +110,7 @@ DING_REGISTER(SinkRegistry(), "of_the_test", DropsAll(), "drops all metrics");
 constexpr char kTable[] = "worker/config_fields.txt";
 
 constexpr char kModel[] = "model { encoder_hidden_size: 4 }";
+constexpr char kDqn[] = "dqn { model { encoder_hidden_size: 4 } }";
 constexpr char kRecurrent[] = "dqn { model { type: \"rnn\" recurrent { hidden_size: 4 } } }";
 constexpr char kModels[] = "model { encoder_hidden_size: 4 } critic { encoder_hidden_size: 4 }";
 
@@ -186,6 +190,11 @@ const std::vector<Params>& AllParams() {
         wrapper("rescale_action", RescaleActionConfig::descriptor()),
         wrapper("clip_action", ClipActionConfig::descriptor()),
         policy("dqn", DqnConfig::descriptor(), kModel),
+        policy("c51", C51Config::descriptor(), kDqn),
+        policy("rainbow", RainbowConfig::descriptor(), kDqn),
+        policy("qrdqn", QrdqnConfig::descriptor(), kDqn),
+        policy("iqn", IqnConfig::descriptor(), kDqn),
+        policy("cql", CqlConfig::descriptor(), kDqn),
         Params{"policy.params",
                R2d2Config::descriptor(),
                {"policy.type=r2d2", "policy.collect.unroll_len=20",
@@ -221,6 +230,7 @@ const std::vector<Params>& AllParams() {
         buffer("advanced", AdvancedBufferConfig::descriptor()),
         buffer("deque", DequeBufferConfig::descriptor(), "max_use: 5 priority: true"),
         buffer("elastic", ElasticBufferConfig::descriptor()),
+        buffer("hindsight", HindsightBufferConfig::descriptor(), "radius: 0.1"),
         buffer("sequence", SequenceBufferConfig::descriptor(), "unroll_len: 4"),
         stopper("no_improvement", NoImprovementParams::descriptor()),
         stopper("value_reached", ValueReachedParams::descriptor(), "value: 1"),
@@ -449,7 +459,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ConfigFieldsOfRunTest,
 
 // A network has layers by default, so that a policy needs no params. Those that learn from sequences need a buffer of them.
 TEST(ConfigFieldsTest, APolicyNeedsNoParams) {
-  for (const char* const type : {"dqn", "ppo", "a2c"}) {
+  for (const char* const type : {"dqn", "c51", "rainbow", "qrdqn", "iqn", "ppo", "a2c"}) {
     DING_ASSERT_OK_AND_ASSIGN(
         const ExperimentConfig config,
         ParseExperimentConfig(

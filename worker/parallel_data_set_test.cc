@@ -281,17 +281,15 @@ TEST_F(ParallelDataSetTest, TheLearnersOfAGroupShareEachBatchOfTheSerialRun) {
 }
 
 TEST_F(ParallelDataSetTest, RefusesWhatHasNoEffect) {
-  const auto problems = FindParallelProblems(
-      Config({"policy.collect.n_sample=7", "env.collector_env_num=3", "policy.nstep=3",
-              "policy.learn.prefetch_batches=3", "policy.learn.data_timeout=3",
-              "policy.collect.parallel_collector.reward_shaping=\"x\"",
-              "policy.other.replay_buffer.replay_buffer_size=77",
-              "policy.other.commander.type=\"naive\"", "env.evaluator_type=CartPole-v0"}));
-  for (const char* path :
-       {"policy.collect.n_sample is 7", "env.collector_env_num is 3", "policy.nstep is 3",
-        "policy.learn.prefetch_batches is 3", "policy.learn.data_timeout is 3",
-        "policy.collect.parallel_collector.reward_shaping is",
-        "policy.other.replay_buffer.replay_buffer_size is 77"}) {
+  const auto problems = FindParallelProblems(Config(
+      {"policy.collect.n_sample=7", "env.collector_env_num=3", "policy.learn.prefetch_batches=3",
+       "policy.learn.data_timeout=3", "policy.collect.parallel_collector.reward_shaping=\"x\"",
+       "policy.other.replay_buffer.replay_buffer_size=77", "policy.other.commander.type=\"naive\"",
+       "env.evaluator_type=CartPole-v0"}));
+  for (const char* path : {"policy.collect.n_sample is 7", "env.collector_env_num is 3",
+                           "policy.learn.prefetch_batches is 3", "policy.learn.data_timeout is 3",
+                           "policy.collect.parallel_collector.reward_shaping is",
+                           "policy.other.replay_buffer.replay_buffer_size is 77"}) {
     EXPECT_THAT(problems,
                 Contains(AllOf(HasSubstr(path), HasSubstr("a parallel run with a data_set"))))
         << path;
@@ -306,6 +304,8 @@ TEST_F(ParallelDataSetTest, TheCoordinatorRefusesWhatASerialRunRefuses) {
   EXPECT_THAT(Refusal(Config({"env.type=CartPole-v0", "data_set.path=\"\""})),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("'bc'"), HasSubstr("data_set.path"))));
+  EXPECT_THAT(Refusal(Config({"policy.nstep=3"})),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("learns from no rewards")));
   EXPECT_THAT(Refusal(Config({"policy={type: \"dqn\"}"})),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("does not learn from recorded episodes")));

@@ -1,5 +1,5 @@
-// For benchmarks: the network that DI-engine's CartPole example trains by DQN, and the floor of its
-// update: the matrix products of three forward passes and one backward pass
+// For benchmarks: the network that DI-engine's CartPole example trains by DQN, and the floor of an
+// update of DQN or another algorithm with its learn mode: the matrix products of three forward passes and one backward pass
 // (policy/mlp/bare_products.h), the loss, and the Adam step, without biases, activations, checks and the
 // update of the target network.
 //
@@ -8,11 +8,13 @@
 #define DING_WORKER_POLICY_DQN_BARE_UPDATE_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/adam.h"
+#include "ding_worker/policy/dqn/q_head.h"
 #include "ding_worker/policy/mlp/bare_products.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
 
@@ -27,18 +29,23 @@ MlpStructure CartPoleStructure();
 
 class BareDqnUpdate {
  public:
-  // Run() updates on batches of `rows` transitions.
-  explicit BareDqnUpdate(int64_t rows);
+  // Run() updates on batches of `rows` transitions. The network reads CartPole's observations, and its output
+  // fits `head`.
+  explicit BareDqnUpdate(int64_t rows, const MlpStructure& structure = CartPoleStructure(),
+                         std::unique_ptr<QHead> head = std::make_unique<ValueHead>());
   void Run();
+  // The part of Run() that is the loss and its gradient.
+  void RunLoss();
 
  private:
+  const std::unique_ptr<QHead> head_;
   BareProducts products_;
   Adam adam_;
   const Batch batch_;
-  const std::vector<float> q_;
-  const std::vector<float> next_value_;
+  std::vector<float> outputs_;
+  std::vector<float> next_;
   std::vector<float> td_error_;
-  std::vector<float> d_q_;
+  std::vector<float> d_outputs_;
 };
 
 }  // namespace ding

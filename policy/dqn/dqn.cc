@@ -10,59 +10,98 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/policy/dqn/q_head.h"
 #include "ding_worker/policy/dqn/q_learn_mode.h"
 #include "ding_worker/policy/loss/td_loss.h"
+#include "ding_worker/policy/random_network.h"
 #include "ding_worker/policy/recurrent_network.h"
 #include "ding_worker/policy/sampled_transition_reader.h"
 #include "ding_worker/policy/scratch_columns.h"
 
 namespace ding {
+namespace {
+
+constexpr Rng::Purpose kNoisePurpose("policy/learn/noise");
+constexpr char kNoiseSeed[] = "noise_seed";
+
+}  // namespace
 
 class DqnPolicy::Learn : public QLearnMode {
  public:
   Learn(QNetwork* q_network, const DqnOptions& options, Parts parts)
       : QLearnMode(q_network, options, std::move(parts)),
+        noise_seed_(options.seed),
         reader_(q_network->observation(), q_network->action()),
-        q_(q_network->network().output_spec()),
-        d_q_(q_network->network().output_spec()),
-        next_q_(q_network->network().output_spec()),
-        next_target_q_(q_network->network().output_spec()) {}
+        outputs_(q_network->network().output_spec()),
+        d_outputs_(q_network->network().output_spec()),
+        next_outputs_(q_network->network().output_spec()),
+        next_target_outputs_(q_network->network().output_spec()) {}
+
+  absl::Status SaveTrainState(StateWriter* writer) const override {
+    DING_RETURN_IF_ERROR(QLearnMode::SaveTrainState(writer));
+    if (AsRandom(&network().network()) == nullptr) return absl::OkStatus();
+    return writer->WriteInt(kNoiseSeed, static_cast<int64_t>(noise_seed_));
+  }
+  absl::Status LoadTrainState(StateReader* reader) override {
+    uint64_t noise_seed = noise_seed_;
+    if (AsRandom(&network().network()) != nullptr) {
+      DING_ASSIGN_OR_RETURN(const int64_t saved, reader->ReadInt(kNoiseSeed));
+      noise_seed = static_cast<uint64_t>(saved);
+    }
+    DING_RETURN_IF_ERROR(QLearnMode::LoadTrainState(reader));
+    noise_seed_ = noise_seed;
+    return absl::OkStatus();
+  }
 
  private:
   absl::StatusOr<QLoss> ComputeGradients(const Batch& data) override {
     DING_ASSIGN_OR_RETURN(const TransitionView batch, reader_.Read(data));
-    DING_RETURN_IF_ERROR(ComputeNextValue(batch.next_obs, batch.discount));
+    DrawRandomNumbers();
+    DING_RETURN_IF_ERROR(ComputeNext(batch.next_obs, batch.discount));
     Network& online = network().network();
-    DING_ASSIGN_OR_RETURN(const MutableColumnsView q, q_.Rows(data.rows()));
-    DING_RETURN_IF_ERROR(online.Forward(network().Inputs(batch.obs), q));
-    DING_ASSIGN_OR_RETURN(const MutableColumnsView d_q, d_q_.Rows(data.rows()));
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView outputs, outputs_.Rows(data.rows()));
+    DING_RETURN_IF_ERROR(online.Forward(network().Inputs(batch.obs), outputs));
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView d_outputs, d_outputs_.Rows(data.rows()));
     td_error_.resize(static_cast<size_t>(data.rows()));
-    const TdLossResult result =
-        ComputeTdLoss({q.column<float>(0), batch.action.column<int64_t>(0), batch.reward,
-                       batch.discount, next_value_, batch.weight},
-                      options().loss, absl::MakeSpan(td_error_), d_q.column<float>(0));
-    if (std::isfinite(result.loss)) DING_RETURN_IF_ERROR(online.Backward(d_q));
+    const TdLossResult result = network().head().ComputeLoss(
+        {outputs.column<float>(0), batch.action.column<int64_t>(0), batch.reward, batch.discount,
+         next_, batch.weight, network().MaskOf(batch.obs)},
+        absl::MakeSpan(td_error_), d_outputs.column<float>(0));
+    if (std::isfinite(result.loss)) DING_RETURN_IF_ERROR(online.Backward(d_outputs));
     return QLoss{result.loss, result.mean_q, result.mean_next_value, data.rows()};
   }
 
-  // Writes V(next_obs) to next_value_.
-  absl::Status ComputeNextValue(const ColumnsView& next_obs, absl::Span<const float> discount) {
+  // Each iteration has a stream of its own, so that the learners of a group draw alike even if a step has failed
+  // in some of them.
+  void DrawRandomNumbers() {
+    Rng rng(noise_seed_, kNoisePurpose, static_cast<uint64_t>(train_iter()));
+    for (Network* const each : {&network().network(), &target()}) {
+      if (RandomNetwork* const random = AsRandom(each); random != nullptr) random->Draw(&rng);
+    }
+  }
+
+  // Writes to next_ what the target network computes of next_obs for the best action there.
+  absl::Status ComputeNext(const ColumnsView& next_obs, absl::Span<const float> discount) {
     const absl::Span<const uint8_t> mask = network().MaskOf(next_obs);
     DING_RETURN_IF_ERROR(network().CheckCanBootstrap(mask, discount));
     const ColumnsView inputs = network().Inputs(next_obs);
-    next_value_.resize(static_cast<size_t>(next_obs.rows()));
-    DING_ASSIGN_OR_RETURN(const MutableColumnsView target_q, next_target_q_.Rows(next_obs.rows()));
-    DING_RETURN_IF_ERROR(target().Infer(inputs, target_q));
-    absl::Span<const float> online_q;
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView target_outputs,
+                          next_target_outputs_.Rows(next_obs.rows()));
+    DING_RETURN_IF_ERROR(target().Infer(inputs, target_outputs));
+    MutableColumnsView chooser = target_outputs;
     if (options().double_q) {
-      DING_ASSIGN_OR_RETURN(const MutableColumnsView next_q, next_q_.Rows(next_obs.rows()));
-      DING_RETURN_IF_ERROR(network().network().Infer(inputs, next_q));
-      online_q = next_q.column<float>(0);
+      DING_ASSIGN_OR_RETURN(chooser, next_outputs_.Rows(next_obs.rows()));
+      DING_RETURN_IF_ERROR(network().network().Infer(inputs, chooser));
     }
-    SelectValue(online_q, target_q.column<float>(0), mask, absl::MakeSpan(next_value_));
+    const absl::Span<const float> outputs = target_outputs.column<float>(0);
+    next_.resize(outputs.size() / static_cast<size_t>(network().num_actions()));
+    SelectDoubleQValue(network().head().Values(chooser.column<float>(0), &next_q_), outputs,
+                       network().num_actions(), absl::MakeSpan(next_), mask);
     return absl::OkStatus();
   }
 
@@ -71,13 +110,15 @@ class DqnPolicy::Learn : public QLearnMode {
     for (const float td_error : td_error_) priority->push_back(std::abs(td_error));
   }
 
+  uint64_t noise_seed_;
   // Working space, kept between iterations.
   SampledTransitionReader reader_;
-  ScratchColumns q_;
-  ScratchColumns d_q_;
-  ScratchColumns next_q_;
-  ScratchColumns next_target_q_;
-  std::vector<float> next_value_;
+  ScratchColumns outputs_;
+  ScratchColumns d_outputs_;
+  ScratchColumns next_outputs_;
+  ScratchColumns next_target_outputs_;
+  std::vector<float> next_q_;  // [B, A], unless the outputs are the values
+  std::vector<float> next_;    // [B, W]
   std::vector<float> td_error_;
 };
 
@@ -87,15 +128,17 @@ DqnPolicy::DqnPolicy(std::unique_ptr<QNetwork> network, const DqnOptions& option
 absl::StatusOr<std::unique_ptr<DqnPolicy>> DqnPolicy::Create(std::unique_ptr<Network> network,
                                                              SpecPtr action,
                                                              const DqnOptions& options,
-                                                             SpecPtr observation) {
+                                                             SpecPtr observation,
+                                                             DqnVariant variant) {
   if (AsRecurrent(network.get()) != nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("dqn learns from single rows, which cannot train the memory of ",
-                     network->info(), ": policy type 'r2d2' learns from sequences"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        variant.algorithm, " learns from single rows, which cannot train the memory of ",
+        network->info(), ": policy type 'r2d2' learns from sequences"));
   }
-  DING_ASSIGN_OR_RETURN(
-      std::unique_ptr<QNetwork> q_network,
-      QNetwork::Create("dqn", std::move(network), std::move(action), std::move(observation)));
+  if (variant.head == nullptr) variant.head = std::make_unique<ValueHead>(options.loss);
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<QNetwork> q_network,
+                        QNetwork::Create(variant.algorithm, std::move(network), std::move(action),
+                                         std::move(observation), std::move(variant.head)));
   auto policy = absl::WrapUnique(new DqnPolicy(std::move(q_network), options));
   if (options.modes.learn) {
     DING_ASSIGN_OR_RETURN(QLearnMode::Parts parts,

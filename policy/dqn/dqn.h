@@ -7,6 +7,9 @@
 //                           data/sample_columns.h: obs, action, reward, next_obs, discount and optionally
 //                           weight; settings and saved state as policy/dqn/q_learn_mode.h
 //
+// A head (policy/dqn/q_head.h) makes other algorithms of it, with other losses and td errors. A random network
+// (policy/random_network.h) draws its numbers anew in every iteration, and so does the target network.
+//
 // Greedy actions, random actions and the maximum over next_obs take legal actions only
 // (policy/action_mask.h). A row without a legal action is an error, unless it is the next_obs of a
 // terminated episode.
@@ -17,7 +20,7 @@
 // these are configured.
 //
 // Saved: model "model/<parameter>"; train state "optimizer/...", "target_model/<parameter>",
-// "train_iter"; collect state "rng".
+// "train_iter", and of a random network "noise_seed"; collect state "rng".
 //
 // Ownership: the policy owns network, target network and optimizer; its modes share them.
 // Threads:   one thread at a time may use the policy, in any mode.
@@ -28,26 +31,35 @@
 #define DING_WORKER_POLICY_DQN_DQN_H_
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/dqn/dqn_options.h"
+#include "ding_worker/policy/dqn/q_head.h"
 #include "ding_worker/policy/dqn/q_network.h"
 #include "ding_worker/policy/dqn/q_policy.h"
 #include "ding_worker/policy/network.h"
 
 namespace ding {
 
+// What makes another algorithm of DQN, such as "c51" (policy/distributional).
+struct DqnVariant {
+  std::string algorithm = "dqn";          // how messages name it
+  std::unique_ptr<QHead> head = nullptr;  // null: ValueHead(options.loss)
+};
+
 class DqnPolicy : public QPolicy {
  public:
-  // `network` has one output field, "q" [number of actions], and reads
+  // `network` has one output field, "q" of head->OutputShape() (without a head: [number of actions]), and reads
   // WithoutActionMask(observation). If `observation` is null, it is the input spec of the network.
   //   kInvalidArgument  a space, the network or an option does not fit; a recurrent network, whose memory
   //                     single rows cannot train
   static absl::StatusOr<std::unique_ptr<DqnPolicy>> Create(std::unique_ptr<Network> network,
                                                            SpecPtr action,
                                                            const DqnOptions& options,
-                                                           SpecPtr observation = nullptr);
+                                                           SpecPtr observation = nullptr,
+                                                           DqnVariant variant = {});
 
  private:
   class Learn;

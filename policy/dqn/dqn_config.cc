@@ -54,6 +54,14 @@ class FieldProblems {
 
 }  // namespace
 
+void AppendRunProblems(const PolicyConfig& config, absl::string_view algorithm,
+                       std::vector<std::string>* problems) {
+  AppendProblems(config, problems);
+  if (config.unroll_len() <= 1) return;
+  problems->push_back(absl::StrCat("unroll_len is ", config.unroll_len(), ", but ", algorithm,
+                                   " learns from single rows: must be 1"));
+}
+
 void AppendProblems(const DqnConfig& config, absl::string_view prefix,
                     std::vector<std::string>* problems) {
   FieldProblems check(prefix, problems);
@@ -70,19 +78,26 @@ void AppendProblems(const DqnConfig& config, absl::string_view prefix,
   check.RequireTargetUpdate(config);
 }
 
-absl::StatusOr<std::unique_ptr<Network>> CreateQNetwork(const DqnConfig& config,
-                                                        const PolicyContext& context,
-                                                        absl::string_view algorithm,
-                                                        absl::string_view prefix,
-                                                        std::vector<std::string>* problems) {
+bool IsDefaultEps(const DqnConfig& config) {
+  const ScheduleConfig wanted;
+  const ScheduleConfig& eps = config.eps();
+  return eps.type() == wanted.type() && eps.start() == wanted.start() &&
+         eps.end() == wanted.end() && eps.decay() == wanted.decay();
+}
+
+absl::StatusOr<std::unique_ptr<Network>> CreateQNetwork(
+    const DqnConfig& config, const PolicyContext& context, absl::string_view algorithm,
+    absl::string_view prefix, std::vector<std::string>* problems, const QHead& head,
+    const NetworkCreator& creator) {
   const absl::StatusOr<int64_t> num_actions = CountActions(*context.action, algorithm);
   if (!num_actions.ok()) problems->emplace_back(num_actions.status().message());
   const auto mask = FindActionMask(*context.observation, *context.action);
   if (!mask.ok()) problems->emplace_back(mask.status().message());
   // An invalid action space counts as one action, so that problems of the network are reported too.
-  DING_ASSIGN_OR_RETURN(const SpecPtr outputs, MakeSpec({Box("q", {num_actions.value_or(1)})}));
+  DING_ASSIGN_OR_RETURN(const SpecPtr outputs,
+                        MakeSpec({Box("q", head.OutputShape(num_actions.value_or(1)))}));
   absl::StatusOr<std::unique_ptr<Network>> network =
-      create_network(config.model(), WithoutActionMask(context.observation), outputs, context.seed);
+      creator(config.model(), WithoutActionMask(context.observation), outputs, context.seed);
   if (!network.ok()) {
     problems->push_back(absl::StrCat(prefix, "model: ", network.status().message()));
   }

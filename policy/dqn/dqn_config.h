@@ -12,24 +12,33 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/policy/dqn/dqn_options.h"
+#include "ding_worker/policy/dqn/q_head.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/policy_registry.h"
 
 namespace ding {
 
+// Appends a problem for each field of the run that is out of range, or that `algorithm` cannot use because it
+// learns from single rows.
+void AppendRunProblems(const PolicyConfig& config, absl::string_view algorithm,
+                       std::vector<std::string>* problems);
+
 // Appends a problem for each field of `config`, except `model`, that is out of range. `prefix` comes before
 // the names of fields: "" or "dqn.".
 void AppendProblems(const DqnConfig& config, absl::string_view prefix,
                     std::vector<std::string>* problems);
 
-// Creates the Q network of `config.model` for the spaces of `context`. Appends a problem, beside those that
-// it returns, for each space that does not fit `algorithm`, and for the network.
-absl::StatusOr<std::unique_ptr<Network>> CreateQNetwork(const DqnConfig& config,
-                                                        const PolicyContext& context,
-                                                        absl::string_view algorithm,
-                                                        absl::string_view prefix,
-                                                        std::vector<std::string>* problems);
+// Whether `eps` has no field with another value than its default, for algorithms that do not use it.
+bool IsDefaultEps(const DqnConfig& config);
+
+// Creates the Q network of `config.model` with outputs for `head` and the spaces of `context`, by `creator`.
+// Appends a problem, beside those that it returns, for each space that does not fit `algorithm`, and for the
+// network.
+absl::StatusOr<std::unique_ptr<Network>> CreateQNetwork(
+    const DqnConfig& config, const PolicyContext& context, absl::string_view algorithm,
+    absl::string_view prefix, std::vector<std::string>* problems, const QHead& head = ValueHead(),
+    const NetworkCreator& creator = create_network);
 
 DqnOptions DqnOptionsFromConfig(const PolicyConfig& config, const DqnConfig& dqn,
                                 const PolicyContext& context);

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
@@ -26,11 +25,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
   DqnConfig dqn;
   DING_RETURN_IF_ERROR(UnpackParams(config, &dqn));
   std::vector<std::string> problems;
-  AppendProblems(config, &problems);
-  if (config.unroll_len() > 1) {
-    problems.push_back(absl::StrCat("unroll_len is ", config.unroll_len(),
-                                    ", but dqn learns from single rows: must be 1"));
-  }
+  AppendRunProblems(config, "dqn", &problems);
   AppendProblems(dqn, "", &problems);
   absl::StatusOr<std::unique_ptr<Network>> network =
       CreateQNetwork(dqn, context, "dqn", "", &problems);

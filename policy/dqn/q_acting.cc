@@ -81,17 +81,16 @@ absl::Status QActor::Evaluate(const ColumnsView& obs, absl::Span<const int> env_
   DING_RETURN_IF_ERROR(CheckFirstFields(*network_.observation(), obs.spec(), observation_name_));
   mask_ = network_.MaskOf(obs);
   DING_RETURN_IF_ERROR(Annotate(CheckLegal(mask_, {network_.num_actions()}), network_.algorithm()));
-  DING_ASSIGN_OR_RETURN(const MutableColumnsView q, scratch_.Rows(obs.rows()));
-  q_ = q.column<float>(0);
-  return Infer(obs, env_ids, out, q);
+  DING_ASSIGN_OR_RETURN(const MutableColumnsView outputs, scratch_.Rows(obs.rows()));
+  return Infer(obs, env_ids, out, outputs);
 }
 
 absl::Status QActor::Infer(const ColumnsView& obs, absl::Span<const int> env_ids,
-                           const MutableColumnsView& out, const MutableColumnsView& q) {
+                           const MutableColumnsView& out, const MutableColumnsView& outputs) {
   const ColumnsView inputs = network_.Inputs(obs);
   if (recurrent_ == nullptr) {
-    DING_RETURN_IF_ERROR(network_.network().Infer(inputs, q));
-    return CheckFinite();
+    DING_RETURN_IF_ERROR(network_.network().Infer(inputs, outputs));
+    return SetValues(outputs.column<float>(0));
   }
   DING_RETURN_IF_ERROR(CheckEnvIds(env_ids, obs.rows(), network_.algorithm()));
   const absl::Span<float> states = states_->Gather(env_ids);
@@ -99,8 +98,8 @@ absl::Status QActor::Infer(const ColumnsView& obs, absl::Span<const int> env_ids
   Sequences rows;
   rows.rows = inputs;
   rows.state = states;
-  DING_RETURN_IF_ERROR(recurrent_->InferSequences(rows, q, states));
-  DING_RETURN_IF_ERROR(CheckFinite());
+  DING_RETURN_IF_ERROR(recurrent_->InferSequences(rows, outputs, states));
+  DING_RETURN_IF_ERROR(SetValues(outputs.column<float>(0)));
   if (!AllFinite(states)) {
     return absl::InternalError(
         absl::StrCat(network_.algorithm(), ": the recurrent state after a step is not finite"));
@@ -109,7 +108,8 @@ absl::Status QActor::Infer(const ColumnsView& obs, absl::Span<const int> env_ids
   return absl::OkStatus();
 }
 
-absl::Status QActor::CheckFinite() const {
+absl::Status QActor::SetValues(absl::Span<const float> outputs) {
+  q_ = network_.head().Values(outputs, &values_);
   const int64_t bad = FindNonFinite(q_);
   if (bad < 0) return absl::OkStatus();
   const int64_t num_actions = network_.num_actions();
@@ -148,6 +148,7 @@ absl::Status QActor::LoadState(StateReader* reader) {
 
 QCollectMode::QCollectMode(QNetwork* network, const DqnOptions& options)
     : network_(*network),
+      random_(AsRandom(&network->network())),
       actor_(network, /*stores_state=*/true),
       attributes_(options.collect),
       rng_(options.seed, "policy/collect") {}
@@ -155,12 +156,15 @@ QCollectMode::QCollectMode(QNetwork* network, const DqnOptions& options)
 absl::Status QCollectMode::Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
                                    const NamedValues& settings, const MutableColumnsView& out) {
   DING_ASSIGN_OR_RETURN(const double eps, RequireEps(settings, network_.algorithm()));
+  Rng rng = rng_;
+  if (random_ != nullptr) random_->Draw(&rng);
   DING_RETURN_IF_ERROR(actor_.Evaluate(obs, env_ids, out));
   const absl::Span<int64_t> action = out.column<int64_t>(0);
   for (int64_t row = 0; row < obs.rows(); ++row) {
-    const bool explore = rng_.Uniform() < eps;
-    action[static_cast<size_t>(row)] = explore ? actor_.Random(row, &rng_) : actor_.Greedy(row);
+    const bool explore = rng.Uniform() < eps;
+    action[static_cast<size_t>(row)] = explore ? actor_.Random(row, &rng) : actor_.Greedy(row);
   }
+  rng_ = rng;
   return absl::OkStatus();
 }
 
@@ -182,10 +186,12 @@ absl::Status QCollectMode::LoadState(StateReader* reader) {
   return absl::OkStatus();
 }
 
-QEvalMode::QEvalMode(QNetwork* network) : network_(*network), actor_(network, false) {}
+QEvalMode::QEvalMode(QNetwork* network)
+    : network_(*network), random_(AsRandom(&network->network())), actor_(network, false) {}
 
 absl::Status QEvalMode::Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
                                 const NamedValues& /*settings*/, const MutableColumnsView& out) {
+  if (random_ != nullptr) random_->UseMeans();
   DING_RETURN_IF_ERROR(actor_.Evaluate(obs, env_ids, out));
   const absl::Span<int64_t> action = out.column<int64_t>(0);
   for (int64_t row = 0; row < obs.rows(); ++row) {

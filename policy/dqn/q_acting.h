@@ -5,6 +5,9 @@
 //   eval     acts greedily; among equal values it takes the lowest action
 //   command  returns "eps" of the schedule and, if the learning rate falls, "lr" at info "envstep"
 //
+// A random network (policy/random_network.h) draws its numbers for each collect call, and uses their means in
+// the eval mode.
+//
 // Only legal actions are taken (policy/action_mask.h); an observation without one is an error.
 //
 // With a recurrent network (policy/recurrent_network.h) each mode keeps a state of its own for each env; it
@@ -20,6 +23,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,6 +36,7 @@
 #include "ding_worker/policy/dqn/dqn_options.h"
 #include "ding_worker/policy/dqn/q_network.h"
 #include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/random_network.h"
 #include "ding_worker/policy/recurrent_network.h"
 #include "ding_worker/policy/recurrent_states.h"
 #include "ding_worker/policy/scratch_columns.h"
@@ -63,8 +68,9 @@ class QActor {
 
  private:
   absl::Status Infer(const ColumnsView& obs, absl::Span<const int> env_ids,
-                     const MutableColumnsView& out, const MutableColumnsView& q);
-  absl::Status CheckFinite() const;
+                     const MutableColumnsView& out, const MutableColumnsView& outputs);
+  // Computes the values of the network's outputs.
+  absl::Status SetValues(absl::Span<const float> outputs);
 
   QNetwork& network_;
   RecurrentNetwork* const recurrent_;  // null: without states
@@ -73,6 +79,7 @@ class QActor {
   const std::string observation_name_;
   std::optional<RecurrentStates> states_;
   ScratchColumns scratch_;
+  std::vector<float> values_;  // [B, A], unless the outputs are the values
   // The results of the last Evaluate().
   absl::Span<const float> q_;       // [B, A]
   absl::Span<const uint8_t> mask_;  // [B, A]; empty: all actions are legal
@@ -93,6 +100,7 @@ class QCollectMode : public CollectMode {
 
  private:
   QNetwork& network_;
+  RandomNetwork* const random_;  // null: without random numbers
   QActor actor_;
   const CollectAttributes attributes_;
   Rng rng_;
@@ -110,6 +118,7 @@ class QEvalMode : public EvalMode {
 
  private:
   QNetwork& network_;
+  RandomNetwork* const random_;  // null: without random numbers
   QActor actor_;
 };
 

@@ -79,9 +79,10 @@ class QLearnMode : public LearnMode {
   void SelectValue(absl::Span<const float> online_q, absl::Span<const float> target_q,
                    absl::Span<const uint8_t> mask, absl::Span<float> value) const;
 
-  QNetwork& network() { return network_; }
+  QNetwork& network() const { return network_; }
   Network& target() { return *target_; }
   const DqnOptions& options() const { return options_; }
+  int64_t train_iter() const { return train_iter_; }  // the iterations before this one
 
  private:
   absl::Status Update(const Batch& data, const NamedValues& settings, QLoss* loss,

@@ -4,6 +4,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/policy/action_mask.h"
@@ -12,16 +13,15 @@
 namespace ding {
 namespace {
 
-absl::Status CheckOutputs(const Network& network, int64_t num_actions,
-                          absl::string_view algorithm) {
+absl::Status CheckOutputs(const Network& network, const Shape& shape, absl::string_view algorithm) {
   const Spec& output = *network.output_spec();
   if (output.size() == 1 && output.field(0).name == "q" &&
-      output.field(0).dtype == DType::kFloat32 && output.field(0).shape == Shape{num_actions}) {
+      output.field(0).dtype == DType::kFloat32 && output.field(0).shape == shape) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
       absl::StrCat(algorithm, ": the network's outputs are\n", output.DebugString(),
-                   "\nexpected one field 'q' float32[", num_actions, "]"));
+                   "\nexpected one field 'q' float32[", absl::StrJoin(shape, ", "), "]"));
 }
 
 }  // namespace
@@ -40,25 +40,28 @@ absl::StatusOr<int64_t> CountActions(const Spec& action, absl::string_view algor
 
 absl::StatusOr<std::unique_ptr<QNetwork>> QNetwork::Create(absl::string_view algorithm,
                                                            std::unique_ptr<Network> network,
-                                                           SpecPtr action, SpecPtr observation) {
+                                                           SpecPtr action, SpecPtr observation,
+                                                           std::unique_ptr<QHead> head) {
+  if (head == nullptr) head = std::make_unique<ValueHead>();
   if (observation == nullptr) observation = network->input_spec();
   DING_ASSIGN_OR_RETURN(const int64_t num_actions, CountActions(*action, algorithm));
   DING_ASSIGN_OR_RETURN(const std::optional<int> mask_field, FindActionMask(*observation, *action));
   DING_RETURN_IF_ERROR(CheckSameLayout(*WithoutActionMask(observation), *network->input_spec(),
                                        absl::StrCat(algorithm, ": the network's inputs")));
-  DING_RETURN_IF_ERROR(CheckOutputs(*network, num_actions, algorithm));
-  auto q_network =
-      absl::WrapUnique(new QNetwork(algorithm, std::move(network), std::move(observation),
-                                    std::move(action), num_actions, mask_field));
+  DING_RETURN_IF_ERROR(CheckOutputs(*network, head->OutputShape(num_actions), algorithm));
+  auto q_network = absl::WrapUnique(new QNetwork(algorithm, std::move(network), std::move(head),
+                                                 std::move(observation), std::move(action),
+                                                 num_actions, mask_field));
   DING_RETURN_IF_ERROR(q_network->inputs_.Resolve(*q_network->observation_));
   return q_network;
 }
 
 QNetwork::QNetwork(absl::string_view algorithm, std::unique_ptr<Network> network,
-                   SpecPtr observation, SpecPtr action, int64_t num_actions,
-                   std::optional<int> mask_field)
+                   std::unique_ptr<QHead> head, SpecPtr observation, SpecPtr action,
+                   int64_t num_actions, std::optional<int> mask_field)
     : algorithm_(algorithm),
       network_(std::move(network)),
+      head_(std::move(head)),
       observation_(std::move(observation)),
       action_(std::move(action)),
       num_actions_(num_actions),

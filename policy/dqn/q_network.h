@@ -1,7 +1,7 @@
-// A network of Q values, one for each action, and the spaces that it belongs to: what the modes of an
-// algorithm of Q-learning share.
+// A network of Q values, the head that says what its outputs mean, and the spaces that it belongs to: what the
+// modes of an algorithm of Q-learning share.
 //
-// Ownership: owns the network.
+// Ownership: owns network and head.
 // Threads:   thread-compatible.
 #ifndef DING_WORKER_POLICY_DQN_Q_NETWORK_H_
 #define DING_WORKER_POLICY_DQN_Q_NETWORK_H_
@@ -19,6 +19,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/column_binding.h"
+#include "ding_worker/policy/dqn/q_head.h"
 #include "ding_worker/policy/network.h"
 
 namespace ding {
@@ -29,16 +30,18 @@ absl::StatusOr<int64_t> CountActions(const Spec& action, absl::string_view algor
 
 class QNetwork {
  public:
-  // `network` has one output field, "q" [number of actions], and reads WithoutActionMask(observation). If
-  // `observation` is null, it is the input spec of the network. Messages begin with `algorithm`, such
-  // as "dqn".
+  // `network` has one output field, "q" of head->OutputShape(), and reads WithoutActionMask(observation). If
+  // `observation` is null, it is the input spec of the network. Without a `head` the outputs are the values.
+  // Messages begin with `algorithm`, such as "dqn".
   //   kInvalidArgument  a space or the network does not fit
   static absl::StatusOr<std::unique_ptr<QNetwork>> Create(absl::string_view algorithm,
                                                           std::unique_ptr<Network> network,
-                                                          SpecPtr action, SpecPtr observation);
+                                                          SpecPtr action, SpecPtr observation,
+                                                          std::unique_ptr<QHead> head = nullptr);
 
   const std::string& algorithm() const { return algorithm_; }
   Network& network() const { return *network_; }
+  QHead& head() const { return *head_; }
   const SpecPtr& observation() const { return observation_; }
   const SpecPtr& action() const { return action_; }
   int64_t num_actions() const { return num_actions_; }
@@ -63,11 +66,13 @@ class QNetwork {
   absl::Status LoadModel(StateReader* reader);
 
  private:
-  QNetwork(absl::string_view algorithm, std::unique_ptr<Network> network, SpecPtr observation,
-           SpecPtr action, int64_t num_actions, std::optional<int> mask_field);
+  QNetwork(absl::string_view algorithm, std::unique_ptr<Network> network,
+           std::unique_ptr<QHead> head, SpecPtr observation, SpecPtr action, int64_t num_actions,
+           std::optional<int> mask_field);
 
   const std::string algorithm_;
   const std::unique_ptr<Network> network_;
+  const std::unique_ptr<QHead> head_;
   const SpecPtr observation_;
   const SpecPtr action_;
   const int64_t num_actions_;

@@ -75,16 +75,25 @@ void SelectMaxValue(absl::Span<const float> q, int64_t num_actions, absl::Span<f
 void SelectDoubleQValue(absl::Span<const float> online_q, absl::Span<const float> target_q,
                         int64_t num_actions, absl::Span<float> value,
                         absl::Span<const uint8_t> mask) {
-  DING_CHECK(online_q.size() == value.size() * static_cast<size_t>(num_actions) &&
-             target_q.size() == online_q.size() && (mask.empty() || mask.size() == online_q.size()))
+  const auto actions = static_cast<size_t>(num_actions);
+  const size_t rows = online_q.size() / actions;
+  const size_t width = rows == 0 ? 1 : value.size() / rows;
+  DING_CHECK(online_q.size() == rows * actions && value.size() == rows * width &&
+             target_q.size() == online_q.size() * width &&
+             (mask.empty() || mask.size() == online_q.size()))
       << online_q.size() << " and " << target_q.size() << " q values, " << mask.size()
-      << " elements of the mask, for " << value.size() << " rows of " << num_actions << " actions";
-  const auto width = static_cast<size_t>(num_actions);
-  for (size_t i = 0; i < value.size(); ++i) {
-    const size_t row = i * width;
+      << " elements of the mask, for " << value.size() << " values of " << num_actions
+      << " actions";
+  for (size_t i = 0; i < rows; ++i) {
+    const size_t row = i * actions;
     const int64_t best =
-        Argmax(online_q.subspan(row, width), mask.empty() ? mask : mask.subspan(row, width));
-    value[i] = best < 0 ? 0 : target_q[row + static_cast<size_t>(best)];
+        Argmax(online_q.subspan(row, actions), mask.empty() ? mask : mask.subspan(row, actions));
+    float* const to = value.data() + i * width;
+    if (best < 0) {
+      std::fill_n(to, width, 0.0f);
+    } else {
+      std::copy_n(target_q.data() + (row + static_cast<size_t>(best)) * width, width, to);
+    }
   }
 }
 

@@ -70,7 +70,8 @@ int64_t Argmax(absl::Span<const float> values, absl::Span<const uint8_t> mask = 
 void SelectMaxValue(absl::Span<const float> q, int64_t num_actions, absl::Span<float> value,
                     absl::Span<const uint8_t> mask = {});
 
-// Double Q-learning: value_i = target_q[i, argmax_a online_q[i, a]], likewise.
+// Double Q-learning: value_i = target_q[i, argmax_a online_q[i, a]], likewise. An action may have W values:
+// `target_q` is then [B, A, W] and `value` [B, W].
 void SelectDoubleQValue(absl::Span<const float> online_q, absl::Span<const float> target_q,
                         int64_t num_actions, absl::Span<float> value,
                         absl::Span<const uint8_t> mask = {});

@@ -47,6 +47,13 @@ std::vector<bool> FirstReaders(const MlpStructure& structure) {
   return first;
 }
 
+// Returns values[0] + values[per_action] + ... below `width`.
+float SumOverActions(const float* values, int64_t width, int64_t per_action) {
+  float sum = 0;
+  for (int64_t a = 0; a < width; a += per_action) sum += values[a];
+  return sum;
+}
+
 absl::Status CheckRows(int64_t input_rows, int64_t output_rows) {
   if (output_rows >= input_rows) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -177,11 +184,15 @@ void Mlp::StoreOutput(int index, const Planes& values, const MutableColumnsView&
     internal_mlp::Transpose(head_values, kPanelRows, width, panel_rows, to, width);
     if (head.value < 0) continue;
     const float* const state_value = values.panel(head.value + 1, panel);
+    const int64_t per_action = structure_.layers[head.value].out;
+    const auto num_actions = static_cast<float>(width / per_action);
     for (int64_t row = 0; row < panel_rows; ++row) {
-      float sum = 0;
-      for (int64_t a = 0; a < width; ++a) sum += to[row * width + a];
-      const float offset = state_value[row] - sum / static_cast<float>(width);
-      for (int64_t a = 0; a < width; ++a) to[row * width + a] += offset;
+      for (int64_t i = 0; i < per_action; ++i) {
+        float* const advantage = to + row * width + i;
+        const float mean = SumOverActions(advantage, width, per_action) / num_actions;
+        const float offset = state_value[i * kPanelRows + row] - mean;
+        for (int64_t a = 0; a < width; a += per_action) advantage[a] += offset;
+      }
     }
   }
 }
@@ -253,12 +264,16 @@ void Mlp::LoadOutputGradient(int index, const ColumnsView& d_output) {
     internal_mlp::Transpose(from, width, panel_rows, width, to, kPanelRows);
     if (head.value < 0) continue;
     float* const d_state_value = d_values_.panel(head.value + 1, panel);
+    const int64_t per_action = structure_.layers[head.value].out;
+    const auto num_actions = static_cast<float>(width / per_action);
     for (int64_t row = 0; row < panel_rows; ++row) {
-      float sum = 0;
-      for (int64_t a = 0; a < width; ++a) sum += from[row * width + a];
-      d_state_value[row] = sum;
-      for (int64_t a = 0; a < width; ++a)
-        to[a * kPanelRows + row] -= sum / static_cast<float>(width);
+      for (int64_t i = 0; i < per_action; ++i) {
+        const float sum = SumOverActions(from + row * width + i, width, per_action);
+        d_state_value[i * kPanelRows + row] = sum;
+        for (int64_t a = i; a < width; a += per_action) {
+          to[a * kPanelRows + row] -= sum / num_actions;
+        }
+      }
     }
   }
 }

@@ -60,9 +60,9 @@ void CheckFields(const MlpOptions& options, const Spec& input, const Spec& outpu
       problems->push_back(absl::StrCat("output '", field.name, "' is ", field.DebugString(),
                                        "; an MLP writes float32 only"));
     }
-    if (options.dueling && field.num_elements() < 2) {
-      problems->push_back(absl::StrCat("output '", field.name, "' has ", field.num_elements(),
-                                       " element; a dueling head needs one for each of at least 2 "
+    if (options.dueling && (field.shape.empty() || field.shape[0] < 2)) {
+      problems->push_back(absl::StrCat("output '", field.name, "' is ", field.DebugString(),
+                                       "; a dueling head needs a first dimension of at least 2 "
                                        "actions"));
     }
   }
@@ -169,7 +169,8 @@ absl::StatusOr<MlpStructure> MakeMlpStructure(const MlpOptions& options, SpecPtr
       head.layer = builder.AddChain(absl::StrCat(field.name, "/advantage"), encoder, widths,
                                     options.output_activation);
       head.value = builder.AddChain(absl::StrCat(field.name, "/value"), encoder,
-                                    HeadWidths(options, 1), options.output_activation);
+                                    HeadWidths(options, field.num_elements() / field.shape[0]),
+                                    options.output_activation);
     } else {
       head.layer = builder.AddChain(field.name, encoder, widths, options.output_activation);
     }

@@ -43,7 +43,8 @@ struct MlpOptions {
   int64_t head_layer_num = 1;
   // Whether the activation follows the output layers, too, because the outputs are features.
   bool output_activation = false;
-  // Whether every output field is value + advantage - mean advantage (Wang et al. 2016, eq. 9).
+  // Whether every output field is value + advantage - mean advantage (Wang et al. 2016, eq. 9). In a field
+  // [A, W], which has W outputs for each of A actions, each of the W has a value and a mean of its own.
   bool dueling = false;
 };
 
@@ -61,7 +62,7 @@ struct MlpLayer {
 // The layers, by index, that an output field is computed from.
 struct MlpHead {
   int layer = -1;  // the output layer; in a dueling head that of the advantages
-  int value = -1;  // the value layer of a dueling head; else -1
+  int value = -1;  // the value layer of a dueling head, with W outputs; else -1
 };
 
 struct MlpStructure {

@@ -94,7 +94,8 @@ TEST(MlpStructureTest, ReportsEveryProblemAtOnce) {
       StatusIs(absl::StatusCode::kInvalidArgument,
                AllOf(HasSubstr("encoder_hidden_size[1] is 0"), HasSubstr("head_layer_num is -1"),
                      HasSubstr("head_hidden_size is -5"), HasSubstr("input 'room' is int64"),
-                     HasSubstr("output 'n' is int64"), HasSubstr("output 'value' has 1 element"))));
+                     HasSubstr("output 'n' is int64"),
+                     HasSubstr("output 'value' is float32[]; a dueling head"))));
   EXPECT_THAT(
       MakeMlpStructure(MlpOptions(), SpecOf({Box("obs", {4})}), SpecOf({Box("q", {2})})),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("encoder_hidden_size is empty")));

@@ -60,10 +60,15 @@ class ReferenceMlp {
       std::vector<double> head;
       if (case_.options.dueling) {
         head = Branch(field.name + "/advantage", row);
-        const double value = Branch(field.name + "/value", row)[0];
-        double mean = 0;
-        for (const double advantage : head) mean += advantage / static_cast<double>(head.size());
-        for (double& q : head) q = value + q - mean;
+        const std::vector<double> value = Branch(field.name + "/value", row);
+        const std::vector<double> advantage = head;
+        const size_t width = value.size();
+        for (size_t i = 0; i < head.size(); ++i) {
+          head[i] += value[i % width];
+          for (size_t a = i % width; a < head.size(); a += width) {
+            head[i] -= advantage[a] / static_cast<double>(field.shape[0]);
+          }
+        }
       } else {
         head = Branch(field.name, row);
       }

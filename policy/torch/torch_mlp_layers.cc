@@ -29,7 +29,9 @@ std::vector<at::Tensor> TorchMlpLayers::Forward(const std::vector<at::Tensor>& i
     const MlpHead& head = structure_.heads[i];
     at::Tensor output = values[head.layer + 1];
     if (head.value >= 0) {
-      output = values[head.value + 1] + output - output.mean(1, /*keepdim=*/true);
+      const at::Tensor value = values[head.value + 1].unsqueeze(1);  // [B, 1, W]
+      output = output.view({output.size(0), -1, value.size(2)});     // [B, A, W]
+      output = value + output - output.mean(1, /*keepdim=*/true);
     }
     std::vector<int64_t> sizes = {output.size(0)};
     const Shape& shape = structure_.output->field(static_cast<int>(i)).shape;

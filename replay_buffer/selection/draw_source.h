@@ -112,6 +112,9 @@ class DrawSource : public Candidates {
   // Fills the other columns. Called between Resolve() and Gather(), without the lock.
   virtual void Finish(const DrawFacts& /*facts*/, TransitionDraw* /*draw*/) const {}
 
+  // Changes the gathered columns. Called after Gather(), without the lock.
+  virtual void Edit(TransitionDraw* /*draw*/) const {}
+
   // The state besides the rows; null if there is none. Load() is called on a new source whose store has the
   // rows.
   virtual StateSnapshot Snapshot() const { return nullptr; }

@@ -131,7 +131,7 @@ void TransitionReader::GatherStored(const TransitionDraw& draw, int field, std::
   }
 }
 
-Batch TransitionReader::Gather(TransitionDraw* draw) const {
+void TransitionReader::Gather(TransitionDraw* draw) const {
   const MutableColumnsView to = draw->block_.view();
   for (const int field : layout_.stored) {
     if (field == layout_.reward && nstep_ > 1) continue;  // Resolve() has summed it.
@@ -146,6 +146,9 @@ Batch TransitionReader::Gather(TransitionDraw* draw) const {
     }
   }
   draw->pin_ = RowPin();
+}
+
+Batch TransitionReader::Seal(TransitionDraw* draw) const {
   return std::move(draw->block_).Seal(static_cast<int64_t>(draw->ids_.size()));
 }
 

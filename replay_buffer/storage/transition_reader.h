@@ -2,15 +2,16 @@
 // data/sample_columns.h: the stored columns, n-step reward and discount, and next_obs. All buffers use it,
 // also those that draw sequences.
 //
-// It works in two steps, so that the owner's lock is held for the first only:
+// It works in steps, so that the owner's lock is held for the first only:
 //   Resolve  follows the links of each row over its window, finds the frames of its stacks, and
 //            pins what it found                                                (with the lock)
 //   Gather   copies the columns into the block of the batch                    (without the lock)
+//   Seal     makes a batch of the block                                        (without the lock)
 //
 // Shapes:    those of data/transition_layout.h; replay_unique_id is the row's id.
 // Ownership: shares the store. A draw must not outlive the reader.
 // Threads:   as RowStore: the caller holds the owner's lock for every call, except for
-//            GatherStored() and Gather().
+//            GatherStored(), Gather() and Seal().
 //
 // Example:
 //   std::optional<TransitionDraw> draw;
@@ -20,7 +21,8 @@
 //     ... fill draw->ids() with ids of valid rows
 //     reader->Resolve(&*draw);
 //   }
-//   return reader->Gather(&*draw);
+//   reader->Gather(&*draw);
+//   return reader->Seal(&*draw);
 #ifndef DING_WORKER_REPLAY_BUFFER_STORAGE_TRANSITION_READER_H_
 #define DING_WORKER_REPLAY_BUFFER_STORAGE_TRANSITION_READER_H_
 
@@ -61,6 +63,10 @@ class TransitionDraw {
   absl::Span<T> column(int field) {
     return block_.column<T>(field).first(ids_.size());
   }
+  // All columns, for an owner that changes them between Gather() and Seal().
+  MutableColumnsView columns() { return block_.view().Slice(0, static_cast<int64_t>(ids_.size())); }
+  // Numbers that the owner keeps from Draw() on.
+  std::vector<float>& notes() { return notes_; }
 
  private:
   friend class TransitionReader;
@@ -73,6 +79,7 @@ class TransitionDraw {
   std::vector<FrameLocation> frames_;
   std::vector<FrameLocation> next_frames_;
   RowPin pin_;
+  std::vector<float> notes_;
 };
 
 class TransitionReader {
@@ -95,8 +102,10 @@ class TransitionReader {
   // Copies one stored field of the drawn rows to `to`. Called between Resolve() and Gather(), and
   // like Gather() without the lock.
   void GatherStored(const TransitionDraw& draw, int field, std::byte* to) const;
-  // Copies all columns and returns the batch. `draw` must not be used again.
-  Batch Gather(TransitionDraw* draw) const;
+  // Copies all columns.
+  void Gather(TransitionDraw* draw) const;
+  // Returns the batch. `draw` must not be used again.
+  Batch Seal(TransitionDraw* draw) const;
 
  private:
   TransitionReader(std::shared_ptr<RowStore> store, TransitionLayout layout, int64_t nstep,

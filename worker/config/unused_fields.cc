@@ -50,8 +50,6 @@ constexpr Unused kUnused[] = {
     {"env.evaluator_episode_num", kOneProcess, "set env.n_evaluator_episode"},
     {"env.eval_opponent", kOneProcess | kParallel | kOnPolicyParallel | kSupervisedParallel,
      "it is for a league; otherwise set env.evaluator_type"},
-    {"policy.discount_factor", kHasDataSet, "there are no returns"},
-    {"policy.nstep", kHasDataSet, "there are no returns"},
     {"policy.random_collect_size", kOnPolicy | kOnPolicyParallel,
      "nothing is kept from one collect to the next"},
     {"policy.learn.update_per_collect", kOnPolicy | kOnPolicyParallel,

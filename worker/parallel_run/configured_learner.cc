@@ -42,6 +42,7 @@
 #include "ding_worker/worker/run/data_set.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/run_checkpoints.h"
+#include "ding_worker/worker/run/supervised_setup.h"
 
 namespace ding {
 namespace {
@@ -62,14 +63,13 @@ class ConfiguredLearner : public TaskLearner {
     if (task.setting_size() > 0) made->own_options_ = MakeCommLearnerOptions(config);
     const bool supervised = IsSupervised(config);
     EnvSpec env;
+    DataSet data;
     if (supervised) {
-      DataSet data;
       absl::StatusOr<EnvSpec> spec = SpecOfDataSetRun(config, deps.clock, &data);
       // The coordinator has read it.
       DING_RETURN_IF_ERROR(
           Annotate(spec.status(), "all machines with learners must see the data set"));
       env = *std::move(spec);
-      DING_ASSIGN_OR_RETURN(made->data_set_, DataSetLearning::Create(config, std::move(data)));
     } else {
       DING_ASSIGN_OR_RETURN(env, SpecOfEnv(config, deps.clock));
     }
@@ -81,7 +81,12 @@ class ConfiguredLearner : public TaskLearner {
     // Several tasks are to learn different things from the same config.
     if (!task.name().empty()) context.seed = Rng::DeriveSeed(context.seed, task.name());
     DING_ASSIGN_OR_RETURN(made->policy_, create_policy(MakePolicyConfig(config), context));
-    if (!supervised) DING_RETURN_IF_ERROR(made->FindLayout(config, env));
+    if (supervised) {
+      DING_RETURN_IF_ERROR(LoadTransitionsFor(*made->policy_->learn_mode(), config, &env, &data));
+      DING_ASSIGN_OR_RETURN(made->data_set_, DataSetLearning::Create(config, std::move(data)));
+    } else {
+      DING_RETURN_IF_ERROR(made->FindLayout(config, env));
+    }
     const std::string folder = task.name().empty() ? "ckpt" : absl::StrCat("ckpt_", task.name());
     deps.name = task.name().empty() ? "learner" : task.name();
     deps.seed = config.seed();

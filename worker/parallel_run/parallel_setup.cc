@@ -56,8 +56,8 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   CoordinatorParts made;
   const bool supervised = IsSupervised(config);
   EnvSpec env;
+  DataSet data;  // The learners have it; here it is only checked.
   if (supervised) {
-    DataSet data;  // The learners have it; here it is only checked.
     DING_ASSIGN_OR_RETURN(env, SpecOfDataSetRun(config, deps.clock, &data));
     DING_LOG(INFO) << "data set " << config.data_set().path() << ": " << data.description;
   } else {
@@ -74,6 +74,9 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   DING_ASSIGN_OR_RETURN(
       made.policy, create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, modes)));
   DING_RETURN_IF_ERROR(CheckLearnsFromData(config, made.policy->learn_mode()));
+  if (supervised) {
+    DING_RETURN_IF_ERROR(LoadTransitionsFor(*made.policy->learn_mode(), config, &env, &data));
+  }
   CollectAttributes attributes;
   if (!supervised) attributes = made.policy->collect_mode()->attributes();
   const std::vector<std::string> refused = FindPolicyKindProblems(config, attributes);

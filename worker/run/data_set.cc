@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstring>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -17,9 +18,12 @@
 #include "ding_worker/base/shuffle.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/episodes.h"
+#include "ding_worker/data/returns.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
+#include "ding_worker/data/tensor.h"
 #include "ding_worker/policy/column_binding.h"
 
 namespace ding {
@@ -87,6 +91,70 @@ absl::StatusOr<Batch> TakeEpisodes(const ColumnsView& rows, const std::vector<Se
   return std::move(builder).Seal(count);
 }
 
+// Appends next observation, reward and discount to the rows of these episodes: `taken` has them in the order of the
+// file, with the fields of observation and action.
+absl::StatusOr<Batch> AddTransitions(const Batch& taken, const SegmentBatch& set,
+                                     const SpecPtr& observation, absl::Span<const int64_t> episodes,
+                                     const TransitionOptions& options) {
+  const std::optional<int> found = set.rows.spec().Find(kColumnReward);
+  if (!found.has_value() || set.rows.spec().field(*found).dtype != DType::kFloat32 ||
+      !set.rows.spec().field(*found).shape.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        found.has_value()
+            ? absl::StrCat("its 'reward' is ", set.rows.spec().field(*found).DebugString())
+            : std::string("it has no 'reward'"),
+        ", but the policy learns from rewards: expected 'reward' float32[]"));
+  }
+  const int reward_field = *found;
+  std::vector<FieldSpec> fields(taken.spec().fields().begin(), taken.spec().fields().end());
+  const auto next_begin = static_cast<int>(fields.size());
+  for (FieldSpec field : observation->fields()) {
+    field.name = NextObsColumn(field.name);
+    fields.push_back(std::move(field));
+  }
+  std::vector<int> final_fields;
+  for (const FieldSpec& field : observation->fields()) {
+    DING_ASSIGN_OR_RETURN(const int at, set.final_obs.spec().IndexOf(field.name, "final_obs"));
+    final_fields.push_back(at);
+  }
+  const auto reward_at = static_cast<int>(fields.size());
+  fields.push_back(Scalar(kColumnReward, DType::kFloat32));
+  fields.push_back(Scalar(kColumnDiscount, DType::kFloat32));
+  DING_ASSIGN_OR_RETURN(const SpecPtr spec, MakeSpec(std::move(fields)));
+  DING_ASSIGN_OR_RETURN(BatchBuilder builder, BatchBuilder::Create(spec, taken.rows()));
+  for (int i = 0; i < next_begin; ++i) {
+    const absl::string_view bytes = taken.tensor(i).bytes();
+    std::memcpy(builder.view().raw_column(i), bytes.data(), bytes.size());
+  }
+  const absl::Span<float> rewards = builder.column<float>(reward_at);
+  const absl::Span<float> discounts = builder.column<float>(reward_at + 1);
+  std::vector<int64_t> sorted(episodes.begin(), episodes.end());
+  std::sort(sorted.begin(), sorted.end());
+  int64_t begin = 0;
+  for (const int64_t episode : sorted) {
+    const Segment& segment = set.segments[static_cast<size_t>(episode)];
+    const absl::Span<const float> reward =
+        set.rows.column<float>(reward_field).subspan(segment.begin, segment.length);
+    for (int64_t t = 0; t < segment.length; ++t) {
+      const NStepReturn nstep =
+          ComputeNStepReturn(reward.subspan(t), segment.end, options.nstep, options.gamma);
+      rewards[begin + t] = nstep.reward;
+      discounts[begin + t] = nstep.bootstrap_discount;
+      const bool ends = t + nstep.steps == segment.length;
+      for (int i = 0; i < observation->size(); ++i) {
+        const int64_t bytes = observation->field(i).row_bytes();
+        const Tensor& next = ends ? set.final_obs.tensor(final_fields[i]) : taken.tensor(i);
+        const int64_t next_row = ends ? episode : begin + t + nstep.steps;
+        const absl::string_view from = next.bytes().substr(static_cast<size_t>(next_row * bytes));
+        std::memcpy(builder.view().raw_column(next_begin + i) + (begin + t) * bytes, from.data(),
+                    static_cast<size_t>(bytes));
+      }
+    }
+    begin += segment.length;
+  }
+  return std::move(builder).Seal(taken.rows());
+}
+
 absl::StatusOr<std::unique_ptr<IEvalData>> MakeHeldOut(const Batch& rows, const SpecPtr& action,
                                                        int action_field) {
   DING_ASSIGN_OR_RETURN(BatchBuilder labels, BatchBuilder::Create(action, rows.rows()));
@@ -133,6 +201,10 @@ absl::StatusOr<DataSet> MakeDataSet(const DataSetOptions& options, const EnvSpec
   const auto held_out = absl::MakeConstSpan(order).first(static_cast<size_t>(held_out_episodes));
   const auto training = absl::MakeConstSpan(order).subspan(static_cast<size_t>(held_out_episodes));
   DING_ASSIGN_OR_RETURN(made.training, TakeEpisodes(rows, episodes.segments, training, spec));
+  if (options.transitions.has_value()) {
+    DING_ASSIGN_OR_RETURN(made.training, AddTransitions(made.training, episodes, made.observation,
+                                                        training, *options.transitions));
+  }
   DING_ASSIGN_OR_RETURN(const Batch judged, TakeEpisodes(rows, episodes.segments, held_out, spec));
   DING_ASSIGN_OR_RETURN(made.held_out, MakeHeldOut(judged, made.action, made.observation->size()));
   made.checksum = set.checksum;

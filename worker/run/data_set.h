@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -20,16 +21,25 @@
 
 namespace ding {
 
+// For policies that learn from transitions (LearnAttributes::transitions).
+struct TransitionOptions {
+  int64_t nstep = 1;
+  double gamma = 0.99;
+};
+
 struct DataSetOptions {
   std::string path;
   double held_out = 0.1;  // share of the episodes, above 0 and below 1; at least one is held out
   uint64_t seed = 0;      // determines which are held out: stream (seed, "data_set/held_out")
+  std::optional<TransitionOptions> transitions = std::nullopt;
 };
 
 struct DataSet {
   SpecPtr observation;
   SpecPtr action;
-  Batch training;  // observation fields, then "action"
+  // Observation fields, then "action"; with DataSetOptions::transitions also the fields of the next observation,
+  // "reward" and "discount" (data/sample_columns.h).
+  Batch training;
   std::unique_ptr<IEvalData> held_out;
   uint32_t checksum = 0;    // of the file
   std::string description;  // for the log: "45 episodes (22500 rows) to learn from, ..."
@@ -40,6 +50,7 @@ struct DataSet {
 //   kInvalidArgument  it is not a file of episodes, has fewer than 2, has other spaces than the env
 //                     (lists the differences), or has an action that does not exist
 //   kInternal         it contains NaN or infinity; names column and row
+//   kInvalidArgument  with transitions: it has no rewards, or those of several components
 absl::StatusOr<DataSet> LoadDataSet(const DataSetOptions& options, const EnvSpec* env);
 
 }  // namespace ding

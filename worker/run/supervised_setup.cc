@@ -1,21 +1,49 @@
 #include "ding_worker/worker/run/supervised_setup.h"
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/serial_registry.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/config/text_config.h"
+#include "ding_worker/worker/run/startup_problems.h"
 
 namespace ding {
 
-absl::StatusOr<DataSet> LoadDataSetOf(const ExperimentConfig& config, EnvSpec* env) {
+namespace {
+
+absl::StatusOr<DataSet> Load(const ExperimentConfig& config,
+                             const std::optional<TransitionOptions>& transitions, EnvSpec* env) {
   const bool has_env = env->observation != nullptr;
-  DING_ASSIGN_OR_RETURN(DataSet data, LoadDataSet({config.data_set().path(),
-                                                   config.data_set().held_out(), config.seed()},
-                                                  has_env ? env : nullptr));
+  DING_ASSIGN_OR_RETURN(DataSet data,
+                        LoadDataSet({config.data_set().path(), config.data_set().held_out(),
+                                     config.seed(), transitions},
+                                    has_env ? env : nullptr));
   env->observation = data.observation;
   env->action = data.action;
   return data;
+}
+
+// Lists the fields of returns that are set, and have no effect on a policy of this type.
+std::vector<std::string> ReturnProblems(const ExperimentConfig& config) {
+  std::vector<std::string> problems;
+  for (const SetField& field : ListSetFields(config)) {
+    if (field.path != "policy.nstep" && field.path != "policy.discount_factor") continue;
+    problems.push_back(absl::StrCat(field.path, " is ", field.value, ", which has no effect: '",
+                                    config.policy().type(), "' learns from no rewards: expected ",
+                                    field.default_value));
+  }
+  return problems;
+}
+
+}  // namespace
+
+absl::StatusOr<DataSet> LoadDataSetOf(const ExperimentConfig& config, EnvSpec* env) {
+  return Load(config, /*transitions=*/std::nullopt, env);
 }
 
 absl::StatusOr<std::unique_ptr<ShuffledEpochs>> EpochsOf(const ExperimentConfig& config,
@@ -32,7 +60,10 @@ absl::StatusOr<std::shared_ptr<const IMetric>> MetricOf(const ExperimentConfig& 
 
 absl::Status CheckLearnsFromData(const ExperimentConfig& config, const LearnMode* policy) {
   const bool supervised = policy != nullptr && policy->attributes().supervised;
-  if (supervised == IsSupervised(config)) return absl::OkStatus();
+  if (supervised == IsSupervised(config)) {
+    if (!supervised || policy->attributes().transitions) return absl::OkStatus();
+    return StartupProblemsToStatus(ReturnProblems(config));
+  }
   const std::string& type = config.policy().type();
   return absl::InvalidArgumentError(
       supervised
@@ -42,6 +73,15 @@ absl::Status CheckLearnsFromData(const ExperimentConfig& config, const LearnMode
           : absl::StrCat("policy.type '", type,
                          "' does not learn from recorded episodes, but there is a data_set; "
                          "expected one that does, such as 'bc'"));
+}
+
+absl::Status LoadTransitionsFor(const LearnMode& policy, const ExperimentConfig& config,
+                                EnvSpec* env, DataSet* data) {
+  if (!policy.attributes().transitions) return absl::OkStatus();
+  const TransitionOptions transitions = {config.policy().nstep(),
+                                         config.policy().discount_factor()};
+  DING_ASSIGN_OR_RETURN(*data, Load(config, transitions, env));
+  return absl::OkStatus();
 }
 
 absl::Status CheckSameDataSet(const ExperimentConfig& config, const DataSet& data,

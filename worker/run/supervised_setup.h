@@ -30,9 +30,15 @@ absl::StatusOr<std::unique_ptr<ShuffledEpochs>> EpochsOf(const ExperimentConfig&
 absl::StatusOr<std::shared_ptr<const IMetric>> MetricOf(const ExperimentConfig& config,
                                                         const DataSet& data);
 
-// kInvalidArgument if the config has a data set and `policy` (null: it does not learn) cannot learn from one, or
-// if `policy` learns from a data set and the config has none.
+// kInvalidArgument if the config has a data set and `policy` (null: it does not learn) cannot learn from one; if
+// `policy` learns from a data set and the config has none; or if the config says how returns are made for a policy
+// that learns from no rewards.
 absl::Status CheckLearnsFromData(const ExperimentConfig& config, const LearnMode* policy);
+
+// Loads `data`, of LoadDataSetOf(), anew with transitions if `policy` learns from them. Only the policy knows, and it
+// needed the spaces of the data.
+absl::Status LoadTransitionsFor(const LearnMode& policy, const ExperimentConfig& config,
+                                EnvSpec* env, DataSet* data);
 
 // kInvalidArgument if the data set has another content than when the run began.
 absl::Status CheckSameDataSet(const ExperimentConfig& config, const DataSet& data,

@@ -157,6 +157,31 @@ TEST_F(SupervisedPipelineTest, NoEpisodeIsBothLearnedFromAndJudgedOn) {
   EXPECT_NE(held_out_by_seed[0], held_out_by_seed[2]);
 }
 
+TEST_F(SupervisedPipelineTest, AnOfflinePolicyLearnsFromTransitionsByItsReturns) {
+  const std::vector<std::string> cql = {
+      "policy.type=cql",
+      "policy.params={[type.googleapis.com/ding.CqlConfig]{dqn{model{encoder_hidden_size:16}}}}"};
+  const auto learn = [&](const std::string& setting) {
+    std::vector<std::string> settings = cql;
+    settings.push_back(setting);
+    SerialResult result;
+    EXPECT_THAT(Run(settings, &result), IsOk());
+    return Model("ckpt_best");
+  };
+  const std::string model = learn("policy.nstep=1");
+  EXPECT_NE(learn("policy.nstep=4"), model);
+  EXPECT_NE(learn("policy.discount_factor=0.5"), model);
+  EXPECT_EQ(learn("policy.nstep=1"), model);
+}
+
+TEST_F(SupervisedPipelineTest, RefusesReturnsForAPolicyWithoutRewards) {
+  EXPECT_THAT(Create({"policy.nstep=4", "policy.discount_factor=0.5"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("policy.nstep is 4, which has no effect: 'bc' learns from "
+                                       "no rewards: expected 1"),
+                             HasSubstr("policy.discount_factor is 0.5"))));
+}
+
 TEST_F(SupervisedPipelineTest, StopsByTheMetric) {
   stop_accuracy_ = 0.01;
   SerialResult result;

@@ -1,0 +1,56 @@
+// Registers policy type "cql".
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/problems.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/policy/cql/cql.pb.h"
+#include "ding_worker/policy/cql/cql_head.h"
+#include "ding_worker/policy/dqn/dqn.h"
+#include "ding_worker/policy/dqn/dqn_config.h"
+#include "ding_worker/policy/dqn/dqn_options.h"
+#include "ding_worker/policy/network.h"
+#include "ding_worker/policy/policy_config.h"
+#include "ding_worker/policy/policy_registry.h"
+
+namespace ding {
+namespace {
+
+absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
+                                               const PolicyContext& context) {
+  CqlConfig cql;
+  DING_RETURN_IF_ERROR(UnpackParams(config, &cql));
+  std::vector<std::string> problems;
+  AppendRunProblems(config, "cql", &problems);
+  AppendProblems(cql.dqn(), "dqn.", &problems);
+  if (!IsDefaultEps(cql.dqn())) {
+    problems.emplace_back(
+        "dqn.eps (type, start, end, decay) has no effect, because cql learns from recorded "
+        "episodes: remove it");
+  }
+  if (!(cql.alpha() >= 0 && std::isfinite(cql.alpha()))) {
+    problems.push_back(absl::StrCat("alpha is ", cql.alpha(), ", must be finite and at least 0"));
+  }
+  absl::StatusOr<std::unique_ptr<Network>> network =
+      CreateQNetwork(cql.dqn(), context, "cql", "dqn.", &problems);
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, "policy type 'cql'"));
+  DqnOptions options = DqnOptionsFromConfig(config, cql.dqn(), context);
+  options.learn.supervised = true;
+  options.learn.transitions = true;
+  auto head = std::make_unique<CqlHead>(options.loss, cql.alpha());
+  return DqnPolicy::Create(*std::move(network), context.action, options, context.observation,
+                           {"cql", std::move(head)});
+}
+
+DING_REGISTER(PolicyRegistry(), "cql", Create,
+              "discrete CQL: DQN on recorded episodes, with a conservative penalty",
+              &CqlConfig::descriptor);
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,64 @@
+// Registers HindsightReplayBuffer as the buffer "hindsight".
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/buffer.pb.h"
+#include "ding_worker/replay_buffer/buffer_config.h"
+#include "ding_worker/replay_buffer/buffer_registry.h"
+#include "ding_worker/replay_buffer/hindsight_buffer.h"
+#include "ding_worker/replay_buffer/hindsight_buffer.pb.h"
+#include "ding_worker/replay_buffer/selection/hindsight_source.h"
+#include "ding_worker/replay_buffer/storage/buffer_checks.h"
+
+namespace ding {
+namespace {
+
+constexpr char kName[] = "hindsight";
+
+HindsightGoal GoalOf(const HindsightBufferConfig& config) {
+  switch (config.goal()) {
+    case HindsightBufferConfig::FUTURE:
+      return HindsightGoal::kFuture;
+    case HindsightBufferConfig::FINAL:
+      return HindsightGoal::kFinal;
+    case HindsightBufferConfig::EPISODE:
+      return HindsightGoal::kEpisode;
+  }
+  return HindsightGoal::kFuture;
+}
+
+absl::StatusOr<std::unique_ptr<IBuffer>> CreateHindsightBuffer(const BufferConfig& config,
+                                                               const BufferDeps& deps) {
+  HindsightReplayBuffer::Options options;
+  std::vector<std::string> problems;
+  ReadCommonOptions(config, deps, &options, &problems);
+  HindsightBufferConfig params;
+  ReadBufferConfig(config, &params, &problems);
+  options.hindsight = {GoalOf(params), params.relabel_ratio(), params.radius()};
+  for (std::string& problem : HindsightReplayBuffer::Problems(options)) {
+    problems.push_back(std::move(problem));
+  }
+  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, problems));
+  return HindsightReplayBuffer::Create(options);
+}
+
+BufferDescriptor HindsightBufferDescriptor() {
+  BufferDescriptor descriptor;
+  descriptor.name = kName;
+  descriptor.default_config.set_type(kName);
+  descriptor.create = CreateHindsightBuffer;
+  return descriptor;
+}
+
+DING_REGISTER(BufferRegistry(), kName, HindsightBufferDescriptor(),
+              "transitions with goals in hindsight (HER), drawn uniformly",
+              &HindsightBufferConfig::descriptor);
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,181 @@
+#include "ding_worker/replay_buffer/selection/hindsight_source.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/replay_buffer/selection/row_source.h"
+#include "ding_worker/replay_buffer/storage/transition_reader.h"
+
+namespace ding {
+namespace {
+
+constexpr absl::string_view kAchieved = "obs/achieved_goal";
+constexpr absl::string_view kDesired = "obs/desired_goal";
+constexpr int64_t kNone = -1;
+
+// The places of the goals.
+struct GoalFields {
+  int achieved = 0;  // in the rows
+  int64_t size = 0;  // G
+  // In the batches.
+  int desired = 0;
+  int next_desired = 0;
+  int next_achieved = 0;
+  int reward = 0;
+};
+
+absl::Status CheckGoals(const Spec& rows) {
+  for (const absl::string_view name : {kAchieved, kDesired}) {
+    const std::optional<int> field = rows.Find(name);
+    if (!field.has_value() || rows.field(*field).dtype != DType::kFloat32) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the env has no goals: expected an observation with '", kAchieved, "' and '",
+                       kDesired, "' of float32, found ", rows.DebugString()));
+    }
+  }
+  const FieldSpec& achieved = rows.field(*rows.Find(kAchieved));
+  const FieldSpec& desired = rows.field(*rows.Find(kDesired));
+  const std::optional<int> reward = rows.Find(kColumnReward);
+  if (achieved.shape == desired.shape && reward.has_value() && rows.field(*reward).shape.empty()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "expected goals of one shape and a reward of one number, found ", achieved.DebugString(),
+      " and ", desired.DebugString(), " in ", rows.DebugString()));
+}
+
+absl::StatusOr<GoalFields> FindGoals(const Spec& rows, const Spec& batch) {
+  GoalFields fields;
+  DING_ASSIGN_OR_RETURN(fields.achieved, rows.IndexOf(kAchieved, "rows"));
+  fields.size = rows.field(fields.achieved).num_elements();
+  DING_ASSIGN_OR_RETURN(fields.desired, batch.IndexOf(kDesired, "batch"));
+  DING_ASSIGN_OR_RETURN(fields.next_desired, batch.IndexOf(NextObsColumn(kDesired), "batch"));
+  DING_ASSIGN_OR_RETURN(fields.next_achieved, batch.IndexOf(NextObsColumn(kAchieved), "batch"));
+  DING_ASSIGN_OR_RETURN(fields.reward, batch.IndexOf(kColumnReward, "batch"));
+  return fields;
+}
+
+class HindsightSource : public RowSource {
+ public:
+  HindsightSource(std::shared_ptr<TransitionReader> reader, const GoalFields& fields,
+                  const HindsightOptions& options)
+      : RowSource(std::move(reader)), fields_(fields), options_(options) {}
+
+  void Append(const SegmentBatch& /*data*/, int64_t first_id) override {
+    if (options_.goal == HindsightGoal::kEpisode) LinkBack(std::max(first_id, store().begin_id()));
+  }
+  void Clear() override { open_.clear(); }
+  // The links follow from the rows.
+  absl::Status Load(StateReader* /*reader*/) override {
+    if (options_.goal == HindsightGoal::kEpisode) LinkBack(store().begin_id());
+    return absl::OkStatus();
+  }
+
+  // Notes the new goal of each row, or NaN if it keeps its own.
+  absl::Status Draw(const DrawRequest& request, std::optional<TransitionDraw>* draw) override {
+    DING_RETURN_IF_ERROR(RowSource::Draw(request, draw));
+    std::vector<float>& goals = (*draw)->notes();
+    const absl::Span<const int64_t> ids = (*draw)->ids();
+    const auto size = static_cast<size_t>(fields_.size);
+    goals.assign(ids.size() * size, std::numeric_limits<float>::quiet_NaN());
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (request.rng->Uniform() >= options_.relabel_ratio) continue;
+      const RowStore::Successor after = store().Next(ChooseRow(ids[i], request.rng));
+      std::memcpy(goals.data() + i * size, store().At(after.obs, fields_.achieved),
+                  size * sizeof(float));
+    }
+    return absl::OkStatus();
+  }
+
+  void Edit(TransitionDraw* draw) const override {
+    const MutableColumnsView columns = draw->columns();
+    const auto size = static_cast<size_t>(fields_.size);
+    const absl::Span<float> reward = columns.column<float>(fields_.reward);
+    for (size_t i = 0; i < reward.size(); ++i) {
+      const float* const goal = draw->notes().data() + i * size;
+      if (std::isnan(goal[0])) continue;
+      const auto put = [&](int field) {
+        std::copy_n(goal, size, columns.column<float>(field).data() + i * size);
+      };
+      put(fields_.desired);
+      put(fields_.next_desired);
+      const float* const achieved = columns.column<float>(fields_.next_achieved).data() + i * size;
+      double square = 0;
+      for (size_t k = 0; k < size; ++k) square += std::pow(double{achieved[k]} - goal[k], 2);
+      reward[i] = std::sqrt(square) <= options_.radius ? 0.0f : -1.0f;
+    }
+  }
+
+ private:
+  // Returns the row of the episode of `id` whose goal is to be taken.
+  int64_t ChooseRow(int64_t id, Rng* rng) {
+    episode_.clear();
+    if (options_.goal == HindsightGoal::kEpisode) {
+      for (int64_t row = PreviousOf(id); row != kNone; row = PreviousOf(row)) {
+        episode_.push_back(row);
+      }
+    }
+    for (int64_t row = id; row != kNone; row = store().Next(row).id) episode_.push_back(row);
+    if (options_.goal == HindsightGoal::kFinal) return episode_.back();
+    return episode_[rng->UniformInt(episode_.size())];
+  }
+
+  // Links the rows from `first_id` on to the rows before them, and the row behind each open stream.
+  void LinkBack(int64_t first_id) {
+    previous_.resize(static_cast<size_t>(store().capacity_rows()), kNone);
+    std::vector<int64_t> rows;
+    std::swap(rows, open_);
+    for (int64_t id = first_id; id < store().end_id(); ++id) {
+      previous_[SlotOf(id)] = kNone;
+      rows.push_back(id);
+    }
+    for (const int64_t id : rows) {
+      if (id < store().begin_id()) continue;
+      const RowStore::Successor next = store().Next(id);
+      if (next.id != kNone) {
+        previous_[SlotOf(next.id)] = id;
+      } else if (next.end == SegmentEnd::kCut) {
+        open_.push_back(id);
+      }
+    }
+  }
+  int64_t PreviousOf(int64_t id) const {
+    const int64_t previous = previous_[SlotOf(id)];
+    return previous >= store().begin_id() ? previous : kNone;
+  }
+  size_t SlotOf(int64_t id) const { return static_cast<size_t>(id) % previous_.size(); }
+
+  const GoalFields fields_;
+  const HindsightOptions options_;
+  std::vector<int64_t> episode_;   // working space
+  std::vector<int64_t> previous_;  // by slot: the row before; kNone: none. Only for kEpisode
+  std::vector<int64_t> open_;      // rows that may get a successor
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DrawSource>> HindsightDraws::MakeSource(
+    std::shared_ptr<RowStore> store) {
+  DING_RETURN_IF_ERROR(CheckGoals(*store->spec()));
+  const SpecPtr rows = store->spec();
+  DING_ASSIGN_OR_RETURN(std::shared_ptr<TransitionReader> reader,
+                        TransitionReader::Create(std::move(store), /*nstep=*/1, gamma_));
+  DING_ASSIGN_OR_RETURN(const GoalFields fields, FindGoals(*rows, *reader->spec()));
+  return std::make_unique<HindsightSource>(std::move(reader), fields, options_);
+}
+
+}  // namespace ding
