@@ -1,0 +1,95 @@
+// The forward pass of an actor: the layers of an ActorModel, with the weights packed for few rows.
+//
+// Rows stay row-major from the input to the output. A product has output features side by side in vectors
+// (row_products.h), so that a single row costs one pass over the weights; Mlp has rows side by side, which
+// training needs and which takes the time of 8 rows for a single one. Each sum runs in the order of the
+// inputs, as in Mlp and Rnn, and so has the same bytes.
+//
+// Ownership: owns the packed weights and working memory for kRowsAtOnce rows; it does not use the model later.
+// Threads:   thread-compatible.
+#ifndef DING_WORKER_POLICY_ACTOR_ACTOR_NETWORK_H_
+#define DING_WORKER_POLICY_ACTOR_ACTOR_NETWORK_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ding_worker/data/columns.h"
+#include "ding_worker/policy/actor/actor_model.h"
+#include "ding_worker/policy/actor/convolution.h"
+#include "ding_worker/policy/actor/row_products.h"
+#include "ding_worker/policy/mlp/panel_kernels.h"
+#include "ding_worker/policy/rnn/cell_kernels.h"
+
+namespace ding {
+
+class ActorNetwork {
+ public:
+  explicit ActorNetwork(const ActorModel& model);
+
+  // Writes the outputs (model.outputs) for `input` [B, ...] (model.inputs, normalized). `states`
+  // [B, model.state_size()] are the states before the rows and become those after them; null without memory.
+  void Run(const ColumnsView& input, float* states, const MutableColumnsView& output);
+
+ private:
+  // Rows of floats, each `stride` after the one before it.
+  struct Rows {
+    const float* data = nullptr;
+    int64_t stride = 0;
+  };
+  struct Layer {
+    internal_actor::PackedMatrix weight;
+    internal_actor::AlignedFloats bias;
+    internal_actor::AlignedFloats output;  // [kRowsAtOnce, padded width]
+    bool hidden = false;
+  };
+  struct Head {
+    std::vector<Layer> layers;
+    std::vector<Layer> value;
+    int64_t width = 0;
+  };
+
+  static Layer Pack(const ModelLayer& layer);
+  static std::vector<Layer> Pack(const std::vector<ModelLayer>& layers);
+
+  Rows LoadInput(const ColumnsView& input);
+  Rows RunLayer(Layer& layer, Rows x, int64_t rows) const;
+  Rows RunCell(Rows x, int64_t rows, float* states);
+  void RunHead(Head& head, Rows x, int64_t rows, float* output) const;
+
+  const internal_actor::RowKernels& products_;
+  const internal_mlp::PanelKernels& elementwise_;
+  const internal_rnn::CellKernels& cells_;
+  const bool tanh_;
+  // Of each input field.
+  struct Field {
+    int64_t width = 0;   // of the features that it becomes
+    int64_t offset = 0;  // in a row of `features_`
+    std::vector<internal_actor::Convolution> convolutions;
+  };
+  std::vector<Field> fields_;
+  int64_t feature_width_ = 0;
+  internal_actor::AlignedFloats features_;  // [kRowsAtOnce, feature_width_], unless the only field is read in place
+  std::vector<Layer> encoder_;
+
+  // The cell: gates have a width that is a multiple of the vectors'.
+  struct CellState {
+    RnnCell cell;
+    int64_t hidden = 0;
+    int64_t padded = 0;
+    internal_actor::PackedMatrix weight_ih;
+    internal_actor::PackedMatrix weight_hh;
+    internal_actor::AlignedFloats bias;
+    internal_actor::AlignedFloats bias_hh;
+    internal_actor::AlignedFloats gates;     // [kRowsAtOnce, 4 * padded]
+    internal_actor::AlignedFloats products;  // [kRowsAtOnce, 3 * padded], GRU
+    internal_actor::AlignedFloats before;    // [2, kRowsAtOnce, padded]: h, c
+    internal_actor::AlignedFloats after;     // [3, kRowsAtOnce, padded]: h, c, tanh(c)
+  };
+  std::optional<CellState> cell_;
+  std::vector<Head> heads_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_ACTOR_ACTOR_NETWORK_H_
