@@ -35,8 +35,7 @@ class ActionHead {
 
   // The outputs of the network that it reads.
   virtual std::vector<FieldSpec> outputs() const = 0;
-  // The scopes of the component "model" with parameters of its own, which Load() reads.
-  virtual std::vector<std::string> scopes() const { return {}; }
+  // Reads its parameters, if it has any besides the network's, from the scope "model".
   virtual absl::Status Load(StateReader* /*model*/) { return absl::OkStatus(); }
 
   // Writes the best action of each row of `outputs` [B, ...] to rows [0, B) of `action`. `mask` [B, W] are the legal

@@ -58,6 +58,9 @@ class Actor {
     return Load(checkpoint, Options());
   }
 
+  // Makes an actor of a model that is loaded already.
+  static absl::StatusOr<std::unique_ptr<Actor>> Create(LoadedActor loaded, const Options& options);
+
   // The fields of an observation and of an action, as its env had them.
   const SpecPtr& observation() const { return model_.observation; }
   const SpecPtr& action() const { return model_.action; }

@@ -11,12 +11,15 @@
 #define DING_WORKER_POLICY_ACTOR_ACTOR_MODEL_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/policy/actor/action_head.h"
 #include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
@@ -95,6 +98,9 @@ struct LoadedActor {
 //   kInvalidArgument      its parameters do not fit the description: lists all that do not
 //   kUnimplemented        a later version wrote it, with a head that this one does not have
 absl::StatusOr<LoadedActor> LoadActorModel(const std::string& path);
+
+// Does the same for the manifest of a checkpoint and its component "model"; errors do not name it.
+absl::StatusOr<LoadedActor> ReadActorModel(const CheckpointInfo& info, StateReader* model);
 
 }  // namespace ding
 

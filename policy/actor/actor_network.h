@@ -5,7 +5,7 @@
 // training needs and which takes the time of 8 rows for a single one. Each sum runs in the order of the
 // inputs, as in Mlp and Rnn, and so has the same bytes.
 //
-// Ownership: owns the packed weights and working memory for kRowsAtOnce rows; it does not use the model later.
+// Ownership: owns the packed weights and working memory for a part of a batch; it does not use the model later.
 // Threads:   thread-compatible.
 #ifndef DING_WORKER_POLICY_ACTOR_ACTOR_NETWORK_H_
 #define DING_WORKER_POLICY_ACTOR_ACTOR_NETWORK_H_
@@ -15,11 +15,13 @@
 #include <vector>
 
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/policy/actor/actor_model.h"
 #include "ding_worker/policy/actor/convolution.h"
 #include "ding_worker/policy/actor/row_products.h"
 #include "ding_worker/policy/mlp/panel_kernels.h"
 #include "ding_worker/policy/rnn/cell_kernels.h"
+#include "ding_worker/policy/rnn/rnn_structure.h"
 
 namespace ding {
 
@@ -49,44 +51,51 @@ class ActorNetwork {
     int64_t width = 0;
   };
 
+  // The gates have a width that is a multiple of a vector's.
+  struct Cell {
+    RnnCell cell = RnnCell::kLstm;
+    int64_t hidden = 0;
+    int64_t padded = 0;
+    internal_actor::PackedMatrix weight_ih;
+    internal_actor::PackedMatrix weight_hh;
+    internal_actor::AlignedFloats bias;
+    internal_actor::AlignedFloats bias_hh;   // GRU
+    internal_actor::AlignedFloats gates;     // [kRowsAtOnce, kKeptGates * padded]
+    internal_actor::AlignedFloats products;  // [kRowsAtOnce, gates * padded], GRU
+    internal_actor::AlignedFloats before;    // [2, kRowsAtOnce, padded]: h, c
+    internal_actor::AlignedFloats after;     // [3, kRowsAtOnce, padded]: h, c, tanh(c)
+
+    bool is_lstm() const { return cell == RnnCell::kLstm; }
+  };
+  struct Field {
+    FieldSpec spec;
+    int64_t width = 0;   // of the features that it becomes
+    int64_t offset = 0;  // in a row of `features_`
+    std::vector<internal_actor::Convolution> convolutions;
+  };
+
   static Layer Pack(const ModelLayer& layer);
   static std::vector<Layer> Pack(const std::vector<ModelLayer>& layers);
+  static Cell Pack(const ModelCell& cell);
 
   Rows LoadInput(const ColumnsView& input);
+  // Writes the features of the picture in `picture_`.
+  void RunConvolutions(Field& field, float* features) const;
   Rows RunLayer(Layer& layer, Rows x, int64_t rows) const;
   Rows RunCell(Rows x, int64_t rows, float* states);
+  void RunCellRow(int64_t row);
   void RunHead(Head& head, Rows x, int64_t rows, float* output) const;
 
   const internal_actor::RowKernels& products_;
   const internal_mlp::PanelKernels& elementwise_;
   const internal_rnn::CellKernels& cells_;
   const bool tanh_;
-  // Of each input field.
-  struct Field {
-    int64_t width = 0;   // of the features that it becomes
-    int64_t offset = 0;  // in a row of `features_`
-    std::vector<internal_actor::Convolution> convolutions;
-  };
   std::vector<Field> fields_;
   int64_t feature_width_ = 0;
-  internal_actor::AlignedFloats features_;  // [kRowsAtOnce, feature_width_], unless the only field is read in place
+  internal_actor::AlignedFloats picture_;   // [pixels, channels] of an input
+  internal_actor::AlignedFloats features_;  // [kRowsAtOnce, feature_width_]
   std::vector<Layer> encoder_;
-
-  // The cell: gates have a width that is a multiple of the vectors'.
-  struct CellState {
-    RnnCell cell;
-    int64_t hidden = 0;
-    int64_t padded = 0;
-    internal_actor::PackedMatrix weight_ih;
-    internal_actor::PackedMatrix weight_hh;
-    internal_actor::AlignedFloats bias;
-    internal_actor::AlignedFloats bias_hh;
-    internal_actor::AlignedFloats gates;     // [kRowsAtOnce, 4 * padded]
-    internal_actor::AlignedFloats products;  // [kRowsAtOnce, 3 * padded], GRU
-    internal_actor::AlignedFloats before;    // [2, kRowsAtOnce, padded]: h, c
-    internal_actor::AlignedFloats after;     // [3, kRowsAtOnce, padded]: h, c, tanh(c)
-  };
-  std::optional<CellState> cell_;
+  std::optional<Cell> cell_;
   std::vector<Head> heads_;
 };
 
