@@ -75,8 +75,8 @@ class DistributionHead : public ActionHead {
  public:
   explicit DistributionHead(std::unique_ptr<ActionDistribution> distribution)
       : distribution_(std::move(distribution)),
-        samples_(*MakeSpec({distribution_->sample_fields().begin(),
-                            distribution_->sample_fields().end()})) {}
+        samples_(*MakeSpec(
+            {distribution_->sample_fields().begin(), distribution_->sample_fields().end()})) {}
 
   std::vector<FieldSpec> outputs() const override { return {distribution_->head()}; }
   absl::Status Load(StateReader* model) override {

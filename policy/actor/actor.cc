@@ -68,8 +68,7 @@ absl::Status Actor::Check(const ColumnsView& obs, absl::Span<const int>* ids) {
   }
   const auto negative = std::find_if(ids->begin(), ids->end(), [](int id) { return id < 0; });
   if (negative == ids->end()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("Act(): id ", *negative, ", expected at least 0"));
+  return absl::InvalidArgumentError(absl::StrCat("Act(): id ", *negative, ", expected at least 0"));
 }
 
 absl::StatusOr<ColumnsView> Actor::Normalized(const ColumnsView& inputs) {

@@ -76,8 +76,9 @@ class Members {
   void Fail(absl::string_view name, absl::string_view expected) {
     if (!status_.ok()) return;
     const std::string key(name);
-    const std::string found =
-        !object_.is_object() ? object_.dump() : Has(key.c_str()) ? object_[key].dump() : "nothing";
+    const std::string found = !object_.is_object() ? object_.dump()
+                              : Has(key.c_str())   ? object_[key].dump()
+                                                   : "nothing";
     status_ = Malformed(
         absl::StrCat("'", where_, name, "' is ", found.substr(0, 60), ", expected ", expected));
   }

@@ -50,10 +50,10 @@ struct ActorDescription {
     RnnCell cell = RnnCell::kLstm;
     int64_t hidden_size = 0;
   };
-  std::string policy;                  // type of the policy, for people
-  std::string parameters;              // scope of the network's parameters, "model" or "model/actor"
-  std::vector<ConvOptions> conv;       // none: the network has no convolutions
-  MlpOptions mlp;                      // layers before and behind the recurrent one
+  std::string policy;             // type of the policy, for people
+  std::string parameters;         // scope of the network's parameters, "model" or "model/actor"
+  std::vector<ConvOptions> conv;  // none: the network has no convolutions
+  MlpOptions mlp;                 // layers before and behind the recurrent one
   std::optional<Recurrent> recurrent;  // unset: without memory
   std::string head;
   std::vector<std::string> unused_outputs;

@@ -80,8 +80,8 @@ class ParameterReader {
       }
     }
     if (problems_.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "its model does not fit its description: ", absl::StrJoin(problems_, "; ")));
+    return absl::InvalidArgumentError(
+        absl::StrCat("its model does not fit its description: ", absl::StrJoin(problems_, "; ")));
   }
 
  private:
@@ -186,9 +186,8 @@ absl::Status ReadNetwork(StateReader* state, ActorModel* model) {
   } else if (!model->description.conv.empty()) {
     DING_RETURN_IF_ERROR(ReadConvolutional(&reader, model));
   } else {
-    DING_ASSIGN_OR_RETURN(
-        const MlpStructure structure,
-        MakeMlpStructure(model->description.mlp, model->inputs, model->outputs));
+    DING_ASSIGN_OR_RETURN(const MlpStructure structure,
+                          MakeMlpStructure(model->description.mlp, model->inputs, model->outputs));
     ReadMlp(structure, &reader, model);
   }
   return reader.Finish(model->description.unused_outputs);

@@ -68,15 +68,15 @@ struct ModelHead {
 
 struct ActorModel {
   ActorDescription description;
-  std::string env;       // its name
-  double env_step = 0;   // at which the checkpoint was saved
+  std::string env;      // its name
+  double env_step = 0;  // at which the checkpoint was saved
   SpecPtr observation;
   SpecPtr action;
   SpecPtr inputs;                 // the observation without its mask
   std::optional<int> mask_field;  // index in the observation
   SpecPtr outputs;                // of the network, as far as the action needs them
 
-  std::vector<RunningNormalizer> normalizers;  // one for each input, or none
+  std::vector<RunningNormalizer> normalizers;               // one for each input, or none
   std::vector<std::vector<ModelConvolution>> convolutions;  // of each input; empty for a vector
   std::vector<ModelLayer> encoder;
   std::optional<ModelCell> cell;

@@ -33,8 +33,7 @@ void LoadPicture(const FieldSpec& field, const std::byte* from, float* to) {
   const auto* const bytes = reinterpret_cast<const uint8_t*>(from);
   for (int64_t channel = 0; channel < channels; ++channel) {
     for (int64_t pixel = 0; pixel < pixels; ++pixel) {
-      to[pixel * channels + channel] =
-          static_cast<float>(bytes[channel * pixels + pixel]) / kWhite;
+      to[pixel * channels + channel] = static_cast<float>(bytes[channel * pixels + pixel]) / kWhite;
     }
   }
 }

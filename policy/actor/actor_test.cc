@@ -151,8 +151,7 @@ class ActorTest : public testing::Test {
 TEST_F(ActorTest, RefusesObservationsThatDoNotFit) {
   Save();
   DING_ASSERT_OK_AND_ASSIGN(const auto actor, Actor::Load(path_));
-  const BatchBuilder other =
-      RandomObservations(FindActorCase("Bc").observation, 1, /*seed=*/0);
+  const BatchBuilder other = RandomObservations(FindActorCase("Bc").observation, 1, /*seed=*/0);
   EXPECT_THAT(actor->Act(other.view()), StatusIs(absl::StatusCode::kInvalidArgument));
   const BatchBuilder obs = RandomObservations(case_.observation, 2, /*seed=*/0);
   EXPECT_THAT(actor->Act(obs.view(), {0}).status(),
@@ -187,7 +186,8 @@ TEST_F(ActorTest, NamesWhatIsWrongWithACheckpoint) {
       info->fields[field] = value;
       if (value.empty()) info->fields.erase(field);
     });
-    EXPECT_THAT(Actor::Load(path_).status(), StatusIs(code, AllOf(HasSubstr(path_), HasSubstr(text))))
+    EXPECT_THAT(Actor::Load(path_).status(),
+                StatusIs(code, AllOf(HasSubstr(path_), HasSubstr(text))))
         << field << " = " << value;
   };
   const std::string description = ActorCheckpointInfo(case_).fields[kActorField];

@@ -84,7 +84,8 @@ template <typename Vector, int kRows, int kBlocks>
 DING_INLINE void MultiplyBlocks(const RowProduct& p) {
   const int64_t blocks = p.weight->padded_out() / kBlock;
   int64_t block = 0;
-  for (; block + kBlocks <= blocks; block += kBlocks) MultiplyRows<Vector, kRows, kBlocks>(p, block);
+  for (; block + kBlocks <= blocks; block += kBlocks)
+    MultiplyRows<Vector, kRows, kBlocks>(p, block);
   if (kBlocks > 4 && block + 4 <= blocks) {
     MultiplyRows<Vector, kRows, 4>(p, block);
     block += 4;

@@ -32,8 +32,8 @@ std::string FieldOf(const CheckpointInfo& info, const std::string& name) {
 void DescribePolicy(const PolicyConfig& config, const EnvSpec& player, CheckpointInfo* info) {
   info->fields[kPolicyConfig] = PrintTextConfig(config);
   const absl::StatusOr<ActorDescription> actor = DescribeActor(config, *player.action);
-  info->fields[kActorField] = actor.ok() ? ActorDescriptionToJson(*actor)
-                                         : ActorProblemToJson(actor.status().message());
+  info->fields[kActorField] =
+      actor.ok() ? ActorDescriptionToJson(*actor) : ActorProblemToJson(actor.status().message());
   std::string observation = SpecToJson(*player.observation);
   std::string action = SpecToJson(*player.action);
   if (std::max(observation.size(), action.size()) > kMaxSpaceBytes) return;

@@ -73,18 +73,20 @@ std::vector<ActorCase> ActorCases() {
   const std::string critic = "critic { encoder_hidden_size: [8] }";
   return {
       {"DqnDueling",
-       "type: 'dqn' " +
-           Params("DqnConfig", "model { encoder_hidden_size: [128, 128, 64] dueling: true } "
+       "type: 'dqn' " + Params("DqnConfig",
+                               "model { encoder_hidden_size: [128, 128, 64] dueling: true } "
                                "eps { start: 0.9 end: 0.1 decay: 1000 }"),
        vector, one_of_4},
       {"DqnMaskTanh",
-       "type: 'dqn' " + Params("DqnConfig", "model { encoder_hidden_size: [20, 7] activation: TANH "
-                                            "head_hidden_size: 33 head_layer_num: 2 }"),
+       "type: 'dqn' " + Params("DqnConfig",
+                               "model { encoder_hidden_size: [20, 7] activation: TANH "
+                               "head_hidden_size: 33 head_layer_num: 2 }"),
        masked, one_of_4},
       {"R2d2Lstm",
        "type: 'r2d2' unroll_len: 4 " +
-           Params("R2d2Config", "dqn { model { type: 'rnn' encoder_hidden_size: [16] dueling: true "
-                                "recurrent { hidden_size: 19 } } }"),
+           Params("R2d2Config",
+                  "dqn { model { type: 'rnn' encoder_hidden_size: [16] dueling: true "
+                  "recurrent { hidden_size: 19 } } }"),
        masked, one_of_4},
       {"PpoShared",
        "type: 'ppo' " + Params("PpoConfig",
@@ -92,9 +94,10 @@ std::vector<ActorCase> ActorCases() {
                                "normalize_obs: true obs_clip: 2 }"),
        vector, multi},
       {"PpoMultiMask",
-       "type: 'ppo' " + Params("PpoConfig", "actor_critic { model { encoder_hidden_size: [12] "
-                                            "head_layer_num: 0 } " +
-                                                critic + " }"),
+       "type: 'ppo' " + Params("PpoConfig",
+                               "actor_critic { model { encoder_hidden_size: [12] "
+                               "head_layer_num: 0 } " +
+                                   critic + " }"),
        multi_masked, multi},
       {"A2cNormal",
        "type: 'a2c' " + Params("A2cConfig",
@@ -104,18 +107,21 @@ std::vector<ActorCase> ActorCases() {
        *MakeSpec({Box("obs/a", {3}), Box("obs/b", {2})}), box},
       {"PpoGru",
        "type: 'ppo' unroll_len: 4 " +
-           Params("PpoConfig", "actor_critic { model { type: 'rnn' encoder_hidden_size: [8] "
-                               "recurrent { cell: GRU hidden_size: 16 } } " +
-                                   critic + " }"),
+           Params("PpoConfig",
+                  "actor_critic { model { type: 'rnn' encoder_hidden_size: [8] "
+                  "recurrent { cell: GRU hidden_size: 16 } } " +
+                      critic + " }"),
        vector, box},
       {"A2cLstm",
        "type: 'a2c' unroll_len: 4 " +
-           Params("A2cConfig", "actor_critic { model { type: 'rnn' recurrent { hidden_size: 8 } } }"),
+           Params("A2cConfig",
+                  "actor_critic { model { type: 'rnn' recurrent { hidden_size: 8 } } }"),
        vector, one_of_4},
       {"Impala", "type: 'impala' " + Params("ImpalaConfig", "actor_critic { model { } }"), masked,
        one_of_4},
       {"Bc",
-       "type: 'bc' " + Params("BcConfig", "model { encoder_hidden_size: [16] } collect_log_std: -1"),
+       "type: 'bc' " +
+           Params("BcConfig", "model { encoder_hidden_size: [16] } collect_log_std: -1"),
        vector, box},
   };
 }
