@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -29,7 +30,19 @@ absl::StatusOr<std::unique_ptr<Actor>> Actor::Load(const std::string& checkpoint
 absl::StatusOr<std::unique_ptr<Actor>> Actor::Create(LoadedActor loaded, const Options& options) {
   auto actor = absl::WrapUnique(new Actor(std::move(loaded), options));
   DING_RETURN_IF_ERROR(actor->inputs_.Resolve(*actor->observation()));
+  DING_RETURN_IF_ERROR(actor->WarmUp());
   return actor;
+}
+
+absl::Status Actor::WarmUp() {
+  DING_ASSIGN_OR_RETURN(const BatchBuilder obs, BatchBuilder::Create(model_.observation, 1));
+  for (int field = 0; field < model_.observation->size(); ++field) {
+    const int legal = field == model_.mask_field ? 1 : 0;
+    std::memset(obs.view().raw_column(field), legal, model_.observation->row_bytes(field));
+  }
+  const absl::Status acted = Choose(obs.view(), {0}, /*sample=*/false).status();
+  Begin();
+  return acted;
 }
 
 Actor::Actor(LoadedActor loaded, const Options& options)
@@ -84,6 +97,11 @@ absl::StatusOr<ColumnsView> Actor::Normalized(const ColumnsView& inputs) {
 
 absl::StatusOr<ColumnsView> Actor::Act(const ColumnsView& obs, absl::Span<const int> ids) {
   DING_RETURN_IF_ERROR(Check(obs, &ids));
+  return Choose(obs, ids, sample_);
+}
+
+absl::StatusOr<ColumnsView> Actor::Choose(const ColumnsView& obs, absl::Span<const int> ids,
+                                          bool sample) {
   DING_ASSIGN_OR_RETURN(const MutableColumnsView action, action_scratch_.Rows(obs.rows()));
   if (obs.rows() == 0) return ColumnsView(action);
   DING_ASSIGN_OR_RETURN(const ColumnsView inputs, Normalized(inputs_.Bind(obs)));
@@ -93,8 +111,8 @@ absl::StatusOr<ColumnsView> Actor::Act(const ColumnsView& obs, absl::Span<const 
   network_.Run(inputs, states.data(), outputs);
   outputs_ = outputs;
   const absl::Span<const uint8_t> mask = ActionMaskOf(obs, model_.mask_field);
-  DING_RETURN_IF_ERROR(sample_ ? head_->Sample(outputs, mask, exploration_, &rng_, action)
-                               : head_->Best(outputs, mask, action));
+  DING_RETURN_IF_ERROR(sample ? head_->Sample(outputs, mask, exploration_, &rng_, action)
+                              : head_->Best(outputs, mask, action));
   if (!AllFinite(states)) {
     return absl::InternalError("a recurrent state after the observations is not finite");
   }

@@ -80,6 +80,10 @@ class Actor {
 
  private:
   Actor(LoadedActor loaded, const Options& options);
+  // Runs everything once, so that the first action takes no longer than others.
+  absl::Status WarmUp();
+  absl::StatusOr<ColumnsView> Choose(const ColumnsView& obs, absl::Span<const int> ids,
+                                     bool sample);
   absl::Status Check(const ColumnsView& obs, absl::Span<const int>* ids);
   absl::StatusOr<ColumnsView> Normalized(const ColumnsView& inputs);
 
