@@ -64,6 +64,25 @@ void Actor::Begin(absl::Span<const int> ids) {
   if (states_.has_value()) states_->Reset(ids);
 }
 
+absl::Span<const float> Actor::States(absl::Span<const int> ids) {
+  if (!states_.has_value()) return {};
+  return states_->Gather(ids);
+}
+
+absl::Status Actor::SetStates(absl::Span<const int> ids, absl::Span<const float> states) {
+  const auto expected = ids.size() * static_cast<size_t>(model_.state_size());
+  if (states.size() != expected || !AllFinite(states)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "SetStates(): found ", states.size(), " floats, expected ", expected, " finite ones: ",
+        model_.state_size(), " for each of ", ids.size(), " ids"));
+  }
+  if (expected == 0) return absl::OkStatus();
+  const absl::Span<float> gathered = states_->Gather(ids);
+  std::copy(states.begin(), states.end(), gathered.begin());
+  states_->Scatter(ids);
+  return absl::OkStatus();
+}
+
 absl::Status Actor::Check(const ColumnsView& obs, absl::Span<const int>* ids) {
   // The layout of observation() itself needs no comparison of names.
   if (&obs.spec() != model_.observation.get()) {

@@ -69,6 +69,11 @@ class Actor {
   // New episodes begin: those of these ids, or all. Policies without memory do not need it.
   void Begin(absl::Span<const int> ids = {});
 
+  // The recurrent states of these episodes [ids, model().state_size()], to go on in another actor; empty without
+  // memory. SetStates() returns kInvalidArgument for states of another size or that are not finite.
+  absl::Span<const float> States(absl::Span<const int> ids);
+  absl::Status SetStates(absl::Span<const int> ids, absl::Span<const float> states);
+
   // Chooses an action for each row of `obs` [B, ...] (observation()) and returns them [B, ...] (action()). Row i
   // belongs to the episode `ids[i]`, from 0 on, each at most once; without ids, to the episode i.
   //   kInvalidArgument  `obs` has other fields than observation(), or a row has no legal action

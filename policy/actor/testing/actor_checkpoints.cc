@@ -41,13 +41,15 @@ FieldSpec Mask(int64_t width) {
 
 // Random values of the types and shapes that `model` has.
 TensorMap RandomModel(const StateDict& model) {
-  Rng rng(4, "model");
+  Rng rng(6, "model");
   TensorMap random;
   for (const auto& [name, tensor] : model.tensors()) {
     Tensor values = Tensor::Zeros(tensor.dtype(), tensor.shape());
     if (tensor.dtype() == DType::kFloat32) {
+      // Weights keep the size of what they multiply.
+      const double deviation = std::sqrt(2.0 / static_cast<double>(tensor.shape().back()));
       for (float& value : values.mutable_data<float>()) {
-        value = static_cast<float>(0.5 * rng.Normal());
+        value = static_cast<float>(deviation * rng.Normal());
       }
     } else if (absl::EndsWith(name, "/sum_of_squares")) {  // of 100 rows, as the count below
       for (double& value : values.mutable_data<double>()) value = 100 * std::abs(rng.Normal());
