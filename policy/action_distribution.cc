@@ -11,8 +11,8 @@
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/action_scale.h"
 
 namespace ding {
 namespace {
@@ -223,15 +223,10 @@ class ClippedNormal : public ActionDistribution {
         head_(Box("mean", action.shape)),
         fields_{action, Box("raw_action", action.shape)},
         info_{{"log_std", {static_cast<int64_t>(width_)}, 0}},
+        scale_(action),
         log_std_(width_, static_cast<float>(initial_log_std)),
         d_log_std_(width_, 0.0f),
-        std_(width_, 0.0) {
-    for (size_t i = 0; i < width_; ++i) {
-      const size_t bound = action.low.size() == 1 ? 0 : i;
-      low_.push_back(static_cast<float>(action.low[bound]));
-      high_.push_back(static_cast<float>(action.high[bound]));
-    }
-  }
+        std_(width_, 0.0) {}
 
   const FieldSpec& head() const override { return head_; }
   absl::Span<const FieldSpec> sample_fields() const override { return fields_; }
@@ -253,13 +248,13 @@ class ClippedNormal : public ActionDistribution {
     const absl::Span<float> raw = out.column<float>(1);
     ForEach([&](size_t at, size_t i) {
       raw[at] = static_cast<float>(mean_[at] + std_[i] * rng->Normal());
-      action[at] = Scale(raw[at], i);
+      action[at] = scale_.FromUnit(raw[at], i);
     });
   }
 
   void Mode(const MutableColumnsView& out) override {
     const absl::Span<float> action = out.column<float>(0);
-    ForEach([&](size_t at, size_t i) { action[at] = Scale(mean_[at], i); });
+    ForEach([&](size_t at, size_t i) { action[at] = scale_.FromUnit(mean_[at], i); });
   }
 
   void LogProb(const ColumnsView& rows, int field, absl::Span<float> log_prob) override {
@@ -308,7 +303,7 @@ class ClippedNormal : public ActionDistribution {
     const double scale = 1 / static_cast<double>(rows_ * width_);
     double sum = 0;
     ForEach([&](size_t at, size_t i) {
-      const double error = mean_[at] - Unscale(action[at], i);
+      const double error = mean_[at] - scale_.ToUnit(action[at], i);
       d_head[at] = static_cast<float>(2 * scale * error);
       sum += error * error;
     });
@@ -326,24 +321,11 @@ class ClippedNormal : public ActionDistribution {
     return (static_cast<double>(raw[at]) - mean_[at]) / std_[i];
   }
 
-  float Scale(float raw, size_t i) const {
-    const double inside = std::clamp(static_cast<double>(raw), -1.0, 1.0);
-    const double value = low_[i] + 0.5 * (inside + 1) * (static_cast<double>(high_[i]) - low_[i]);
-    return std::clamp(static_cast<float>(value), low_[i], high_[i]);
-  }
-
-  // The inverse of Scale(); 0 for an element with a single legal value.
-  double Unscale(float action, size_t i) const {
-    const double range = static_cast<double>(high_[i]) - low_[i];
-    return range > 0 ? 2 * (static_cast<double>(action) - low_[i]) / range - 1 : 0;
-  }
-
   const size_t width_;
   const FieldSpec head_;
   const std::vector<FieldSpec> fields_;
   const std::vector<ParameterInfo> info_;
-  std::vector<float> low_;
-  std::vector<float> high_;
+  const ActionScale scale_;
   std::vector<float> log_std_;
   std::vector<float> d_log_std_;
 
@@ -353,12 +335,6 @@ class ClippedNormal : public ActionDistribution {
   std::vector<double> std_;
 };
 
-bool HasFiniteBounds(const FieldSpec& field) {
-  const auto finite = [](double bound) { return std::isfinite(static_cast<float>(bound)); };
-  return !field.low.empty() && std::all_of(field.low.begin(), field.low.end(), finite) &&
-         std::all_of(field.high.begin(), field.high.end(), finite);
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ActionDistribution>> ActionDistribution::Create(
@@ -366,9 +342,7 @@ absl::StatusOr<std::unique_ptr<ActionDistribution>> ActionDistribution::Create(
   if (action.size() == 1 && action.field(0).name == kAction) {
     const FieldSpec& field = action.field(0);
     if (field.is_discrete()) return std::make_unique<Categorical>(field);
-    if (field.dtype == DType::kFloat32 && HasFiniteBounds(field)) {
-      return std::make_unique<ClippedNormal>(field, initial_log_std);
-    }
+    if (ActionScale::Fits(field)) return std::make_unique<ClippedNormal>(field, initial_log_std);
   }
   return absl::InvalidArgumentError(
       absl::StrCat("no distribution for the action space\n", action.DebugString(),
