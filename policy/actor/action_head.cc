@@ -1,5 +1,8 @@
 #include "ding_worker/policy/actor/action_head.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +11,7 @@
 #include "ding_worker/data/draw_categories.h"
 #include "ding_worker/policy/action_distribution.h"
 #include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/action_scale.h"
 #include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/argmax.h"
 #include "ding_worker/policy/parameter_state.h"
@@ -106,6 +110,56 @@ class DistributionHead : public ActionHead {
   ScratchColumns samples_;
 };
 
+// The actors of TD3 and DDPG, and of SAC.
+class TanhHead : public ActionHead {
+ public:
+  TanhHead(const FieldSpec& action, bool normal)
+      : shape_(action.shape), normal_(normal), scale_(action) {}
+
+  std::vector<FieldSpec> outputs() const override {
+    std::vector<FieldSpec> fields = {Box("mean", shape_)};
+    if (normal_) fields.push_back(Box("log_std", shape_));
+    return fields;
+  }
+
+  absl::Status Best(const ColumnsView& outputs, absl::Span<const uint8_t> /*mask*/,
+                    const MutableColumnsView& action) override {
+    return Squash(outputs, nullptr, action);
+  }
+  absl::Status Sample(const ColumnsView& outputs, absl::Span<const uint8_t> /*mask*/,
+                      double /*exploration*/, Rng* rng, const MutableColumnsView& action) override {
+    return Squash(outputs, normal_ ? rng : nullptr, action);
+  }
+
+ private:
+  static constexpr float kMinLogStd = -20;
+  static constexpr float kMaxLogStd = 2;
+
+  absl::Status Squash(const ColumnsView& outputs, Rng* rng, const MutableColumnsView& action) const {
+    const size_t size = static_cast<size_t>(outputs.rows()) * scale_.width();
+    for (int field = 0; field < outputs.spec().size(); ++field) {
+      const int64_t bad = FindNonFinite(outputs.column<float>(field));
+      if (bad < 0) continue;
+      return absl::InternalError(absl::StrCat(
+          "'", outputs.spec().field(field).name, "' of row ", bad / scale_.width(), " is ",
+          outputs.column<float>(field)[static_cast<size_t>(bad)], "; expected finite values"));
+    }
+    for (size_t at = 0; at < size; ++at) {
+      float value = outputs.column<float>(0)[at];
+      if (rng != nullptr) {
+        const float log_std = std::clamp(outputs.column<float>(1)[at], kMinLogStd, kMaxLogStd);
+        value += std::exp(log_std) * static_cast<float>(rng->Normal());
+      }
+      action.column<float>(0)[at] = scale_.FromUnit(std::tanh(value), at % scale_.width());
+    }
+    return absl::OkStatus();
+  }
+
+  const Shape shape_;
+  const bool normal_;
+  const ActionScale scale_;
+};
+
 absl::Status DoesNotFit(absl::string_view type, absl::string_view expected, const Spec& action) {
   return absl::InvalidArgumentError(absl::StrCat("head '", type, "' chooses ", expected,
                                                  ", the action space is\n", action.DebugString()));
@@ -133,12 +187,25 @@ absl::StatusOr<std::unique_ptr<ActionHead>> MakeNormalHead(const SpecPtr& action
   return std::make_unique<DistributionHead>(std::move(distribution));
 }
 
+absl::StatusOr<std::unique_ptr<ActionHead>> MakeTanhHead(const SpecPtr& action) {
+  DING_RETURN_IF_ERROR(ActionScale::Create(*action, "head 'tanh'").status());
+  return std::make_unique<TanhHead>(action->field(0), /*normal=*/false);
+}
+
+absl::StatusOr<std::unique_ptr<ActionHead>> MakeTanhNormalHead(const SpecPtr& action) {
+  DING_RETURN_IF_ERROR(ActionScale::Create(*action, "head 'tanh_normal'").status());
+  return std::make_unique<TanhHead>(action->field(0), /*normal=*/true);
+}
+
 struct HeadType {
   absl::string_view name;
   absl::StatusOr<std::unique_ptr<ActionHead>> (*make)(const SpecPtr& action);
 };
-constexpr HeadType kHeadTypes[] = {
-    {kQHead, MakeQHead}, {kCategoricalHead, MakeCategoricalHead}, {kNormalHead, MakeNormalHead}};
+constexpr HeadType kHeadTypes[] = {{kQHead, MakeQHead},
+                                    {kCategoricalHead, MakeCategoricalHead},
+                                    {kNormalHead, MakeNormalHead},
+                                    {kTanhHead, MakeTanhHead},
+                                    {kTanhNormalHead, MakeTanhNormalHead}};
 
 }  // namespace
 

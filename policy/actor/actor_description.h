@@ -44,6 +44,8 @@ inline constexpr int64_t kActorDescriptionVersion = 1;
 inline constexpr char kQHead[] = "q";
 inline constexpr char kCategoricalHead[] = "categorical";
 inline constexpr char kNormalHead[] = "normal";
+inline constexpr char kTanhHead[] = "tanh";
+inline constexpr char kTanhNormalHead[] = "tanh_normal";
 
 struct ActorDescription {
   struct Recurrent {

@@ -106,10 +106,12 @@ class CExporter {
           "' is a convolution, which C source cannot hold; use format onnx or torchscript"));
     }
     const std::string& head = model_.description.head;
-    if (head != kQHead && head != kCategoricalHead && head != kNormalHead) {
+    const bool squashed = head == kTanhHead || head == kTanhNormalHead;
+    if (head != kQHead && head != kCategoricalHead && head != kNormalHead && !squashed) {
       return absl::UnimplementedError(
-          absl::StrCat("found head '", head, "', expected q, categorical or normal"));
+          absl::StrCat("found head '", head, "', which this format does not hold"));
     }
+    uses_tanh_ = squashed;
     for (int i = 0; i < model_.observation->size(); ++i) {
       names_.push_back(Identifier(model_.observation->field(i).name, i));
     }
@@ -117,9 +119,9 @@ class CExporter {
     std::string x = "features";
     for (const ModelLayer& layer : model_.encoder) x = AddLayer(layer, x);
     if (model_.cell.has_value()) x = AddCell(*model_.cell, x);
-    AddHead(model_.heads[0], x);
-    if (head == kNormalHead) {
-      AddScaled();
+    for (const ModelHead& output : model_.heads) AddHead(output, x);
+    if (head == kNormalHead || squashed) {
+      AddScaled(squashed);
     } else {
       AddCategories();
     }
@@ -228,15 +230,16 @@ class CExporter {
     for (const ModelLayer& layer : head.value) value = AddLayer(layer, value);
     const int64_t width = head.layers.back().out;
     if (head.value.empty()) {
-      absl::StrAppendFormat(&body_, "  for (i = 0; i < %d; ++i) output[i] = %s[i];\n", width, y);
+      absl::StrAppendFormat(&body_, "  for (i = 0; i < %d; ++i) out_%s[i] = %s[i];\n", width,
+                            head.name, y);
       return;
     }
     absl::StrAppendFormat(&body_,
                           "  {\n    float sum = 0;\n"
                           "    for (i = 0; i < %1$d; ++i) sum += %2$s[i];\n"
-                          "    for (i = 0; i < %1$d; ++i) output[i] = %2$s[i] + (%3$s[0] - sum / "
+                          "    for (i = 0; i < %1$d; ++i) out_%4$s[i] = %2$s[i] + (%3$s[0] - sum / "
                           "%1$d);\n  }\n",
-                          width, y, value);
+                          width, y, value, head.name);
   }
 
   void AddCategories() {
@@ -252,13 +255,13 @@ class CExporter {
         absl::StrAppendFormat(&body_, "    if (!%s[%d + i]) continue;\n", mask, begin);
       }
       absl::StrAppendFormat(
-          &body_, "    if (%1$s < 0 || output[%2$d + i] > output[%2$d + %1$s]) %1$s = i;\n  }\n",
-          best, begin);
+          &body_, "    if (%1$s < 0 || %3$s[%2$d + i] > %3$s[%2$d + %1$s]) %1$s = i;\n  }\n",
+          best, begin, absl::StrCat("out_", model_.heads[0].name));
       begin += count;
     }
   }
 
-  void AddScaled() {
+  void AddScaled(bool squashed) {
     const FieldSpec& action = model_.action->field(0);
     std::vector<double> low;
     std::vector<double> half;
@@ -270,12 +273,13 @@ class CExporter {
     const std::string lows = AddConstants<double>("double", low);
     const std::string halves = AddConstants<double>("double", half);
     absl::StrAppendFormat(&body_,
-                          "  for (i = 0; i < %d; ++i) {\n"
-                          "    double x = output[i];\n"
+                          "  for (i = 0; i < %1$d; ++i) {\n"
+                          "    double x = %4$s;\n"
                           "    x = x < -1 ? -1 : x;\n"
                           "    x = x > 1 ? 1 : x;\n"
-                          "    action[i] = (float)(%s[i] + %s[i] * (x + 1));\n  }\n",
-                          action.num_elements(), lows, halves);
+                          "    action[i] = (float)(%2$s[i] + %3$s[i] * (x + 1));\n  }\n",
+                          action.num_elements(), lows, halves,
+                          squashed ? "tanh_of(out_mean[i])" : "out_mean[i]");
   }
 
   std::string Signature() const {
@@ -289,7 +293,9 @@ class CExporter {
     if (model_.cell.has_value()) {
       parameters.push_back(absl::StrFormat("float state[%d]", model_.state_size()));
     }
-    parameters.push_back(absl::StrFormat("float output[%d]", model_.heads[0].layers.back().out));
+    for (const ModelHead& head : model_.heads) {
+      parameters.push_back(absl::StrFormat("float out_%s[%d]", head.name, head.layers.back().out));
+    }
     const FieldSpec& action = model_.action->field(0);
     parameters.push_back(absl::StrFormat("%s action[%d]", action.is_discrete() ? "int" : "float",
                                          action.num_elements()));
@@ -311,8 +317,11 @@ class CExporter {
     if (model_.cell.has_value()) {
       text += " *   state   the memory: 0 at the beginning of an episode; it is changed\n";
     }
-    absl::StrAppend(&text, " *   output  what the network computes: '", model_.heads[0].name,
-                    "'\n * It allocates nothing, and may be called by several threads at once. */\n"
+    for (const ModelHead& head : model_.heads) {
+      absl::StrAppend(&text, " *   out_", head.name, "  what the network computes\n");
+    }
+    absl::StrAppend(&text,
+                    " *   action  the result\n * It allocates nothing, and may be called by several threads at once. */\n"
                     "#ifndef POLICY_H_\n#define POLICY_H_\n\n"
                     "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
                     Signature(), ";\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
@@ -330,7 +339,8 @@ class CExporter {
   }
 
   std::string Source() const {
-    const bool tanh = (uses_activation_ && model_.tanh()) || model_.cell.has_value();
+    const bool tanh =
+        (uses_activation_ && model_.tanh()) || model_.cell.has_value() || uses_tanh_;
     std::string text = absl::StrCat("#include \"policy.h\"\n\n", constants_, kMultiply);
     if (tanh) text += kTanh;
     if (uses_activation_) text += model_.tanh() ? kActivateTanh : kRelu;
@@ -344,6 +354,7 @@ class CExporter {
   int constant_count_ = 0;
   int layer_count_ = 0;
   bool uses_activation_ = false;
+  bool uses_tanh_ = false;  // in the head
   std::string constants_;
   std::string declarations_;
   std::string body_;

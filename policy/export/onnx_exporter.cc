@@ -189,12 +189,13 @@ class OnnxExporter {
       AddCategories(action, model_.outputs->field(0).name);
       return absl::OkStatus();
     }
-    if (head == kNormalHead) {
-      AddScaled(action, model_.outputs->field(0).name);
+    if (head == kNormalHead || head == kTanhHead || head == kTanhNormalHead) {
+      const std::string& mean = model_.outputs->field(0).name;
+      AddScaled(action, head == kNormalHead ? mean : graph_.Add("Tanh", {mean}));
       return absl::OkStatus();
     }
     return absl::UnimplementedError(
-        absl::StrCat("found head '", head, "', expected q, categorical or normal"));
+        absl::StrCat("found head '", head, "', which this format does not hold"));
   }
 
   void AddCategories(const FieldSpec& action, std::string scores) {

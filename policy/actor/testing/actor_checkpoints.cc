@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/data/dtype.h"
@@ -16,6 +16,8 @@
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/actor/describe_actor.h"
+#include "ding_worker/policy/mlp/mlp_structure.h"
+#include "ding_worker/policy/parameter_state.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "google/protobuf/text_format.h"
@@ -128,6 +130,41 @@ std::vector<ActorCase> ActorCases() {
   };
 }
 
+std::vector<ActorCase> TorchActorCases() {
+  FieldSpec picture = Box("obs/image", {3, 12, 10});
+  picture.dtype = DType::kUint8;
+  const SpecPtr pictures = *MakeSpec({picture, Box("obs/speed", {3}), Mask(4)});
+  const SpecPtr two = *MakeSpec({Box("obs/left", {2, 8, 8}), Box("obs/right", {1, 9, 7})});
+  const SpecPtr vector = *MakeSpec({Box("obs", {5})});
+  const SpecPtr box = *MakeSpec({Box("action", {2}, {-2, 0}, {2, 5})});
+  const std::string conv = "conv { channels: 5 kernel: 3 stride: 2 padding: 1 } "
+                           "conv { channels: 18 kernel: 2 }";
+  return {
+      {"CnnDqn",
+       "type: 'dqn' " + Params("DqnConfig", "model { type: 'torch_cnn' encoder_hidden_size: [16] " +
+                                                conv + " }"),
+       pictures, *MakeSpec({Discrete("action", 4)})},
+      {"CnnPpo",
+       "type: 'ppo' " + Params("PpoConfig", "actor_critic { model { type: 'torch_cnn' activation: "
+                                            "TANH encoder_hidden_size: [16] " +
+                                                conv + " } }"),
+       two, box},
+      {"TorchMlp",
+       "type: 'bc' " + Params("BcConfig", "model { type: 'torch_mlp' encoder_hidden_size: [16] } "),
+       vector, box},
+      {"TorchGru",
+       "type: 'a2c' unroll_len: 4 " +
+           Params("A2cConfig", "actor_critic { model { type: 'torch_rnn' encoder_hidden_size: [8] "
+                               "recurrent { cell: GRU hidden_size: 16 } } }"),
+       vector, box},
+      {"TorchLstm",
+       "type: 'r2d2' unroll_len: 4 " +
+           Params("R2d2Config", "dqn { model { type: 'torch_rnn' encoder_hidden_size: [16] "
+                                "recurrent { hidden_size: 19 } } }"),
+       vector, *MakeSpec({Discrete("action", 4)})},
+  };
+}
+
 ActorCase FindActorCase(const std::string& name) {
   for (ActorCase& found : ActorCases()) {
     if (found.name == name) return std::move(found);
@@ -171,6 +208,33 @@ void SaveActorCheckpoint(const ActorCase& of, Policy* policy, const std::string&
   LearnMode* const learn = policy->learn_mode();
   const absl::Status written = WriteCheckpoint(
       path, info, {{"model", [&](StateWriter* writer) { return learn->SaveModel(writer); }}});
+  DING_CHECK(written.ok()) << written;
+}
+
+void SaveHeadCheckpoint(const std::string& head, const std::vector<std::string>& outputs,
+                        const std::string& path) {
+  ActorDescription description;
+  description.parameters = "model/actor";
+  description.mlp.encoder_hidden_size = {16};
+  description.head = head;
+  std::vector<FieldSpec> fields;
+  for (const std::string& name : outputs) fields.push_back(Box(name, {2}));
+  const SpecPtr observation = *MakeSpec({Box("obs", {5})});
+  const auto structure =
+      MakeMlpStructure(description.mlp, observation, *MakeSpec(std::move(fields)));
+  DING_CHECK(structure.ok()) << structure.status();
+  std::vector<float> parameters(static_cast<size_t>(structure->num_parameters));
+  InitializeMlpParameters(*structure, /*seed=*/3, absl::MakeSpan(parameters));
+  for (float& value : parameters) value *= 2;
+  CheckpointInfo info;
+  info.fields[kObservationField] = SpecToJson(*observation);
+  info.fields[kActionField] = SpecToJson(*MakeSpec({Box("action", {2}, {-2, 0}, {2, 5})}).value());
+  info.fields[kActorField] = ActorDescriptionToJson(description);
+  const absl::Status written =
+      WriteCheckpoint(path, info, {{"model", [&](StateWriter* writer) {
+                                      return SaveParameters(structure->parameters, parameters,
+                                                            description.parameters, writer);
+                                    }}});
   DING_CHECK(written.ok()) << written;
 }
 

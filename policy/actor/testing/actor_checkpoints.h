@@ -26,7 +26,9 @@ struct ActorCase {
 // Networks without libtorch: layers, activations, dueling, memory, masks, normalized observations, several
 // fields; discrete, multi-discrete and continuous actions.
 std::vector<ActorCase> ActorCases();
-// Returns the case of that name; ends the program if there is none.
+// Networks with libtorch: convolutions, and the others in torch. The program links their factories.
+std::vector<ActorCase> TorchActorCases();
+// Returns the case of that name among ActorCases(); ends the program if there is none.
 ActorCase FindActorCase(const std::string& name);
 
 // Makes the policy with random parameters; its collect mode draws with the stream of an actor of `seed`.
@@ -36,6 +38,11 @@ CheckpointInfo ActorCheckpointInfo(const ActorCase& of);
 // Writes the checkpoint of `policy` to the folder `path`; `change`, if set, changes the manifest.
 void SaveActorCheckpoint(const ActorCase& of, Policy* policy, const std::string& path,
                          const std::function<void(CheckpointInfo*)>& change = {});
+
+// Writes a checkpoint with random parameters of a head without a case: layers from 5 numbers to `outputs`, and an
+// action of 2 numbers.
+void SaveHeadCheckpoint(const std::string& head, const std::vector<std::string>& outputs,
+                        const std::string& path);
 
 }  // namespace ding
 

@@ -18,7 +18,7 @@ import numpy as np
 
 import onnx_numpy
 
-_MASK = "obs/action_mask"
+_TYPES = {"obs/action_mask": "bool", "obs/image": "uint8"}  # of the fields that are not float32
 _FLAGS = "-std=c99 -pedantic -Wall -Wextra -Werror -ffreestanding -O1 -shared -fPIC -nostdlib".split()
 
 
@@ -26,8 +26,7 @@ def read_golden(folder):
     with open(folder / "golden.json", encoding="utf-8") as file:
         golden = json.load(file)
     types = {name: "float32" for name in golden["inputs"]}
-    if _MASK in types:
-        types[_MASK] = "bool"
+    types.update({name: dtype for name, dtype in _TYPES.items() if name in types})
     inputs = {name: np.array(value["data"], types[name]).reshape(value["shape"]) for name, value in golden["inputs"].items()}
     outputs = {name: np.array(value["data"]).reshape(value["shape"]) for name, value in golden["outputs"].items()}
     assert all(len(value) == 16 for value in [*inputs.values(), *outputs.values()])
@@ -69,18 +68,19 @@ def check_c(folder):
     library = folder / "policy.so"
     subprocess.run([os.environ.get("CC", "cc"), *_FLAGS, "-o", library, folder / "policy.c"], check=True)
     policy = ctypes.CDLL(str(library))
-    output_name = next(name for name in outputs if name not in ("action", "next_state"))
+    output_names = [name for name in outputs if name not in ("action", "next_state")]
     found = {name: np.zeros_like(value) for name, value in outputs.items()}
     for row in range(16):
         state = inputs["state"][row].copy() if "state" in inputs else None
         arguments = [np.ascontiguousarray(value[row]) for name, value in inputs.items() if name != "state"]
         if state is not None:
             arguments.append(state)
-        output = np.zeros(outputs[output_name][row].size, np.float32)
+        results = [np.zeros(outputs[name][row].size, np.float32) for name in output_names]
         action_type = np.float32 if outputs["action"].dtype == np.float64 else np.int32
         action = np.zeros(max(1, outputs["action"][row].size), action_type)
-        policy.policy_act(*[argument.ctypes.data_as(ctypes.c_void_p) for argument in [*arguments, output, action]])
-        found[output_name][row] = output.reshape(outputs[output_name][row].shape)
+        policy.policy_act(*[argument.ctypes.data_as(ctypes.c_void_p) for argument in [*arguments, *results, action]])
+        for name, result in zip(output_names, results):
+            found[name][row] = result.reshape(outputs[name][row].shape)
         found["action"][row] = action.reshape(outputs["action"][row].shape)
         if state is not None:
             found["next_state"][row] = state
