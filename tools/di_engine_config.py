@@ -12,14 +12,15 @@ def _value(node):
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _WRAPPERS:
         merged = {}
         for argument in node.args:
-            merged.update(_value(argument))
+            inner = _value(argument)
+            merged.update(inner if isinstance(inner, dict) else {})
         merged.update({keyword.arg: _value(keyword.value) for keyword in node.keywords if keyword.arg})
         return merged
     if isinstance(node, ast.Dict):
         return {_value(key): _value(value) for key, value in zip(node.keys, node.values) if key is not None}
     if isinstance(node, (ast.List, ast.Tuple)):
         return [_value(item) for item in node.elts]
-    if isinstance(node, ast.BinOp) or isinstance(node, ast.UnaryOp):
+    if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Call)):
         return _number(node)
     try:
         return ast.literal_eval(node)
@@ -32,7 +33,7 @@ class _Unread(str):
 
 
 def _number(node):
-    """Literals with signs, products and powers: 1e-3 * 2, int(1e5) is not one."""
+    """A number that is written as a sum or product, or as int(1e5)."""
     operations = {ast.Add: lambda a, b: a + b, ast.Sub: lambda a, b: a - b, ast.Mult: lambda a, b: a * b, ast.Div: lambda a, b: a / b}
     if isinstance(node, ast.BinOp) and type(node.op) in operations:
         left, right = _number(node.left), _number(node.right)
@@ -43,6 +44,10 @@ def _number(node):
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         operand = _number(node.operand)
         return -operand if isinstance(operand, (int, float)) else _Unread(ast.unparse(node))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("int", "float") and len(node.args) == 1:
+        argument = _number(node.args[0])
+        if isinstance(argument, (int, float)):
+            return int(argument) if node.func.id == "int" else float(argument)
     return node.value if isinstance(node, ast.Constant) else _Unread(ast.unparse(node))
 
 

@@ -245,13 +245,14 @@ class DiEngineTest(unittest.TestCase):
             "from easydict import EasyDict\n"
             "exp = dict(exp_name='x', env=dict(collector_env_num=8, stop_value=195, manager=dict(shared_memory=False)),\n"
             "  policy=dict(discount_factor=0.97, model=dict(obs_shape=4), learn=dict(batch_size=64, learning_rate=1e-3),\n"
-            "    other=dict(eps=dict(type='exp', start=0.95, end=0.1, decay=int(1e4)), replay_buffer=dict(replay_buffer_size=20 * 1000))))\n"
+            "    other=dict(eps=dict(type='exp', start=0.95, end=0.1, decay=int(1e4)), replay_buffer=dict(replay_buffer_size=20 * 1000, alpha=size()))))\n"
             "exp = EasyDict(exp)\n__import__('os').system('touch evil')\n"
         )
         config = self.tool("import", "in.pth.tar", "--output=ours", "--config=total_config.py")
         for line in ("discount_factor: 0.97", "batch_size: 64", "learning_rate: 0.001", "start: 0.95", "collector_env_num: 8", "stop_value: 195", "replay_buffer_size: 20000", "dueling: true"):
             self.assertIn(line, config)
-        self.assertIn("# not translated: policy.other.eps.decay = 'int(10000.0)'", config)
+        self.assertIn("decay: 10000", config)
+        self.assertIn("# not translated: policy.other.replay_buffer.alpha = 'size()'", config)
         self.assertIn("# not translated: env.manager.shared_memory = False", config)
         self.assertFalse((self.folder / "evil").exists())
 

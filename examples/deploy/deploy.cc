@@ -52,7 +52,8 @@ int main(int argc, char** argv) {
   if (!row.ok()) return Fail(row.status());
   const absl::Span<float> obs = row->column<float>(0);
   if (obs.size() != 4) {
-    std::fprintf(stderr, "the policy observes %zu numbers, expected the 4 of CartPole\n", obs.size());
+    std::fprintf(stderr, "the policy observes %zu numbers, expected the 4 of CartPole\n",
+                 obs.size());
     return 1;
   }
   for (float& value : obs) value = 0;

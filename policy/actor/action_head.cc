@@ -135,7 +135,8 @@ class TanhHead : public ActionHead {
   static constexpr float kMinLogStd = -20;
   static constexpr float kMaxLogStd = 2;
 
-  absl::Status Squash(const ColumnsView& outputs, Rng* rng, const MutableColumnsView& action) const {
+  absl::Status Squash(const ColumnsView& outputs, Rng* rng,
+                      const MutableColumnsView& action) const {
     const size_t size = static_cast<size_t>(outputs.rows()) * scale_.width();
     for (int field = 0; field < outputs.spec().size(); ++field) {
       const int64_t bad = FindNonFinite(outputs.column<float>(field));
@@ -202,10 +203,10 @@ struct HeadType {
   absl::StatusOr<std::unique_ptr<ActionHead>> (*make)(const SpecPtr& action);
 };
 constexpr HeadType kHeadTypes[] = {{kQHead, MakeQHead},
-                                    {kCategoricalHead, MakeCategoricalHead},
-                                    {kNormalHead, MakeNormalHead},
-                                    {kTanhHead, MakeTanhHead},
-                                    {kTanhNormalHead, MakeTanhNormalHead}};
+                                   {kCategoricalHead, MakeCategoricalHead},
+                                   {kNormalHead, MakeNormalHead},
+                                   {kTanhHead, MakeTanhHead},
+                                   {kTanhNormalHead, MakeTanhNormalHead}};
 
 }  // namespace
 

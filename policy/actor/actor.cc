@@ -72,9 +72,9 @@ absl::Span<const float> Actor::States(absl::Span<const int> ids) {
 absl::Status Actor::SetStates(absl::Span<const int> ids, absl::Span<const float> states) {
   const auto expected = ids.size() * static_cast<size_t>(model_.state_size());
   if (states.size() != expected || !AllFinite(states)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "SetStates(): found ", states.size(), " floats, expected ", expected, " finite ones: ",
-        model_.state_size(), " for each of ", ids.size(), " ids"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("SetStates(): found ", states.size(), " floats, expected ", expected,
+                     " finite ones: ", model_.state_size(), " for each of ", ids.size(), " ids"));
   }
   if (expected == 0) return absl::OkStatus();
   const absl::Span<float> gathered = states_->Gather(ids);

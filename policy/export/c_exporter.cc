@@ -247,16 +247,15 @@ class CExporter {
     int element = 0;
     for (const int64_t count : CategoryCounts(model_.action->field(0))) {
       const std::string best = absl::StrCat("action[", element++, "]");
-      const std::string mask = model_.mask_field.has_value()
-                                   ? names_[static_cast<size_t>(*model_.mask_field)]
-                                   : "";
+      const std::string mask =
+          model_.mask_field.has_value() ? names_[static_cast<size_t>(*model_.mask_field)] : "";
       absl::StrAppendFormat(&body_, "  %s = -1;\n  for (i = 0; i < %d; ++i) {\n", best, count);
       if (!mask.empty()) {
         absl::StrAppendFormat(&body_, "    if (!%s[%d + i]) continue;\n", mask, begin);
       }
       absl::StrAppendFormat(
-          &body_, "    if (%1$s < 0 || %3$s[%2$d + i] > %3$s[%2$d + %1$s]) %1$s = i;\n  }\n",
-          best, begin, absl::StrCat("out_", model_.heads[0].name));
+          &body_, "    if (%1$s < 0 || %3$s[%2$d + i] > %3$s[%2$d + %1$s]) %1$s = i;\n  }\n", best,
+          begin, absl::StrCat("out_", model_.heads[0].name));
       begin += count;
     }
   }
@@ -303,9 +302,10 @@ class CExporter {
   }
 
   std::string Header() const {
-    std::string text = absl::StrCat(
-        "/* The policy of a checkpoint of ding_worker (", model_.description.policy, ", env '",
-        CommentText(model_.env), "').\n *\n * policy_act() chooses the best action for one observation:\n");
+    std::string text =
+        absl::StrCat("/* The policy of a checkpoint of ding_worker (", model_.description.policy,
+                     ", env '", CommentText(model_.env),
+                     "').\n *\n * policy_act() chooses the best action for one observation:\n");
     for (size_t i = 0; i < names_.size(); ++i) {
       absl::StrAppend(&text, " *   ", names_[i], "  field '",
                       CommentText(model_.observation->field(static_cast<int>(i)).name), "'",
@@ -321,7 +321,8 @@ class CExporter {
       absl::StrAppend(&text, " *   out_", head.name, "  what the network computes\n");
     }
     absl::StrAppend(&text,
-                    " *   action  the result\n * It allocates nothing, and may be called by several threads at once. */\n"
+                    " *   action  the result\n * It allocates nothing, and may be called by "
+                    "several threads at once. */\n"
                     "#ifndef POLICY_H_\n#define POLICY_H_\n\n"
                     "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
                     Signature(), ";\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
@@ -332,15 +333,15 @@ class CExporter {
   static std::string CommentText(const std::string& text) {
     std::string safe;
     for (const char c : text) {
-      const bool plain = absl::ascii_isprint(static_cast<unsigned char>(c)) && c != '*' && c != '\\' && c != '?';
+      const bool plain =
+          absl::ascii_isprint(static_cast<unsigned char>(c)) && c != '*' && c != '\\' && c != '?';
       safe.push_back(plain ? c : '_');
     }
     return safe;
   }
 
   std::string Source() const {
-    const bool tanh =
-        (uses_activation_ && model_.tanh()) || model_.cell.has_value() || uses_tanh_;
+    const bool tanh = (uses_activation_ && model_.tanh()) || model_.cell.has_value() || uses_tanh_;
     std::string text = absl::StrCat("#include \"policy.h\"\n\n", constants_, kMultiply);
     if (tanh) text += kTanh;
     if (uses_activation_) text += model_.tanh() ? kActivateTanh : kRelu;

@@ -69,9 +69,10 @@ TEST_F(ExporterTest, WritesTheFilesAndTheGoldenRows) {
 
 TEST_F(ExporterTest, NamesTheFormatsThatThereAre) {
   Save(FindActorCase("Bc"));
-  EXPECT_THAT(ExportCheckpoint(path_, "tflite", path_).status(),
-              StatusIs(absl::StatusCode::kNotFound,
-                       HasSubstr("unknown export format type 'tflite'; this program has: c, onnx")));
+  EXPECT_THAT(
+      ExportCheckpoint(path_, "tflite", path_).status(),
+      StatusIs(absl::StatusCode::kNotFound,
+               HasSubstr("unknown export format type 'tflite'; this program has: c, onnx")));
 }
 
 TEST_F(ExporterTest, CNamesTheLayerThatItCannotHold) {

@@ -88,15 +88,16 @@ class OnnxExporter {
     const std::vector<int64_t> shape = {field.num_elements()};
     const double clip = *model_.description.obs_clip;
     const std::string wide = Cast(Reshape(x, {-1, field.num_elements()}), Graph::kDouble);
-    const std::string centered = graph_.Add("Sub", {wide, graph_.Doubles(normalizer.mean(), shape)});
+    const std::string centered =
+        graph_.Add("Sub", {wide, graph_.Doubles(normalizer.mean(), shape)});
     const std::string scaled =
         graph_.Add("Mul", {centered, graph_.Doubles(normalizer.scale(), shape)});
     return Cast(Clip(scaled, -clip, clip), Graph::kFloat);
   }
 
   std::string Clip(const std::string& x, double low, double high) {
-    return graph_.Add("Min", {graph_.Add("Max", {x, graph_.Doubles({low}, {})}),
-                              graph_.Doubles({high}, {})});
+    return graph_.Add(
+        "Min", {graph_.Add("Max", {x, graph_.Doubles({low}, {})}), graph_.Doubles({high}, {})});
   }
 
   std::string AddConvolutions(const FieldSpec& field, size_t index, std::string x) {
@@ -106,12 +107,13 @@ class OnnxExporter {
     for (const ModelConvolution& convolution : model_.convolutions[index]) {
       const ConvOptions& options = convolution.layer.options;
       const std::string weight = graph_.Floats(
-          convolution.weight, {options.channels, convolution.layer.in[0], options.kernel, options.kernel});
-      x = Activate(graph_.Add(
-          "Conv", {x, weight, graph_.Floats(convolution.bias, {options.channels})},
-          {Graph::Ints("kernel_shape", {options.kernel, options.kernel}),
-           Graph::Ints("strides", {options.stride, options.stride}),
-           Graph::Ints("pads", std::vector<int64_t>(4, options.padding))}));
+          convolution.weight,
+          {options.channels, convolution.layer.in[0], options.kernel, options.kernel});
+      x = Activate(graph_.Add("Conv",
+                              {x, weight, graph_.Floats(convolution.bias, {options.channels})},
+                              {Graph::Ints("kernel_shape", {options.kernel, options.kernel}),
+                               Graph::Ints("strides", {options.stride, options.stride}),
+                               Graph::Ints("pads", std::vector<int64_t>(4, options.padding))}));
     }
     return x;
   }
@@ -148,8 +150,8 @@ class OnnxExporter {
     const std::string forget = graph_.Add("Sigmoid", {gates[1]});
     const std::string candidate = graph_.Add("Tanh", {gates[2]});
     const std::string out = graph_.Add("Sigmoid", {gates[3]});
-    const std::string cell = graph_.Add("Add", {graph_.Add("Mul", {forget, cell_before}),
-                                                graph_.Add("Mul", {in, candidate})});
+    const std::string cell = graph_.Add(
+        "Add", {graph_.Add("Mul", {forget, cell_before}), graph_.Add("Mul", {in, candidate})});
     const std::string hidden = graph_.Add("Mul", {out, graph_.Add("Tanh", {cell})});
     graph_.Add("Concat", {hidden, cell}, {Graph::Int("axis", 1)}, kStateOutput);
     return hidden;

@@ -26,7 +26,9 @@ class OnnxGraph {
     std::vector<int64_t> ints;
     bool is_list = false;
   };
-  static Attribute Int(std::string name, int64_t value) { return {std::move(name), {value}, false}; }
+  static Attribute Int(std::string name, int64_t value) {
+    return {std::move(name), {value}, false};
+  }
   static Attribute Ints(std::string name, std::vector<int64_t> values) {
     return {std::move(name), std::move(values), true};
   }

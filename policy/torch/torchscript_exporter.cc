@@ -42,9 +42,9 @@ class TorchScriptExporter {
     if (model_.cell.has_value()) x = AddCell(*model_.cell, x);
     for (size_t i = 0; i < model_.heads.size(); ++i) AddHead(static_cast<int>(i), x);
     DING_RETURN_IF_ERROR(AddAction());
-    module_.define(absl::StrCat("def forward(self, inputs: Dict[str, Tensor]) -> Dict[str, Tensor]:\n",
-                                "    outputs: Dict[str, Tensor] = {}\n", body_,
-                                "    return outputs\n"));
+    module_.define(
+        absl::StrCat("def forward(self, inputs: Dict[str, Tensor]) -> Dict[str, Tensor]:\n",
+                     "    outputs: Dict[str, Tensor] = {}\n", body_, "    return outputs\n"));
     std::ostringstream bytes;
     module_.save(bytes);
     return bytes.str();
@@ -115,12 +115,12 @@ class TorchScriptExporter {
     if (field.dtype == DType::kUint8) x = Add(absl::StrFormat("%s.to(%d) / 255.0", x, kFloat32));
     for (const ModelConvolution& convolution : model_.convolutions[index]) {
       const ConvOptions& options = convolution.layer.options;
-      const std::string weight =
-          AddConstant<float>(convolution.weight, {options.channels, convolution.layer.in[0],
-                                                  options.kernel, options.kernel});
+      const std::string weight = AddConstant<float>(
+          convolution.weight,
+          {options.channels, convolution.layer.in[0], options.kernel, options.kernel});
       const std::string bias = AddConstant<float>(convolution.bias, {options.channels});
-      x = Add(Activate(absl::StrFormat("torch.conv2d(%1$s, %2$s, %3$s, [%4$d, %4$d], [%5$d, %5$d])", x,
-                                       weight, bias, options.stride, options.padding)));
+      x = Add(Activate(absl::StrFormat("torch.conv2d(%1$s, %2$s, %3$s, [%4$d, %4$d], [%5$d, %5$d])",
+                                       x, weight, bias, options.stride, options.padding)));
     }
     return x;
   }
@@ -146,7 +146,8 @@ class TorchScriptExporter {
         lstm ? std::vector<float>(static_cast<size_t>(rows), 0.0f) : cell.bias_hh;
     const std::string b = Add(Linear(hidden, cell.weight_hh, bias_hh, rows, cell.hidden));
     const auto gate = [&](const std::string& values, int64_t index) {
-      return absl::StrFormat("%s[:, %d:%d]", values, index * cell.hidden, (index + 1) * cell.hidden);
+      return absl::StrFormat("%s[:, %d:%d]", values, index * cell.hidden,
+                             (index + 1) * cell.hidden);
     };
     if (!lstm) {
       const std::string reset = Add("torch.sigmoid(" + gate(a, 0) + " + " + gate(b, 0) + ")");
@@ -160,10 +161,11 @@ class TorchScriptExporter {
     }
     const std::string gates = Add(a + " + " + b);
     const std::string before = Add(absl::StrCat(state, "[:, ", cell.hidden, ":]"));
-    const std::string after = Add("torch.sigmoid(" + gate(gates, 1) + ") * " + before +
-                                  " + torch.sigmoid(" + gate(gates, 0) + ") * torch.tanh(" +
-                                  gate(gates, 2) + ")");
-    const std::string next = Add("torch.sigmoid(" + gate(gates, 3) + ") * torch.tanh(" + after + ")");
+    const std::string after =
+        Add("torch.sigmoid(" + gate(gates, 1) + ") * " + before + " + torch.sigmoid(" +
+            gate(gates, 0) + ") * torch.tanh(" + gate(gates, 2) + ")");
+    const std::string next =
+        Add("torch.sigmoid(" + gate(gates, 3) + ") * torch.tanh(" + after + ")");
     AddOutput(kStateOutput, "torch.cat([" + next + ", " + after + "], 1)");
     return next;
   }
@@ -208,8 +210,8 @@ class TorchScriptExporter {
     std::vector<std::string> chosen;
     int64_t begin = 0;
     for (const int64_t count : CategoryCounts(action)) {
-      chosen.push_back(absl::StrFormat("torch.argmax(%s[:, %d:%d], 1, True)", scores, begin,
-                                       begin + count));
+      chosen.push_back(
+          absl::StrFormat("torch.argmax(%s[:, %d:%d], 1, True)", scores, begin, begin + count));
       begin += count;
     }
     AddOutput(kActionOutput, absl::StrCat("torch.cat([", absl::StrJoin(chosen, ", "),
@@ -226,9 +228,10 @@ class TorchScriptExporter {
     }
     const std::string lows = AddConstant<double>(low, {action.num_elements()});
     const std::string halves = AddConstant<double>(half, {action.num_elements()});
-    AddOutput(kActionOutput,
-              absl::StrFormat("(%s + (torch.clamp(%s.to(%d), -1.0, 1.0) + 1.0) * %s).to(%d).reshape(%s)",
-                              lows, unit, kFloat64, halves, kFloat32, RowsOf(action.shape)));
+    AddOutput(
+        kActionOutput,
+        absl::StrFormat("(%s + (torch.clamp(%s.to(%d), -1.0, 1.0) + 1.0) * %s).to(%d).reshape(%s)",
+                        lows, unit, kFloat64, halves, kFloat32, RowsOf(action.shape)));
   }
 
   const ActorModel& model_;

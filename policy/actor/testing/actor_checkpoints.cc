@@ -137,30 +137,34 @@ std::vector<ActorCase> TorchActorCases() {
   const SpecPtr two = *MakeSpec({Box("obs/left", {2, 8, 8}), Box("obs/right", {1, 9, 7})});
   const SpecPtr vector = *MakeSpec({Box("obs", {5})});
   const SpecPtr box = *MakeSpec({Box("action", {2}, {-2, 0}, {2, 5})});
-  const std::string conv = "conv { channels: 5 kernel: 3 stride: 2 padding: 1 } "
-                           "conv { channels: 18 kernel: 2 }";
+  const std::string conv =
+      "conv { channels: 5 kernel: 3 stride: 2 padding: 1 } "
+      "conv { channels: 18 kernel: 2 }";
   return {
       {"CnnDqn",
        "type: 'dqn' " + Params("DqnConfig", "model { type: 'torch_cnn' encoder_hidden_size: [16] " +
                                                 conv + " }"),
        pictures, *MakeSpec({Discrete("action", 4)})},
       {"CnnPpo",
-       "type: 'ppo' " + Params("PpoConfig", "actor_critic { model { type: 'torch_cnn' activation: "
-                                            "TANH encoder_hidden_size: [16] " +
-                                                conv + " } }"),
+       "type: 'ppo' " + Params("PpoConfig",
+                               "actor_critic { model { type: 'torch_cnn' activation: "
+                               "TANH encoder_hidden_size: [16] " +
+                                   conv + " } }"),
        two, box},
       {"TorchMlp",
        "type: 'bc' " + Params("BcConfig", "model { type: 'torch_mlp' encoder_hidden_size: [16] } "),
        vector, box},
       {"TorchGru",
        "type: 'a2c' unroll_len: 4 " +
-           Params("A2cConfig", "actor_critic { model { type: 'torch_rnn' encoder_hidden_size: [8] "
-                               "recurrent { cell: GRU hidden_size: 16 } } }"),
+           Params("A2cConfig",
+                  "actor_critic { model { type: 'torch_rnn' encoder_hidden_size: [8] "
+                  "recurrent { cell: GRU hidden_size: 16 } } }"),
        vector, box},
       {"TorchLstm",
        "type: 'r2d2' unroll_len: 4 " +
-           Params("R2d2Config", "dqn { model { type: 'torch_rnn' encoder_hidden_size: [16] "
-                                "recurrent { hidden_size: 19 } } }"),
+           Params("R2d2Config",
+                  "dqn { model { type: 'torch_rnn' encoder_hidden_size: [16] "
+                  "recurrent { hidden_size: 19 } } }"),
        vector, *MakeSpec({Discrete("action", 4)})},
   };
 }
