@@ -16,6 +16,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from ding_worker import open_checkpoint
+
 TOOL, EXPORT = sys.argv[1:3]
 del sys.argv[1:3]
 
@@ -178,6 +180,10 @@ class DiEngineTest(unittest.TestCase):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
         actions = best(model, expected, np.array([-1, -1]), np.array([1, 3]))
         np.testing.assert_allclose(np.array(outputs["action"]["data"]).reshape(actions.shape), actions, rtol=1e-5, atol=1e-5)
+        if policy in ("dqn", "ppo", "a2c"):
+            # With the bounds and categories of the checkpoint.
+            acted = open_checkpoint(self.folder / "ours").actor().act(obs)
+            np.testing.assert_allclose(acted, actions, rtol=1e-5, atol=1e-5)
         manifest = json.loads((self.folder / "ours/manifest.json").read_text())
         self.assertEqual((manifest["fields"]["train_iter"], manifest["fields"]["env_step"]), ("7", "90"))
         if not roundtrip:

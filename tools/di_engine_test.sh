@@ -9,5 +9,5 @@ for candidate in python3 /usr/bin/python3; do
   fi
 done
 [ -n "$python" ] || { echo "no python3 has numpy and torch; run tools/setup test" >&2; exit 1; }
-export PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/python
 "$python" tools/di_engine_test.py "$PWD/tools/di_engine" "$PWD/worker/export"
