@@ -36,6 +36,8 @@ class RunningNormalizer {
   int64_t width() const { return static_cast<int64_t>(mean_.size()); }
   int64_t count() const { return count_; }
   absl::Span<const double> mean() const { return mean_; }
+  // What Normalize() multiplies a difference from the mean by.
+  absl::Span<const double> scale() const { return scale_; }
   double Variance(int64_t column) const;
 
   // Writes "count", "mean" and "sum_of_squares".

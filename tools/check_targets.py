@@ -33,7 +33,8 @@ INSTALL = 'tools/install/BUILD'
 # Public libraries that are not installed: factories and configs for our own programs, what tests of modules use, and what needs more
 # packages than `tools/setup build` installs.
 NOT_INSTALLED = re.compile(r'_(factory|proto|registry|config|matchers|conformance)$|[:/](testing|fuzz_driver|conformance)\b|'
-                           r'^//:|^//(adapter|worker|tools|policy/torch|env/(box2d|mujoco)|interaction/(grpc|redis))\b|:(lz4|zstd)_codec$')
+                           r'^//:|^//(adapter|worker|tools|policy/(export|torch)|env/(box2d|mujoco)|interaction/(grpc|redis))\b|'
+                           r':((lz4|zstd)_codec|describe_actor)$')
 
 LABEL = re.compile(r'(?<![\w:/.])(@[\w.-]*)?//([a-z_][\w/]*(?:\.\.\.)?|\.\.\.)?(?::([\w.+/-]*[\w+]|\.\.\.))?')
 RELATIVE = re.compile(r'`([a-z_]*(?:/[a-z_]+)*):([a-z_][a-z0-9_]*)`')

@@ -79,6 +79,13 @@ policy:
 network:
   mlp  fully connected layers, with kernels of our own; dueling heads
   rnn  the layers of mlp with an LSTM or a GRU between encoder and heads
+actor:
+  a2c     the actor of an actor-critic
+  bc      the network that imitates
+  dqn     epsilon-greedy by Q values
+  impala  the actor of an actor-critic
+  ppo     the actor of an actor-critic
+  r2d2    epsilon-greedy by recurrent Q values
 buffer:
   advanced  transitions, drawn by priority; limits on use, staleness and rate
             [ding.AdvancedBufferConfig]

@@ -35,6 +35,10 @@ absl::Status CheckNetwork(const Network& network, absl::string_view which, const
 
 FieldSpec ActorCritic::ValueField() { return Box(kColumnValue, {}); }
 
+std::string ActorCritic::ParametersOf(bool shared) {
+  return absl::StrCat(kModelScope, "/", ActorName(shared));
+}
+
 absl::StatusOr<std::unique_ptr<ActorCritic>> ActorCritic::Create(
     std::unique_ptr<Network> actor, std::unique_ptr<Network> critic, SpecPtr observation,
     SpecPtr action, const ActorCriticOptions& options) {

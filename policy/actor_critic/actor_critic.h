@@ -59,6 +59,9 @@ class ActorCritic {
   // The output of the critic, or the second output of the actor if there is no critic.
   static FieldSpec ValueField();
 
+  // The scope of the actor's parameters in a saved model; `shared`: the actor has the value head, too.
+  static std::string ParametersOf(bool shared);
+
   // `actor` and `critic` read WithoutActionMask(observation). The actor has the output field
   // ActionDistribution::head() and, if `critic` is null and has_value is set, ValueField(). The critic
   // has the output field ValueField().
@@ -132,7 +135,8 @@ class ActorCritic {
   bool shared() const { return critic() == nullptr && has_value_; }
   // Null: the actor has two heads, or there are no values.
   Network* critic() const { return critic_.network(); }
-  const char* actor_name() const { return shared() ? "actor_critic" : "actor"; }
+  const char* actor_name() const { return ActorName(shared()); }
+  static const char* ActorName(bool shared) { return shared ? "actor_critic" : "actor"; }
 
   const SpecPtr observation_;
   const SpecPtr action_;

@@ -14,6 +14,8 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/action_distribution.h"
 #include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/actor/describe_actor.h"
+#include "ding_worker/policy/actor_critic/actor_critic.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy_config.h"
 
@@ -144,6 +146,18 @@ ActorCriticPolicyOptions ActorCriticOptionsFromConfig(absl::string_view name,
   options.modes = context.modes;
   options.reducer = context.reducer;
   return options;
+}
+
+absl::StatusOr<ActorDescription> DescribeActorCriticActor(const ActorCriticConfig& config,
+                                                          const Spec& action) {
+  ActorDescription description;
+  DING_RETURN_IF_ERROR(DescribeNetwork(config.model(), &description));
+  const bool shared = !config.has_critic();
+  description.parameters = ActorCritic::ParametersOf(shared);
+  if (shared) description.unused_outputs = {ActorCritic::ValueField().name};
+  description.head = DistributionHeadOf(action);
+  if (config.normalize_obs()) description.obs_clip = config.obs_clip();
+  return description;
 }
 
 absl::StatusOr<std::unique_ptr<Policy>> CreateActorCriticPolicy(

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/actor_critic/actor_critic.pb.h"
 #include "ding_worker/policy/actor_critic/actor_critic_policy.h"
 #include "ding_worker/policy/network.h"
@@ -47,6 +48,10 @@ ActorCriticPolicyOptions ActorCriticOptionsFromConfig(absl::string_view name,
                                                       const PolicyConfig& policy,
                                                       const ActorCriticConfig& config,
                                                       const PolicyContext& context);
+
+// Describes the actor of a policy of this config with this action space.
+absl::StatusOr<ActorDescription> DescribeActorCriticActor(const ActorCriticConfig& config,
+                                                          const Spec& action);
 
 // Creates the policy of these options and its networks.
 //   kInvalidArgument  lists `problems` and all further problems of configs, networks and spaces

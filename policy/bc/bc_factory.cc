@@ -11,6 +11,10 @@
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/actor/actor_description.h"
+#include "ding_worker/policy/actor/describe_actor.h"
+#include "ding_worker/policy/actor_critic/actor_critic.h"
 #include "ding_worker/policy/actor_critic/actor_critic_config.h"
 #include "ding_worker/policy/bc/bc.h"
 #include "ding_worker/policy/bc/bc.pb.h"
@@ -74,6 +78,19 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
 DING_REGISTER(PolicyRegistry(), kName, Create,
               "behaviour cloning from a data set; discrete and continuous actions",
               &BcConfig::descriptor);
+
+absl::StatusOr<ActorDescription> Describe(const PolicyConfig& config, const Spec& action) {
+  BcConfig bc;
+  DING_RETURN_IF_ERROR(UnpackParams(config, &bc));
+  ActorDescription description;
+  DING_RETURN_IF_ERROR(DescribeNetwork(bc.model(), &description));
+  description.parameters = ActorCritic::ParametersOf(/*shared=*/false);
+  description.head = DistributionHeadOf(action);
+  if (bc.normalize_obs()) description.obs_clip = bc.obs_clip();
+  return description;
+}
+
+DING_REGISTER(ActorDescriberRegistry(), kName, Describe, "the network that imitates");
 
 }  // namespace
 }  // namespace ding

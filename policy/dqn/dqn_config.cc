@@ -8,7 +8,9 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/dqn/q_network.h"
+#include "ding_worker/policy/parameter_state.h"
 #include "ding_worker/policy/policy_config.h"
 
 namespace ding {
@@ -125,6 +127,15 @@ DqnOptions DqnOptionsFromConfig(const PolicyConfig& config, const DqnConfig& dqn
   options.modes = context.modes;
   options.reducer = context.reducer;
   return options;
+}
+
+absl::StatusOr<ActorDescription> DescribeQActor(const DqnConfig& config) {
+  ActorDescription description;
+  DING_RETURN_IF_ERROR(DescribeNetwork(config.model(), &description));
+  description.parameters = kModelScope;
+  description.head = kQHead;
+  description.exploration = ScheduleFromConfig(config.eps());
+  return description;
 }
 
 }  // namespace ding

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/policy/dqn/dqn_options.h"
 #include "ding_worker/policy/dqn/q_head.h"
@@ -42,6 +43,9 @@ absl::StatusOr<std::unique_ptr<Network>> CreateQNetwork(
 
 DqnOptions DqnOptionsFromConfig(const PolicyConfig& config, const DqnConfig& dqn,
                                 const PolicyContext& context);
+
+// Describes the actor of a policy of this config.
+absl::StatusOr<ActorDescription> DescribeQActor(const DqnConfig& config);
 
 }  // namespace ding
 

@@ -8,6 +8,9 @@
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/actor/actor_description.h"
+#include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/dqn/dqn.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/policy/dqn/dqn_config.h"
@@ -36,6 +39,14 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
 
 DING_REGISTER(PolicyRegistry(), "dqn", Create,
               "DQN: double, dueling, n-step, priorities; discrete actions", &DqnConfig::descriptor);
+
+absl::StatusOr<ActorDescription> Describe(const PolicyConfig& config, const Spec& /*action*/) {
+  DqnConfig dqn;
+  DING_RETURN_IF_ERROR(UnpackParams(config, &dqn));
+  return DescribeQActor(dqn);
+}
+
+DING_REGISTER(ActorDescriberRegistry(), "dqn", Describe, "epsilon-greedy by Q values");
 
 }  // namespace
 }  // namespace ding

@@ -13,7 +13,7 @@
 #include "ding_worker/data/draw_categories.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/policy/action_mask.h"
-#include "ding_worker/policy/loss/td_loss.h"
+#include "ding_worker/policy/argmax.h"
 #include "ding_worker/policy/schedule.h"
 
 namespace ding {

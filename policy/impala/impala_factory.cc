@@ -9,6 +9,9 @@
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/actor/actor_description.h"
+#include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/actor_critic/actor_critic_config.h"
 #include "ding_worker/policy/impala/impala.h"
 #include "ding_worker/policy/impala/impala.pb.h"
@@ -72,6 +75,14 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
 DING_REGISTER(PolicyRegistry(), kName, Create,
               "IMPALA: V-trace on sequences of a replay buffer; discrete and continuous actions",
               &ImpalaConfig::descriptor);
+
+absl::StatusOr<ActorDescription> Describe(const PolicyConfig& config, const Spec& action) {
+  ImpalaConfig impala;
+  DING_RETURN_IF_ERROR(UnpackParams(config, &impala));
+  return DescribeActorCriticActor(impala.actor_critic(), action);
+}
+
+DING_REGISTER(ActorDescriberRegistry(), kName, Describe, "the actor of an actor-critic");
 
 }  // namespace
 }  // namespace ding

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ding_worker/base/check.h"
+#include "ding_worker/policy/argmax.h"
 
 namespace ding {
 namespace {
@@ -53,18 +54,6 @@ TdLossResult ComputeTdLoss(const TdLossInput& input, const TdLossOptions& option
   }
   const double scale = 1.0 / static_cast<double>(rows);
   return {sum.loss * scale, sum.mean_q * scale, sum.mean_next_value * scale};
-}
-
-int64_t Argmax(absl::Span<const float> values, absl::Span<const uint8_t> mask) {
-  DING_CHECK(!values.empty()) << "no value to choose from";
-  if (mask.empty()) return std::max_element(values.begin(), values.end()) - values.begin();
-  DING_CHECK(mask.size() == values.size()) << mask.size() << " and " << values.size();
-  int64_t best = -1;
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (mask[i] == 0) continue;
-    if (best < 0 || values[i] > values[static_cast<size_t>(best)]) best = static_cast<int64_t>(i);
-  }
-  return best;
 }
 
 void SelectMaxValue(absl::Span<const float> q, int64_t num_actions, absl::Span<float> value,

@@ -62,10 +62,6 @@ TdLossResult ComputeTdLoss(const TdLossInput& input, const TdLossOptions& option
 // In the functions below, `mask` has one element per value, 0 if the action is illegal
 // (policy/action_mask.h). If it is empty, all actions are legal.
 
-// Returns the index of the largest legal value of `values` [A >= 1], the lowest index among equals; -1
-// if none is legal.
-int64_t Argmax(absl::Span<const float> values, absl::Span<const uint8_t> mask = {});
-
 // Q-learning: value_i = max_a q[i, a] over the legal actions; 0 if there is none.
 void SelectMaxValue(absl::Span<const float> q, int64_t num_actions, absl::Span<float> value,
                     absl::Span<const uint8_t> mask = {});

@@ -130,11 +130,6 @@ TEST(TdLoss, AnInfiniteErrorMakesTheLossInfinite) {
   EXPECT_TRUE(std::isnan(batch.Compute({}).loss));
 }
 
-TEST(Argmax, TakesTheLowestOfEqualValues) {
-  EXPECT_EQ(Argmax({1, 3, 3, 2}), 1);
-  EXPECT_EQ(Argmax({-1}), 0);
-}
-
 TEST(SelectValue, DoubleQUsesTheOnlineChoiceAndTheTargetValue) {
   const std::vector<float> online = {1, 5, 3, /**/ 9, 2, 2};
   const std::vector<float> target = {7, 4, 6, /**/ 1, 8, 3};
@@ -154,9 +149,6 @@ TEST(SelectValue, TakesLegalActionsOnly) {
   EXPECT_EQ(value, (std::vector<float>{3, 2, 0}));
   SelectDoubleQValue(online, target, 3, absl::MakeSpan(value), mask);
   EXPECT_EQ(value, (std::vector<float>{3, 6, 0}));
-  EXPECT_EQ(Argmax({1, 3, 3}, {1, 1, 1}), 1);
-  EXPECT_EQ(Argmax({1, 3, 3}, {1, 0, 1}), 2);
-  EXPECT_EQ(Argmax({1, 3, 3}, {0, 0, 0}), -1);
 }
 
 }  // namespace

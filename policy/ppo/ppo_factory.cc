@@ -8,6 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/actor/actor_description.h"
+#include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/actor_critic/actor_critic_config.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
@@ -51,6 +54,14 @@ DING_REGISTER(
     PolicyRegistry(), kName, Create,
     "PPO: on-policy, clipped ratios, epochs of minibatches; discrete and continuous actions",
     &PpoConfig::descriptor);
+
+absl::StatusOr<ActorDescription> Describe(const PolicyConfig& config, const Spec& action) {
+  PpoConfig ppo;
+  DING_RETURN_IF_ERROR(UnpackParams(config, &ppo));
+  return DescribeActorCriticActor(ppo.actor_critic(), action);
+}
+
+DING_REGISTER(ActorDescriberRegistry(), kName, Describe, "the actor of an actor-critic");
 
 }  // namespace
 }  // namespace ding

@@ -11,6 +11,9 @@
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/actor/actor_description.h"
+#include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/dqn/dqn_config.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy_config.h"
@@ -76,6 +79,14 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
 DING_REGISTER(PolicyRegistry(), "r2d2", Create,
               "R2D2: recurrent DQN on sequences; burn-in, value rescaling; discrete actions",
               &R2d2Config::descriptor);
+
+absl::StatusOr<ActorDescription> Describe(const PolicyConfig& config, const Spec& /*action*/) {
+  R2d2Config r2d2;
+  DING_RETURN_IF_ERROR(UnpackParams(config, &r2d2));
+  return DescribeQActor(r2d2.dqn());
+}
+
+DING_REGISTER(ActorDescriberRegistry(), "r2d2", Describe, "epsilon-greedy by recurrent Q values");
 
 }  // namespace
 }  // namespace ding

@@ -9,6 +9,7 @@ import numpy as np
 
 from ding_worker.errors import FormatError, UnsupportedError
 from ding_worker.network import Network
+from ding_worker.safetensors import parse_json
 
 MASK = "obs/action_mask"  # the field of an observation that says which actions are legal
 # Where the config of a policy has that of its network, by the type of the policy.
@@ -39,8 +40,9 @@ class Actor:
     """The policy of a training checkpoint: dqn, r2d2, ppo, a2c, impala or bc, on networks without convolutions.
 
     Options:
-      low, high      bounds of a continuous action: numbers, or one for each element. The checkpoint does not hold them
-      counts         categories of each element of a multi-discrete action; not given: there is one element
+      low, high      bounds of a continuous action: numbers, or one for each element; not given: those of the checkpoint
+      counts         categories of each element of a multi-discrete action; not given: those of the checkpoint
+                     (checkpoints of earlier versions hold neither bounds nor counts; without counts there is one element)
       seed           of the actions that are drawn
 
     policy           the type of the policy
@@ -73,6 +75,11 @@ class Actor:
         self.input_width = self._actor.input_width
         self.state_size = self._actor.state_size + (self._critic.state_size if self._critic else 0)
         self._check_widths(model)
+        action = _action_of(checkpoint)
+        if self.head == "mean" and low is None and high is None:
+            low, high = action.get("low"), action.get("high")
+        if self.head != "mean" and counts is None and "high" in action:
+            counts = np.broadcast_to(np.asarray(action["high"], np.int64) + 1, action["shape"]).reshape(-1)
         self._counts = self._make_counts(counts)
         self._low, self._high = self._make_bounds(low, high)
 
@@ -99,7 +106,7 @@ class Actor:
         if self.head == "q" and sample and (eps is None or not 0 <= eps <= 1):
             raise ValueError(f"eps is {eps}, expected 0 to 1: the policy '{self.policy}' samples by random actions")
         if self.head == "mean" and self._low is None:
-            raise ValueError("the bounds of the action are missing, which no checkpoint holds: give low and high to actor()")
+            raise ValueError("the bounds of the action are missing, which an earlier version did not save: give low and high to actor()")
         result = self._run(x, list(range(len(x)) if env_ids is None else env_ids))
         if self.head == "mean":
             result.update(self._choose_continuous(result["mean"], sample))
@@ -265,6 +272,17 @@ class Actor:
         low = self._low.astype(np.float64)
         action = low + 0.5 * (np.clip(raw, -1, 1) + 1) * (self._high - low)
         return {"raw_action": raw, "action": np.clip(action.astype(np.float32), self._low, self._high)}
+
+
+def _action_of(checkpoint):
+    """The only field of the action, as the manifest describes it; without a description an empty one."""
+    text = checkpoint.fields.get("action")
+    if text is None:
+        return {}
+    fields = parse_json(text.encode())
+    if not isinstance(fields, list) or len(fields) != 1 or not isinstance(fields[0], dict):
+        raise FormatError(f"{checkpoint!r}: its field 'action' is no list of one field")
+    return fields[0]
 
 
 def _inside(config, path):

@@ -12,6 +12,8 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/spec_json.h"
+#include "ding_worker/policy/actor/actor_description.h"
+#include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/worker/config/text_config.h"
 
@@ -19,8 +21,6 @@ namespace ding {
 namespace {
 
 constexpr char kPolicyConfig[] = "policy_config";
-constexpr char kObservation[] = "observation";
-constexpr char kAction[] = "action";
 
 std::string FieldOf(const CheckpointInfo& info, const std::string& name) {
   const auto found = info.fields.find(name);
@@ -31,11 +31,14 @@ std::string FieldOf(const CheckpointInfo& info, const std::string& name) {
 
 void DescribePolicy(const PolicyConfig& config, const EnvSpec& player, CheckpointInfo* info) {
   info->fields[kPolicyConfig] = PrintTextConfig(config);
+  const absl::StatusOr<ActorDescription> actor = DescribeActor(config, *player.action);
+  info->fields[kActorField] =
+      actor.ok() ? ActorDescriptionToJson(*actor) : ActorProblemToJson(actor.status().message());
   std::string observation = SpecToJson(*player.observation);
   std::string action = SpecToJson(*player.action);
   if (std::max(observation.size(), action.size()) > kMaxSpaceBytes) return;
-  info->fields[kObservation] = std::move(observation);
-  info->fields[kAction] = std::move(action);
+  info->fields[kObservationField] = std::move(observation);
+  info->fields[kActionField] = std::move(action);
 }
 
 absl::Status CheckPolicyIsLinked(const CheckpointInfo& info) {
@@ -50,8 +53,8 @@ absl::Status CheckPolicyIsLinked(const CheckpointInfo& info) {
 absl::StatusOr<EnvSpec> SpacesOf(const CheckpointInfo& info) {
   EnvSpec player;
   player.name = FieldOf(info, "env");
-  for (const auto& [name, spec] : {std::make_pair(kObservation, &player.observation),
-                                   std::make_pair(kAction, &player.action)}) {
+  for (const auto& [name, spec] : {std::make_pair(kObservationField, &player.observation),
+                                   std::make_pair(kActionField, &player.action)}) {
     const std::string text = FieldOf(info, name);
     if (text.empty()) continue;
     absl::StatusOr<SpecPtr> read = SpecFromJson(text);

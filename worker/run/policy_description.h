@@ -4,6 +4,7 @@
 //   policy_config        a PolicyConfig in the protobuf text format
 //   observation, action  the spaces of a player, as JSON (data/spec_json.h); left out if they are longer than
 //                        kMaxSpaceBytes
+//   actor                the network that acts, as JSON (policy/actor/actor_description.h), for programs without protobuf
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_WORKER_RUN_POLICY_DESCRIPTION_H_

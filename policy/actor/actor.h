@@ -1,0 +1,113 @@
+// Turns observations into actions with the policy of a checkpoint, for programs that only act: no protobuf, gRPC
+// or torch, no config and no env. Networks "mlp", "rnn", "torch_mlp", "torch_cnn" and "torch_rnn" of all
+// policies that have described themselves (policy/actor/describe_actor.h); docs/deploy.md.
+//
+// Observations are normalized as in the training, if they were. A mask is read from the field
+// "obs/action_mask", and only legal actions are taken. Recurrent policies keep a state for each id.
+//
+// The outputs for a row have the same bytes in every batch, and those of Mlp and Rnn on the same type of CPU.
+//
+// Ownership: owns the model; results are valid until the next call.
+// Threads:   thread-compatible: one actor for each thread.
+// Memory:    Act() allocates only if it gets more rows, or higher ids, than ever before.
+//
+// Example:
+//   DING_ASSIGN_OR_RETURN(const auto actor, Actor::Load("run/ckpt/ckpt_best"));
+//   DING_ASSIGN_OR_RETURN(const BatchBuilder obs, BatchBuilder::Create(actor->observation(), 1));
+//   ... fill obs.column<float>(0) ...
+//   DING_ASSIGN_OR_RETURN(const ColumnsView action, actor->Act(obs.view()));
+//   const int64_t chosen = action.column<int64_t>(0)[0];
+#ifndef DING_WORKER_POLICY_ACTOR_ACTOR_H_
+#define DING_WORKER_POLICY_ACTOR_ACTOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/actor/action_head.h"
+#include "ding_worker/policy/actor/actor_model.h"
+#include "ding_worker/policy/actor/actor_network.h"
+#include "ding_worker/policy/column_binding.h"
+#include "ding_worker/policy/recurrent_states.h"
+#include "ding_worker/policy/scratch_columns.h"
+
+namespace ding {
+
+class Actor {
+ public:
+  struct Options {
+    // False: the best actions. True: actions drawn as the policy does while it collects, with the exploration
+    // of the env step of the checkpoint.
+    bool sample = false;
+    uint64_t seed = 0;  // of sampled actions
+  };
+
+  // Errors as of LoadActorModel().
+  static absl::StatusOr<std::unique_ptr<Actor>> Load(const std::string& checkpoint,
+                                                     const Options& options);
+  static absl::StatusOr<std::unique_ptr<Actor>> Load(const std::string& checkpoint) {
+    return Load(checkpoint, Options());
+  }
+
+  // Makes an actor of a model that is loaded already.
+  static absl::StatusOr<std::unique_ptr<Actor>> Create(LoadedActor loaded, const Options& options);
+
+  // The fields of an observation and of an action, as its env had them.
+  const SpecPtr& observation() const { return model_.observation; }
+  const SpecPtr& action() const { return model_.action; }
+  const ActorModel& model() const { return model_; }
+
+  // New episodes begin: those of these ids, or all. Policies without memory do not need it.
+  void Begin(absl::Span<const int> ids = {});
+
+  // The recurrent states of these episodes [ids, model().state_size()], to go on in another actor; empty without
+  // memory. SetStates() returns kInvalidArgument for states of another size or that are not finite.
+  absl::Span<const float> States(absl::Span<const int> ids);
+  absl::Status SetStates(absl::Span<const int> ids, absl::Span<const float> states);
+
+  // Chooses an action for each row of `obs` [B, ...] (observation()) and returns them [B, ...] (action()). Row i
+  // belongs to the episode `ids[i]`, from 0 on, each at most once; without ids, to the episode i.
+  //   kInvalidArgument  `obs` has other fields than observation(), or a row has no legal action
+  //   kInternal         an output of the network is not finite; no state has changed
+  absl::StatusOr<ColumnsView> Act(const ColumnsView& obs, absl::Span<const int> ids = {});
+
+  // The outputs of the network for the rows of the last Act(): "q" [B, A], "logit" [B, W] or "mean" [B, n].
+  const ColumnsView& outputs() const { return outputs_; }
+
+ private:
+  Actor(LoadedActor loaded, const Options& options);
+  // Runs everything once, so that the first action takes no longer than others.
+  absl::Status WarmUp();
+  absl::StatusOr<ColumnsView> Choose(const ColumnsView& obs, absl::Span<const int> ids,
+                                     bool sample);
+  absl::Status Check(const ColumnsView& obs, absl::Span<const int>* ids);
+  absl::StatusOr<ColumnsView> Normalized(const ColumnsView& inputs);
+
+  const ActorModel model_;
+  const std::unique_ptr<ActionHead> head_;
+  const bool sample_;
+  const double exploration_;
+  Rng rng_;
+  ActorNetwork network_;
+  ColumnBinding inputs_;
+  std::optional<RecurrentStates> states_;
+  std::vector<int> row_numbers_;
+  // Working memory.
+  ScratchColumns normalized_scratch_;
+  ScratchColumns output_scratch_;
+  ScratchColumns action_scratch_;
+  ColumnsView outputs_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_ACTOR_ACTOR_H_

@@ -1,0 +1,76 @@
+// What the manifest of a checkpoint says about its policy, so that an actor needs neither protobuf nor the training
+// program: which network stands in the component "model", below which name, and how its outputs become
+// actions. The manifest's field "actor" holds it as JSON:
+//
+//   {"version":1,"policy":"ppo","parameters":"model/actor",
+//    "network":{"encoder_hidden_size":[64,64],"activation":"tanh","head_hidden_size":0,"head_layer_num":0,
+//               "dueling":false,
+//               "conv":[{"channels":16,"kernel":3,"stride":1,"padding":0}],      only with convolutions
+//               "recurrent":{"cell":"lstm","hidden_size":64}},                   only with memory
+//    "head":"categorical",
+//    "unused_outputs":["value"],                      heads of the network that acting does not need
+//    "exploration":{"type":"exp","start":0.95,"end":0.1,"decay":10000},          of head "q" only
+//    "obs_clip":10}                                   only with normalized observations
+//
+// A policy that an actor cannot play has {"version":1,"problem":"..."} instead. A reader ignores members that it
+// does not know; what it must know comes with another version.
+//
+// Threads: plain data and pure functions.
+#ifndef DING_WORKER_POLICY_ACTOR_ACTOR_DESCRIPTION_H_
+#define DING_WORKER_POLICY_ACTOR_ACTOR_DESCRIPTION_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/policy/mlp/mlp_structure.h"
+#include "ding_worker/policy/rnn/rnn_structure.h"
+#include "ding_worker/policy/schedule.h"
+#include "ding_worker/policy/torch/cnn_structure.h"
+
+namespace ding {
+
+// Fields of the manifest of a checkpoint.
+inline constexpr char kActorField[] = "actor";
+inline constexpr char kObservationField[] = "observation";  // data/spec_json.h
+inline constexpr char kActionField[] = "action";            // likewise
+
+inline constexpr int64_t kActorDescriptionVersion = 1;
+
+// Types of heads; policy/actor/action_head.h says what they do.
+inline constexpr char kQHead[] = "q";
+inline constexpr char kCategoricalHead[] = "categorical";
+inline constexpr char kNormalHead[] = "normal";
+inline constexpr char kTanhHead[] = "tanh";
+inline constexpr char kTanhNormalHead[] = "tanh_normal";
+
+struct ActorDescription {
+  struct Recurrent {
+    RnnCell cell = RnnCell::kLstm;
+    int64_t hidden_size = 0;
+  };
+  std::string policy;             // type of the policy, for people
+  std::string parameters;         // scope of the network's parameters, "model" or "model/actor"
+  std::vector<ConvOptions> conv;  // none: the network has no convolutions
+  MlpOptions mlp;                 // layers before and behind the recurrent one
+  std::optional<Recurrent> recurrent;  // unset: without memory
+  std::string head;
+  std::vector<std::string> unused_outputs;
+  std::optional<Schedule> exploration;  // the probability of a random action by env step
+  std::optional<double> obs_clip;       // set: observations are normalized
+};
+
+std::string ActorDescriptionToJson(const ActorDescription& description);
+// The description of a policy that no actor can play; `problem` says why.
+std::string ActorProblemToJson(absl::string_view problem);
+
+//   kFailedPrecondition  the description has another version, or its policy cannot be played
+//   kInvalidArgument     says what in the text is not as above
+absl::StatusOr<ActorDescription> ActorDescriptionFromJson(absl::string_view text);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_ACTOR_ACTOR_DESCRIPTION_H_

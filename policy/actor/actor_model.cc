@@ -1,0 +1,251 @@
+#include "ding_worker/policy/actor/actor_model.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/finite.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/checkpoint.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec_json.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/parameter_state.h"
+
+namespace ding {
+namespace {
+
+constexpr char kModelComponent[] = "model";  // as training programs name it (learner/checkpoint.h)
+constexpr char kStatisticsScope[] = "statistics";
+
+std::string FieldOf(const CheckpointInfo& info, const char* name) {
+  const auto found = info.fields.find(name);
+  return found == info.fields.end() ? "" : found->second;
+}
+
+absl::StatusOr<SpecPtr> SpaceOf(const CheckpointInfo& info, const char* name) {
+  const std::string text = FieldOf(info, name);
+  if (text.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "it does not hold the space '", name, "' of its env, whose bounds were too long to save"));
+  }
+  absl::StatusOr<SpecPtr> spec = SpecFromJson(text);
+  if (!spec.ok()) return Annotate(spec.status(), absl::StrCat("its field '", name, "'"));
+  return spec;
+}
+
+// Reads parameters by name and remembers which, and all problems.
+class ParameterReader {
+ public:
+  explicit ParameterReader(StateReader* reader) : reader_(*reader) {}
+
+  std::vector<float> Read(const std::string& name, const Shape& shape) {
+    read_.insert(name);
+    const absl::StatusOr<TensorInfo> info = reader_.Info(name);
+    if (!info.ok()) {
+      problems_.push_back(absl::StrCat("'", name, "' ", ShapeString(shape), " is missing"));
+      return {};
+    }
+    if (info->dtype != DType::kFloat32 || info->shape != shape) {
+      problems_.push_back(absl::StrCat("'", name, "' is ", DTypeName(info->dtype),
+                                       ShapeString(info->shape), ", expected float32",
+                                       ShapeString(shape)));
+      return {};
+    }
+    std::vector<float> values(static_cast<size_t>(NumElements(shape)));
+    const absl::Status status = reader_.ReadSpan<float>(name, absl::MakeSpan(values));
+    if (!status.ok()) {
+      problems_.emplace_back(status.message());
+    } else if (!AllFinite(values)) {
+      problems_.push_back(absl::StrCat("'", name, "' is not finite"));
+    }
+    return values;
+  }
+
+  // Returns all problems, among them parameters that nobody has read and `unused` does not name.
+  absl::Status Finish(absl::Span<const std::string> unused) {
+    for (const std::string& name : reader_.Names()) {
+      const bool is_unused = std::any_of(unused.begin(), unused.end(), [&](const auto& scope) {
+        return absl::StartsWith(name, absl::StrCat(scope, "/"));
+      });
+      if (read_.count(name) == 0 && !is_unused) {
+        problems_.push_back(absl::StrCat("'", name, "' is unknown"));
+      }
+    }
+    if (problems_.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("its model does not fit its description: ", absl::StrJoin(problems_, "; ")));
+  }
+
+ private:
+  StateReader& reader_;
+  std::set<std::string> read_;
+  std::vector<std::string> problems_;
+};
+
+ModelLayer ReadLayer(const MlpLayer& layer, const std::string& name, ParameterReader* reader) {
+  return {name,
+          layer.in,
+          layer.out,
+          layer.hidden,
+          reader->Read(absl::StrCat(name, "/weight"), {layer.out, layer.in}),
+          reader->Read(absl::StrCat(name, "/bias"), {layer.out})};
+}
+
+// Reads the layers up to layer `last`, beginning behind layer `first`.
+std::vector<ModelLayer> ReadChain(const MlpStructure& structure, int last, int first,
+                                  ParameterReader* reader) {
+  std::vector<ModelLayer> chain;
+  for (int i = last; i != first; i = structure.layers[static_cast<size_t>(i)].source) {
+    const MlpLayer& layer = structure.layers[static_cast<size_t>(i)];
+    chain.push_back(ReadLayer(layer, layer.name, reader));
+  }
+  std::reverse(chain.begin(), chain.end());
+  return chain;
+}
+
+void ReadHeads(const MlpStructure& structure, int encoder, ParameterReader* reader,
+               ActorModel* model) {
+  for (size_t i = 0; i < structure.heads.size(); ++i) {
+    const MlpHead& from = structure.heads[i];
+    ModelHead head;
+    head.name = structure.output->field(static_cast<int>(i)).name;
+    head.layers = ReadChain(structure, from.layer, encoder, reader);
+    if (from.value >= 0) head.value = ReadChain(structure, from.value, encoder, reader);
+    model->heads.push_back(std::move(head));
+  }
+}
+
+void ReadMlp(const MlpStructure& structure, ParameterReader* reader, ActorModel* model) {
+  const int encoder = static_cast<int>(structure.options.encoder_hidden_size.size()) - 1;
+  model->encoder = ReadChain(structure, encoder, -1, reader);
+  ReadHeads(structure, encoder, reader, model);
+}
+
+absl::Status ReadRecurrent(ParameterReader* reader, ActorModel* model) {
+  RnnOptions options;
+  options.cell = model->description.recurrent->cell;
+  options.hidden_size = model->description.recurrent->hidden_size;
+  options.mlp = model->description.mlp;
+  DING_ASSIGN_OR_RETURN(const RnnStructure structure,
+                        MakeRnnStructure(options, model->inputs, model->outputs));
+  if (structure.encoder.has_value()) {
+    for (size_t i = 0; i < structure.encoder->layers.size(); ++i) {
+      model->encoder.push_back(
+          ReadLayer(structure.encoder->layers[i], absl::StrCat("encoder/", i), reader));
+    }
+  }
+  ModelCell cell;
+  cell.cell = structure.cell.cell;
+  cell.in = structure.cell.in;
+  cell.hidden = structure.cell.hidden;
+  const int64_t rows = structure.cell.gate_rows();
+  cell.weight_ih = reader->Read("rnn/weight_ih", {rows, cell.in});
+  cell.weight_hh = reader->Read("rnn/weight_hh", {rows, cell.hidden});
+  cell.bias = reader->Read(cell.cell == RnnCell::kLstm ? "rnn/bias" : "rnn/bias_ih", {rows});
+  if (cell.cell == RnnCell::kGru) cell.bias_hh = reader->Read("rnn/bias_hh", {rows});
+  model->cell = std::move(cell);
+  ReadHeads(structure.heads, -1, reader, model);
+  return absl::OkStatus();
+}
+
+absl::Status ReadConvolutional(ParameterReader* reader, ActorModel* model) {
+  DING_ASSIGN_OR_RETURN(const CnnStructure structure,
+                        MakeCnnStructure({model->description.conv, model->description.mlp},
+                                         model->inputs, model->outputs));
+  for (size_t i = 0; i < structure.conv.size(); ++i) {
+    for (const ConvLayer& layer : structure.conv[i]) {
+      const int64_t kernel = layer.options.kernel;
+      model->convolutions[i].push_back(
+          {layer,
+           reader->Read(absl::StrCat(layer.name, "/weight"),
+                        {layer.out[0], layer.in[0], kernel, kernel}),
+           reader->Read(absl::StrCat(layer.name, "/bias"), {layer.out[0]})});
+    }
+  }
+  ReadMlp(structure.mlp, reader, model);
+  return absl::OkStatus();
+}
+
+absl::Status ReadNetwork(StateReader* state, ActorModel* model) {
+  ScopedStateReader scoped(state, model->description.parameters);
+  ParameterReader reader(&scoped);
+  model->convolutions.resize(static_cast<size_t>(model->inputs->size()));
+  if (model->description.recurrent.has_value()) {
+    if (!model->description.conv.empty()) {
+      return absl::UnimplementedError("it has convolutions and memory in one network");
+    }
+    DING_RETURN_IF_ERROR(ReadRecurrent(&reader, model));
+  } else if (!model->description.conv.empty()) {
+    DING_RETURN_IF_ERROR(ReadConvolutional(&reader, model));
+  } else {
+    DING_ASSIGN_OR_RETURN(const MlpStructure structure,
+                          MakeMlpStructure(model->description.mlp, model->inputs, model->outputs));
+    ReadMlp(structure, &reader, model);
+  }
+  return reader.Finish(model->description.unused_outputs);
+}
+
+absl::Status ReadStatistics(StateReader* state, ActorModel* model) {
+  if (!model->description.obs_clip.has_value()) return absl::OkStatus();
+  for (const FieldSpec& field : model->inputs->fields()) {
+    if (field.dtype != DType::kFloat32) {
+      return absl::InvalidArgumentError(absl::StrCat("it normalizes '", field.name, "', which is ",
+                                                     field.DebugString(), ", expected float32"));
+    }
+    const std::string scope = absl::StrCat(kModelScope, "/", kStatisticsScope, "/", field.name);
+    ScopedStateReader scoped(state, scope);
+    RunningNormalizer normalizer(field.num_elements(), *model->description.obs_clip);
+    DING_RETURN_IF_ERROR(Annotate(normalizer.LoadState(&scoped), scope));
+    model->normalizers.push_back(std::move(normalizer));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<LoadedActor> ReadActorModel(const CheckpointInfo& info, StateReader* state) {
+  const std::string description = FieldOf(info, kActorField);
+  if (description.empty()) {
+    return absl::FailedPreconditionError(
+        "it does not describe its actor: an earlier version wrote it. Train on from it (--resume), "
+        "and use a checkpoint of that run");
+  }
+  LoadedActor loaded;
+  ActorModel& model = loaded.model;
+  DING_ASSIGN_OR_RETURN(model.description, ActorDescriptionFromJson(description));
+  model.env = FieldOf(info, "env");
+  if (!absl::SimpleAtod(FieldOf(info, "env_step"), &model.env_step)) model.env_step = 0;
+  DING_ASSIGN_OR_RETURN(model.observation, SpaceOf(info, kObservationField));
+  DING_ASSIGN_OR_RETURN(model.action, SpaceOf(info, kActionField));
+  DING_ASSIGN_OR_RETURN(model.mask_field, FindActionMask(*model.observation, *model.action));
+  model.inputs = WithoutActionMask(model.observation);
+  DING_ASSIGN_OR_RETURN(loaded.head, MakeActionHead(model.description.head, model.action));
+  DING_ASSIGN_OR_RETURN(model.outputs, MakeSpec(loaded.head->outputs()));
+  DING_RETURN_IF_ERROR(ReadNetwork(state, &model));
+  DING_RETURN_IF_ERROR(ReadStatistics(state, &model));
+  ScopedStateReader scoped(state, kModelScope);
+  DING_RETURN_IF_ERROR(loaded.head->Load(&scoped));
+  return loaded;
+}
+
+absl::StatusOr<LoadedActor> LoadActorModel(const std::string& path) {
+  const auto load = [&]() -> absl::StatusOr<LoadedActor> {
+    DING_ASSIGN_OR_RETURN(const CheckpointReader checkpoint, CheckpointReader::Open(path));
+    DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> state,
+                          checkpoint.Component(kModelComponent));
+    return ReadActorModel(checkpoint.info(), state.get());
+  };
+  absl::StatusOr<LoadedActor> loaded = load();
+  if (loaded.ok()) return loaded;
+  return Annotate(loaded.status(), absl::StrCat("checkpoint ", path));
+}
+
+}  // namespace ding

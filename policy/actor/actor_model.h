@@ -1,0 +1,107 @@
+// All that a checkpoint holds of a policy that acts, as plain data: spaces, layers with their weights, and the
+// statistics of observations. Actors compute with it, and exports write it in other formats.
+//
+//   observation ── without mask ── normalizers ── convolutions ── encoder ── [cell] ──┬── head: layers ──┐
+//                                                                                    └── head: value ───┴── output
+//
+// Weights are those of the checkpoint: [out, in], [out channels, in channels, kernel, kernel].
+//
+// Threads: plain data; thread-safe while nobody changes it.
+#ifndef DING_WORKER_POLICY_ACTOR_ACTOR_MODEL_H_
+#define DING_WORKER_POLICY_ACTOR_ACTOR_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/data/checkpoint.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/policy/actor/action_head.h"
+#include "ding_worker/policy/actor/actor_description.h"
+#include "ding_worker/policy/mlp/mlp_structure.h"
+#include "ding_worker/policy/rnn/rnn_structure.h"
+#include "ding_worker/policy/running_normalizer.h"
+#include "ding_worker/policy/torch/cnn_structure.h"
+
+namespace ding {
+
+// y = W x + b, then the activation of the model if `hidden`.
+struct ModelLayer {
+  std::string name;  // "encoder/0"
+  int64_t in = 0;
+  int64_t out = 0;
+  bool hidden = true;
+  std::vector<float> weight;  // [out, in]
+  std::vector<float> bias;
+};
+
+struct ModelConvolution {
+  ConvLayer layer;
+  std::vector<float> weight;  // [out channels, in channels, kernel, kernel]
+  std::vector<float> bias;
+};
+
+// policy/rnn/rnn_structure.h says how the rows are ordered.
+struct ModelCell {
+  RnnCell cell = RnnCell::kLstm;
+  int64_t in = 0;
+  int64_t hidden = 0;
+  std::vector<float> weight_ih;  // [gates * hidden, in]
+  std::vector<float> weight_hh;  // [gates * hidden, hidden]
+  std::vector<float> bias;       // of an LSTM, or the bias_ih of a GRU
+  std::vector<float> bias_hh;    // of a GRU
+
+  int64_t gates() const { return cell == RnnCell::kLstm ? 4 : 3; }
+  // The floats of the state of a row: h, then c of an LSTM.
+  int64_t state_size() const { return (cell == RnnCell::kLstm ? 2 : 1) * hidden; }
+};
+
+struct ModelHead {
+  std::string name;                // of the output field
+  std::vector<ModelLayer> layers;  // of a dueling head those of the advantage
+  std::vector<ModelLayer> value;   // of a dueling head; else empty
+};
+
+struct ActorModel {
+  ActorDescription description;
+  std::string env;      // its name
+  double env_step = 0;  // at which the checkpoint was saved
+  SpecPtr observation;
+  SpecPtr action;
+  SpecPtr inputs;                 // the observation without its mask
+  std::optional<int> mask_field;  // index in the observation
+  SpecPtr outputs;                // of the network, as far as the action needs them
+
+  std::vector<RunningNormalizer> normalizers;               // one for each input, or none
+  std::vector<std::vector<ModelConvolution>> convolutions;  // of each input; empty for a vector
+  std::vector<ModelLayer> encoder;
+  std::optional<ModelCell> cell;
+  std::vector<ModelHead> heads;  // one for each field of `outputs`
+
+  int64_t state_size() const { return cell.has_value() ? cell->state_size() : 0; }
+  bool tanh() const { return description.mlp.activation == MlpOptions::Activation::kTanh; }
+};
+
+struct LoadedActor {
+  ActorModel model;
+  std::unique_ptr<ActionHead> head;
+};
+
+// Loads the model of the checkpoint folder at `path`. Errors name it:
+//   kNotFound, kDataLoss  it does not exist, or it is truncated or corrupted
+//   kFailedPrecondition   another major version wrote it; or an earlier one, without the description of the
+//                         actor; or its policy is not one that an actor plays
+//   kInvalidArgument      its parameters do not fit the description: lists all that do not
+//   kUnimplemented        a later version wrote it, with a head that this one does not have
+absl::StatusOr<LoadedActor> LoadActorModel(const std::string& path);
+
+// Does the same for the manifest of a checkpoint and its component "model"; errors do not name it.
+absl::StatusOr<LoadedActor> ReadActorModel(const CheckpointInfo& info, StateReader* model);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_ACTOR_ACTOR_MODEL_H_

@@ -1,0 +1,104 @@
+// The forward pass of an actor: the layers of an ActorModel, with the weights packed for few rows.
+//
+// Rows stay row-major from the input to the output. A product has output features side by side in vectors
+// (row_products.h), so that a single row costs one pass over the weights; Mlp has rows side by side, which
+// training needs and which takes the time of 8 rows for a single one. Each sum runs in the order of the
+// inputs, as in Mlp and Rnn, and so has the same bytes.
+//
+// Ownership: owns the packed weights and working memory for a part of a batch; it does not use the model later.
+// Threads:   thread-compatible.
+#ifndef DING_WORKER_POLICY_ACTOR_ACTOR_NETWORK_H_
+#define DING_WORKER_POLICY_ACTOR_ACTOR_NETWORK_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/actor/actor_model.h"
+#include "ding_worker/policy/actor/convolution.h"
+#include "ding_worker/policy/actor/row_products.h"
+#include "ding_worker/policy/mlp/panel_kernels.h"
+#include "ding_worker/policy/rnn/cell_kernels.h"
+#include "ding_worker/policy/rnn/rnn_structure.h"
+
+namespace ding {
+
+class ActorNetwork {
+ public:
+  explicit ActorNetwork(const ActorModel& model);
+
+  // Writes the outputs (model.outputs) for `input` [B, ...] (model.inputs, normalized). `states`
+  // [B, model.state_size()] are the states before the rows and become those after them; null without memory.
+  void Run(const ColumnsView& input, float* states, const MutableColumnsView& output);
+
+ private:
+  // Rows of floats, each `stride` after the one before it.
+  struct Rows {
+    const float* data = nullptr;
+    int64_t stride = 0;
+  };
+  struct Layer {
+    internal_actor::PackedMatrix weight;
+    internal_actor::AlignedFloats bias;
+    internal_actor::AlignedFloats output;  // [kRowsAtOnce, padded width]
+    bool hidden = false;
+  };
+  struct Head {
+    std::vector<Layer> layers;
+    std::vector<Layer> value;
+    int64_t width = 0;
+  };
+
+  // The gates have a width that is a multiple of a vector's.
+  struct Cell {
+    RnnCell cell = RnnCell::kLstm;
+    int64_t hidden = 0;
+    int64_t padded = 0;
+    internal_actor::PackedMatrix weight_ih;
+    internal_actor::PackedMatrix weight_hh;
+    internal_actor::AlignedFloats bias;
+    internal_actor::AlignedFloats bias_hh;   // GRU
+    internal_actor::AlignedFloats gates;     // [kRowsAtOnce, kKeptGates * padded]
+    internal_actor::AlignedFloats products;  // [kRowsAtOnce, gates * padded], GRU
+    internal_actor::AlignedFloats before;    // [2, kRowsAtOnce, padded]: h, c
+    internal_actor::AlignedFloats after;     // [3, kRowsAtOnce, padded]: h, c, tanh(c)
+
+    bool is_lstm() const { return cell == RnnCell::kLstm; }
+  };
+  struct Field {
+    FieldSpec spec;
+    int64_t width = 0;   // of the features that it becomes
+    int64_t offset = 0;  // in a row of `features_`
+    std::vector<internal_actor::Convolution> convolutions;
+  };
+
+  static Layer Pack(const ModelLayer& layer);
+  static std::vector<Layer> Pack(const std::vector<ModelLayer>& layers);
+  static Cell Pack(const ModelCell& cell);
+
+  Rows LoadInput(const ColumnsView& input);
+  // Writes the features of the picture in `picture_`.
+  void RunConvolutions(Field& field, float* features) const;
+  Rows RunLayer(Layer& layer, Rows x, int64_t rows) const;
+  Rows RunCell(Rows x, int64_t rows, float* states);
+  void RunCellRow(int64_t row);
+  void RunHead(Head& head, Rows x, int64_t rows, float* output) const;
+
+  const internal_actor::RowKernels& products_;
+  const internal_mlp::PanelKernels& elementwise_;
+  const internal_rnn::CellKernels& cells_;
+  const bool tanh_;
+  std::vector<Field> fields_;
+  int64_t feature_width_ = 0;
+  internal_actor::AlignedFloats picture_;   // [pixels, channels] of an input
+  internal_actor::AlignedFloats features_;  // [kRowsAtOnce, feature_width_]
+  std::vector<Layer> encoder_;
+  std::optional<Cell> cell_;
+  std::vector<Head> heads_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_ACTOR_ACTOR_NETWORK_H_

@@ -1,0 +1,237 @@
+#include "ding_worker/policy/actor/actor.h"
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/allocation_count.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/checkpoint.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/spec_json.h"
+#include "ding_worker/policy/actor/actor_description.h"
+#include "ding_worker/policy/actor/testing/actor_checkpoints.h"
+#include "ding_worker/policy/policy.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+// Random observations, in whose masks at least one category of each element is legal.
+BatchBuilder RandomObservations(const SpecPtr& spec, int64_t rows, uint64_t seed) {
+  BatchBuilder obs = BatchBuilder::Create(spec, rows).value();
+  Rng rng(seed, "observations");
+  for (int field = 0; field < spec->size(); ++field) {
+    if (spec->field(field).name == kActionMaskField) {
+      for (uint8_t& legal : obs.column<uint8_t>(field)) legal = rng.Uniform() < 0.6 ? 1 : 0;
+      const int64_t width = spec->field(field).num_elements();
+      for (int64_t row = 0; row < rows; ++row) {
+        obs.column<uint8_t>(field)[row * width] = 1;
+        obs.column<uint8_t>(field)[row * width + 3] = 1;
+      }
+    } else {
+      for (float& value : obs.column<float>(field)) value = static_cast<float>(3 * rng.Normal());
+    }
+  }
+  return obs;
+}
+
+// The exact values of a column as text, to compare and print.
+std::string ActionsOf(const ColumnsView& actions) {
+  std::string text;
+  if (actions.spec().field(0).is_discrete()) {
+    for (const int64_t action : actions.column<int64_t>(0)) absl::StrAppend(&text, action, " ");
+  } else {
+    for (const float action : actions.column<float>(0)) absl::StrAppendFormat(&text, "%a ", action);
+  }
+  return text;
+}
+
+std::string PathOf(const std::string& name) { return JoinPath(testing::TempDir(), name); }
+
+class ActorCaseTest : public testing::TestWithParam<ActorCase> {
+ protected:
+  ActorCaseTest() : path_(PathOf("actor_" + GetParam().name)) {
+    EXPECT_THAT(RemoveRecursively(path_), IsOk());
+    policy_ = MakeRandomPolicy(GetParam());
+    SaveActorCheckpoint(GetParam(), policy_.get(), path_);
+  }
+
+  const std::string path_;
+  std::unique_ptr<Policy> policy_;
+};
+
+// Runs steps of episodes of several sizes; `forward` is the mode of the policy.
+template <typename Mode>
+void ExpectSameActions(const ActorCase& of, Actor* actor, Mode* mode, const NamedValues& settings) {
+  std::set<std::string> seen;
+  for (const int64_t rows : {1, 3, 8, 70, 1}) {
+    ASSERT_THAT(mode->Reset({}), IsOk());
+    actor->Begin();
+    std::vector<int> ids;
+    for (int i = 0; i < rows; ++i) ids.push_back(static_cast<int>(rows) - 1 - i);
+    for (uint64_t step = 0; step < 5; ++step) {
+      const BatchBuilder obs = RandomObservations(of.observation, rows, step);
+      const BatchBuilder out = BatchBuilder::Create(mode->output_spec(), rows).value();
+      ASSERT_THAT(mode->Forward(obs.view(), ids, settings, out.view()), IsOk());
+      DING_ASSERT_OK_AND_ASSIGN(const ColumnsView actions, actor->Act(obs.view(), ids));
+      const std::string expected = ActionsOf(ColumnsView(out.view()).Fields(of.action.get(), 0));
+      EXPECT_EQ(ActionsOf(actions), expected) << rows << " rows, step " << step;
+      seen.insert(expected);
+    }
+  }
+  EXPECT_GT(seen.size(), 5u) << "the test cannot fail";
+}
+
+TEST_P(ActorCaseTest, ActsAsTheEvalMode) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto actor, Actor::Load(path_));
+  EXPECT_EQ(*actor->observation(), *GetParam().observation);
+  EXPECT_EQ(*actor->action(), *GetParam().action);
+  ExpectSameActions(GetParam(), actor.get(), policy_->eval_mode(), {});
+}
+
+TEST_P(ActorCaseTest, DrawsAsTheCollectMode) {
+  const std::unique_ptr<Policy> policy = MakeRandomPolicy(GetParam(), /*seed=*/7);
+  Actor::Options options;
+  options.sample = true;
+  options.seed = 7;
+  DING_ASSERT_OK_AND_ASSIGN(const auto actor, Actor::Load(path_, options));
+  const NamedValues settings = policy->command_mode()->GetSettingCollect({{"envstep", 1000}});
+  ExpectSameActions(GetParam(), actor.get(), policy->collect_mode(), settings);
+}
+
+TEST_P(ActorCaseTest, ActingAllocatesNothingWhileSizesRepeat) {
+  for (const bool sample : {false, true}) {
+    Actor::Options options;
+    options.sample = sample;
+    DING_ASSERT_OK_AND_ASSIGN(const auto actor, Actor::Load(path_, options));
+    const BatchBuilder obs = RandomObservations(GetParam().observation, 8, 1);
+    ASSERT_THAT(actor->Act(obs.view()), IsOk());
+    const int64_t before = AllocationCount();
+    for (const int64_t rows : {8, 1, 3, 8}) {
+      if (!actor->Act(obs.view().Slice(0, rows)).ok()) FAIL();
+    }
+    EXPECT_EQ(AllocationCount(), before) << sample;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ActorCaseTest, testing::ValuesIn(ActorCases()),
+                         [](const auto& info) { return info.param.name; });
+
+class ActorTest : public testing::Test {
+ protected:
+  ActorTest() : path_(PathOf("actor_test")), case_(FindActorCase("DqnMaskTanh")) {
+    EXPECT_THAT(RemoveRecursively(path_), IsOk());
+  }
+  void Save(const std::function<void(CheckpointInfo*)>& change = {}) {
+    SaveActorCheckpoint(case_, MakeRandomPolicy(case_).get(), path_, change);
+  }
+
+  const std::string path_;
+  ActorCase case_;
+};
+
+TEST_F(ActorTest, RefusesObservationsThatDoNotFit) {
+  Save();
+  DING_ASSERT_OK_AND_ASSIGN(const auto actor, Actor::Load(path_));
+  const BatchBuilder other = RandomObservations(FindActorCase("Bc").observation, 1, /*seed=*/0);
+  EXPECT_THAT(actor->Act(other.view()), StatusIs(absl::StatusCode::kInvalidArgument));
+  const BatchBuilder obs = RandomObservations(case_.observation, 2, /*seed=*/0);
+  EXPECT_THAT(actor->Act(obs.view(), {0}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("1 ids for 2 rows")));
+  EXPECT_THAT(actor->Act(obs.view(), {0, -1}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("id -1")));
+  for (uint8_t& legal : obs.column<uint8_t>(1)) legal = 0;
+  EXPECT_THAT(actor->Act(obs.view()).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no legal action")));
+}
+
+TEST_F(ActorTest, ABadObservationChangesNoState) {
+  case_ = FindActorCase("PpoGru");
+  Save();
+  DING_ASSERT_OK_AND_ASSIGN(const auto actor, Actor::Load(path_));
+  DING_ASSERT_OK_AND_ASSIGN(const auto undisturbed, Actor::Load(path_));
+  const BatchBuilder obs = RandomObservations(case_.observation, 1, 0);
+  const BatchBuilder bad = RandomObservations(case_.observation, 1, 0);
+  bad.column<float>(0)[2] = std::numeric_limits<float>::quiet_NaN();
+  for (int step = 0; step < 3; ++step) {
+    DING_ASSERT_OK_AND_ASSIGN(const ColumnsView expected, undisturbed->Act(obs.view()));
+    DING_ASSERT_OK_AND_ASSIGN(const ColumnsView action, actor->Act(obs.view()));
+    EXPECT_EQ(ActionsOf(action), ActionsOf(expected));
+    EXPECT_THAT(actor->Act(bad.view()).status(), StatusIs(absl::StatusCode::kInternal));
+  }
+}
+
+TEST_F(ActorTest, NamesWhatIsWrongWithACheckpoint) {
+  const auto expect = [&](const char* field, const std::string& value, absl::StatusCode code,
+                          const std::string& text) {
+    Save([&](CheckpointInfo* info) {
+      info->fields[field] = value;
+      if (value.empty()) info->fields.erase(field);
+    });
+    EXPECT_THAT(Actor::Load(path_).status(),
+                StatusIs(code, AllOf(HasSubstr(path_), HasSubstr(text))))
+        << field << " = " << value;
+  };
+  const std::string description = ActorCheckpointInfo(case_).fields[kActorField];
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string text = description;
+    const size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << text;
+    return at == std::string::npos ? text : text.replace(at, from.size(), to);
+  };
+  using Code = absl::StatusCode;
+  expect(kActorField, "", Code::kFailedPrecondition, "an earlier version wrote it");
+  expect(kActorField, changed("\"version\":1", "\"version\":2"), Code::kFailedPrecondition,
+         "version 2, expected 1");
+  expect(kActorField, ActorProblemToJson("policy 'mine' is special"), Code::kFailedPrecondition,
+         "policy 'mine' is special");
+  expect(kActorField, "{", Code::kInvalidArgument, "no JSON");
+  expect(kActorField, changed("\"tanh\"", "\"gelu\""), Code::kInvalidArgument,
+         "'network.activation' is \"gelu\", expected 'relu' or 'tanh'");
+  expect(kActorField, changed("\"head\":\"q\"", "\"head\":\"beta\""), Code::kUnimplemented,
+         "found head 'beta', which this version does not know; it knows: q, categorical, normal, "
+         "tanh, tanh_normal");
+  expect(kActorField, changed("[20,7]", "[20,9]"), Code::kInvalidArgument,
+         "'encoder/1/weight' is float32[7, 20], expected float32[9, 20]");
+  expect(kActorField, changed("[20,7]", "[20]"), Code::kInvalidArgument,
+         "'encoder/1/weight' is unknown");
+  expect(kObservationField, "", Code::kFailedPrecondition, "the space 'observation'");
+  expect(kActionField, SpecToJson(*FindActorCase("Bc").action), Code::kInvalidArgument,
+         "is not discrete");
+  expect(kActionField, "[]", Code::kInvalidArgument, "");
+  EXPECT_THAT(Actor::Load(path_ + "_none").status(), StatusIs(Code::kNotFound));
+}
+
+TEST_F(ActorTest, RefusesACheckpointOfAnotherVersion) {
+  Save();
+  const std::string manifest = JoinPath(path_, "manifest.json");
+  DING_ASSERT_OK_AND_ASSIGN(std::string text, ReadFile(manifest));
+  const std::string version = "\"major_version\": 1";
+  ASSERT_NE(text.find(version), std::string::npos);
+  text.replace(text.find(version), version.size(), "\"major_version\": 2");
+  text.resize(text.rfind(",\n"));
+  ASSERT_THAT(WriteFileAtomically(manifest, text + internal_data::ManifestEnd(text)), IsOk());
+  EXPECT_THAT(Actor::Load(path_).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("version")));
+}
+
+}  // namespace
+}  // namespace ding
