@@ -82,10 +82,14 @@ network:
 actor:
   a2c     the actor of an actor-critic
   bc      the network that imitates
+  cql     greedy by Q values
+  ddpg    the tanh of the mean
   dqn     epsilon-greedy by Q values
   impala  the actor of an actor-critic
   ppo     the actor of an actor-critic
   r2d2    epsilon-greedy by recurrent Q values
+  sac     a normal distribution that tanh squashes
+  td3     the tanh of the mean
 buffer:
   advanced  transitions, drawn by priority; limits on use, staleness and rate
             [ding.AdvancedBufferConfig]

@@ -9,6 +9,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/action_scale.h"
+#include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/actor_critic/actor_critic_config.h"
 #include "ding_worker/policy/mlp/mlp_config.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
@@ -111,6 +112,15 @@ ContinuousOptions ContinuousOptionsFromConfig(const PolicyConfig& policy,
   options.modes = context.modes;
   options.reducer = context.reducer;
   return options;
+}
+
+absl::StatusOr<ActorDescription> DescribeContinuousActor(const ContinuousConfig& config,
+                                                         ActorHead head) {
+  ActorDescription description;
+  DING_RETURN_IF_ERROR(DescribeNetwork(config.model(), &description));
+  description.parameters = "model/actor";
+  description.head = head == ActorHead::kNormal ? kTanhNormalHead : kTanhHead;
+  return description;
 }
 
 }  // namespace ding

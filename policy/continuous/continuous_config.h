@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/continuous/continuous.pb.h"
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/continuous_options.h"
@@ -39,6 +41,10 @@ ContinuousNetworks CreateContinuousNetworks(absl::string_view algorithm,
 ContinuousOptions ContinuousOptionsFromConfig(const PolicyConfig& policy,
                                               const ContinuousConfig& config,
                                               const PolicyContext& context);
+
+// Describes the actor, whose outputs `head` says, for a checkpoint (policy/actor/describe_actor.h).
+absl::StatusOr<ActorDescription> DescribeContinuousActor(const ContinuousConfig& config,
+                                                         ActorHead head);
 
 }  // namespace ding
 

@@ -10,6 +10,9 @@
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/actor/actor_description.h"
+#include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/cql/cql.pb.h"
 #include "ding_worker/policy/cql/cql_head.h"
 #include "ding_worker/policy/dqn/dqn.h"
@@ -51,6 +54,14 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
 DING_REGISTER(PolicyRegistry(), "cql", Create,
               "discrete CQL: DQN on recorded episodes, with a conservative penalty",
               &CqlConfig::descriptor);
+
+absl::StatusOr<ActorDescription> Describe(const PolicyConfig& config, const Spec& /*action*/) {
+  CqlConfig cql;
+  DING_RETURN_IF_ERROR(UnpackParams(config, &cql));
+  return DescribeQActor(cql.dqn());
+}
+
+DING_REGISTER(ActorDescriberRegistry(), "cql", Describe, "greedy by Q values");
 
 }  // namespace
 }  // namespace ding

@@ -9,6 +9,9 @@
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/actor/actor_description.h"
+#include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/actor_critic/actor_critic_config.h"
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/continuous_config.h"
@@ -74,6 +77,15 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
 DING_REGISTER(PolicyRegistry(), kName, Create,
               "soft actor-critic: learned temperature, ensembles of critics; continuous actions",
               &SacConfig::descriptor);
+
+absl::StatusOr<ActorDescription> Describe(const PolicyConfig& policy, const Spec& /*action*/) {
+  SacConfig config;
+  DING_RETURN_IF_ERROR(UnpackParams(policy, &config));
+  return DescribeContinuousActor(config.continuous(), ActorHead::kNormal);
+}
+
+DING_REGISTER(ActorDescriberRegistry(), kName, Describe,
+              "a normal distribution that tanh squashes");
 
 }  // namespace
 }  // namespace ding

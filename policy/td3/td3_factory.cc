@@ -10,6 +10,9 @@
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/actor/actor_description.h"
+#include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/actor_critic/actor_critic_config.h"
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/continuous_config.h"
@@ -83,6 +86,16 @@ DING_REGISTER(PolicyRegistry(), kTd3, CreateTd3Policy,
               &Td3Config::descriptor);
 DING_REGISTER(PolicyRegistry(), kDdpg, CreateDdpgPolicy,
               "DDPG: one critic, deterministic actor; continuous actions", &DdpgConfig::descriptor);
+
+template <typename Config>
+absl::StatusOr<ActorDescription> Describe(const PolicyConfig& policy, const Spec& /*action*/) {
+  Config config;
+  DING_RETURN_IF_ERROR(UnpackParams(policy, &config));
+  return DescribeContinuousActor(config.continuous(), ActorHead::kMean);
+}
+
+DING_REGISTER(ActorDescriberRegistry(), kTd3, Describe<Td3Config>, "the tanh of the mean");
+DING_REGISTER(ActorDescriberRegistry(), kDdpg, Describe<DdpgConfig>, "the tanh of the mean");
 
 }  // namespace
 }  // namespace ding
