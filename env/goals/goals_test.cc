@@ -17,6 +17,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/goal_fields.h"
 #include "ding_worker/data/image.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
@@ -24,7 +25,6 @@
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_registry.h"
-#include "ding_worker/env/goals/goal_fields.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -91,27 +91,8 @@ TEST(GoalsTest, AreRegisteredAndHaveGoals) {
   for (const std::string& name : EnvRegistry().Names()) {
     DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Env> env, Create(name));
     EXPECT_EQ(env->spec().name, name);
-    EXPECT_THAT(CheckHasGoals(env->spec()), IsOk());
+    EXPECT_THAT(CheckGoalFields(*env->spec().observation), IsOk());
   }
-}
-
-absl::Status Check(std::vector<FieldSpec> fields) {
-  EnvSpec spec;
-  spec.name = "Mine-v0";
-  spec.observation = *MakeSpec(std::move(fields));
-  return CheckHasGoals(spec);
-}
-
-TEST(GoalsTest, AnEnvWithoutGoalsIsNamedWithWhatItLacks) {
-  const auto invalid = absl::StatusCode::kInvalidArgument;
-  EXPECT_THAT(Check({Box("obs", {2})}),
-              StatusIs(invalid, HasSubstr("'Mine-v0' has no observation 'obs/achieved_goal'")));
-  EXPECT_THAT(Check({Box(kAchievedGoalField, {2}), Box(kObservationField, {2})}),
-              StatusIs(invalid, HasSubstr("'obs/desired_goal'")));
-  EXPECT_THAT(Check({Box(kAchievedGoalField, {2}), Box(kDesiredGoalField, {3})}),
-              StatusIs(invalid, HasSubstr("expected the same shape")));
-  EXPECT_THAT(Check({Box(kAchievedGoalField, {2}), Discrete(kDesiredGoalField, 3)}),
-              StatusIs(invalid, HasSubstr("expected float32")));
 }
 
 TEST(GoalsTest, MovesByTheEquationsOfTheHeader) {

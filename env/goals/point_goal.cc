@@ -15,11 +15,11 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/goal_fields.h"
 #include "ding_worker/data/image.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/classic_control/raster.h"
-#include "ding_worker/env/goals/goal_fields.h"
 
 namespace ding {
 namespace {
@@ -185,9 +185,9 @@ absl::StatusOr<std::unique_ptr<Env>> Create(Task task) {
   spec.name = task.name;
   DING_ASSIGN_OR_RETURN(
       spec.observation,
-      MakeSpec(
-          {Box(kObservationField, {4}, {-1, -1, -kFastest, -kFastest}, {1, 1, kFastest, kFastest}),
-           Box(kAchievedGoalField, {2}, {-1}, {1}), Box(kDesiredGoalField, {2}, {-1}, {1})}));
+      MakeSpec({Box(kGoalObservationField, {4}, {-1, -1, -kFastest, -kFastest},
+                    {1, 1, kFastest, kFastest}),
+                Box(kAchievedGoalField, {2}, {-1}, {1}), Box(kDesiredGoalField, {2}, {-1}, {1})}));
   DING_ASSIGN_OR_RETURN(spec.action, MakeSpec({Box("action", {2}, {-1}, {1})}));
   spec.reward_low = -1;
   spec.reward_high = 0;

@@ -5,7 +5,7 @@
 // accelerates: 10 times the action in 1/s^2, less twice the velocity, for steps of 0.05 s (semi-implicit Euler).
 // What it runs into stops it in that direction.
 //
-// Observation: as env/goals/goal_fields.h says, with G = 2 (x, y), N = 4 (x, y, velocities).
+// Observation: as data/goal_fields.h says, with G = 2 (x, y), N = 4 (x, y, velocities).
 // Action: float32[2] in [-1, 1].   Reward: 0 within the radius of the goal, else -1.   Never terminated.
 // Time limit: ReachGoal-v0 50 steps, radius 0.05; PointMaze-v0 150 steps, radius 0.1.
 // Info at the end: "is_success", 1 if the point is at the goal.

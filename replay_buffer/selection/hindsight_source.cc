@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/goal_fields.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
@@ -23,8 +23,6 @@
 namespace ding {
 namespace {
 
-constexpr absl::string_view kAchieved = "obs/achieved_goal";
-constexpr absl::string_view kDesired = "obs/desired_goal";
 constexpr int64_t kNone = -1;
 
 // The places of the goals.
@@ -39,32 +37,22 @@ struct GoalFields {
 };
 
 absl::Status CheckGoals(const Spec& rows) {
-  for (const absl::string_view name : {kAchieved, kDesired}) {
-    const std::optional<int> field = rows.Find(name);
-    if (!field.has_value() || rows.field(*field).dtype != DType::kFloat32) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the env has no goals: expected an observation with '", kAchieved, "' and '",
-                       kDesired, "' of float32, found ", rows.DebugString()));
-    }
-  }
-  const FieldSpec& achieved = rows.field(*rows.Find(kAchieved));
-  const FieldSpec& desired = rows.field(*rows.Find(kDesired));
+  DING_RETURN_IF_ERROR(Annotate(CheckGoalFields(rows), "the env has no goals"));
   const std::optional<int> reward = rows.Find(kColumnReward);
-  if (achieved.shape == desired.shape && reward.has_value() && rows.field(*reward).shape.empty()) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "expected goals of one shape and a reward of one number, found ", achieved.DebugString(),
-      " and ", desired.DebugString(), " in ", rows.DebugString()));
+  if (reward.has_value() && rows.field(*reward).shape.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("expected a reward of one number, found ", rows.DebugString()));
 }
 
 absl::StatusOr<GoalFields> FindGoals(const Spec& rows, const Spec& batch) {
   GoalFields fields;
-  DING_ASSIGN_OR_RETURN(fields.achieved, rows.IndexOf(kAchieved, "rows"));
+  DING_ASSIGN_OR_RETURN(fields.achieved, rows.IndexOf(kAchievedGoalField, "rows"));
   fields.size = rows.field(fields.achieved).num_elements();
-  DING_ASSIGN_OR_RETURN(fields.desired, batch.IndexOf(kDesired, "batch"));
-  DING_ASSIGN_OR_RETURN(fields.next_desired, batch.IndexOf(NextObsColumn(kDesired), "batch"));
-  DING_ASSIGN_OR_RETURN(fields.next_achieved, batch.IndexOf(NextObsColumn(kAchieved), "batch"));
+  DING_ASSIGN_OR_RETURN(fields.desired, batch.IndexOf(kDesiredGoalField, "batch"));
+  DING_ASSIGN_OR_RETURN(fields.next_desired,
+                        batch.IndexOf(NextObsColumn(kDesiredGoalField), "batch"));
+  DING_ASSIGN_OR_RETURN(fields.next_achieved,
+                        batch.IndexOf(NextObsColumn(kAchievedGoalField), "batch"));
   DING_ASSIGN_OR_RETURN(fields.reward, batch.IndexOf(kColumnReward, "batch"));
   return fields;
 }
@@ -114,9 +102,7 @@ class HindsightSource : public RowSource {
       put(fields_.desired);
       put(fields_.next_desired);
       const float* const achieved = columns.column<float>(fields_.next_achieved).data() + i * size;
-      double square = 0;
-      for (size_t k = 0; k < size; ++k) square += std::pow(double{achieved[k]} - goal[k], 2);
-      reward[i] = std::sqrt(square) <= options_.radius ? 0.0f : -1.0f;
+      reward[i] = SparseGoalReward({achieved, size}, {goal, size}, options_.radius);
     }
   }
 

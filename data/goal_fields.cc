@@ -1,4 +1,4 @@
-#include "ding_worker/env/goals/goal_fields.h"
+#include "ding_worker/data/goal_fields.h"
 
 #include <cmath>
 #include <cstddef>
@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/data/dtype.h"
-#include "ding_worker/data/spec.h"
 
 namespace ding {
 
@@ -19,27 +18,25 @@ double GoalDistance(absl::Span<const float> achieved, absl::Span<const float> de
   return std::sqrt(sum);
 }
 
-absl::Status CheckHasGoals(const EnvSpec& spec) {
-  const Spec& fields = *spec.observation;
+absl::Status CheckGoalFields(const Spec& fields) {
   for (const absl::string_view name : {kAchievedGoalField, kDesiredGoalField}) {
     const std::optional<int> index = fields.Find(name);
     if (!index.has_value()) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "env '", spec.name, "' has no observation '", name,
-          "', which an env with a goal has (as ReachGoal-v0); it has:\n", fields.DebugString()));
+          "there is no '", name, "', which a task with a goal has (as ReachGoal-v0); there are:\n",
+          fields.DebugString()));
     }
     if (fields.field(*index).dtype != DType::kFloat32) {
-      return absl::InvalidArgumentError(absl::StrCat("env '", spec.name, "': '", name, "' is ",
-                                                     fields.field(*index).DebugString(),
-                                                     ", expected float32"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", name, "' is ", fields.field(*index).DebugString(), ", expected float32"));
     }
   }
   const FieldSpec& achieved = fields.field(*fields.Find(kAchievedGoalField));
   const FieldSpec& desired = fields.field(*fields.Find(kDesiredGoalField));
   if (achieved.shape != desired.shape) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("env '", spec.name, "': the achieved goal is ", achieved.DebugString(),
-                     " and the desired ", desired.DebugString(), ", expected the same shape"));
+    return absl::InvalidArgumentError(absl::StrCat("the achieved goal is ", achieved.DebugString(),
+                                                   " and the desired ", desired.DebugString(),
+                                                   ", expected the same shape"));
   }
   return absl::OkStatus();
 }
