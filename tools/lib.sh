@@ -44,6 +44,13 @@ source_files() {
   fi | LC_ALL=C sort
 }
 
+# Prints a tenth of the lines of the standard input. Which one follows from the commit. Neighbours in a list of tests share
+# most of what has to be built for them.
+tenth_of_commit() {
+  awk -v part=$(($(fuzz_seed) % 10)) '{ line[NR] = $0 }
+    END { for (i = int(NR * part / 10) + 1; i <= int(NR * (part + 1) / 10); i++) print line[i] }'
+}
+
 # Where the seeds of the fuzz tests begin, and which tenth of the tests runs under the sanitizers: $DING_FUZZ_SEED, else the
 # first seven hexadecimal digits of the commit as a number; 0 without Git.
 fuzz_seed() {

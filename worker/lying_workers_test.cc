@@ -236,7 +236,7 @@ TEST(LyingWorkersTest, ACollectorThatLiesNeitherEndsNorSpoilsTheRun) {
   comm->Close("the test is over");
   EXPECT_THAT(parts.coordinator->Close("the test is over"), IsOk());
 
-  EXPECT_GT(lies, 10);
+  EXPECT_GT(lies, 2);
   EXPECT_GE(status.train_iter(), 12000) << "the learner's budget was what ended it";
   EXPECT_FALSE(status.converged());
   EXPECT_LE(status.best_eval_value(), 200);

@@ -209,6 +209,8 @@ absl::Status TaskBuffer::CheckGoOn(int64_t rows, int collecting) const {
 }
 
 void TaskBuffer::Pushed(int64_t rows) {
+  // The demand is tried with these rows before more are let in beyond the bound.
+  hungry_ = false;
   rows_pushed_ += rows;
   if (limiter_.has_value()) limiter_->CountPush(rows);
 }

@@ -206,7 +206,7 @@ class TaskBuffer {
   std::deque<LearnerDemand> demands_;
   bool serving_ = false;      // a thread draws for the demands
   bool serve_again_ = false;  // and rows came meanwhile
-  bool hungry_ = false;       // a demand waits for rows
+  bool hungry_ = false;       // a demand waits for rows, and none came since it was tried
   RemovedChunks removed_;
   int64_t answers_ = 0;
   int64_t rows_drawn_ = 0;

@@ -202,6 +202,24 @@ TEST(TaskBufferTest, OneThreadServesAndRetriesWhenRowsHaveCome) {
   EXPECT_TRUE(buffer.BeginServing());
 }
 
+TEST(TaskBufferTest, OnePushBeyondTheReplayRatioIsAllowedBeforeTheWaitingDemandIsTriedAgain) {
+  TaskBuffer::Limits limits;
+  limits.replay_ratio = ReplayRatioLimiter::Options{/*min=*/2, /*max=*/2, /*min_size=*/0,
+                                                    /*error_buffer=*/4};
+  TaskBuffer buffer("buffer_0", limits);
+  buffer.set_learner(kWorker);
+  buffer.Pushed(7);
+  EXPECT_THAT(buffer.CheckPush(7), StatusIs(absl::StatusCode::kUnavailable));
+  ASSERT_THAT(buffer.AddDemand(Demand(1, 100)), IsOk());
+  buffer.TooFewRows(Demand(1, 100));
+  EXPECT_THAT(buffer.CheckPush(7), IsOk()) << "the demand would wait for ever";
+  buffer.Pushed(7);
+  EXPECT_THAT(buffer.CheckPush(7), StatusIs(absl::StatusCode::kUnavailable))
+      << "a thread that is about to try the demand again must not let in any number of pushes";
+  buffer.TooFewRows(Demand(1, 100));
+  EXPECT_THAT(buffer.CheckPush(7), IsOk());
+}
+
 TEST(TaskBufferTest, AnswersInOrderAndForgetsWithTheLearner) {
   TaskBuffer buffer("buffer_0");
   ASSERT_THAT(buffer.AddDemand(Demand(1)), IsOk());
