@@ -19,6 +19,11 @@ bool HasObservation(const Spec& rows) {
 
 }  // namespace
 
+std::string ItemSequences::AllowedRows() const {
+  if (whole_episodes) return "at least 1 row";
+  return absl::StrCat(padding ? "at most " : "", length, length == 1 ? " row" : " rows");
+}
+
 bool IsItems(const Spec& rows) {
   return rows.Find(kColumnChunk).has_value() && !HasObservation(rows);
 }

@@ -20,6 +20,7 @@
 #define DING_WORKER_DATA_ITEMS_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -56,6 +57,8 @@ struct ItemSequences {
   bool Allows(int64_t rows) const {
     return rows == length || (rows >= 1 && (whole_episodes || (padding && rows < length)));
   }
+  // How many rows an item may have, for errors: "at most 8 rows".
+  std::string AllowedRows() const;
   // Whether each item is one row.
   bool single_rows() const { return length == 1 && !whole_episodes; }
 };

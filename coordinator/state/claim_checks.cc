@@ -43,9 +43,8 @@ absl::Status CheckItemLayout(const Spec& expected, const ItemSequences& sequence
   DING_RETURN_IF_ERROR(CheckSameLayout(expected, items.rows.spec(), "items"));
   for (const int64_t length : items.rows.column<int64_t>(kColumnLength)) {
     if (sequences.Allows(length)) continue;
-    return absl::InvalidArgumentError(absl::StrCat("an item of ", length, " rows, expected ",
-                                                   sequences.padding ? "at most " : "",
-                                                   sequences.length));
+    return absl::InvalidArgumentError(
+        absl::StrCat("an item of ", length, " rows, expected ", sequences.AllowedRows()));
   }
   return absl::OkStatus();
 }

@@ -44,12 +44,6 @@ bool IsPlace(absl::string_view column) {
   return column == kColumnChunk || column == kColumnRow || column == kColumnLength;
 }
 
-std::string ExpectedLength(const ItemSequences& sequences) {
-  if (sequences.whole_episodes) return "at least 1 row";
-  return absl::StrCat(sequences.padding ? "at most " : "", sequences.length,
-                      sequences.length == 1 ? " row" : " rows");
-}
-
 absl::Status CheckDrawnItems(const Batch& items, const ItemSequences& sequences) {
   DING_RETURN_IF_ERROR(CheckItemFields(items.spec()));
   if (items.sequence_length() > 1) {
@@ -65,7 +59,7 @@ absl::Status CheckDrawnItems(const Batch& items, const ItemSequences& sequences)
     if (first[i] >= 0 && sequences.Allows(length[i])) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("item ", i, " of ", first.size(), " is ", length[i], " rows from row ",
-                     first[i], " on, expected ", ExpectedLength(sequences), ", row 0 or later"));
+                     first[i], " on, expected ", sequences.AllowedRows(), ", row 0 or later"));
   }
   return absl::OkStatus();
 }

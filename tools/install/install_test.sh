@@ -101,15 +101,15 @@ install --prefix="$TEST_TMPDIR/one" --modules=naive_buffer
 install --debian="$packages" >/dev/null
 install --debian="$packages.again" >/dev/null
 diff -r "$packages" "$packages.again" || fail "the packages of equal input differ"
-mkdir "$TEST_TMPDIR/root"
+mkdir "$TEST_TMPDIR/system"
 for package in "$packages"/*.deb; do
-  dpkg-deb --extract "$package" "$TEST_TMPDIR/root"
+  dpkg-deb --extract "$package" "$TEST_TMPDIR/system"
   dpkg-deb --contents "$package" | awk '$1 ~ /^-/ { print $6 }'
 done | sort >"$TEST_TMPDIR/files"
 twice=$(uniq -d "$TEST_TMPDIR/files")
 [ -z "$twice" ] || fail "files in two packages: $twice"
-diff -r "$prefix/include" "$TEST_TMPDIR/root/usr/include" || fail "the headers of the packages are others than those of --prefix"
-diff -r "$prefix/lib/ding_worker" "$TEST_TMPDIR"/root/usr/lib/*-linux-gnu/ding_worker ||
+diff -r "$prefix/include" "$TEST_TMPDIR/system/usr/include" || fail "the headers of the packages are others than those of --prefix"
+diff -r "$prefix/lib/ding_worker" "$TEST_TMPDIR"/system/usr/lib/*-linux-gnu/ding_worker ||
   fail "the libraries of the packages are others than those of --prefix"
 
 # Each package depends, at any distance, on those that hold what its headers include and its modules link.
@@ -148,7 +148,7 @@ for name, paths in files.items():
     for path in paths:
         if not path.endswith(('.h', '.pc')):
             continue
-        with open(sys.argv[1] + '/../root' + path, encoding='utf-8') as file:
+        with open(sys.argv[1] + '/../system' + path, encoding='utf-8') as file:
             text = file.read()
         folder = path.split('/pkgconfig/')[0]
         wanted = ['/usr/include/' + header for header in re.findall(r'^#include "(ding_worker/[^"]+)"', text, re.M)]
@@ -161,7 +161,7 @@ print('%d packages, %d references' % (len(files), checked))
 EOF
 
 # What pkg-config says of installed packages is right below another root, too.
-PKG_CONFIG_PATH=$(echo "$TEST_TMPDIR"/root/usr/lib/*-linux-gnu/pkgconfig)
+PKG_CONFIG_PATH=$(echo "$TEST_TMPDIR"/system/usr/lib/*-linux-gnu/pkgconfig)
 compile -std=c++17
 "$TEST_TMPDIR/use" || fail "the program of the packages ends with status $?"
 echo "all passed"
