@@ -30,6 +30,7 @@
 #include "ding_worker/worker/parallel_run/configured_learner.h"
 #include "ding_worker/worker/parallel_run/local_address.h"
 #include "ding_worker/worker/parallel_run/missing_worker_detector.h"
+#include "ding_worker/worker/parallel_run/orphan_watch.h"
 #include "ding_worker/worker/parallel_run/parallel_setup.h"
 #include "ding_worker/worker/parallel_run/parallel_types.h"
 #include "ding_worker/worker/parallel_run/supervisor.h"
@@ -178,13 +179,19 @@ absl::StatusOr<std::unique_ptr<WorkerSession>> Rejoin(const ParallelWorkerOption
 // Joins the run and calls `serve` with the session. Does so again whenever the coordinator is lost.
 absl::Status JoinAndServe(const ParallelWorkerOptions& options, Hello hello, Transport* transport,
                           const std::function<absl::Status(WorkerSession*)>& serve) {
+  OrphanWatch orphan_watch;
+  OrphanWatch::Options watch_options;
+  watch_options.supervisor_lives = options.may_rejoin;
+  DING_RETURN_IF_ERROR(orphan_watch.Start(std::move(watch_options)));
   WorkerSession::Options session_options;
   session_options.join_timeout = options.join_timeout;
   DING_ASSIGN_OR_RETURN(
       std::unique_ptr<WorkerSession> session,
       WorkerSession::Join(transport, options.coordinator, hello, session_options));
   while (true) {
+    orphan_watch.SetSession([&session] { return session->status().ok(); });
     const absl::Status status = serve(session.get());
+    orphan_watch.SetSession(nullptr);
     // Only a broken session may mean that the coordinator has died; other ends are intended.
     if (status.ok() || !absl::IsUnavailable(session->status())) return status;
     const Welcome welcome = session->welcome();
