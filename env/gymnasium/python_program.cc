@@ -29,7 +29,7 @@ using Json = nlohmann::json;
 
 constexpr char kQuote[] = "R\"PY(";  // what makes the file a string of C++
 constexpr char kScript[] =
-#include "ding_worker/env/gymnasium/env_process.py"  // NOLINT: it is a string
+#include "env_process.py"  // NOLINT: it is a string, and lies beside this file
     ;
 
 // The exit code of a process that could not become the interpreter.
