@@ -102,10 +102,15 @@ ReferenceRnn::Vector ReferenceRnn::RunHeads(const Vector& hidden) const {
     Vector head;
     if (options_.mlp.dueling) {
       head = Branch(field.name + "/advantage", hidden);
-      const double value = Branch(field.name + "/value", hidden)[0];
-      double mean = 0;
-      for (const double advantage : head) mean += advantage / static_cast<double>(head.size());
-      for (double& q : head) q = value + q - mean;
+      const Vector value = Branch(field.name + "/value", hidden);
+      const Vector advantage = head;
+      const size_t width = value.size();
+      for (size_t i = 0; i < head.size(); ++i) {
+        head[i] += value[i % width];
+        for (size_t a = i % width; a < head.size(); a += width) {
+          head[i] -= advantage[a] / static_cast<double>(field.shape[0]);
+        }
+      }
     } else {
       head = Branch(field.name, hidden);
     }

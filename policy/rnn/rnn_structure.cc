@@ -17,6 +17,7 @@ namespace {
 absl::StatusOr<MlpStructure> MakeWithoutCell(const RnnOptions& options, SpecPtr input,
                                              SpecPtr output) {
   DING_CHECK(!options.mlp.output_activation) << "recurrent networks have no output activation";
+  DING_CHECK(!options.mlp.separate_encoders) << "the cell has one input: heads share the encoder";
   MlpOptions mlp = options.mlp;
   if (mlp.head_hidden_size == 0) mlp.head_hidden_size = std::max<int64_t>(options.hidden_size, 1);
   absl::StatusOr<MlpStructure> structure =

@@ -34,7 +34,8 @@ enum class RnnCell { kLstm, kGru };
 struct RnnOptions {
   RnnCell cell = RnnCell::kLstm;
   int64_t hidden_size = 64;  // H, the number of features of the cell's output, at least 1
-  // Encoder and heads. head_hidden_size 0 is the width of the cell: H. output_activation must be false.
+  // Encoder and heads. head_hidden_size 0 is the width of the cell: H. output_activation and
+  // separate_encoders must be false.
   MlpOptions mlp;
 };
 
