@@ -159,13 +159,14 @@ class FileLimit {
   }
   ~FileLimit() { setrlimit(RLIMIT_NOFILE, &before_); }
 
-  // Returns the limit with which exactly two more files can be opened.
-  static int ForTwoFiles() {
-    int files[2] = {-1, -1};
-    EXPECT_EQ(pipe(files), 0);
-    close(files[0]);
-    close(files[1]);
-    return std::max(files[0], files[1]) + 1;
+  // Returns the limit with which exactly `count` more files can be opened.
+  static int ForFiles(int count) {
+    std::vector<int> files(static_cast<size_t>(count));
+    for (int& file : files) file = dup(STDERR_FILENO);
+    const int last = *std::max_element(files.begin(), files.end());
+    EXPECT_GE(*std::min_element(files.begin(), files.end()), 0);
+    for (const int file : files) close(file);
+    return last + 1;
   }
 
  private:
@@ -442,8 +443,9 @@ TEST_F(EnvProcessPoolTest, AReplacementThatEndsAtItsStartIsNotReportedWithTheEnv
 // UndefinedBehaviorSanitizer opens a pipe to look at an object, which the limit of this test refuses.
 #ifndef __SANITIZE_ADDRESS__
 TEST_F(EnvProcessPoolTest, AProcessThatTheSystemRefusesIsReportedAsEnded) {
-  // The fork server opens two files, so none is left for the stderr of a process.
-  auto limit = std::make_unique<FileLimit>(FileLimit::ForTwoFiles());
+  // The shared memory is a file and the fork server opens two, so none is left for the stderr of a
+  // process.
+  auto limit = std::make_unique<FileLimit>(FileLimit::ForFiles(3));
   absl::StatusOr<EnvProcessPool> pool = TryCreate(1);
   limit.reset();
   ASSERT_THAT(pool, IsOk());
@@ -583,7 +585,7 @@ TEST_F(EnvProcessPoolTest, ProcessesEndWithAProgramThatIsKilled) {
 #ifndef __SANITIZE_ADDRESS__
 TEST_F(EnvProcessPoolTest, APoolThatTheSystemRefusesIsUnavailable) {
   {
-    const FileLimit limit(FileLimit::ForTwoFiles() - 2);
+    const FileLimit limit(FileLimit::ForFiles(1));  // the shared memory
     EXPECT_THAT(TryCreate(1), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("fork server")));
   }
   // 512 TiB, which are more than a process can address.
