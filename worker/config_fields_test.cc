@@ -485,7 +485,7 @@ TEST(ConfigFieldsTest, ShippedConfigsSetNoUnusedFields) {
       }
       continue;
     }
-    const RunKind kind = policy == "bc"                       ? RunKind::kSupervised
+    const RunKind kind = !config.data_set().path().empty()    ? RunKind::kSupervised
                          : policy == "ppo" || policy == "a2c" ? RunKind::kOnPolicy
                                                               : RunKind::kSerial;
     EXPECT_THAT(FindUnusedFields(config, kind), testing::IsEmpty()) << file;
