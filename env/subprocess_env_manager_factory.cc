@@ -12,9 +12,9 @@
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/env_registry.h"
+#include "ding_worker/env/read_subprocess_options.h"
 #include "ding_worker/env/subprocess_env_manager.h"
 #include "ding_worker/env/subprocess_env_manager_options.h"
-#include "ding_worker/env/subprocess_options.h"
 
 namespace ding {
 namespace {

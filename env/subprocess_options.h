@@ -1,21 +1,15 @@
-// The options of the managers with sub-processes, read from a config and checked.
+// The options of the managers with sub-processes, checked and used.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_ENV_SUBPROCESS_OPTIONS_H_
 #define DING_WORKER_ENV_SUBPROCESS_OPTIONS_H_
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_process_pool.h"
 #include "ding_worker/env/subprocess_env_manager_options.h"
 
 namespace ding {
 
-// Reads the config of a manager of `env_num` envs, of type "subprocess", which waits for all envs, or
-// "async_subprocess". kInvalidArgument if it sets a key that the type does not have.
-absl::StatusOr<SubprocessEnvManagerOptions> ReadSubprocessOptions(const EnvManagerConfig& config,
-                                                                  int env_num);
 // kInvalidArgument with all problems of the options of a manager of `env_num` envs.
 absl::Status CheckSubprocessOptions(const SubprocessEnvManagerOptions& options, int env_num);
 // What these options ask of the processes.

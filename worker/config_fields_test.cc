@@ -471,7 +471,8 @@ TEST(ConfigFieldsTest, APolicyNeedsNoParams) {
   }
 }
 
-TEST(ConfigFieldsTest, ShippedConfigsSetNoUnusedFields) {
+// Nor do they name a module that the programs lack.
+TEST(ConfigFieldsTest, ShippedConfigsAreValidAndSetNoUnusedFields) {
   DING_ASSERT_OK_AND_ASSIGN(const std::vector<std::string> files, ListDirectory("worker/configs"));
   for (const std::string& file : files) {
     DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig config,

@@ -13,8 +13,8 @@
 #include "ding_worker/env/env_registry.h"
 #include "ding_worker/env/gymnasium/gymnasium.pb.h"
 #include "ding_worker/env/gymnasium/gymnasium_envs.h"
+#include "ding_worker/env/read_subprocess_options.h"
 #include "ding_worker/env/subprocess_env_manager_options.h"
-#include "ding_worker/env/subprocess_options.h"
 
 namespace ding {
 namespace {

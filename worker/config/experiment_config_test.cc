@@ -117,16 +117,6 @@ TEST(ParseExperimentConfigTest, AConfigThatIsNestedTooDeepIsRefused) {
                        HasSubstr("messages are nested more than 50 deep")));
 }
 
-// Every shipped config is valid, and the modules that it names are linked by default.
-TEST(ExperimentConfigTest, ShippedConfigsAreValid) {
-  const std::string folder = "worker/configs";
-  DING_ASSERT_OK_AND_ASSIGN(const std::vector<std::string> names, ListDirectory(folder));
-  EXPECT_GE(names.size(), 2u);
-  for (const std::string& name : names) {
-    EXPECT_THAT(LoadExperimentConfig(JoinPath(folder, name), {}), IsOk()) << name;
-  }
-}
-
 TEST(ExperimentConfigTest, TheCapacityOfAReplayBufferIsInRowsOrInBytes) {
   const std::string bytes = "policy.other.replay_buffer.replay_buffer_bytes=";
   DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig resolved, Parse(kMinimal));
