@@ -471,27 +471,5 @@ TEST(ConfigFieldsTest, APolicyNeedsNoParams) {
   }
 }
 
-// Nor do they name a module that the programs lack.
-TEST(ConfigFieldsTest, ShippedConfigsAreValidAndSetNoUnusedFields) {
-  DING_ASSERT_OK_AND_ASSIGN(const std::vector<std::string> files, ListDirectory("worker/configs"));
-  for (const std::string& file : files) {
-    DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig config,
-                              LoadExperimentConfig(JoinPath("worker/configs", file), {}));
-    const std::string& policy = config.policy().type();
-    if (absl::StrContains(file, "parallel") || absl::StrContains(file, "soak")) {
-      EXPECT_THAT(FindParallelProblems(config), testing::IsEmpty()) << file;
-      if (policy == "ppo" || policy == "a2c") {
-        EXPECT_THAT(FindUnusedFields(config, RunKind::kOnPolicyParallel), testing::IsEmpty())
-            << file;
-      }
-      continue;
-    }
-    const RunKind kind = !config.data_set().path().empty()    ? RunKind::kSupervised
-                         : policy == "ppo" || policy == "a2c" ? RunKind::kOnPolicy
-                                                              : RunKind::kSerial;
-    EXPECT_THAT(FindUnusedFields(config, kind), testing::IsEmpty()) << file;
-  }
-}
-
 }  // namespace
 }  // namespace ding
