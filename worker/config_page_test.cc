@@ -23,6 +23,7 @@
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/coordinator/coordinator.pb.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/learner/learner.pb.h"
 #include "ding_worker/learner/stopper.pb.h"
@@ -151,6 +152,12 @@ std::map<std::string, Create> Creates() {
   return {
       {"env",
        [](const string& type) { return create_env(WithOtherParams<EnvConfig>(type)).status(); }},
+      {"env wrapper",
+       [](const string& type) {
+         EnvConfig config;
+         *config.add_wrapper() = WithOtherParams<EnvWrapperConfig>(type);
+         return WrappersOf(config)(EnvSpec()).status();
+       }},
       {"env manager",
        [](const string& type) {
          return create_env_manager(WithOtherParams<EnvManagerConfig>(type), {}, Clock::Real())
