@@ -59,7 +59,7 @@ class Row:
         try:
             self.seeds, self.bar = list(range(int(seeds))), float(bar)
             self.lowest = None
-            self.share = {"every": 1.0, "median": 0.5}.get(self.rule)
+            self.share = {"every": 1.0, "below": 1.0, "median": 0.5}.get(self.rule)
             if self.rule.startswith("median>="):
                 self.share, self.lowest = 0.5, float(self.rule.removeprefix("median>="))
             elif self.share is None:
@@ -73,10 +73,15 @@ class Row:
 
     def bar_text(self):
         steps = "" if self.env_steps == "-" else f" within {int(self.env_steps):,} env steps"
+        if self.rule == "below":
+            return f"below {self.bar:g}{steps}, every seed"
         rule = {"every": "every seed", "median": "median"}.get(self.rule, f"{self.share:.0%} of the seeds")
         if self.lowest is not None:
             rule = f"median, no seed below {self.lowest:g}"
         return f"{self.bar:g}{steps}, {rule}"
+
+    def reached_by(self, result):
+        return result < self.bar if self.rule == "below" else result >= self.bar
 
     def values(self):
         """The results that there are, in the order of the seeds."""
@@ -97,7 +102,7 @@ class Row:
             return True
         if self.rule.startswith("median"):
             return statistics.median(values) < self.bar
-        return sum(value >= self.bar for value in values) < self.share * len(values) - 1e-9
+        return sum(map(self.reached_by, values)) < self.share * len(values) - 1e-9
 
     def status(self):
         if self.missed():

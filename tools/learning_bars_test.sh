@@ -111,6 +111,7 @@ judged_last  null    1  every      0.8   1000  bars  //worker:judge --run {run} 
 judged_bad   null    1  every      0.9   1000  bars  //worker:judge --run {run}
 cloned       clone<teach 2 every  50   1000  bars
 unjudged     good    1  every      0.9   1000  bars  //worker:judge --run nowhere
+low          good    2  below      11    1000  bars
 success      good    1  every      0.2   1000  bars  info:is_success
 no_success   good    1  every      0.2   1000  bars  info:other
 slow         slow    1  every      10    1000  bars
@@ -147,6 +148,7 @@ expect 0 'judged_last .* 0.85 +reached' judged_last
 expect 1 'judged_bad .* 0.85 +MISSED' judged_bad
 expect 0 'cloned .* 50, 50 +reached' cloned
 expect 1 'unjudged, seed 0: judge ended with status 1' unjudged
+expect 1 'low +below 11 within 1,000 env steps, every seed +10, 11 +MISSED' low
 expect 0 'success .* 0.25 +reached' success
 expect 1 "no_success, seed 0: its episodes have no 'other'; they have: is_success" no_success
 expect 1 "no row 'nothing' in worker/learning_bars.txt; there are: every_good, every_bad" nothing
@@ -158,7 +160,7 @@ expect 0 'Trains the shipped configs' --help
 head -n 1 $results | grep -q '^name,seed,config_digest,commit,env_steps,result,last_evaluation,wall_seconds,load,machine,date,reached$' ||
   fail "$(head -n 1 $results)"
 grep -qE '^every_good,2,[0-9a-f]{12},[0-9a-f+]*,990,12,12,0\.5,[0-9.]+,.*,[0-9]{4}-[0-9]{2}-[0-9]{2},yes$' $results || fail "$(cat $results)"
-grep -qE '^every_bad,1,.*,no$' $results || fail "$(cat $results)"
+grep -qE '^every_bad,1,.*,no$' $results && grep -qE '^low,0,.*,yes$' $results && grep -qE '^low,1,.*,no$' $results || fail "$(cat $results)"
 lines=$(wc -l <$results)
 [ "$(wc -l <worker/learning_curves/every_good/2.csv)" -eq 85 ] || fail "$(cat worker/learning_curves/every_good/2.csv)"
 [ "$(tail -n 1 worker/learning_curves/every_good/2.csv)" = 250,evaluator_step/reward_mean,252 ] || fail 'the last evaluation was left out'

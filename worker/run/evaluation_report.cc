@@ -69,6 +69,9 @@ std::string OneAsText(const ReportedEvaluation& evaluation) {
   }
   line("range", absl::StrCat(Number(statistics.min), " to ", Number(statistics.max), ", median ",
                              Number(statistics.median)));
+  for (const auto& [name, values] : result.episode_info) {
+    line(name, absl::StrCat("mean ", Number(Statistics(values).mean)));
+  }
   if (HasScore(result, statistics)) line("score", Number(result.mean_return));
   if (!options.record_episodes.empty()) line("recorded", options.record_episodes);
   if (result.video_return.has_value()) {
@@ -128,6 +131,9 @@ Json OneAsJson(const ReportedEvaluation& evaluation) {
   json["max"] = statistics.max;
   json["mean_length"] = MeanLength(result);
   json["returns"] = result.episode_return;
+  for (const auto& [name, values] : result.episode_info) {
+    json["info"][name] = Statistics(values).mean;
+  }
   if (HasScore(result, statistics)) json["score"] = result.mean_return;
   if (result.video_return.has_value()) {
     json["video"] = {{"path", evaluation.options.video.path},
