@@ -28,8 +28,8 @@ tools/learning_bars --page
 - **result**: of each seed, the mean return of the policy at the end of its run, with its best actions, over 100 episodes that are the same for all
   seeds and are not those of the evaluations within the run. Games: the share of games that the policy does not lose (TicTacToe) or wins (Connect
   Four) against the opponents that `{TABLE}` names. Goals: the share of episodes that end at the goal.
-- **env steps** and **seconds** of a run, evaluations included: medians over the seeds. Seconds depend on what else the machine does: **where** has
-  the [machine](#machines) and its load at the ends of the runs; each run has one core.
+- **env steps** of a run, its seconds of the **CPU** and by the **clock**, evaluations included: medians over the seeds. A run uses one core, so both
+  are the same if nothing else runs; **where** has the [machine](#machines) and its load at the ends of the runs.
 - **published**: what others report for the same task and algorithm, in their versions of it; sources below. `-`: nothing to compare with.
 
 """
@@ -52,7 +52,7 @@ def cells(row, published, machines):
         status = "**missed**"
     line = [f"`{row.name}`", f"`{row.config}`", row.bar_text(), status]
     if not row.values():
-        return [*line, "-", "-", "-", "-", "-", f"{figure} ({source})" if source else figure]
+        return [*line, "-", "-", "-", "-", "-", "-", f"{figure} ({source})" if source else figure]
     lines = [row.results[seed] for seed in row.seeds if seed in row.results]
     values = row.values()
     loads = [float(line["load"]) for line in lines]
@@ -63,7 +63,8 @@ def cells(row, published, machines):
         ", ".join(number(value) for value in values),
         number(statistics.median(values)),
         f"{statistics.median_high([int(line['env_steps']) for line in lines]):,}",
-        number(statistics.median(row.seconds()), digits=3),
+        number(statistics.median(row.seconds("cpu")), digits=3),
+        number(statistics.median(row.seconds("wall")), digits=3),
         f"{', '.join(places)}; load {load}",
         f"{figure} ({source})" if source else figure,
     ]
@@ -92,7 +93,7 @@ def make_files(rows):
     published = read_published()
     known = sorted({line["machine"] for row in rows for line in row.results.values()})
     machines = {name: chr(ord("A") + i) for i, name in enumerate(known)}
-    header = ["run", "config", "bar", "reached?", "result", "median", "env steps", "seconds", "where", "published"]
+    header = ["run", "config", "bar", "reached?", "result", "median", "env steps", "CPU s", "clock s", "where", "published"]
     table = [header, ["---"] * len(header)] + [cells(row, published, machines) for row in rows]
     text = HEAD + "".join("| " + " | ".join(line) + " |\n" for line in table)
     text += SOURCES.format(published=PUBLISHED)

@@ -23,7 +23,7 @@ PUBLISHED = "worker/learning_published.txt"
 RESULTS = "worker/learning_results.csv"
 CURVES = "worker/learning_curves"
 COLUMNS = ["name", "seed", "config_digest", "commit", "env_steps", "result", "last_evaluation"]
-COLUMNS += ["wall_seconds", "load", "machine", "date", "reached"]
+COLUMNS += ["wall_seconds", "cpu_seconds", "load", "machine", "date", "reached"]
 # What is left of a curve; a picture shows no more.
 MAX_CURVE_POINTS = 100
 
@@ -87,8 +87,8 @@ class Row:
         """The results that there are, in the order of the seeds."""
         return [float(self.results[seed]["result"]) for seed in self.seeds if seed in self.results]
 
-    def seconds(self):
-        return [float(self.results[seed]["wall_seconds"]) for seed in self.seeds if seed in self.results]
+    def seconds(self, clock="cpu"):
+        return [float(self.results[seed][clock + "_seconds"]) for seed in self.seeds if seed in self.results]
 
     def complete(self):
         return all(seed in self.results for seed in self.seeds)
@@ -143,7 +143,7 @@ def read_results():
         for result in lines:
             try:
                 int(result["seed"]), int(result["env_steps"] or 0)
-                float(result["result"]), float(result["wall_seconds"])
+                float(result["result"]), float(result["wall_seconds"]), float(result["cpu_seconds"])
             except (TypeError, ValueError) as error:
                 die(f"{RESULTS}:{lines.line_num} is damaged ({error}); mend or delete the line")
             results[result["name"], result["seed"]] = result

@@ -130,7 +130,7 @@ expect() {
   grep -qE -- "$text" <<<"$output" || fail "learning_bars $*: expected '$text', got:" "$output"
 }
 
-expect 0 'every_good +10 within 1,000 env steps, every seed +10, 11, 12 +reached +0.5$' every_good
+expect 0 'every_good +10 within 1,000 env steps, every seed +10, 11, 12 +reached +[0-9.]+$' every_good
 expect 1 'every_bad .* 10, -5, 10, 10, 10 +MISSED' every_bad
 expect 0 'parallel .* 10, 11 +reached' parallel
 expect 0 'median_bad .* reached' median_bad
@@ -140,7 +140,7 @@ expect 0 '80% of the seeds .* reached' share_bad
 expect 1 'MISSED' share_missed
 expect 1 'MISSED' high_bar
 expect 1 'missed: high_bar$' every_good high_bar median_bad
-expect 0 '^\| every_good \| .* \| 10, 11, 12 \| reached \| 0.5 \|$' --markdown every_good
+expect 0 '^\| every_good \| .* \| 10, 11, 12 \| reached \| [0-9.]+ \|$' --markdown every_good
 expect 1 'broken, seed 0: serial_physics ended with status 3: it broke' broken
 expect 1 'broken .* - +not run +-$' broken
 expect 0 'judged .* 0.85, 0.85 +reached' judged
@@ -157,9 +157,9 @@ expect 0 '^high_bar$' --list
 expect 0 'Trains the shipped configs' --help
 
 # The table has a line for each seed, and a seed with a line is not run again.
-head -n 1 $results | grep -q '^name,seed,config_digest,commit,env_steps,result,last_evaluation,wall_seconds,load,machine,date,reached$' ||
+head -n 1 $results | grep -q '^name,seed,config_digest,commit,env_steps,result,last_evaluation,wall_seconds,cpu_seconds,load,machine,date,reached$' ||
   fail "$(head -n 1 $results)"
-grep -qE '^every_good,2,[0-9a-f]{12},[0-9a-f+]*,990,12,12,0\.5,[0-9.]+,.*,[0-9]{4}-[0-9]{2}-[0-9]{2},yes$' $results || fail "$(cat $results)"
+grep -qE '^every_good,2,[0-9a-f]{12},[0-9a-f+]*,990,12,12,0\.5,0\.[0-9]*,[0-9.]+,.*,[0-9]{4}-[0-9]{2}-[0-9]{2},yes$' $results || fail "$(cat $results)"
 grep -qE '^every_bad,1,.*,no$' $results && grep -qE '^low,0,.*,yes$' $results && grep -qE '^low,1,.*,no$' $results || fail "$(cat $results)"
 lines=$(wc -l <$results)
 [ "$(wc -l <worker/learning_curves/every_good/2.csv)" -eq 85 ] || fail "$(cat worker/learning_curves/every_good/2.csv)"
@@ -217,7 +217,7 @@ echo 'every_good | 12.5 | a paper' >worker/learning_published.txt
 expect 1 'docs/results.md is missing; run tools/learning_bars --page' --check_page
 expect 0 '^docs/results.md$' --page
 expect 0 '' --check_page
-grep -qE '^\| `every_good` \| `good` \| 10 within .* \| reached \| 10, 11, 12 \| 11 \| 990 \| 0.5 \| A; load .* \| 12.5 \(a paper\) \|$' docs/results.md ||
+grep -qE '^\| `every_good` \| `good` \| 10 within .* \| reached \| 10, 11, 12 \| 11 \| 990 \| [0-9.]+ \| 0.5 \| A; load .* \| 12.5 \(a paper\) \|$' docs/results.md ||
   fail "$(cat docs/results.md)"
 grep -qE '^\| `broken` \| .* \| not run yet \| - \|' docs/results.md || fail "$(cat docs/results.md)"
 grep -qE '^\| `every_bad` \| .* \| \*\*missed\*\* \|' docs/results.md || fail "$(cat docs/results.md)"
