@@ -1,6 +1,9 @@
-"""docs/results.md and its pictures, which tools/learning_bars --page makes of the recorded results and curves."""
+"""docs/results.md, its pictures and the last cells of the README's tables, which tools/learning_bars --page makes of the recorded
+results and curves.
+"""
 
 import os
+import re
 import statistics
 import sys
 
@@ -9,6 +12,7 @@ from plot_picture import draw, x_unit, y_unit
 from plot_runs import make_curve, read_run
 
 PAGE = "docs/results.md"
+README = "README.md"
 PICTURES = "docs/pictures/learning"
 TAGS = ["evaluator_step/reward_mean", "evaluator_iter/reward_mean"]
 
@@ -45,6 +49,12 @@ def number(value, digits=4):
     return f"{value:.{digits}g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
+def env_steps(row):
+    """The median; a run that learns from recorded episodes has none."""
+    steps = statistics.median_high([int(row.results[seed]["env_steps"]) for seed in row.seeds if seed in row.results])
+    return f"{steps:,}" if steps else "-"
+
+
 def cells(row, published, machines):
     figure, source = published.get(row.name, ("-", ""))
     status = "not run yet" if not row.values() else row.status()
@@ -62,7 +72,7 @@ def cells(row, published, machines):
         *line,
         ", ".join(number(value) for value in values),
         number(statistics.median(values)),
-        f"{statistics.median_high([int(line['env_steps']) for line in lines]):,}",
+        env_steps(row),
         number(statistics.median(row.seconds("cpu")), digits=3),
         number(statistics.median(row.seconds("wall")), digits=3),
         f"{', '.join(places)}; load {load}",
@@ -88,6 +98,30 @@ def picture(row):
     return None
 
 
+def seconds(value):
+    if value >= 120:
+        return f"{value / 60:.0f} min" if value < 7200 else f"{value / 3600:.1f} h"
+    return f"{value:.2g} s" if value < 9.95 else f"{value:.0f} s"
+
+
+def fill_readme(rows):
+    """The README, with what is recorded about a config in the last three cells of its line: | `config` | text | reaches | steps | time |.
+
+    Other lines stay as they are.
+    """
+    with open(os.path.join(ROOT, README), encoding="utf-8") as file:
+        lines = file.read().split("\n")
+    by_config = {row.config: row for row in rows if row.values()}
+    for i, line in enumerate(lines):
+        match = re.fullmatch(r"(\| `([a-z0-9_]+)` \| [^|]* \|)[^|]*\|[^|]*\|[^|]*\|", line)
+        row = by_config.get(match[2]) if match else None
+        if row is None:
+            continue
+        reaches = number(statistics.median(row.values()), digits=3) + ("" if row.complete() else f" ({row.status()})")
+        lines[i] = f"{match[1]} {reaches} | {env_steps(row)} | {seconds(statistics.median(row.seconds()))} |"
+    return "\n".join(lines)
+
+
 def make_files(rows):
     """The page and its pictures: path from the root -> text."""
     published = read_published()
@@ -111,6 +145,7 @@ def make_files(rows):
     if missing:
         text += "\nRows without curves, because they have not run yet or evaluate nothing: " + ", ".join(missing) + ".\n"
     files[PAGE] = text
+    files[README] = fill_readme(rows)
     return files
 
 
