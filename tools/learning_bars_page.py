@@ -133,7 +133,7 @@ def make_files(rows):
     text += SOURCES.format(published=PUBLISHED)
     text += "\n## Machines\n\n" + "".join(f"- {letter}: {name}\n" for name, letter in machines.items())
     text += "- none yet\n" if not machines else ""
-    text += "\n## Curves\n\nThe dashed line is the bar. The evaluations within a run have fewer episodes than those of the table.\n"
+    text += "\n## Curves\n\nThe dashed line is the bar. Most evaluations within a run have fewer episodes than those of the table.\n"
     files = {}
     for row in rows:
         drawn = picture(row)
