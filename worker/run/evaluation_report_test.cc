@@ -115,7 +115,8 @@ TEST(EvaluationReportTest, JsonIsOneObject) {
   EXPECT_EQ(one["video"], json({{"path", "/out.gif"}, {"return", 4}, {"cut", false}}));
   EXPECT_FALSE(one.contains("score"));
   EXPECT_FALSE(one.contains("info"));
-  evaluation.result.episode_info = {{"is_success", {1, 0, 1, 1}}};
+  evaluation.result.episode_info = {{"eval_episode_return", {2, 8, 4, 6}},
+                                    {"is_success", {1, 0, 1, 1}}};
   EXPECT_EQ(json::parse(EvaluationJson({evaluation}))["info"], json({{"is_success", 0.75}}));
 
   const json single = json::parse(EvaluationJson({Evaluated("a", {2})}));
