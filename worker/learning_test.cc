@@ -36,6 +36,7 @@ struct Bar {
   int seeds = 0;
   double share = 1;  // of the seeds must reach the bar; for the median of an even number, one more
   double bar = 0;
+  double lowest = -1e300;  // no seed may be below
   std::string env_steps;
 };
 
@@ -58,8 +59,13 @@ std::vector<Bar> ParseRow(const std::string& line) {
   EXPECT_TRUE(absl::SimpleAtoi(fields[2], &bar.seeds)) << line;
   EXPECT_TRUE(absl::SimpleAtod(fields[4], &bar.bar)) << line;
   absl::string_view rule = fields[3];
-  if (rule == "median") {
+  if (absl::ConsumePrefix(&rule, "median")) {
     bar.share = (bar.seeds / 2 + 1.0) / bar.seeds;
+    if (absl::ConsumePrefix(&rule, ">=")) {
+      EXPECT_TRUE(absl::SimpleAtod(rule, &bar.lowest)) << line;
+    } else {
+      EXPECT_EQ(rule, "") << line;
+    }
   } else if (rule != "every") {
     EXPECT_TRUE(absl::ConsumePrefix(&rule, "share=") && absl::SimpleAtod(rule, &bar.share)) << line;
   }
@@ -128,6 +134,7 @@ TEST_P(LearningTest, ReachesItsBar) {
                                      [&bar](double result) { return result >= bar.bar; });
   EXPECT_GE(static_cast<double>(reached), bar.share * bar.seeds - 1e-9)
       << "the seeds' results: " << testing::PrintToString(results);
+  EXPECT_GE(*std::min_element(results.begin(), results.end()), bar.lowest);
 }
 
 INSTANTIATE_TEST_SUITE_P(Quick, LearningTest, testing::ValuesIn(QuickBars()),

@@ -34,6 +34,15 @@ absl::string_view Actions(const EvaluationOptions& options) {
   return options.sample ? "sampled" : "greedy";
 }
 
+// The means of the values that the env gave at the ends of its episodes; its own returns are reported as such.
+std::vector<std::pair<std::string, double>> InfoMeans(const CheckpointEvaluation& result) {
+  std::vector<std::pair<std::string, double>> means;
+  for (const auto& [name, values] : result.episode_info) {
+    if (name != "eval_episode_return") means.emplace_back(name, Statistics(values).mean);
+  }
+  return means;
+}
+
 // Whether the evaluator judges by something else than the mean return.
 bool HasScore(const CheckpointEvaluation& result, const ReturnStatistics& statistics) {
   return std::abs(result.mean_return - statistics.mean) >
@@ -69,6 +78,9 @@ std::string OneAsText(const ReportedEvaluation& evaluation) {
   }
   line("range", absl::StrCat(Number(statistics.min), " to ", Number(statistics.max), ", median ",
                              Number(statistics.median)));
+  for (const auto& [name, mean] : InfoMeans(result)) {
+    line(name, absl::StrCat("mean ", Number(mean)));
+  }
   if (HasScore(result, statistics)) line("score", Number(result.mean_return));
   if (!options.record_episodes.empty()) line("recorded", options.record_episodes);
   if (result.video_return.has_value()) {
@@ -128,6 +140,7 @@ Json OneAsJson(const ReportedEvaluation& evaluation) {
   json["max"] = statistics.max;
   json["mean_length"] = MeanLength(result);
   json["returns"] = result.episode_return;
+  for (const auto& [name, mean] : InfoMeans(result)) json["info"][name] = mean;
   if (HasScore(result, statistics)) json["score"] = result.mean_return;
   if (result.video_return.has_value()) {
     json["video"] = {{"path", evaluation.options.video.path},

@@ -74,9 +74,10 @@ TEST(EvaluationReportTest, TextOfOneEvaluation) {
   evaluation.result.video_return = 4;
   evaluation.result.video_is_cut = true;
   evaluation.result.mean_return = 0.5;
+  evaluation.result.episode_info = {{"is_success", {1, 0, 1, 1}}};
   const std::string more = EvaluationText({evaluation});
   EXPECT_THAT(more, HasSubstr("sampled actions"));
-  EXPECT_THAT(more, HasSubstr("\nscore       0.5\n"));
+  EXPECT_THAT(more, HasSubstr("\nis_success  mean 0.75\nscore       0.5\n"));
   EXPECT_THAT(more, HasSubstr("\nvideo       /out.gif (the median of the first 4 episodes, "
                               "return 4, cut)\n"));
   const std::string long_one = EvaluationText({Evaluated("c", std::vector<double>(21, 1.0))});
@@ -113,6 +114,10 @@ TEST(EvaluationReportTest, JsonIsOneObject) {
   EXPECT_EQ(one["mean_length"], 3);
   EXPECT_EQ(one["video"], json({{"path", "/out.gif"}, {"return", 4}, {"cut", false}}));
   EXPECT_FALSE(one.contains("score"));
+  EXPECT_FALSE(one.contains("info"));
+  evaluation.result.episode_info = {{"eval_episode_return", {2, 8, 4, 6}},
+                                    {"is_success", {1, 0, 1, 1}}};
+  EXPECT_EQ(json::parse(EvaluationJson({evaluation}))["info"], json({{"is_success", 0.75}}));
 
   const json single = json::parse(EvaluationJson({Evaluated("a", {2})}));
   EXPECT_TRUE(single["deviation"].is_null());
