@@ -138,7 +138,9 @@ TEST(ScheduledPolicies, LearnByTheRatesOfTheSettings) {
     const auto model = [&] {
       StateDict saved;
       EXPECT_THAT(learn->SaveModel(&saved), IsOk());
-      return *saved.Serialize();
+      std::string bytes;
+      for (const auto& entry : saved.tensors()) absl::StrAppend(&bytes, entry.second.bytes());
+      return bytes;
     };
     std::vector<LearnStep> steps;
     const std::string before = model();

@@ -128,7 +128,7 @@ class ContinuousLearnMode : public LearnMode {
 
   absl::Status Update(const Batch& data, const NamedValues& settings, Results* results);
   absl::Status ReadSettings(const NamedValues& settings);
-  // Of critics, actor and subclass, as far as there are optimizers.
+  // Both pass on the rates of critics, actor and subclass, as far as there are optimizers.
   void ReadRates();
   absl::Status SetRates();
   absl::Status ComputeGradients(const Batch& data, Results* results);

@@ -20,7 +20,7 @@ struct ContinuousOptions {
   // Training iterations between two steps of the actor, and between two moves of the targets; at least 1.
   int64_t actor_update_freq = 1;
   int64_t target_delay = 1;
-  // Of the settings kActorRate and kCriticRate, and of those that the algorithm adds.
+  // They change the settings kActorRate and kCriticRate, and those that the algorithm adds.
   FieldSchedules schedules;
   CollectAttributes collect;
   LearnAttributes learn;
