@@ -35,7 +35,7 @@ struct ActorCriticUpdate {
   // constraint that the entropy is target_entropy (Haarnoja et al. 2018b, "Soft actor-critic algorithms and
   // applications", eq. 17, for the temperature).
   std::optional<double> target_entropy;
-  double entropy_weight_rate = 0.003;  // above 0
+  double entropy_weight_rate = 0.01;  // above 0
 };
 
 struct ActorCriticPolicyOptions {

@@ -32,7 +32,7 @@ struct PpoOptions {
   double max_kl = 0;                // a learn call ends above this KL divergence; 0: no limit
   // As in ActorCriticUpdate.
   std::optional<double> target_entropy;
-  double entropy_weight_rate = 0.003;
+  double entropy_weight_rate = 0.01;
 };
 
 // Converts the options to those of ActorCriticPolicy.
