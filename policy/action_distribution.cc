@@ -216,9 +216,10 @@ class Categorical : public ActionDistribution {
   std::vector<float> log_prob_;
 };
 
-class ClippedNormal : public ActionDistribution {
+// Independent normals; a subclass says how they become actions in [-1, 1].
+class NormalDistribution : public ActionDistribution {
  public:
-  ClippedNormal(const FieldSpec& action, double initial_log_std)
+  NormalDistribution(const FieldSpec& action, double initial_log_std)
       : width_(static_cast<size_t>(action.num_elements())),
         head_(Box("mean", action.shape)),
         fields_{action, Box("raw_action", action.shape)},
@@ -248,13 +249,13 @@ class ClippedNormal : public ActionDistribution {
     const absl::Span<float> raw = out.column<float>(1);
     ForEach([&](size_t at, size_t i) {
       raw[at] = static_cast<float>(mean_[at] + std_[i] * rng->Normal());
-      action[at] = scale_.FromUnit(raw[at], i);
+      action[at] = scale_.FromUnit(ToUnit(raw[at]), i);
     });
   }
 
   void Mode(const MutableColumnsView& out) override {
     const absl::Span<float> action = out.column<float>(0);
-    ForEach([&](size_t at, size_t i) { action[at] = scale_.FromUnit(mean_[at], i); });
+    ForEach([&](size_t at, size_t i) { action[at] = scale_.FromUnit(ToUnit(mean_[at]), i); });
   }
 
   void LogProb(const ColumnsView& rows, int field, absl::Span<float> log_prob) override {
@@ -303,11 +304,25 @@ class ClippedNormal : public ActionDistribution {
     const double scale = 1 / static_cast<double>(rows_ * width_);
     double sum = 0;
     ForEach([&](size_t at, size_t i) {
-      const double error = mean_[at] - scale_.ToUnit(action[at], i);
-      d_head[at] = static_cast<float>(2 * scale * error);
+      const double error = ToUnit(mean_[at]) - scale_.ToUnit(action[at], i);
+      d_head[at] = static_cast<float>(2 * scale * error * UnitSlope(mean_[at]));
       sum += error * error;
     });
     return sum * scale;
+  }
+
+ protected:
+  // The action in units of half its range, as far as it is within [-1, 1], and its derivative, which learning takes for
+  // that of what is beyond, too.
+  virtual float ToUnit(float raw) const = 0;
+  virtual double UnitSlope(float raw) const = 0;
+
+  size_t width() const { return width_; }
+  size_t rows() const { return rows_; }
+  double mean(size_t at) const { return mean_[at]; }
+  double std_of(size_t i) const { return std_[i]; }
+  void AddToLogStdGradient(size_t i, double value) {
+    d_log_std_[i] = static_cast<float>(d_log_std_[i] + value);
   }
 
  private:
@@ -335,14 +350,109 @@ class ClippedNormal : public ActionDistribution {
   std::vector<double> std_;
 };
 
+class ClippedNormal final : public NormalDistribution {
+ public:
+  using NormalDistribution::NormalDistribution;
+
+ protected:
+  float ToUnit(float raw) const override { return raw; }
+  double UnitSlope(float /*raw*/) const override { return 1; }
+};
+
+// The nodes above 0 of the Gauss-Hermite sum of 20 nodes for the standard normal distribution, and their weights, as far
+// as these are above 1e-9; those below 0 are symmetric.
+struct Node {
+  double z;
+  double weight;
+};
+constexpr Node kNodes[] = {
+    {0.346964157081356, 0.26079306344955494},    {1.0429453488027511, 0.16173933398399995},
+    {1.7452473208141268, 0.061506372063976855},  {2.4586636111723674, 0.013997837447101032},
+    {3.1890148165533896, 0.0018301031310804915}, {3.9439673506573163, 0.00012882627996192936},
+    {4.734581334046055, 4.402121090230859e-06},  {5.578738805893201, 6.12749025998298e-08}};
+constexpr double kLogTwo = 0.6931471805599453;
+
+// log(1 - tanh(x)^2), the logarithm of the derivative of tanh.
+double LogSlopeOfTanh(double x) {
+  return 2 * (kLogTwo - std::abs(x) - std::log1p(std::exp(-2 * std::abs(x))));
+}
+
+class SquashedNormalDistribution final : public NormalDistribution {
+ public:
+  using NormalDistribution::NormalDistribution;
+
+  void LogProb(const ColumnsView& rows, int field, absl::Span<float> log_prob) override {
+    NormalDistribution::LogProb(rows, field, log_prob);
+    const absl::Span<const float> raw = rows.column<float>(field);
+    for (size_t row = 0; row < log_prob.size(); ++row) {
+      double sum = 0;
+      for (size_t i = 0; i < width(); ++i) sum += LogSlopeOfTanh(raw[row * width() + i]);
+      log_prob[row] = static_cast<float>(log_prob[row] - sum);
+    }
+  }
+
+  void Entropy(absl::Span<float> entropy) override {
+    NormalDistribution::Entropy(entropy);
+    for (size_t row = 0; row < entropy.size(); ++row) {
+      double sum = 0;
+      for (size_t i = 0; i < width(); ++i) {
+        for (const Node& node : kNodes) {
+          const double deviation = std_of(i) * node.z;
+          const double mean_of_row = mean(row * width() + i);
+          sum += node.weight * (LogSlopeOfTanh(mean_of_row + deviation) +
+                                LogSlopeOfTanh(mean_of_row - deviation));
+        }
+      }
+      entropy[row] = static_cast<float>(entropy[row] + sum);
+    }
+  }
+
+  void Backward(const ColumnsView& rows, int field, absl::Span<const float> d_log_prob,
+                absl::Span<const float> d_entropy, absl::Span<float> d_head) override {
+    NormalDistribution::Backward(rows, field, d_log_prob, d_entropy, d_head);
+    for (size_t i = 0; i < width(); ++i) {
+      double d_log_std = 0;
+      for (size_t row = 0; row < this->rows(); ++row) {
+        if (d_entropy[row] == 0) continue;
+        const size_t at = row * width() + i;
+        double by_mean = 0;
+        for (const Node& node : kNodes) {
+          const double deviation = std_of(i) * node.z;
+          const double above = -2 * std::tanh(mean(at) + deviation);
+          const double below = -2 * std::tanh(mean(at) - deviation);
+          by_mean += node.weight * (above + below);
+          d_log_std += d_entropy[row] * node.weight * deviation * (above - below);
+        }
+        d_head[at] = static_cast<float>(d_head[at] + d_entropy[row] * by_mean);
+      }
+      AddToLogStdGradient(i, d_log_std);
+    }
+  }
+
+ protected:
+  float ToUnit(float raw) const override { return std::tanh(raw); }
+  double UnitSlope(float raw) const override {
+    const double action = std::tanh(static_cast<double>(raw));
+    return 1 - action * action;
+  }
+};
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ActionDistribution>> ActionDistribution::Create(
-    const Spec& action, double initial_log_std) {
+    const Spec& action, double initial_log_std, bool squash) {
   if (action.size() == 1 && action.field(0).name == kAction) {
     const FieldSpec& field = action.field(0);
+    if (field.is_discrete() && squash) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("squash_actions is set, but the actions are categories (",
+                       field.DebugString(), "), which have no bounds: remove it"));
+    }
     if (field.is_discrete()) return std::make_unique<Categorical>(field);
-    if (ActionScale::Fits(field)) return std::make_unique<ClippedNormal>(field, initial_log_std);
+    if (ActionScale::Fits(field)) {
+      if (squash) return std::make_unique<SquashedNormalDistribution>(field, initial_log_std);
+      return std::make_unique<ClippedNormal>(field, initial_log_std);
+    }
   }
   return absl::InvalidArgumentError(
       absl::StrCat("no distribution for the action space\n", action.DebugString(),

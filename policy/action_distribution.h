@@ -12,18 +12,28 @@
 //   Box with finite bounds   "mean" [n], and a          "raw_action": independent normals; the
 //                            parameter log-std per      action is raw_action clipped to [-1, 1]
 //                            element                    and scaled to the bounds
+//   Box, squashed            likewise                   the action is tanh(raw_action), scaled to the
+//                                                       bounds; the probability is that of the tanh
 //
-// The env gets the clipped action; the raw action is stored as well, because the probability is that of
-// the sampled value. The standard deviation does not depend on the observation, as usual for PPO: it
+// The env gets the clipped or squashed action; the raw action is stored as well, because the probability is computed
+// from the sampled value: no tanh is inverted. The standard deviation does not depend on the observation, as usual for PPO: it
 // cannot collapse where data is sparse.
 //
 // With p = softmax(z), H the entropy, u = (x - mean) / std:
 //   d log p_a / d z_j  = [j = a] - p_j           d H / d z_j     = -p_j (log p_j + H)
 //   d log p / d mean   = u / std                 d H / d log std = 1
 //   d log p / d log std = u^2 - 1
+// Squashed by a = tanh(x), with z standard normal:
+//   log p(a) = log p(x) - sum log(1 - a^2)          log(1 - a^2) = 2 (log 2 - |x| - log(1 + exp(-2 |x|)))
+//   H(a)     = H(x) + sum E[log(1 - tanh(mean + std z)^2)]
+//   d H / d mean = E[-2 tanh(mean + std z)]         d H / d log std = 1 + E[-2 tanh(mean + std z) std z]
+// The gradients of log p are those of the normal, because x is given. The expectations are Gauss-Hermite sums of 20
+// nodes: the entropy is within 2e-4 for deviations up to 1.5, 2e-3 up to 2, and 2e-2 up to 3. The mode that acts is
+// tanh(mean), the median, as in policy/continuous.
 // The imitation loss of given actions a needs no deviation:
 //   categories         loss = -log p_a, summed over the elements
-//   normals            loss = (mean - x)^2, averaged over the elements, where x is a before scaling
+//   normals            loss = (mean - x)^2, averaged over the elements, where x is a before scaling; squashed:
+//                      (tanh(mean) - x)^2
 // The latter is the likelihood with a fixed deviation. A learned deviation would fall to 0 on actions
 // that are a function of the observation, as those of most experts are, and the gradient by the mean
 // would grow without bound.
@@ -56,10 +66,11 @@ namespace ding {
 class ActionDistribution {
  public:
   // `action` is an action space: one field "action". `initial_log_std` is used for Box only, in units
-  // of half the width of the bounds.
-  //   kInvalidArgument  an action space that is not listed above
+  // of half the width of the bounds. `squash`: tanh bounds the actions, instead of clipping.
+  //   kInvalidArgument  an action space that is not listed above, or categories that shall be squashed
   static absl::StatusOr<std::unique_ptr<ActionDistribution>> Create(const Spec& action,
-                                                                    double initial_log_std = 0);
+                                                                    double initial_log_std = 0,
+                                                                    bool squash = false);
   virtual ~ActionDistribution() = default;
 
   // The output field of a network that Set() reads.

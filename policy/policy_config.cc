@@ -16,7 +16,8 @@ void RequireAtLeastOne(int64_t value, absl::string_view field, std::vector<std::
 
 }  // namespace
 
-void AppendProblems(const PolicyConfig& config, std::vector<std::string>* problems) {
+void AppendProblems(const PolicyConfig& config, std::vector<std::string>* problems,
+                    TakesSchedules takes_schedules) {
   RequireAtLeastOne(config.batch_size(), "batch_size", problems);
   RequireAtLeastOne(config.unroll_len(), "unroll_len", problems);
   RequireAtLeastOne(config.nstep(), "nstep", problems);
@@ -25,6 +26,11 @@ void AppendProblems(const PolicyConfig& config, std::vector<std::string>* proble
   if (!(config.discount_factor() >= 0 && config.discount_factor() <= 1)) {
     problems->push_back(
         absl::StrCat("discount_factor is ", config.discount_factor(), ", must be in [0, 1]"));
+  }
+  if (takes_schedules == TakesSchedules::kNo && config.schedule_size() > 0) {
+    problems->push_back(absl::StrCat("schedule of ", config.schedule(0).field(),
+                                     " is set, but no field of policy '", config.type(),
+                                     "' changes in a run: remove it"));
   }
 }
 

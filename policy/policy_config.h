@@ -16,8 +16,13 @@
 
 namespace ding {
 
-// Appends a problem for each field of `config`, except `type` and `params`, that is out of range.
-void AppendProblems(const PolicyConfig& config, std::vector<std::string>* problems);
+// Whether a factory makes FieldSchedules (policy/field_schedules.h) of a config, which then finds their problems.
+enum class TakesSchedules { kNo, kYes };
+
+// Appends a problem for each field of `config`, except `type` and `params`, that is out of range. Schedules are
+// refused unless the factory takes them.
+void AppendProblems(const PolicyConfig& config, std::vector<std::string>* problems,
+                    TakesSchedules takes_schedules = TakesSchedules::kNo);
 // Likewise for a schedule; `field` is its name in messages, such as "eps".
 void AppendProblems(const ScheduleConfig& config, absl::string_view field,
                     std::vector<std::string>* problems);

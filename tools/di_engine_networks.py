@@ -257,4 +257,8 @@ def export_qac(_):
     raise Refused("the critics of SAC, TD3 and DDPG are no part of a model of ours, and DI-engine loads no actor without them")
 
 
-EXPORTS = {"q": export_dqn, "categorical": export_vac, "normal": export_vac, "tanh": export_qac, "tanh_normal": export_qac}
+def export_squashed(_):
+    raise Refused("its actions are squashed by tanh (squash_actions), which DI-engine's PPO and A2C do not do")
+
+
+EXPORTS = {"q": export_dqn, "categorical": export_vac, "normal": export_vac, "squashed_normal": export_squashed, "tanh": export_qac, "tanh_normal": export_qac}

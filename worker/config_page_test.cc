@@ -174,6 +174,12 @@ std::map<std::string, Create> Creates() {
                                MakeSpec({Box("q", {2})}).value(), 0)
              .status();
        }},
+      {"schedule",
+       [](const string& type) {
+         return create_schedule(WithOtherParams<FieldScheduleConfig>(type),
+                                {/*start=*/1, /*end=*/1, /*steps=*/1})
+             .status();
+       }},
       {"buffer",
        [](const string& type) {
          return create_buffer(WithOtherParams<BufferConfig>(type), BufferDeps()).status();

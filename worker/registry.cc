@@ -12,6 +12,7 @@ std::string ListModules() {
   ListRegistry(EnvManagerRegistry(), &text);
   ListRegistry(PolicyRegistry(), &text);
   ListRegistry(NetworkRegistry(), &text);
+  ListRegistry(ScheduleRegistry(), &text);
   ListRegistry(ActorDescriberRegistry(), &text);
   ListRegistry(BufferRegistry(), &text);
   ListRegistry(SelectorRegistry(), &text);

@@ -4,6 +4,7 @@
 //   create_env, create_env_manager                    env/env_registry.h
 //   create_policy, create_network                     policy/policy_registry.h
 //   DescribeActor                                     policy/actor/describe_actor.h
+//   create_schedule                                   policy/schedule_registry.h
 //   create_buffer, get_buffer_cls                     replay_buffer/buffer_registry.h
 //   create_selector                                   replay_buffer/selection/selector_registry.h
 //   create_remover                                    replay_buffer/selection/remover_registry.h
@@ -39,6 +40,7 @@
 #include "ding_worker/metrics/video.h"                              // IWYU pragma: export
 #include "ding_worker/policy/actor/describe_actor.h"                // IWYU pragma: export
 #include "ding_worker/policy/policy_registry.h"                     // IWYU pragma: export
+#include "ding_worker/policy/schedule_registry.h"                   // IWYU pragma: export
 #include "ding_worker/replay_buffer/buffer_registry.h"              // IWYU pragma: export
 #include "ding_worker/replay_buffer/selection/remover_registry.h"   // IWYU pragma: export
 #include "ding_worker/replay_buffer/selection/selector_registry.h"  // IWYU pragma: export

@@ -85,6 +85,13 @@ policy:
 network:
   mlp  fully connected layers, with kernels of our own; dueling heads
   rnn  the layers of mlp with an LSTM or a GRU between encoder and heads
+schedule:
+  constant     keeps its first value
+  cosine       half a cosine: slow, fast, slow
+  exponential  moves by equal factors
+  linear       moves by equal amounts
+  step         keeps its first value, then jumps to its end
+  warm_up      rises by equal amounts from 0 to the value of the field
 actor:
   a2c     the actor of an actor-critic
   bc      the network that imitates

@@ -188,6 +188,14 @@ absl::StatusOr<std::unique_ptr<ActionHead>> MakeNormalHead(const SpecPtr& action
   return std::make_unique<DistributionHead>(std::move(distribution));
 }
 
+absl::StatusOr<std::unique_ptr<ActionHead>> MakeSquashedNormalHead(const SpecPtr& action) {
+  DING_RETURN_IF_ERROR(ActionScale::Create(*action, "head 'squashed_normal'").status());
+  DING_ASSIGN_OR_RETURN(auto distribution,
+                        ActionDistribution::Create(*action, /*initial_log_std=*/0,
+                                                   /*squash=*/true));
+  return std::make_unique<DistributionHead>(std::move(distribution));
+}
+
 absl::StatusOr<std::unique_ptr<ActionHead>> MakeTanhHead(const SpecPtr& action) {
   DING_RETURN_IF_ERROR(ActionScale::Create(*action, "head 'tanh'").status());
   return std::make_unique<TanhHead>(action->field(0), /*normal=*/false);
@@ -202,11 +210,10 @@ struct HeadType {
   absl::string_view name;
   absl::StatusOr<std::unique_ptr<ActionHead>> (*make)(const SpecPtr& action);
 };
-constexpr HeadType kHeadTypes[] = {{kQHead, MakeQHead},
-                                   {kCategoricalHead, MakeCategoricalHead},
-                                   {kNormalHead, MakeNormalHead},
-                                   {kTanhHead, MakeTanhHead},
-                                   {kTanhNormalHead, MakeTanhNormalHead}};
+constexpr HeadType kHeadTypes[] = {
+    {kQHead, MakeQHead},           {kCategoricalHead, MakeCategoricalHead},
+    {kNormalHead, MakeNormalHead}, {kSquashedNormalHead, MakeSquashedNormalHead},
+    {kTanhHead, MakeTanhHead},     {kTanhNormalHead, MakeTanhNormalHead}};
 
 }  // namespace
 

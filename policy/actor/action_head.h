@@ -5,12 +5,13 @@
 //                                                                  else the best
 //   "categorical"  "logit" [W]    the highest logit per element    by softmax
 //   "normal"       "mean" [n]     the mean, scaled to the bounds   mean + exp(log_std) * noise, likewise
+//   "squashed_normal"  "mean" [n]  tanh(mean), likewise            tanh(mean + exp(log_std) * noise), likewise
 //   "tanh"         "mean" [n]     tanh(mean), likewise             the best one
 //   "tanh_normal"  "mean" [n],    tanh(mean), likewise             tanh(mean + exp(log_std) * noise), likewise, with
 //                  "log_std" [n]                                   log_std clipped to [-20, 2]
 //
-// In "normal", log_std is a parameter of the policy, not an output.
-// A further type is a class in action_head.cc and a line of its table. Samples of the first three are those of the
+// In "normal" and "squashed_normal", log_std is a parameter of the policy, not an output.
+// A further type is a class in action_head.cc and a line of its table. Samples of the first four are those of the
 // policies' collect mode for the same stream of random numbers.
 //
 // Ownership: owns its parameters and working memory, which grows with the largest batch.

@@ -12,6 +12,9 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/policy/action_distribution.h"
+#include "ding_worker/policy/parameter_state.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -84,6 +87,36 @@ TEST_F(TanhHeadTest, WithoutADeviationSamplesAreTheBestActions) {
   EXPECT_FLOAT_EQ(actions_.column<float>(0)[0], 2 * std::tanh(0.5f));
 }
 
+// PPO with squashed actions: the deviation is a parameter of the policy.
+TEST_F(TanhHeadTest, TheSquashedNormalActsAsTheDistributionOfTheCollectMode) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto head, MakeActionHead("squashed_normal", action_));
+  DING_ASSERT_OK_AND_ASSIGN(
+      const auto distribution,
+      ActionDistribution::Create(*action_, /*initial_log_std=*/-0.5, /*squash=*/true));
+  StateDict model;
+  ASSERT_THAT(SaveParameters(distribution->parameter_info(), distribution->parameters(),
+                             "distribution", &model),
+              IsOk());
+  ASSERT_THAT(head->Load(&model), IsOk());
+  const BatchBuilder outputs = Outputs(*head, {{0.5f, -100, 0.25f, 1}});
+  ASSERT_THAT(head->Best(outputs.view(), {}, actions_.view()), IsOk());
+  EXPECT_FLOAT_EQ(actions_.column<float>(0)[0], 2 * std::tanh(0.5f));
+  EXPECT_FLOAT_EQ(actions_.column<float>(0)[1], 0);
+  Rng rng(1, "action_head_test");
+  Rng same = rng;
+  ASSERT_THAT(head->Sample(outputs.view(), {}, 0, &rng, actions_.view()), IsOk());
+  const auto fields = distribution->sample_fields();
+  const BatchBuilder samples =
+      BatchBuilder::Create(*MakeSpec({fields.begin(), fields.end()}), 2).value();
+  const auto mean = outputs.column<float>(0);
+  ASSERT_THAT(distribution->Set(mean, {}), IsOk());
+  distribution->Sample(&same, samples.view());
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(actions_.column<float>(0)[i], samples.column<float>(0)[i]);
+    EXPECT_NE(actions_.column<float>(0)[i], 2 * std::tanh(mean[i]));
+  }
+}
+
 TEST_F(TanhHeadTest, NamesWhatIsNotFiniteAndWhatDoesNotFit) {
   DING_ASSERT_OK_AND_ASSIGN(const auto head, MakeActionHead("tanh_normal", action_));
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -91,7 +124,7 @@ TEST_F(TanhHeadTest, NamesWhatIsNotFiniteAndWhatDoesNotFit) {
   EXPECT_THAT(head->Best(outputs.view(), {}, actions_.view()),
               StatusIs(absl::StatusCode::kInternal, HasSubstr("'log_std' of row 1 is nan")));
   const SpecPtr discrete = *MakeSpec({Discrete("action", 2)});
-  for (const char* const type : {"tanh", "tanh_normal", "normal"}) {
+  for (const char* const type : {"tanh", "tanh_normal", "normal", "squashed_normal"}) {
     EXPECT_THAT(MakeActionHead(type, discrete).status(),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(type)));
   }

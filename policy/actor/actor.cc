@@ -28,6 +28,14 @@ absl::StatusOr<std::unique_ptr<Actor>> Actor::Load(const std::string& checkpoint
 }
 
 absl::StatusOr<std::unique_ptr<Actor>> Actor::Create(LoadedActor loaded, const Options& options) {
+  const ActorDescription& description = loaded.model.description;
+  if (options.sample && description.head == kQHead && !description.exploration.has_value()) {
+    return absl::FailedPreconditionError("the manifest does not say with which probability '" +
+                                         description.policy +
+                                         "' explores, because a schedule of the run's config "
+                                         "changes its eps: expected options.sample "
+                                         "false, or use ding::SavedPolicy (docs/use_a_policy.md)");
+  }
   auto actor = absl::WrapUnique(new Actor(std::move(loaded), options));
   DING_RETURN_IF_ERROR(actor->inputs_.Resolve(*actor->observation()));
   DING_RETURN_IF_ERROR(actor->WarmUp());

@@ -44,6 +44,7 @@ inline constexpr int64_t kActorDescriptionVersion = 1;
 inline constexpr char kQHead[] = "q";
 inline constexpr char kCategoricalHead[] = "categorical";
 inline constexpr char kNormalHead[] = "normal";
+inline constexpr char kSquashedNormalHead[] = "squashed_normal";
 inline constexpr char kTanhHead[] = "tanh";
 inline constexpr char kTanhNormalHead[] = "tanh_normal";
 

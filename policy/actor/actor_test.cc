@@ -208,7 +208,7 @@ TEST_F(ActorTest, NamesWhatIsWrongWithACheckpoint) {
          "'network.activation' is \"gelu\", expected 'relu' or 'tanh'");
   expect(kActorField, changed("\"head\":\"q\"", "\"head\":\"beta\""), Code::kUnimplemented,
          "found head 'beta', which this version does not know; it knows: q, categorical, normal, "
-         "tanh, tanh_normal");
+         "squashed_normal, tanh, tanh_normal");
   expect(kActorField, changed("[20,7]", "[20,9]"), Code::kInvalidArgument,
          "'encoder/1/weight' is float32[7, 20], expected float32[9, 20]");
   expect(kActorField, changed("[20,7]", "[20]"), Code::kInvalidArgument,

@@ -34,8 +34,9 @@ absl::StatusOr<ActorDescription> DescribeActor(const PolicyConfig& config, const
 absl::Status DescribeNetwork(const NetworkConfig& config, ActorDescription* description);
 
 // The head of an ActionDistribution for this action space.
-inline std::string DistributionHeadOf(const Spec& action) {
-  return action.size() > 0 && action.field(0).is_discrete() ? kCategoricalHead : kNormalHead;
+inline std::string DistributionHeadOf(const Spec& action, bool squashed = false) {
+  if (action.size() > 0 && action.field(0).is_discrete()) return kCategoricalHead;
+  return squashed ? kSquashedNormalHead : kNormalHead;
 }
 
 }  // namespace ding

@@ -43,8 +43,9 @@ absl::StatusOr<std::unique_ptr<ActorCritic>> ActorCritic::Create(
     std::unique_ptr<Network> actor, std::unique_ptr<Network> critic, SpecPtr observation,
     SpecPtr action, const ActorCriticOptions& options) {
   DING_ASSIGN_OR_RETURN(const std::optional<int> mask_field, FindActionMask(*observation, *action));
-  DING_ASSIGN_OR_RETURN(std::unique_ptr<ActionDistribution> distribution,
-                        ActionDistribution::Create(*action, options.initial_log_std));
+  DING_ASSIGN_OR_RETURN(
+      std::unique_ptr<ActionDistribution> distribution,
+      ActionDistribution::Create(*action, options.initial_log_std, options.squash_actions));
   const SpecPtr inputs = WithoutActionMask(observation);
   std::vector<FieldSpec> actor_outputs = {distribution->head()};
   if (critic == nullptr && options.has_value) {

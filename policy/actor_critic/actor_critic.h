@@ -47,7 +47,8 @@
 namespace ding {
 
 struct ActorCriticOptions {
-  double initial_log_std = 0;  // continuous actions only: see ActionDistribution
+  double initial_log_std = 0;   // continuous actions only: see ActionDistribution
+  bool squash_actions = false;  // likewise
   bool normalize_obs = false;
   double obs_clip = 10;  // bound of normalized observations, above 0
   // If false, there is no value head, and methods that need one must not be called.

@@ -16,6 +16,7 @@
 #include "ding_worker/policy/action_mask.h"
 #include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
+#include "ding_worker/policy/actor_critic/actor_critic_options.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy_config.h"
 
@@ -24,7 +25,7 @@ namespace {
 
 void AppendPolicyProblems(absl::string_view name, const PolicyConfig& policy,
                           std::vector<std::string>* problems) {
-  AppendProblems(policy, problems);
+  AppendProblems(policy, problems, TakesSchedules::kYes);
   if (policy.nstep() > 1) {
     problems->push_back(absl::StrCat("nstep is ", policy.nstep(), ", but ", name,
                                      " looks ahead by gae_lambda: must be 1"));
@@ -88,6 +89,14 @@ void AppendProblems(const ActorCriticConfig& config, std::vector<std::string>* p
   RequireAboveZero(config.obs_clip(), "obs_clip", problems);
 }
 
+std::vector<ChangingField> ChangingFields(const ActorCriticConfig& config) {
+  ChangingField rate = {"learning_rate", kSettingLr, config.learning_rate()};
+  if (config.lr_decay_env_steps() > 0) rate.rival = "lr_decay_env_steps";
+  ChangingField weight = {"entropy_weight", kSettingEntropyWeight, config.entropy_weight()};
+  if (config.entropy_decay_env_steps() > 0) weight.rival = "entropy_decay_env_steps";
+  return {rate, weight};
+}
+
 std::unique_ptr<Network> CreateActor(const NetworkConfig& config, const PolicyContext& context,
                                      const std::vector<FieldSpec>& more_outputs,
                                      std::vector<std::string>* problems) {
@@ -134,6 +143,7 @@ ActorCriticPolicyOptions ActorCriticOptionsFromConfig(absl::string_view name,
   options.final_entropy_weight = config.final_entropy_weight();
   options.grad_clip_norm = config.grad_clip_norm();
   options.networks.initial_log_std = config.initial_log_std();
+  options.networks.squash_actions = config.squash_actions();
   options.networks.normalize_obs = config.normalize_obs();
   options.networks.obs_clip = config.obs_clip();
   options.freeze_statistics = config.freeze_obs_statistics();
@@ -155,16 +165,24 @@ absl::StatusOr<ActorDescription> DescribeActorCriticActor(const ActorCriticConfi
   const bool shared = !config.has_critic();
   description.parameters = ActorCritic::ParametersOf(shared);
   if (shared) description.unused_outputs = {ActorCritic::ValueField().name};
-  description.head = DistributionHeadOf(action);
+  description.head = DistributionHeadOf(action, config.squash_actions());
   if (config.normalize_obs()) description.obs_clip = config.obs_clip();
   return description;
 }
 
 absl::StatusOr<std::unique_ptr<Policy>> CreateActorCriticPolicy(
     const PolicyConfig& policy, const ActorCriticConfig& config, const PolicyContext& context,
-    const ActorCriticPolicyOptions& options, std::vector<std::string> problems) {
+    ActorCriticPolicyOptions options, std::vector<std::string> problems,
+    const std::vector<ChangingField>& more_fields) {
   AppendPolicyProblems(options.name, policy, &problems);
   AppendProblems(config, &problems);
+  std::vector<ChangingField> fields = ChangingFields(config);
+  for (ChangingField& field : fields) {
+    const bool adapted = options.update.target_entropy.has_value();
+    if (adapted && field.setting == kSettingEntropyWeight) field.rival = "target_entropy";
+  }
+  fields.insert(fields.end(), more_fields.begin(), more_fields.end());
+  options.schedules = FieldSchedules::Create(policy, fields, &problems);
   ActorCriticNetworks networks = CreateActorCriticNetworks(config, context, &problems);
   const std::string where = absl::StrCat("policy type '", options.name, "'");
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, where));

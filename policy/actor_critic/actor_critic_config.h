@@ -13,6 +13,7 @@
 #include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/actor_critic/actor_critic.pb.h"
 #include "ding_worker/policy/actor_critic/actor_critic_policy.h"
+#include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/policy_registry.h"
@@ -53,11 +54,15 @@ ActorCriticPolicyOptions ActorCriticOptionsFromConfig(absl::string_view name,
 absl::StatusOr<ActorDescription> DescribeActorCriticActor(const ActorCriticConfig& config,
                                                           const Spec& action);
 
-// Creates the policy of these options and its networks.
+// The fields that may change: learning rate and entropy weight.
+std::vector<ChangingField> ChangingFields(const ActorCriticConfig& config);
+
+// Creates the policy of these options and its networks. `more_fields` may change, beside ChangingFields().
 //   kInvalidArgument  lists `problems` and all further problems of configs, networks and spaces
 absl::StatusOr<std::unique_ptr<Policy>> CreateActorCriticPolicy(
     const PolicyConfig& policy, const ActorCriticConfig& config, const PolicyContext& context,
-    const ActorCriticPolicyOptions& options, std::vector<std::string> problems);
+    ActorCriticPolicyOptions options, std::vector<std::string> problems,
+    const std::vector<ChangingField>& more_fields = {});
 
 }  // namespace ding
 

@@ -37,6 +37,10 @@ namespace {
 
 constexpr char kRng[] = "rng";
 constexpr char kOptimizerScope[] = "optimizer";
+constexpr char kLogEntropyWeight[] = "log_entropy_weight";
+
+const double kLeastLogEntropyWeight = std::log(kLeastEntropyWeight);
+const double kMostLogEntropyWeight = std::log(kMostEntropyWeight);
 
 // Returns the variance of the values whose `mask` is 1; of all of them if it is empty.
 double Variance(absl::Span<const float> values, absl::Span<const uint8_t> mask) {
@@ -64,6 +68,7 @@ class ActorCriticLearn : public LearnMode {
         networks_(*networks),
         adam_(std::move(adam)),
         rng_(options.seed, "policy/shuffle"),
+        log_entropy_weight_(std::log(options.update.loss_options.entropy_coef)),
         sample_rows_(options.collect.unroll_len),
         columns_(MakeColumns(), "", "training batch"),
         minibatch_spec_(MakeMinibatchSpec()),
@@ -76,8 +81,11 @@ class ActorCriticLearn : public LearnMode {
     return attributes;
   }
   std::vector<std::string> monitor_vars() const override {
-    return {"cur_lr",    "total_loss",    "policy_loss", "value_loss", "entropy",
-            "approx_kl", "clip_fraction", "grad_norm",   "adv_std",    "explained_var"};
+    std::vector<std::string> names = {"cur_lr",  "total_loss",   "policy_loss",   "value_loss",
+                                      "entropy", "approx_kl",    "clip_fraction", "grad_norm",
+                                      "adv_std", "explained_var"};
+    if (adapts_entropy_weight()) names.push_back(kSettingEntropyWeight);
+    return names;
   }
   ProgressVars progress_vars() const override {
     return {{"loss", "total_loss"}, {"entropy", "entropy"}, {"kl", "approx_kl"}};
@@ -90,10 +98,12 @@ class ActorCriticLearn : public LearnMode {
                        std::vector<LearnStep>* steps) override {
     adam_.Remember();
     const Rng rng = rng_;
+    const double log_entropy_weight = log_entropy_weight_;
     const absl::Status status = Update(data, settings, steps);
     if (status.ok()) return status;
     adam_.GoBack();
     rng_ = rng;
+    log_entropy_weight_ = log_entropy_weight;
     return Annotate(status, absl::StrCat(options_.name, ", learn"));
   }
 
@@ -101,15 +111,29 @@ class ActorCriticLearn : public LearnMode {
   absl::Status LoadModel(StateReader* reader) override { return networks_.LoadModel(reader); }
   absl::Status SaveTrainState(StateWriter* writer) const override {
     DING_RETURN_IF_ERROR(writer->WriteRng(kRng, rng_));
+    if (adapts_entropy_weight()) {
+      DING_RETURN_IF_ERROR(writer->WriteDouble(kLogEntropyWeight, log_entropy_weight_));
+    }
     ScopedStateWriter scoped(writer, kOptimizerScope);
     return adam_.SaveState(&scoped);
   }
   absl::Status LoadTrainState(StateReader* reader) override {
     Rng rng = rng_;
     DING_RETURN_IF_ERROR(reader->ReadRng(kRng, &rng));
+    double log_entropy_weight = log_entropy_weight_;
+    if (adapts_entropy_weight()) {
+      DING_ASSIGN_OR_RETURN(log_entropy_weight, reader->ReadDouble(kLogEntropyWeight));
+      if (!(log_entropy_weight >= kLeastLogEntropyWeight &&
+            log_entropy_weight <= kMostLogEntropyWeight)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("the saved '", kLogEntropyWeight, "' is ", log_entropy_weight,
+                         ", expected ", kLeastLogEntropyWeight, " to ", kMostLogEntropyWeight));
+      }
+    }
     ScopedStateReader scoped(reader, kOptimizerScope);
     DING_RETURN_IF_ERROR(adam_.LoadState(&scoped));
     rng_ = rng;
+    log_entropy_weight_ = log_entropy_weight;
     return absl::OkStatus();
   }
 
@@ -129,6 +153,7 @@ class ActorCriticLearn : public LearnMode {
   bool has_action_mask() const { return networks_.mask_field().has_value(); }
   bool sequences() const { return sample_rows_ > 1; }
   bool recurrent() const { return networks_.state_size() > 0; }
+  bool adapts_entropy_weight() const { return update_.target_entropy.has_value(); }
 
   // Returns the columns that are read from a batch. The inputs of the networks come first, so that the
   // view is their input. The recurrent states come last, because minibatches do not need those of all rows.
@@ -169,8 +194,22 @@ class ActorCriticLearn : public LearnMode {
     }
     DING_ASSIGN_OR_RETURN(loss_options_.entropy_coef,
                           EntropyWeight(settings, update_.loss_options.entropy_coef));
+    DING_RETURN_IF_ERROR(ReadUpdateSettings(settings));
     MeasureData(rows);
     return rows;
+  }
+
+  // Reads the settings that change how a call learns.
+  absl::Status ReadUpdateSettings(const NamedValues& settings) {
+    loss_options_.ratio_clip = settings.GetOr(kSettingClipRatio, update_.loss_options.ratio_clip);
+    if (!(loss_options_.ratio_clip > 0 && std::isfinite(loss_options_.ratio_clip))) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          kSettingClipRatio, " is ", loss_options_.ratio_clip, ", must be finite and above 0"));
+    }
+    target_entropy_ = settings.GetOr(kSettingTargetEntropy, update_.target_entropy.value_or(0));
+    if (std::isfinite(target_entropy_)) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(kSettingTargetEntropy, " is ", target_entropy_, ", must be finite"));
   }
 
   absl::Status CheckSamples(const Batch& data, absl::Span<const uint8_t> mask) const {
@@ -192,9 +231,8 @@ class ActorCriticLearn : public LearnMode {
                       std::vector<LearnStep>* steps) {
     const absl::StatusOr<ColumnsView> prepared = Prepare(data, settings);
     if (!prepared.ok()) {
-      float no_kl = 0;  // The other learners wait with their first minibatch.
-      return adam_.Average(options_.reducer, /*rows=*/0, prepared.status(),
-                           absl::MakeSpan(&no_kl, 1));
+      float nothing[2] = {};  // The other learners wait with their first minibatch.
+      return adam_.Average(options_.reducer, /*rows=*/0, prepared.status(), Shared(nothing));
     }
     const ColumnsView& rows = *prepared;
     const int64_t samples = rows.rows() / sample_rows_;
@@ -265,20 +303,34 @@ class ActorCriticLearn : public LearnMode {
                               LearnStep* step) {
     ActorCriticLossResult result;
     int64_t learned_rows = 0;
+    if (adapts_entropy_weight()) loss_options_.entropy_coef = std::exp(log_entropy_weight_);
     const absl::Status computed = [&]() -> absl::Status {
       DING_ASSIGN_OR_RETURN(const ColumnsView rows, Minibatch(all, begin, count));
       learned_rows = rows.rows() - absl::c_count(RowMask(rows), 0);
       return ComputeGradients(rows, &result);
     }();
-    auto mean_kl = static_cast<float>(result.approx_kl);
-    DING_RETURN_IF_ERROR(
-        adam_.Average(options_.reducer, learned_rows, computed, absl::MakeSpan(&mean_kl, 1)));
-    const double kl = options_.reducer == nullptr ? result.approx_kl : mean_kl;
+    float means[2] = {static_cast<float>(result.approx_kl), static_cast<float>(result.entropy)};
+    DING_RETURN_IF_ERROR(adam_.Average(options_.reducer, learned_rows, computed, Shared(means)));
+    const double kl = options_.reducer == nullptr ? result.approx_kl : means[0];
     // This never holds for the first minibatch of a call: the policy has not changed yet.
     if (update_.max_kl > 0 && kl > update_.max_kl) return false;
     DING_ASSIGN_OR_RETURN(const double grad_norm, adam_.Step());
     Report(result, grad_norm, step);
+    if (adapts_entropy_weight()) {
+      AdaptEntropyWeight(options_.reducer == nullptr ? result.entropy : means[1]);
+    }
     return true;
+  }
+
+  // What the learners of a group average beside gradients: the KL divergence, and the entropy if it is needed.
+  absl::Span<float> Shared(float (&means)[2]) const {
+    return absl::MakeSpan(means, adapts_entropy_weight() ? 2 : 1);
+  }
+
+  void AdaptEntropyWeight(double entropy) {
+    const double moved =
+        log_entropy_weight_ + update_.entropy_weight_rate * (target_entropy_ - entropy);
+    log_entropy_weight_ = std::clamp(moved, kLeastLogEntropyWeight, kMostLogEntropyWeight);
   }
 
   absl::Status ComputeGradients(const ColumnsView& rows, ActorCriticLossResult* result) {
@@ -335,6 +387,9 @@ class ActorCriticLearn : public LearnMode {
     step->scalars.Set("grad_norm", grad_norm);
     step->scalars.Set("adv_std", adv_std_);
     step->scalars.Set("explained_var", explained_variance_);
+    if (adapts_entropy_weight()) {
+      step->scalars.Set(kSettingEntropyWeight, loss_options_.entropy_coef);
+    }
   }
 
   const ActorCriticPolicyOptions& options_;
@@ -343,6 +398,8 @@ class ActorCriticLearn : public LearnMode {
   ActorCritic& networks_;
   GroupAdam adam_;
   Rng rng_;
+  double log_entropy_weight_;  // if it is adapted
+  double target_entropy_ = 0;  // of the current call
 
   const int64_t sample_rows_;  // rows of a sample
   ColumnBinding columns_;
@@ -373,6 +430,14 @@ absl::StatusOr<double> EntropyWeight(const NamedValues& settings, double configu
 
 absl::StatusOr<std::unique_ptr<LearnMode>> MakeActorCriticLearn(
     const ActorCriticPolicyOptions& options, ActorCritic* networks) {
+  const double weight = options.update.loss_options.entropy_coef;
+  if (options.update.target_entropy.has_value() &&
+      !(weight >= kLeastEntropyWeight && weight <= kMostEntropyWeight)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the first entropy weight is ", weight,
+                     ", from which it is adapted to target_entropy: must be in [",
+                     kLeastEntropyWeight, ", ", kMostEntropyWeight, "]"));
+  }
   DING_ASSIGN_OR_RETURN(
       GroupAdam adam, GroupAdam::Create(networks->Groups(), options.adam, options.grad_clip_norm));
   return std::make_unique<ActorCriticLearn>(options, networks, std::move(adam));

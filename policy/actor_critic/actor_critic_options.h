@@ -5,11 +5,13 @@
 #define DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_OPTIONS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "ding_worker/data/sequence_samples.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
 #include "ding_worker/policy/adam.h"
+#include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/gradient_reducer.h"
 #include "ding_worker/policy/loss/actor_critic_loss.h"
 #include "ding_worker/policy/policy.h"
@@ -28,6 +30,12 @@ struct ActorCriticUpdate {
   int64_t minibatch_size = 0;
   bool normalize_adv = false;  // normalizes the advantages of each minibatch
   double max_kl = 0;  // a call ends before a minibatch with a larger KL divergence; 0: no limit
+  // Not set: the entropy weight is that of loss_options. Otherwise it begins there, in [kLeastEntropyWeight, kMostEntropyWeight], and after each
+  // minibatch its logarithm moves by entropy_weight_rate (target_entropy - entropy): gradient descent on the dual of the
+  // constraint that the entropy is target_entropy (Haarnoja et al. 2018b, "Soft actor-critic algorithms and
+  // applications", eq. 17, for the temperature).
+  std::optional<double> target_entropy;
+  double entropy_weight_rate = 0.01;  // above 0
 };
 
 struct ActorCriticPolicyOptions {
@@ -41,6 +49,7 @@ struct ActorCriticPolicyOptions {
   // entropy_decay_env_steps; 0: it is constant.
   double entropy_decay_env_steps = 0;
   double final_entropy_weight = 0;  // at least 0
+  FieldSchedules schedules;         // of the settings below; they replace what is above
   double grad_clip_norm = 0;  // maximal norm of the gradient of all parameters; 0: not clipped
   ActorCriticOptions networks;
   bool freeze_statistics = false;  // whether to keep the observation statistics unchanged
@@ -59,6 +68,12 @@ struct ActorCriticPolicyOptions {
 // Settings that the command mode gives to the learn mode.
 inline constexpr char kSettingLr[] = "lr";
 inline constexpr char kSettingEntropyWeight[] = "entropy_weight";
+inline constexpr char kSettingClipRatio[] = "clip_ratio";
+inline constexpr char kSettingTargetEntropy[] = "target_entropy";
+
+// The bounds of an entropy weight that is adapted.
+inline constexpr double kLeastEntropyWeight = 1e-6;
+inline constexpr double kMostEntropyWeight = 1;
 
 }  // namespace ding
 

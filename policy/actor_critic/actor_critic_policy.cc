@@ -10,12 +10,11 @@
 #include "ding_worker/policy/actor_critic/actor_critic_collect.h"
 #include "ding_worker/policy/actor_critic/actor_critic_learn.h"
 #include "ding_worker/policy/actor_critic/greedy_eval.h"
+#include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/schedule.h"
 
 namespace ding {
 namespace {
-
-constexpr char kEnvStep[] = "envstep";
 
 class ActorCriticCommand : public CommandMode {
  public:
@@ -23,7 +22,7 @@ class ActorCriticCommand : public CommandMode {
 
   NamedValues GetSettingCollect(const NamedValues& /*info*/) override { return {}; }
   NamedValues GetSettingLearn(const NamedValues& info) override {
-    const double env_step = info.GetOr(kEnvStep, 0);
+    const double env_step = info.GetOr(kEnvStepProgress, 0);
     NamedValues settings;
     if (options_.lr_decay_env_steps > 0) {
       const Schedule schedule = {ScheduleKind::kLinear, options_.adam.lr, 0,
@@ -35,6 +34,7 @@ class ActorCriticCommand : public CommandMode {
                                  options_.final_entropy_weight, options_.entropy_decay_env_steps};
       settings.Set(kSettingEntropyWeight, schedule.At(env_step));
     }
+    options_.schedules.AddLearnSettings(info, &settings);
     return settings;
   }
 

@@ -14,8 +14,8 @@
 //   eval     takes the most probable action; the statistics do not change
 //   learn    trains on samples of GetTrainSample(): `epochs` passes, in minibatches in random order. Rows of
 //            padding do not count
-//   command  gives the learn mode the settings "lr" and "entropy_weight" if they decay. They are
-//            functions of info "envstep", so that a resumed run needs no state for them
+//   command  gives the learn mode the settings "lr", "entropy_weight", "clip_ratio" and "target_entropy" if they
+//            change. They are functions of the progress of the run, so that a resumed run needs no state for them
 //
 // Recurrent networks need T above 1. Collect and eval mode keep a recurrent state for each env, which Reset()
 // makes 0. The output of the collect mode then has "rnn_state" [S], the state before the row: the learn
@@ -25,9 +25,11 @@
 // A learning iteration is a minibatch. It reports the scalars cur_lr, total_loss, policy_loss,
 // value_loss, entropy, approx_kl, clip_fraction and grad_norm, and two that are equal for all minibatches
 // of a call: adv_std and explained_var (the share of the variance of the returns that the critic of the
-// acting policy explains).
+// acting policy explains). If the entropy weight is adapted (ActorCriticUpdate::target_entropy), it also reports
+// entropy_weight.
 //
-// Saved: the model as in ActorCritic; train state "optimizer/...", "rng" (for the order of samples);
+// Saved: the model as in ActorCritic; train state "optimizer/...", "rng" (for the order of samples), and
+// "log_entropy_weight" if the weight is adapted;
 // collect state "rng", "reward_scaler/..." if rewards are scaled, "rnn_states/..." of recurrent networks.
 //
 // Ownership: the policy owns networks and optimizer; its modes share them.

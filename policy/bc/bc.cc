@@ -18,6 +18,7 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/action_distribution.h"
 #include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/actor_critic/actor_critic_options.h"
 #include "ding_worker/policy/actor_critic/greedy_eval.h"
 #include "ding_worker/policy/column_binding.h"
 #include "ding_worker/policy/group_adam.h"
@@ -71,7 +72,17 @@ class BcPolicy::Collect : public CollectMode {
 
 class BcPolicy::Command : public CommandMode {
  public:
+  explicit Command(const BcOptions& options) : schedules_(options.schedules) {}
+
   NamedValues GetSettingCollect(const NamedValues& /*info*/) override { return {}; }
+  NamedValues GetSettingLearn(const NamedValues& info) override {
+    NamedValues settings;
+    schedules_.AddLearnSettings(info, &settings);
+    return settings;
+  }
+
+ private:
+  const FieldSchedules schedules_;
 };
 
 class BcPolicy::Learn : public LearnMode {
@@ -98,10 +109,10 @@ class BcPolicy::Learn : public LearnMode {
   }
   std::string info() const override { return absl::StrCat(kName, " on ", networks_.info()); }
 
-  absl::Status Forward(const Batch& data, const NamedValues& /*settings*/,
+  absl::Status Forward(const Batch& data, const NamedValues& settings,
                        std::vector<LearnStep>* steps) override {
     steps->resize(1);
-    return Annotate(Update(data, &steps->front()), absl::StrCat(kName, ", learn"));
+    return Annotate(Update(data, settings, &steps->front()), absl::StrCat(kName, ", learn"));
   }
 
   absl::Status SaveModel(StateWriter* writer) const override { return networks_.SaveModel(writer); }
@@ -127,10 +138,10 @@ class BcPolicy::Learn : public LearnMode {
   }
   int action_field() const { return networks_.observation()->size(); }
 
-  absl::Status Update(const Batch& data, LearnStep* step) {
+  absl::Status Update(const Batch& data, const NamedValues& settings, LearnStep* step) {
     step->Clear();
     double loss = 0;
-    const absl::StatusOr<ColumnsView> learned = ComputeGradients(data, &loss, step);
+    const absl::StatusOr<ColumnsView> learned = ComputeGradients(data, settings, &loss, step);
     DING_RETURN_IF_ERROR(adam_.Average(reducer_, data.rows(), learned.status()));
     DING_ASSIGN_OR_RETURN(const double grad_norm, adam_.Step());
     networks_.UpdateStatistics(*learned);
@@ -141,7 +152,9 @@ class BcPolicy::Learn : public LearnMode {
   }
 
   // Computes the loss and its gradients; returns the rows of the batch.
-  absl::StatusOr<ColumnsView> ComputeGradients(const Batch& data, double* loss, LearnStep* step) {
+  absl::StatusOr<ColumnsView> ComputeGradients(const Batch& data, const NamedValues& settings,
+                                               double* loss, LearnStep* step) {
+    DING_RETURN_IF_ERROR(adam_.set_lr(settings.GetOr(kSettingLr, adam_.lr())));
     DING_ASSIGN_OR_RETURN(const ColumnsView rows, columns_.Read(data));
     const absl::Span<const uint8_t> mask = ActionMaskOf(rows, networks_.mask_field());
     DING_ASSIGN_OR_RETURN(const ColumnsView inputs, networks_.Inputs(rows));
@@ -216,7 +229,7 @@ absl::StatusOr<std::unique_ptr<BcPolicy>> BcPolicy::Create(std::unique_ptr<Netwo
   }
   if (options.modes.collect) policy->collect_ = std::make_unique<Collect>(options, networks);
   if (options.modes.eval) policy->eval_ = std::make_unique<GreedyEval>(kName, networks);
-  if (options.modes.command) policy->command_ = std::make_unique<Command>();
+  if (options.modes.command) policy->command_ = std::make_unique<Command>(options);
   return policy;
 }
 

@@ -34,6 +34,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
 #include "ding_worker/policy/adam.h"
+#include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/gradient_reducer.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.h"
@@ -47,7 +48,8 @@ struct BcOptions {
   // Boxes only: log of the deviation of the collect mode, in units of half the range.
   double collect_log_std = -2;
   bool normalize_obs = false;
-  double obs_clip = 10;  // bound of normalized observations, above 0
+  double obs_clip = 10;      // bound of normalized observations, above 0
+  FieldSchedules schedules;  // of the setting "lr" of the learn mode
   CollectAttributes collect;
   LearnAttributes learn;  // the policy sets supervised
   PolicyModes modes;

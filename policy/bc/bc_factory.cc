@@ -16,8 +16,10 @@
 #include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
 #include "ding_worker/policy/actor_critic/actor_critic_config.h"
+#include "ding_worker/policy/actor_critic/actor_critic_options.h"
 #include "ding_worker/policy/bc/bc.h"
 #include "ding_worker/policy/bc/bc.pb.h"
+#include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
@@ -30,7 +32,7 @@ constexpr char kWhere[] = "policy type 'bc'";
 
 void AppendProblems(const PolicyConfig& config, const BcConfig& bc,
                     std::vector<std::string>* problems) {
-  AppendProblems(config, problems);
+  AppendProblems(config, problems, TakesSchedules::kYes);
   if (config.unroll_len() > 1) {
     problems->push_back(absl::StrCat("unroll_len is ", config.unroll_len(),
                                      ", but bc learns from single rows: must be 1"));
@@ -67,10 +69,13 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
   DING_RETURN_IF_ERROR(UnpackParams(config, &bc));
   std::vector<std::string> problems;
   AppendProblems(config, bc, &problems);
+  BcOptions options = MakeOptions(config, bc, context);
+  options.schedules = FieldSchedules::Create(
+      config, {{"learning_rate", kSettingLr, bc.learning_rate()}}, &problems);
   std::unique_ptr<Network> network = CreateActor(bc.model(), context, {}, &problems);
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kWhere));
-  absl::StatusOr<std::unique_ptr<Policy>> made = BcPolicy::Create(
-      std::move(network), context.observation, context.action, MakeOptions(config, bc, context));
+  absl::StatusOr<std::unique_ptr<Policy>> made =
+      BcPolicy::Create(std::move(network), context.observation, context.action, options);
   if (!made.ok()) return Annotate(made.status(), kWhere);
   return made;
 }

@@ -46,12 +46,14 @@ ContinuousCollectMode::ContinuousCollectMode(ContinuousActor* actor,
 
 absl::Status ContinuousCollectMode::Forward(const ColumnsView& obs,
                                             absl::Span<const int> /*env_ids*/,
-                                            const NamedValues& /*settings*/,
+                                            const NamedValues& settings,
                                             const MutableColumnsView& out) {
-  const absl::Status status =
-      Act(&actor_, obs, out, [this](const ColumnsView& outputs, absl::Span<float> action) {
-        exploration_->Explore(outputs, &rng_, action);
-      });
+  absl::Status status = exploration_->ReadSettings(settings);
+  if (status.ok()) {
+    status = Act(&actor_, obs, out, [this](const ColumnsView& outputs, absl::Span<float> action) {
+      exploration_->Explore(outputs, &rng_, action);
+    });
+  }
   return status.ok() ? status : Annotate(status, absl::StrCat(actor_.algorithm(), ", collect"));
 }
 
@@ -71,6 +73,18 @@ absl::Status ContinuousEvalMode::Forward(const ColumnsView& obs, absl::Span<cons
         SquashMean(outputs.column<float>(0), action);
       });
   return status.ok() ? status : Annotate(status, absl::StrCat(actor_.algorithm(), ", eval"));
+}
+
+NamedValues ContinuousCommandMode::GetSettingCollect(const NamedValues& info) {
+  NamedValues settings;
+  schedules_.AddCollectSettings(info, &settings);
+  return settings;
+}
+
+NamedValues ContinuousCommandMode::GetSettingLearn(const NamedValues& info) {
+  NamedValues settings;
+  schedules_.AddLearnSettings(info, &settings);
+  return settings;
 }
 
 }  // namespace ding

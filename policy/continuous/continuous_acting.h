@@ -2,7 +2,7 @@
 //
 //   collect  acts as an Exploration of the algorithm says
 //   eval     takes tanh(mean)
-//   command  gives no settings
+//   command  gives the settings of the options' schedules
 //
 // Saved: collect state "rng".
 //
@@ -25,6 +25,7 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/continuous_options.h"
+#include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {
@@ -33,6 +34,8 @@ namespace ding {
 class Exploration {
  public:
   virtual ~Exploration() = default;
+  // Reads the settings of a collect call, before Explore(). kInvalidArgument if one is out of range.
+  virtual absl::Status ReadSettings(const NamedValues& /*settings*/) { return absl::OkStatus(); }
   // Writes an action in [-1, 1] for each row of `outputs`, those of the actor's network, to `action` [B, n].
   virtual void Explore(const ColumnsView& outputs, Rng* rng, absl::Span<float> action) = 0;
 };
@@ -72,7 +75,14 @@ class ContinuousEvalMode : public EvalMode {
 
 class ContinuousCommandMode : public CommandMode {
  public:
-  NamedValues GetSettingCollect(const NamedValues& /*info*/) override { return {}; }
+  explicit ContinuousCommandMode(const ContinuousOptions& options)
+      : schedules_(options.schedules) {}
+
+  NamedValues GetSettingCollect(const NamedValues& info) override;
+  NamedValues GetSettingLearn(const NamedValues& info) override;
+
+ private:
+  const FieldSchedules schedules_;
 };
 
 }  // namespace ding

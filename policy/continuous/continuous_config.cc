@@ -13,7 +13,6 @@
 #include "ding_worker/policy/actor_critic/actor_critic_config.h"
 #include "ding_worker/policy/mlp/mlp_config.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
-#include "ding_worker/policy/policy_config.h"
 
 namespace ding {
 namespace {
@@ -55,8 +54,9 @@ absl::StatusOr<std::unique_ptr<Network>> CreateActorNetwork(const ContinuousConf
 }  // namespace
 
 void AppendProblems(absl::string_view algorithm, const PolicyConfig& policy,
-                    const ContinuousConfig& config, std::vector<std::string>* problems) {
-  AppendProblems(policy, problems);
+                    const ContinuousConfig& config, std::vector<std::string>* problems,
+                    TakesSchedules takes_schedules) {
+  AppendProblems(policy, problems, takes_schedules);
   if (policy.unroll_len() > 1) {
     problems->push_back(absl::StrCat("unroll_len is ", policy.unroll_len(), ", but ", algorithm,
                                      " learns from single rows: must be 1"));
@@ -72,6 +72,11 @@ void AppendProblems(absl::string_view algorithm, const PolicyConfig& policy,
     problems->push_back(absl::StrCat("target_update_theta is ", config.target_update_theta(),
                                      ", must be in (0, 1]"));
   }
+}
+
+std::vector<ChangingField> ChangingFields(const ContinuousConfig& config) {
+  return {{kActorRate, kActorRate, config.actor_learning_rate()},
+          {kCriticRate, kCriticRate, config.critic_learning_rate()}};
 }
 
 ContinuousNetworks CreateContinuousNetworks(absl::string_view algorithm,

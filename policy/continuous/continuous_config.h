@@ -16,15 +16,23 @@
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/continuous_options.h"
 #include "ding_worker/policy/continuous/critic_ensemble.h"
+#include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.pb.h"
+#include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
 
 namespace ding {
 
 // Appends a problem for each number of the configs that is out of range. `algorithm` is the name of the policy.
+// Schedules are a problem, too, unless the algorithm takes them: it then calls FieldSchedules::Create() with
+// ChangingFields() and those of its own.
 void AppendProblems(absl::string_view algorithm, const PolicyConfig& policy,
-                    const ContinuousConfig& config, std::vector<std::string>* problems);
+                    const ContinuousConfig& config, std::vector<std::string>* problems,
+                    TakesSchedules takes_schedules = TakesSchedules::kNo);
+
+// The learning rates of actor and critics.
+std::vector<ChangingField> ChangingFields(const ContinuousConfig& config);
 
 struct ContinuousNetworks {
   std::unique_ptr<Network> actor;

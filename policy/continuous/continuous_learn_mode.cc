@@ -104,10 +104,10 @@ std::string ContinuousLearnMode::info() const {
   return absl::StrCat(actor_.algorithm(), " on ", actor_.network().info(), "; ", critics_->info());
 }
 
-absl::Status ContinuousLearnMode::Forward(const Batch& data, const NamedValues& /*settings*/,
+absl::Status ContinuousLearnMode::Forward(const Batch& data, const NamedValues& settings,
                                           std::vector<LearnStep>* steps) {
   Results results;
-  const absl::Status status = Update(data, &results);
+  const absl::Status status = Update(data, settings, &results);
   if (!status.ok()) {
     return Annotate(status,
                     absl::StrCat(actor_.algorithm(), ", train iteration ", train_iter_ + 1));
@@ -120,18 +120,53 @@ absl::Status ContinuousLearnMode::Forward(const Batch& data, const NamedValues& 
 }
 
 // Takes one step of all that learns; after an error nothing is changed.
-absl::Status ContinuousLearnMode::Update(const Batch& data, Results* results) {
+absl::Status ContinuousLearnMode::Update(const Batch& data, const NamedValues& settings,
+                                         Results* results) {
   results->with_actor = (train_iter_ + 1) % options_.actor_update_freq == 0;
-  const absl::Status computed = ComputeGradients(data, results);
+  absl::Status computed = ReadSettings(settings);
+  if (computed.ok()) computed = ComputeGradients(data, results);
   gradients_.clear();
   gradients_.push_back(critics_->network().gradients());
   if (results->with_actor) {
     gradients_.push_back(actor_.network().gradients());
     gradients_.push_back(more_gradients());
   }
+  const bool averages_rates = options_.reducer != nullptr && options_.schedules.changes();
+  if (averages_rates) ReadRates();
   DING_RETURN_IF_ERROR(AverageGradients(options_.reducer, gradients_, data.rows(), computed));
+  if (averages_rates) {
+    gradients_.pop_back();
+    DING_RETURN_IF_ERROR(SetRates());
+  }
   DING_RETURN_IF_ERROR(CheckGradients(results->with_actor));
   return Step(results);
+}
+
+absl::Status ContinuousLearnMode::ReadSettings(const NamedValues& settings) {
+  if (settings.empty()) return absl::OkStatus();
+  if (const std::optional<double> rate = settings.Get(kCriticRate)) {
+    DING_RETURN_IF_ERROR(Annotate(critic_adam_.set_lr(*rate), kCriticRate));
+  }
+  if (const std::optional<double> rate = settings.Get(kActorRate)) {
+    DING_RETURN_IF_ERROR(Annotate(actor_adam_.set_lr(*rate), kActorRate));
+  }
+  return ReadMoreSettings(settings);
+}
+
+void ContinuousLearnMode::ReadRates() {
+  rates_.clear();
+  for (const Adam* const adam : {&critic_adam_, &actor_adam_, more_adam()}) {
+    if (adam != nullptr) rates_.push_back(static_cast<float>(adam->lr()));
+  }
+  gradients_.push_back(absl::MakeSpan(rates_));
+}
+
+absl::Status ContinuousLearnMode::SetRates() {
+  size_t at = 0;
+  for (Adam* const adam : {&critic_adam_, &actor_adam_, more_adam()}) {
+    if (adam != nullptr) DING_RETURN_IF_ERROR(adam->set_lr(rates_[at++]));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ContinuousLearnMode::ComputeGradients(const Batch& data, Results* results) {

@@ -13,6 +13,9 @@
 // 10th time grad_norm, that of the critics before clipping; and |td error|, averaged over the critics, as priorities if
 // these are configured. A subclass may add scalars.
 //
+// The optional settings kActorRate and kCriticRate are the learning rates from then on; a subclass may read more settings.
+// A group of learners steps by the mean of their rates, which may differ for a moment.
+//
 // Saved: model "model/actor/<parameter>"; train state "critic/<parameter>", "target_critic/<parameter>",
 // "critic_optimizer/...", "actor_optimizer/...", "train_iter", "noise_seed", and what a subclass adds. Loading a model changes the
 // actor only.
@@ -85,6 +88,12 @@ class ContinuousLearnMode : public LearnMode {
   // that of ComputeNextValue().
   virtual absl::StatusOr<double> ComputeActorGradients(const TransitionView& batch,
                                                        absl::Span<const float> noise) = 0;
+  // Reads the settings of an iteration. kInvalidArgument if one is out of range.
+  virtual absl::Status ReadMoreSettings(const NamedValues& /*settings*/) {
+    return absl::OkStatus();
+  }
+  // The optimizer beside those of critics and actor; null: none.
+  virtual Adam* more_adam() { return nullptr; }
   // The gradients beside those of critics and actor, if there are any, in memory that does not move.
   virtual absl::Span<float> more_gradients() { return {}; }
   // Takes a step by more_gradients(), which are finite.
@@ -117,7 +126,11 @@ class ContinuousLearnMode : public LearnMode {
     bool with_actor = false;
   };
 
-  absl::Status Update(const Batch& data, Results* results);
+  absl::Status Update(const Batch& data, const NamedValues& settings, Results* results);
+  absl::Status ReadSettings(const NamedValues& settings);
+  // Both pass on the rates of critics, actor and subclass, as far as there are optimizers.
+  void ReadRates();
+  absl::Status SetRates();
   absl::Status ComputeGradients(const Batch& data, Results* results);
   absl::Status ComputeCriticGradients(const TransitionView& batch, CriticLossResult* result);
   absl::Status CheckGradients(bool with_actor);
@@ -142,6 +155,7 @@ class ContinuousLearnMode : public LearnMode {
   std::vector<float> next_value_;
   std::vector<float> td_error_;
   std::vector<absl::Span<float>> gradients_;
+  std::vector<float> rates_;
 };
 
 }  // namespace ding

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "ding_worker/policy/adam.h"
+#include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/gradient_reducer.h"
 #include "ding_worker/policy/policy.h"
 
@@ -19,6 +20,8 @@ struct ContinuousOptions {
   // Training iterations between two steps of the actor, and between two moves of the targets; at least 1.
   int64_t actor_update_freq = 1;
   int64_t target_delay = 1;
+  // They change the settings kActorRate and kCriticRate, and those that the algorithm adds.
+  FieldSchedules schedules;
   CollectAttributes collect;
   LearnAttributes learn;
   PolicyModes modes;
@@ -26,6 +29,10 @@ struct ContinuousOptions {
   // policy.
   GradientReducer* reducer = nullptr;
 };
+
+// Settings that the command mode gives to the learn mode if they change.
+inline constexpr char kActorRate[] = "actor_learning_rate";
+inline constexpr char kCriticRate[] = "critic_learning_rate";
 
 }  // namespace ding
 

@@ -28,7 +28,7 @@ class ContinuousPolicy : public Policy {
           std::make_unique<ContinuousCollectMode>(actor_.get(), std::move(exploration), options);
     }
     if (options.modes.eval) eval_ = std::make_unique<ContinuousEvalMode>(actor_.get());
-    if (options.modes.command) command_ = std::make_unique<ContinuousCommandMode>();
+    if (options.modes.command) command_ = std::make_unique<ContinuousCommandMode>(options);
   }
 
   CollectMode* collect_mode() override { return collect_.get(); }

@@ -30,7 +30,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
   CqlConfig cql;
   DING_RETURN_IF_ERROR(UnpackParams(config, &cql));
   std::vector<std::string> problems;
-  AppendRunProblems(config, "cql", &problems);
+  AppendRunProblems(config, "cql", &problems, TakesSchedules::kYes);
   AppendProblems(cql.dqn(), "dqn.", &problems);
   if (!IsDefaultEps(cql.dqn())) {
     problems.emplace_back(
@@ -40,10 +40,17 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
   if (!(cql.alpha() >= 0 && std::isfinite(cql.alpha()))) {
     problems.push_back(absl::StrCat("alpha is ", cql.alpha(), ", must be finite and at least 0"));
   }
+  if (cql.dqn().lr_decay_env_steps() > 0) {
+    problems.emplace_back(
+        "dqn.lr_decay_env_steps has no effect, because cql collects no env steps: remove it, and "
+        "set a schedule of "
+        "learning_rate with unit TRAIN_ITER");
+  }
+  DqnOptions options = DqnOptionsFromConfig(config, cql.dqn(), context);
+  options.schedules = QSchedules(config, cql.dqn(), /*has_eps=*/false, &problems);
   absl::StatusOr<std::unique_ptr<Network>> network =
       CreateQNetwork(cql.dqn(), context, "cql", "dqn.", &problems);
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, "policy type 'cql'"));
-  DqnOptions options = DqnOptionsFromConfig(config, cql.dqn(), context);
   options.learn.supervised = true;
   options.learn.transitions = true;
   auto head = std::make_unique<CqlHead>(options.loss, cql.alpha());
@@ -58,7 +65,7 @@ DING_REGISTER(PolicyRegistry(), "cql", Create,
 absl::StatusOr<ActorDescription> Describe(const PolicyConfig& config, const Spec& /*action*/) {
   CqlConfig cql;
   DING_RETURN_IF_ERROR(UnpackParams(config, &cql));
-  return DescribeQActor(cql.dqn());
+  return DescribeQActor(config, cql.dqn());
 }
 
 DING_REGISTER(ActorDescriberRegistry(), "cql", Describe, "greedy by Q values");

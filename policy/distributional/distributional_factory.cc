@@ -21,7 +21,9 @@
 #include "ding_worker/policy/dqn/dqn.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/policy/dqn/dqn_config.h"
+#include "ding_worker/policy/dqn/dqn_options.h"
 #include "ding_worker/policy/dqn/q_head.h"
+#include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/loss/categorical_loss.h"
 #include "ding_worker/policy/loss/quantile_loss.h"
 #include "ding_worker/policy/mlp/mlp_config.h"
@@ -42,7 +44,7 @@ class Maker {
   Maker(absl::string_view algorithm, const PolicyConfig& config, const DqnConfig& dqn,
         const PolicyContext& context)
       : algorithm_(algorithm), config_(config), dqn_(dqn), context_(context) {
-    AppendRunProblems(config, algorithm, &problems_);
+    AppendRunProblems(config, algorithm, &problems_, TakesSchedules::kYes);
     AppendProblems(dqn, kDqnPrefix, &problems_);
     const DqnConfig defaults;
     if (dqn.loss() != defaults.loss() || dqn.huber_delta() != defaults.huber_delta()) {
@@ -78,6 +80,7 @@ class Maker {
           "dqn.eps (type, start, end, decay) has no effect, because noise explores for ",
           algorithm_, ": remove it, or set noise_deviation to 0"));
     }
+    has_eps_ = false;
     dqn_.mutable_eps()->set_start(0);
     dqn_.mutable_eps()->set_end(0);
   }
@@ -85,6 +88,7 @@ class Maker {
   // Creates a network with outputs for `head`, or fails with all problems.
   absl::StatusOr<std::unique_ptr<Network>> CreateNetwork(
       const QHead& head, const NetworkCreator& creator = create_network) {
+    schedules_ = QSchedules(config_, dqn_, has_eps_, &problems_);
     absl::StatusOr<std::unique_ptr<Network>> network =
         CreateQNetwork(dqn_, context_, algorithm_, kDqnPrefix, &problems_, head, creator);
     DING_RETURN_IF_ERROR(
@@ -93,8 +97,9 @@ class Maker {
   }
   absl::StatusOr<std::unique_ptr<Policy>> CreatePolicy(std::unique_ptr<Network> network,
                                                        std::unique_ptr<QHead> head) {
-    return DqnPolicy::Create(std::move(network), context_.action,
-                             DqnOptionsFromConfig(config_, dqn_, context_), context_.observation,
+    DqnOptions options = DqnOptionsFromConfig(config_, dqn_, context_);
+    options.schedules = schedules_;
+    return DqnPolicy::Create(std::move(network), context_.action, options, context_.observation,
                              {algorithm_, std::move(head)});
   }
 
@@ -103,6 +108,8 @@ class Maker {
   const PolicyConfig& config_;
   DqnConfig dqn_;
   const PolicyContext& context_;
+  bool has_eps_ = true;
+  FieldSchedules schedules_;
   std::vector<std::string> problems_;
 };
 

@@ -4,14 +4,15 @@
 #include <cstdint>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/action_mask.h"
 #include "ding_worker/policy/actor/describe_actor.h"
+#include "ding_worker/policy/dqn/q_acting.h"
 #include "ding_worker/policy/dqn/q_network.h"
 #include "ding_worker/policy/parameter_state.h"
-#include "ding_worker/policy/policy_config.h"
 
 namespace ding {
 namespace {
@@ -57,8 +58,8 @@ class FieldProblems {
 }  // namespace
 
 void AppendRunProblems(const PolicyConfig& config, absl::string_view algorithm,
-                       std::vector<std::string>* problems) {
-  AppendProblems(config, problems);
+                       std::vector<std::string>* problems, TakesSchedules takes_schedules) {
+  AppendProblems(config, problems, takes_schedules);
   if (config.unroll_len() <= 1) return;
   problems->push_back(absl::StrCat("unroll_len is ", config.unroll_len(), ", but ", algorithm,
                                    " learns from single rows: must be 1"));
@@ -78,6 +79,22 @@ void AppendProblems(const DqnConfig& config, absl::string_view prefix,
   check.RequireProbability(config.eps().start(), "eps.start");
   check.RequireProbability(config.eps().end(), "eps.end");
   check.RequireTargetUpdate(config);
+}
+
+FieldSchedules QSchedules(const PolicyConfig& config, const DqnConfig& dqn, bool has_eps,
+                          std::vector<std::string>* problems) {
+  ChangingField rate = {"learning_rate", kLearningRateSetting, dqn.learning_rate()};
+  if (dqn.lr_decay_env_steps() > 0) rate.rival = "lr_decay_env_steps";
+  std::vector<ChangingField> fields = {rate};
+  if (has_eps) {
+    ChangingField eps = {kEpsSetting, kEpsSetting, dqn.eps().start(), /*collects=*/true};
+    eps.most = 1;
+    DqnConfig other = dqn;  // A schedule may begin with eps.start.
+    other.mutable_eps()->clear_start();
+    if (!IsDefaultEps(other)) eps.rival = "eps (type, end, decay)";
+    fields.push_back(eps);
+  }
+  return FieldSchedules::Create(config, fields, problems);
 }
 
 bool IsDefaultEps(const DqnConfig& config) {
@@ -129,12 +146,16 @@ DqnOptions DqnOptionsFromConfig(const PolicyConfig& config, const DqnConfig& dqn
   return options;
 }
 
-absl::StatusOr<ActorDescription> DescribeQActor(const DqnConfig& config) {
+absl::StatusOr<ActorDescription> DescribeQActor(const PolicyConfig& policy,
+                                                const DqnConfig& config) {
   ActorDescription description;
   DING_RETURN_IF_ERROR(DescribeNetwork(config.model(), &description));
   description.parameters = kModelScope;
   description.head = kQHead;
-  description.exploration = ScheduleFromConfig(config.eps());
+  const bool scheduled = absl::c_any_of(policy.schedule(), [](const FieldScheduleConfig& schedule) {
+    return schedule.field() == kEpsSetting;
+  });
+  if (!scheduled) description.exploration = ScheduleFromConfig(config.eps());
   return description;
 }
 

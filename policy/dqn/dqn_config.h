@@ -14,16 +14,24 @@
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/policy/dqn/dqn_options.h"
 #include "ding_worker/policy/dqn/q_head.h"
+#include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.pb.h"
+#include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
 
 namespace ding {
 
 // Appends a problem for each field of the run that is out of range, or that `algorithm` cannot use because it
 // learns from single rows.
+// Schedules are a problem, too, unless the algorithm takes them: it then calls QSchedules().
 void AppendRunProblems(const PolicyConfig& config, absl::string_view algorithm,
-                       std::vector<std::string>* problems);
+                       std::vector<std::string>* problems,
+                       TakesSchedules takes_schedules = TakesSchedules::kNo);
+
+// Creates the schedules of "learning_rate" and, if the algorithm explores by it, "eps"; appends their problems.
+FieldSchedules QSchedules(const PolicyConfig& config, const DqnConfig& dqn, bool has_eps,
+                          std::vector<std::string>* problems);
 
 // Appends a problem for each field of `config`, except `model`, that is out of range. `prefix` comes before
 // the names of fields: "" or "dqn.".
@@ -44,8 +52,10 @@ absl::StatusOr<std::unique_ptr<Network>> CreateQNetwork(
 DqnOptions DqnOptionsFromConfig(const PolicyConfig& config, const DqnConfig& dqn,
                                 const PolicyContext& context);
 
-// Describes the actor of a policy of this config.
-absl::StatusOr<ActorDescription> DescribeQActor(const DqnConfig& config);
+// Describes the actor of a policy of this config; without its exploration if `policy` has a schedule of "eps", which a
+// description cannot hold.
+absl::StatusOr<ActorDescription> DescribeQActor(const PolicyConfig& policy,
+                                                const DqnConfig& config);
 
 }  // namespace ding
 

@@ -14,6 +14,7 @@
 #include "ding_worker/policy/dqn/dqn.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/policy/dqn/dqn_config.h"
+#include "ding_worker/policy/dqn/dqn_options.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
@@ -28,13 +29,14 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
   DqnConfig dqn;
   DING_RETURN_IF_ERROR(UnpackParams(config, &dqn));
   std::vector<std::string> problems;
-  AppendRunProblems(config, "dqn", &problems);
+  AppendRunProblems(config, "dqn", &problems, TakesSchedules::kYes);
   AppendProblems(dqn, "", &problems);
+  DqnOptions options = DqnOptionsFromConfig(config, dqn, context);
+  options.schedules = QSchedules(config, dqn, /*has_eps=*/true, &problems);
   absl::StatusOr<std::unique_ptr<Network>> network =
       CreateQNetwork(dqn, context, "dqn", "", &problems);
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kWhere));
-  return DqnPolicy::Create(*std::move(network), context.action,
-                           DqnOptionsFromConfig(config, dqn, context), context.observation);
+  return DqnPolicy::Create(*std::move(network), context.action, options, context.observation);
 }
 
 DING_REGISTER(PolicyRegistry(), "dqn", Create,
@@ -43,7 +45,7 @@ DING_REGISTER(PolicyRegistry(), "dqn", Create,
 absl::StatusOr<ActorDescription> Describe(const PolicyConfig& config, const Spec& /*action*/) {
   DqnConfig dqn;
   DING_RETURN_IF_ERROR(UnpackParams(config, &dqn));
-  return DescribeQActor(dqn);
+  return DescribeQActor(config, dqn);
 }
 
 DING_REGISTER(ActorDescriberRegistry(), "dqn", Describe, "epsilon-greedy by Q values");

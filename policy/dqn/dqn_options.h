@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "ding_worker/policy/adam.h"
+#include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/gradient_reducer.h"
 #include "ding_worker/policy/loss/td_loss.h"
 #include "ding_worker/policy/policy.h"
@@ -22,6 +23,7 @@ struct DqnOptions {
   bool double_q = true;  // false: the target network also chooses the action that it evaluates
   TargetUpdate target_update;
   Schedule eps;
+  FieldSchedules schedules;  // of the settings "lr" and "eps"; they replace what is above
   CollectAttributes collect;
   LearnAttributes learn;
   PolicyModes modes;

@@ -14,18 +14,17 @@
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/policy/action_mask.h"
 #include "ding_worker/policy/argmax.h"
+#include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/schedule.h"
 
 namespace ding {
 namespace {
 
-constexpr char kEps[] = "eps";
-constexpr char kEnvStep[] = "envstep";
 constexpr char kRng[] = "rng";
 constexpr char kRecurrentScope[] = "recurrent";
 
 absl::StatusOr<double> RequireEps(const NamedValues& settings, absl::string_view algorithm) {
-  const std::optional<double> eps = settings.Get(kEps);
+  const std::optional<double> eps = settings.Get(kEpsSetting);
   if (!eps.has_value()) {
     return absl::InvalidArgumentError(
         absl::StrCat(algorithm,
@@ -206,14 +205,20 @@ absl::Status QEvalMode::Reset(absl::Span<const int> env_ids) {
 }
 
 NamedValues QCommandMode::GetSettingCollect(const NamedValues& info) {
-  return {{kEps, options_.eps.At(info.GetOr(kEnvStep, 0))}};
+  NamedValues settings = {{kEpsSetting, options_.eps.At(info.GetOr(kEnvStepProgress, 0))}};
+  options_.schedules.AddCollectSettings(info, &settings);
+  return settings;
 }
 
 NamedValues QCommandMode::GetSettingLearn(const NamedValues& info) {
+  NamedValues settings;
   const double decay = options_.lr_decay_env_steps;
-  if (decay <= 0) return {};
-  const Schedule schedule = {ScheduleKind::kLinear, options_.adam.lr, 0, decay};
-  return {{kLearningRateSetting, schedule.At(info.GetOr(kEnvStep, 0))}};
+  if (decay > 0) {
+    const Schedule schedule = {ScheduleKind::kLinear, options_.adam.lr, 0, decay};
+    settings.Set(kLearningRateSetting, schedule.At(info.GetOr(kEnvStepProgress, 0)));
+  }
+  options_.schedules.AddLearnSettings(info, &settings);
+  return settings;
 }
 
 }  // namespace ding

@@ -3,7 +3,7 @@
 //   collect  acts epsilon-greedily. Setting "eps" in [0, 1] is the probability of a uniform action; it
 //            is required, because acting greedily by mistake is hard to notice
 //   eval     acts greedily; among equal values it takes the lowest action
-//   command  returns "eps" of the schedule and, if the learning rate falls, "lr" at info "envstep"
+//   command  returns "eps" of the schedule and, if the learning rate changes, "lr", for the progress of the run
 //
 // A random network (policy/random_network.h) draws its numbers for each collect call, and uses their means in
 // the eval mode.
@@ -43,8 +43,9 @@
 
 namespace ding {
 
-// The setting of the learning rate, from the command mode to the learn mode.
+// The settings of the command mode: the learning rate for the learn mode, epsilon for the collect mode.
 inline constexpr char kLearningRateSetting[] = "lr";
+inline constexpr char kEpsSetting[] = "eps";
 
 // Computes Q values of observations, and keeps the recurrent states of their envs.
 class QActor {

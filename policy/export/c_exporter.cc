@@ -106,7 +106,8 @@ class CExporter {
           "' is a convolution, which C source cannot hold; use format onnx or torchscript"));
     }
     const std::string& head = model_.description.head;
-    const bool squashed = head == kTanhHead || head == kTanhNormalHead;
+    const bool squashed =
+        head == kTanhHead || head == kTanhNormalHead || head == kSquashedNormalHead;
     if (head != kQHead && head != kCategoricalHead && head != kNormalHead && !squashed) {
       return absl::UnimplementedError(
           absl::StrCat("found head '", head, "', which this format does not hold"));

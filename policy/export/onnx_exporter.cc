@@ -191,7 +191,8 @@ class OnnxExporter {
       AddCategories(action, model_.outputs->field(0).name);
       return absl::OkStatus();
     }
-    if (head == kNormalHead || head == kTanhHead || head == kTanhNormalHead) {
+    if (head == kNormalHead || head == kTanhHead || head == kTanhNormalHead ||
+        head == kSquashedNormalHead) {
       const std::string& mean = model_.outputs->field(0).name;
       AddScaled(action, head == kNormalHead ? mean : graph_.Add("Tanh", {mean}));
       return absl::OkStatus();

@@ -13,6 +13,7 @@
 #include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/actor_critic/actor_critic_config.h"
+#include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/impala/impala.h"
 #include "ding_worker/policy/impala/impala.pb.h"
 #include "ding_worker/policy/policy_config.h"
@@ -26,7 +27,7 @@ constexpr char kWhere[] = "policy type 'impala'";
 
 void AppendProblems(const PolicyConfig& config, const ImpalaConfig& impala,
                     std::vector<std::string>* problems) {
-  AppendProblems(config, problems);
+  AppendProblems(config, problems, TakesSchedules::kYes);
   if (config.nstep() > 1) {
     problems->push_back(
         absl::StrCat("nstep is ", config.nstep(),
@@ -57,11 +58,14 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
   DING_RETURN_IF_ERROR(UnpackParams(config, &impala));
   std::vector<std::string> problems;
   AppendProblems(config, impala, &problems);
+  FieldSchedules schedules =
+      FieldSchedules::Create(config, ChangingFields(impala.actor_critic()), &problems);
   ActorCriticNetworks networks =
       CreateActorCriticNetworks(impala.actor_critic(), context, &problems);
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kWhere));
   ImpalaOptions options;
   options.policy = ActorCriticOptionsFromConfig(kName, config, impala.actor_critic(), context);
+  options.policy.schedules = std::move(schedules);
   options.rho_bar = impala.rho_bar();
   options.c_bar = impala.c_bar();
   options.v_trace = impala.v_trace();

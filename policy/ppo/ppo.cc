@@ -16,6 +16,8 @@ ActorCriticPolicyOptions MakePpoPolicyOptions(const PpoOptions& options) {
   policy.update.minibatch_size = options.minibatch_size;
   policy.update.normalize_adv = options.normalize_adv;
   policy.update.max_kl = options.max_kl;
+  policy.update.target_entropy = options.target_entropy;
+  policy.update.entropy_weight_rate = options.entropy_weight_rate;
   return policy;
 }
 

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "ding_worker/data/spec.h"
@@ -29,6 +30,9 @@ struct PpoOptions {
   double value_clip = 0;            // 0: the value loss is not clipped
   bool normalize_adv = true;        // normalizes the advantages of each minibatch
   double max_kl = 0;                // a learn call ends above this KL divergence; 0: no limit
+  // As in ActorCriticUpdate.
+  std::optional<double> target_entropy;
+  double entropy_weight_rate = 0.01;
 };
 
 // Converts the options to those of ActorCriticPolicy.

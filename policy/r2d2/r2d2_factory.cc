@@ -15,6 +15,7 @@
 #include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/dqn/dqn_config.h"
+#include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
@@ -28,7 +29,7 @@ constexpr char kWhere[] = "policy type 'r2d2'";
 constexpr char kDqnPrefix[] = "dqn.";
 
 void AppendRunProblems(const PolicyConfig& config, std::vector<std::string>* problems) {
-  AppendProblems(config, problems);
+  AppendProblems(config, problems, TakesSchedules::kYes);
   if (config.nstep() > 1) {
     problems->push_back(absl::StrCat(
         "nstep is ", config.nstep(),
@@ -64,11 +65,13 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
   std::vector<std::string> problems;
   AppendRunProblems(config, &problems);
   AppendProblems(r2d2, &problems);
+  FieldSchedules schedules = QSchedules(config, r2d2.dqn(), /*has_eps=*/true, &problems);
   absl::StatusOr<std::unique_ptr<Network>> network =
       CreateQNetwork(r2d2.dqn(), context, "r2d2", kDqnPrefix, &problems);
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kWhere));
   R2d2Options options;
   options.dqn = DqnOptionsFromConfig(config, r2d2.dqn(), context);
+  options.dqn.schedules = std::move(schedules);
   options.nstep = r2d2.nstep();
   options.scale.eps =
       r2d2.value_rescale() ? std::optional<double>(r2d2.rescale_eps()) : std::nullopt;
@@ -83,7 +86,7 @@ DING_REGISTER(PolicyRegistry(), "r2d2", Create,
 absl::StatusOr<ActorDescription> Describe(const PolicyConfig& config, const Spec& /*action*/) {
   R2d2Config r2d2;
   DING_RETURN_IF_ERROR(UnpackParams(config, &r2d2));
-  return DescribeQActor(r2d2.dqn());
+  return DescribeQActor(config, r2d2.dqn());
 }
 
 DING_REGISTER(ActorDescriberRegistry(), "r2d2", Describe, "epsilon-greedy by recurrent Q values");

@@ -131,6 +131,14 @@ class SacLearnMode : public ContinuousLearnMode {
     return absl::MakeConstSpan(members_).subspan(0, size);
   }
 
+  absl::Status ReadMoreSettings(const NamedValues& settings) override {
+    if (const std::optional<double> rate = settings.Get(kAlphaRate)) {
+      DING_RETURN_IF_ERROR(Annotate(alpha_adam_.set_lr(*rate), kAlphaRate));
+    }
+    target_entropy_ = settings.GetOr(kTargetEntropy, target_entropy_);
+    return absl::OkStatus();
+  }
+  Adam* more_adam() override { return options_.learn_alpha ? &alpha_adam_ : nullptr; }
   absl::Span<float> more_gradients() override {
     return options_.learn_alpha ? absl::MakeSpan(&d_log_alpha_, 1) : absl::Span<float>();
   }
@@ -169,7 +177,7 @@ class SacLearnMode : public ContinuousLearnMode {
   }
 
   const SacOptions options_;
-  const double target_entropy_;
+  double target_entropy_;
   Adam alpha_adam_;
   float log_alpha_;
   float d_log_alpha_ = 0;

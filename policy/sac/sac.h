@@ -29,6 +29,10 @@
 
 namespace ding {
 
+// Settings of the command mode for the learn mode, if they change.
+inline constexpr char kAlphaRate[] = "alpha_learning_rate";
+inline constexpr char kTargetEntropy[] = "target_entropy";
+
 struct SacOptions {
   ContinuousOptions base;
   double alpha = 1;  // the temperature, or its initial value; above 0

@@ -1,4 +1,5 @@
 // Registers policy type "sac".
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/continuous_config.h"
 #include "ding_worker/policy/continuous/continuous_policy.h"
+#include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/loss/sac_loss.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
@@ -42,6 +44,22 @@ void AppendProblems(const SacConfig& config, std::vector<std::string>* problems)
   }
 }
 
+// The fields that may change; those of the temperature if it is learned.
+std::vector<ChangingField> FieldsOf(const SacConfig& config, const PolicyContext& context) {
+  std::vector<ChangingField> fields = ChangingFields(config.continuous());
+  if (!config.learn_alpha()) return fields;
+  fields.push_back({kAlphaRate, kAlphaRate, config.alpha_learning_rate()});
+  // Another action space is a problem of its own.
+  const double width = context.action->size() == 0
+                           ? 0
+                           : static_cast<double>(context.action->field(0).num_elements());
+  ChangingField target = {kTargetEntropy, kTargetEntropy,
+                          config.has_target_entropy() ? config.target_entropy() : -width};
+  target.least = -std::numeric_limits<double>::infinity();
+  fields.push_back(target);
+  return fields;
+}
+
 SacOptions MakeOptions(const PolicyConfig& policy, const SacConfig& config,
                        const PolicyContext& context) {
   SacOptions options;
@@ -62,14 +80,16 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
   SacConfig config;
   DING_RETURN_IF_ERROR(UnpackParams(policy, &config));
   std::vector<std::string> problems;
-  AppendProblems(kName, policy, config.continuous(), &problems);
+  AppendProblems(kName, policy, config.continuous(), &problems, TakesSchedules::kYes);
   AppendProblems(config, &problems);
+  FieldSchedules schedules = FieldSchedules::Create(policy, FieldsOf(config, context), &problems);
   ContinuousNetworks networks = CreateContinuousNetworks(
       kName, config.continuous(), ActorHead::kNormal, config.num_critics(), context, &problems);
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kWhere));
+  SacOptions options = MakeOptions(policy, config, context);
+  options.base.schedules = std::move(schedules);
   absl::StatusOr<std::unique_ptr<Policy>> made =
-      CreateSac(std::move(networks.actor), std::move(networks.critics), context.action,
-                MakeOptions(policy, config, context));
+      CreateSac(std::move(networks.actor), std::move(networks.critics), context.action, options);
   if (!made.ok()) return Annotate(made.status(), kWhere);
   return made;
 }

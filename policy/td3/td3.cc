@@ -15,6 +15,7 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/continuous/continuous_acting.h"
 #include "ding_worker/policy/continuous/continuous_actor.h"
@@ -32,9 +33,21 @@ namespace {
 
 constexpr char kTargetScope[] = "target_actor";
 
+absl::Status CheckNoise(double value, absl::string_view name) {
+  if (value >= 0 && std::isfinite(value)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " is ", value, ", must be finite and at least 0"));
+}
+
 class AddNoise : public Exploration {
  public:
   explicit AddNoise(double sigma) : sigma_(sigma) {}
+  absl::Status ReadSettings(const NamedValues& settings) override {
+    const double sigma = settings.GetOr(kExplorationNoise, sigma_);
+    DING_RETURN_IF_ERROR(CheckNoise(sigma, kExplorationNoise));
+    sigma_ = sigma;
+    return absl::OkStatus();
+  }
   void Explore(const ColumnsView& outputs, Rng* rng, absl::Span<float> action) override {
     SquashMean(outputs.column<float>(0), action);
     for (float& value : action) {
@@ -43,7 +56,7 @@ class AddNoise : public Exploration {
   }
 
  private:
-  const double sigma_;
+  double sigma_;
 };
 
 class Td3LearnMode : public ContinuousLearnMode {
@@ -122,19 +135,13 @@ class Td3LearnMode : public ContinuousLearnMode {
   std::vector<float> d_action_;
 };
 
-absl::Status CheckNoise(double value, absl::string_view name) {
-  if (value >= 0 && std::isfinite(value)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(name, " is ", value, ", must be finite and at least 0"));
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ContinuousPolicy>> CreateTd3(std::unique_ptr<Network> network,
                                                             std::unique_ptr<CriticEnsemble> critics,
                                                             SpecPtr action,
                                                             const Td3Options& options) {
-  DING_RETURN_IF_ERROR(CheckNoise(options.exploration_noise, "exploration_noise"));
+  DING_RETURN_IF_ERROR(CheckNoise(options.exploration_noise, kExplorationNoise));
   DING_RETURN_IF_ERROR(CheckNoise(options.target_noise, "target_noise"));
   DING_RETURN_IF_ERROR(CheckNoise(options.target_noise_clip, "target_noise_clip"));
   DING_ASSIGN_OR_RETURN(std::unique_ptr<ContinuousActor> actor,

@@ -27,6 +27,9 @@
 
 namespace ding {
 
+// The setting of the command mode for the collect mode, if it changes.
+inline constexpr char kExplorationNoise[] = "exploration_noise";
+
 struct Td3Options {
   std::string algorithm = "td3";  // in messages
   ContinuousOptions base;

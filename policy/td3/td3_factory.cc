@@ -17,6 +17,7 @@
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/continuous_config.h"
 #include "ding_worker/policy/continuous/continuous_policy.h"
+#include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/td3/td3.h"
@@ -33,8 +34,12 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
                                                const ContinuousConfig& config,
                                                const PolicyContext& context, Td3Options options,
                                                int num_critics, std::vector<std::string> problems) {
-  AppendProblems(options.algorithm, policy, config, &problems);
-  RequireAtLeastZero(options.exploration_noise, "exploration_noise", &problems);
+  AppendProblems(options.algorithm, policy, config, &problems, TakesSchedules::kYes);
+  RequireAtLeastZero(options.exploration_noise, kExplorationNoise, &problems);
+  std::vector<ChangingField> fields = ChangingFields(config);
+  fields.push_back(
+      {kExplorationNoise, kExplorationNoise, options.exploration_noise, /*collects=*/true});
+  FieldSchedules schedules = FieldSchedules::Create(policy, fields, &problems);
   ContinuousNetworks networks = CreateContinuousNetworks(
       options.algorithm, config, ActorHead::kMean, num_critics, context, &problems);
   const std::string where = absl::StrCat("policy type '", options.algorithm, "'");
@@ -43,6 +48,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
   options.base = ContinuousOptionsFromConfig(policy, config, context);
   options.base.actor_update_freq = delay;
   options.base.target_delay = delay;
+  options.base.schedules = std::move(schedules);
   absl::StatusOr<std::unique_ptr<Policy>> made =
       CreateTd3(std::move(networks.actor), std::move(networks.critics), context.action, options);
   if (!made.ok()) return Annotate(made.status(), where);

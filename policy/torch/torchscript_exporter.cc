@@ -191,7 +191,7 @@ class TorchScriptExporter {
       AddCategories(action);
     } else if (head == kNormalHead) {
       AddScaled(action, score_);
-    } else if (head == kTanhHead || head == kTanhNormalHead) {
+    } else if (head == kTanhHead || head == kTanhNormalHead || head == kSquashedNormalHead) {
       AddScaled(action, "torch.tanh(" + score_ + ")");
     } else {
       return absl::UnimplementedError(

@@ -385,6 +385,7 @@ PolicyConfig MakePolicyConfig(const ExperimentConfig& config) {
   policy.set_priority(section.priority());
   policy.set_discount_factor(section.discount_factor());
   policy.set_nstep(section.nstep());
+  *policy.mutable_schedule() = section.schedule();
   return policy;
 }
 

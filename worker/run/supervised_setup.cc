@@ -2,12 +2,14 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/serial_registry.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/run/startup_problems.h"
@@ -40,6 +42,18 @@ std::vector<std::string> ReturnProblems(const ExperimentConfig& config) {
   return problems;
 }
 
+// Lists the schedules that would never move.
+std::vector<std::string> ScheduleProblems(const ExperimentConfig& config) {
+  std::vector<std::string> problems;
+  for (int i = 0; i < config.policy().schedule_size(); ++i) {
+    if (config.policy().schedule(i).unit() == FieldScheduleConfig::TRAIN_ITER) continue;
+    problems.push_back(absl::StrCat("policy.schedule[", i,
+                                    "].unit is ENV_STEP, but a run with a data_set collects no env "
+                                    "steps: expected TRAIN_ITER"));
+  }
+  return problems;
+}
+
 }  // namespace
 
 absl::StatusOr<DataSet> LoadDataSetOf(const ExperimentConfig& config, EnvSpec* env) {
@@ -61,8 +75,12 @@ absl::StatusOr<std::shared_ptr<const IMetric>> MetricOf(const ExperimentConfig& 
 absl::Status CheckLearnsFromData(const ExperimentConfig& config, const LearnMode* policy) {
   const bool supervised = policy != nullptr && policy->attributes().supervised;
   if (supervised == IsSupervised(config)) {
-    if (!supervised || policy->attributes().transitions) return absl::OkStatus();
-    return StartupProblemsToStatus(ReturnProblems(config));
+    if (!supervised) return absl::OkStatus();
+    std::vector<std::string> problems = ScheduleProblems(config);
+    if (!policy->attributes().transitions) {
+      for (std::string& problem : ReturnProblems(config)) problems.push_back(std::move(problem));
+    }
+    return StartupProblemsToStatus(problems);
   }
   const std::string& type = config.policy().type();
   return absl::InvalidArgumentError(

@@ -1,0 +1,85 @@
+// Finds schedules by the name in their config: how a field of a policy changes in a run.
+//
+// A schedule goes from `start` to `end` within `steps` steps; x is the number of steps since it began.
+//
+//   type         value
+//   linear       end + (start - end) (1 - x / steps)
+//   cosine       end + (start - end) (1 + cos(pi x / steps)) / 2     (Loshchilov and Hutter 2017, eq. 5)
+//   exponential  start (end / start)^(x / steps); both are above 0
+//   step         start while x is below steps, then end
+//   constant     start
+//   warm_up      as linear, from 0 to the value of the field, unless the config says otherwise
+//
+// These are linked with the registry. Values depend on x only, so that a resumed run needs no state of a schedule.
+//
+// Example of one's own, `policy { schedule { field: "learning_rate" type: "square_root" steps: 100000 } }`:
+//
+//   class SquareRoot : public ISchedule {
+//    public:
+//     explicit SquareRoot(const ScheduleRange& range) : range_(range) {}
+//     double At(double x) const override {
+//       return range_.end + (range_.start - range_.end) * (1 - std::sqrt(x / range_.steps));
+//     }
+//
+//    private:
+//     const ScheduleRange range_;
+//   };
+//   DING_REGISTER(
+//       ScheduleRegistry(), "square_root",
+//       [](const FieldScheduleConfig&, const ScheduleRange& range) {
+//         return std::make_unique<SquareRoot>(range);
+//       },
+//       "falls fast at first");
+//
+// Threads: thread-safe; schedules are immutable.
+#ifndef DING_WORKER_POLICY_SCHEDULE_REGISTRY_H_
+#define DING_WORKER_POLICY_SCHEDULE_REGISTRY_H_
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/policy/policy.pb.h"
+
+namespace ding {
+
+class ISchedule {
+ public:
+  virtual ~ISchedule() = default;
+  // Returns the value after x steps; x is in [0, steps].
+  virtual double At(double x) const = 0;
+};
+
+// What a config asks for, with all defaults filled in; the numbers are finite, and `steps` is above 0.
+struct ScheduleRange {
+  double start = 0;
+  double end = 0;
+  double steps = 1;
+};
+
+// Makes a schedule. `config` may hold `params`; the factory refuses those that it does not take (base/params.h).
+using ScheduleFactory = std::function<absl::StatusOr<std::unique_ptr<ISchedule>>(
+    const FieldScheduleConfig& config, const ScheduleRange& range)>;
+Registry<ScheduleFactory>& ScheduleRegistry();
+
+// The first and the last value that `config` leaves open.
+struct ScheduleDefaults {
+  double field = 0;     // the value of the field in the config
+  double previous = 0;  // the last value of the schedule before; that of the field if there is none
+};
+
+// Returns the range of `config`, in which type "warm_up" has other defaults than the others.
+//   kInvalidArgument  a number is not finite, or `steps` is not set or not above 0
+absl::StatusOr<ScheduleRange> RangeOf(const FieldScheduleConfig& config,
+                                      const ScheduleDefaults& defaults);
+
+// Creates the schedule that `config` names.
+//   kNotFound         no linked schedule has this name; the message lists the names that are linked
+//   kInvalidArgument  the type refuses the range or its params
+absl::StatusOr<std::unique_ptr<ISchedule>> create_schedule(const FieldScheduleConfig& config,
+                                                           const ScheduleRange& range);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_SCHEDULE_REGISTRY_H_

@@ -1,0 +1,246 @@
+// The policies whose fields change in a run (PolicyConfig.schedule): their command mode turns schedules into settings,
+// and their collect and learn modes use them. PPO's adapted entropy weight is tested here, too.
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/policy.pb.h"
+#include "ding_worker/policy/policy_registry.h"
+#include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/specs.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr char kModel[] = "model { encoder_hidden_size: 8 }";
+
+SpecPtr TwoNumbers() { return *MakeSpec({Box("action", {2}, {-1}, {1})}); }
+
+std::string Params(const std::string& type, const std::string& content) {
+  return absl::StrCat("params { [type.googleapis.com/ding.", type, "] {", content, "} } ");
+}
+
+absl::StatusOr<std::unique_ptr<Policy>> Create(const std::string& config, const SpecPtr& action) {
+  PolicyConfig parsed;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(config, &parsed)) << config;
+  PolicyContext context;
+  context.observation = VectorObservation(3);
+  context.action = action;
+  context.seed = 5;
+  return create_policy(parsed, context);
+}
+
+std::string Half(const std::string& field) {
+  return absl::StrCat("schedule { field: '", field,
+                      "' type: 'linear' start: 0.5 end: 0.25 steps: 100 }");
+}
+
+struct Case {
+  const char* policy;
+  const char* params;
+  const char* content;
+  bool continuous;
+  const char* field;
+  const char* setting;
+  bool collects;
+};
+
+TEST(ScheduledPolicies, TurnSchedulesIntoSettings) {
+  const std::string dqn = absl::StrCat("dqn {", kModel, "}");
+  const std::string actor_critic = absl::StrCat("actor_critic {", kModel, "}");
+  const std::string target =
+      absl::StrCat("actor_critic {", kModel, " entropy_weight: 0.01 } target_entropy: 1");
+  const std::string continuous = absl::StrCat("continuous {", kModel, "}");
+  const Case kCases[] = {
+      {"dqn", "DqnConfig", kModel, false, "learning_rate", "lr", false},
+      {"dqn", "DqnConfig", kModel, false, "eps", "eps", true},
+      {"cql", "CqlConfig", dqn.c_str(), false, "learning_rate", "lr", false},
+      {"bc", "BcConfig", kModel, false, "learning_rate", "lr", false},
+      {"ppo", "PpoConfig", actor_critic.c_str(), false, "learning_rate", "lr", false},
+      {"ppo", "PpoConfig", actor_critic.c_str(), false, "clip_ratio", "clip_ratio", false},
+      {"ppo", "PpoConfig", target.c_str(), false, "target_entropy", "target_entropy", false},
+      {"a2c", "A2cConfig", actor_critic.c_str(), true, "entropy_weight", "entropy_weight", false},
+      {"impala", "ImpalaConfig", actor_critic.c_str(), true, "learning_rate", "lr", false},
+      {"sac", "SacConfig", continuous.c_str(), true, "actor_learning_rate", "actor_learning_rate",
+       false},
+      {"sac", "SacConfig", continuous.c_str(), true, "alpha_learning_rate", "alpha_learning_rate",
+       false},
+      {"sac", "SacConfig", continuous.c_str(), true, "target_entropy", "target_entropy", false},
+      {"td3", "Td3Config", continuous.c_str(), true, "critic_learning_rate", "critic_learning_rate",
+       false},
+      {"ddpg", "DdpgConfig", continuous.c_str(), true, "exploration_noise", "exploration_noise",
+       true},
+  };
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(absl::StrCat(c.policy, " ", c.field));
+    const std::string config =
+        absl::StrCat("type: '", c.policy, "' ", Params(c.params, c.content), Half(c.field));
+    DING_ASSERT_OK_AND_ASSIGN(const auto policy,
+                              Create(config, c.continuous ? TwoNumbers() : DiscreteAction(4)));
+    const NamedValues info = {{"envstep", 60}, {"learner_step", 7}};
+    CommandMode* const command = policy->command_mode();
+    const NamedValues learn = command->GetSettingLearn(info);
+    const NamedValues collect = command->GetSettingCollect(info);
+    EXPECT_NEAR((c.collects ? collect : learn).GetOr(c.setting, -1), 0.35, 1e-12);
+    EXPECT_FALSE((c.collects ? learn : collect).Get(c.setting).has_value());
+    EXPECT_THAT(Create(absl::StrCat(config, "schedule { field: 'gamma' type: 'linear' steps: 1 }"),
+                       c.continuous ? TwoNumbers() : DiscreteAction(4)),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("schedule[1].field is 'gamma', expected a field that may "
+                                         "change"),
+                               HasSubstr(c.field))));
+  }
+}
+
+TEST(ScheduledPolicies, RefuseASecondWayToChangeAField) {
+  const auto refused = [](const std::string& type, const std::string& params,
+                          const std::string& field, const std::string& problem) {
+    EXPECT_THAT(Create(absl::StrCat("type: '", type, "' ", params, Half(field)), DiscreteAction(4)),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(problem)));
+  };
+  refused("dqn", Params("DqnConfig", absl::StrCat(kModel, "lr_decay_env_steps: 5")),
+          "learning_rate", "lr_decay_env_steps changes learning_rate, too");
+  refused("dqn", Params("DqnConfig", absl::StrCat(kModel, "eps { decay: 5 }")), "eps",
+          "eps (type, end, decay) changes eps, too");
+  refused("ppo",
+          Params("PpoConfig",
+                 absl::StrCat("target_entropy: 1 actor_critic {", kModel, "entropy_weight: 0.1 }")),
+          "entropy_weight", "target_entropy changes entropy_weight, too");
+  refused("random", "", "learning_rate", "no field of policy 'random' changes");
+}
+
+TEST(ScheduledPolicies, LearnByTheRatesOfTheSettings) {
+  const std::string continuous = absl::StrCat("continuous {", kModel, "}");
+  for (const std::string& config :
+       {absl::StrCat("type: 'sac' ", Params("SacConfig", continuous)),
+        absl::StrCat("type: 'td3' ", Params("Td3Config", continuous + "actor_update_freq: 1"))}) {
+    SCOPED_TRACE(config);
+    DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(config, TwoNumbers()));
+    LearnMode* const learn = policy->learn_mode();
+    const Batch batch = MakeTransitionBatch(VectorObservation(3), TwoNumbers(), 16, 3);
+    const auto model = [&] {
+      StateDict saved;
+      EXPECT_THAT(learn->SaveModel(&saved), IsOk());
+      std::string bytes;
+      for (const auto& entry : saved.tensors()) absl::StrAppend(&bytes, entry.second.bytes());
+      return bytes;
+    };
+    std::vector<LearnStep> steps;
+    const std::string before = model();
+    ASSERT_THAT(
+        learn->Forward(batch, {{"actor_learning_rate", 0}, {"critic_learning_rate", 0.25}}, &steps),
+        IsOk());
+    EXPECT_EQ(*steps[0].scalars.Get("cur_lr"), 0.25);
+    EXPECT_EQ(model(), before) << "the actor's rate is 0";
+    ASSERT_THAT(learn->Forward(batch, {{"actor_learning_rate", 0.01}}, &steps), IsOk());
+    EXPECT_NE(model(), before);
+    EXPECT_THAT(learn->Forward(batch, {{"critic_learning_rate", -1}}, &steps),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("critic_learning_rate"), HasSubstr("-1"))));
+  }
+}
+
+std::string PpoWithTarget(const std::string& more) {
+  return absl::StrCat("type: 'ppo' batch_size: 16 ",
+                      Params("PpoConfig", absl::StrCat("actor_critic {", kModel,
+                                                       " entropy_weight: 0.01 } "
+                                                       "epoch_per_collect: 2 ",
+                                                       more)));
+}
+
+// The weight moves by the formula of ActorCriticUpdate::target_entropy, computed here from the reported entropies.
+TEST(AdaptedEntropyWeight, FollowsTheTarget) {
+  const std::string config = PpoWithTarget("target_entropy: 1.5 entropy_weight_rate: 0.2");
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(config, DiscreteAction(4)));
+  const Batch batch = MakeOnPolicyBatch(VectorObservation(3), DiscreteAction(4), 64, 3);
+  double expected = std::log(0.01);
+  std::vector<LearnStep> steps;
+  for (int call = 0; call < 3; ++call) {
+    const double target = call == 2 ? -2 : 1.5;
+    NamedValues settings;
+    if (call == 2) settings.Set("target_entropy", target);
+    ASSERT_THAT(policy->learn_mode()->Forward(batch, settings, &steps), IsOk());
+    ASSERT_EQ(steps.size(), 8u);
+    for (const LearnStep& step : steps) {
+      const double weight = *step.scalars.Get("entropy_weight");
+      EXPECT_NEAR(std::log(weight), expected, 1e-9);
+      // The loss has this weight.
+      const double value_coef = 0.5;
+      EXPECT_NEAR(*step.scalars.Get("total_loss"),
+                  *step.scalars.Get("policy_loss") + value_coef * *step.scalars.Get("value_loss") -
+                      weight * *step.scalars.Get("entropy"),
+                  1e-9);
+      expected += 0.2 * (target - *step.scalars.Get("entropy"));
+    }
+  }
+  EXPECT_THAT(policy->learn_mode()->Forward(batch, {{"target_entropy", std::nan("")}}, &steps),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("target_entropy is nan")));
+  EXPECT_THAT(policy->learn_mode()->Forward(batch, {{"clip_ratio", 0}}, &steps),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("clip_ratio is 0")));
+}
+
+TEST(AdaptedEntropyWeight, StaysInItsBounds) {
+  DING_ASSERT_OK_AND_ASSIGN(
+      const auto policy,
+      Create(PpoWithTarget("target_entropy: -100 entropy_weight_rate: 1"), DiscreteAction(4)));
+  const Batch batch = MakeOnPolicyBatch(VectorObservation(3), DiscreteAction(4), 64, 3);
+  std::vector<LearnStep> steps;
+  ASSERT_THAT(policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
+  EXPECT_NEAR(*steps.back().scalars.Get("entropy_weight"), 1e-6, 1e-15);
+  ASSERT_THAT(policy->learn_mode()->Forward(batch, {{"target_entropy", 100}}, &steps), IsOk());
+  EXPECT_NEAR(*steps.back().scalars.Get("entropy_weight"), 1, 1e-12);
+}
+
+TEST(AdaptedEntropyWeight, IsPartOfTheTrainState) {
+  const std::string config = PpoWithTarget("target_entropy: 1 entropy_weight_rate: 0.2");
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(config, DiscreteAction(4)));
+  DING_ASSERT_OK_AND_ASSIGN(const auto resumed, Create(config, DiscreteAction(4)));
+  const Batch batch = MakeOnPolicyBatch(VectorObservation(3), DiscreteAction(4), 64, 3);
+  std::vector<LearnStep> steps;
+  std::vector<LearnStep> steps_of_resumed;
+  ASSERT_THAT(policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
+  StateDict saved;
+  ASSERT_THAT(policy->learn_mode()->SaveModel(&saved), IsOk());
+  ASSERT_THAT(policy->learn_mode()->SaveTrainState(&saved), IsOk());
+  ASSERT_THAT(resumed->learn_mode()->LoadModel(&saved), IsOk());
+  ASSERT_THAT(resumed->learn_mode()->LoadTrainState(&saved), IsOk());
+  ASSERT_THAT(policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
+  ASSERT_THAT(resumed->learn_mode()->Forward(batch, {}, &steps_of_resumed), IsOk());
+  EXPECT_EQ(*steps.back().scalars.Get("entropy_weight"),
+            *steps_of_resumed.back().scalars.Get("entropy_weight"));
+  EXPECT_EQ(*steps.back().scalars.Get("total_loss"),
+            *steps_of_resumed.back().scalars.Get("total_loss"));
+}
+
+TEST(AdaptedEntropyWeight, RefusesWhatCannotBeAdapted) {
+  EXPECT_THAT(
+      Create(absl::StrCat("type: 'ppo' ",
+                          Params("PpoConfig",
+                                 absl::StrCat("target_entropy: 1 actor_critic {", kModel, "}"))),
+             DiscreteAction(4)),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("entropy_weight is 0, from which it is adapted")));
+  EXPECT_THAT(
+      Create(PpoWithTarget("entropy_weight_rate: 0.1"), DiscreteAction(4)),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no effect without target_entropy")));
+}
+
+}  // namespace
+}  // namespace ding
