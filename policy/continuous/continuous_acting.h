@@ -1,8 +1,7 @@
-// How off-policy algorithms with continuous actions act: their collect, eval and command modes.
+// How off-policy algorithms with continuous actions act: their collect and eval modes.
 //
 //   collect  acts as an Exploration of the algorithm says
 //   eval     takes tanh(mean)
-//   command  gives no settings
 //
 // Saved: collect state "rng".
 //
@@ -26,6 +25,7 @@
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/continuous_options.h"
 #include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/scratch_columns.h"
 
 namespace ding {
 
@@ -54,12 +54,14 @@ class ContinuousCollectMode : public CollectMode {
   ContinuousActor& actor_;
   const std::unique_ptr<Exploration> exploration_;
   const CollectAttributes attributes_;
+  ScratchColumns inputs_;
   Rng rng_;
 };
 
 class ContinuousEvalMode : public EvalMode {
  public:
-  explicit ContinuousEvalMode(ContinuousActor* actor) : actor_(*actor) {}
+  explicit ContinuousEvalMode(ContinuousActor* actor)
+      : actor_(*actor), inputs_(actor_.observation()) {}
 
   const SpecPtr& output_spec() const override { return actor_.action(); }
   absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
@@ -68,11 +70,7 @@ class ContinuousEvalMode : public EvalMode {
 
  private:
   ContinuousActor& actor_;
-};
-
-class ContinuousCommandMode : public CommandMode {
- public:
-  NamedValues GetSettingCollect(const NamedValues& /*info*/) override { return {}; }
+  ScratchColumns inputs_;
 };
 
 }  // namespace ding

@@ -1,8 +1,9 @@
-// The options that SAC, TD3 and DDPG share.
+// The options that the off-policy algorithms with continuous actions share.
 #ifndef DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_OPTIONS_H_
 #define DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_OPTIONS_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "ding_worker/policy/adam.h"
 #include "ding_worker/policy/gradient_reducer.h"
@@ -19,6 +20,8 @@ struct ContinuousOptions {
   // Training iterations between two steps of the actor, and between two moves of the targets; at least 1.
   int64_t actor_update_freq = 1;
   int64_t target_delay = 1;
+  std::optional<double>
+      obs_clip;  // observations are normalized, and bounded by this; not set: they are not
   CollectAttributes collect;
   LearnAttributes learn;
   PolicyModes modes;
