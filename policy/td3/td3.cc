@@ -138,7 +138,7 @@ class Td3LearnMode : public ContinuousLearnMode {
   const Td3Options options_;
   const std::unique_ptr<Network> target_actor_;
 
-  // Of the last step of the actor.
+  // What the last step of the actor used and reached.
   float mean_absolute_q_ = 0;
   double lambda_ = 1;
   double cloning_loss_ = 0;
