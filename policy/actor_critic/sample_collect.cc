@@ -27,7 +27,8 @@ SampleCollect::SampleCollect(std::string name, ActorCritic* networks,
 absl::Status SampleCollect::Forward(const ColumnsView& obs, absl::Span<const int> /*env_ids*/,
                                     const NamedValues& /*settings*/,
                                     const MutableColumnsView& out) {
-  return Annotate(Sample(obs, out), absl::StrCat(name_, ", collect"));
+  const absl::Status status = Sample(obs, out);
+  return status.ok() ? status : Annotate(status, absl::StrCat(name_, ", collect"));
 }
 
 absl::Status SampleCollect::Sample(const ColumnsView& obs, const MutableColumnsView& out) {

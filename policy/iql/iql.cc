@@ -76,7 +76,7 @@ class IqlLearnMode : public ContinuousLearnMode {
 
   std::vector<std::string> monitor_vars() const override {
     std::vector<std::string> names = ContinuousLearnMode::monitor_vars();
-    names.insert(names.end(), {"value_loss", "state_value", "advantage_weight"});
+    names.insert(names.end(), {"value_loss", "state_value", "mean_weight"});
     return names;
   }
   std::string info() const override {
@@ -153,7 +153,7 @@ class IqlLearnMode : public ContinuousLearnMode {
   void ReportMore(bool /*with_actor*/, NamedValues* scalars) const override {
     scalars->Set("value_loss", result_.loss);
     scalars->Set("state_value", result_.mean_value);
-    scalars->Set("advantage_weight", mean_weight_);
+    scalars->Set("mean_weight", mean_weight_);
   }
 
   absl::Status SaveMore(StateWriter* writer) const override {

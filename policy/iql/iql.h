@@ -7,7 +7,7 @@
 //
 //   learn    takes one Adam step for critics, state value, actor and its deviation on a batch of transitions
 //            (policy/continuous/continuous_learn_mode.h, policy/loss/iql_loss.h). Further scalars: value_loss, state_value
-//            (the mean of V) and advantage_weight (the mean weight)
+//            (the mean of V) and mean_weight (of the rows)
 //   eval     as policy/continuous/continuous_acting.h
 //   collect  acts likewise; nothing is collected while it learns
 //   command  gives no settings
