@@ -271,7 +271,7 @@ TEST(DiscreteSacTest, RefusesOptionsThatAreOutOfRange) {
   expect(options, "target_entropy is 1.2, must be in [0, 1.09861], the entropy of 3 equally");
   options = Options();
   options.target_update_theta = 0;
-  expect(options, "target_update");
+  expect(options, "theta is 0");
 }
 
 PolicyConfig Config(const std::string& params) {
