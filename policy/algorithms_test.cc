@@ -3,7 +3,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/policy/algorithm_conformance.h"
+#include "ding_worker/policy/random_batch.h"
 #include "gtest/gtest.h"
 
 namespace ding {
@@ -25,13 +28,63 @@ std::string Distributional(const std::string& type, const std::string& message,
   return Config(type, message, absl::StrCat(kDqn, params));
 }
 
+constexpr char kActorCritic[] =
+    "actor_critic { model { encoder_hidden_size: [16, 8] } critic { encoder_hidden_size: [8] } "
+    "learning_rate: 0.003 } ";
+
+// A minibatch has all rows: how they are divided into several is drawn by each learner of a group.
+AlgorithmCase OnPolicy(const std::string& type, const std::string& message,
+                       const std::string& params = "") {
+  AlgorithmCase c = {type,
+                     Config(type, message, absl::StrCat(kActorCritic, params), "batch_size: 32")};
+  c.make_batch = MakeOnPolicyBatch;
+  c.needed_column = kColumnAdvantage;
+  return c;
+}
+
+AlgorithmCase Imitation() {
+  AlgorithmCase c = {
+      "bc", Config("bc", "BcConfig", "model { encoder_hidden_size: [16, 8] } learning_rate: 0.003",
+                   "batch_size: 32")};
+  c.needed_column = "obs";
+  return c;
+}
+
+// `params` come after those that all algorithms with continuous actions have.
+AlgorithmCase Continuous(const std::string& type, const std::string& message,
+                         const std::string& params = "") {
+  AlgorithmCase c = {
+      type, Config(type, message,
+                   absl::StrCat("continuous { model { encoder_hidden_size: [16, 8] } critic { "
+                                "encoder_hidden_size: [8, 8] } actor_learning_rate: 0.003 "
+                                "critic_learning_rate: 0.003 grad_clip_norm: 1 } ",
+                                params))};
+  c.action = *MakeSpec({Box("action", {2}, {-2, -1}, {2, 3})});
+  return c;
+}
+
 std::vector<AlgorithmCase> Algorithms() {
   return {
+      {"dqn", Config("dqn", "DqnConfig",
+                     "model { encoder_hidden_size: [16, 8] dueling: true } "
+                     "learning_rate: 0.003 target_update_freq: 2")},
       {"c51", Distributional("c51", "C51Config", " atoms: 21")},
       {"rainbow", Distributional("rainbow", "RainbowConfig", " atoms: 21")},
       {"qrdqn", Distributional("qrdqn", "QrdqnConfig", " quantiles: 20")},
       {"iqn", Distributional("iqn", "IqnConfig", " fractions: 8")},
       {"cql", Config("cql", "CqlConfig", absl::StrCat(kDqn, " alpha: 0.5"))},
+      {"discrete_sac",
+       Config("discrete_sac", "DiscreteSacConfig",
+              "model { encoder_hidden_size: [16, 8] } critic { encoder_hidden_size: [8] dueling: "
+              "true } actor_learning_rate: 0.003 critic_learning_rate: 0.003 grad_clip_norm: 1")},
+      OnPolicy("ppo", "PpoConfig", "epoch_per_collect: 2 adv_norm: false"),
+      OnPolicy("a2c", "A2cConfig"),
+      Imitation(),
+      Continuous("sac", "SacConfig"),
+      Continuous("td3", "Td3Config"),
+      Continuous("ddpg", "DdpgConfig"),
+      Continuous("td3bc", "Td3BcConfig"),
+      Continuous("iql", "IqlConfig"),
   };
 }
 

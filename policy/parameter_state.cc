@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <set>
-#include <string>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -16,9 +14,10 @@ namespace ding {
 namespace {
 
 std::vector<std::string> FindProblems(absl::Span<const ParameterInfo> info,
-                                      const StateReader& reader) {
+                                      const StateReader& reader,
+                                      const std::set<std::string>& others) {
   std::vector<std::string> problems;
-  std::set<std::string> expected;
+  std::set<std::string> expected = others;
   for (const ParameterInfo& parameter : info) {
     expected.insert(parameter.name);
     const absl::StatusOr<TensorInfo> found = reader.Info(parameter.name);
@@ -57,9 +56,10 @@ absl::Status SaveParameters(absl::Span<const ParameterInfo> info, absl::Span<con
 }
 
 absl::Status LoadParameters(absl::Span<const ParameterInfo> info, absl::string_view scope,
-                            StateReader* reader, absl::Span<float> values) {
+                            StateReader* reader, absl::Span<float> values,
+                            const std::set<std::string>& others) {
   ScopedStateReader scoped(reader, scope);
-  std::vector<std::string> problems = FindProblems(info, scoped);
+  std::vector<std::string> problems = FindProblems(info, scoped, others);
   if (!problems.empty()) return Unfit(scope, problems);
   std::vector<float> loaded(values.begin(), values.end());
   for (const ParameterInfo& parameter : info) {

@@ -5,6 +5,9 @@
 #ifndef DING_WORKER_POLICY_PARAMETER_STATE_H_
 #define DING_WORKER_POLICY_PARAMETER_STATE_H_
 
+#include <set>
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -20,11 +23,13 @@ inline constexpr char kModelScope[] = "model";
 absl::Status SaveParameters(absl::Span<const ParameterInfo> info, absl::Span<const float> values,
                             absl::string_view scope, StateWriter* writer);
 
-// Reads the tensors of SaveParameters() into `values`.
+// Reads the tensors of SaveParameters() into `values`. The scope may also have the names `others`, which something else
+// reads.
 //   kInvalidArgument  lists all parameters that are missing, unknown or not finite, or have another
 //                     dtype or shape; `values` is unchanged
 absl::Status LoadParameters(absl::Span<const ParameterInfo> info, absl::string_view scope,
-                            StateReader* reader, absl::Span<float> values);
+                            StateReader* reader, absl::Span<float> values,
+                            const std::set<std::string>& others = {});
 
 // Loads the model of a policy without parameters: kInvalidArgument if it has any.
 absl::Status LoadEmptyModel(StateReader* reader);

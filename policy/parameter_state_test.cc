@@ -68,6 +68,19 @@ TEST(ParameterState, RefusesAModelWithNan) {
   EXPECT_EQ(loaded, std::vector<float>(9, -1.0f));
 }
 
+TEST(ParameterState, LeavesNamesOfOthersAlone) {
+  StateDict state;
+  ASSERT_THAT(SaveParameters(Layout(), Values(), "model", &state), IsOk());
+  ASSERT_THAT(state.WriteDouble("model/statistics/mean", 1), IsOk());
+  std::vector<float> loaded(9);
+  EXPECT_THAT(
+      LoadParameters(Layout(), "model", &state, absl::MakeSpan(loaded)),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'statistics/mean' is unknown")));
+  EXPECT_THAT(
+      LoadParameters(Layout(), "model", &state, absl::MakeSpan(loaded), {"statistics/mean"}),
+      IsOk());
+}
+
 TEST(ParameterState, APolicyWithoutParametersRefusesAModel) {
   StateDict state;
   EXPECT_THAT(LoadEmptyModel(&state), IsOk());

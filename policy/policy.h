@@ -131,6 +131,9 @@ class LearnMode {
   // PPO).
   virtual absl::Status Forward(const Batch& data, const NamedValues& settings,
                                std::vector<LearnStep>* steps) = 0;
+  // Shows a policy that learns from a data set all rows that it will learn from, before the first Forward(), such that
+  // it can compute statistics of them. Most policies need none.
+  virtual absl::Status SetData(const Batch& /*data*/) { return absl::OkStatus(); }
   // Drops state between batches other than parameters and optimizer (recurrent state). Most policies
   // have none.
   virtual absl::Status Reset() { return absl::OkStatus(); }

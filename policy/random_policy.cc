@@ -11,6 +11,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/draw_categories.h"
 #include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/no_settings.h"
 #include "ding_worker/policy/parameter_state.h"
 
 namespace ding {
@@ -93,11 +94,6 @@ class RandomEvalMode : public EvalMode {
 
  private:
   ActionSampler sampler_;
-};
-
-class NoSettings : public CommandMode {
- public:
-  NamedValues GetSettingCollect(const NamedValues& /*info*/) override { return {}; }
 };
 
 class RandomPolicy : public Policy {

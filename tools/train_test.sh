@@ -101,6 +101,13 @@ recorded other.episodes bc.textproto --set=data_set.path=other.episodes
 recorded other.episodes bc.textproto --set data_set.path=\"other.episodes\"
 touch some.episodes
 expect $'setup: build\nbuild: //worker:serial\nserial: --config=bc.textproto' bc.textproto
+cat >offline.textproto <<'EOS'
+# demonstrations: 7 episodes of worker/configs/expert.textproto max_env_step=9 seed=1 --actions=sampled
+data_set { path: "offline.episodes" }
+EOS
+tools/train offline.textproto >out 2>&1 || fail "it does not train offline:" "$(cat out)"
+grep -qE '^serial: --config=.*/expert.textproto --exp_dir=[^ ]+ --set=max_env_step=9 --set=seed=1$' out || fail "$(cat out)"
+grep -qE '^evaluate: .* --record_episodes=offline.episodes --actions=sampled$' out || fail "$(cat out)"
 echo 'data_set { path: "nowhere" }' >plain.textproto
 expect $'setup: build\nbuild: //worker:serial\nserial: --config=plain.textproto' plain.textproto
 rm some.episodes

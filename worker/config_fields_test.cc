@@ -42,13 +42,16 @@
 #include "ding_worker/policy/a2c/a2c.pb.h"
 #include "ding_worker/policy/bc/bc.pb.h"
 #include "ding_worker/policy/cql/cql.pb.h"
+#include "ding_worker/policy/discrete_sac/discrete_sac.pb.h"
 #include "ding_worker/policy/distributional/distributional.pb.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/policy/impala/impala.pb.h"
+#include "ding_worker/policy/iql/iql.pb.h"
 #include "ding_worker/policy/ppo/ppo.pb.h"
 #include "ding_worker/policy/r2d2/r2d2.pb.h"
 #include "ding_worker/policy/sac/sac.pb.h"
 #include "ding_worker/policy/td3/td3.pb.h"
+#include "ding_worker/policy/td3bc/td3bc.pb.h"
 #include "ding_worker/replay_buffer/advanced_buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/deque_buffer.pb.h"
@@ -125,6 +128,18 @@ std::string InAny(const Descriptor& type, const std::string& content = "") {
   return absl::StrCat("{[type.googleapis.com/", type.full_name(), "]{", content, "}}");
 }
 
+// Writes episodes in the spaces of this env, and returns the file.
+std::string EpisodesOf(const std::string& type) {
+  const std::string path = JoinPath(testing::TempDir(), absl::StrCat(type, ".episodes"));
+  EnvConfig env;
+  env.set_type(type);
+  const EnvSpec spec = create_env(env).value()->spec();
+  EXPECT_THAT(WriteEpisodes(path, MakeDemonstrations(8, spec.name, spec.observation->field(0),
+                                                     spec.action->field(0))),
+              IsOk());
+  return path;
+}
+
 const std::vector<Params>& AllParams() {
   static const auto* const kAll = [] {
     const auto policy = [](const std::string& name, const Descriptor* type,
@@ -140,6 +155,11 @@ const std::vector<Params>& AllParams() {
                     {"env.type=Pendulum-v1", absl::StrCat("policy.type=", name),
                      absl::StrCat("policy.params=",
                                   InAny(*type, absl::StrCat("continuous {", kModels, "}")))}};
+    };
+    const auto offline = [&continuous](const std::string& name, const Descriptor* type) {
+      Params params = continuous(name, type);
+      params.settings.push_back(absl::StrCat("data_set.path=", EpisodesOf("Pendulum-v1")));
+      return params;
     };
     const auto buffer = [](const std::string& name, const Descriptor* type,
                            const std::string& content = "") {
@@ -209,6 +229,9 @@ const std::vector<Params>& AllParams() {
         continuous("sac", SacConfig::descriptor()),
         continuous("td3", Td3Config::descriptor()),
         continuous("ddpg", DdpgConfig::descriptor()),
+        offline("td3bc", Td3BcConfig::descriptor()),
+        offline("iql", IqlConfig::descriptor()),
+        policy("discrete_sac", DiscreteSacConfig::descriptor(), kModels),
         policy("ppo", PpoConfig::descriptor(), absl::StrCat("actor_critic {", kModels, "}")),
         policy("a2c", A2cConfig::descriptor(), absl::StrCat("actor_critic {", kModels, "}")),
         policy("bc", BcConfig::descriptor(), kModel),
@@ -357,16 +380,7 @@ class ConfigFieldsOfRunTest : public testing::TestWithParam<Kind> {
   }
 
   static std::string DataSet() {
-    static const std::string* const kPath = [] {
-      auto* const path = new std::string(JoinPath(testing::TempDir(), "cartpole.episodes"));
-      EnvConfig env;
-      env.set_type("CartPole-v0");
-      const EnvSpec spec = create_env(env).value()->spec();
-      EXPECT_THAT(
-          WriteEpisodes(*path, MakeDemonstrations(8, spec.name, spec.observation->field(0))),
-          IsOk());
-      return path;
-    }();
+    static const auto* const kPath = new std::string(EpisodesOf("CartPole-v0"));
     return *kPath;
   }
 

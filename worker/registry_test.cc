@@ -62,26 +62,33 @@ env manager:
   base              steps all envs in the caller's thread: for fast envs
   subprocess        steps envs in processes of their own, which may crash or hang
 policy:
-  a2c      A2C: on-policy, one step per collect; discrete and continuous actions [ding.A2cConfig]
-  bc       behaviour cloning from a data set; discrete and continuous actions [ding.BcConfig]
-  c51      C51: DQN on distributions of the return; discrete actions [ding.C51Config]
-  cql      discrete CQL: DQN on recorded episodes, with a conservative penalty [ding.CqlConfig]
-  ddpg     DDPG: one critic, deterministic actor; continuous actions [ding.DdpgConfig]
-  dqn      DQN: double, dueling, n-step, priorities; discrete actions [ding.DqnConfig]
-  impala   IMPALA: V-trace on sequences of a replay buffer; discrete and continuous actions
-           [ding.ImpalaConfig]
-  iqn      IQN: DQN on quantiles of the return at random fractions; discrete actions
-           [ding.IqnConfig]
-  ppo      PPO: on-policy, clipped ratios, epochs of minibatches; discrete and continuous actions
-           [ding.PpoConfig]
-  qrdqn    QR-DQN: DQN on quantiles of the return; discrete actions [ding.QrdqnConfig]
-  r2d2     R2D2: recurrent DQN on sequences; burn-in, value rescaling; discrete actions
-           [ding.R2d2Config]
-  rainbow  Rainbow: C51 with noisy layers, dueling, double, n-step, priorities [ding.RainbowConfig]
-  random   uniformly random legal actions; does not learn, for tests and measurements
-  sac      soft actor-critic: learned temperature, ensembles of critics; continuous actions
-           [ding.SacConfig]
-  td3      TD3: twin critics, delayed deterministic actor; continuous actions [ding.Td3Config]
+  a2c           A2C: on-policy, one step per collect; discrete and continuous actions
+                [ding.A2cConfig]
+  bc            behaviour cloning from a data set; discrete and continuous actions [ding.BcConfig]
+  c51           C51: DQN on distributions of the return; discrete actions [ding.C51Config]
+  cql           discrete CQL: DQN on recorded episodes, with a conservative penalty [ding.CqlConfig]
+  ddpg          DDPG: one critic, deterministic actor; continuous actions [ding.DdpgConfig]
+  discrete_sac  soft actor-critic: twin critics, learned temperature; discrete actions
+                [ding.DiscreteSacConfig]
+  dqn           DQN: double, dueling, n-step, priorities; discrete actions [ding.DqnConfig]
+  impala        IMPALA: V-trace on sequences of a replay buffer; discrete and continuous actions
+                [ding.ImpalaConfig]
+  iql           implicit Q-learning on recorded episodes; continuous actions [ding.IqlConfig]
+  iqn           IQN: DQN on quantiles of the return at random fractions; discrete actions
+                [ding.IqnConfig]
+  ppo           PPO: on-policy, clipped ratios, epochs of minibatches; discrete and continuous
+                actions [ding.PpoConfig]
+  qrdqn         QR-DQN: DQN on quantiles of the return; discrete actions [ding.QrdqnConfig]
+  r2d2          R2D2: recurrent DQN on sequences; burn-in, value rescaling; discrete actions
+                [ding.R2d2Config]
+  rainbow       Rainbow: C51 with noisy layers, dueling, double, n-step, priorities
+                [ding.RainbowConfig]
+  random        uniformly random legal actions; does not learn, for tests and measurements
+  sac           soft actor-critic: learned temperature, ensembles of critics; continuous actions
+                [ding.SacConfig]
+  td3           TD3: twin critics, delayed deterministic actor; continuous actions [ding.Td3Config]
+  td3bc         TD3+BC: TD3 on recorded episodes, which also clones them; continuous actions
+                [ding.Td3BcConfig]
 network:
   mlp  fully connected layers, with kernels of our own; dueling heads
   rnn  the layers of mlp with an LSTM or a GRU between encoder and heads
@@ -93,16 +100,19 @@ schedule:
   step         keeps its first value, then jumps to its end
   warm_up      rises by equal amounts from 0 to the value of the field
 actor:
-  a2c     the actor of an actor-critic
-  bc      the network that imitates
-  cql     greedy by Q values
-  ddpg    the tanh of the mean
-  dqn     epsilon-greedy by Q values
-  impala  the actor of an actor-critic
-  ppo     the actor of an actor-critic
-  r2d2    epsilon-greedy by recurrent Q values
-  sac     a normal distribution that tanh squashes
-  td3     the tanh of the mean
+  a2c           the actor of an actor-critic
+  bc            the network that imitates
+  cql           greedy by Q values
+  ddpg          the tanh of the mean
+  discrete_sac  the softmax of the logits
+  dqn           epsilon-greedy by Q values
+  impala        the actor of an actor-critic
+  iql           the tanh of the mean
+  ppo           the actor of an actor-critic
+  r2d2          epsilon-greedy by recurrent Q values
+  sac           a normal distribution that tanh squashes
+  td3           the tanh of the mean
+  td3bc         the tanh of the mean
 buffer:
   advanced   transitions, drawn by priority; limits on use, staleness and rate
              [ding.AdvancedBufferConfig]

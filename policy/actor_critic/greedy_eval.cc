@@ -35,7 +35,8 @@ GreedyEval::GreedyEval(std::string name, ActorCritic* networks)
 
 absl::Status GreedyEval::Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
                                  const NamedValues& /*settings*/, const MutableColumnsView& out) {
-  return Annotate(Choose(obs, env_ids, out), absl::StrCat(name_, ", eval"));
+  const absl::Status status = Choose(obs, env_ids, out);
+  return status.ok() ? status : Annotate(status, absl::StrCat(name_, ", eval"));
 }
 
 absl::Status GreedyEval::Reset(absl::Span<const int> env_ids) {

@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
@@ -20,6 +19,7 @@
 #include "ding_worker/policy/action_mask.h"
 #include "ding_worker/policy/actor_critic/actor_critic_options.h"
 #include "ding_worker/policy/actor_critic/greedy_eval.h"
+#include "ding_worker/policy/actor_critic/sample_collect.h"
 #include "ding_worker/policy/column_binding.h"
 #include "ding_worker/policy/group_adam.h"
 #include "ding_worker/policy/scratch_columns.h"
@@ -28,47 +28,9 @@ namespace ding {
 namespace {
 
 constexpr char kName[] = "bc";
-constexpr char kRng[] = "rng";
 constexpr char kOptimizerScope[] = "optimizer";
 
 }  // namespace
-
-class BcPolicy::Collect : public CollectMode {
- public:
-  Collect(const BcOptions& options, ActorCritic* networks)
-      : attributes_(options.collect), networks_(*networks), rng_(options.seed, "policy/collect") {
-    const absl::Span<const FieldSpec> sampled = networks_.distribution().sample_fields();
-    output_ = *MakeSpec({sampled.begin(), sampled.end()});
-  }
-
-  const SpecPtr& output_spec() const override { return output_; }
-  CollectAttributes attributes() const override { return attributes_; }
-
-  absl::Status Forward(const ColumnsView& obs, absl::Span<const int> /*env_ids*/,
-                       const NamedValues& /*settings*/, const MutableColumnsView& out) override {
-    return Annotate(Sample(obs, out), absl::StrCat(kName, ", collect"));
-  }
-
-  absl::Status LoadModel(StateReader* reader) override { return networks_.LoadModel(reader); }
-  absl::Status SaveState(StateWriter* writer) const override {
-    return writer->WriteRng(kRng, rng_);
-  }
-  absl::Status LoadState(StateReader* reader) override { return reader->ReadRng(kRng, &rng_); }
-
- private:
-  absl::Status Sample(const ColumnsView& obs, const MutableColumnsView& out) {
-    DING_RETURN_IF_ERROR(CheckOutput(*output_, obs, out));
-    if (obs.rows() == 0) return absl::OkStatus();
-    DING_RETURN_IF_ERROR(networks_.Act(obs, {}));
-    networks_.distribution().Sample(&rng_, out.Slice(0, obs.rows()));
-    return absl::OkStatus();
-  }
-
-  const CollectAttributes attributes_;
-  ActorCritic& networks_;
-  Rng rng_;
-  SpecPtr output_;
-};
 
 class BcPolicy::Command : public CommandMode {
  public:
@@ -227,7 +189,9 @@ absl::StatusOr<std::unique_ptr<BcPolicy>> BcPolicy::Create(std::unique_ptr<Netwo
                                                             options.adam, options.grad_clip_norm));
     policy->learn_ = std::make_unique<Learn>(options, networks, std::move(adam));
   }
-  if (options.modes.collect) policy->collect_ = std::make_unique<Collect>(options, networks);
+  if (options.modes.collect)
+    policy->collect_ =
+        std::make_unique<SampleCollect>(kName, networks, options.collect, options.seed);
   if (options.modes.eval) policy->eval_ = std::make_unique<GreedyEval>(kName, networks);
   if (options.modes.command) policy->command_ = std::make_unique<Command>(options);
   return policy;

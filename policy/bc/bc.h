@@ -76,17 +76,16 @@ class BcPolicy : public Policy {
   ActorCritic& networks() { return *networks_; }
 
  private:
-  class Collect;
   class Learn;
   class Command;
 
   BcPolicy();
 
   std::unique_ptr<ActorCritic> networks_;
-  std::unique_ptr<Collect> collect_;
+  std::unique_ptr<CollectMode> collect_;
   std::unique_ptr<Learn> learn_;
   std::unique_ptr<EvalMode> eval_;
-  std::unique_ptr<Command> command_;
+  std::unique_ptr<CommandMode> command_;
 };
 
 }  // namespace ding

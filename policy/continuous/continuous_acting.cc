@@ -21,13 +21,14 @@ absl::Status CheckOutput(const Spec& action, const ColumnsView& obs,
       absl::StrCat("the output has ", out.rows(), " rows for ", obs.rows(), " observations"));
 }
 
-// Computes the outputs of the actor for `obs`, lets `choose` write actions in [-1, 1], and scales them.
+// Computes the outputs of the actor for `obs`, normalized in `memory`, lets `choose` write actions in [-1, 1], and scales them.
 template <typename Choose>
-absl::Status Act(ContinuousActor* actor, const ColumnsView& obs, const MutableColumnsView& out,
-                 const Choose& choose) {
+absl::Status Act(ContinuousActor* actor, const ColumnsView& obs, ScratchColumns* memory,
+                 const MutableColumnsView& out, const Choose& choose) {
   DING_RETURN_IF_ERROR(CheckOutput(*actor->action(), obs, out));
   if (obs.rows() == 0) return absl::OkStatus();
-  DING_ASSIGN_OR_RETURN(const ColumnsView outputs, actor->Infer(obs));
+  DING_ASSIGN_OR_RETURN(const ColumnsView inputs, actor->Inputs(obs, memory));
+  DING_ASSIGN_OR_RETURN(const ColumnsView outputs, actor->Infer(inputs));
   const absl::Span<float> action = out.Slice(0, obs.rows()).column<float>(0);
   choose(outputs, action);
   actor->scale().FromUnit(action, action);
@@ -42,6 +43,7 @@ ContinuousCollectMode::ContinuousCollectMode(ContinuousActor* actor,
     : actor_(*actor),
       exploration_(std::move(exploration)),
       attributes_(options.collect),
+      inputs_(actor_.observation()),
       rng_(options.seed, "policy/collect") {}
 
 absl::Status ContinuousCollectMode::Forward(const ColumnsView& obs,
@@ -50,9 +52,10 @@ absl::Status ContinuousCollectMode::Forward(const ColumnsView& obs,
                                             const MutableColumnsView& out) {
   absl::Status status = exploration_->ReadSettings(settings);
   if (status.ok()) {
-    status = Act(&actor_, obs, out, [this](const ColumnsView& outputs, absl::Span<float> action) {
-      exploration_->Explore(outputs, &rng_, action);
-    });
+    status = Act(&actor_, obs, &inputs_, out,
+                 [this](const ColumnsView& outputs, absl::Span<float> action) {
+                   exploration_->Explore(outputs, &rng_, action);
+                 });
   }
   return status.ok() ? status : Annotate(status, absl::StrCat(actor_.algorithm(), ", collect"));
 }
@@ -69,7 +72,7 @@ absl::Status ContinuousEvalMode::Forward(const ColumnsView& obs, absl::Span<cons
                                          const NamedValues& /*settings*/,
                                          const MutableColumnsView& out) {
   const absl::Status status =
-      Act(&actor_, obs, out, [](const ColumnsView& outputs, absl::Span<float> action) {
+      Act(&actor_, obs, &inputs_, out, [](const ColumnsView& outputs, absl::Span<float> action) {
         SquashMean(outputs.column<float>(0), action);
       });
   return status.ok() ? status : Annotate(status, absl::StrCat(actor_.algorithm(), ", eval"));

@@ -1,4 +1,4 @@
-// How off-policy algorithms with continuous actions act: their collect, eval and command modes.
+// How off-policy algorithms with continuous actions act: their collect and eval modes.
 //
 //   collect  acts as an Exploration of the algorithm says
 //   eval     takes tanh(mean)
@@ -27,6 +27,7 @@
 #include "ding_worker/policy/continuous/continuous_options.h"
 #include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/scratch_columns.h"
 
 namespace ding {
 
@@ -57,12 +58,14 @@ class ContinuousCollectMode : public CollectMode {
   ContinuousActor& actor_;
   const std::unique_ptr<Exploration> exploration_;
   const CollectAttributes attributes_;
+  ScratchColumns inputs_;
   Rng rng_;
 };
 
 class ContinuousEvalMode : public EvalMode {
  public:
-  explicit ContinuousEvalMode(ContinuousActor* actor) : actor_(*actor) {}
+  explicit ContinuousEvalMode(ContinuousActor* actor)
+      : actor_(*actor), inputs_(actor_.observation()) {}
 
   const SpecPtr& output_spec() const override { return actor_.action(); }
   absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
@@ -71,6 +74,7 @@ class ContinuousEvalMode : public EvalMode {
 
  private:
   ContinuousActor& actor_;
+  ScratchColumns inputs_;
 };
 
 class ContinuousCommandMode : public CommandMode {

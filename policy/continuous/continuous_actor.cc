@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/finite.h"
@@ -29,7 +30,8 @@ absl::StatusOr<SpecPtr> ActorOutputs(const FieldSpec& action, ActorHead head) {
 }
 
 absl::StatusOr<std::unique_ptr<ContinuousActor>> ContinuousActor::Create(
-    absl::string_view algorithm, ActorHead head, std::unique_ptr<Network> network, SpecPtr action) {
+    absl::string_view algorithm, ActorHead head, std::unique_ptr<Network> network, SpecPtr action,
+    std::optional<double> obs_clip) {
   DING_ASSIGN_OR_RETURN(ActionScale scale, ActionScale::Create(*action, algorithm));
   if (AsRecurrent(network.get()) != nullptr) {
     return absl::InvalidArgumentError(
@@ -39,18 +41,35 @@ absl::StatusOr<std::unique_ptr<ContinuousActor>> ContinuousActor::Create(
   DING_ASSIGN_OR_RETURN(const SpecPtr outputs, ActorOutputs(action->field(0), head));
   DING_RETURN_IF_ERROR(CheckSameLayout(*outputs, *network->output_spec(),
                                        absl::StrCat(algorithm, ": the actor's outputs")));
-  return absl::WrapUnique(
-      new ContinuousActor(algorithm, std::move(network), std::move(action), std::move(scale)));
+  std::optional<ObservationNormalizer> normalizer;
+  if (obs_clip.has_value()) {
+    DING_ASSIGN_OR_RETURN(normalizer,
+                          ObservationNormalizer::Create(network->input_spec(), *obs_clip));
+  }
+  return absl::WrapUnique(new ContinuousActor(algorithm, std::move(network), std::move(action),
+                                              std::move(scale), std::move(normalizer)));
 }
 
 ContinuousActor::ContinuousActor(absl::string_view algorithm, std::unique_ptr<Network> network,
-                                 SpecPtr action, ActionScale scale)
+                                 SpecPtr action, ActionScale scale,
+                                 std::optional<ObservationNormalizer> normalizer)
     : algorithm_(algorithm),
       network_(std::move(network)),
       action_(std::move(action)),
       scale_(std::move(scale)),
       info_(NamesInModel(network_->parameter_info())),
+      normalizer_(std::move(normalizer)),
       outputs_(network_->output_spec()) {}
+
+void ContinuousActor::SetStatistics(const ColumnsView& rows) {
+  if (normalizer_.has_value()) normalizer_->Set(rows);
+}
+
+absl::StatusOr<ColumnsView> ContinuousActor::Inputs(const ColumnsView& obs,
+                                                    ScratchColumns* memory) const {
+  if (!normalizer_.has_value()) return obs;
+  return normalizer_->Normalize(obs, memory);
+}
 
 absl::StatusOr<ColumnsView> ContinuousActor::Infer(const ColumnsView& obs) {
   DING_ASSIGN_OR_RETURN(const MutableColumnsView outputs, outputs_.Rows(obs.rows()));
@@ -81,11 +100,20 @@ absl::Status ContinuousActor::CheckFinite(const ColumnsView& outputs) const {
 
 absl::Status ContinuousActor::SaveModel(StateWriter* writer) const {
   const Network& network = *network_;
-  return SaveParameters(info_, network.parameters(), kModelScope, writer);
+  DING_RETURN_IF_ERROR(SaveParameters(info_, network.parameters(), kModelScope, writer));
+  return normalizer_.has_value() ? normalizer_->SaveState(writer) : absl::OkStatus();
 }
 
 absl::Status ContinuousActor::LoadModel(StateReader* reader) {
-  return LoadParameters(info_, kModelScope, reader, network_->parameters());
+  if (!normalizer_.has_value()) {
+    return LoadParameters(info_, kModelScope, reader, network_->parameters());
+  }
+  std::vector<float> parameters(network_->parameters().size());
+  DING_RETURN_IF_ERROR(
+      LoadParameters(info_, kModelScope, reader, absl::MakeSpan(parameters), normalizer_->names()));
+  DING_RETURN_IF_ERROR(normalizer_->LoadState(reader));
+  absl::c_copy(parameters, network_->parameters().begin());
+  return absl::OkStatus();
 }
 
 }  // namespace ding

@@ -1,8 +1,8 @@
 // The actor of an off-policy algorithm with continuous actions: a network, and the spaces that it belongs to.
 //
-//     obs ──► network ──► "mean" [n], perhaps "log_std" [n] ──► algorithm ──► action in [-1, 1] ──► scaled
+//     obs ──► normalized? ──► network ──► "mean" [n], perhaps "log_std" [n] ──► algorithm ──► action in [-1, 1] ──► scaled
 //
-// Saved, below "model": "actor/<parameter>".
+// Saved, below "model": "actor/<parameter>" and, if observations are normalized, "statistics/<field>/...".
 //
 // Ownership: owns the network.
 // Threads:   thread-compatible.
@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/action_scale.h"
 #include "ding_worker/policy/network.h"
+#include "ding_worker/policy/observation_normalizer.h"
 #include "ding_worker/policy/scratch_columns.h"
 
 namespace ding {
@@ -37,12 +39,12 @@ absl::StatusOr<SpecPtr> ActorOutputs(const FieldSpec& action, ActorHead head);
 
 class ContinuousActor {
  public:
-  // `network` reads the observation, and has the outputs of ActorOutputs().
+  // `network` reads the observation, and has the outputs of ActorOutputs(). With `obs_clip` observations are normalized
+  // by the statistics of SetStatistics(), and bounded by it.
   //   kInvalidArgument  a space or the network does not fit; a recurrent network
-  static absl::StatusOr<std::unique_ptr<ContinuousActor>> Create(absl::string_view algorithm,
-                                                                 ActorHead head,
-                                                                 std::unique_ptr<Network> network,
-                                                                 SpecPtr action);
+  static absl::StatusOr<std::unique_ptr<ContinuousActor>> Create(
+      absl::string_view algorithm, ActorHead head, std::unique_ptr<Network> network, SpecPtr action,
+      std::optional<double> obs_clip = std::nullopt);
 
   const std::string& algorithm() const { return algorithm_; }
   const SpecPtr& observation() const { return network_->input_spec(); }
@@ -50,7 +52,13 @@ class ContinuousActor {
   const ActionScale& scale() const { return scale_; }
   Network& network() const { return *network_; }
 
-  // Computes the outputs for `obs` [B, ...]; valid until the next call. Forward() also keeps what
+  // Makes the statistics of observations those of `rows`, as ObservationNormalizer::Set(), if they are normalized.
+  void SetStatistics(const ColumnsView& rows);
+  // Returns what the networks read of `obs`: the observations themselves or, if they are normalized, in `memory`, which
+  // has the spec of the observation.
+  absl::StatusOr<ColumnsView> Inputs(const ColumnsView& obs, ScratchColumns* memory) const;
+
+  // Computes the outputs for Inputs() [B, ...]; valid until the next call. Forward() also keeps what
   // Network::Backward() needs.
   //   kInternal  an output is not finite; names the row
   absl::StatusOr<ColumnsView> Infer(const ColumnsView& obs);
@@ -61,7 +69,7 @@ class ContinuousActor {
 
  private:
   ContinuousActor(absl::string_view algorithm, std::unique_ptr<Network> network, SpecPtr action,
-                  ActionScale scale);
+                  ActionScale scale, std::optional<ObservationNormalizer> normalizer);
 
   absl::Status CheckFinite(const ColumnsView& outputs) const;
 
@@ -70,6 +78,7 @@ class ContinuousActor {
   const SpecPtr action_;
   const ActionScale scale_;
   const std::vector<ParameterInfo> info_;  // of the model
+  std::optional<ObservationNormalizer> normalizer_;
   ScratchColumns outputs_;
 };
 

@@ -119,6 +119,15 @@ ContinuousOptions ContinuousOptionsFromConfig(const PolicyConfig& policy,
   return options;
 }
 
+ContinuousOptions OfflineOptionsFromConfig(const PolicyConfig& policy,
+                                           const ContinuousConfig& config,
+                                           const PolicyContext& context) {
+  ContinuousOptions options = ContinuousOptionsFromConfig(policy, config, context);
+  options.learn.supervised = true;
+  options.learn.transitions = true;
+  return options;
+}
+
 absl::StatusOr<ActorDescription> DescribeContinuousActor(const ContinuousConfig& config,
                                                          ActorHead head) {
   ActorDescription description;

@@ -1,4 +1,4 @@
-// The common part of the factories of SAC, TD3 and DDPG: it checks their shared config and converts it to options and
+// The common part of the factories of SAC, TD3, DDPG, TD3+BC and IQL: it checks their shared config and converts it to options and
 // networks.
 //
 // Problems are collected, so that a user sees all of them at once (base/problems.h).
@@ -49,6 +49,11 @@ ContinuousNetworks CreateContinuousNetworks(absl::string_view algorithm,
 ContinuousOptions ContinuousOptionsFromConfig(const PolicyConfig& policy,
                                               const ContinuousConfig& config,
                                               const PolicyContext& context);
+
+// Likewise for an algorithm that learns from the transitions of a data set.
+ContinuousOptions OfflineOptionsFromConfig(const PolicyConfig& policy,
+                                           const ContinuousConfig& config,
+                                           const PolicyContext& context);
 
 // Describes the actor, whose outputs `head` says, for a checkpoint (policy/actor/describe_actor.h).
 absl::StatusOr<ActorDescription> DescribeContinuousActor(const ContinuousConfig& config,

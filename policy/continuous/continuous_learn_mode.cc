@@ -1,5 +1,6 @@
 #include "ding_worker/policy/continuous/continuous_learn_mode.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <utility>
@@ -90,6 +91,8 @@ ContinuousLearnMode::ContinuousLearnMode(ContinuousActor* actor, const Continuou
       critic_adam_(std::move(parts.critic_adam)),
       actor_adam_(std::move(parts.actor_adam)),
       reader_(actor_.observation(), actor_.action()),
+      obs_(actor_.observation()),
+      next_obs_(actor_.observation()),
       row_noise_(options.seed) {}
 
 std::vector<std::string> ContinuousLearnMode::monitor_vars() const {
@@ -129,7 +132,7 @@ absl::Status ContinuousLearnMode::Update(const Batch& data, const NamedValues& s
   gradients_.push_back(critics_->network().gradients());
   if (results->with_actor) {
     gradients_.push_back(actor_.network().gradients());
-    gradients_.push_back(more_gradients());
+    AppendMoreGradients(&gradients_);
   }
   const bool averages_rates = options_.reducer != nullptr && options_.schedules.changes();
   if (averages_rates) ReadRates();
@@ -170,22 +173,39 @@ absl::Status ContinuousLearnMode::SetRates() {
 }
 
 absl::Status ContinuousLearnMode::ComputeGradients(const Batch& data, Results* results) {
-  DING_ASSIGN_OR_RETURN(const TransitionView batch, reader_.Read(data));
+  const absl::StatusOr<TransitionView> batch = ComputeCriticGradients(data, &results->critics);
+  if (!results->with_actor) return batch.status();
+  DING_RETURN_IF_ERROR(AverageActorMeans(batch, data.rows()));
+  DING_ASSIGN_OR_RETURN(results->actor_loss, ComputeActorGradients(*batch, actor_noise_));
+  if (std::isfinite(results->actor_loss)) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("the actor's loss is ", results->actor_loss));
+}
+
+absl::Status ContinuousLearnMode::AverageActorMeans(const absl::StatusOr<TransitionView>& batch,
+                                                    int64_t rows) {
+  const absl::Status status = batch.ok() ? ComputeActorMeans(*batch) : batch.status();
+  const absl::Span<float> means = actor_means();
+  if (means.empty()) return status;
+  return AverageGradients(options_.reducer, absl::MakeConstSpan(&means, 1), rows, status);
+}
+
+absl::StatusOr<TransitionView> ContinuousLearnMode::ComputeCriticGradients(
+    const Batch& data, CriticLossResult* result) {
+  DING_ASSIGN_OR_RETURN(TransitionView batch, reader_.Read(data));
+  DING_ASSIGN_OR_RETURN(batch.obs, actor_.Inputs(batch.obs, &obs_));
+  DING_ASSIGN_OR_RETURN(batch.next_obs, actor_.Inputs(batch.next_obs, &next_obs_));
   const auto rows = static_cast<size_t>(data.rows());
   noise_.resize(rows * actor_.scale().width());
   actor_noise_.resize(noise_.size());
   row_noise_.Draw(batch, train_iter_, absl::MakeSpan(noise_), absl::MakeSpan(actor_noise_));
   next_value_.resize(rows);
   DING_RETURN_IF_ERROR(ComputeNextValue(batch, noise_, absl::MakeSpan(next_value_)));
-  DING_RETURN_IF_ERROR(ComputeCriticGradients(batch, &results->critics));
-  if (!results->with_actor) return absl::OkStatus();
-  DING_ASSIGN_OR_RETURN(results->actor_loss, ComputeActorGradients(batch, actor_noise_));
-  if (std::isfinite(results->actor_loss)) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("the actor's loss is ", results->actor_loss));
+  DING_RETURN_IF_ERROR(BackpropagateCriticLoss(batch, result));
+  return batch;
 }
 
-absl::Status ContinuousLearnMode::ComputeCriticGradients(const TransitionView& batch,
-                                                         CriticLossResult* result) {
+absl::Status ContinuousLearnMode::BackpropagateCriticLoss(const TransitionView& batch,
+                                                          CriticLossResult* result) {
   const absl::Span<const float> taken = batch.action.column<float>(0);
   action_.resize(taken.size());
   actor_.scale().ToUnit(taken, absl::MakeSpan(action_));
@@ -209,7 +229,7 @@ absl::Status ContinuousLearnMode::CheckGradients(bool with_actor) {
     if (AllFinite(gradients_[i])) continue;
     const int64_t bad = FindNonFinite(gradients_[i]);
     return absl::InternalError(absl::StrCat("gradient ", bad, " of ", gradients_[i].size(),
-                                            " of the ", kNames[i], " is ",
+                                            " of the ", kNames[std::min<size_t>(i, 2)], " is ",
                                             gradients_[i][static_cast<size_t>(bad)]));
   }
   return absl::OkStatus();
@@ -256,6 +276,11 @@ void ContinuousLearnMode::Report(const Results& results, LearnStep* step) const 
 absl::Status ContinuousLearnMode::LoadModel(StateReader* reader) {
   DING_RETURN_IF_ERROR(actor_.LoadModel(reader));
   ResetMoreTargets();
+  return absl::OkStatus();
+}
+
+absl::Status ContinuousLearnMode::SetData(const Batch& data) {
+  actor_.SetStatistics(data.view());
   return absl::OkStatus();
 }
 

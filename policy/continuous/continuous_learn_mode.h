@@ -5,7 +5,9 @@
 //        └────► loss of the actor, if it is due, through the critics ──────► gradients ─┴─► all steps together
 //
 // All gradients of an iteration are computed with the parameters before it, and no parameter is changed before all
-// of them are there: a failed iteration changes nothing, and a group of learners averages once.
+// of them are there: a failed iteration changes nothing, and a group of learners averages once (and once more if the
+// actor's loss depends on means over the batch). Where the actor's observations are normalized, all networks read
+// normalized ones.
 //
 // A batch has the columns of data/sample_columns.h: obs, action, reward, next_obs, discount and optionally weight.
 // An iteration reports the scalars cur_lr (of the critics), critic_loss, q_value (the mean over critics and rows),
@@ -48,6 +50,7 @@
 #include "ding_worker/policy/loss/critic_ensemble_loss.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/sampled_transition_reader.h"
+#include "ding_worker/policy/scratch_columns.h"
 
 namespace ding {
 
@@ -77,6 +80,7 @@ class ContinuousLearnMode : public LearnMode {
   absl::Status LoadModel(StateReader* reader) override;
   absl::Status SaveTrainState(StateWriter* writer) const override;
   absl::Status LoadTrainState(StateReader* reader) override;
+  absl::Status SetData(const Batch& data) override;
 
  protected:
   ContinuousLearnMode(ContinuousActor* actor, const ContinuousOptions& options, Parts parts);
@@ -84,6 +88,13 @@ class ContinuousLearnMode : public LearnMode {
   // Writes the bootstrap value of each row to `value` [B]. `noise` [B, n] is standard normal.
   virtual absl::Status ComputeNextValue(const TransitionView& batch, absl::Span<const float> noise,
                                         absl::Span<float> value) = 0;
+  // Computes actor_means(), in iterations in which the actor learns.
+  virtual absl::Status ComputeActorMeans(const TransitionView& /*batch*/) {
+    return absl::OkStatus();
+  }
+  // Means over the rows of a batch that the actor's gradients depend on. A group of learners averages them before
+  // ComputeActorGradients().
+  virtual absl::Span<float> actor_means() { return {}; }
   // Computes the gradients of the actor, and of what else the subclass learns; returns the loss. Other `noise` than
   // that of ComputeNextValue().
   virtual absl::StatusOr<double> ComputeActorGradients(const TransitionView& batch,
@@ -94,9 +105,9 @@ class ContinuousLearnMode : public LearnMode {
   }
   // The optimizer beside those of critics and actor; null: none.
   virtual Adam* more_adam() { return nullptr; }
-  // The gradients beside those of critics and actor, if there are any, in memory that does not move.
-  virtual absl::Span<float> more_gradients() { return {}; }
-  // Takes a step by more_gradients(), which are finite.
+  // Appends the gradients beside those of critics and actor, if there are any. They are computed where the actor learns.
+  virtual void AppendMoreGradients(std::vector<absl::Span<float>>* /*gradients*/) {}
+  // Takes a step by these gradients, which are finite.
   virtual void StepMore() {}
   // Moves further targets, beside those of the critics.
   virtual void UpdateMoreTargets() {}
@@ -114,6 +125,8 @@ class ContinuousLearnMode : public LearnMode {
   CriticEnsemble& critics() { return *critics_; }
   CriticEnsemble& targets() { return *targets_; }
   const ContinuousOptions& options() const { return options_; }
+  // The actions of the batch in [-1, 1], row-major.
+  absl::Span<const float> unit_actions() const { return action_; }
   int64_t train_iter() const { return train_iter_; }
   // The seed of what is drawn while learning; a resumed run continues with that of the saved state.
   uint64_t noise_seed() const { return row_noise_.seed(); }
@@ -132,7 +145,12 @@ class ContinuousLearnMode : public LearnMode {
   void ReadRates();
   absl::Status SetRates();
   absl::Status ComputeGradients(const Batch& data, Results* results);
-  absl::Status ComputeCriticGradients(const TransitionView& batch, CriticLossResult* result);
+  // Reads the batch and computes the gradients of the critics.
+  absl::StatusOr<TransitionView> ComputeCriticGradients(const Batch& data,
+                                                        CriticLossResult* result);
+  absl::Status BackpropagateCriticLoss(const TransitionView& batch, CriticLossResult* result);
+  // Computes actor_means() of the group; `batch` may be an error.
+  absl::Status AverageActorMeans(const absl::StatusOr<TransitionView>& batch, int64_t rows);
   absl::Status CheckGradients(bool with_actor);
   absl::Status Step(Results* results);
   void UpdateTargets();
@@ -148,6 +166,8 @@ class ContinuousLearnMode : public LearnMode {
 
   // Working space, kept between iterations.
   SampledTransitionReader reader_;
+  ScratchColumns obs_;
+  ScratchColumns next_obs_;
   RowNoise row_noise_;
   std::vector<float> noise_;
   std::vector<float> actor_noise_;

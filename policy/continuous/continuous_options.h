@@ -1,8 +1,9 @@
-// The options that SAC, TD3 and DDPG share.
+// The options that the off-policy algorithms with continuous actions share.
 #ifndef DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_OPTIONS_H_
 #define DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_OPTIONS_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "ding_worker/policy/adam.h"
 #include "ding_worker/policy/field_schedules.h"
@@ -22,6 +23,8 @@ struct ContinuousOptions {
   int64_t target_delay = 1;
   // They change the settings kActorRate and kCriticRate, and those that the algorithm adds.
   FieldSchedules schedules;
+  std::optional<double>
+      obs_clip;  // observations are normalized, and bounded by this; not set: they are not
   CollectAttributes collect;
   LearnAttributes learn;
   PolicyModes modes;

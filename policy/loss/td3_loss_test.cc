@@ -42,5 +42,37 @@ TEST(DeterministicActorLoss, IsMinusTheMeanAndAgreesWithFiniteDifferences) {
   }
 }
 
+TEST(DeterministicActorLoss, LambdaScalesLossAndGradient) {
+  std::vector<float> d_q(4);
+  EXPECT_NEAR(ComputeDeterministicActorLoss({3, -1, 2, 0.5f}, absl::MakeSpan(d_q), 2), -4.5 / 2,
+              1e-9);
+  EXPECT_THAT(d_q, testing::Each(FloatEq(-0.5f)));
+}
+
+TEST(ValueWeight, MakesTheMeanAbsoluteValueAlpha) {
+  const std::vector<float> q = {3, -1, 2, -2};
+  EXPECT_DOUBLE_EQ(MeanAbsolute(q), 2);
+  EXPECT_DOUBLE_EQ(ValueWeight(2.5, MeanAbsolute(q)), 1.25);
+  EXPECT_DOUBLE_EQ(ValueWeight(2.5, 0), 2.5e6);
+}
+
+TEST(CloningLoss, AgreesWithFiniteDifferencesAndIsAdded) {
+  std::vector<float> action = {0.5f, -0.25f, 1, 0};
+  const std::vector<float> data = {0.5f, 0.75f, -1, 0.5f};
+  std::vector<float> d_action(4, 2.0f);
+  std::vector<float> ignored(4);
+  EXPECT_NEAR(AddCloningLoss(action, data, absl::MakeSpan(d_action)), (1 + 4 + 0.25) / 4, 1e-9);
+  constexpr float kStep = 1.0f / 256;
+  for (size_t i = 0; i < action.size(); ++i) {
+    const float start = action[i];
+    action[i] = start + kStep;
+    const double above = AddCloningLoss(action, data, absl::MakeSpan(ignored));
+    action[i] = start - kStep;
+    const double below = AddCloningLoss(action, data, absl::MakeSpan(ignored));
+    action[i] = start;
+    EXPECT_NEAR(d_action[i] - 2, (above - below) / (2 * kStep), 1e-5) << "element " << i;
+  }
+}
+
 }  // namespace
 }  // namespace ding

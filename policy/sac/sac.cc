@@ -139,8 +139,8 @@ class SacLearnMode : public ContinuousLearnMode {
     return absl::OkStatus();
   }
   Adam* more_adam() override { return options_.learn_alpha ? &alpha_adam_ : nullptr; }
-  absl::Span<float> more_gradients() override {
-    return options_.learn_alpha ? absl::MakeSpan(&d_log_alpha_, 1) : absl::Span<float>();
+  void AppendMoreGradients(std::vector<absl::Span<float>>* gradients) override {
+    if (options_.learn_alpha) gradients->push_back(absl::MakeSpan(&d_log_alpha_, 1));
   }
   void StepMore() override {
     if (!options_.learn_alpha) return;
@@ -216,9 +216,9 @@ absl::StatusOr<std::unique_ptr<ContinuousPolicy>> CreateSac(std::unique_ptr<Netw
                                                             std::unique_ptr<CriticEnsemble> critics,
                                                             SpecPtr action,
                                                             const SacOptions& options) {
-  DING_ASSIGN_OR_RETURN(
-      std::unique_ptr<ContinuousActor> actor,
-      ContinuousActor::Create(kName, ActorHead::kNormal, std::move(network), std::move(action)));
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<ContinuousActor> actor,
+                        ContinuousActor::Create(kName, ActorHead::kNormal, std::move(network),
+                                                std::move(action), options.base.obs_clip));
   auto exploration = std::make_unique<DrawFromTheDistribution>(actor->scale().width());
   auto policy =
       std::make_unique<ContinuousPolicy>(std::move(actor), std::move(exploration), options.base);

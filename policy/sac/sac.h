@@ -5,7 +5,8 @@
 //   collect  draws from the squashed normal distribution of the actor (policy/continuous/squashed_normal.h)
 //   learn    takes one Adam step for critics, actor and temperature on a batch of transitions
 //            (policy/continuous/continuous_learn_mode.h). Further scalars: alpha, and entropy where the actor learns
-//   eval, command  as policy/continuous/continuous_acting.h
+//   eval     as policy/continuous/continuous_acting.h
+//   command  gives no settings
 //
 // Saved beside the state of ContinuousLearnMode: "log_alpha" and "alpha_optimizer/...".
 //

@@ -73,6 +73,8 @@ class Td3LearnMode : public ContinuousLearnMode {
   }
 
  private:
+  bool clones() const { return options_.cloning_alpha.has_value(); }
+
   absl::Status ComputeNextValue(const TransitionView& batch, absl::Span<const float> noise,
                                 absl::Span<float> value) override {
     DING_ASSIGN_OR_RETURN(const MutableColumnsView outputs, outputs_.Rows(batch.next_obs.rows()));
@@ -86,21 +88,42 @@ class Td3LearnMode : public ContinuousLearnMode {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<double> ComputeActorGradients(const TransitionView& batch,
-                                               absl::Span<const float> /*noise*/) override {
+  absl::Status ComputeActorMeans(const TransitionView& batch) override {
     DING_ASSIGN_OR_RETURN(const ColumnsView outputs, actor().Forward(batch.obs));
     const absl::Span<const float> mean = outputs.column<float>(0);
     action_.resize(mean.size());
     SquashMean(mean, absl::MakeSpan(action_));
     DING_RETURN_IF_ERROR(critics().ForwardFirst(batch.obs, action_));
-    const double loss =
-        ComputeDeterministicActorLoss(critics().q().front(), critics().d_q().front());
-    d_action_.resize(mean.size());
+    mean_absolute_q_ = static_cast<float>(MeanAbsolute(critics().q().front()));
+    return absl::OkStatus();
+  }
+
+  absl::Span<float> actor_means() override {
+    if (!clones()) return {};
+    return absl::MakeSpan(&mean_absolute_q_, 1);
+  }
+
+  absl::StatusOr<double> ComputeActorGradients(const TransitionView& batch,
+                                               absl::Span<const float> /*noise*/) override {
+    if (clones()) lambda_ = ValueWeight(*options_.cloning_alpha, mean_absolute_q_);
+    double loss =
+        ComputeDeterministicActorLoss(critics().q().front(), critics().d_q().front(), lambda_);
+    d_action_.resize(action_.size());
     DING_RETURN_IF_ERROR(critics().BackwardFirstToActions(absl::MakeSpan(d_action_)));
+    if (clones()) {
+      cloning_loss_ = AddCloningLoss(action_, unit_actions(), absl::MakeSpan(d_action_));
+      loss += cloning_loss_;
+    }
     DING_ASSIGN_OR_RETURN(const MutableColumnsView d_outputs, d_outputs_.Rows(batch.obs.rows()));
     SquashMeanBackward(action_, d_action_, d_outputs.column<float>(0));
     DING_RETURN_IF_ERROR(actor().network().Backward(d_outputs));
     return loss;
+  }
+
+  void ReportMore(bool with_actor, NamedValues* scalars) const override {
+    if (!with_actor || !clones()) return;
+    scalars->Set("cloning_loss", cloning_loss_);
+    scalars->Set("lambda", lambda_);
   }
 
   void UpdateMoreTargets() override {
@@ -127,6 +150,11 @@ class Td3LearnMode : public ContinuousLearnMode {
   const Td3Options options_;
   const std::unique_ptr<Network> target_actor_;
 
+  // What the last step of the actor used and reached.
+  float mean_absolute_q_ = 0;
+  double lambda_ = 1;
+  double cloning_loss_ = 0;
+
   // Working space, kept between iterations.
   ScratchColumns outputs_;
   ScratchColumns d_outputs_;
@@ -134,6 +162,13 @@ class Td3LearnMode : public ContinuousLearnMode {
   std::vector<float> action_;
   std::vector<float> d_action_;
 };
+
+absl::Status CheckCloning(const Td3Options& options) {
+  const double alpha = options.cloning_alpha.value_or(1);
+  if (alpha > 0 && std::isfinite(alpha)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("alpha is ", alpha, ", must be finite and above 0"));
+}
 
 }  // namespace
 
@@ -144,9 +179,11 @@ absl::StatusOr<std::unique_ptr<ContinuousPolicy>> CreateTd3(std::unique_ptr<Netw
   DING_RETURN_IF_ERROR(CheckNoise(options.exploration_noise, kExplorationNoise));
   DING_RETURN_IF_ERROR(CheckNoise(options.target_noise, "target_noise"));
   DING_RETURN_IF_ERROR(CheckNoise(options.target_noise_clip, "target_noise_clip"));
-  DING_ASSIGN_OR_RETURN(std::unique_ptr<ContinuousActor> actor,
-                        ContinuousActor::Create(options.algorithm, ActorHead::kMean,
-                                                std::move(network), std::move(action)));
+  DING_RETURN_IF_ERROR(CheckCloning(options));
+  DING_ASSIGN_OR_RETURN(
+      std::unique_ptr<ContinuousActor> actor,
+      ContinuousActor::Create(options.algorithm, ActorHead::kMean, std::move(network),
+                              std::move(action), options.base.obs_clip));
   auto policy = std::make_unique<ContinuousPolicy>(
       std::move(actor), std::make_unique<AddNoise>(options.exploration_noise), options.base);
   if (!options.base.modes.learn) return policy;

@@ -1,11 +1,15 @@
 // Deterministic actors with continuous actions: TD3 (Fujimoto et al. 2018, "Addressing function approximation error in
-// actor-critic methods") and DDPG (Lillicrap et al. 2016, "Continuous control with deep reinforcement learning"),
-// which is TD3 with one critic, an actor that learns in every iteration, and no noise in the target.
+// actor-critic methods"); DDPG (Lillicrap et al. 2016, "Continuous control with deep reinforcement learning"),
+// which is TD3 with one critic, an actor that learns in every iteration, and no noise in the target; and TD3+BC
+// (Fujimoto and Gu 2021, "A minimalist approach to offline reinforcement learning"), which adds the cloning of the
+// data's actions to the actor's loss.
 //
 //   collect  takes tanh(mean) + sigma * noise, clipped to [-1, 1]
 //   learn    takes one Adam step for the critics, and every actor_update_freq times for the actor, on a batch of
-//            transitions (policy/continuous/continuous_learn_mode.h)
-//   eval, command  as policy/continuous/continuous_acting.h
+//            transitions (policy/continuous/continuous_learn_mode.h). Further scalars of TD3+BC where the actor learns:
+//            cloning_loss and lambda (policy/loss/td3_loss.h)
+//   eval     as policy/continuous/continuous_acting.h
+//   command  gives no settings
 //
 // Saved beside the state of ContinuousLearnMode: "target_actor/<parameter>".
 //
@@ -16,6 +20,7 @@
 #define DING_WORKER_POLICY_TD3_TD3_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -37,6 +42,8 @@ struct Td3Options {
   double exploration_noise = 0.1;
   double target_noise = 0.2;
   double target_noise_clip = 0.5;  // bound of the noise in the target, at least 0
+  // TD3+BC: the weight of the values beside the cloning loss, above 0. Not set: no cloning.
+  std::optional<double> cloning_alpha;
 };
 
 // `network` has the outputs of ActorOutputs(kMean). `critics` may be null if there is no learn mode.

@@ -11,7 +11,7 @@
 namespace ding {
 
 // Expects that learning from `batch` and acting on the rows of `obs`, one env each, with setting "eps",
-// allocate nothing from the second time on.
+// allocate nothing from the eleventh time on.
 void ExpectAllocatesNothingWhileSizesRepeat(Policy* policy, const Batch& batch, const Batch& obs);
 
 }  // namespace ding

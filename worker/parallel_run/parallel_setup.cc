@@ -75,7 +75,7 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
       made.policy, create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, modes)));
   DING_RETURN_IF_ERROR(CheckLearnsFromData(config, made.policy->learn_mode()));
   if (supervised) {
-    DING_RETURN_IF_ERROR(LoadTransitionsFor(*made.policy->learn_mode(), config, &env, &data));
+    DING_RETURN_IF_ERROR(LoadTransitionsFor(made.policy->learn_mode(), config, &env, &data));
   }
   CollectAttributes attributes;
   if (!supervised) attributes = made.policy->collect_mode()->attributes();

@@ -93,13 +93,13 @@ absl::Status CheckLearnsFromData(const ExperimentConfig& config, const LearnMode
                          "expected one that does, such as 'bc'"));
 }
 
-absl::Status LoadTransitionsFor(const LearnMode& policy, const ExperimentConfig& config,
-                                EnvSpec* env, DataSet* data) {
-  if (!policy.attributes().transitions) return absl::OkStatus();
+absl::Status LoadTransitionsFor(LearnMode* policy, const ExperimentConfig& config, EnvSpec* env,
+                                DataSet* data) {
+  if (!policy->attributes().transitions) return absl::OkStatus();
   const TransitionOptions transitions = {config.policy().nstep(),
                                          config.policy().discount_factor()};
   DING_ASSIGN_OR_RETURN(*data, Load(config, transitions, env));
-  return absl::OkStatus();
+  return policy->SetData(data->training);
 }
 
 absl::Status CheckSameDataSet(const ExperimentConfig& config, const DataSet& data,

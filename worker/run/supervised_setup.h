@@ -35,10 +35,10 @@ absl::StatusOr<std::shared_ptr<const IMetric>> MetricOf(const ExperimentConfig& 
 // that learns from no rewards.
 absl::Status CheckLearnsFromData(const ExperimentConfig& config, const LearnMode* policy);
 
-// Loads `data`, of LoadDataSetOf(), anew with transitions if `policy` learns from them. Only the policy knows, and it
-// needed the spaces of the data.
-absl::Status LoadTransitionsFor(const LearnMode& policy, const ExperimentConfig& config,
-                                EnvSpec* env, DataSet* data);
+// Loads `data`, of LoadDataSetOf(), anew with transitions if `policy` learns from them, and shows them to it
+// (LearnMode::SetData()). Only the policy knows, and it needed the spaces of the data.
+absl::Status LoadTransitionsFor(LearnMode* policy, const ExperimentConfig& config, EnvSpec* env,
+                                DataSet* data);
 
 // kInvalidArgument if the data set has another content than when the run began.
 absl::Status CheckSameDataSet(const ExperimentConfig& config, const DataSet& data,

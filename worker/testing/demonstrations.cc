@@ -13,19 +13,20 @@ namespace ding {
 
 EpisodeSet MakeDemonstrations(int64_t episodes, const std::string& env, const FieldSpec& obs,
                               const FieldSpec& action) {
-  DING_CHECK(obs.num_elements() == 4 && action.num_elements() == 1)
+  const int64_t width = obs.num_elements();
+  DING_CHECK(width >= 3 && action.num_elements() == 1)
       << obs.DebugString() << " and " << action.DebugString();
   const int64_t rows = episodes * kDemonstrationRows;
   BatchBuilder builder =
       *BatchBuilder::Create(*MakeSpec({obs, action, Scalar(kColumnReward, DType::kFloat32)}), rows);
   Rng rng(3, "demonstrations");
   for (int64_t row = 0; row < rows; ++row) {
-    float* const x = &builder.column<float>(0)[static_cast<size_t>(4 * row)];
+    float* const x = &builder.column<float>(0)[static_cast<size_t>(width * row)];
     x[0] = static_cast<float>(row / kDemonstrationRows);
-    for (int i = 1; i < 4; ++i) x[i] = static_cast<float>(rng.Uniform(-1, 1));
+    for (int64_t i = 1; i < width; ++i) x[i] = static_cast<float>(rng.Uniform(-1, 1));
     const auto at = static_cast<size_t>(row);
     if (action.is_discrete()) {
-      builder.column<int64_t>(1)[at] = x[2] + x[3] > 0 ? 1 : 0;
+      builder.column<int64_t>(1)[at] = x[width - 2] + x[width - 1] > 0 ? 1 : 0;
     } else {
       builder.column<float>(1)[at] = x[2];
     }

@@ -1,0 +1,102 @@
+// Discrete soft actor-critic (Christodoulou 2019, "Soft actor-critic for discrete action settings"): twin critics, a
+// learned temperature, and expectations over the actions in place of samples.
+//
+//     obs ──► actor ──► "logit" [A] ──► softmax over the legal actions
+//        ├──► critic 0 ──► "q" [A] ──┐
+//        └──► critic 1 ──► "q" [A] ──┴──► minimum
+//
+//   collect  samples from the softmax
+//   eval     takes the most probable action
+//   command  gives no settings
+//   learn    takes one Adam step for critics, actor and temperature on a batch of transitions with the columns of
+//            data/sample_columns.h: obs, action, reward, next_obs, discount and optionally weight
+//
+// Losses: policy/loss/discrete_sac_loss.h, critic_ensemble_loss.h and sac_loss.h. All gradients of an iteration are
+// computed with the parameters before it. Illegal actions (policy/action_mask.h) have probability 0.
+//
+// An iteration reports the scalars cur_lr (of the critics), critic_loss, actor_loss, q_value (the mean over critics and
+// rows), target_q_value (the mean target), td_error (the mean of |td error|), alpha, entropy, and every 10th time
+// grad_norm (that of the critics before clipping); and |td error|, averaged over the critics, as priorities if these are
+// configured.
+//
+// Saved: model "model/actor/<parameter>"; train state "critic/q<k>/<parameter>", "target_critic/q<k>/<parameter>",
+// "critic_optimizer/q<k>/...", "actor_optimizer/...", "log_alpha", "alpha_optimizer/...", "train_iter"; collect state
+// "rng". Loading a model changes the actor only.
+//
+// Ownership: the policy owns networks and optimizers; its modes share them.
+// Threads:   one thread at a time may use the policy, in any mode.
+// Errors:    kInvalidArgument for data of another layout or actions that do not exist; kInternal, with the number of the
+//            training iteration, for NaN and infinity in data, loss or gradient. A failed call changes nothing.
+#ifndef DING_WORKER_POLICY_DISCRETE_SAC_DISCRETE_SAC_H_
+#define DING_WORKER_POLICY_DISCRETE_SAC_DISCRETE_SAC_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/actor_critic/actor_critic.h"
+#include "ding_worker/policy/adam.h"
+#include "ding_worker/policy/gradient_reducer.h"
+#include "ding_worker/policy/network.h"
+#include "ding_worker/policy/policy.h"
+
+namespace ding {
+
+struct DiscreteSacOptions {
+  uint64_t seed = 0;  // the collect mode uses the stream (seed, "policy/collect")
+  AdamOptions actor_adam;
+  AdamOptions critic_adam;
+  double grad_clip_norm = 0;  // of the actor's and of the critics' gradient each; 0: not clipped
+  double target_update_theta = 0.005;  // the targets move by this fraction, in (0, 1]
+  double alpha = 1;                    // the temperature, or its initial value; above 0
+  bool learn_alpha =
+      true;  // whether to learn it, so that the entropy of the actor becomes target_entropy
+  AdamOptions alpha_adam;                // for log alpha
+  std::optional<double> target_entropy;  // in [0, log A]; not set: 0.98 log A
+  CollectAttributes collect;
+  LearnAttributes learn;
+  PolicyModes modes;
+  // Averages gradients with the other learners of a group; null: a single learner. It must outlive the policy.
+  GradientReducer* reducer = nullptr;
+};
+
+struct DiscreteSacNetworks {
+  std::unique_ptr<Network> actor;
+  // Null without a learn mode.
+  std::unique_ptr<Network> critic0;
+  std::unique_ptr<Network> critic1;
+};
+
+class DiscreteSacPolicy : public Policy {
+ public:
+  // All networks read WithoutActionMask(observation). The actor has one output field "logit" [A], and the critics have
+  // one output field "q" [A].
+  //   kInvalidArgument  a space, a network or an option does not fit; a recurrent network
+  static absl::StatusOr<std::unique_ptr<DiscreteSacPolicy>> Create(
+      DiscreteSacNetworks networks, SpecPtr observation, SpecPtr action,
+      const DiscreteSacOptions& options);
+
+  CollectMode* collect_mode() override { return collect_.get(); }
+  LearnMode* learn_mode() override { return learn_.get(); }
+  EvalMode* eval_mode() override { return eval_.get(); }
+  CommandMode* command_mode() override { return command_.get(); }
+
+  ActorCritic& actor() { return *actor_; }
+
+ private:
+  class Learn;
+
+  DiscreteSacPolicy() = default;
+
+  std::unique_ptr<ActorCritic> actor_;
+  std::unique_ptr<CollectMode> collect_;
+  std::unique_ptr<LearnMode> learn_;
+  std::unique_ptr<EvalMode> eval_;
+  std::unique_ptr<CommandMode> command_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_DISCRETE_SAC_DISCRETE_SAC_H_

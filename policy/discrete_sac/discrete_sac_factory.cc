@@ -1,0 +1,145 @@
+// Registers policy type "discrete_sac".
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/problems.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/actor/actor_description.h"
+#include "ding_worker/policy/actor/describe_actor.h"
+#include "ding_worker/policy/actor_critic/actor_critic.h"
+#include "ding_worker/policy/actor_critic/actor_critic_config.h"
+#include "ding_worker/policy/discrete_sac/discrete_sac.h"
+#include "ding_worker/policy/discrete_sac/discrete_sac.pb.h"
+#include "ding_worker/policy/dqn/q_network.h"
+#include "ding_worker/policy/network.h"
+#include "ding_worker/policy/policy_config.h"
+#include "ding_worker/policy/policy_registry.h"
+
+namespace ding {
+namespace {
+
+constexpr char kName[] = "discrete_sac";
+constexpr char kWhere[] = "policy type 'discrete_sac'";
+
+void AppendProblems(const PolicyConfig& policy, const DiscreteSacConfig& config,
+                    std::vector<std::string>* problems) {
+  AppendProblems(policy, problems);
+  if (policy.unroll_len() > 1) {
+    problems->push_back(absl::StrCat("unroll_len is ", policy.unroll_len(), ", but ", kName,
+                                     " learns from single rows: must be 1"));
+  }
+  if (config.model().dueling()) {
+    problems->push_back(absl::StrCat("model.dueling is set, but the actor of ", kName,
+                                     " has no values: must be false; critic.dueling may be set"));
+  }
+  RequireAtLeastZero(config.actor_learning_rate(), "actor_learning_rate", problems);
+  RequireAtLeastZero(config.critic_learning_rate(), "critic_learning_rate", problems);
+  RequireAtLeastZero(config.grad_clip_norm(), "grad_clip_norm", problems);
+  RequireAboveZero(config.alpha(), "alpha", problems);
+  RequireAtLeastZero(config.alpha_learning_rate(), "alpha_learning_rate", problems);
+  if (config.has_target_entropy()) {
+    RequireAtLeastZero(config.target_entropy(), "target_entropy", problems);
+  }
+  if (!(config.target_update_theta() > 0 && config.target_update_theta() <= 1)) {
+    problems->push_back(absl::StrCat("target_update_theta is ", config.target_update_theta(),
+                                     ", must be in (0, 1]"));
+  }
+}
+
+// Creates a network of `config` with the output `head` [A]; appends a problem, whose first word is `name`, if it cannot.
+std::unique_ptr<Network> CreateNetwork(const NetworkConfig& config, const char* name,
+                                       const char* head, int64_t num_actions, uint64_t seed,
+                                       const PolicyContext& context,
+                                       std::vector<std::string>* problems) {
+  const SpecPtr outputs = *MakeSpec({Box(head, {num_actions})});
+  auto network = create_network(config, WithoutActionMask(context.observation), outputs, seed);
+  if (network.ok()) return *std::move(network);
+  problems->push_back(absl::StrCat(name, ": ", network.status().message()));
+  return nullptr;
+}
+
+DiscreteSacNetworks CreateNetworks(const DiscreteSacConfig& config, const PolicyContext& context,
+                                   std::vector<std::string>* problems) {
+  const absl::StatusOr<int64_t> counted = CountActions(*context.action, kName);
+  if (!counted.ok()) problems->emplace_back(counted.status().message());
+  const auto mask = FindActionMask(*context.observation, *context.action);
+  if (!mask.ok()) problems->emplace_back(mask.status().message());
+  // An invalid action space counts as one action, so that problems of the networks are reported too.
+  const int64_t num_actions = counted.value_or(1);
+  DiscreteSacNetworks networks;
+  networks.actor =
+      CreateNetwork(config.model(), "model", "logit", num_actions, context.seed, context, problems);
+  if (!context.modes.learn) return networks;
+  const NetworkConfig& critic = config.has_critic() ? config.critic() : config.model();
+  networks.critic0 =
+      CreateNetwork(critic, "critic", "q", num_actions,
+                    Rng::DeriveSeed(context.seed, "policy/critic/0"), context, problems);
+  // What is wrong with one is wrong with both.
+  if (networks.critic0 == nullptr) return networks;
+  networks.critic1 =
+      CreateNetwork(critic, "critic", "q", num_actions,
+                    Rng::DeriveSeed(context.seed, "policy/critic/1"), context, problems);
+  return networks;
+}
+
+DiscreteSacOptions MakeOptions(const PolicyConfig& policy, const DiscreteSacConfig& config,
+                               const PolicyContext& context) {
+  DiscreteSacOptions options;
+  options.seed = context.seed;
+  options.actor_adam.lr = config.actor_learning_rate();
+  options.critic_adam.lr = config.critic_learning_rate();
+  options.grad_clip_norm = config.grad_clip_norm();
+  options.target_update_theta = config.target_update_theta();
+  options.alpha = config.alpha();
+  options.learn_alpha = config.learn_alpha();
+  options.alpha_adam.lr = config.alpha_learning_rate();
+  if (config.has_target_entropy()) options.target_entropy = config.target_entropy();
+  options.collect = CollectAttributesFromConfig(policy);
+  options.learn = LearnAttributesFromConfig(policy);
+  options.modes = context.modes;
+  options.reducer = context.reducer;
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
+                                               const PolicyContext& context) {
+  DiscreteSacConfig config;
+  DING_RETURN_IF_ERROR(UnpackParams(policy, &config));
+  std::vector<std::string> problems;
+  AppendProblems(policy, config, &problems);
+  DiscreteSacNetworks networks = CreateNetworks(config, context, &problems);
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kWhere));
+  absl::StatusOr<std::unique_ptr<Policy>> made =
+      DiscreteSacPolicy::Create(std::move(networks), context.observation, context.action,
+                                MakeOptions(policy, config, context));
+  if (!made.ok()) return Annotate(made.status(), kWhere);
+  return made;
+}
+
+DING_REGISTER(PolicyRegistry(), kName, Create,
+              "soft actor-critic: twin critics, learned temperature; discrete actions",
+              &DiscreteSacConfig::descriptor);
+
+absl::StatusOr<ActorDescription> Describe(const PolicyConfig& policy, const Spec& action) {
+  DiscreteSacConfig config;
+  DING_RETURN_IF_ERROR(UnpackParams(policy, &config));
+  ActorDescription description;
+  DING_RETURN_IF_ERROR(DescribeNetwork(config.model(), &description));
+  description.parameters = ActorCritic::ParametersOf(/*shared=*/false);
+  description.head = DistributionHeadOf(action);
+  return description;
+}
+
+DING_REGISTER(ActorDescriberRegistry(), kName, Describe, "the softmax of the logits");
+
+}  // namespace
+}  // namespace ding

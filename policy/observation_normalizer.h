@@ -1,0 +1,57 @@
+// Normalizes observations by the mean and standard deviation of a data set (policy/running_normalizer.h), each field for
+// itself. The statistics are part of a model, so that a process that loads it normalizes as in training.
+//
+// Saved: "model/statistics/<field>/..." as RunningNormalizer::SaveState(), where actors look for it.
+//
+// Ownership: a value.   Threads: thread-compatible.
+#ifndef DING_WORKER_POLICY_OBSERVATION_NORMALIZER_H_
+#define DING_WORKER_POLICY_OBSERVATION_NORMALIZER_H_
+
+#include <cstddef>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/policy/running_normalizer.h"
+#include "ding_worker/policy/scratch_columns.h"
+
+namespace ding {
+
+class ObservationNormalizer {
+ public:
+  // `clip` bounds normalized observations, above 0. Without Set() they are only clipped.
+  //   kInvalidArgument  a field is not float32, or `clip` is not above 0
+  static absl::StatusOr<ObservationNormalizer> Create(const SpecPtr& observation, double clip);
+
+  // Makes the statistics those of `rows`, whose first fields are the observation: finite, and not normalized.
+  void Set(const ColumnsView& rows);
+
+  // Returns the normalized rows of `obs`, in `memory`, which has the spec of the observation.
+  absl::StatusOr<ColumnsView> Normalize(const ColumnsView& obs, ScratchColumns* memory) const;
+
+  // The names of its state below "model".
+  const std::set<std::string>& names() const { return names_; }
+  absl::Status SaveState(StateWriter* writer) const;
+  // kInvalidArgument if the statistics do not fit; nothing is changed.
+  absl::Status LoadState(StateReader* reader);
+
+ private:
+  ObservationNormalizer(SpecPtr observation, double clip);
+
+  std::string ScopeInModel(size_t field) const;
+  std::string Scope(size_t field) const;
+
+  SpecPtr observation_;
+  double clip_;
+  std::vector<RunningNormalizer> fields_;
+  std::set<std::string> names_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_OBSERVATION_NORMALIZER_H_
