@@ -48,13 +48,11 @@ class EnvManagerWrapper : public EnvManager {
 
   bool has_statistics() const override { return has_own_statistics() || inner_->has_statistics(); }
   absl::Status SaveStatistics(StateWriter* writer) const final {
-    ScopedStateWriter scoped(writer, kInner);
-    DING_RETURN_IF_ERROR(inner_->SaveStatistics(&scoped));
+    DING_RETURN_IF_ERROR(inner_->SaveStatistics(writer));
     return SaveOwnStatistics(writer);
   }
   absl::Status LoadStatistics(StateReader* reader) final {
-    ScopedStateReader scoped(reader, kInner);
-    DING_RETURN_IF_ERROR(inner_->LoadStatistics(&scoped));
+    DING_RETURN_IF_ERROR(inner_->LoadStatistics(reader));
     return LoadOwnStatistics(reader);
   }
   absl::Status SaveState(StateWriter* writer) const final {
@@ -73,7 +71,8 @@ class EnvManagerWrapper : public EnvManager {
  protected:
   EnvManager* inner() const { return inner_.get(); }
 
-  // Its own part of the statistics and of the further state. `restarted` began new episodes in this load.
+  // Its own part of the statistics and of the further state. `restarted` began new episodes in this load. The names of
+  // statistics must be those of no other wrapper, and must not depend on other wrappers: evaluations may have fewer.
   virtual bool has_own_statistics() const { return false; }
   virtual absl::Status SaveOwnStatistics(StateWriter* /*writer*/) const { return absl::OkStatus(); }
   virtual absl::Status LoadOwnStatistics(StateReader* /*reader*/) { return absl::OkStatus(); }

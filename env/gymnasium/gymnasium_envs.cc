@@ -65,9 +65,11 @@ class GymnasiumEnv : public Env {
 };
 
 absl::StatusOr<std::unique_ptr<EnvWorkers>> CreateWorkers(
-    const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num) {
+    const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
+    PythonInterface interface) {
   DING_RETURN_IF_ERROR(CheckSubprocessOptions(options, env_num));
-  DING_ASSIGN_OR_RETURN(const PythonEnv env, ProbePythonEnv(config, options.connect_timeout));
+  DING_ASSIGN_OR_RETURN(const PythonEnv env,
+                        ProbePythonEnv(config, interface, options.connect_timeout));
   const bool waits_for_some = options.wait_num > 0 && options.wait_num < env_num;
   return CreateProcessEnvWorkers(PoolOptions(options), env.spec, env_num,
                                  RunPython(env, waits_for_some), /*check_bounds=*/true);
@@ -77,17 +79,19 @@ absl::StatusOr<std::unique_ptr<EnvWorkers>> CreateWorkers(
 
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateGymnasiumEnvs(
     const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
-    const WrapperStackFactory& wrappers) {
+    const WrapperStackFactory& wrappers, PythonInterface interface) {
   DING_ASSIGN_OR_RETURN(std::unique_ptr<EnvWorkers> workers,
-                        CreateWorkers(options, config, env_num));
+                        CreateWorkers(options, config, env_num, interface));
   if (wrappers) {
     DING_ASSIGN_OR_RETURN(workers, WrapWorkers(std::move(workers), wrappers));
   }
   return AsyncEnvManager::Create(options, std::move(workers));
 }
 
-absl::StatusOr<std::unique_ptr<Env>> CreateGymnasiumEnv(const GymnasiumConfig& config) {
-  DING_ASSIGN_OR_RETURN(std::unique_ptr<EnvWorkers> workers, CreateWorkers({}, config, 1));
+absl::StatusOr<std::unique_ptr<Env>> CreateGymnasiumEnv(const GymnasiumConfig& config,
+                                                        PythonInterface interface) {
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<EnvWorkers> workers,
+                        CreateWorkers({}, config, 1, interface));
   return std::make_unique<GymnasiumEnv>(std::move(workers));
 }
 

@@ -1,4 +1,4 @@
-// Registers the env type "gymnasium": one env alone, and the managers whose processes are Python's.
+// Registers the env types "gymnasium" and "pettingzoo": one env alone, and the managers whose processes are Python's.
 #include <memory>
 #include <utility>
 
@@ -13,18 +13,21 @@
 #include "ding_worker/env/env_registry.h"
 #include "ding_worker/env/gymnasium/gymnasium.pb.h"
 #include "ding_worker/env/gymnasium/gymnasium_envs.h"
+#include "ding_worker/env/gymnasium/python_program.h"
 #include "ding_worker/env/subprocess_env_manager_options.h"
 #include "ding_worker/env/subprocess_options.h"
 
 namespace ding {
 namespace {
 
+template <PythonInterface interface>
 absl::StatusOr<std::unique_ptr<Env>> CreateOne(const EnvConfig& config) {
   GymnasiumConfig params;
   DING_RETURN_IF_ERROR(UnpackEnvParams(config, &params));
-  return CreateGymnasiumEnv(params);
+  return CreateGymnasiumEnv(params, interface);
 }
 
+template <PythonInterface interface>
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateGroup(const EnvConfig& config,
                                                         const EnvManagerConfig& manager,
                                                         int env_num) {
@@ -36,13 +39,20 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateGroup(const EnvConfig& config,
     return absl::InvalidArgumentError(
         "reward_weights are set, but the reward of a Python env is one number: remove them");
   }
-  return CreateGymnasiumEnvs(options, params, env_num, WrappersOf(config));
+  return CreateGymnasiumEnvs(options, params, env_num, WrappersOf(config), interface);
 }
 
 constexpr char kHelp[] = "a Python env with Gymnasium's interface, by id or module:Class";
+constexpr char kGameHelp[] = "a Python game with PettingZoo's parallel interface, by module:Class";
 
-DING_REGISTER(EnvRegistry(), "gymnasium", CreateOne, kHelp, &GymnasiumConfig::descriptor);
-DING_REGISTER(EnvGroupRegistry(), "gymnasium", CreateGroup, kHelp, &GymnasiumConfig::descriptor);
+DING_REGISTER(EnvRegistry(), "gymnasium", CreateOne<PythonInterface::kGymnasium>, kHelp,
+              &GymnasiumConfig::descriptor);
+DING_REGISTER(EnvGroupRegistry(), "gymnasium", CreateGroup<PythonInterface::kGymnasium>, kHelp,
+              &GymnasiumConfig::descriptor);
+DING_REGISTER(EnvRegistry(), "pettingzoo", CreateOne<PythonInterface::kPettingZoo>, kGameHelp,
+              &GymnasiumConfig::descriptor);
+DING_REGISTER(EnvGroupRegistry(), "pettingzoo", CreateGroup<PythonInterface::kPettingZoo>,
+              kGameHelp, &GymnasiumConfig::descriptor);
 
 }  // namespace
 }  // namespace ding

@@ -2,7 +2,7 @@
 // in the thread of the manager's caller, on the rows of a step at once. In managers that evaluate, the first one applies
 // the statistics that it has loaded and learns nothing; the second one leaves rewards as they are.
 //
-// State: the statistics; the normalized rows, because statistics may have moved on since, and which rows are still to be
+// State: the statistics, "<field>/..."; the normalized rows, because statistics may have moved on since, and which rows are still to be
 // normalized; the running discounted return of each env.
 #include <algorithm>
 #include <cmath>
@@ -134,11 +134,11 @@ class NormalizedObservations : public EnvManagerWrapper {
  protected:
   bool has_own_statistics() const override { return true; }
   absl::Status SaveOwnStatistics(StateWriter* writer) const override {
-    ScopedStateWriter scoped(writer, kStatistics);
+    ScopedStateWriter scoped(writer, spec_.observation->field(field_).name);
     return normalizer_.SaveState(&scoped);
   }
   absl::Status LoadOwnStatistics(StateReader* reader) override {
-    ScopedStateReader scoped(reader, kStatistics);
+    ScopedStateReader scoped(reader, spec_.observation->field(field_).name);
     return normalizer_.LoadState(&scoped);
   }
   absl::Status SaveOwnState(StateWriter* writer) const override {
@@ -196,6 +196,13 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateObservation(const EnvWrapperCo
         "' is a stack of frames, of which replay buffers keep each once: expected a field "
         "without frame_stack, since frames that are normalized by statistics of another "
         "moment differ"));
+  }
+  StateDict others;
+  DING_RETURN_IF_ERROR(inner->SaveStatistics(&others));
+  ScopedStateReader of_field(&others, field.name);
+  if (!of_field.Names().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("field '", field.name, "' is normalized by another wrapper already"));
   }
   field.low = {-params.clip()};
   field.high = {params.clip()};

@@ -91,6 +91,11 @@ absl::Status SerialPipeline::CreateEnvs() {
       MakeEvaluatorEnvManager(config_, config_.env().evaluator_env_num(), options_.clock, videos),
       "evaluator envs", &evaluator_env_, &problems);
   DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
+  if (collector_env_->has_statistics() != evaluator_env_->has_statistics()) {
+    return absl::InvalidArgumentError(
+        "env.wrapper 'normalize_observation' has in_evaluation: false, expected true: the policy "
+        "acts on normalized observations");
+  }
   DING_RETURN_IF_ERROR(CheckSamePlayer(collector_env_->env_spec(), evaluator_env_->env_spec()));
   return collector_env_->Seed(Rng::DeriveSeed(config_.seed(), "collector_env"), /*dynamic=*/true);
 }
