@@ -75,9 +75,7 @@ absl::StatusOr<std::unique_ptr<EnvWorkers>> CreateWorkers(
                                  RunPython(env, waits_for_some), /*check_bounds=*/true);
 }
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<EnvManager>> CreateGymnasiumEnvs(
+absl::StatusOr<std::unique_ptr<EnvManager>> CreateManager(
     const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
     const WrapperStackFactory& wrappers, PythonInterface interface) {
   DING_ASSIGN_OR_RETURN(std::unique_ptr<EnvWorkers> workers,
@@ -88,11 +86,33 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateGymnasiumEnvs(
   return AsyncEnvManager::Create(options, std::move(workers));
 }
 
-absl::StatusOr<std::unique_ptr<Env>> CreateGymnasiumEnv(const GymnasiumConfig& config,
-                                                        PythonInterface interface) {
+absl::StatusOr<std::unique_ptr<Env>> CreateOne(const GymnasiumConfig& config,
+                                               PythonInterface interface) {
   DING_ASSIGN_OR_RETURN(std::unique_ptr<EnvWorkers> workers,
                         CreateWorkers({}, config, 1, interface));
   return std::make_unique<GymnasiumEnv>(std::move(workers));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<EnvManager>> CreateGymnasiumEnvs(
+    const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
+    const WrapperStackFactory& wrappers) {
+  return CreateManager(options, config, env_num, wrappers, PythonInterface::kGymnasium);
+}
+
+absl::StatusOr<std::unique_ptr<Env>> CreateGymnasiumEnv(const GymnasiumConfig& config) {
+  return CreateOne(config, PythonInterface::kGymnasium);
+}
+
+absl::StatusOr<std::unique_ptr<EnvManager>> CreatePettingZooEnvs(
+    const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
+    const WrapperStackFactory& wrappers) {
+  return CreateManager(options, config, env_num, wrappers, PythonInterface::kPettingZoo);
+}
+
+absl::StatusOr<std::unique_ptr<Env>> CreatePettingZooEnv(const GymnasiumConfig& config) {
+  return CreateOne(config, PythonInterface::kPettingZoo);
 }
 
 }  // namespace ding

@@ -20,23 +20,25 @@
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/gymnasium/gymnasium.pb.h"
-#include "ding_worker/env/gymnasium/python_program.h"
 #include "ding_worker/env/subprocess_env_manager_options.h"
 #include "ding_worker/env/wrapped_env.h"
 
 namespace ding {
 
-// Python environments with the interface of Gymnasium, or games with PettingZoo's parallel interface, whose player i is
-// possible_agents[i]. A manager of `env_num` envs, options.envs_per_process in each Python process. `wrappers`, if not null, makes the
+// A manager of `env_num` envs, options.envs_per_process in each Python process. `wrappers`, if not null, makes the
 // wrappers of each; they run in the caller's thread.
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateGymnasiumEnvs(
     const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
-    const WrapperStackFactory& wrappers = nullptr,
-    PythonInterface interface = PythonInterface::kGymnasium);
+    const WrapperStackFactory& wrappers = nullptr);
 
 // One env alone, for code that steps envs itself. Its manager cannot wake several at once.
-absl::StatusOr<std::unique_ptr<Env>> CreateGymnasiumEnv(
-    const GymnasiumConfig& config, PythonInterface interface = PythonInterface::kGymnasium);
+absl::StatusOr<std::unique_ptr<Env>> CreateGymnasiumEnv(const GymnasiumConfig& config);
+
+// The same for games with PettingZoo's parallel interface, whose player i is possible_agents[i].
+absl::StatusOr<std::unique_ptr<EnvManager>> CreatePettingZooEnvs(
+    const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
+    const WrapperStackFactory& wrappers = nullptr);
+absl::StatusOr<std::unique_ptr<Env>> CreatePettingZooEnv(const GymnasiumConfig& config);
 
 }  // namespace ding
 

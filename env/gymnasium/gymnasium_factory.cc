@@ -13,21 +13,20 @@
 #include "ding_worker/env/env_registry.h"
 #include "ding_worker/env/gymnasium/gymnasium.pb.h"
 #include "ding_worker/env/gymnasium/gymnasium_envs.h"
-#include "ding_worker/env/gymnasium/python_program.h"
 #include "ding_worker/env/subprocess_env_manager_options.h"
 #include "ding_worker/env/subprocess_options.h"
 
 namespace ding {
 namespace {
 
-template <PythonInterface interface>
+template <auto create>
 absl::StatusOr<std::unique_ptr<Env>> CreateOne(const EnvConfig& config) {
   GymnasiumConfig params;
   DING_RETURN_IF_ERROR(UnpackEnvParams(config, &params));
-  return CreateGymnasiumEnv(params, interface);
+  return create(params);
 }
 
-template <PythonInterface interface>
+template <auto create>
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateGroup(const EnvConfig& config,
                                                         const EnvManagerConfig& manager,
                                                         int env_num) {
@@ -39,20 +38,20 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateGroup(const EnvConfig& config,
     return absl::InvalidArgumentError(
         "reward_weights are set, but the reward of a Python env is one number: remove them");
   }
-  return CreateGymnasiumEnvs(options, params, env_num, WrappersOf(config), interface);
+  return create(options, params, env_num, WrappersOf(config));
 }
 
 constexpr char kHelp[] = "a Python env with Gymnasium's interface, by id or module:Class";
 constexpr char kGameHelp[] = "a Python game with PettingZoo's parallel interface, by module:Class";
 
-DING_REGISTER(EnvRegistry(), "gymnasium", CreateOne<PythonInterface::kGymnasium>, kHelp,
+DING_REGISTER(EnvRegistry(), "gymnasium", CreateOne<CreateGymnasiumEnv>, kHelp,
               &GymnasiumConfig::descriptor);
-DING_REGISTER(EnvGroupRegistry(), "gymnasium", CreateGroup<PythonInterface::kGymnasium>, kHelp,
+DING_REGISTER(EnvGroupRegistry(), "gymnasium", CreateGroup<CreateGymnasiumEnvs>, kHelp,
               &GymnasiumConfig::descriptor);
-DING_REGISTER(EnvRegistry(), "pettingzoo", CreateOne<PythonInterface::kPettingZoo>, kGameHelp,
+DING_REGISTER(EnvRegistry(), "pettingzoo", CreateOne<CreatePettingZooEnv>, kGameHelp,
               &GymnasiumConfig::descriptor);
-DING_REGISTER(EnvGroupRegistry(), "pettingzoo", CreateGroup<PythonInterface::kPettingZoo>,
-              kGameHelp, &GymnasiumConfig::descriptor);
+DING_REGISTER(EnvGroupRegistry(), "pettingzoo", CreateGroup<CreatePettingZooEnvs>, kGameHelp,
+              &GymnasiumConfig::descriptor);
 
 }  // namespace
 }  // namespace ding

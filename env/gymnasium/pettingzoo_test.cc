@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
@@ -21,7 +22,6 @@
 #include "ding_worker/env/env_host.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/gymnasium/gymnasium_envs.h"
-#include "ding_worker/env/gymnasium/python_program.h"
 #include "ding_worker/env/gymnasium/testing_envs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -37,7 +37,7 @@ GymnasiumConfig GameConfig(absl::string_view game, absl::string_view kwargs = ""
 }
 
 absl::StatusOr<std::unique_ptr<EnvManager>> Create(const GymnasiumConfig& config) {
-  return CreateGymnasiumEnvs(TwoPerProcess(), config, 2, nullptr, PythonInterface::kPettingZoo);
+  return CreatePettingZooEnvs(TwoPerProcess(), config, 2);
 }
 
 std::unique_ptr<EnvManager> Launched(const GymnasiumConfig& config) {
@@ -97,9 +97,8 @@ TEST(PettingZooTest, EachAgentIsAPlayer) {
 }
 
 TEST(PettingZooTest, AnAgentThatLeavesKeepsItsObservationAndGetsNothing) {
-  DING_ASSERT_OK_AND_ASSIGN(
-      const std::unique_ptr<Env> game,
-      CreateGymnasiumEnv(GameConfig("Knockout"), PythonInterface::kPettingZoo));
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Env> game,
+                            CreatePettingZooEnv(GameConfig("Knockout")));
   EXPECT_EQ(game->spec().players, 3);
   DING_ASSERT_OK_AND_ASSIGN(const BatchBuilder row, ZeroedRows(game->spec().observation, 1));
   DING_ASSERT_OK_AND_ASSIGN(const BatchBuilder action, ZeroedRows(game->spec().action, 1));
@@ -120,9 +119,8 @@ TEST(PettingZooTest, AnAgentThatLeavesKeepsItsObservationAndGetsNothing) {
     }
   }
   // Another process goes on with the agents that are left.
-  DING_ASSERT_OK_AND_ASSIGN(
-      const std::unique_ptr<Env> other,
-      CreateGymnasiumEnv(GameConfig("Knockout"), PythonInterface::kPettingZoo));
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Env> other,
+                            CreatePettingZooEnv(GameConfig("Knockout")));
   ASSERT_THAT(other->LoadState(&saved), IsOk());
   StepResult result;
   ClearStepResult(other->spec(), &result);
@@ -142,8 +140,7 @@ TEST(PettingZooTest, SaysWhatIsWrong) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected at least 2")));
   const auto failure = [](absl::string_view deed) -> absl::Status {
     absl::StatusOr<std::unique_ptr<Env>> game =
-        CreateGymnasiumEnv(GameConfig("Knockout", absl::StrCat(R"({"deed": ")", deed, "\"}")),
-                           PythonInterface::kPettingZoo);
+        CreatePettingZooEnv(GameConfig("Knockout", absl::StrCat(R"({"deed": ")", deed, "\"}")));
     if (!game.ok()) return game.status();
     const BatchBuilder row = ZeroedRows((*game)->spec().observation, 1).value();
     const BatchBuilder action = ZeroedRows((*game)->spec().action, 1).value();
@@ -158,8 +155,7 @@ TEST(PettingZooTest, SaysWhatIsWrong) {
 }
 
 EnvConformanceCase Case(const std::string& name) {
-  return {name,
-          [name] { return CreateGymnasiumEnv(GameConfig(name), PythonInterface::kPettingZoo); }};
+  return {name, [name] { return CreatePettingZooEnv(GameConfig(name)); }};
 }
 
 INSTANTIATE_TEST_SUITE_P(PettingZoo, EnvConformance,
