@@ -171,7 +171,8 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateResize(const EnvWrapperConfig&
   const std::vector<Cover> columns = CoversOf(from.width, to.width);
   const std::vector<Cover> rows = CoversOf(from.height, to.height);
   // First along the rows, then along the columns of what comes out of it.
-  auto narrow = std::make_shared<std::vector<float>>(static_cast<size_t>(from.height * to.width));
+  auto narrow =
+      std::make_shared<std::vector<float>>(static_cast<size_t>((from.height + 1) * to.width));
   return MakeImageWrapper(inner, index, to,
                           [from, to, columns, rows, narrow](const auto* in, auto* out) {
                             for (int64_t channel = 0; channel < from.channels; ++channel) {
@@ -191,16 +192,17 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateResize(const EnvWrapperConfig&
                                 }
                               }
                               auto* const result = out + channel * to.channel_step();
+                              float* const sums = middle + from.height * to.width;
                               for (int64_t y = 0; y < to.height; ++y) {
                                 const Cover& cover = rows[static_cast<size_t>(y)];
+                                std::fill_n(sums, to.width, 0.0f);
+                                const float* at = middle + cover.begin * to.width;
+                                for (const float weight : cover.weights) {
+                                  for (int64_t x = 0; x < to.width; ++x) sums[x] += weight * at[x];
+                                  at += to.width;
+                                }
                                 for (int64_t x = 0; x < to.width; ++x) {
-                                  float sum = 0;
-                                  const float* at = middle + cover.begin * to.width + x;
-                                  for (const float weight : cover.weights) {
-                                    sum += weight * *at;
-                                    at += to.width;
-                                  }
-                                  Store(sum, result + y * to.row_step() + x * to.pixel_step());
+                                  Store(sums[x], result + y * to.row_step() + x * to.pixel_step());
                                 }
                               }
                             }
@@ -267,9 +269,12 @@ class FrameStack : public EnvWrapper {
 
   // "frames": those of the last observation, the oldest first.
   absl::Status SaveState(StateWriter* writer) const override {
-    return writer->WriteString("frames", {frames_.data(), frames_.size()});
+    std::string frames(frames_.size(), 0);
+    CopyFrames(frames.data());
+    return writer->WriteString("frames", frames);
   }
   absl::Status LoadState(StateReader* reader) override {
+    oldest_ = 0;
     return reader->ReadSpan<uint8_t>(
         "frames", absl::MakeSpan(reinterpret_cast<uint8_t*>(frames_.data()), frames_.size()));
   }
@@ -278,22 +283,26 @@ class FrameStack : public EnvWrapper {
   void Observe(const RowView& inner, const RowRef& obs, bool first) override {
     CopyOtherFields(inner, field_, obs);
     const std::byte* const frame = inner.raw_field(field_);
-    if (first) {
-      for (size_t i = 0; i < count_; ++i) {
-        std::memcpy(frames_.data() + i * frame_bytes_, frame, frame_bytes_);
-      }
-    } else {
-      std::memmove(frames_.data(), frames_.data() + frame_bytes_, frames_.size() - frame_bytes_);
-      std::memcpy(frames_.data() + frames_.size() - frame_bytes_, frame, frame_bytes_);
+    for (size_t i = 0; i < (first ? count_ : 1); ++i) {
+      std::memcpy(frames_.data() + oldest_ * frame_bytes_, frame, frame_bytes_);
+      oldest_ = (oldest_ + 1) % count_;
     }
-    std::memcpy(obs.raw_field(field_), frames_.data(), frames_.size());
+    CopyFrames(reinterpret_cast<char*>(obs.raw_field(field_)));
   }
 
  private:
+  // Copies all frames, the oldest first.
+  void CopyFrames(char* to) const {
+    const size_t begin = oldest_ * frame_bytes_;
+    std::memcpy(to, frames_.data() + begin, frames_.size() - begin);
+    std::memcpy(to + frames_.size() - begin, frames_.data(), begin);
+  }
+
   const int field_;
   const size_t count_;
   const size_t frame_bytes_;
-  std::vector<char> frames_;
+  std::vector<char> frames_;  // a ring
+  size_t oldest_ = 0;
 };
 
 absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateFrameStack(const EnvWrapperConfig& config,
