@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -110,6 +111,30 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> MakeImageWrapper(const EnvSpec& inne
 void Store(float value, float* to) { *to = value; }
 void Store(float value, uint8_t* to) { *to = static_cast<uint8_t>(value + 0.5f); }
 
+// The steps are compile-time constants so that the loop can be unrolled.
+template <typename T>
+void MakeGray(int64_t pixels, int64_t step, int64_t pixel_step, const T* in, T* out) {
+  const auto loop = [pixels, in, out](auto channel, auto pixel) {
+    for (int64_t i = 0; i < pixels; ++i) {
+      const T* const at = in + i * pixel;
+      Store(0.299f * at[0] + 0.587f * at[channel] + 0.114f * at[2 * channel], out + i);
+    }
+  };
+  if (pixel_step == 3) {
+    loop(std::integral_constant<int64_t, 1>(), std::integral_constant<int64_t, 3>());
+  } else {
+    loop(step, std::integral_constant<int64_t, 1>());
+  }
+}
+
+// From [pixels, channels] to [channels, pixels].
+template <int64_t channels, typename T>
+void MakePlanes(int64_t pixels, const T* in, T* out) {
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t i = 0; i < pixels; ++i) out[c * pixels + i] = in[i * channels + c];
+  }
+}
+
 absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateGrayscale(const EnvWrapperConfig& config,
                                                             const EnvSpec& inner) {
   DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<GrayscaleConfig>(config));
@@ -123,11 +148,7 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateGrayscale(const EnvWrapperConf
   Extents to = from;
   to.channels = 1;
   return MakeImageWrapper(inner, index, to, [from](const auto* in, auto* out) {
-    const int64_t step = from.channel_step();
-    const int64_t pixels = from.height * from.width;
-    for (int64_t i = 0; i < pixels; ++i, in += from.pixel_step()) {
-      Store(0.299f * in[0] + 0.587f * in[step] + 0.114f * in[2 * step], out + i);
-    }
+    MakeGray(from.height * from.width, from.channel_step(), from.pixel_step(), in, out);
   });
 }
 
@@ -252,8 +273,12 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateChannelsFirst(const EnvWrapper
   to.channels_first = true;
   return MakeImageWrapper(inner, index, to, [from](const auto* in, auto* out) {
     const int64_t pixels = from.height * from.width;
-    for (int64_t i = 0; i < pixels; ++i) {
-      for (int64_t c = 0; c < from.channels; ++c) out[c * pixels + i] = *in++;
+    if (from.channels == 1) {
+      MakePlanes<1>(pixels, in, out);
+    } else if (from.channels == 3) {
+      MakePlanes<3>(pixels, in, out);
+    } else {
+      MakePlanes<4>(pixels, in, out);
     }
   });
 }
