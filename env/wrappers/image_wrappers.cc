@@ -248,12 +248,15 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateCrop(const EnvWrapperConfig& c
   }
   return MakeImageWrapper(inner, index, to, [from, to, left, top](const auto* in, auto* out) {
     const int64_t planes = from.channels_first ? from.channels : 1;
+    const int64_t from_row = from.row_step();
     const int64_t row = to.row_step();
     for (int64_t plane = 0; plane < planes; ++plane) {
+      const auto* begin =
+          in + plane * from.channel_step() + top * from_row + left * from.pixel_step();
       for (int64_t y = 0; y < to.height; ++y) {
-        const auto* const begin = in + plane * from.channel_step() + (top + y) * from.row_step() +
-                                  left * from.pixel_step();
-        std::copy_n(begin, row, out + plane * to.channel_step() + y * row);
+        std::memcpy(out, begin, static_cast<size_t>(row) * sizeof(*out));
+        begin += from_row;
+        out += row;
       }
     }
   });
