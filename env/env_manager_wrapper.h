@@ -6,6 +6,7 @@
 #ifndef DING_WORKER_ENV_ENV_MANAGER_WRAPPER_H_
 #define DING_WORKER_ENV_ENV_MANAGER_WRAPPER_H_
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>

@@ -21,6 +21,7 @@
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_host.h"
 #include "ding_worker/env/env_manager.h"
+#include "ding_worker/env/gymnasium/gymnasium.pb.h"
 #include "ding_worker/env/gymnasium/gymnasium_envs.h"
 #include "ding_worker/env/gymnasium/testing_envs.h"
 #include "gmock/gmock.h"
