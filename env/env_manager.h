@@ -145,6 +145,12 @@ class EnvManager {
   virtual absl::Status SaveState(StateWriter* writer) const = 0;
   virtual absl::Status LoadState(StateReader* reader, std::vector<int>* restarted) = 0;
 
+  // Statistics of all envs by which they change what they show (wrapper normalize_observation). A policy can act only with
+  // those of its training: every checkpoint holds them, and the envs that evaluate load them. Most envs have none.
+  virtual bool has_statistics() const { return false; }
+  virtual absl::Status SaveStatistics(StateWriter* /*writer*/) const { return absl::OkStatus(); }
+  virtual absl::Status LoadStatistics(StateReader* /*reader*/) { return absl::OkStatus(); }
+
   // Destroys all envs. Idempotent; Launch() may follow.
   virtual void Close() = 0;
 };

@@ -44,6 +44,43 @@ absl::StatusOr<EnvCreator> FindCreator(const std::string& type) {
                       absl::StrCat(create.status().message(), physics ? kNeedsPhysics : ""));
 }
 
+std::string NameOf(const EnvConfig& config, int wrapper) {
+  return absl::StrCat("env.wrapper[", wrapper, "] '", config.wrapper(wrapper).type(), "'");
+}
+
+bool WrapsAllEnvs(const EnvWrapperConfig& wrapper) {
+  const absl::StatusOr<EnvWrapperCreator> create = EnvWrapperRegistry().Find(wrapper.type());
+  return create.ok() && std::holds_alternative<AllEnvsWrapperCreator>(*create);
+}
+
+// Returns the number of wrappers of single envs, which come first.
+absl::StatusOr<int> CountOfOneEnvWrappers(const EnvConfig& config) {
+  int count = 0;
+  while (count < config.wrapper_size() && !WrapsAllEnvs(config.wrapper(count))) ++count;
+  for (int i = count + 1; i < config.wrapper_size(); ++i) {
+    if (WrapsAllEnvs(config.wrapper(i))) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(NameOf(config, i), " stands behind ", NameOf(config, count),
+                     ", which works on all envs at once: expected it before"));
+  }
+  return count;
+}
+
+// The manager for these envs, whose wrappers are those of single envs.
+absl::StatusOr<std::unique_ptr<EnvManager>> CreateUnwrapped(const EnvConfig& env,
+                                                            const EnvManagerConfig& manager,
+                                                            int env_num, const Clock* clock) {
+  const bool in_processes =
+      !manager.has_type() || manager.type() == "subprocess" || manager.type() == "async_subprocess";
+  const absl::StatusOr<EnvGroupCreator> create_group = EnvGroupRegistry().Find(env.type());
+  if (create_group.ok() && in_processes) {
+    return CallFactory("env", env.type(), [&] { return (*create_group)(env, manager, env_num); });
+  }
+  const EnvFactory factory = [env] { return create_env(env); };
+  return create_env_manager(manager, std::vector<EnvFactory>(static_cast<size_t>(env_num), factory),
+                            clock);
+}
+
 }  // namespace
 
 Registry<EnvCreator>& EnvRegistry() {
@@ -77,12 +114,17 @@ WrapperStackFactory WrappersOf(const EnvConfig& config) {
     std::vector<std::unique_ptr<EnvWrapper>> wrappers;
     for (int i = 0; i < config.wrapper_size(); ++i) {
       const EnvWrapperConfig& wrapper = config.wrapper(i);
-      const std::string where = absl::StrCat("env.wrapper[", i, "] '", wrapper.type(), "'");
+      const std::string where = NameOf(config, i);
       const absl::StatusOr<EnvWrapperCreator> create = EnvWrapperRegistry().Find(wrapper.type());
       if (!create.ok()) return Annotate(create.status(), where);
+      const auto* const create_one = std::get_if<OneEnvWrapperCreator>(&*create);
+      if (create_one == nullptr) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(where, " is for all envs of a manager, expected one for a single env"));
+      }
       const EnvSpec& inside = wrappers.empty() ? inner : wrappers.back()->spec();
-      absl::StatusOr<std::unique_ptr<EnvWrapper>> made =
-          CallFactory("env wrapper", wrapper.type(), [&] { return (*create)(wrapper, inside); });
+      absl::StatusOr<std::unique_ptr<EnvWrapper>> made = CallFactory(
+          "env wrapper", wrapper.type(), [&] { return (*create_one)(wrapper, inside); });
       if (!made.ok()) return Annotate(made.status(), where);
       wrappers.push_back(*std::move(made));
     }
@@ -116,16 +158,29 @@ absl::StatusOr<std::unique_ptr<EnvManager>> create_env_manager(const EnvManagerC
 
 absl::StatusOr<std::unique_ptr<EnvManager>> create_envs(const EnvConfig& env,
                                                         const EnvManagerConfig& manager,
-                                                        int env_num, const Clock* clock) {
-  const bool in_processes =
-      !manager.has_type() || manager.type() == "subprocess" || manager.type() == "async_subprocess";
-  const absl::StatusOr<EnvGroupCreator> create_group = EnvGroupRegistry().Find(env.type());
-  if (create_group.ok() && in_processes) {
-    return CallFactory("env", env.type(), [&] { return (*create_group)(env, manager, env_num); });
+                                                        int env_num, const Clock* clock,
+                                                        const EnvsUse& use) {
+  DING_ASSIGN_OR_RETURN(const int first, CountOfOneEnvWrappers(env));
+  EnvConfig inside = env;
+  inside.mutable_wrapper()->DeleteSubrange(first, env.wrapper_size() - first);
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<EnvManager> envs,
+                        CreateUnwrapped(inside, manager, env_num, clock));
+  for (int i = first; i < env.wrapper_size(); ++i) {
+    if (envs->env_spec().players > 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(NameOf(env, i), ": env '", envs->env_spec().name, "' is a game of ",
+                       envs->env_spec().players, " players, which takes no wrapper"));
+    }
+    DING_ASSIGN_OR_RETURN(const EnvWrapperCreator create,
+                          EnvWrapperRegistry().Find(env.wrapper(i).type()));
+    absl::StatusOr<std::unique_ptr<EnvManager>> made =
+        CallFactory("env wrapper", env.wrapper(i).type(), [&] {
+          return std::get<AllEnvsWrapperCreator>(create)(env.wrapper(i), use, std::move(envs));
+        });
+    if (!made.ok()) return Annotate(made.status(), NameOf(env, i));
+    envs = *std::move(made);
   }
-  const EnvFactory factory = [env] { return create_env(env); };
-  return create_env_manager(manager, std::vector<EnvFactory>(static_cast<size_t>(env_num), factory),
-                            clock);
+  return envs;
 }
 
 }  // namespace ding

@@ -9,6 +9,8 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -36,11 +38,22 @@ using EnvGroupCreator = std::function<absl::StatusOr<std::unique_ptr<EnvManager>
     const EnvConfig&, const EnvManagerConfig&, int env_num)>;
 Registry<EnvGroupCreator>& EnvGroupRegistry();
 
-using EnvWrapperCreator = std::function<absl::StatusOr<std::unique_ptr<EnvWrapper>>(
+// What a manager of envs is for.
+struct EnvsUse {
+  bool evaluates = false;    // statistics are loaded, not learned
+  std::string video_folder;  // where videos go; empty: nowhere
+};
+
+// A wrapper changes each env alone, or it wraps the manager of all envs and stands behind the others in a config.
+using OneEnvWrapperCreator = std::function<absl::StatusOr<std::unique_ptr<EnvWrapper>>(
     const EnvWrapperConfig&, const EnvSpec& inner)>;
+using AllEnvsWrapperCreator = std::function<absl::StatusOr<std::unique_ptr<EnvManager>>(
+    const EnvWrapperConfig&, const EnvsUse&, std::unique_ptr<EnvManager> inner)>;
+using EnvWrapperCreator = std::variant<OneEnvWrapperCreator, AllEnvsWrapperCreator>;
 Registry<EnvWrapperCreator>& EnvWrapperRegistry();
 
 // Makes the wrappers of the config for an env of any spec; null if there are none. Its errors name the wrapper.
+// kInvalidArgument: one of them wraps all envs at once.
 WrapperStackFactory WrappersOf(const EnvConfig& config);
 
 // kNotFound lists the linked names; kInvalidArgument if `type` is not set, or reward_weights do not fit.
@@ -48,10 +61,12 @@ absl::StatusOr<std::unique_ptr<Env>> create_env(const EnvConfig& config);
 absl::StatusOr<std::unique_ptr<EnvManager>> create_env_manager(const EnvManagerConfig& config,
                                                                std::vector<EnvFactory> factories,
                                                                const Clock* clock);
-// Creates a manager of `env_num` envs of this config: one of EnvGroupRegistry() if the type has one.
+// Creates a manager of `env_num` envs of this config, with all of its wrappers: one of EnvGroupRegistry() if the type
+// has one.
 absl::StatusOr<std::unique_ptr<EnvManager>> create_envs(const EnvConfig& env,
                                                         const EnvManagerConfig& manager,
-                                                        int env_num, const Clock* clock);
+                                                        int env_num, const Clock* clock,
+                                                        const EnvsUse& use = {});
 
 }  // namespace ding
 

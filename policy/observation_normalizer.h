@@ -1,4 +1,4 @@
-// Normalizes observations by the mean and standard deviation of a data set (policy/running_normalizer.h), each field for
+// Normalizes observations by the mean and standard deviation of a data set (data/running_normalizer.h), each field for
 // itself. The statistics are part of a model, so that a process that loads it normalizes as in training.
 //
 // Saved: "model/statistics/<field>/..." as RunningNormalizer::SaveState(), where actors look for it.
@@ -15,9 +15,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/running_normalizer.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/policy/running_normalizer.h"
 #include "ding_worker/policy/scratch_columns.h"
 
 namespace ding {

@@ -1,4 +1,5 @@
-// A CartPole of Python, trained by a shipped config, gives the same policy, bit for bit, as the one of C++.
+// A CartPole of Python, trained by DQN and PPO as shipped configs say, gives the same policy, bit for bit, as the one of
+// C++. The shipped configs for Gymnasium are those of C++ but for the env.
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/serial_run/create_pipeline.h"
 #include "ding_worker/worker/serial_run/pipeline.h"
 #include "gmock/gmock.h"
@@ -26,12 +28,14 @@ struct Trained {
   std::string model;
 };
 
-Trained Train(const std::string& folder, const std::vector<std::string>& env) {
+Trained Train(const std::string& folder, const std::string& config_name,
+              const std::vector<std::string>& env) {
   std::vector<std::string> settings = {"max_env_step=2048", "env.evaluator_env_num=2",
                                        "env.n_evaluator_episode=2", "seed=3"};
   settings.insert(settings.end(), env.begin(), env.end());
   const ExperimentConfig config =
-      LoadExperimentConfig("worker/configs/cartpole_v1_dqn.textproto", settings).value();
+      LoadExperimentConfig(absl::StrCat("worker/configs/", config_name, ".textproto"), settings)
+          .value();
   SerialOptions options;
   options.exp_dir = folder;
   const std::unique_ptr<Pipeline> pipeline = CreatePipeline(config, options).value();
@@ -49,12 +53,14 @@ Trained Train(const std::string& folder, const std::vector<std::string>& env) {
   return trained;
 }
 
-TEST(GymnasiumTrainingTest, APythonEnvTrainsThePolicyOfTheOneOfCpp) {
+class GymnasiumTrainingTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(GymnasiumTrainingTest, APythonEnvTrainsThePolicyOfTheOneOfCpp) {
   const std::string folder = FreshTestFolder();
   ASSERT_TRUE(CreateNewDirectory(absl::StrCat(folder, "/cpp")).ok());
   ASSERT_TRUE(CreateNewDirectory(absl::StrCat(folder, "/python")).ok());
-  const Trained cpp = Train(absl::StrCat(folder, "/cpp"), {});
-  const Trained python = Train(absl::StrCat(folder, "/python"),
+  const Trained cpp = Train(absl::StrCat(folder, "/cpp"), GetParam(), {});
+  const Trained python = Train(absl::StrCat(folder, "/python"), GetParam(),
                                {"env.type=gymnasium",
                                 R"(env.params={[type.googleapis.com/ding.GymnasiumConfig]{
                 entry_point: "cartpole:CartPole" python: "/usr/bin/python3"
@@ -63,6 +69,36 @@ TEST(GymnasiumTrainingTest, APythonEnvTrainsThePolicyOfTheOneOfCpp) {
   EXPECT_EQ(python.returns, cpp.returns);
   EXPECT_FALSE(cpp.model.empty());
   EXPECT_TRUE(python.model == cpp.model);
+}
+
+INSTANTIATE_TEST_SUITE_P(Configs, GymnasiumTrainingTest,
+                         testing::Values("cartpole_v1_dqn", "cartpole_ppo"),
+                         [](const testing::TestParamInfo<const char*>& info) {
+                           return std::string(info.param);
+                         });
+
+TEST(GymnasiumConfigsTest, AreThoseOfCppButForTheEnv) {
+  const struct {
+    const char* python;
+    const char* cpp;
+  } kPairs[] = {{"gymnasium_cartpole_dqn", "cartpole_v1_dqn"},
+                {"gymnasium_cartpole_ppo", "cartpole_ppo"}};
+  for (const auto& [python, cpp] : kPairs) {
+    const auto load = [](const char* name) {
+      return LoadExperimentConfig(absl::StrCat("worker/configs/", name, ".textproto"), {}).value();
+    };
+    ExperimentConfig of_python = load(python);
+    ExperimentConfig of_cpp = load(cpp);
+    EXPECT_EQ(of_python.env().type(), "gymnasium");
+    EXPECT_EQ(of_python.exp_name(), python);
+    for (ExperimentConfig* const config : {&of_python, &of_cpp}) {
+      config->clear_exp_name();
+      config->mutable_env()->clear_type();
+      config->mutable_env()->clear_params();
+      config->mutable_env()->clear_manager();
+    }
+    EXPECT_EQ(of_python.DebugString(), of_cpp.DebugString());
+  }
 }
 
 }  // namespace

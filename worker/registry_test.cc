@@ -31,31 +31,43 @@ TEST(RegistryTest, ListsEveryRegistryWithHelpForWhatIsLinked) {
   TicTacToe-vs-random          TicTacToe for one player, against random moves [ding.BoardGameConfig]
   gymnasium                    a Python env with Gymnasium's interface, by id or module:Class
                                [ding.GymnasiumConfig]
+  pettingzoo                   a Python game with PettingZoo's parallel interface, by module:Class
+                               [ding.GymnasiumConfig]
 env group:
-  gymnasium  a Python env with Gymnasium's interface, by id or module:Class [ding.GymnasiumConfig]
+  gymnasium   a Python env with Gymnasium's interface, by id or module:Class [ding.GymnasiumConfig]
+  pettingzoo  a Python game with PettingZoo's parallel interface, by module:Class
+              [ding.GymnasiumConfig]
 env wrapper:
-  action_repeat      takes each action `count` times and sums the rewards [ding.ActionRepeatConfig]
-  channels_first     turns [height, width, channels] into [channels, height, width]
-                     [ding.ChannelsFirstConfig]
-  clip_action        clips actions to the bounds of the env [ding.ClipActionConfig]
-  crop               cuts a rectangle out of an image [ding.CropConfig]
-  discretize_action  makes `bins` categories of each dimension of the action
-                     [ding.DiscretizeActionConfig]
-  episodic_life      ends an episode when a life is lost [ding.EpisodicLifeConfig]
-  flatten            makes one float32 vector of all fields but the action mask
-  frame_stack        shows the last `count` observations, which a buffer stores once each
-                     [ding.FrameStackConfig]
-  grayscale          makes one channel of red, green and blue [ding.GrayscaleConfig]
-  mask_fields        removes fields of the observation [ding.MaskFieldsConfig]
-  no_op_starts       begins an episode with a random number of steps of one action
-                     [ding.NoOpStartsConfig]
-  one_hot            makes a float32 per category of a field of categories [ding.OneHotConfig]
-  rescale_action     maps actions of [low, high] to the bounds of the env [ding.RescaleActionConfig]
-  resize             resizes an image: each pixel is the mean of its area [ding.ResizeConfig]
-  reward_clip        clips rewards to [low, high] [ding.RewardClipConfig]
-  reward_scale       multiplies rewards by `scale` [ding.RewardScaleConfig]
-  sticky_actions     takes the action before instead, with a probability [ding.StickyActionsConfig]
-  time_limit         truncates an episode after max_steps steps [ding.TimeLimitConfig]
+  action_repeat          takes each action `count` times and sums the rewards
+                         [ding.ActionRepeatConfig]
+  channels_first         turns [height, width, channels] into [channels, height, width]
+                         [ding.ChannelsFirstConfig]
+  clip_action            clips actions to the bounds of the env [ding.ClipActionConfig]
+  crop                   cuts a rectangle out of an image [ding.CropConfig]
+  discretize_action      makes `bins` categories of each dimension of the action
+                         [ding.DiscretizeActionConfig]
+  episodic_life          ends an episode when a life is lost [ding.EpisodicLifeConfig]
+  flatten                makes one float32 vector of all fields but the action mask
+  frame_stack            shows the last `count` observations, which a buffer stores once each
+                         [ding.FrameStackConfig]
+  grayscale              makes one channel of red, green and blue [ding.GrayscaleConfig]
+  mask_fields            removes fields of the observation [ding.MaskFieldsConfig]
+  no_op_starts           begins an episode with a random number of steps of one action
+                         [ding.NoOpStartsConfig]
+  normalize_observation  normalizes a field by the mean and deviation of all envs so far
+                         [ding.NormalizeObservationConfig]
+  normalize_reward       divides rewards by the deviation of the return of all envs so far
+                         [ding.NormalizeRewardConfig]
+  one_hot                makes a float32 per category of a field of categories [ding.OneHotConfig]
+  record_video           makes a video of each `every`-th episode of env 0 [ding.RecordVideoConfig]
+  rescale_action         maps actions of [low, high] to the bounds of the env
+                         [ding.RescaleActionConfig]
+  resize                 resizes an image: each pixel is the mean of its area [ding.ResizeConfig]
+  reward_clip            clips rewards to [low, high] [ding.RewardClipConfig]
+  reward_scale           multiplies rewards by `scale` [ding.RewardScaleConfig]
+  sticky_actions         takes the action before instead, with a probability
+                         [ding.StickyActionsConfig]
+  time_limit             truncates an episode after max_steps steps [ding.TimeLimitConfig]
 env manager:
   async_subprocess  like subprocess, but a step waits for wait_num envs only
   async_thread      steps thread-safe envs in a pool of threads: for slower envs

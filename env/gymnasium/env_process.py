@@ -1,5 +1,5 @@
 R"PY("  # The file is a C++ string as well, up to its last line: python_program.cc includes it.
-"""Runs environments with Gymnasium's interface for an env manager of ding_worker.
+"""Runs environments with Gymnasium's interface, or games with PettingZoo's parallel one, for an env manager of ding_worker.
 
     env_process.py PLAN      PLAN: the number of an open file with JSON that says what to run and where to write
 
@@ -171,7 +171,7 @@ def field_of(space, kind, name):
     if kind == 'MultiDiscrete':
         nvec = np.asarray(space.nvec).reshape(-1)
         return Field(name, INT64, np.shape(space.nvec), [0.0] * nvec.size, [float(n - 1) for n in nvec], nvec.max())
-    if name == MASK_FIELD:
+    if name in MASK_FIELDS:
         return Field(name, BOOL, space.shape)
     dtype = box_dtype(space, name)
     low, high = collapsed(space.low), collapsed(space.high)
@@ -185,7 +185,7 @@ def field_of(space, kind, name):
     return Field(name, dtype, space.shape, low, high)
 
 
-MASK_FIELD = 'obs/action_mask'
+MASK_FIELDS = ['obs/action_mask']  # of each player in a game
 
 
 def observation_fields(space, name, fields):
@@ -232,18 +232,18 @@ def counts_of(space, kind, name):
     return counts
 
 
-def action_field(space):
+def action_field(space, name):
     leaves = []
-    action_leaves(space, 'action', leaves)
+    action_leaves(space, name, leaves)
     counts = [counts_of(*leaf) for leaf in leaves]
     if all(count is not None for count in counts):
         flat = [n for count in counts for n in count]
         if len(leaves) == 1 and leaves[0][1] == 'Discrete':
-            return Field('action', INT64, (), categories=flat[0])
-        return Field('action', INT64, (len(flat),), [0.0] * len(flat), [n - 1.0 for n in flat], max(flat))
+            return Field(name, INT64, (), categories=flat[0])
+        return Field(name, INT64, (len(flat),), [0.0] * len(flat), [n - 1.0 for n in flat], max(flat))
     if any(count is not None for count in counts):
-        raise Failure(INVALID_ARGUMENT, 'the action space has discrete and continuous parts (' + ', '.join(
-            f'{name} is a {kind}' for _, kind, name in leaves) + '), expected only one of both')
+        raise Failure(INVALID_ARGUMENT, f"the space of '{name}' has discrete and continuous parts (" + ', '.join(
+            f'{leaf} is a {kind}' for _, kind, leaf in leaves) + '), expected only one of both')
     low = np.concatenate([np.asarray(leaf.low, dtype=np.float64).reshape(-1) for leaf, _, _ in leaves])
     high = np.concatenate([np.asarray(leaf.high, dtype=np.float64).reshape(-1) for leaf, _, _ in leaves])
     low, high = collapsed(low), collapsed(high)
@@ -251,7 +251,7 @@ def action_field(space):
         size = max(len(low), len(high))
         low, high = (bounds * size if len(bounds) == 1 else bounds for bounds in (low, high))
     shape = leaves[0][0].shape if len(leaves) == 1 else (sum(int(np.prod(leaf.shape)) for leaf, _, _ in leaves),)
-    return Field('action', FLOAT32, shape, low, high)
+    return Field(name, FLOAT32, shape, low, high)
 
 
 # Writers copy an observation into a row. They check its type and shape at no cost where they can: the assignment
@@ -266,7 +266,7 @@ def described(value):
 
 def box_writer(space, field, row, memory):
     expected, shape = np.dtype(space.dtype), field.shape
-    is_mask = field.name == MASK_FIELD
+    is_mask = field.name in MASK_FIELDS
 
     def write_slowly(value):
         known = isinstance(value, (np.ndarray, np.generic))
@@ -378,6 +378,56 @@ def nested_action_reader(space, rows):
     return action_reader(space, kind, row)
 
 
+# What one player sees and does. `name` is that of its observation: 'obs', in a game 'obs/<player>'.
+
+
+def fields_of(observation, action, has_mask, name='obs', action_name='action'):
+    """The fields of the rows: those of the observation, and that of the action."""
+    nested = kind_of(observation, name) in ('Dict', 'Tuple')
+    fields = []
+    observation_fields(observation, name if nested or not has_mask else f'{name}/observation', fields)
+    field = action_field(action, action_name)
+    if has_mask and all(other.name not in MASK_FIELDS for other in fields):
+        width = int(sum(field.high)) + len(field.high) if field.high else field.categories
+        fields.append(Field(f'{name}/action_mask', BOOL, (width,)))
+    return fields, field
+
+
+def bind_player(spaces, fields, field, rows, action_at, memory, name='obs'):
+    """Functions that write an observation and read an action; and the row of the mask that comes in `info`, or None.
+
+    Takes the rows of the player off the front of `rows`."""
+    observation, action_space = spaces
+    nested = kind_of(observation, name) in ('Dict', 'Tuple')
+    fields = list(fields)
+    masked = fields and fields[-1].name in MASK_FIELDS
+    write = observation_writer(observation, name if nested or not masked else f'{name}/observation', fields, rows, memory)
+    mask = None
+    if fields:
+        mask = np.frombuffer(memory, dtype=np.uint8, count=fields[0].shape[0], offset=rows.pop(0))
+    if kind_of(action_space, 'action') == 'Discrete':
+        numbers, at, first = memory.cast('l'), action_at // 8, int(start_of(action_space, 'Discrete'))
+        return write, mask, ((lambda: numbers[at] + first) if first else (lambda: numbers[at]))
+    flat = np.frombuffer(memory, dtype=np.dtype(STORED[field.dtype]), count=int(np.prod(field.shape)), offset=action_at)
+    return write, mask, nested_action_reader(action_space, [flat])
+
+
+def write_mask(row, info, over):
+    mask = info.get('action_mask')
+    if mask is None:
+        if not over:
+            raise Failure(INTERNAL, "info has no 'action_mask', expected one after each step: the first reset gave one")
+        row[:] = 1
+        return
+    if isinstance(mask, (tuple, list)) and len(mask) > 0 and np.ndim(mask[0]) > 0:
+        mask = np.concatenate([np.asarray(part).reshape(-1) for part in mask])
+    mask = np.asarray(mask)
+    if mask.shape != row.shape:
+        raise Failure(INTERNAL, f"info['action_mask'] is {described(mask)}, expected {list(row.shape)}: one element "
+                      'per category of the action')
+    row[:] = mask != 0
+
+
 # Saved states: get_state() may return numbers, texts, bytes, arrays, and lists and dicts of them. Nothing is pickled.
 
 
@@ -426,20 +476,21 @@ def chain_of(env):
 COUNTERS = ('_elapsed_steps', '_has_reset')
 
 
-def save_env(env):
+def save_env(env, more):
     chain = chain_of(env)
     core = next((part for part in chain if hasattr(part, 'get_state') and hasattr(part, 'set_state')), None)
     if core is None:
         raise Failure(UNIMPLEMENTED, 'it cannot save its state: it has no get_state() and set_state(state)')
     counters = [[vars(part).get(name) for name in COUNTERS] for part in chain if hasattr(part, '__dict__')]
     arrays = []
-    text = json.dumps(pack({'state': core.get_state(), 'counters': counters}, arrays)).encode()
+    text = json.dumps(pack({'state': core.get_state(), 'counters': counters, 'more': more}, arrays)).encode()
     tensors = [('state', text)] + [(f'array_{i}', data) for i, data in enumerate(arrays)]
     return struct.pack('<q', len(tensors)) + b''.join(
         put_text(name) + struct.pack('<i', UINT8) + put_shape([len(data)]) + put_bytes(data) for name, data in tensors)
 
 
 def load_env(env, message):
+    """Returns what `more` was."""
     message.bytes()  # where the state comes from
     tensors = {}
     for _ in range(message.number('q')):
@@ -461,6 +512,7 @@ def load_env(env, message):
         for name, value in zip(COUNTERS, counters):
             if value is not None:
                 setattr(part, name, value)
+    return saved.get('more')
 
 
 # Building envs.
@@ -535,7 +587,8 @@ class Builder:
             drawing = self.make(render_mode='rgb_array')
         except TypeError:  # It takes no render_mode.
             return env
-        env.close()
+        if hasattr(env, 'close'):
+            env.close()
         self.renders = True
         return drawing
 
@@ -550,10 +603,12 @@ def seed_for(seed, bits):
 class Slot:
     """An env of this process, and its place in the memory."""
 
+    players = 1
+
     def __init__(self, plan, env_plan, builder, memory):
         self.id, self.plan, self.builder = env_plan['id'], plan, builder
         self.bytes, self.at = memory, env_plan['at']
-        self.message_at, self.rows, self.action = env_plan['message'], env_plan['rows'], env_plan['action']
+        self.message_at, self.rows, self.actions = env_plan['message'], env_plan['rows'], env_plan['actions']
         self.env, self.turn = None, self.at['turn'] // 4
         self.step = None  # makes a step of the env, for the action in the memory
         self.ends_at = self.at['ends'] // 4
@@ -579,29 +634,31 @@ class Slot:
         if self.env is not None:
             self.close()
         env = self.builder()
-        for name in ('reset', 'step', 'observation_space', 'action_space'):
-            if not hasattr(env, name):
-                raise Failure(INVALID_ARGUMENT, f"the env, a {type(env).__name__}, has no '{name}', expected the interface of "
-                              'gymnasium.Env')
-        self.env, self.spaces = env, (env.observation_space, env.action_space)
+        self.check_interface(env, ('reset', 'step', 'observation_space', 'action_space'), 'gymnasium.Env')
+        self.env, self.spaces = env, self.spaces_of(env)
         self.has_mask = self.plan['has_mask']
         return env
 
+    def check_interface(self, env, names, interface):
+        for name in names:
+            if not hasattr(env, name):
+                raise Failure(INVALID_ARGUMENT, f"the env, a {type(env).__name__}, has no '{name}', expected the interface of "
+                              + interface)
+
+    def spaces_of(self, env):
+        return (env.observation_space, env.action_space)
+
+    def note_masks(self, info):
+        self.has_mask = 'action_mask' in info
+
     def describe(self):
-        """The fields of the rows: those of the observation, and that of the action."""
-        observation, action = self.spaces
-        nested = kind_of(observation, 'obs') in ('Dict', 'Tuple')
-        fields = []
-        observation_fields(observation, 'obs' if nested or not self.has_mask else 'obs/observation', fields)
-        field = action_field(action)
-        if self.has_mask and all(other.name != MASK_FIELD for other in fields):
-            width = int(sum(field.high)) + len(field.high) if field.high else field.categories
-            fields.append(Field(MASK_FIELD, BOOL, (width,)))
-        return fields, field
+        """The fields of observations, and those of actions."""
+        fields, field = fields_of(*self.spaces, self.has_mask)
+        return fields, [field]
 
     def text(self):
-        fields, action = self.describe()
-        return '\n'.join(field.text() for field in fields + [action])
+        fields, actions = self.describe()
+        return '\n'.join(field.text() for field in fields + actions)
 
     def check_spaces(self):
         found = self.text()
@@ -612,38 +669,9 @@ class Slot:
         """Makes the functions that copy rows, for spaces that are as expected."""
         self.step = None
         self.check_spaces()
-        fields, action = self.describe()
-        observation, action_space = self.spaces
-        nested = kind_of(observation, 'obs') in ('Dict', 'Tuple')
-        rows = list(self.rows)
-        name = 'obs' if nested or not self.has_mask else 'obs/observation'
-        self.write = observation_writer(observation, name, fields, rows, self.bytes)
-        self.mask = None
-        if fields:
-            self.mask = np.frombuffer(self.bytes, dtype=np.uint8, count=fields[0].shape[0], offset=rows[0])
-        dtype = np.dtype(STORED[action.dtype])
-        size = int(np.prod(action.shape))
-        if kind_of(action_space, 'action') == 'Discrete':
-            numbers, at, first = self.i64, self.action // 8, int(start_of(action_space, 'Discrete'))
-            self.read_action = (lambda: numbers[at] + first) if first else (lambda: numbers[at])
-        else:
-            flat = np.frombuffer(self.bytes, dtype=dtype, count=size, offset=self.action)
-            self.read_action = nested_action_reader(action_space, [flat])
-
-    def write_mask(self, info, over):
-        mask = info.get('action_mask')
-        if mask is None:
-            if not over:
-                raise Failure(INTERNAL, "info has no 'action_mask', expected one after each step: the first reset gave one")
-            self.mask[:] = 1
-            return
-        if isinstance(mask, (tuple, list)) and len(mask) > 0 and np.ndim(mask[0]) > 0:
-            mask = np.concatenate([np.asarray(part).reshape(-1) for part in mask])
-        mask = np.asarray(mask)
-        if mask.shape != self.mask.shape:
-            raise Failure(INTERNAL, f"info['action_mask'] is {described(mask)}, expected {list(self.mask.shape)}: one element "
-                          'per category of the action')
-        self.mask[:] = mask != 0
+        fields, actions = self.describe()
+        self.write, self.mask, self.read_action = bind_player(self.spaces, fields, actions[0], list(self.rows),
+                                                              self.actions[0], self.bytes)
 
     # Calls.
 
@@ -660,20 +688,32 @@ class Slot:
     def reset(self, seed, options):
         observation, info = self.first_reset(seed, options)
         # An env may replace its spaces in a reset, but not change them.
-        spaces = (self.env.observation_space, self.env.action_space)
+        spaces = self.spaces_of(self.env)
         if any(new is not old for new, old in zip(spaces, self.spaces)):
             self.spaces = spaces
             self.bind()
-        self.write(observation)
-        if self.mask is not None:
-            self.write_mask(info, False)
+        self.show(observation, info)
         if self.step is None:
             self.step = self.make_step()
+
+    def show(self, observation, info):
+        """Writes the first observation of an episode."""
+        self.write(observation)
+        if self.mask is not None:
+            write_mask(self.mask, info, False)
+
+    # What a state has besides that of the env.
+
+    def more_state(self):
+        return None
+
+    def load_more(self, more):
+        pass
 
     def make_step(self):
         """A function that makes a step. Each name that it uses is its own, since it runs for microseconds only."""
         env_step, read_action, write, mask = self.env.step, self.read_action, self.write, self.mask
-        numbers, at = self.i64, self.action // 8
+        numbers, at = self.i64, self.actions[0] // 8
         category = kind_of(self.spaces[1], 'action') == 'Discrete' and int(start_of(self.spaces[1], 'Discrete')) == 0
         vector = getattr(write, 'vector', None)
         floats, reward_at = self.bytes.cast('f'), self.at['reward'] // 4
@@ -700,10 +740,10 @@ class Slot:
             if terminated or truncated:
                 self.u32[self.ends_at] = (1 if terminated else 0) | (256 if truncated else 0)
                 if mask is not None:
-                    self.write_mask(info, True)
+                    write_mask(mask, info, True)
                 self.end_of_episode(info)
             elif mask is not None:
-                self.write_mask(info, False)
+                write_mask(mask, info, False)
         return step
 
     def end_of_episode(self, info):
@@ -732,7 +772,7 @@ class Slot:
         self.leave_step_message(put_values(values), put_status())
 
     def leave_step_message(self, values, void_cause, status=None):
-        rest = values + void_cause + struct.pack('<qq', 0, 0)
+        rest = values + void_cause + struct.pack('<qq', self.players - 1, 0)
         self.leave_message((status or put_status()) + put_bytes(rest))
 
     def render(self):
@@ -750,6 +790,113 @@ class Slot:
         env, self.env = self.env, None
         if env is not None and hasattr(env, 'close'):
             env.close()
+
+
+class GameSlot(Slot):
+    """A game with PettingZoo's parallel interface: all agents act in each step, and player i is possible_agents[i].
+
+    An agent that leaves before the others keeps its last observation, gets the reward 0, and its actions are ignored. The
+    episode is over when all have left."""
+
+    def build(self):
+        if self.env is not None:
+            self.close()
+        env = self.builder()
+        self.check_interface(env, ('reset', 'step', 'possible_agents', 'observation_space', 'action_space'),
+                             'pettingzoo.ParallelEnv')
+        self.agents = list(env.possible_agents)
+        self.players = len(self.agents)
+        if self.players < 2:
+            raise Failure(INVALID_ARGUMENT, f'the game has the possible_agents {self.agents}, expected at least 2')
+        MASK_FIELDS[:] = [f'obs/{i}/action_mask' for i in range(self.players)]
+        self.env, self.spaces = env, self.spaces_of(env)
+        self.has_mask = self.plan['has_mask']
+        return env
+
+    def spaces_of(self, env):
+        return [space(agent) for agent in self.agents for space in (env.observation_space, env.action_space)]
+
+    def note_masks(self, infos):
+        self.has_mask = ['action_mask' in self.of_agent(infos, agent, 'infos', 'reset()') for agent in self.agents]
+
+    def player_spaces(self, player):
+        return self.spaces[2 * player:2 * player + 2]
+
+    def describe(self):
+        fields, actions = [], []
+        for i, has_mask in enumerate(self.has_mask):
+            of_player, action = fields_of(*self.player_spaces(i), has_mask, f'obs/{i}', f'action/{i}')
+            fields.append(of_player)
+            actions.append(action)
+        self.fields = fields
+        return [field for of_player in fields for field in of_player], actions
+
+    def bind(self):
+        self.step = None
+        self.check_spaces()
+        _, actions = self.describe()
+        rows = list(self.rows)
+        self.ways = [bind_player(self.player_spaces(i), self.fields[i], actions[i], rows, self.actions[i], self.bytes,
+                                 f'obs/{i}') for i in range(self.players)]
+
+    def of_agent(self, values, agent, name, call):
+        try:
+            return values[agent]
+        except (KeyError, TypeError):
+            found = list(values) if isinstance(values, dict) else described(values)
+            raise Failure(INTERNAL, f'{call} returned {name} of {found}, expected one of each agent, also of {agent!r}') from None
+
+    def show(self, observations, infos):
+        if set(self.env.agents) != set(self.agents):
+            raise Failure(INTERNAL, f'the agents after a reset are {list(self.env.agents)}, expected all of {self.agents}')
+        for agent, (write, mask, _) in zip(self.agents, self.ways):
+            write(self.of_agent(observations, agent, 'observations', 'reset()'))
+            if mask is not None:
+                write_mask(mask, self.of_agent(infos, agent, 'infos', 'reset()'), False)
+        self.left = set()
+
+    def more_state(self):
+        return sorted(self.left)
+
+    def load_more(self, more):
+        self.left = set(more)
+
+    def make_step(self):
+        floats, first = self.bytes.cast('f'), self.at['reward'] // 4
+        rewards_at = [first] + [self.at['other_rewards'] // 4 + i for i in range(self.players - 1)]
+        of_agent = self.of_agent
+
+        def step():
+            playing = [i for i in range(self.players) if i not in self.left]
+            result = self.env.step({self.agents[i]: self.ways[i][2]() for i in playing})
+            try:
+                observations, rewards, terminations, truncations, infos = result
+            except (TypeError, ValueError):
+                raise Failure(INTERNAL, f'step() returned {described(result)}, expected (observations, rewards, terminations, '
+                              'truncations, infos)') from None
+            terminated = truncated = False
+            for i in range(self.players):
+                if i in self.left:
+                    floats[rewards_at[i]] = 0
+                    continue
+                agent, (write, mask, _) = self.agents[i], self.ways[i]
+                write(of_agent(observations, agent, 'observations', 'step()'))
+                reward = of_agent(rewards, agent, 'rewards', 'step()')
+                try:
+                    floats[rewards_at[i]] = reward
+                except TypeError:
+                    raise Failure(INTERNAL, f'the reward of {agent!r} is {described(reward)}, expected a number') from None
+                ended = bool(of_agent(terminations, agent, 'terminations', 'step()'))
+                cut = bool(of_agent(truncations, agent, 'truncations', 'step()'))
+                terminated, truncated = terminated or ended, truncated or cut
+                if ended or cut:
+                    self.left.add(i)
+                if mask is not None:
+                    write_mask(mask, of_agent(infos, agent, 'infos', 'step()'), ended or cut)
+            if len(self.left) == self.players:
+                self.u32[self.ends_at] = (1 if terminated else 0) | (256 if truncated else 0)
+                self.end_of_episode(infos)
+        return step
 
 
 class EnvProcess:
@@ -771,7 +918,8 @@ class EnvProcess:
         self.event_address = ctypes.c_void_p(base + manager['event'])
         self.fence_lock = threading.Lock()
         self.builder = None
-        self.slots = [Slot(plan, env, self.build_env, self.memory) for env in plan['envs']]
+        make = GameSlot if plan['params']['game'] else Slot
+        self.slots = [make(plan, env, self.build_env, self.memory) for env in plan['envs']]
         self.progress = self.u32[self.at['progress']]
         self.events = 0
         self.soon = True  # whether the last request came soon
@@ -901,12 +1049,12 @@ class EnvProcess:
             elif call == RENDER:
                 rest = slot.render()
             elif call == SAVE:
-                rest = save_env(slot.env)
+                rest = save_env(slot.env, slot.more_state())
             elif call == LOAD:
                 if slot.env is None:
                     self.build(slot)
                     slot.first_reset(0, {})  # Wrappers of gymnasium refuse a step before a reset.
-                load_env(slot.env, slot.message())
+                slot.load_more(load_env(slot.env, slot.message()))
                 slot.step = slot.make_step()
             else:
                 raise Failure(INTERNAL, f'received an unknown call: {call}')
@@ -955,10 +1103,11 @@ class EnvProcess:
         try:
             env = slot.build()
             _, info = slot.first_reset(0, {})
-            slot.has_mask = 'action_mask' in info
-            slot.spaces = (env.observation_space, env.action_space)
-            fields, action = slot.describe()
-            for field, box in zip(fields, leaves_of(slot.spaces[0])):
+            slot.note_masks(info)
+            slot.spaces = slot.spaces_of(env)
+            fields, actions = slot.describe()
+            boxes = [leaf for space in slot.spaces[::2] for leaf in leaves_of(space)]
+            for field, box in zip([field for field in fields if field.name not in MASK_FIELDS], boxes):
                 if getattr(box, 'dtype', None) == np.float64:
                     print(f"the observation '{field.name}' is float64: it is narrowed to float32", file=sys.stderr)
             spec = getattr(env, 'spec', None)
@@ -967,8 +1116,8 @@ class EnvProcess:
             low, high = getattr(env, 'reward_range', None) or (-float('inf'), float('inf'))
             encoded = (put_text(params['id'] or params['entry_point']) +
                        struct.pack('<i', len(fields)) + b''.join(field.encoded() for field in fields) +
-                       struct.pack('<i', 1) + action.encoded() +
-                       struct.pack('<i', 1) + put_shape([]) + struct.pack('<ddq', float(low), float(high), int(steps)))
+                       struct.pack('<i', len(actions)) + b''.join(field.encoded() for field in actions) +
+                       struct.pack('<i', slot.players) + put_shape([]) + struct.pack('<ddq', float(low), float(high), int(steps)))
             layout = json.dumps({'layout': slot.text(), 'has_mask': slot.has_mask})
             slot.leave_message(put_status() + encoded + put_text(layout))
             slot.close()

@@ -65,12 +65,32 @@ class GymnasiumEnv : public Env {
 };
 
 absl::StatusOr<std::unique_ptr<EnvWorkers>> CreateWorkers(
-    const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num) {
+    const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
+    PythonInterface interface) {
   DING_RETURN_IF_ERROR(CheckSubprocessOptions(options, env_num));
-  DING_ASSIGN_OR_RETURN(const PythonEnv env, ProbePythonEnv(config, options.connect_timeout));
+  DING_ASSIGN_OR_RETURN(const PythonEnv env,
+                        ProbePythonEnv(config, interface, options.connect_timeout));
   const bool waits_for_some = options.wait_num > 0 && options.wait_num < env_num;
   return CreateProcessEnvWorkers(PoolOptions(options), env.spec, env_num,
                                  RunPython(env, waits_for_some), /*check_bounds=*/true);
+}
+
+absl::StatusOr<std::unique_ptr<EnvManager>> CreateManager(
+    const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
+    const WrapperStackFactory& wrappers, PythonInterface interface) {
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<EnvWorkers> workers,
+                        CreateWorkers(options, config, env_num, interface));
+  if (wrappers) {
+    DING_ASSIGN_OR_RETURN(workers, WrapWorkers(std::move(workers), wrappers));
+  }
+  return AsyncEnvManager::Create(options, std::move(workers));
+}
+
+absl::StatusOr<std::unique_ptr<Env>> CreateOne(const GymnasiumConfig& config,
+                                               PythonInterface interface) {
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<EnvWorkers> workers,
+                        CreateWorkers({}, config, 1, interface));
+  return std::make_unique<GymnasiumEnv>(std::move(workers));
 }
 
 }  // namespace
@@ -78,17 +98,21 @@ absl::StatusOr<std::unique_ptr<EnvWorkers>> CreateWorkers(
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateGymnasiumEnvs(
     const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
     const WrapperStackFactory& wrappers) {
-  DING_ASSIGN_OR_RETURN(std::unique_ptr<EnvWorkers> workers,
-                        CreateWorkers(options, config, env_num));
-  if (wrappers) {
-    DING_ASSIGN_OR_RETURN(workers, WrapWorkers(std::move(workers), wrappers));
-  }
-  return AsyncEnvManager::Create(options, std::move(workers));
+  return CreateManager(options, config, env_num, wrappers, PythonInterface::kGymnasium);
 }
 
 absl::StatusOr<std::unique_ptr<Env>> CreateGymnasiumEnv(const GymnasiumConfig& config) {
-  DING_ASSIGN_OR_RETURN(std::unique_ptr<EnvWorkers> workers, CreateWorkers({}, config, 1));
-  return std::make_unique<GymnasiumEnv>(std::move(workers));
+  return CreateOne(config, PythonInterface::kGymnasium);
+}
+
+absl::StatusOr<std::unique_ptr<EnvManager>> CreatePettingZooEnvs(
+    const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
+    const WrapperStackFactory& wrappers) {
+  return CreateManager(options, config, env_num, wrappers, PythonInterface::kPettingZoo);
+}
+
+absl::StatusOr<std::unique_ptr<Env>> CreatePettingZooEnv(const GymnasiumConfig& config) {
+  return CreateOne(config, PythonInterface::kPettingZoo);
 }
 
 }  // namespace ding

@@ -34,6 +34,12 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateGymnasiumEnvs(
 // One env alone, for code that steps envs itself. Its manager cannot wake several at once.
 absl::StatusOr<std::unique_ptr<Env>> CreateGymnasiumEnv(const GymnasiumConfig& config);
 
+// The same for games with PettingZoo's parallel interface, whose player i is possible_agents[i].
+absl::StatusOr<std::unique_ptr<EnvManager>> CreatePettingZooEnvs(
+    const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
+    const WrapperStackFactory& wrappers = nullptr);
+absl::StatusOr<std::unique_ptr<Env>> CreatePettingZooEnv(const GymnasiumConfig& config);
+
 }  // namespace ding
 
 #endif  // DING_WORKER_ENV_GYMNASIUM_GYMNASIUM_ENVS_H_

@@ -1,4 +1,4 @@
-// Registers the env type "gymnasium": one env alone, and the managers whose processes are Python's.
+// Registers the env types "gymnasium" and "pettingzoo": one env alone, and the managers whose processes are Python's.
 #include <memory>
 #include <utility>
 
@@ -19,12 +19,14 @@
 namespace ding {
 namespace {
 
+template <auto create>
 absl::StatusOr<std::unique_ptr<Env>> CreateOne(const EnvConfig& config) {
   GymnasiumConfig params;
   DING_RETURN_IF_ERROR(UnpackEnvParams(config, &params));
-  return CreateGymnasiumEnv(params);
+  return create(params);
 }
 
+template <auto create>
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateGroup(const EnvConfig& config,
                                                         const EnvManagerConfig& manager,
                                                         int env_num) {
@@ -36,13 +38,20 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateGroup(const EnvConfig& config,
     return absl::InvalidArgumentError(
         "reward_weights are set, but the reward of a Python env is one number: remove them");
   }
-  return CreateGymnasiumEnvs(options, params, env_num, WrappersOf(config));
+  return create(options, params, env_num, WrappersOf(config));
 }
 
 constexpr char kHelp[] = "a Python env with Gymnasium's interface, by id or module:Class";
+constexpr char kGameHelp[] = "a Python game with PettingZoo's parallel interface, by module:Class";
 
-DING_REGISTER(EnvRegistry(), "gymnasium", CreateOne, kHelp, &GymnasiumConfig::descriptor);
-DING_REGISTER(EnvGroupRegistry(), "gymnasium", CreateGroup, kHelp, &GymnasiumConfig::descriptor);
+DING_REGISTER(EnvRegistry(), "gymnasium", CreateOne<CreateGymnasiumEnv>, kHelp,
+              &GymnasiumConfig::descriptor);
+DING_REGISTER(EnvGroupRegistry(), "gymnasium", CreateGroup<CreateGymnasiumEnvs>, kHelp,
+              &GymnasiumConfig::descriptor);
+DING_REGISTER(EnvRegistry(), "pettingzoo", CreateOne<CreatePettingZooEnv>, kGameHelp,
+              &GymnasiumConfig::descriptor);
+DING_REGISTER(EnvGroupRegistry(), "pettingzoo", CreateGroup<CreatePettingZooEnvs>, kGameHelp,
+              &GymnasiumConfig::descriptor);
 
 }  // namespace
 }  // namespace ding

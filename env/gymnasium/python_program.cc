@@ -49,11 +49,12 @@ int MemoryFile(const char* name, absl::string_view first, absl::string_view seco
   return file;
 }
 
-Json ConfigJson(const GymnasiumConfig& config) {
+Json ConfigJson(const GymnasiumConfig& config, PythonInterface interface) {
   Json json = {{"id", config.id()},
                {"entry_point", config.entry_point()},
                {"kwargs", config.kwargs()},
-               {"seed_bits", config.seed_bits()}};
+               {"seed_bits", config.seed_bits()},
+               {"game", interface == PythonInterface::kPettingZoo}};
   json["python_path"] = Json::array();
   for (const std::string& folder : config.python_path()) json["python_path"].push_back(folder);
   return json;
@@ -94,33 +95,35 @@ Json Layout(ProcessMemory* memory, int env_id) {
     rows.push_back(at(obs.raw_column(i) + env_id * obs.spec().row_bytes(i)));
   }
   const MutableColumnsView actions = memory->actions();
-  const int64_t action = actions.spec().size() == 0
-                             ? 0
-                             : at(actions.raw_column(0) + env_id * actions.spec().row_bytes(0));
+  Json action_rows = Json::array();
+  for (int i = 0; i < actions.spec().size(); ++i) {
+    action_rows.push_back(at(actions.raw_column(i) + env_id * actions.spec().row_bytes(i)));
+  }
   return {{"id", env_id},
           {"message", at(memory->message_area(env_id))},
           {"rows", rows},
-          {"action", action},
+          {"actions", action_rows},
           {"at",
            {{"turn", at(&env->turn)},
             {"call", at(&env->call)},
             {"attempts_made", at(&env->attempts_made)},
             {"seed", at(&env->seed)},
             {"reward", at(&env->reward)},
+            {"other_rewards", at(reinterpret_cast<std::byte*>(memory->other_rewards(env_id)))},
             {"ends", at(&env->terminated)},
             {"message_size", at(&env->message_size)}}}};
 }
 
 // What the script must know.
-Json MakePlan(const GymnasiumConfig& config, ProcessMemory* memory, int process,
-              const std::vector<int>& env_ids) {
+Json MakePlan(const GymnasiumConfig& config, PythonInterface interface, ProcessMemory* memory,
+              int process, const std::vector<int>& env_ids) {
   Json plan = {{"memory", memory->fd()},
                {"bytes", memory->bytes()},
                {"message_bytes", ProcessMemory::kMessageBytes},
                {"index", process},
                {"manager", Layout(*memory, &memory->manager())},
                {"process", Layout(*memory, &memory->process(process))},
-               {"params", ConfigJson(config)},
+               {"params", ConfigJson(config, interface)},
                {"probe", false},
                {"layout", ""},
                {"has_mask", false},
@@ -159,9 +162,16 @@ int BecomePython(const GymnasiumConfig& config, const Json& plan, int memory) {
 
 }  // namespace
 
-absl::Status CheckGymnasiumConfig(const GymnasiumConfig& config) {
+absl::Status CheckGymnasiumConfig(const GymnasiumConfig& config, PythonInterface interface) {
   std::vector<std::string> problems;
-  if (config.id().empty() == config.entry_point().empty()) {
+  if (interface == PythonInterface::kPettingZoo) {
+    if (!config.id().empty() || config.entry_point().empty()) {
+      problems.push_back(absl::StrCat(
+          "id is '", config.id(), "' and entry_point is '", config.entry_point(),
+          "', expected only entry_point, 'module:Class': PettingZoo has no ids; a game of its own "
+          "is 'pettingzoo.butterfly.pistonball_v6:parallel_env'"));
+    }
+  } else if (config.id().empty() == config.entry_point().empty()) {
     problems.push_back(absl::StrCat(
         "id is '", config.id(), "' and entry_point is '", config.entry_point(),
         "', expected one of both: an id for gymnasium.make(), or a class as 'module:Class'"));
@@ -173,12 +183,14 @@ absl::Status CheckGymnasiumConfig(const GymnasiumConfig& config) {
   return ProblemsToStatus(problems, "env params");
 }
 
-absl::StatusOr<PythonEnv> ProbePythonEnv(const GymnasiumConfig& config, absl::Duration timeout) {
-  DING_RETURN_IF_ERROR(CheckGymnasiumConfig(config));
+absl::StatusOr<PythonEnv> ProbePythonEnv(const GymnasiumConfig& config, PythonInterface interface,
+                                         absl::Duration timeout) {
+  DING_RETURN_IF_ERROR(CheckGymnasiumConfig(config, interface));
   PythonEnv env;
   env.config = config;
-  const auto run = [&config](ProcessMemory* memory) {
-    Json plan = MakePlan(config, memory, 0, {0});
+  env.interface = interface;
+  const auto run = [&config, interface](ProcessMemory* memory) {
+    Json plan = MakePlan(config, interface, memory, 0, {0});
     plan["probe"] = true;
     return BecomePython(config, plan, memory->fd());
   };
@@ -191,7 +203,8 @@ absl::StatusOr<PythonEnv> ProbePythonEnv(const GymnasiumConfig& config, absl::Du
 
 EnvProcessPool::Run RunPython(const PythonEnv& env, bool notify_each) {
   return [env, notify_each](const EnvProcessOptions& options) {
-    Json plan = MakePlan(env.config, options.memory, options.process, options.env_ids);
+    Json plan =
+        MakePlan(env.config, env.interface, options.memory, options.process, options.env_ids);
     plan.update(Json::parse(env.layout));
     plan["max_retry"] = options.retry->max_retry;
     plan["retry_waiting_time"] = absl::ToDoubleSeconds(options.retry->retry_waiting_time);

@@ -21,15 +21,22 @@
 
 namespace ding {
 
+// What the class of the env looks like.
+enum class PythonInterface {
+  kGymnasium,   // one player
+  kPettingZoo,  // PettingZoo's ParallelEnv: a game of at least 2 players
+};
+
 // An env of Python that was built once.
 struct PythonEnv {
   GymnasiumConfig config;
+  PythonInterface interface = PythonInterface::kGymnasium;
   EnvSpec spec;
   std::string layout;  // JSON of env_process.py: its spaces, which must not change
 };
 
 // kInvalidArgument with all problems of the config that show without Python.
-absl::Status CheckGymnasiumConfig(const GymnasiumConfig& config);
+absl::Status CheckGymnasiumConfig(const GymnasiumConfig& config, PythonInterface interface);
 
 // Builds the env in a process of its own, which then ends, resets it, and returns its spec.
 //   kInvalidArgument     the config, or a space that this project does not support
@@ -38,7 +45,8 @@ absl::Status CheckGymnasiumConfig(const GymnasiumConfig& config);
 //   kDeadlineExceeded    the env was not built within `timeout`
 //   kUnavailable         there is no such interpreter, its process died before, or the system refuses processes
 //   kInternal            the env's code failed; with the traceback
-absl::StatusOr<PythonEnv> ProbePythonEnv(const GymnasiumConfig& config, absl::Duration timeout);
+absl::StatusOr<PythonEnv> ProbePythonEnv(const GymnasiumConfig& config, PythonInterface interface,
+                                         absl::Duration timeout);
 
 // A process becomes the interpreter, which runs the envs of this process. `notify_each`: it wakes the manager after
 // each answer, and not only when all envs that were asked have answered.

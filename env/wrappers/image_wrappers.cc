@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -110,6 +111,30 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> MakeImageWrapper(const EnvSpec& inne
 void Store(float value, float* to) { *to = value; }
 void Store(float value, uint8_t* to) { *to = static_cast<uint8_t>(value + 0.5f); }
 
+// The steps are compile-time constants so that the loop can be unrolled.
+template <typename T>
+void MakeGray(int64_t pixels, int64_t step, int64_t pixel_step, const T* in, T* out) {
+  const auto loop = [pixels, in, out](auto channel, auto pixel) {
+    for (int64_t i = 0; i < pixels; ++i) {
+      const T* const at = in + i * pixel;
+      Store(0.299f * at[0] + 0.587f * at[channel] + 0.114f * at[2 * channel], out + i);
+    }
+  };
+  if (pixel_step == 3) {
+    loop(std::integral_constant<int64_t, 1>(), std::integral_constant<int64_t, 3>());
+  } else {
+    loop(step, std::integral_constant<int64_t, 1>());
+  }
+}
+
+// From [pixels, channels] to [channels, pixels].
+template <int64_t channels, typename T>
+void MakePlanes(int64_t pixels, const T* in, T* out) {
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t i = 0; i < pixels; ++i) out[c * pixels + i] = in[i * channels + c];
+  }
+}
+
 absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateGrayscale(const EnvWrapperConfig& config,
                                                             const EnvSpec& inner) {
   DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<GrayscaleConfig>(config));
@@ -123,11 +148,7 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateGrayscale(const EnvWrapperConf
   Extents to = from;
   to.channels = 1;
   return MakeImageWrapper(inner, index, to, [from](const auto* in, auto* out) {
-    const int64_t step = from.channel_step();
-    const int64_t pixels = from.height * from.width;
-    for (int64_t i = 0; i < pixels; ++i, in += from.pixel_step()) {
-      Store(0.299f * in[0] + 0.587f * in[step] + 0.114f * in[2 * step], out + i);
-    }
+    MakeGray(from.height * from.width, from.channel_step(), from.pixel_step(), in, out);
   });
 }
 
@@ -171,7 +192,8 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateResize(const EnvWrapperConfig&
   const std::vector<Cover> columns = CoversOf(from.width, to.width);
   const std::vector<Cover> rows = CoversOf(from.height, to.height);
   // First along the rows, then along the columns of what comes out of it.
-  auto narrow = std::make_shared<std::vector<float>>(static_cast<size_t>(from.height * to.width));
+  auto narrow =
+      std::make_shared<std::vector<float>>(static_cast<size_t>((from.height + 1) * to.width));
   return MakeImageWrapper(inner, index, to,
                           [from, to, columns, rows, narrow](const auto* in, auto* out) {
                             for (int64_t channel = 0; channel < from.channels; ++channel) {
@@ -191,16 +213,17 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateResize(const EnvWrapperConfig&
                                 }
                               }
                               auto* const result = out + channel * to.channel_step();
+                              float* const sums = middle + from.height * to.width;
                               for (int64_t y = 0; y < to.height; ++y) {
                                 const Cover& cover = rows[static_cast<size_t>(y)];
+                                std::fill_n(sums, to.width, 0.0f);
+                                const float* at = middle + cover.begin * to.width;
+                                for (const float weight : cover.weights) {
+                                  for (int64_t x = 0; x < to.width; ++x) sums[x] += weight * at[x];
+                                  at += to.width;
+                                }
                                 for (int64_t x = 0; x < to.width; ++x) {
-                                  float sum = 0;
-                                  const float* at = middle + cover.begin * to.width + x;
-                                  for (const float weight : cover.weights) {
-                                    sum += weight * *at;
-                                    at += to.width;
-                                  }
-                                  Store(sum, result + y * to.row_step() + x * to.pixel_step());
+                                  Store(sums[x], result + y * to.row_step() + x * to.pixel_step());
                                 }
                               }
                             }
@@ -225,12 +248,15 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateCrop(const EnvWrapperConfig& c
   }
   return MakeImageWrapper(inner, index, to, [from, to, left, top](const auto* in, auto* out) {
     const int64_t planes = from.channels_first ? from.channels : 1;
+    const int64_t from_row = from.row_step();
     const int64_t row = to.row_step();
     for (int64_t plane = 0; plane < planes; ++plane) {
+      const auto* begin =
+          in + plane * from.channel_step() + top * from_row + left * from.pixel_step();
       for (int64_t y = 0; y < to.height; ++y) {
-        const auto* const begin = in + plane * from.channel_step() + (top + y) * from.row_step() +
-                                  left * from.pixel_step();
-        std::copy_n(begin, row, out + plane * to.channel_step() + y * row);
+        std::memcpy(out, begin, static_cast<size_t>(row) * sizeof(*out));
+        begin += from_row;
+        out += row;
       }
     }
   });
@@ -250,8 +276,12 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateChannelsFirst(const EnvWrapper
   to.channels_first = true;
   return MakeImageWrapper(inner, index, to, [from](const auto* in, auto* out) {
     const int64_t pixels = from.height * from.width;
-    for (int64_t i = 0; i < pixels; ++i) {
-      for (int64_t c = 0; c < from.channels; ++c) out[c * pixels + i] = *in++;
+    if (from.channels == 1) {
+      MakePlanes<1>(pixels, in, out);
+    } else if (from.channels == 3) {
+      MakePlanes<3>(pixels, in, out);
+    } else {
+      MakePlanes<4>(pixels, in, out);
     }
   });
 }
@@ -267,9 +297,12 @@ class FrameStack : public EnvWrapper {
 
   // "frames": those of the last observation, the oldest first.
   absl::Status SaveState(StateWriter* writer) const override {
-    return writer->WriteString("frames", {frames_.data(), frames_.size()});
+    std::string frames(frames_.size(), 0);
+    CopyFrames(frames.data());
+    return writer->WriteString("frames", frames);
   }
   absl::Status LoadState(StateReader* reader) override {
+    oldest_ = 0;
     return reader->ReadSpan<uint8_t>(
         "frames", absl::MakeSpan(reinterpret_cast<uint8_t*>(frames_.data()), frames_.size()));
   }
@@ -278,22 +311,26 @@ class FrameStack : public EnvWrapper {
   void Observe(const RowView& inner, const RowRef& obs, bool first) override {
     CopyOtherFields(inner, field_, obs);
     const std::byte* const frame = inner.raw_field(field_);
-    if (first) {
-      for (size_t i = 0; i < count_; ++i) {
-        std::memcpy(frames_.data() + i * frame_bytes_, frame, frame_bytes_);
-      }
-    } else {
-      std::memmove(frames_.data(), frames_.data() + frame_bytes_, frames_.size() - frame_bytes_);
-      std::memcpy(frames_.data() + frames_.size() - frame_bytes_, frame, frame_bytes_);
+    for (size_t i = 0; i < (first ? count_ : 1); ++i) {
+      std::memcpy(frames_.data() + oldest_ * frame_bytes_, frame, frame_bytes_);
+      oldest_ = (oldest_ + 1) % count_;
     }
-    std::memcpy(obs.raw_field(field_), frames_.data(), frames_.size());
+    CopyFrames(reinterpret_cast<char*>(obs.raw_field(field_)));
   }
 
  private:
+  // Copies all frames, the oldest first.
+  void CopyFrames(char* to) const {
+    const size_t begin = oldest_ * frame_bytes_;
+    std::memcpy(to, frames_.data() + begin, frames_.size() - begin);
+    std::memcpy(to + frames_.size() - begin, frames_.data(), begin);
+  }
+
   const int field_;
   const size_t count_;
   const size_t frame_bytes_;
-  std::vector<char> frames_;
+  std::vector<char> frames_;  // a ring
+  size_t oldest_ = 0;
 };
 
 absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateFrameStack(const EnvWrapperConfig& config,

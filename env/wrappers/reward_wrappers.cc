@@ -59,11 +59,7 @@ class ChangedReward : public EnvWrapper {
 
 absl::StatusOr<std::unique_ptr<EnvWrapper>> Create(const EnvSpec& inner,
                                                    std::function<double(double)> change) {
-  if (!inner.reward_shape.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the reward has ", inner.reward_components(),
-                     " components, expected one number: set env.reward_weights"));
-  }
+  DING_RETURN_IF_ERROR(CheckOneReward(inner));
   EnvSpec spec = inner;
   const double a = change(inner.reward_low);
   const double b = change(inner.reward_high);

@@ -62,6 +62,13 @@ absl::Status CheckCategory(const EnvSpec& spec, int64_t action) {
       absl::StrCat("params.action is ", action, ", expected 0 to ", field.num_categories - 1));
 }
 
+absl::Status CheckOneReward(const EnvSpec& spec) {
+  if (spec.reward_shape.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the reward has ", spec.reward_components(),
+                   " components, expected one number: set env.reward_weights"));
+}
+
 void CopyOtherFields(const RowView& from, int index, const RowRef& to) {
   for (int i = 0; i < from.spec().size(); ++i) {
     if (i == index) continue;

@@ -35,6 +35,8 @@ absl::StatusOr<EnvSpec> WithObsField(const EnvSpec& spec, int index, FieldSpec f
 absl::StatusOr<EnvSpec> WithAction(const EnvSpec& spec, FieldSpec action);
 // kInvalidArgument, naming field and value, unless `action` is a category of the env's one discrete action.
 absl::Status CheckCategory(const EnvSpec& spec, int64_t action);
+// kInvalidArgument if the reward has components.
+absl::Status CheckOneReward(const EnvSpec& spec);
 
 // Copies all observation fields but field `index`, whose layouts are the same in both rows.
 void CopyOtherFields(const RowView& from, int index, const RowRef& to);

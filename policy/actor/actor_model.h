@@ -18,13 +18,13 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/data/checkpoint.h"
+#include "ding_worker/data/running_normalizer.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/actor/action_head.h"
 #include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
 #include "ding_worker/policy/rnn/rnn_structure.h"
-#include "ding_worker/policy/running_normalizer.h"
 #include "ding_worker/policy/torch/cnn_structure.h"
 
 namespace ding {

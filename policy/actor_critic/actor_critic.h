@@ -34,6 +34,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/running_normalizer.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/action_distribution.h"
@@ -41,7 +42,6 @@
 #include "ding_worker/policy/column_binding.h"
 #include "ding_worker/policy/group_adam.h"
 #include "ding_worker/policy/network.h"
-#include "ding_worker/policy/running_normalizer.h"
 #include "ding_worker/policy/scratch_columns.h"
 
 namespace ding {

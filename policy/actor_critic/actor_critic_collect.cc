@@ -21,6 +21,7 @@
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/returns.h"
+#include "ding_worker/data/reward_scaler.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/sequence_samples.h"
@@ -30,7 +31,6 @@
 #include "ding_worker/policy/actor_critic/greedy_eval.h"
 #include "ding_worker/policy/column_binding.h"
 #include "ding_worker/policy/recurrent_states.h"
-#include "ding_worker/policy/reward_scaler.h"
 #include "ding_worker/policy/scratch_columns.h"
 
 namespace ding {

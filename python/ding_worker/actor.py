@@ -18,7 +18,7 @@ _ACTOR_CRITIC_POLICIES = {"ppo": ("actor_critic",), "a2c": ("actor_critic",), "i
 
 
 class _Normalizer:
-    """(x - mean) / sqrt(variance + 1e-8), clipped; policy/running_normalizer.h."""
+    """(x - mean) / sqrt(variance + 1e-8), clipped; data/running_normalizer.h."""
 
     def __init__(self, tensors, clip):
         self._mean = tensors.get_array("mean", np.float64, (None,))

@@ -58,6 +58,7 @@ int CollectorsOf(const ExperimentConfig& config) {
 
 absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* clock) {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<EnvManager> env, MakeEnvManager(config, 1, clock));
+  DING_RETURN_IF_ERROR(RefuseEnvStatistics(*env));
   const EnvSpec& spec = env->env_spec();
   const std::string commander = absl::StrCat("policy.other.commander.type '",
                                              config.policy().other().commander().type(), "'");

@@ -112,6 +112,7 @@ absl::StatusOr<Players> MakePlayers(const EvaluationOptions& options,
         absl::StrCat("env '", player.name, "' does not fit the policy, which was trained in '",
                      trained.name, "'")));
   }
+  DING_RETURN_IF_ERROR(LoadEnvStatistics(checkpoint, players.envs.get()));
   DING_RETURN_IF_ERROR(
       players.envs->Seed(Rng::DeriveSeed(options.seed, "evaluate"), /*dynamic=*/true));
   DING_ASSIGN_OR_RETURN(players.policy, LoadActor(checkpoint, MakePolicyConfig(config),

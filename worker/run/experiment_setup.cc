@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/env/env_registry.h"
 #include "ding_worker/env/game_spec.h"
 #include "ding_worker/learner/checkpoint.h"
@@ -18,21 +19,24 @@ constexpr char kConfigField[] = "config";
 
 absl::StatusOr<std::unique_ptr<EnvManager>> ManagerOf(const EnvConfig& env,
                                                       const ExperimentConfig& config, int env_num,
-                                                      const Clock* clock) {
-  return create_envs(env, config.env().manager(), env_num, clock);
+                                                      const Clock* clock, const EnvsUse& use) {
+  return create_envs(env, config.env().manager(), env_num, clock, use);
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<EnvManager>> MakeEnvManager(const ExperimentConfig& config,
-                                                           int env_num, const Clock* clock) {
-  return ManagerOf(MakeEnvConfig(config), config, env_num, clock);
+                                                           int env_num, const Clock* clock,
+                                                           const std::string& video_folder) {
+  return ManagerOf(MakeEnvConfig(config), config, env_num, clock,
+                   {/*evaluates=*/false, video_folder});
 }
 
-absl::StatusOr<std::unique_ptr<EnvManager>> MakeEvaluatorEnvManager(const ExperimentConfig& config,
-                                                                    int env_num,
-                                                                    const Clock* clock) {
-  return ManagerOf(MakeEvaluatorEnvConfig(config), config, env_num, clock);
+absl::StatusOr<std::unique_ptr<EnvManager>> MakeEvaluatorEnvManager(
+    const ExperimentConfig& config, int env_num, const Clock* clock,
+    const std::string& video_folder) {
+  return ManagerOf(MakeEvaluatorEnvConfig(config), config, env_num, clock,
+                   {/*evaluates=*/true, video_folder});
 }
 
 absl::StatusOr<std::unique_ptr<EnvManager>> MakeOpponentEnvManager(const ExperimentConfig& config,
@@ -49,7 +53,7 @@ absl::StatusOr<std::unique_ptr<EnvManager>> MakeOpponentEnvManager(const Experim
     env.clear_params();
     if (found.has_evaluator_params()) *env.mutable_params() = found.evaluator_params();
     env.clear_reward_weights();
-    return ManagerOf(env, config, env_num, clock);
+    return ManagerOf(env, config, env_num, clock, {/*evaluates=*/true, /*video_folder=*/""});
   }
   return absl::NotFoundError(
       absl::StrCat("the config has no env.eval_opponent named '", opponent, "'"));
@@ -65,6 +69,28 @@ PolicyContext MakePolicyContext(const ExperimentConfig& config, const EnvSpec& e
   context.seed = config.seed();
   context.modes = modes;
   return context;
+}
+
+absl::Status CopyEnvStatistics(const EnvManager& from, EnvManager* to) {
+  if (!to->has_statistics()) return absl::OkStatus();
+  StateDict statistics("the statistics of the envs that collect");
+  DING_RETURN_IF_ERROR(from.SaveStatistics(&statistics));
+  return to->LoadStatistics(&statistics);
+}
+
+absl::Status LoadEnvStatistics(const CheckpointReader& checkpoint, EnvManager* envs) {
+  if (!envs->has_statistics()) return absl::OkStatus();
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> reader,
+                        checkpoint.Component(kEnvStatisticsComponent));
+  return Annotate(envs->LoadStatistics(reader.get()), kEnvStatisticsComponent);
+}
+
+absl::Status RefuseEnvStatistics(const EnvManager& envs) {
+  if (!envs.has_statistics()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "env.wrapper 'normalize_observation' has statistics of all envs of one process, which "
+      "collects: expected serial "
+      "training. PPO and A2C normalize in every program: policy.params.actor_critic.normalize_obs");
 }
 
 void DescribeRun(const ExperimentConfig& config, const EnvSpec& env, CheckpointInfo* info) {

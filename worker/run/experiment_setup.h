@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/data/checkpoint.h"
@@ -17,13 +18,15 @@
 
 namespace ding {
 
-// Makes a manager of `env_num` envs, which is not launched and not seeded.
+// Makes a manager of `env_num` envs, which is not launched and not seeded. `video_folder` is for the wrapper
+// record_video; if it is empty, nothing is recorded.
 absl::StatusOr<std::unique_ptr<EnvManager>> MakeEnvManager(const ExperimentConfig& config,
-                                                           int env_num, const Clock* clock);
+                                                           int env_num, const Clock* clock,
+                                                           const std::string& video_folder = "");
 // The same for the envs that evaluate.
-absl::StatusOr<std::unique_ptr<EnvManager>> MakeEvaluatorEnvManager(const ExperimentConfig& config,
-                                                                    int env_num,
-                                                                    const Clock* clock);
+absl::StatusOr<std::unique_ptr<EnvManager>> MakeEvaluatorEnvManager(
+    const ExperimentConfig& config, int env_num, const Clock* clock,
+    const std::string& video_folder = "");
 // The same for the envs in which the policy of a league plays against `opponent`. kNotFound: the
 // config has no opponent of that name.
 absl::StatusOr<std::unique_ptr<EnvManager>> MakeOpponentEnvManager(const ExperimentConfig& config,
@@ -34,6 +37,16 @@ absl::StatusOr<std::unique_ptr<EnvManager>> MakeOpponentEnvManager(const Experim
 // PlayerSpec().
 PolicyContext MakePolicyContext(const ExperimentConfig& config, const EnvSpec& env,
                                 const PolicyModes& modes);
+
+// What envs have learned and the policy needs beside its model: a component of every checkpoint of a run whose envs have
+// statistics (EnvManager::has_statistics).
+inline constexpr char kEnvStatisticsComponent[] = "env_statistics";
+// Gives `to` the statistics of `from`, an env manager of the same wrappers, if they have any.
+absl::Status CopyEnvStatistics(const EnvManager& from, EnvManager* to);
+// Loads the statistics of a checkpoint, if `envs` have any.
+absl::Status LoadEnvStatistics(const CheckpointReader& checkpoint, EnvManager* envs);
+// kInvalidArgument, saying why, if `envs` have statistics: for programs that cannot share them among their envs.
+absl::Status RefuseEnvStatistics(const EnvManager& envs);
 
 // Adds to a checkpoint what an evaluation needs to start from it alone: "config", "env", "policy", and what
 // DescribePolicy() adds (worker/run/policy_description.h). `env` may be a game.

@@ -198,6 +198,7 @@ absl::Status RunLoop::AskStoppers(const Evaluation* evaluation) {
 
 absl::Status RunLoop::Evaluate() {
   ILearner* const learner = work_.learner();
+  DING_RETURN_IF_ERROR(work_.PrepareEvaluation());
   DING_RETURN_IF_ERROR(
       played_.envs->Seed(Rng::DeriveSeed(config_.seed(), "evaluator_env"), /*dynamic=*/true));
   DING_ASSIGN_OR_RETURN(EvalResult eval, played_.evaluator->Eval(MakeEvalOptions()));
@@ -301,8 +302,7 @@ bool RunLoop::EnvStepsSpent() const {
 absl::Status RunLoop::SaveCheckpoint(absl::string_view name) {
   CheckpointInfo info = LearnerCheckpointInfo(*work_.learner());
   DescribeRun(config_, work_.env_spec(), &info);
-  DING_ASSIGN_OR_RETURN(std::vector<CheckpointComponent> components,
-                        CopyAll(LearnerComponents(*work_.learner())));
+  DING_ASSIGN_OR_RETURN(std::vector<CheckpointComponent> components, CopyAll(ActingComponents()));
   return checkpoints_.Save(name, std::move(info), std::move(components));
 }
 
@@ -341,8 +341,16 @@ absl::Status RunLoop::SaveResumePoint() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<CheckpointComponent>> RunLoop::TakeSnapshots() {
+std::vector<CheckpointComponent> RunLoop::ActingComponents() {
   std::vector<CheckpointComponent> components = LearnerComponents(*work_.learner());
+  for (CheckpointComponent& component : work_.ActingComponents()) {
+    components.push_back(std::move(component));
+  }
+  return components;
+}
+
+absl::StatusOr<std::vector<CheckpointComponent>> RunLoop::TakeSnapshots() {
+  std::vector<CheckpointComponent> components = ActingComponents();
   for (CheckpointComponent& component : work_.Components()) {
     components.push_back(std::move(component));
   }

@@ -74,6 +74,11 @@ class RunWork {
   // Writes further metrics, about once a second and at the end of the run.
   virtual void WriteMeasurements() {}
 
+  // Parts of every checkpoint, beside those of the learner: what the policy needs to act.
+  virtual std::vector<CheckpointComponent> ActingComponents() { return {}; }
+  // Gives the envs that evaluate what those that collect have learned.
+  virtual absl::Status PrepareEvaluation() { return absl::OkStatus(); }
+
   // The parts of a resume point other than learner and loop. Components() are copied when the
   // resume point is taken; AddSnapshots() adds those that are already snapshots.
   virtual std::vector<CheckpointComponent> Components() = 0;
@@ -156,6 +161,8 @@ class RunLoop {
   // A resume point that cannot be saved is only a warning: the run may still come to its end.
   void SaveResumePointIfDue();
   absl::Status SaveResumePoint();
+  // What every checkpoint holds.
+  std::vector<CheckpointComponent> ActingComponents();
   absl::StatusOr<std::vector<CheckpointComponent>> TakeSnapshots();
   absl::Status SaveRunState(StateWriter* writer) const;
   absl::Status LoadRunState(StateReader* reader);

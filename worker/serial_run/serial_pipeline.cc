@@ -84,11 +84,18 @@ SerialPipeline::SerialPipeline(const ExperimentConfig& config, const SerialOptio
 
 absl::Status SerialPipeline::CreateEnvs() {
   std::vector<std::string> problems = FindSerialCollectProblems(config_);
-  TakeOrReport(MakeEnvManager(config_, config_.env().collector_env_num(), options_.clock),
+  const std::string videos = absl::StrCat(options_.exp_dir, "/videos");
+  TakeOrReport(MakeEnvManager(config_, config_.env().collector_env_num(), options_.clock, videos),
                "collector envs", &collector_env_, &problems);
-  TakeOrReport(MakeEvaluatorEnvManager(config_, config_.env().evaluator_env_num(), options_.clock),
-               "evaluator envs", &evaluator_env_, &problems);
+  TakeOrReport(
+      MakeEvaluatorEnvManager(config_, config_.env().evaluator_env_num(), options_.clock, videos),
+      "evaluator envs", &evaluator_env_, &problems);
   DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
+  if (collector_env_->has_statistics() != evaluator_env_->has_statistics()) {
+    return absl::InvalidArgumentError(
+        "env.wrapper 'normalize_observation' has in_evaluation: false, expected true: the policy "
+        "acts on normalized observations");
+  }
   DING_RETURN_IF_ERROR(CheckSamePlayer(collector_env_->env_spec(), evaluator_env_->env_spec()));
   return collector_env_->Seed(Rng::DeriveSeed(config_.seed(), "collector_env"), /*dynamic=*/true);
 }
@@ -254,6 +261,16 @@ absl::Status SerialPipeline::Learn(const Batch& batch) {
   if (buffer_ == nullptr || !config_.policy().priority()) return absl::OkStatus();
   const LearnInfo info = learner_->learn_info();
   return info.priority_info ? buffer_->Update(*info.priority_info) : absl::OkStatus();
+}
+
+std::vector<CheckpointComponent> SerialPipeline::ActingComponents() {
+  if (!collector_env_->has_statistics()) return {};
+  return {{kEnvStatisticsComponent,
+           [this](StateWriter* writer) { return collector_env_->SaveStatistics(writer); }}};
+}
+
+absl::Status SerialPipeline::PrepareEvaluation() {
+  return CopyEnvStatistics(*collector_env_, evaluator_env_.get());
 }
 
 std::vector<CheckpointComponent> SerialPipeline::Components() {

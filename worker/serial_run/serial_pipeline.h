@@ -77,6 +77,8 @@ class SerialPipeline : public Pipeline, private RunWork {
   absl::Status Round() override;
   // Size and age of the buffer.
   void WriteMeasurements() override;
+  std::vector<CheckpointComponent> ActingComponents() override;
+  absl::Status PrepareEvaluation() override;
   std::vector<CheckpointComponent> Components() override;
   // Adds a snapshot of the buffer, unless the buffer is too large.
   absl::Status AddSnapshots(std::vector<CheckpointComponent>* components) override;

@@ -11,8 +11,8 @@
 // Errors: rows of another width are a mistake of the caller and end the program; values must be
 //         finite.
 // Ownership: a value.   Threads: thread-compatible.
-#ifndef DING_WORKER_POLICY_RUNNING_NORMALIZER_H_
-#define DING_WORKER_POLICY_RUNNING_NORMALIZER_H_
+#ifndef DING_WORKER_DATA_RUNNING_NORMALIZER_H_
+#define DING_WORKER_DATA_RUNNING_NORMALIZER_H_
 
 #include <cstdint>
 #include <vector>
@@ -61,4 +61,4 @@ class RunningNormalizer {
 
 }  // namespace ding
 
-#endif  // DING_WORKER_POLICY_RUNNING_NORMALIZER_H_
+#endif  // DING_WORKER_DATA_RUNNING_NORMALIZER_H_

@@ -1,4 +1,4 @@
-#include "ding_worker/policy/running_normalizer.h"
+#include "ding_worker/data/running_normalizer.h"
 
 #include <algorithm>
 #include <cmath>

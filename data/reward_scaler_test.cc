@@ -1,4 +1,4 @@
-#include "ding_worker/policy/reward_scaler.h"
+#include "ding_worker/data/reward_scaler.h"
 
 #include <cmath>
 #include <vector>

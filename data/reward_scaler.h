@@ -12,8 +12,8 @@
 // scaled too.
 //
 // Ownership: a value.   Threads: thread-compatible.
-#ifndef DING_WORKER_POLICY_REWARD_SCALER_H_
-#define DING_WORKER_POLICY_REWARD_SCALER_H_
+#ifndef DING_WORKER_DATA_REWARD_SCALER_H_
+#define DING_WORKER_DATA_REWARD_SCALER_H_
 
 #include <cstdint>
 #include <map>
@@ -21,9 +21,9 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "ding_worker/data/running_normalizer.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/policy/running_normalizer.h"
 
 namespace ding {
 
@@ -47,4 +47,4 @@ class RewardScaler {
 
 }  // namespace ding
 
-#endif  // DING_WORKER_POLICY_REWARD_SCALER_H_
+#endif  // DING_WORKER_DATA_REWARD_SCALER_H_
