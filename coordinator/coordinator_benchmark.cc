@@ -14,8 +14,10 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "benchmark/benchmark.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/coordinator/commander/naive_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/data/batch.h"
@@ -69,7 +71,9 @@ class Bench {
     };
     parts.delete_key = [](const std::string&) { return absl::OkStatus(); };
     parts.sender = &sender_;
-    coordinator_ = Coordinator::Create(options, std::move(parts), ComponentDeps()).value();
+    ComponentDeps deps;
+    deps.clock = &clock_;
+    coordinator_ = Coordinator::Create(options, std::move(parts), deps).value();
     coordinator_->Start();
     Hello hello;
     hello.set_role(Hello::LEARNER);
@@ -85,6 +89,8 @@ class Bench {
     DING_CHECK(status.ok()) << status;
   }
   void Push(std::string items) {
+    // The coordinator refuses more rows per second than an env can make.
+    clock_.Advance(absl::Milliseconds(1));
     WorkerMessage message;
     CollectorData* const data = message.mutable_collector_data();
     data->set_task_id("collector_task_id1");
@@ -94,6 +100,7 @@ class Bench {
   }
 
  private:
+  SimulatedClock clock_;
   NullSender sender_;
   std::unique_ptr<Coordinator> coordinator_;
   uint64_t sequence_ = 0;
