@@ -37,6 +37,17 @@
 #include "torch/csrc/distributed/c10d/ProcessGroupGloo.hpp"
 #include "torch/csrc/distributed/c10d/Store.hpp"
 
+// Gloo asks for the name of a connection's other end to say that the connection broke while it was being accepted. It
+// asks in a thread of its own, and the library's function throws if the other end is gone: whoever connects to the port
+// and leaves at once would end the process. A definition in the program takes precedence over that of a shared library.
+gloo::transport::tcp::Address gloo::transport::tcp::Address::fromPeerName(int fd) {
+  sockaddr_storage name = {};
+  name.ss_family = AF_INET;  // 0.0.0.0:0 if the other end is gone
+  socklen_t size = sizeof(name);
+  getpeername(fd, reinterpret_cast<sockaddr*>(&name), &size);
+  return Address(name);
+}
+
 namespace ding {
 namespace {
 
@@ -283,8 +294,8 @@ absl::StatusOr<std::unique_ptr<AllReduce>> ConnectGloo(const AllReduceOptions& o
     store->Connected();
     ClosableGroup* const connected = group.get();
     auto made = std::make_unique<GlooAllReduce>(options, std::move(group));
-    // Gloo ends a process that accepts a connection which is already closed. So no rank may leave before all
-    // ranks have accepted their connections; this sum waits for that.
+    // A rank that leaves before another one has accepted its connection makes that one wait until the timeout. So no rank
+    // leaves before all have accepted their connections; this sum waits for that.
     double all_are_there = 1;
     DING_RETURN_IF_ERROR(made->Sum(absl::MakeSpan(&all_are_there, 1)));
     connected->FindSockets();

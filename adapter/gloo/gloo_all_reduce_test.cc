@@ -1,14 +1,21 @@
 #include "ding_worker/adapter/gloo/gloo_all_reduce.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/rng.h"
@@ -75,6 +82,51 @@ TEST(GlooAllReduceTest, WaitingForAMissingRankTimesOut) {
   options.world_size = 2;
   options.timeout = absl::Milliseconds(300);
   EXPECT_THAT(ConnectGloo(options, &rendezvous), StatusIs(absl::StatusCode::kDeadlineExceeded));
+}
+
+// The ports at which this process listens.
+std::vector<in_port_t> ListeningPorts() {
+  std::vector<in_port_t> ports;
+  for (int fd = 0; fd < 1024; ++fd) {
+    int listens = 0;
+    socklen_t size = sizeof(listens);
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) continue;
+    sockaddr_in name = {};
+    size = sizeof(name);
+    EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size), 0);
+    ports.push_back(name.sin_port);
+  }
+  return ports;
+}
+
+// Connects and resets the connection at once.
+void ConnectAndLeave(in_port_t port) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in name = {};
+  name.sin_family = AF_INET;
+  name.sin_port = port;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const linger reset = {1, 0};
+  setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+  EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&name), sizeof(name)), 0);
+  close(fd);
+}
+
+TEST(GlooAllReduceTest, WhoeverConnectsAndLeavesDoesNotEndTheProcess) {
+  LocalRendezvous rendezvous;
+  AllReduceOptions options;
+  options.group = "a";
+  options.world_size = 2;
+  options.timeout = absl::Seconds(2);
+  std::thread rank([&] {
+    EXPECT_THAT(ConnectGloo(options, &rendezvous), StatusIs(absl::StatusCode::kDeadlineExceeded));
+  });
+  const Deadline deadline = Deadline::After(options.timeout);
+  while (ListeningPorts().empty() && !deadline.Passed()) absl::SleepFor(absl::Milliseconds(1));
+  const std::vector<in_port_t> ports = ListeningPorts();
+  EXPECT_EQ(ports.size(), 1u);
+  for (const in_port_t port : ports) ConnectAndLeave(port);
+  rank.join();
 }
 
 // Returns mutants of the values that Tell() gives it as those of another rank, and this rank's own values

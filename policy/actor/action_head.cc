@@ -207,7 +207,7 @@ absl::StatusOr<std::unique_ptr<ActionHead>> MakeTanhNormalHead(const SpecPtr& ac
 }
 
 struct HeadType {
-  absl::string_view name;
+  const char* name;
   absl::StatusOr<std::unique_ptr<ActionHead>> (*make)(const SpecPtr& action);
 };
 constexpr HeadType kHeadTypes[] = {
@@ -221,7 +221,7 @@ absl::StatusOr<std::unique_ptr<ActionHead>> MakeActionHead(absl::string_view typ
                                                            const SpecPtr& action) {
   std::string known;
   for (const HeadType& head : kHeadTypes) {
-    if (head.name == type) return head.make(action);
+    if (type == head.name) return head.make(action);
     absl::StrAppend(&known, known.empty() ? "" : ", ", head.name);
   }
   return absl::UnimplementedError(
