@@ -86,8 +86,9 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   const ItemSequences sequences =
       on_policy ? ItemSequencesOfRounds(config) : ItemSequencesOf(rows_config);
   if (made.policy->learn_mode() != nullptr && !on_policy) {
-    const std::vector<std::string> problems = FindSequenceProblems(
-        config, made.policy->learn_mode()->attributes(), HasItemsOfSequences(rows_config));
+    const std::vector<std::string> problems =
+        FindSequenceProblems(config, made.policy->learn_mode()->attributes(),
+                             HasItemsOfSequences(rows_config), env.max_episode_steps);
     if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
   }
   if (config.policy().random_collect_size() > 0) {

@@ -184,9 +184,9 @@ absl::Status TaskSettings::CheckRows(const ExperimentConfig& config, const EnvSp
       const std::unique_ptr<Policy> policy,
       create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, modes)));
   if (policy->learn_mode() != nullptr) {
-    DING_RETURN_IF_ERROR(ProblemsOf(
-        FindSequenceProblems(config, policy->learn_mode()->attributes(),
-                             HasItemsOfSequences(config.policy().other().replay_buffer()))));
+    DING_RETURN_IF_ERROR(ProblemsOf(FindSequenceProblems(
+        config, policy->learn_mode()->attributes(),
+        HasItemsOfSequences(config.policy().other().replay_buffer()), env.max_episode_steps)));
   }
   DING_ASSIGN_OR_RETURN(const CollectedLayout collected,
                         LayoutOfCollected(env, policy->collect_mode()));

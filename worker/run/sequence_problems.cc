@@ -55,10 +55,21 @@ void CheckForRows(const ExperimentConfig& config, bool draws_sequences,
   if (sequence->burn_in() > 0) refuse("burn_in", absl::StrCat(sequence->burn_in()), "0");
 }
 
+void CheckLength(const SequenceBufferConfig& sequence, int64_t max_episode_steps,
+                 std::vector<std::string>* problems) {
+  if (sequence.cross_episodes() || sequence.padding()) return;
+  if (max_episode_steps == 0 || sequence.unroll_len() <= max_episode_steps) return;
+  problems->push_back(absl::StrCat(kBuffer, ".params.unroll_len is ", sequence.unroll_len(),
+                                   ", but an episode of the env ends after ", max_episode_steps,
+                                   " steps at the latest: expected at most ", max_episode_steps,
+                                   ", or params.cross_episodes or params.padding"));
+}
+
 }  // namespace
 
 std::vector<std::string> FindSequenceProblems(const ExperimentConfig& config,
-                                              const LearnAttributes& policy, bool draws_sequences) {
+                                              const LearnAttributes& policy, bool draws_sequences,
+                                              int64_t max_episode_steps) {
   const BufferConfig& buffer = config.policy().other().replay_buffer();
   SequenceBufferConfig params;
   const SequenceBufferConfig* const sequence =
@@ -66,6 +77,7 @@ std::vector<std::string> FindSequenceProblems(const ExperimentConfig& config,
   std::vector<std::string> problems;
   (policy.sequences ? CheckForSequences : CheckForRows)(config, draws_sequences, sequence,
                                                         &problems);
+  if (sequence != nullptr) CheckLength(*sequence, max_episode_steps, &problems);
   return problems;
 }
 

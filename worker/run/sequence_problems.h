@@ -4,6 +4,7 @@
 #ifndef DING_WORKER_WORKER_RUN_SEQUENCE_PROBLEMS_H_
 #define DING_WORKER_WORKER_RUN_SEQUENCE_PROBLEMS_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,11 @@ namespace ding {
 //     must draw sequences of as many rows: what is collected as one sample is drawn as one.
 //   - Any other policy learns from every row of a batch, and so must get no rows of padding and none that
 //     only warm up a recurrent state. A buffer of type "sequence" without these is accepted.
+//   - A sequence of one episode without padding must not be longer than episodes can be: `max_episode_steps`
+//     (EnvSpec), or 0 if that has no limit.
 std::vector<std::string> FindSequenceProblems(const ExperimentConfig& config,
-                                              const LearnAttributes& policy, bool draws_sequences);
+                                              const LearnAttributes& policy, bool draws_sequences,
+                                              int64_t max_episode_steps);
 
 }  // namespace ding
 

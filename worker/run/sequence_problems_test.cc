@@ -1,5 +1,6 @@
 #include "ding_worker/worker/run/sequence_problems.h"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -39,14 +40,20 @@ LearnAttributes OfSequences() {
   return attributes;
 }
 
+// Of an env without a limit of steps.
+std::vector<std::string> Find(const ExperimentConfig& config, const LearnAttributes& policy,
+                              bool draws_sequences) {
+  return FindSequenceProblems(config, policy, draws_sequences, /*max_episode_steps=*/0);
+}
+
 TEST(SequenceProblemsTest, APolicyOfSequencesNeedsABufferThatDrawsThem) {
-  EXPECT_THAT(FindSequenceProblems(Config("naive"), OfSequences(), /*draws_sequences=*/false),
+  EXPECT_THAT(Find(Config("naive"), OfSequences(), /*draws_sequences=*/false),
               ElementsAre(AllOf(HasSubstr("policy.other.replay_buffer.type is 'naive'"),
                                 HasSubstr("policy 'mine' learns from sequences"),
                                 HasSubstr("expected 'sequence', or 'episode'"))));
-  EXPECT_THAT(FindSequenceProblems(Config("sequence"), OfSequences(), true), IsEmpty());
-  EXPECT_THAT(FindSequenceProblems(Config("episode"), OfSequences(), true), IsEmpty());
-  EXPECT_THAT(FindSequenceProblems(Config("of_ones_own"), OfSequences(), true), IsEmpty());
+  EXPECT_THAT(Find(Config("sequence"), OfSequences(), true), IsEmpty());
+  EXPECT_THAT(Find(Config("episode"), OfSequences(), true), IsEmpty());
+  EXPECT_THAT(Find(Config("of_ones_own"), OfSequences(), true), IsEmpty());
 }
 
 TEST(SequenceProblemsTest, ASequenceIsASample) {
@@ -55,29 +62,47 @@ TEST(SequenceProblemsTest, ASequenceIsASample) {
   params.set_burn_in(5);
   params.set_padding(true);
   ExperimentConfig config = WithParams(params);
-  EXPECT_THAT(FindSequenceProblems(config, OfSequences(), true), IsEmpty()) << "n_sample is rows";
+  EXPECT_THAT(Find(config, OfSequences(), true), IsEmpty()) << "n_sample is rows";
   config.mutable_policy()->mutable_collect()->set_unroll_len(20);
-  EXPECT_THAT(FindSequenceProblems(config, OfSequences(), true), IsEmpty());
+  EXPECT_THAT(Find(config, OfSequences(), true), IsEmpty());
   config.mutable_policy()->mutable_collect()->set_unroll_len(15);
-  EXPECT_THAT(FindSequenceProblems(config, OfSequences(), true),
+  EXPECT_THAT(Find(config, OfSequences(), true),
               ElementsAre(AllOf(HasSubstr("policy.other.replay_buffer.params.unroll_len is 20"),
                                 HasSubstr("policy.collect.unroll_len is 15"))));
   config.mutable_policy()->mutable_other()->mutable_replay_buffer()->set_type("episode");
-  EXPECT_THAT(FindSequenceProblems(config, OfSequences(), true), IsEmpty());
+  EXPECT_THAT(Find(config, OfSequences(), true), IsEmpty());
+}
+
+TEST(SequenceProblemsTest, ASequenceIsNotLongerThanAnyEpisode) {
+  SequenceBufferConfig params;
+  params.set_unroll_len(501);
+  const auto find = [&params](int64_t max_episode_steps) {
+    return FindSequenceProblems(WithParams(params), OfSequences(), true, max_episode_steps);
+  };
+  EXPECT_THAT(find(500),
+              ElementsAre(HasSubstr("params.unroll_len is 501, but an episode of the env "
+                                    "ends after 500 steps at the latest")));
+  EXPECT_THAT(find(501), IsEmpty());
+  EXPECT_THAT(find(0), IsEmpty()) << "there is no limit";
+  params.set_padding(true);
+  EXPECT_THAT(find(500), IsEmpty());
+  params.set_padding(false);
+  params.set_cross_episodes(true);
+  EXPECT_THAT(find(500), IsEmpty());
 }
 
 TEST(SequenceProblemsTest, APolicyOfRowsGetsNoRowsThatWereAdded) {
-  EXPECT_THAT(FindSequenceProblems(Config("naive"), OfRows(), false), IsEmpty());
+  EXPECT_THAT(Find(Config("naive"), OfRows(), false), IsEmpty());
   SequenceBufferConfig params;
   params.set_unroll_len(20);
-  EXPECT_THAT(FindSequenceProblems(WithParams(params), OfRows(), true), IsEmpty());
+  EXPECT_THAT(Find(WithParams(params), OfRows(), true), IsEmpty());
   params.set_padding(true);
   params.set_burn_in(5);
-  EXPECT_THAT(FindSequenceProblems(WithParams(params), OfRows(), true),
+  EXPECT_THAT(Find(WithParams(params), OfRows(), true),
               ElementsAre(AllOf(HasSubstr("params.padding is true, but policy 'mine' learns"),
                                 HasSubstr("expected false")),
                           AllOf(HasSubstr("params.burn_in is 5"), HasSubstr("expected 0"))));
-  EXPECT_THAT(FindSequenceProblems(Config("episode"), OfRows(), true),
+  EXPECT_THAT(Find(Config("episode"), OfRows(), true),
               ElementsAre(AllOf(HasSubstr("replay_buffer.type is 'episode', which draws sequences"),
                                 HasSubstr("expected a type that draws single rows"))));
 }

@@ -145,7 +145,8 @@ void SerialPipeline::CreateBuffer(std::vector<std::string>* problems) {
   TakeOrReport(create_buffer(config, Deps("replay_buffer")), "replay buffer", &buffer_, problems);
   if (buffer_ == nullptr) return;
   for (std::string& problem : FindSequenceProblems(config_, policy_->learn_mode()->attributes(),
-                                                   buffer_->draws_sequences())) {
+                                                   buffer_->draws_sequences(),
+                                                   collector_env_->env_spec().max_episode_steps)) {
     problems->push_back(std::move(problem));
   }
   CheckRandomCollect(problems);
