@@ -33,7 +33,7 @@ class OrphanWatch {
   OrphanWatch& operator=(const OrphanWatch&) = delete;
   ~OrphanWatch();
 
-  // Starts to watch. To be called once.
+  // Starts to watch. To be called once. kResourceExhausted if the system refuses a thread.
   absl::Status Start(Options options);
 
   // Sets how to ask whether the session that the process works for is open; null: it has none. It
