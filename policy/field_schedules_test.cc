@@ -11,6 +11,7 @@
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/named_values.h"
+#include "ding_worker/policy/field_schedules_config.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/schedule_registry.h"
 #include "gmock/gmock.h"
@@ -60,7 +61,7 @@ class FieldSchedulesTest : public ::testing::Test {
     ChangingField target = {"target", "target", -1};
     target.least = -std::numeric_limits<double>::infinity();
     problems_.clear();
-    return FieldSchedules::Create(config, {rate, eps, target}, &problems_);
+    return CreateFieldSchedules(config, {rate, eps, target}, &problems_);
   }
 
   // Returns the setting at these env steps and train iterations.

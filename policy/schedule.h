@@ -6,7 +6,7 @@
 // x is the number of env steps collected so far; a negative x (not known yet) counts as 0. The formulas
 // depend on x only, so a resumed run needs no state of the schedule.
 //
-// Ownership: a value.   Threads: immutable.
+// Ownership: Schedule is a value.   Threads: immutable.
 #ifndef DING_WORKER_POLICY_SCHEDULE_H_
 #define DING_WORKER_POLICY_SCHEDULE_H_
 
@@ -21,6 +21,14 @@ struct Schedule {
   double decay = 10000;  // env steps, above 0
 
   double At(double env_step) const;
+};
+
+// A value over the steps since the schedule began, of any kind (policy/schedule_registry.h). Immutable.
+class ISchedule {
+ public:
+  virtual ~ISchedule() = default;
+  // Returns the value after x steps; x is in [0, steps].
+  virtual double At(double x) const = 0;
 };
 
 }  // namespace ding

@@ -41,15 +41,9 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/policy/policy.pb.h"
+#include "ding_worker/policy/schedule.h"
 
 namespace ding {
-
-class ISchedule {
- public:
-  virtual ~ISchedule() = default;
-  // Returns the value after x steps; x is in [0, steps].
-  virtual double At(double x) const = 0;
-};
 
 // What a config asks for, with all defaults filled in; the numbers are finite, and `steps` is above 0.
 struct ScheduleRange {

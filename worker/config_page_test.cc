@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -156,7 +157,10 @@ std::map<std::string, Create> Creates() {
        [](const string& type) {
          EnvConfig config;
          *config.add_wrapper() = WithOtherParams<EnvWrapperConfig>(type);
-         return WrappersOf(config)(EnvSpec()).status();
+         const EnvWrapperCreator create = EnvWrapperRegistry().Find(type).value();
+         const auto* const of_all = std::get_if<AllEnvsWrapperCreator>(&create);
+         if (of_all == nullptr) return WrappersOf(config)(EnvSpec()).status();
+         return (*of_all)(config.wrapper(0), EnvsUse(), nullptr).status();
        }},
       {"env manager",
        [](const string& type) {

@@ -17,6 +17,7 @@
 #include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
 #include "ding_worker/policy/actor_critic/actor_critic_options.h"
+#include "ding_worker/policy/field_schedules_config.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy_config.h"
 
@@ -182,7 +183,7 @@ absl::StatusOr<std::unique_ptr<Policy>> CreateActorCriticPolicy(
     if (adapted && field.setting == kSettingEntropyWeight) field.rival = "target_entropy";
   }
   fields.insert(fields.end(), more_fields.begin(), more_fields.end());
-  options.schedules = FieldSchedules::Create(policy, fields, &problems);
+  options.schedules = CreateFieldSchedules(policy, fields, &problems);
   ActorCriticNetworks networks = CreateActorCriticNetworks(config, context, &problems);
   const std::string where = absl::StrCat("policy type '", options.name, "'");
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, where));

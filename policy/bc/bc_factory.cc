@@ -19,7 +19,7 @@
 #include "ding_worker/policy/actor_critic/actor_critic_options.h"
 #include "ding_worker/policy/bc/bc.h"
 #include "ding_worker/policy/bc/bc.pb.h"
-#include "ding_worker/policy/field_schedules.h"
+#include "ding_worker/policy/field_schedules_config.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
@@ -70,7 +70,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
   std::vector<std::string> problems;
   AppendProblems(config, bc, &problems);
   BcOptions options = MakeOptions(config, bc, context);
-  options.schedules = FieldSchedules::Create(
+  options.schedules = CreateFieldSchedules(
       config, {{"learning_rate", kSettingLr, bc.learning_rate()}}, &problems);
   std::unique_ptr<Network> network = CreateActor(bc.model(), context, {}, &problems);
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kWhere));

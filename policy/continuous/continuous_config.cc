@@ -11,6 +11,7 @@
 #include "ding_worker/policy/action_scale.h"
 #include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/actor_critic/actor_critic_config.h"
+#include "ding_worker/policy/field_schedules_config.h"
 #include "ding_worker/policy/mlp/mlp_config.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
 

@@ -16,7 +16,7 @@
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/continuous_options.h"
 #include "ding_worker/policy/continuous/critic_ensemble.h"
-#include "ding_worker/policy/field_schedules.h"
+#include "ding_worker/policy/field_schedules_config.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/policy_config.h"
@@ -25,7 +25,7 @@
 namespace ding {
 
 // Appends a problem for each number of the configs that is out of range. `algorithm` is the name of the policy.
-// Schedules are a problem, too, unless the algorithm takes them: it then calls FieldSchedules::Create() with
+// Schedules are a problem, too, unless the algorithm takes them: it then calls CreateFieldSchedules() with
 // ChangingFields() and those of its own.
 void AppendProblems(absl::string_view algorithm, const PolicyConfig& policy,
                     const ContinuousConfig& config, std::vector<std::string>* problems,

@@ -12,6 +12,7 @@
 #include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/dqn/q_acting.h"
 #include "ding_worker/policy/dqn/q_network.h"
+#include "ding_worker/policy/field_schedules_config.h"
 #include "ding_worker/policy/parameter_state.h"
 
 namespace ding {
@@ -94,7 +95,7 @@ FieldSchedules QSchedules(const PolicyConfig& config, const DqnConfig& dqn, bool
     if (!IsDefaultEps(other)) eps.rival = "eps (type, end, decay)";
     fields.push_back(eps);
   }
-  return FieldSchedules::Create(config, fields, problems);
+  return CreateFieldSchedules(config, fields, problems);
 }
 
 bool IsDefaultEps(const DqnConfig& config) {

@@ -14,6 +14,7 @@
 #include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/actor_critic/actor_critic_config.h"
 #include "ding_worker/policy/field_schedules.h"
+#include "ding_worker/policy/field_schedules_config.h"
 #include "ding_worker/policy/impala/impala.h"
 #include "ding_worker/policy/impala/impala.pb.h"
 #include "ding_worker/policy/policy_config.h"
@@ -59,7 +60,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
   std::vector<std::string> problems;
   AppendProblems(config, impala, &problems);
   FieldSchedules schedules =
-      FieldSchedules::Create(config, ChangingFields(impala.actor_critic()), &problems);
+      CreateFieldSchedules(config, ChangingFields(impala.actor_critic()), &problems);
   ActorCriticNetworks networks =
       CreateActorCriticNetworks(impala.actor_critic(), context, &problems);
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kWhere));

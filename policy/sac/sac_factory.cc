@@ -18,6 +18,7 @@
 #include "ding_worker/policy/continuous/continuous_config.h"
 #include "ding_worker/policy/continuous/continuous_policy.h"
 #include "ding_worker/policy/field_schedules.h"
+#include "ding_worker/policy/field_schedules_config.h"
 #include "ding_worker/policy/loss/sac_loss.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
@@ -82,7 +83,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
   std::vector<std::string> problems;
   AppendProblems(kName, policy, config.continuous(), &problems, TakesSchedules::kYes);
   AppendProblems(config, &problems);
-  FieldSchedules schedules = FieldSchedules::Create(policy, FieldsOf(config, context), &problems);
+  FieldSchedules schedules = CreateFieldSchedules(policy, FieldsOf(config, context), &problems);
   ContinuousNetworks networks = CreateContinuousNetworks(
       kName, config.continuous(), ActorHead::kNormal, config.num_critics(), context, &problems);
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kWhere));

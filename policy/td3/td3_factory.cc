@@ -18,6 +18,7 @@
 #include "ding_worker/policy/continuous/continuous_config.h"
 #include "ding_worker/policy/continuous/continuous_policy.h"
 #include "ding_worker/policy/field_schedules.h"
+#include "ding_worker/policy/field_schedules_config.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/td3/td3.h"
@@ -39,7 +40,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
   std::vector<ChangingField> fields = ChangingFields(config);
   fields.push_back(
       {kExplorationNoise, kExplorationNoise, options.exploration_noise, /*collects=*/true});
-  FieldSchedules schedules = FieldSchedules::Create(policy, fields, &problems);
+  FieldSchedules schedules = CreateFieldSchedules(policy, fields, &problems);
   ContinuousNetworks networks = CreateContinuousNetworks(
       options.algorithm, config, ActorHead::kMean, num_critics, context, &problems);
   const std::string where = absl::StrCat("policy type '", options.algorithm, "'");
