@@ -70,8 +70,8 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
   std::vector<std::string> problems;
   AppendProblems(config, bc, &problems);
   BcOptions options = MakeOptions(config, bc, context);
-  options.schedules = CreateFieldSchedules(
-      config, {{"learning_rate", kSettingLr, bc.learning_rate()}}, &problems);
+  options.schedules =
+      CreateFieldSchedules(config, {{"learning_rate", kSettingLr, bc.learning_rate()}}, &problems);
   std::unique_ptr<Network> network = CreateActor(bc.model(), context, {}, &problems);
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kWhere));
   absl::StatusOr<std::unique_ptr<Policy>> made =
