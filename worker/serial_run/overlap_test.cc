@@ -43,7 +43,9 @@
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/run/run_checkpoints.h"
+#include "ding_worker/worker/serial_run/pipeline.h"
 #include "ding_worker/worker/serial_run/serial_pipeline.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -286,6 +288,21 @@ TEST_F(OverlapTest, StepsAndUpdatesAreAsManyAsWithout) {
     EXPECT_EQ(overlapped.env_step, in_turns.env_step);
     EXPECT_EQ(overlapped.train_iter, in_turns.train_iter);
     EXPECT_EQ(overlapped.why, in_turns.why);
+  }
+}
+
+TEST_F(OverlapTest, LearnsToBalanceAPole) {
+  for (const char* const seed : {"seed=0", "seed=1"}) {
+    DING_ASSERT_OK_AND_ASSIGN(
+        const ExperimentConfig config,
+        LoadExperimentConfig("worker/configs/cartpole_dqn.textproto",
+                             {seed, "policy.collect.overlap=true", "max_env_step=20000"}));
+    SerialOptions options;
+    options.exp_dir = folder_;
+    DING_ASSERT_OK_AND_ASSIGN(const auto pipeline, SerialPipeline::Create(config, options));
+    SerialResult result;
+    ASSERT_THAT(pipeline->Run(&result), IsOk());
+    EXPECT_TRUE(result.stop) << seed << ": " << result.why;
   }
 }
 
