@@ -133,7 +133,7 @@ class SerialPipeline : public Pipeline, private RunWork {
   // How many train iterations before its draw the rows of the last batch were collected, on average.
   std::optional<double> data_age_;
 
-  // Of an overlapped run; null otherwise.
+  // The parts that only an overlapped run has.
   std::shared_ptr<HoldingSink> learn_metrics_;
   // What the envs that collect had learned when the round began; empty if they learn nothing, and between rounds.
   StateSnapshot env_statistics_;
