@@ -7,18 +7,18 @@ BaseSerialCommander::BaseSerialCommander(const ILearner* learner, const ISerialC
     : learner_(learner), collector_(collector), policy_(policy) {}
 
 NamedValues BaseSerialCommander::Step() {
-  UpdateInfo();
+  UpdateInfo(collector_->envstep());
   return policy_ == nullptr ? NamedValues() : policy_->GetSettingCollect(info_);
 }
 
-NamedValues BaseSerialCommander::LearnSettings() {
-  UpdateInfo();
+NamedValues BaseSerialCommander::LearnSettings(int64_t envstep) {
+  UpdateInfo(envstep);
   return policy_ == nullptr ? NamedValues() : policy_->GetSettingLearn(info_);
 }
 
-void BaseSerialCommander::UpdateInfo() {
+void BaseSerialCommander::UpdateInfo(int64_t envstep) {
   info_.Set("learner_step", static_cast<double>(learner_->train_iter()));
-  info_.Set("envstep", static_cast<double>(collector_->envstep()));
+  info_.Set("envstep", static_cast<double>(envstep));
 }
 
 }  // namespace ding

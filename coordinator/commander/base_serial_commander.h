@@ -6,6 +6,8 @@
 #ifndef DING_WORKER_COORDINATOR_COMMANDER_BASE_SERIAL_COMMANDER_H_
 #define DING_WORKER_COORDINATOR_COMMANDER_BASE_SERIAL_COMMANDER_H_
 
+#include <cstdint>
+
 #include "ding_worker/collector/serial_collector.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/learner/learner.h"
@@ -21,8 +23,9 @@ class BaseSerialCommander {
 
   // Settings for the next Collect(), by the progress of learner and collector.
   NamedValues Step();
-  // The same for what is learned next: the learning rate, say.
-  NamedValues LearnSettings();
+  // The same for what is learned next, the learning rate, say. The learner knows of `envstep` env steps, which may be
+  // fewer than those of a collector that works at the same time.
+  NamedValues LearnSettings(int64_t envstep);
 
   CommandMode* policy() const { return policy_; }
   void set_policy(CommandMode* policy) { policy_ = policy; }
@@ -30,7 +33,7 @@ class BaseSerialCommander {
   const NamedValues& info() const { return info_; }
 
  private:
-  void UpdateInfo();
+  void UpdateInfo(int64_t envstep);
 
   const ILearner* const learner_;
   const ISerialCollector* const collector_;

@@ -291,8 +291,9 @@ bool RunLoop::MayTrain() const {
   return !TrainBudgetSpent() && work_.learner()->run_signals()->stop_request().empty();
 }
 
-bool RunLoop::TrainBudgetSpent() const {
-  return config_.max_train_iter() > 0 && work_.learner()->train_iter() >= config_.max_train_iter();
+bool RunLoop::TrainBudgetSpentAfter(int64_t batches) const {
+  return config_.max_train_iter() > 0 &&
+         work_.learner()->train_iter() + batches >= config_.max_train_iter();
 }
 
 bool RunLoop::EnvStepsSpent() const {

@@ -119,6 +119,9 @@ class RunLoop {
   ComponentDeps Deps(absl::string_view name) const;
   // Whether the run may take another batch: its budget is not spent, and no hook wants it to end.
   bool MayTrain() const;
+  // Whether `batches` more use up the budget of train iterations, if each is one.
+  bool TrainBudgetSpentAfter(int64_t batches) const;
+  bool EnvStepsSpent() const;
   // Evaluates by playing, and confirms the result if it reaches the stop value. Each evaluation has the same
   // episodes, which differ from each other, so that results can be compared.
   absl::Status Evaluate();
@@ -150,8 +153,7 @@ class RunLoop {
   absl::Status EndIfSolved();
   absl::Status Confirm();
   bool StopValueReached() const;
-  bool EnvStepsSpent() const;
-  bool TrainBudgetSpent() const;
+  bool TrainBudgetSpent() const { return TrainBudgetSpentAfter(0); }
   // `evaluation` is the one that has just ended; null: none has.
   absl::Status AskStoppers(const Evaluation* evaluation);
   EvalOptions MakeEvalOptions() const;

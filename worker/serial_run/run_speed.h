@@ -4,12 +4,12 @@
 //   run_step/env_steps_per_second  run_step/updates_per_second    since they were written last
 //   run_step/collect_seconds  learn_seconds  evaluate_seconds  save_seconds
 //       seconds that these stages took, since the program started. Checkpoints of the best policy belong to the
-//       evaluation; what is left of the time goes on everything else
+//       evaluation; what is left of the time goes on everything else. Stages that overlap count in full
 //
 // A run without env steps writes them as run_iter/..., without env_steps_per_second and collect_seconds.
 //
 // Ownership: the clock must outlive it.
-// Threads:   thread-compatible.
+// Threads:   thread-compatible. Scopes of different stages may live on several threads at the same time.
 //
 // Example:
 //   {

@@ -41,6 +41,8 @@ constexpr char kEvaluatorEnv[] = "evaluator_env";
 constexpr char kCollector[] = "collector";
 constexpr char kEvaluator[] = "evaluator";
 constexpr char kReplayBuffer[] = "replay_buffer";
+constexpr char kOverlap[] = "overlap";  // of an overlapped run
+constexpr char kHasNewRowsField[] = "has_new_rows";
 
 // Returns how many train iterations before `train_iter` the rows were collected, on average; nothing if they do not
 // say.
@@ -51,6 +53,15 @@ std::optional<double> AgeOf(const Batch& batch, int64_t train_iter) {
   for (const int64_t collect_iter : batch.column<int64_t>(*column)) sum += collect_iter;
   return static_cast<double>(train_iter) -
          static_cast<double>(sum) / static_cast<double>(batch.rows());
+}
+
+// The error of a round whose threads ended with these two: of one of them, or of both.
+absl::Status ErrorOfRound(const absl::Status& collected, const absl::Status& learned) {
+  if (collected.ok()) return learned;
+  if (learned.ok()) return collected;
+  return absl::Status(
+      collected.code(),
+      absl::StrCat(collected.message(), "; and learning at the same time: ", learned.message()));
 }
 
 // Adds up the bytes that it is given.
@@ -80,7 +91,11 @@ absl::StatusOr<std::unique_ptr<SerialPipeline>> SerialPipeline::Create(
 }
 
 SerialPipeline::SerialPipeline(const ExperimentConfig& config, const SerialOptions& options)
-    : config_(config), options_(options), loop_(config_, options_, this) {}
+    : config_(config), options_(options), loop_(config_, options_, this) {
+  if (config_.policy().collect().overlap()) {
+    learn_metrics_ = std::make_shared<HoldingSink>(options_.metrics);
+  }
+}
 
 absl::Status SerialPipeline::CreateEnvs() {
   std::vector<std::string> problems = FindSerialCollectProblems(config_);
@@ -111,12 +126,14 @@ absl::Status SerialPipeline::CreateWorkers() {
   DING_RETURN_IF_ERROR(CheckLearnsFromData(config_, policy_->learn_mode()));
   CreateBuffer(&problems);
   DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
+  CreateOverlap(&problems);
+  DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
 
-  TakeOrReport(create_learner(section.learn().learner(), policy_->learn_mode(), Deps("learner")),
-               "learner", &learner_, &problems);
   TakeOrReport(
-      MakeCollector(config_, collector_env_.get(), policy_->collect_mode(), Deps("collector")),
-      "collector", &collector_, &problems);
+      create_learner(section.learn().learner(), policy_->learn_mode(), LearnDeps("learner")),
+      "learner", &learner_, &problems);
+  TakeOrReport(MakeCollector(config_, collector_env_.get(), collect_mode(), Deps("collector")),
+               "collector", &collector_, &problems);
   TakeOrReport(
       MakeEvaluator(config_, evaluator_env_.get(), policy_->eval_mode(), Deps("evaluator")),
       "evaluator", &evaluator_, &problems);
@@ -142,7 +159,8 @@ void SerialPipeline::CreateBuffer(std::vector<std::string>* problems) {
   }
   const BufferConfig& config = config_.policy().other().replay_buffer();
   if (on_policy) return;
-  TakeOrReport(create_buffer(config, Deps("replay_buffer")), "replay buffer", &buffer_, problems);
+  TakeOrReport(create_buffer(config, LearnDeps("replay_buffer")), "replay buffer", &buffer_,
+               problems);
   if (buffer_ == nullptr) return;
   for (std::string& problem : FindSequenceProblems(config_, policy_->learn_mode()->attributes(),
                                                    buffer_->draws_sequences(),
@@ -150,6 +168,35 @@ void SerialPipeline::CreateBuffer(std::vector<std::string>* problems) {
     problems->push_back(std::move(problem));
   }
   CheckRandomCollect(problems);
+}
+
+void SerialPipeline::CreateOverlap(std::vector<std::string>* problems) {
+  if (!config_.policy().collect().overlap()) return;
+  if (policy_->collect_mode()->attributes().keeps_statistics) {
+    problems->push_back(absl::StrCat("policy.collect.overlap is true, but policy '",
+                                     config_.policy().type(),
+                                     "' as it is configured keeps statistics of the rows that it "
+                                     "collects, of which its learn mode "
+                                     "on the other thread would not know: expected false"));
+    return;
+  }
+  PolicyModes modes;
+  modes.learn = modes.eval = modes.command = false;
+  TakeOrReport(
+      create_policy(MakePolicyConfig(config_),
+                    MakePolicyContext(config_, PlayerSpec(collector_env_->env_spec()), modes)),
+      "policy that collects", &acting_policy_, problems);
+  TakeOrReport(SecondThread::Start("learning"), "thread that learns", &second_thread_, problems);
+}
+
+ComponentDeps SerialPipeline::LearnDeps(absl::string_view name) const {
+  ComponentDeps deps = Deps(name);
+  if (learn_metrics_ != nullptr) deps.metrics = learn_metrics_;
+  return deps;
+}
+
+CollectMode* SerialPipeline::collect_mode() {
+  return (acting_policy_ == nullptr ? policy_ : acting_policy_)->collect_mode();
 }
 
 void SerialPipeline::CheckRandomCollect(std::vector<std::string>* problems) {
@@ -187,14 +234,14 @@ absl::Status SerialPipeline::RandomCollect() {
   DING_ASSIGN_OR_RETURN(
       const std::unique_ptr<CollectMode> random,
       RandomCollectMode::Create(player.action, Rng::DeriveSeed(config_.seed(), "random_collect"),
-                                policy_->collect_mode()->attributes(), player.observation));
+                                collect_mode()->attributes(), player.observation));
   DING_RETURN_IF_ERROR(collector_->ResetPolicy(random.get()));
   CollectOptions options;
   options.target = size;
   options.record_episodes = false;
   DING_ASSIGN_OR_RETURN(const SegmentBatch data, collector_->Collect(options));
   DING_RETURN_IF_ERROR(buffer_->Push(data, /*cur_collector_envstep=*/0));
-  return collector_->ResetPolicy(policy_->collect_mode());
+  return collector_->ResetPolicy(collect_mode());
 }
 
 absl::Status SerialPipeline::EvaluateIfDue() {
@@ -203,16 +250,66 @@ absl::Status SerialPipeline::EvaluateIfDue() {
 }
 
 absl::Status SerialPipeline::Round() {
+  if (second_thread_ != nullptr) return OverlappedRound();
+  DING_ASSIGN_OR_RETURN(const SegmentBatch data, Collect(NextCollect()));
+  const RunSpeed::Scope timed(loop_.speed(), RunSpeed::kLearn);
+  if (buffer_ == nullptr) return Learn(data.rows, env_step());
+  DING_RETURN_IF_ERROR(Push(data));
+  return LearnFromBuffer(env_step());
+}
+
+absl::Status SerialPipeline::OverlappedRound() {
+  const auto learn = [this, known_env_step = env_step()] {
+    const RunSpeed::Scope timed(loop_.speed(), RunSpeed::kLearn);
+    return LearnFromBuffer(known_env_step);
+  };
+  const bool learns = std::exchange(has_new_rows_, false);
+  // Nothing would be learned from a further collect.
+  if (learns && loop_.TrainBudgetSpentAfter(config_.policy().learn().update_per_collect())) {
+    return learn();
+  }
+  DING_RETURN_IF_ERROR(PublishModel());
+  if (collector_env_->has_statistics()) {
+    DING_ASSIGN_OR_RETURN(env_statistics_, CopyState([this](StateWriter* writer) {
+                            return collector_env_->SaveStatistics(writer);
+                          }));
+  }
+  const CollectOptions next = NextCollect();
+  learn_metrics_->Hold();
+  if (learns) second_thread_->Begin(learn);
+  const absl::StatusOr<SegmentBatch> data = Collect(next);
+  const absl::Status learned = second_thread_->Wait();
+  learn_metrics_->Release();
+  env_statistics_ = nullptr;
+  DING_RETURN_IF_ERROR(ErrorOfRound(data.status(), learned));
+  DING_RETURN_IF_ERROR(Push(*data));
+  has_new_rows_ = true;
+  if (!loop_.EnvStepsSpent()) return absl::OkStatus();
+  // There is no further round, which would learn from these rows.
+  has_new_rows_ = false;
+  const RunSpeed::Scope timed(loop_.speed(), RunSpeed::kLearn);
+  return LearnFromBuffer(env_step());
+}
+
+absl::Status SerialPipeline::PublishModel() {
+  return CallUser("the policy", [this]() -> absl::Status {
+    StateDict model("the model of the policy that learns");
+    DING_RETURN_IF_ERROR(policy_->learn_mode()->SaveModel(&model));
+    return collect_mode()->LoadModel(&model);
+  });
+}
+
+CollectOptions SerialPipeline::NextCollect() {
   CollectOptions options;
   options.train_iter = learner_->train_iter();
   options.policy_settings = commander_->Step();
   collect_settings_ = options.policy_settings;
-  DING_ASSIGN_OR_RETURN(const SegmentBatch data, [&] {
-    const RunSpeed::Scope timed(loop_.speed(), RunSpeed::kCollect);
-    return collector_->Collect(options);
-  }());
-  const RunSpeed::Scope timed(loop_.speed(), RunSpeed::kLearn);
-  return buffer_ == nullptr ? Learn(data.rows) : LearnFromBuffer(data);
+  return options;
+}
+
+absl::StatusOr<SegmentBatch> SerialPipeline::Collect(const CollectOptions& options) {
+  const RunSpeed::Scope timed(loop_.speed(), RunSpeed::kCollect);
+  return collector_->Collect(options);
 }
 
 void SerialPipeline::WriteMeasurements() {
@@ -233,13 +330,15 @@ ProgressValues SerialPipeline::progress_values() const {
   return values;
 }
 
-absl::Status SerialPipeline::LearnFromBuffer(const SegmentBatch& collected) {
-  const absl::Status pushed = buffer_->Push(collected, collector_->envstep());
-  if (absl::IsUnavailable(pushed)) {  // There are more rows than the buffer's rate control admits.
-    DING_LOG_FIRST_N(WARNING, 1) << "rows are dropped: " << pushed.message();
-  } else {
-    DING_RETURN_IF_ERROR(pushed);
-  }
+absl::Status SerialPipeline::Push(const SegmentBatch& collected) {
+  const absl::Status pushed = buffer_->Push(collected, env_step());
+  if (!absl::IsUnavailable(pushed)) return pushed;
+  // There are more rows than the buffer's rate control admits.
+  DING_LOG_FIRST_N(WARNING, 1) << "rows are dropped: " << pushed.message();
+  return absl::OkStatus();
+}
+
+absl::Status SerialPipeline::LearnFromBuffer(int64_t env_step) {
   const LearnSection& learn = config_.policy().learn();
   for (int64_t i = 0; i < learn.update_per_collect() && loop_.MayTrain(); ++i) {
     const absl::StatusOr<Batch> batch = buffer_->Sample(learn.batch_size(), learner_->train_iter());
@@ -250,14 +349,14 @@ absl::Status SerialPipeline::LearnFromBuffer(const SegmentBatch& collected) {
     }
     DING_RETURN_IF_ERROR(batch.status());
     data_age_ = AgeOf(*batch, learner_->train_iter());
-    DING_RETURN_IF_ERROR(Learn(*batch));
+    DING_RETURN_IF_ERROR(Learn(*batch, env_step));
   }
   return absl::OkStatus();
 }
 
-absl::Status SerialPipeline::Learn(const Batch& batch) {
+absl::Status SerialPipeline::Learn(const Batch& batch, int64_t env_step) {
   DING_RETURN_IF_ERROR(CallUser("the learner", [&] {
-    return learner_->Train(batch, collector_->envstep(), commander_->LearnSettings());
+    return learner_->Train(batch, env_step, commander_->LearnSettings(env_step));
   }));
   if (buffer_ == nullptr || !config_.policy().priority()) return absl::OkStatus();
   const LearnInfo info = learner_->learn_info();
@@ -266,6 +365,8 @@ absl::Status SerialPipeline::Learn(const Batch& batch) {
 
 std::vector<CheckpointComponent> SerialPipeline::ActingComponents() {
   if (!collector_env_->has_statistics()) return {};
+  // A hook that saves a checkpoint works beside the envs.
+  if (env_statistics_ != nullptr) return {{kEnvStatisticsComponent, env_statistics_}};
   return {{kEnvStatisticsComponent,
            [this](StateWriter* writer) { return collector_env_->SaveStatistics(writer); }}};
 }
@@ -275,10 +376,16 @@ absl::Status SerialPipeline::PrepareEvaluation() {
 }
 
 std::vector<CheckpointComponent> SerialPipeline::Components() {
-  return {ComponentOf(kCollectPolicy, policy_->collect_mode()),
-          ComponentOf(kCollectorEnv, collector_env_.get()),
-          ComponentOf(kEvaluatorEnv, evaluator_env_.get()),
-          ComponentOf(kCollector, collector_.get()), ComponentOf(kEvaluator, evaluator_.get())};
+  std::vector<CheckpointComponent> components = {
+      ComponentOf(kCollectPolicy, collect_mode()), ComponentOf(kCollectorEnv, collector_env_.get()),
+      ComponentOf(kEvaluatorEnv, evaluator_env_.get()), ComponentOf(kCollector, collector_.get()),
+      ComponentOf(kEvaluator, evaluator_.get())};
+  if (second_thread_ != nullptr) {
+    components.push_back({kOverlap, [this](StateWriter* writer) {
+                            return writer->WriteInt(kHasNewRowsField, has_new_rows_);
+                          }});
+  }
+  return components;
 }
 
 absl::Status SerialPipeline::AddSnapshots(std::vector<CheckpointComponent>* components) {
@@ -300,7 +407,7 @@ absl::Status SerialPipeline::AddSnapshots(std::vector<CheckpointComponent>* comp
 
 absl::Status SerialPipeline::LoadComponents(const CheckpointReader& checkpoint) {
   std::vector<int> restarted;
-  DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kCollectPolicy, policy_->collect_mode()));
+  DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kCollectPolicy, collect_mode()));
   DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kCollectorEnv, [&](StateReader* reader) {
     return collector_env_->LoadState(reader, &restarted);
   }));
@@ -316,6 +423,14 @@ absl::Status SerialPipeline::LoadComponents(const CheckpointReader& checkpoint) 
     DING_RETURN_IF_ERROR(collector_->DropEpisodes(restarted));
   }
   DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kEvaluator, evaluator_.get()));
+  if (second_thread_ != nullptr) {
+    DING_RETURN_IF_ERROR(
+        LoadComponent(checkpoint, kOverlap, [this](StateReader* reader) -> absl::Status {
+          DING_ASSIGN_OR_RETURN(const int64_t has_new_rows, reader->ReadInt(kHasNewRowsField));
+          has_new_rows_ = has_new_rows != 0;
+          return absl::OkStatus();
+        }));
+  }
   const std::vector<std::string> names = checkpoint.Components();
   if (buffer_ == nullptr) {
     // An on-policy run keeps nothing from one collect to the next.

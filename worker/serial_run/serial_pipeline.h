@@ -6,18 +6,28 @@
 //         │                      │  every eval_freq iterations: evaluator ──► stop, ckpt_best
 //         └── env steps, iterations, shared networks ──────────────────────────┘
 //
+// With policy.collect.overlap, a second thread learns from the rows of a round while the first one collects those of
+// the next:
+//
+//     collect 1 │ collect 2 │ collect 3 │     a line: both threads have finished; the rows of the collect go into the
+//               │ learn 1   │ learn 2   │     buffer, and the parameters of the learner to the policy that collects
+//
+// Within a round no thread reads what the other one writes, so that equal seeds give equal bytes. Hooks of the learner
+// run on the second thread, and checkpoints of theirs have the parameters of their own iteration.
+//
 // The loop follows the original's serial_entry.py and serial_entry_onpolicy.py, with the same order
 // of phases; each safe point is between two rounds. The policy determines which of the two it is
 // (CollectAttributes::on_policy): an on-policy run has no buffer, and learns once from everything
 // that a collect gathered.
 //
-// Ownership: the pipeline owns all of its workers.
-// Threads:   thread-compatible; runs on the caller's thread.
+// Ownership: the pipeline owns all of its workers, and its second thread if it has one.
+// Threads:   thread-compatible; but for the second thread it runs on the caller's.
 #ifndef DING_WORKER_WORKER_SERIAL_RUN_SERIAL_PIPELINE_H_
 #define DING_WORKER_WORKER_SERIAL_RUN_SERIAL_PIPELINE_H_
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,13 +36,16 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/coordinator/commander/base_serial_commander.h"
 #include "ding_worker/data/checkpoint.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/holding_sink.h"
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/registry.h"
 #include "ding_worker/worker/run/run_checkpoints.h"
 #include "ding_worker/worker/serial_run/pipeline.h"
 #include "ding_worker/worker/serial_run/run_loop.h"
+#include "ding_worker/worker/serial_run/second_thread.h"
 
 namespace ding {
 
@@ -64,9 +77,14 @@ class SerialPipeline : public Pipeline, private RunWork {
   // Creates buffer_, or appends a problem for everything in the config that an on-policy run cannot
   // do.
   void CreateBuffer(std::vector<std::string>* problems);
+  // Makes what an overlapped run has beside the others, if it is one.
+  void CreateOverlap(std::vector<std::string>* problems);
   // Appends a problem if rows that are collected at random would not have all fields of the others.
   void CheckRandomCollect(std::vector<std::string>* problems);
   ComponentDeps Deps(absl::string_view name) const { return loop_.Deps(name); }
+  // Those of components that an overlapped run uses on its second thread.
+  ComponentDeps LearnDeps(absl::string_view name) const;
+  CollectMode* collect_mode();
   absl::Status SaveCheckpoint(absl::string_view name) { return loop_.SaveCheckpoint(name); }
 
   int64_t env_step() const override { return collector_->envstep(); }
@@ -85,8 +103,15 @@ class SerialPipeline : public Pipeline, private RunWork {
   absl::Status LoadComponents(const CheckpointReader& checkpoint) override;
 
   absl::Status RandomCollect();
-  absl::Status LearnFromBuffer(const SegmentBatch& collected);
-  absl::Status Learn(const Batch& batch);
+  absl::Status OverlappedRound();
+  // Gives the policy that collects the parameters of the one that learns.
+  absl::Status PublishModel();
+  CollectOptions NextCollect();
+  absl::StatusOr<SegmentBatch> Collect(const CollectOptions& options);
+  absl::Status Push(const SegmentBatch& collected);
+  // `env_step` counts the env steps of which the learner knows. Called on the second thread if there is one.
+  absl::Status LearnFromBuffer(int64_t env_step);
+  absl::Status Learn(const Batch& batch, int64_t env_step);
 
   const ExperimentConfig config_;
   const SerialOptions options_;
@@ -94,6 +119,7 @@ class SerialPipeline : public Pipeline, private RunWork {
   std::unique_ptr<EnvManager> collector_env_;
   std::unique_ptr<EnvManager> evaluator_env_;
   std::unique_ptr<Policy> policy_;
+  std::unique_ptr<Policy> acting_policy_;  // the one that collects; null: that is policy_
   std::unique_ptr<IBuffer> buffer_;
   std::unique_ptr<ILearner> learner_;
   std::unique_ptr<ISerialCollector> collector_;
@@ -106,6 +132,13 @@ class SerialPipeline : public Pipeline, private RunWork {
   NamedValues collect_settings_;    // with which the last collect was made
   // How many train iterations before its draw the rows of the last batch were collected, on average.
   std::optional<double> data_age_;
+
+  // The parts that only an overlapped run has.
+  std::shared_ptr<HoldingSink> learn_metrics_;
+  // What the envs that collect had learned when the round began; empty if they learn nothing, and between rounds.
+  StateSnapshot env_statistics_;
+  bool has_new_rows_ = false;  // in the buffer, from which nothing was learned yet
+  std::unique_ptr<SecondThread> second_thread_;  // last: it uses the others
 };
 
 }  // namespace ding
