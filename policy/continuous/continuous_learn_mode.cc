@@ -27,6 +27,9 @@ constexpr char kNoiseSeed[] = "noise_seed";
 // Train iterations between two measurements of the gradient, which take longer than the other ones.
 constexpr int64_t kMeasurePeriod = 10;
 
+// The passes of an iteration that have masks of dropout of their own.
+enum DropoutUse : uint32_t { kBootstrap, kTaken, kActor };
+
 absl::StatusOr<Adam> MakeAdam(const AdamOptions& options, const Network& network) {
   return Adam::Create(options, static_cast<int64_t>(network.parameters().size()));
 }
@@ -175,6 +178,7 @@ absl::Status ContinuousLearnMode::SetRates() {
 absl::Status ContinuousLearnMode::ComputeGradients(const Batch& data, Results* results) {
   const absl::StatusOr<TransitionView> batch = ComputeCriticGradients(data, &results->critics);
   if (!results->with_actor) return batch.status();
+  if (batch.ok()) DrawDropout(kActor, data.rows(), critics_.get());
   DING_RETURN_IF_ERROR(AverageActorMeans(batch, data.rows()));
   DING_ASSIGN_OR_RETURN(results->actor_loss, ComputeActorGradients(*batch, actor_noise_));
   if (std::isfinite(results->actor_loss)) return absl::OkStatus();
@@ -199,9 +203,18 @@ absl::StatusOr<TransitionView> ContinuousLearnMode::ComputeCriticGradients(
   actor_noise_.resize(noise_.size());
   row_noise_.Draw(batch, train_iter_, absl::MakeSpan(noise_), absl::MakeSpan(actor_noise_));
   next_value_.resize(rows);
+  DrawDropout(kBootstrap, data.rows(), targets_.get());
   DING_RETURN_IF_ERROR(ComputeNextValue(batch, noise_, absl::MakeSpan(next_value_)));
+  DrawDropout(kTaken, data.rows(), critics_.get());
   DING_RETURN_IF_ERROR(BackpropagateCriticLoss(batch, result));
   return batch;
+}
+
+void ContinuousLearnMode::DrawDropout(uint32_t use, int64_t rows, CriticEnsemble* critics) {
+  if (!critics->has_dropout()) return;
+  dropout_keys_.resize(static_cast<size_t>(rows));
+  row_noise_.DrawKeys(train_iter_, use, absl::MakeSpan(dropout_keys_));
+  critics->set_dropout_keys(dropout_keys_);
 }
 
 absl::Status ContinuousLearnMode::BackpropagateCriticLoss(const TransitionView& batch,

@@ -9,6 +9,10 @@
 // actor's loss depends on means over the batch). Where the actor's observations are normalized, all networks read
 // normalized ones.
 //
+// Critics with dropout have new masks in every pass of an iteration: on the next observations (the targets), on the
+// actions taken, and on the actor's actions, as in DroQ (Hiraoka et al. 2022, algorithm 2). The masks of a row are random
+// numbers like those of RowNoise.
+//
 // A batch has the columns of data/sample_columns.h: obs, action, reward, next_obs, discount and optionally weight.
 // An iteration reports the scalars cur_lr (of the critics), critic_loss, q_value (the mean over critics and rows),
 // target_q_value (the mean target) and td_error (the mean of |td error|); where the actor learns, actor_loss; every
@@ -149,6 +153,9 @@ class ContinuousLearnMode : public LearnMode {
   absl::StatusOr<TransitionView> ComputeCriticGradients(const Batch& data,
                                                         CriticLossResult* result);
   absl::Status BackpropagateCriticLoss(const TransitionView& batch, CriticLossResult* result);
+  // Draws the masks of dropout for the next passes of these rows through `critics`, and for no other pass of the iteration
+  // (`use`).
+  void DrawDropout(uint32_t use, int64_t rows, CriticEnsemble* critics);
   // Computes actor_means() of the group; `batch` may be an error.
   absl::Status AverageActorMeans(const absl::StatusOr<TransitionView>& batch, int64_t rows);
   absl::Status CheckGradients(bool with_actor);
@@ -169,6 +176,7 @@ class ContinuousLearnMode : public LearnMode {
   ScratchColumns obs_;
   ScratchColumns next_obs_;
   RowNoise row_noise_;
+  std::vector<uint64_t> dropout_keys_;
   std::vector<float> noise_;
   std::vector<float> actor_noise_;
   std::vector<float> action_;

@@ -54,7 +54,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
   AppendProblems(kName, policy, config.continuous(), &problems);
   AppendProblems(config, &problems);
   ContinuousNetworks networks = CreateContinuousNetworks(
-      kName, config.continuous(), ActorHead::kMean, /*num_critics=*/2, context, &problems);
+      kName, config.continuous(), ActorHead::kMean, CriticConfig(), context, &problems);
   std::unique_ptr<Network> value;
   if (context.modes.learn) {
     const ContinuousConfig& continuous = config.continuous();

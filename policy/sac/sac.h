@@ -1,6 +1,8 @@
 // Soft actor-critic (Haarnoja et al. 2018b, "Soft actor-critic algorithms and applications") with a learned
 // temperature; with more critics than two, a subset of them in the target and an actor that learns less often than the
-// critics, it is REDQ (Chen et al. 2021, "Randomized ensembled double Q-learning").
+// critics, it is REDQ (Chen et al. 2021, "Randomized ensembled double Q-learning"). With dropout and layer normalization
+// in the critics, whose mean the actor maximizes, it is DroQ (Hiraoka et al. 2022, "Dropout Q-functions for doubly
+// efficient reinforcement learning").
 //
 //   collect  draws from the squashed normal distribution of the actor (policy/continuous/squashed_normal.h)
 //   learn    takes one Adam step for critics, actor and temperature on a batch of transitions

@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
   AppendProblems(kName, policy, config.continuous(), &problems);
   AppendProblems(config, &problems);
   ContinuousNetworks networks = CreateContinuousNetworks(
-      kName, config.continuous(), ActorHead::kMean, /*num_critics=*/2, context, &problems);
+      kName, config.continuous(), ActorHead::kMean, CriticConfig(), context, &problems);
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kWhere));
   absl::StatusOr<std::unique_ptr<Policy>> made =
       CreateTd3(std::move(networks.actor), std::move(networks.critics), context.action,
