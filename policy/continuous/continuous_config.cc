@@ -13,6 +13,7 @@
 #include "ding_worker/policy/actor_critic/actor_critic_config.h"
 #include "ding_worker/policy/mlp/mlp_config.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
+#include "ding_worker/policy/scheduled_settings.h"
 
 namespace ding {
 namespace {

@@ -33,6 +33,7 @@
 #ifndef DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_LEARN_MODE_H_
 #define DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_LEARN_MODE_H_
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -53,6 +54,7 @@
 #include "ding_worker/policy/continuous/row_noise.h"
 #include "ding_worker/policy/loss/critic_ensemble_loss.h"
 #include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/rate_average.h"
 #include "ding_worker/policy/sampled_transition_reader.h"
 #include "ding_worker/policy/scratch_columns.h"
 
@@ -132,6 +134,8 @@ class ContinuousLearnMode : public LearnMode {
   // The actions of the batch in [-1, 1], row-major.
   absl::Span<const float> unit_actions() const { return action_; }
   int64_t train_iter() const { return train_iter_; }
+  // The learning rate of the critics, in this iteration.
+  double critic_rate() const { return critic_adam_.lr(); }
   // The seed of what is drawn while learning; a resumed run continues with that of the saved state.
   uint64_t noise_seed() const { return row_noise_.seed(); }
 
@@ -145,9 +149,8 @@ class ContinuousLearnMode : public LearnMode {
 
   absl::Status Update(const Batch& data, const NamedValues& settings, Results* results);
   absl::Status ReadSettings(const NamedValues& settings);
-  // Both pass on the rates of critics, actor and subclass, as far as there are optimizers.
-  void ReadRates();
-  absl::Status SetRates();
+  // Those of critics, actor and subclass; the last one may be null.
+  std::array<Adam*, 3> Optimizers() { return {&critic_adam_, &actor_adam_, more_adam()}; }
   absl::Status ComputeGradients(const Batch& data, Results* results);
   // Reads the batch and computes the gradients of the critics.
   absl::StatusOr<TransitionView> ComputeCriticGradients(const Batch& data,
@@ -183,7 +186,7 @@ class ContinuousLearnMode : public LearnMode {
   std::vector<float> next_value_;
   std::vector<float> td_error_;
   std::vector<absl::Span<float>> gradients_;
-  std::vector<float> rates_;
+  RateAverage rates_;
 };
 
 }  // namespace ding

@@ -8,7 +8,7 @@
 //   learn    takes one Adam step for critics, actor and temperature on a batch of transitions
 //            (policy/continuous/continuous_learn_mode.h). Further scalars: alpha, and entropy where the actor learns
 //   eval     as policy/continuous/continuous_acting.h
-//   command  gives no settings
+//   command  gives the settings of the options' schedules
 //
 // Saved beside the state of ContinuousLearnMode: "log_alpha" and "alpha_optimizer/...".
 //
@@ -31,10 +31,6 @@
 #include "ding_worker/policy/network.h"
 
 namespace ding {
-
-// Settings of the command mode for the learn mode, if they change.
-inline constexpr char kAlphaRate[] = "alpha_learning_rate";
-inline constexpr char kTargetEntropy[] = "target_entropy";
 
 struct SacOptions {
   ContinuousOptions base;

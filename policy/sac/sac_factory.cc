@@ -23,6 +23,7 @@
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/sac/sac.h"
 #include "ding_worker/policy/sac/sac.pb.h"
+#include "ding_worker/policy/scheduled_settings.h"
 
 namespace ding {
 namespace {
