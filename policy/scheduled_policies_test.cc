@@ -214,7 +214,7 @@ TEST(ScheduledPolicies, TheStateValueOfIqlLearnsByTheRateOfTheCritics) {
       }
     }
     EXPECT_EQ(bytes.size(),
-              13u);  // four for each of two critics and the value, one of the deviation
+              19u);  // six for each of two critics and the value, one of the deviation
     return bytes;
   };
   const Batch batch = MakeTransitionBatch(VectorObservation(3), TwoNumbers(), 16, 3);
