@@ -13,8 +13,8 @@
 
 namespace ding {
 
-// Of the learn mode: learning rates of an actor-critic with two optimizers, and of a temperature; and the entropy that
-// the temperature is learned for.
+// Settings of a learn mode: learning rates of actor, critics and temperature, and the entropy that the temperature is
+// learned for.
 inline constexpr char kActorRate[] = "actor_learning_rate";
 inline constexpr char kCriticRate[] = "critic_learning_rate";
 inline constexpr char kAlphaRate[] = "alpha_learning_rate";
