@@ -132,6 +132,19 @@ absl::Status Adam::LoadState(StateReader* reader) {
   return absl::OkStatus();
 }
 
+absl::Status SaveAdam(const Adam& adam, absl::string_view scope, StateWriter* writer) {
+  ScopedStateWriter scoped(writer, scope);
+  return adam.SaveState(&scoped);
+}
+
+absl::StatusOr<Adam> ReadAdam(const AdamOptions& options, int64_t num_parameters,
+                              absl::string_view scope, StateReader* reader) {
+  DING_ASSIGN_OR_RETURN(Adam adam, Adam::Create(options, num_parameters));
+  ScopedStateReader scoped(reader, scope);
+  DING_RETURN_IF_ERROR(adam.LoadState(&scoped));
+  return adam;
+}
+
 void Adam::CopyFrom(const Adam& other) {
   DING_CHECK(first_moment_.num_elements() == other.first_moment_.num_elements())
       << first_moment_.num_elements() << " and " << other.first_moment_.num_elements();

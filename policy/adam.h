@@ -22,6 +22,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
@@ -68,6 +69,12 @@ class Adam {
   Tensor first_moment_;
   Tensor second_moment_;
 };
+
+// Saves the state of `adam` below `scope`.
+absl::Status SaveAdam(const Adam& adam, absl::string_view scope, StateWriter* writer);
+// Returns an optimizer of `num_parameters` parameters with the state that SaveAdam() has saved.
+absl::StatusOr<Adam> ReadAdam(const AdamOptions& options, int64_t num_parameters,
+                              absl::string_view scope, StateReader* reader);
 
 // Scales `gradients` by max_norm / (norm + 1e-6) if their Euclidean norm is above max_norm, as
 // torch.nn.utils.clip_grad_norm_ does, and returns the norm before.

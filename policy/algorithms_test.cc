@@ -63,6 +63,14 @@ AlgorithmCase Continuous(const std::string& type, const std::string& message,
   return c;
 }
 
+AlgorithmCase Droq() {
+  AlgorithmCase c = Continuous("sac", "SacConfig",
+                               "critic_dropout: 0.2 critic_layer_norm: true actor_value: MEAN "
+                               "actor_update_freq: 2");
+  c.name = "droq";
+  return c;
+}
+
 std::vector<AlgorithmCase> Algorithms() {
   return {
       {"dqn", Config("dqn", "DqnConfig",
@@ -81,6 +89,7 @@ std::vector<AlgorithmCase> Algorithms() {
       OnPolicy("a2c", "A2cConfig"),
       Imitation(),
       Continuous("sac", "SacConfig"),
+      Droq(),
       Continuous("td3", "Td3Config"),
       Continuous("ddpg", "DdpgConfig"),
       Continuous("td3bc", "Td3BcConfig"),

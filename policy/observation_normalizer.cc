@@ -1,9 +1,11 @@
 #include "ding_worker/policy/observation_normalizer.h"
 
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
@@ -42,8 +44,12 @@ ObservationNormalizer::ObservationNormalizer(SpecPtr observation, double clip)
 }
 
 void ObservationNormalizer::Set(const ColumnsView& rows) {
+  for (RunningNormalizer& field : fields_) field = RunningNormalizer(field.width(), clip_);
+  Update(rows);
+}
+
+void ObservationNormalizer::Update(const ColumnsView& rows) {
   for (size_t i = 0; i < fields_.size(); ++i) {
-    fields_[i] = RunningNormalizer(fields_[i].width(), clip_);
     fields_[i].Update(rows.column<float>(static_cast<int>(i)));
   }
 }
@@ -57,6 +63,16 @@ absl::StatusOr<ColumnsView> ObservationNormalizer::Normalize(const ColumnsView& 
     fields_[i].Normalize(obs.column<float>(field), normalized.column<float>(field));
   }
   return ColumnsView(normalized);
+}
+
+void ObservationNormalizer::NormalizeInPlace(const MutableColumnsView& rows) const {
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    const std::optional<int> field =
+        rows.spec().Find(observation_->field(static_cast<int>(i)).name);
+    DING_CHECK(field.has_value()) << "no " << observation_->field(static_cast<int>(i)).name;
+    const absl::Span<float> values = rows.column<float>(*field);
+    fields_[i].Normalize(values, values);
+  }
 }
 
 std::string ObservationNormalizer::ScopeInModel(size_t field) const {

@@ -1,5 +1,5 @@
-// Normalizes observations by the mean and standard deviation of a data set (data/running_normalizer.h), each field for
-// itself. The statistics are part of a model, so that a process that loads it normalizes as in training.
+// Normalizes observations by the mean and standard deviation of the rows that it was shown (data/running_normalizer.h),
+// each field for itself. The statistics are part of a model, so that a process that loads it normalizes as in training.
 //
 // Saved: "model/statistics/<field>/..." as RunningNormalizer::SaveState(), where actors look for it.
 //
@@ -24,15 +24,19 @@ namespace ding {
 
 class ObservationNormalizer {
  public:
-  // `clip` bounds normalized observations, above 0. Without Set() they are only clipped.
+  // `clip` bounds normalized observations, above 0. Without rows they are only clipped.
   //   kInvalidArgument  a field is not float32, or `clip` is not above 0
   static absl::StatusOr<ObservationNormalizer> Create(const SpecPtr& observation, double clip);
 
   // Makes the statistics those of `rows`, whose first fields are the observation: finite, and not normalized.
   void Set(const ColumnsView& rows);
+  // Likewise, adds `rows` to the statistics.
+  void Update(const ColumnsView& rows);
 
   // Returns the normalized rows of `obs`, in `memory`, which has the spec of the observation.
   absl::StatusOr<ColumnsView> Normalize(const ColumnsView& obs, ScratchColumns* memory) const;
+  // Normalizes the fields of the observation in place, which `rows` have among others.
+  void NormalizeInPlace(const MutableColumnsView& rows) const;
 
   // The names of its state below "model".
   const std::set<std::string>& names() const { return names_; }

@@ -49,6 +49,28 @@ TEST(ObservationNormalizer, UsesTheStatisticsOfTheLastRowsOnly) {
   EXPECT_THAT(out.column<float>(1), testing::ElementsAre(FloatNear(-1, 1e-5), FloatNear(1, 1e-5)));
 }
 
+TEST(ObservationNormalizer, AddsRowsAndNormalizesInPlace) {
+  DING_ASSERT_OK_AND_ASSIGN(auto at_once, ObservationNormalizer::Create(Observation(), 10));
+  at_once.Set(Rows().view());
+  DING_ASSERT_OK_AND_ASSIGN(auto step_by_step, ObservationNormalizer::Create(Observation(), 10));
+  step_by_step.Update(Rows().Slice(0, 1).view());
+  step_by_step.Update(Rows().Slice(1, 1).view());
+  for (const auto* const normalizer : {&at_once, &step_by_step}) {
+    // The fields of the observation stand among others, in another order.
+    const BatchBuilder rows = *BatchBuilder::Create(
+        *MakeSpec({Box("obs/goal", {1}), Box("mask", {1}), Box("obs/place", {2})}), 1);
+    rows.column<float>(0)[0] = 7;
+    rows.column<float>(1)[0] = 3;
+    rows.column<float>(2)[0] = 1;
+    rows.column<float>(2)[1] = 30;
+    normalizer->NormalizeInPlace(rows.view());
+    EXPECT_THAT(rows.column<float>(0), testing::ElementsAre(FloatNear(1, 1e-5)));
+    EXPECT_THAT(rows.column<float>(1), testing::ElementsAre(3));
+    EXPECT_THAT(rows.column<float>(2),
+                testing::ElementsAre(FloatNear(-1, 1e-5), FloatNear(1, 1e-5)));
+  }
+}
+
 TEST(ObservationNormalizer, ContinuesFromItsSavedState) {
   DING_ASSERT_OK_AND_ASSIGN(auto saved, ObservationNormalizer::Create(Observation(), 10));
   saved.Set(Rows().view());

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
@@ -87,6 +88,22 @@ TEST(ScheduledPolicies, TurnSchedulesIntoSettings) {
        false},
       {"ddpg", "DdpgConfig", continuous.c_str(), true, "exploration_noise", "exploration_noise",
        true},
+      {"td3bc", "Td3BcConfig", continuous.c_str(), true, "actor_learning_rate",
+       "actor_learning_rate", false},
+      {"td3bc", "Td3BcConfig", continuous.c_str(), true, "critic_learning_rate",
+       "critic_learning_rate", false},
+      {"iql", "IqlConfig", continuous.c_str(), true, "actor_learning_rate", "actor_learning_rate",
+       false},
+      {"iql", "IqlConfig", continuous.c_str(), true, "critic_learning_rate", "critic_learning_rate",
+       false},
+      {"discrete_sac", "DiscreteSacConfig", kModel, false, "actor_learning_rate",
+       "actor_learning_rate", false},
+      {"discrete_sac", "DiscreteSacConfig", kModel, false, "critic_learning_rate",
+       "critic_learning_rate", false},
+      {"discrete_sac", "DiscreteSacConfig", kModel, false, "alpha_learning_rate",
+       "alpha_learning_rate", false},
+      {"discrete_sac", "DiscreteSacConfig", kModel, false, "target_entropy", "target_entropy",
+       false},
   };
   for (const Case& c : kCases) {
     SCOPED_TRACE(absl::StrCat(c.policy, " ", c.field));
@@ -126,15 +143,36 @@ TEST(ScheduledPolicies, RefuseASecondWayToChangeAField) {
   refused("random", "", "learning_rate", "no field of policy 'random' changes");
 }
 
+TEST(ScheduledPolicies, RefuseValuesThatATargetEntropyCannotHave) {
+  EXPECT_THAT(
+      Create(absl::StrCat("type: 'discrete_sac' ", Params("DiscreteSacConfig", kModel),
+                          "schedule { field: 'target_entropy' type: 'linear' start: 1.5 end: 0.1 "
+                          "steps: 100 }"),
+             DiscreteAction(4)),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("schedule[0]"), HasSubstr("1.38629"))));
+  EXPECT_THAT(
+      Create(absl::StrCat("type: 'discrete_sac' ",
+                          Params("DiscreteSacConfig", absl::StrCat(kModel, "learn_alpha: false")),
+                          Half("alpha_learning_rate")),
+             DiscreteAction(4)),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected a field that may change")));
+}
+
 TEST(ScheduledPolicies, LearnByTheRatesOfTheSettings) {
   const std::string continuous = absl::StrCat("continuous {", kModel, "}");
+  const std::string every = continuous + "actor_update_freq: 1";
   for (const std::string& config :
        {absl::StrCat("type: 'sac' ", Params("SacConfig", continuous)),
-        absl::StrCat("type: 'td3' ", Params("Td3Config", continuous + "actor_update_freq: 1"))}) {
+        absl::StrCat("type: 'td3' ", Params("Td3Config", every)),
+        absl::StrCat("type: 'td3bc' ", Params("Td3BcConfig", every)),
+        absl::StrCat("type: 'iql' ", Params("IqlConfig", continuous)),
+        absl::StrCat("type: 'discrete_sac' ", Params("DiscreteSacConfig", kModel))}) {
     SCOPED_TRACE(config);
-    DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(config, TwoNumbers()));
+    const SpecPtr action = absl::StrContains(config, "discrete") ? DiscreteAction(4) : TwoNumbers();
+    DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(config, action));
     LearnMode* const learn = policy->learn_mode();
-    const Batch batch = MakeTransitionBatch(VectorObservation(3), TwoNumbers(), 16, 3);
+    const Batch batch = MakeTransitionBatch(VectorObservation(3), action, 16, 3);
     const auto model = [&] {
       StateDict saved;
       EXPECT_THAT(learn->SaveModel(&saved), IsOk());
@@ -155,6 +193,57 @@ TEST(ScheduledPolicies, LearnByTheRatesOfTheSettings) {
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          AllOf(HasSubstr("critic_learning_rate"), HasSubstr("-1"))));
   }
+}
+
+// All that IQL learns beside the actor has the rate of the critics.
+TEST(ScheduledPolicies, TheStateValueOfIqlLearnsByTheRateOfTheCritics) {
+  DING_ASSERT_OK_AND_ASSIGN(
+      const auto policy,
+      Create(absl::StrCat("type: 'iql' ",
+                          Params("IqlConfig", absl::StrCat("continuous {", kModel, "}"))),
+             TwoNumbers()));
+  LearnMode* const learn = policy->learn_mode();
+  // The bytes of what is learned by the rate of the critics.
+  const auto parameters = [&] {
+    StateDict saved;
+    EXPECT_THAT(learn->SaveTrainState(&saved), IsOk());
+    std::vector<std::string> bytes;
+    for (const auto& [name, tensor] : saved.tensors()) {
+      for (const char* const scope : {"critic/", "value/", "distribution/"}) {
+        if (absl::StartsWith(name, scope)) bytes.emplace_back(tensor.bytes());
+      }
+    }
+    EXPECT_EQ(bytes.size(),
+              19u);  // six for each of two critics and the value, one of the deviation
+    return bytes;
+  };
+  const Batch batch = MakeTransitionBatch(VectorObservation(3), TwoNumbers(), 16, 3);
+  std::vector<LearnStep> steps;
+  const std::vector<std::string> before = parameters();
+  ASSERT_THAT(learn->Forward(batch, {{"critic_learning_rate", 0}}, &steps), IsOk());
+  EXPECT_EQ(parameters(), before);
+  ASSERT_THAT(learn->Forward(batch, {{"critic_learning_rate", 0.01}}, &steps), IsOk());
+  const std::vector<std::string> after = parameters();
+  for (size_t i = 0; i < after.size(); ++i) EXPECT_NE(after[i], before[i]) << "tensor " << i;
+}
+
+TEST(ScheduledPolicies, TheTemperatureOfDiscreteSacFollowsItsSettings) {
+  DING_ASSERT_OK_AND_ASSIGN(
+      const auto policy,
+      Create(absl::StrCat("type: 'discrete_sac' ", Params("DiscreteSacConfig", kModel)),
+             DiscreteAction(4)));
+  LearnMode* const learn = policy->learn_mode();
+  const Batch batch = MakeTransitionBatch(VectorObservation(3), DiscreteAction(4), 16, 3);
+  std::vector<LearnStep> steps;
+  ASSERT_THAT(learn->Forward(batch, {{"alpha_learning_rate", 0}}, &steps), IsOk());
+  EXPECT_NEAR(*steps[0].scalars.Get("alpha"), 1, 1e-12);
+  // The entropy is nearly log 4 = 1.39.
+  ASSERT_THAT(
+      learn->Forward(batch, {{"alpha_learning_rate", 0.1}, {"target_entropy", 0.1}}, &steps),
+      IsOk());
+  EXPECT_LT(*steps[0].scalars.Get("alpha"), 0.95);
+  EXPECT_THAT(learn->Forward(batch, {{"target_entropy", 2}}, &steps),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("target_entropy is 2")));
 }
 
 std::string PpoWithTarget(const std::string& more) {

@@ -36,14 +36,34 @@ def config_file(config):
     return os.path.join(ROOT, "worker", "configs", config + ".textproto")
 
 
-def config_text(config):
-    """A config without its comments and line breaks, which change nothing."""
+def read_config(config):
     try:
         with open(config_file(config), encoding="utf-8") as file:
-            text = file.read()
+            return file.read()
     except OSError as error:
         die(f"cannot read '{error.filename}', which {TABLE} names: {error.strerror}")
+
+
+def config_text(config):
+    """A config without its comments and line breaks, which change nothing."""
+    text = read_config(config)
     return " ".join(re.sub(r'("(?:\\.|[^"\\\n])*")|#[^\n]*', lambda match: match.group(1) or "", text).split())
+
+
+class Lesson:
+    """What a teacher's episodes are, as the config's comment says: # demonstrations: COUNT episodes of worker/configs/TEACHER.textproto,
+    then values of the teacher's config (max_env_step=3000) and flags of the program that records (--actions=sampled)."""
+
+    def __init__(self, config, teacher, where):
+        pattern = r"^# demonstrations: (\d+) episodes of worker/configs/(\S+)\.textproto(.*)$"
+        comment = re.search(pattern, read_config(config), re.MULTILINE)
+        if not comment or comment[2] != teacher:
+            found = f"those of '{comment[2]}'" if comment else "no comment '# demonstrations: ...'"
+            die(f"{where}: expected episodes of '{teacher}', but worker/configs/{config}.textproto names {found}")
+        words = comment[3].split()
+        self.episodes = int(comment[1])
+        self.settings = [f"--set={word}" for word in words if not word.startswith("--")]
+        self.flags = [word for word in words if word.startswith("--")]
 
 
 class Row:
@@ -66,7 +86,10 @@ class Row:
                 self.share = float(self.rule.removeprefix("share="))
         except ValueError as error:
             die(f"{where}: {error}")
+        self.lesson = Lesson(self.config, self.teacher, where) if self.teacher else None
         what = [config_text(self.config), self.teacher and config_text(self.teacher), self.env_steps, *self.check]
+        if self.lesson:
+            what += self.lesson.settings + self.lesson.flags
         self.digest = hashlib.sha256("\n".join(what).encode()).hexdigest()[:12]
         self.results = {}  # by seed: a line of the table of results, as a dictionary
         self.failures = []

@@ -50,7 +50,10 @@ case $config$seed in
   bad1) value=-5 ;;
   bad*) value=10 ;;
   null*) value=null ;;
-  teach0) value=1 ;;
+  teach0)
+    [[ $* == *--set=wise=true* ]] || exit 5
+    value=1
+    ;;
   clone*) value=$(cat "$episodes") ;;
   slow7) value=70 ;;
   slow* | lost*)
@@ -84,6 +87,7 @@ cat >bin/worker/evaluate <<'EOF'
 checkpoint=${1#--checkpoint=}
 [ -d "$(dirname "$(dirname "$checkpoint")")" ] || exit 1
 if [[ $3 == --record_episodes=* ]]; then
+  [ "$#" -eq 3 ] || [ "$4" = --actions=sampled ] || exit 1
   echo "${2#--episodes=}" >"${3#--record_episodes=}"
   exit
 fi
@@ -109,7 +113,7 @@ broken       broken  1  every      10    1000  bars
 judged       null    2  every      0.8   1000  bars  //worker:judge --run {run}
 judged_last  null    1  every      0.8   1000  bars  //worker:judge --run {run} {last}
 judged_bad   null    1  every      0.9   1000  bars  //worker:judge --run {run}
-cloned       clone<teach 2 every  50   1000  bars
+cloned       clone<teach 2 every  60   1000  bars
 unjudged     good    1  every      0.9   1000  bars  //worker:judge --run nowhere
 low          good    2  below      11    1000  bars
 success      good    1  every      0.2   1000  bars  info:is_success
@@ -120,6 +124,8 @@ EOF
 for config in good good_parallel bad broken null clone teach slow lost; do
   printf '# %s # is a comment.\nexp_name: "%s # not"\n' $config $config >worker/configs/$config.textproto
 done
+
+echo '# demonstrations: 60 episodes of worker/configs/teach.textproto wise=true --actions=sampled' >>worker/configs/clone.textproto
 
 # expect STATUS TEXT ARGUMENT...: the exit code, and a line that matches the regular expression.
 expect() {
@@ -146,7 +152,7 @@ expect 1 'broken .* - +not run +-$' broken
 expect 0 'judged .* 0.85, 0.85 +reached' judged
 expect 0 'judged_last .* 0.85 +reached' judged_last
 expect 1 'judged_bad .* 0.85 +MISSED' judged_bad
-expect 0 'cloned .* 50, 50 +reached' cloned
+expect 0 'cloned .* 60, 60 +reached' cloned
 expect 1 'unjudged, seed 0: judge ended with status 1' unjudged
 expect 1 'low +below 11 within 1,000 env steps, every seed +10, 11 +MISSED' low
 expect 0 'success .* 0.25 +reached' success

@@ -29,10 +29,12 @@
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/episodes.h"
 #include "ding_worker/env/board_games/board_games.pb.h"
+#include "ding_worker/env/box2d/box2d.pb.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_registry.h"
 #include "ding_worker/env/gymnasium/gymnasium.pb.h"
+#include "ding_worker/env/mujoco/mujoco.pb.h"
 #include "ding_worker/env/wrappers/wrappers.pb.h"
 #include "ding_worker/learner/stopper.pb.h"
 #include "ding_worker/metrics/mlflow.pb.h"
@@ -192,6 +194,13 @@ const std::vector<Params>& AllParams() {
          GymnasiumConfig::descriptor(),
          {absl::StrCat("env={type:\"gymnasium\" params",
                        InAny(*GymnasiumConfig::descriptor(), "id: \"CartPole-v1\""), "}")}},
+        {"env.params",
+         LunarLanderParams::descriptor(),
+         {absl::StrCat("env={type:\"LunarLander-v3\" params",
+                       InAny(*LunarLanderParams::descriptor()), "}")}},
+        {"env.params",
+         MjcfParams::descriptor(),
+         {absl::StrCat("env={type:\"MJCF\" params", InAny(*MjcfParams::descriptor()), "}")}},
         wrapper("time_limit", TimeLimitConfig::descriptor(), "max_steps: 9"),
         wrapper("action_repeat", ActionRepeatConfig::descriptor()),
         wrapper("sticky_actions", StickyActionsConfig::descriptor()),

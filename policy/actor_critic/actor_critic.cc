@@ -13,15 +13,12 @@
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/policy/action_mask.h"
 #include "ding_worker/policy/parameter_state.h"
 
 namespace ding {
 namespace {
-
-constexpr char kStatisticsScope[] = "statistics";
 
 absl::Status CheckNetwork(const Network& network, absl::string_view which, const Spec& inputs,
                           std::vector<FieldSpec> outputs) {
@@ -54,15 +51,13 @@ absl::StatusOr<std::unique_ptr<ActorCritic>> ActorCritic::Create(
     DING_RETURN_IF_ERROR(CheckNetwork(*critic, "critic", *inputs, {ValueField()}));
   }
   DING_RETURN_IF_ERROR(CheckNetwork(*actor, "actor", *inputs, std::move(actor_outputs)));
-  for (const FieldSpec& field : inputs->fields()) {
-    if (options.normalize_obs && field.dtype != DType::kFloat32) {
-      return absl::InvalidArgumentError(absl::StrCat("normalize_obs is set, but '", field.name,
-                                                     "' is ", field.DebugString(),
-                                                     ", expected float32"));
-    }
+  std::optional<ObservationNormalizer> normalizer;
+  if (options.normalize_obs) {
+    DING_ASSIGN_OR_RETURN(normalizer, ObservationNormalizer::Create(inputs, options.obs_clip));
   }
   auto made = absl::WrapUnique(new ActorCritic(std::move(actor), std::move(critic),
-                                               std::move(observation), std::move(action), options));
+                                               std::move(observation), std::move(action),
+                                               std::move(normalizer), options.has_value));
   made->distribution_ = std::move(distribution);
   made->mask_field_ = mask_field;
   DING_RETURN_IF_ERROR(made->inputs_.Resolve(*made->observation_));
@@ -70,34 +65,27 @@ absl::StatusOr<std::unique_ptr<ActorCritic>> ActorCritic::Create(
 }
 
 ActorCritic::ActorCritic(std::unique_ptr<Network> actor, std::unique_ptr<Network> critic,
-                         SpecPtr observation, SpecPtr action, const ActorCriticOptions& options)
+                         SpecPtr observation, SpecPtr action,
+                         std::optional<ObservationNormalizer> normalizer, bool has_value)
     : observation_(std::move(observation)),
       action_(std::move(action)),
       actor_(std::move(actor), 0),
       critic_(std::move(critic), actor_.state_size()),
-      has_value_(options.has_value),
+      has_value_(has_value),
       inputs_(WithoutActionMask(observation_), "", "observations"),
+      normalizer_(std::move(normalizer)),
       normalized_scratch_(inputs_.spec()),
       actor_scratch_(actor_.network()->output_spec()),
       critic_scratch_(critic_.network() == nullptr ? nullptr : critic_.network()->output_spec()),
       d_actor_scratch_(actor_.network()->output_spec()),
       d_critic_scratch_(critic_.network() == nullptr ? nullptr : critic_.network()->output_spec()) {
-  if (!options.normalize_obs) return;
-  for (const FieldSpec& field : inputs_.spec()->fields()) {
-    statistics_.emplace_back(field.num_elements(), options.obs_clip);
-  }
 }
 
 absl::StatusOr<ColumnsView> ActorCritic::Inputs(const ColumnsView& obs) {
   DING_RETURN_IF_ERROR(CheckFirstFields(*observation_, obs.spec(), "observations"));
   const ColumnsView inputs = inputs_.Bind(obs);
   if (!normalizes()) return inputs;
-  DING_ASSIGN_OR_RETURN(const MutableColumnsView normalized, normalized_scratch_.Rows(obs.rows()));
-  for (size_t i = 0; i < statistics_.size(); ++i) {
-    const int field = static_cast<int>(i);
-    statistics_[i].Normalize(inputs.column<float>(field), normalized.column<float>(field));
-  }
-  return ColumnsView(normalized);
+  return normalizer_->Normalize(inputs, &normalized_scratch_);
 }
 
 absl::Status ActorCritic::Act(const ColumnsView& obs, absl::Span<float> value,
@@ -138,18 +126,11 @@ absl::Status ActorCritic::Values(const ColumnsView& obs, absl::Span<float> value
 }
 
 void ActorCritic::NormalizeInputs(const MutableColumnsView& rows) {
-  for (size_t i = 0; i < statistics_.size(); ++i) {
-    const absl::Span<float> values =
-        rows.column<float>(*observation_->Find(inputs()->field(static_cast<int>(i)).name));
-    statistics_[i].Normalize(values, values);
-  }
+  if (normalizes()) normalizer_->NormalizeInPlace(rows);
 }
 
 void ActorCritic::UpdateStatistics(const ColumnsView& obs) {
-  const ColumnsView rows = inputs_.Bind(obs);
-  for (size_t i = 0; i < statistics_.size(); ++i) {
-    statistics_[i].Update(rows.column<float>(static_cast<int>(i)));
-  }
+  if (normalizes()) normalizer_->Update(inputs_.Bind(obs));
 }
 
 absl::Status ActorCritic::Forward(const ColumnsView& inputs, absl::Span<const uint8_t> mask,
@@ -186,22 +167,13 @@ std::vector<ParameterGroup> ActorCritic::Groups() {
   return groups;
 }
 
-std::string ActorCritic::StatisticsScope(size_t input) const {
-  return absl::StrCat(kModelScope, "/", kStatisticsScope, "/",
-                      inputs()->field(static_cast<int>(input)).name);
-}
-
 absl::Status ActorCritic::SaveModel(StateWriter* writer) const {
   // Groups() returns mutable groups, which are only read here.
   for (const ParameterGroup& group : const_cast<ActorCritic*>(this)->Groups()) {
     DING_RETURN_IF_ERROR(SaveParameters(group.info, group.parameters,
                                         absl::StrCat(kModelScope, "/", group.name), writer));
   }
-  for (size_t i = 0; i < statistics_.size(); ++i) {
-    ScopedStateWriter scoped(writer, StatisticsScope(i));
-    DING_RETURN_IF_ERROR(statistics_[i].SaveState(&scoped));
-  }
-  return absl::OkStatus();
+  return normalizes() ? normalizer_->SaveState(writer) : absl::OkStatus();
 }
 
 absl::Status ActorCritic::CheckNames(StateReader* reader) const {
@@ -229,15 +201,11 @@ absl::Status ActorCritic::LoadModel(StateReader* reader) {
     DING_RETURN_IF_ERROR(LoadParameters(group.info, absl::StrCat(kModelScope, "/", group.name),
                                         reader, absl::MakeSpan(parameters.back())));
   }
-  std::vector<RunningNormalizer> statistics = statistics_;
-  for (size_t i = 0; i < statistics.size(); ++i) {
-    ScopedStateReader scoped(reader, StatisticsScope(i));
-    DING_RETURN_IF_ERROR(statistics[i].LoadState(&scoped));
-  }
+  if (normalizes()) DING_RETURN_IF_ERROR(normalizer_->LoadState(reader));
+  // From here on nothing fails.
   for (size_t i = 0; i < groups.size(); ++i) {
     std::copy(parameters[i].begin(), parameters[i].end(), groups[i].parameters.begin());
   }
-  statistics_.swap(statistics);
   return absl::OkStatus();
 }
 

@@ -34,7 +34,6 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/data/running_normalizer.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/action_distribution.h"
@@ -42,6 +41,7 @@
 #include "ding_worker/policy/column_binding.h"
 #include "ding_worker/policy/group_adam.h"
 #include "ding_worker/policy/network.h"
+#include "ding_worker/policy/observation_normalizer.h"
 #include "ding_worker/policy/scratch_columns.h"
 
 namespace ding {
@@ -78,7 +78,7 @@ class ActorCritic {
   std::optional<int> mask_field() const { return mask_field_; }
   const SpecPtr& action() const { return action_; }
   ActionDistribution& distribution() { return *distribution_; }
-  bool normalizes() const { return !statistics_.empty(); }
+  bool normalizes() const { return normalizer_.has_value(); }
   // The floats of the recurrent state of a row; 0 without recurrent networks.
   int64_t state_size() const { return actor_.state_size() + critic_.state_size(); }
 
@@ -128,10 +128,9 @@ class ActorCritic {
 
  private:
   ActorCritic(std::unique_ptr<Network> actor, std::unique_ptr<Network> critic, SpecPtr observation,
-              SpecPtr action, const ActorCriticOptions& options);
+              SpecPtr action, std::optional<ObservationNormalizer> normalizer, bool has_value);
 
   absl::Status CheckNames(StateReader* reader) const;
-  std::string StatisticsScope(size_t input) const;
   // Whether the actor has a second head.
   bool shared() const { return critic() == nullptr && has_value_; }
   // Null: the actor has two heads, or there are no values.
@@ -147,7 +146,7 @@ class ActorCritic {
   std::unique_ptr<ActionDistribution> distribution_;
   std::optional<int> mask_field_;
   ColumnBinding inputs_;
-  std::vector<RunningNormalizer> statistics_;  // one for each input, or none
+  std::optional<ObservationNormalizer> normalizer_;  // of inputs()
 
   // Working space, kept between calls.
   ScratchColumns normalized_scratch_;

@@ -78,16 +78,4 @@ absl::Status ContinuousEvalMode::Forward(const ColumnsView& obs, absl::Span<cons
   return status.ok() ? status : Annotate(status, absl::StrCat(actor_.algorithm(), ", eval"));
 }
 
-NamedValues ContinuousCommandMode::GetSettingCollect(const NamedValues& info) {
-  NamedValues settings;
-  schedules_.AddCollectSettings(info, &settings);
-  return settings;
-}
-
-NamedValues ContinuousCommandMode::GetSettingLearn(const NamedValues& info) {
-  NamedValues settings;
-  schedules_.AddLearnSettings(info, &settings);
-  return settings;
-}
-
 }  // namespace ding

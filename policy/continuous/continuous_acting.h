@@ -2,7 +2,6 @@
 //
 //   collect  acts as an Exploration of the algorithm says
 //   eval     takes tanh(mean)
-//   command  gives the settings of the options' schedules
 //
 // Saved: collect state "rng".
 //
@@ -25,7 +24,6 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/continuous_options.h"
-#include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/scratch_columns.h"
 
@@ -75,18 +73,6 @@ class ContinuousEvalMode : public EvalMode {
  private:
   ContinuousActor& actor_;
   ScratchColumns inputs_;
-};
-
-class ContinuousCommandMode : public CommandMode {
- public:
-  explicit ContinuousCommandMode(const ContinuousOptions& options)
-      : schedules_(options.schedules) {}
-
-  NamedValues GetSettingCollect(const NamedValues& info) override;
-  NamedValues GetSettingLearn(const NamedValues& info) override;
-
- private:
-  const FieldSchedules schedules_;
 };
 
 }  // namespace ding

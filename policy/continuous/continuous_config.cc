@@ -14,6 +14,7 @@
 #include "ding_worker/policy/field_schedules_config.h"
 #include "ding_worker/policy/mlp/mlp_config.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
+#include "ding_worker/policy/scheduled_settings.h"
 
 namespace ding {
 namespace {
@@ -38,9 +39,11 @@ absl::StatusOr<MlpOptions> CriticOptions(const ContinuousConfig& config) {
 absl::StatusOr<std::unique_ptr<CriticEnsemble>> CreateCritics(const ContinuousConfig& config,
                                                               const PolicyContext& context,
                                                               const FieldSpec& action,
-                                                              int num_critics) {
-  DING_ASSIGN_OR_RETURN(const MlpOptions options, CriticOptions(config));
-  return CriticEnsemble::Create(options, context.observation, action, num_critics,
+                                                              const CriticConfig& critics) {
+  DING_ASSIGN_OR_RETURN(MlpOptions options, CriticOptions(config));
+  options.dropout = critics.dropout;
+  options.layer_norm = critics.layer_norm;
+  return CriticEnsemble::Create(options, context.observation, action, critics.num_critics,
                                 Rng::DeriveSeed(context.seed, "policy/critic"));
 }
 
@@ -82,7 +85,8 @@ std::vector<ChangingField> ChangingFields(const ContinuousConfig& config) {
 
 ContinuousNetworks CreateContinuousNetworks(absl::string_view algorithm,
                                             const ContinuousConfig& config, ActorHead head,
-                                            int num_critics, const PolicyContext& context,
+                                            const CriticConfig& critic_config,
+                                            const PolicyContext& context,
                                             std::vector<std::string>* problems) {
   const absl::Status scale = ActionScale::Create(*context.action, algorithm).status();
   if (!scale.ok()) problems->emplace_back(scale.message());
@@ -95,7 +99,7 @@ ContinuousNetworks CreateContinuousNetworks(absl::string_view algorithm,
     problems->push_back(absl::StrCat("model: ", actor.status().message()));
   }
   if (!context.modes.learn) return networks;
-  auto critics = CreateCritics(config, context, action, num_critics);
+  auto critics = CreateCritics(config, context, action, critic_config);
   if (critics.ok()) {
     networks.critics = *std::move(critics);
   } else {

@@ -39,11 +39,19 @@ struct ContinuousNetworks {
   std::unique_ptr<CriticEnsemble> critics;  // null without a learn mode
 };
 
+// The critics of an algorithm, beside what ContinuousConfig says.
+struct CriticConfig {
+  int num_critics = 2;
+  double dropout = 0;       // as in MlpOptions
+  bool layer_norm = false;  // as in MlpOptions
+};
+
 // Creates the networks of `config` for the spaces of `context`; appends problems if it cannot. An invalid action space
 // counts as one element, so that problems of the networks are reported too.
 ContinuousNetworks CreateContinuousNetworks(absl::string_view algorithm,
                                             const ContinuousConfig& config, ActorHead head,
-                                            int num_critics, const PolicyContext& context,
+                                            const CriticConfig& critic_config,
+                                            const PolicyContext& context,
                                             std::vector<std::string>* problems);
 
 ContinuousOptions ContinuousOptionsFromConfig(const PolicyConfig& policy,

@@ -13,6 +13,7 @@
 #include "ding_worker/policy/gradient_reducer.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/parameter_state.h"
+#include "ding_worker/policy/scheduled_settings.h"
 #include "ding_worker/policy/target_update.h"
 
 namespace ding {
@@ -27,9 +28,8 @@ constexpr char kNoiseSeed[] = "noise_seed";
 // Train iterations between two measurements of the gradient, which take longer than the other ones.
 constexpr int64_t kMeasurePeriod = 10;
 
-absl::StatusOr<Adam> MakeAdam(const AdamOptions& options, const Network& network) {
-  return Adam::Create(options, static_cast<int64_t>(network.parameters().size()));
-}
+// The passes of an iteration that have masks of dropout of their own.
+enum DropoutUse : uint32_t { kBootstrap, kTaken, kActor };
 
 absl::Status SaveNetwork(const Network& network, absl::string_view scope, StateWriter* writer) {
   return SaveParameters(network.parameter_info(), network.parameters(), scope, writer);
@@ -42,19 +42,7 @@ absl::Status ReadNetwork(const Network& network, absl::string_view scope, StateR
   return LoadParameters(network.parameter_info(), scope, reader, absl::MakeSpan(*values));
 }
 
-absl::Status SaveAdam(const Adam& adam, absl::string_view scope, StateWriter* writer) {
-  ScopedStateWriter scoped(writer, scope);
-  return adam.SaveState(&scoped);
-}
-
-// Reads the state of an optimizer like `adam`.
-absl::StatusOr<Adam> ReadAdam(const AdamOptions& options, const Network& network,
-                              absl::string_view scope, StateReader* reader) {
-  DING_ASSIGN_OR_RETURN(Adam adam, MakeAdam(options, network));
-  ScopedStateReader scoped(reader, scope);
-  DING_RETURN_IF_ERROR(adam.LoadState(&scoped));
-  return adam;
-}
+int64_t SizeOf(const Network& network) { return static_cast<int64_t>(network.parameters().size()); }
 
 absl::Status CheckFrequency(int64_t value, absl::string_view name) {
   if (value >= 1) return absl::OkStatus();
@@ -76,8 +64,9 @@ absl::StatusOr<ContinuousLearnMode::Parts> ContinuousLearnMode::MakeParts(
   DING_RETURN_IF_ERROR(CheckSameLayout(*inputs, *critics->network().input_spec(),
                                        absl::StrCat(actor.algorithm(), ": the critics' inputs")));
   DING_ASSIGN_OR_RETURN(std::unique_ptr<CriticEnsemble> targets, critics->Clone());
-  DING_ASSIGN_OR_RETURN(Adam critic_adam, MakeAdam(options.critic_adam, critics->network()));
-  DING_ASSIGN_OR_RETURN(Adam actor_adam, MakeAdam(options.actor_adam, actor.network()));
+  DING_ASSIGN_OR_RETURN(Adam critic_adam,
+                        Adam::Create(options.critic_adam, SizeOf(critics->network())));
+  DING_ASSIGN_OR_RETURN(Adam actor_adam, Adam::Create(options.actor_adam, SizeOf(actor.network())));
   return Parts{std::move(critics), std::move(targets), std::move(critic_adam),
                std::move(actor_adam)};
 }
@@ -135,11 +124,11 @@ absl::Status ContinuousLearnMode::Update(const Batch& data, const NamedValues& s
     AppendMoreGradients(&gradients_);
   }
   const bool averages_rates = options_.reducer != nullptr && options_.schedules.changes();
-  if (averages_rates) ReadRates();
+  if (averages_rates) gradients_.push_back(rates_.Read(Optimizers()));
   DING_RETURN_IF_ERROR(AverageGradients(options_.reducer, gradients_, data.rows(), computed));
   if (averages_rates) {
     gradients_.pop_back();
-    DING_RETURN_IF_ERROR(SetRates());
+    DING_RETURN_IF_ERROR(rates_.Apply(Optimizers()));
   }
   DING_RETURN_IF_ERROR(CheckGradients(results->with_actor));
   return Step(results);
@@ -156,25 +145,10 @@ absl::Status ContinuousLearnMode::ReadSettings(const NamedValues& settings) {
   return ReadMoreSettings(settings);
 }
 
-void ContinuousLearnMode::ReadRates() {
-  rates_.clear();
-  for (const Adam* const adam : {&critic_adam_, &actor_adam_, more_adam()}) {
-    if (adam != nullptr) rates_.push_back(static_cast<float>(adam->lr()));
-  }
-  gradients_.push_back(absl::MakeSpan(rates_));
-}
-
-absl::Status ContinuousLearnMode::SetRates() {
-  size_t at = 0;
-  for (Adam* const adam : {&critic_adam_, &actor_adam_, more_adam()}) {
-    if (adam != nullptr) DING_RETURN_IF_ERROR(adam->set_lr(rates_[at++]));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status ContinuousLearnMode::ComputeGradients(const Batch& data, Results* results) {
   const absl::StatusOr<TransitionView> batch = ComputeCriticGradients(data, &results->critics);
   if (!results->with_actor) return batch.status();
+  if (batch.ok()) DrawDropout(kActor, data.rows(), critics_.get());
   DING_RETURN_IF_ERROR(AverageActorMeans(batch, data.rows()));
   DING_ASSIGN_OR_RETURN(results->actor_loss, ComputeActorGradients(*batch, actor_noise_));
   if (std::isfinite(results->actor_loss)) return absl::OkStatus();
@@ -199,9 +173,18 @@ absl::StatusOr<TransitionView> ContinuousLearnMode::ComputeCriticGradients(
   actor_noise_.resize(noise_.size());
   row_noise_.Draw(batch, train_iter_, absl::MakeSpan(noise_), absl::MakeSpan(actor_noise_));
   next_value_.resize(rows);
+  DrawDropout(kBootstrap, data.rows(), targets_.get());
   DING_RETURN_IF_ERROR(ComputeNextValue(batch, noise_, absl::MakeSpan(next_value_)));
+  DrawDropout(kTaken, data.rows(), critics_.get());
   DING_RETURN_IF_ERROR(BackpropagateCriticLoss(batch, result));
   return batch;
+}
+
+void ContinuousLearnMode::DrawDropout(uint32_t use, int64_t rows, CriticEnsemble* critics) {
+  if (!critics->has_dropout()) return;
+  dropout_keys_.resize(static_cast<size_t>(rows));
+  row_noise_.DrawKeys(train_iter_, use, absl::MakeSpan(dropout_keys_));
+  critics->set_dropout_keys(dropout_keys_);
 }
 
 absl::Status ContinuousLearnMode::BackpropagateCriticLoss(const TransitionView& batch,
@@ -300,10 +283,11 @@ absl::Status ContinuousLearnMode::LoadTrainState(StateReader* reader) {
   DING_RETURN_IF_ERROR(ReadNetwork(critics, kCriticScope, reader, &critic_parameters));
   std::vector<float> target_parameters;
   DING_RETURN_IF_ERROR(ReadNetwork(critics, kTargetScope, reader, &target_parameters));
-  DING_ASSIGN_OR_RETURN(const Adam critic_adam,
-                        ReadAdam(options_.critic_adam, critics, kCriticOptimizerScope, reader));
-  DING_ASSIGN_OR_RETURN(const Adam actor_adam, ReadAdam(options_.actor_adam, actor_.network(),
-                                                        kActorOptimizerScope, reader));
+  DING_ASSIGN_OR_RETURN(const Adam critic_adam, ReadAdam(options_.critic_adam, SizeOf(critics),
+                                                         kCriticOptimizerScope, reader));
+  DING_ASSIGN_OR_RETURN(
+      const Adam actor_adam,
+      ReadAdam(options_.actor_adam, SizeOf(actor_.network()), kActorOptimizerScope, reader));
   DING_ASSIGN_OR_RETURN(const int64_t train_iter, reader->ReadInt(kTrainIter));
   if (train_iter < 0) {
     return absl::InvalidArgumentError(

@@ -9,6 +9,10 @@
 // actor's loss depends on means over the batch). Where the actor's observations are normalized, all networks read
 // normalized ones.
 //
+// Critics with dropout have new masks in every pass of an iteration: on the next observations (the targets), on the
+// actions taken, and on the actor's actions, as in DroQ (Hiraoka et al. 2022, algorithm 2). The masks of a row are random
+// numbers like those of RowNoise.
+//
 // A batch has the columns of data/sample_columns.h: obs, action, reward, next_obs, discount and optionally weight.
 // An iteration reports the scalars cur_lr (of the critics), critic_loss, q_value (the mean over critics and rows),
 // target_q_value (the mean target) and td_error (the mean of |td error|); where the actor learns, actor_loss; every
@@ -29,6 +33,7 @@
 #ifndef DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_LEARN_MODE_H_
 #define DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_LEARN_MODE_H_
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -49,6 +54,7 @@
 #include "ding_worker/policy/continuous/row_noise.h"
 #include "ding_worker/policy/loss/critic_ensemble_loss.h"
 #include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/rate_average.h"
 #include "ding_worker/policy/sampled_transition_reader.h"
 #include "ding_worker/policy/scratch_columns.h"
 
@@ -128,6 +134,8 @@ class ContinuousLearnMode : public LearnMode {
   // The actions of the batch in [-1, 1], row-major.
   absl::Span<const float> unit_actions() const { return action_; }
   int64_t train_iter() const { return train_iter_; }
+  // The learning rate of the critics, in this iteration.
+  double critic_rate() const { return critic_adam_.lr(); }
   // The seed of what is drawn while learning; a resumed run continues with that of the saved state.
   uint64_t noise_seed() const { return row_noise_.seed(); }
 
@@ -141,14 +149,16 @@ class ContinuousLearnMode : public LearnMode {
 
   absl::Status Update(const Batch& data, const NamedValues& settings, Results* results);
   absl::Status ReadSettings(const NamedValues& settings);
-  // Both pass on the rates of critics, actor and subclass, as far as there are optimizers.
-  void ReadRates();
-  absl::Status SetRates();
+  // Those of critics, actor and subclass; the last one may be null.
+  std::array<Adam*, 3> Optimizers() { return {&critic_adam_, &actor_adam_, more_adam()}; }
   absl::Status ComputeGradients(const Batch& data, Results* results);
   // Reads the batch and computes the gradients of the critics.
   absl::StatusOr<TransitionView> ComputeCriticGradients(const Batch& data,
                                                         CriticLossResult* result);
   absl::Status BackpropagateCriticLoss(const TransitionView& batch, CriticLossResult* result);
+  // Draws the masks of dropout for the next passes of these rows through `critics`, and for no other pass of the iteration
+  // (`use`).
+  void DrawDropout(uint32_t use, int64_t rows, CriticEnsemble* critics);
   // Computes actor_means() of the group; `batch` may be an error.
   absl::Status AverageActorMeans(const absl::StatusOr<TransitionView>& batch, int64_t rows);
   absl::Status CheckGradients(bool with_actor);
@@ -169,13 +179,14 @@ class ContinuousLearnMode : public LearnMode {
   ScratchColumns obs_;
   ScratchColumns next_obs_;
   RowNoise row_noise_;
+  std::vector<uint64_t> dropout_keys_;
   std::vector<float> noise_;
   std::vector<float> actor_noise_;
   std::vector<float> action_;
   std::vector<float> next_value_;
   std::vector<float> td_error_;
   std::vector<absl::Span<float>> gradients_;
-  std::vector<float> rates_;
+  RateAverage rates_;
 };
 
 }  // namespace ding

@@ -21,7 +21,7 @@ struct ContinuousOptions {
   // Training iterations between two steps of the actor, and between two moves of the targets; at least 1.
   int64_t actor_update_freq = 1;
   int64_t target_delay = 1;
-  // They change the settings kActorRate and kCriticRate, and those that the algorithm adds.
+  // They change the settings kActorRate and kCriticRate (policy/scheduled_settings.h), and those that the algorithm adds.
   FieldSchedules schedules;
   std::optional<double>
       obs_clip;  // observations are normalized, and bounded by this; not set: they are not
@@ -32,10 +32,6 @@ struct ContinuousOptions {
   // policy.
   GradientReducer* reducer = nullptr;
 };
-
-// Settings that the command mode gives to the learn mode if they change.
-inline constexpr char kActorRate[] = "actor_learning_rate";
-inline constexpr char kCriticRate[] = "critic_learning_rate";
 
 }  // namespace ding
 

@@ -14,6 +14,7 @@
 #include "ding_worker/policy/continuous/continuous_learn_mode.h"
 #include "ding_worker/policy/continuous/continuous_options.h"
 #include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/scheduled_settings.h"
 
 namespace ding {
 
@@ -28,7 +29,7 @@ class ContinuousPolicy : public Policy {
           std::make_unique<ContinuousCollectMode>(actor_.get(), std::move(exploration), options);
     }
     if (options.modes.eval) eval_ = std::make_unique<ContinuousEvalMode>(actor_.get());
-    if (options.modes.command) command_ = std::make_unique<ContinuousCommandMode>(options);
+    if (options.modes.command) command_ = std::make_unique<ScheduledSettings>(options.schedules);
   }
 
   CollectMode* collect_mode() override { return collect_.get(); }
@@ -44,7 +45,7 @@ class ContinuousPolicy : public Policy {
   std::unique_ptr<ContinuousCollectMode> collect_;
   std::unique_ptr<ContinuousLearnMode> learn_;
   std::unique_ptr<ContinuousEvalMode> eval_;
-  std::unique_ptr<ContinuousCommandMode> command_;
+  std::unique_ptr<ScheduledSettings> command_;
 };
 
 }  // namespace ding

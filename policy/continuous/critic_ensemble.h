@@ -54,6 +54,14 @@ class CriticEnsemble {
   Network& network() { return *network_; }
   const Network& network() const { return *network_; }
 
+  // Whether its hidden layers have dropout; and the keys of the masks of the next passes, which must stay unchanged
+  // until the last of them (Mlp::set_dropout_keys()). Without keys nothing is dropped.
+  bool has_dropout() const { return first_structure_.options.dropout > 0; }
+  void set_dropout_keys(absl::Span<const uint64_t> row_keys) {
+    network_->set_dropout_keys(row_keys);
+    first_->set_dropout_keys(row_keys);
+  }
+
   // Compute q() for rows; Forward() also keeps what a Backward needs, and its arguments must not change
   // until then.
   absl::Status Infer(const ColumnsView& obs, absl::Span<const float> action);

@@ -1,6 +1,8 @@
 #include "ding_worker/policy/continuous/critic_ensemble.h"
 
+#include <cstdint>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -145,6 +147,34 @@ TEST_F(CriticEnsembleTest, ACloneHasTheSameValuesAndItsOwnParameters) {
   absl::c_fill(parameters, 0.5f);
   EXPECT_EQ(Loss(clone.get()), before);
   ASSERT_THAT(clone->ForwardFirst(obs_.view(), action_column_), IsOk());
+}
+
+TEST_F(CriticEnsembleTest, EveryCriticDropsItsOwnFeatures) {
+  MlpOptions options = SmallOptions();
+  options.dropout = 0.5;
+  options.layer_norm = true;
+  DING_ASSERT_OK_AND_ASSIGN(const auto critics,
+                            CriticEnsemble::Create(options, observation_, action_, 2, 3));
+  EXPECT_TRUE(critics->has_dropout());
+  EXPECT_FALSE(Create(2)->has_dropout());
+  // Both critics have the same parameters, so that they differ by their masks only.
+  const absl::Span<float> parameters = critics->network().parameters();
+  const size_t half = parameters.size() / 2;
+  absl::c_copy(parameters.first(half), parameters.begin() + static_cast<int64_t>(half));
+  const double plain = Loss(critics.get());
+  EXPECT_EQ(critics->q()[0], critics->q()[1]);
+  std::vector<uint64_t> keys(kRows);
+  std::iota(keys.begin(), keys.end(), 1);
+  critics->set_dropout_keys(keys);
+  EXPECT_NE(Loss(critics.get()), plain);
+  EXPECT_NE(critics->q()[0], critics->q()[1]);
+  // The first critic alone has the masks of the first one.
+  const std::vector<float> first(critics->q()[0].begin(), critics->q()[0].end());
+  ASSERT_THAT(critics->ForwardFirst(obs_.view(), action_column_), IsOk());
+  EXPECT_EQ(critics->q()[0], absl::MakeConstSpan(first));
+  DING_ASSERT_OK_AND_ASSIGN(const auto clone, critics->Clone());
+  EXPECT_TRUE(clone->has_dropout());
+  EXPECT_EQ(Loss(clone.get()), plain) << "a clone has no keys";
 }
 
 TEST_F(CriticEnsembleTest, RefusesNumbersOfCriticsAndObservationsThatDoNotFit) {

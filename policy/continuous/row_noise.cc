@@ -13,6 +13,7 @@ namespace ding {
 namespace {
 
 constexpr Rng::Purpose kPurpose("policy/learn");
+constexpr Rng::Purpose kKeys("policy/learn/keys");
 constexpr float kTwoPi = 6.2831853f;
 constexpr float kUnit = 0x1.0p-24f;
 
@@ -62,6 +63,15 @@ void RowNoise::Draw(const TransitionView& batch, int64_t train_iter, absl::Span<
       first[at] = radius * std::cos(angle);
       second[at] = radius * std::sin(angle);
     }
+  }
+}
+
+void RowNoise::DrawKeys(int64_t train_iter, uint32_t use, absl::Span<uint64_t> keys) const {
+  DING_CHECK(keys.size() == keys_.size())
+      << keys.size() << " keys for " << keys_.size() << " rows of the last draw";
+  const uint64_t index = static_cast<uint64_t>(train_iter) << 32 | use;
+  for (size_t row = 0; row < keys.size(); ++row) {
+    keys[row] = Rng::DeriveSeed(keys_[row], kKeys, index);
   }
 }
 

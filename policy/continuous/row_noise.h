@@ -29,6 +29,9 @@ class RowNoise {
   // rows of `batch`.
   void Draw(const TransitionView& batch, int64_t train_iter, absl::Span<float> first,
             absl::Span<float> second);
+  // Writes keys for further random numbers of the rows of the last Draw(), one for each row. Different uses have independent
+  // keys in an iteration.
+  void DrawKeys(int64_t train_iter, uint32_t use, absl::Span<uint64_t> keys) const;
 
  private:
   uint64_t seed_;

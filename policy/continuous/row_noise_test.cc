@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -58,6 +59,30 @@ TEST_F(RowNoiseTest, RowsIterationsAndSeedsDiffer) {
     EXPECT_NE(noise.first[i], later.first[i]);
     EXPECT_NE(noise.first[i], other.first[i]);
   }
+}
+
+TEST_F(RowNoiseTest, KeysDifferForRowsIterationsAndUses) {
+  SampledTransitionReader reader(observation_, action_);
+  RowNoise noise(1);
+  // The keys of the last `rows` rows of the batch.
+  const auto keys = [&](int64_t rows, int64_t train_iter, uint32_t use) {
+    const auto view = reader.Read(batch_.Slice(40 - rows, rows));
+    EXPECT_THAT(view, IsOk());
+    std::vector<float> numbers(static_cast<size_t>(2 * rows));
+    const auto all = absl::MakeSpan(numbers);
+    noise.Draw(*view, 77, all.first(rows), all.last(rows));
+    std::vector<uint64_t> drawn(static_cast<size_t>(rows));
+    noise.DrawKeys(train_iter, use, absl::MakeSpan(drawn));
+    return drawn;
+  };
+  const std::vector<uint64_t> whole = keys(40, 3, 0);
+  EXPECT_EQ(keys(40, 3, 0), whole);
+  EXPECT_EQ(keys(20, 3, 0), std::vector<uint64_t>(whole.begin() + 20, whole.end()));
+  std::set<uint64_t> different;
+  for (const auto& drawn : {whole, keys(40, 3, 1), keys(40, 4, 0), keys(40, 4, 1)}) {
+    different.insert(drawn.begin(), drawn.end());
+  }
+  EXPECT_EQ(different.size(), 160u);
 }
 
 TEST_F(RowNoiseTest, IsStandardNormalAndTheTwoAreIndependent) {

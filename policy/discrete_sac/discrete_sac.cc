@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -23,14 +22,14 @@
 #include "ding_worker/policy/action_mask.h"
 #include "ding_worker/policy/actor_critic/greedy_eval.h"
 #include "ding_worker/policy/actor_critic/sample_collect.h"
+#include "ding_worker/policy/discrete_sac/discrete_critic.h"
 #include "ding_worker/policy/dqn/q_network.h"
 #include "ding_worker/policy/loss/critic_ensemble_loss.h"
 #include "ding_worker/policy/loss/discrete_sac_loss.h"
 #include "ding_worker/policy/loss/sac_loss.h"
-#include "ding_worker/policy/no_settings.h"
-#include "ding_worker/policy/parameter_state.h"
-#include "ding_worker/policy/recurrent_network.h"
+#include "ding_worker/policy/rate_average.h"
 #include "ding_worker/policy/sampled_transition_reader.h"
+#include "ding_worker/policy/scheduled_settings.h"
 #include "ding_worker/policy/scratch_columns.h"
 #include "ding_worker/policy/target_update.h"
 
@@ -51,146 +50,15 @@ absl::StatusOr<Adam> MakeAdam(const AdamOptions& options, const Network& network
   return Adam::Create(options, static_cast<int64_t>(network.parameters().size()));
 }
 
-absl::Status SaveNetwork(const Network& network, absl::string_view scope, StateWriter* writer) {
-  return SaveParameters(network.parameter_info(), network.parameters(), scope, writer);
+using Critics = std::array<std::unique_ptr<DiscreteCritic>, kCritics>;
+
+absl::Status CheckTargetEntropy(double target, int64_t num_actions) {
+  const double most = std::log(static_cast<double>(num_actions));
+  if (target >= 0 && target <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("target_entropy is ", target, ", must be in [0, ",
+                                                 most, "], the entropy of ", num_actions,
+                                                 " equally probable actions"));
 }
-
-absl::Status SaveAdam(const Adam& adam, absl::string_view scope, StateWriter* writer) {
-  ScopedStateWriter scoped(writer, scope);
-  return adam.SaveState(&scoped);
-}
-
-// Reads the state of an optimizer of `size` parameters.
-absl::StatusOr<Adam> ReadAdam(const AdamOptions& options, size_t size, absl::string_view scope,
-                              StateReader* reader) {
-  DING_ASSIGN_OR_RETURN(Adam adam, Adam::Create(options, static_cast<int64_t>(size)));
-  ScopedStateReader scoped(reader, scope);
-  DING_RETURN_IF_ERROR(adam.LoadState(&scoped));
-  return adam;
-}
-
-// A critic with its target, its optimizer, and its columns of a batch.
-class Critic {
- public:
-  static absl::StatusOr<std::unique_ptr<Critic>> Create(std::unique_ptr<Network> network,
-                                                        const SpecPtr& observation,
-                                                        const SpecPtr& action,
-                                                        const AdamOptions& options, int number) {
-    if (network == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(kName, ": the learn mode needs critics"));
-    }
-    if (AsRecurrent(network.get()) != nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          kName, " learns from single rows, which cannot train the memory of the critic ",
-          network->info(), ": use a network without memory"));
-    }
-    DING_ASSIGN_OR_RETURN(std::unique_ptr<Network> target, network->Clone());
-    DING_ASSIGN_OR_RETURN(Adam adam, MakeAdam(options, *network));
-    DING_ASSIGN_OR_RETURN(std::unique_ptr<QNetwork> q,
-                          QNetwork::Create(kName, std::move(network), action, observation));
-    return absl::WrapUnique(
-        new Critic(std::move(q), std::move(target), std::move(adam), options, number));
-  }
-
-  QNetwork& q() { return *q_; }
-  Network& network() { return q_->network(); }
-  Adam& adam() { return adam_; }
-  // The values [B, A] of the last Infer or Forward.
-  absl::Span<const float> values() const { return values_; }
-  // The values of the actions taken, and the gradient by them.
-  absl::Span<const float> taken() const { return taken_; }
-  absl::Span<float> d_taken() { return absl::MakeSpan(d_taken_); }
-
-  absl::Status InferTarget(const ColumnsView& inputs) {
-    DING_ASSIGN_OR_RETURN(const MutableColumnsView outputs, outputs_.Rows(inputs.rows()));
-    values_ = outputs.column<float>(0);
-    return target_->Infer(inputs, outputs);
-  }
-
-  absl::Status Forward(const ColumnsView& inputs, absl::Span<const int64_t> action) {
-    DING_ASSIGN_OR_RETURN(const MutableColumnsView outputs, outputs_.Rows(inputs.rows()));
-    values_ = outputs.column<float>(0);
-    DING_RETURN_IF_ERROR(network().Forward(inputs, outputs));
-    taken_.resize(action.size());
-    d_taken_.resize(action.size());
-    for (size_t i = 0; i < action.size(); ++i) taken_[i] = values_[At(i, action[i])];
-    return absl::OkStatus();
-  }
-
-  // Computes the gradients of the parameters from d_taken().
-  absl::Status Backward(absl::Span<const int64_t> action) {
-    DING_ASSIGN_OR_RETURN(const MutableColumnsView d_outputs,
-                          d_outputs_.Rows(static_cast<int64_t>(action.size())));
-    const absl::Span<float> d_values = d_outputs.column<float>(0);
-    absl::c_fill(d_values, 0.0f);
-    for (size_t i = 0; i < action.size(); ++i) d_values[At(i, action[i])] = d_taken_[i];
-    return network().Backward(d_outputs);
-  }
-
-  void MoveTarget(double theta, int64_t train_iter) {
-    UpdateTarget(TargetUpdate{0, theta}, train_iter, network().parameters(), target_->parameters());
-  }
-
-  absl::Status SaveState(StateWriter* writer) const {
-    DING_RETURN_IF_ERROR(SaveNetwork(q_->network(), Scope("critic"), writer));
-    DING_RETURN_IF_ERROR(SaveNetwork(*target_, Scope("target_critic"), writer));
-    return SaveAdam(adam_, Scope("critic_optimizer"), writer);
-  }
-
-  // Reads a saved state; Apply() then makes it the current one.
-  struct Saved {
-    std::vector<float> parameters;
-    std::vector<float> target;
-    Adam adam;
-  };
-  absl::StatusOr<Saved> ReadState(StateReader* reader) {
-    const absl::Span<const ParameterInfo> info = network().parameter_info();
-    const size_t size = network().parameters().size();
-    std::vector<float> parameters(size);
-    std::vector<float> target(size);
-    DING_RETURN_IF_ERROR(LoadParameters(info, Scope("critic"), reader, absl::MakeSpan(parameters)));
-    DING_RETURN_IF_ERROR(
-        LoadParameters(info, Scope("target_critic"), reader, absl::MakeSpan(target)));
-    DING_ASSIGN_OR_RETURN(Adam adam, ReadAdam(options_, size, Scope("critic_optimizer"), reader));
-    return Saved{std::move(parameters), std::move(target), std::move(adam)};
-  }
-  void Apply(const Saved& saved) {
-    absl::c_copy(saved.parameters, network().parameters().begin());
-    absl::c_copy(saved.target, target_->parameters().begin());
-    adam_.CopyFrom(saved.adam);
-  }
-
- private:
-  Critic(std::unique_ptr<QNetwork> q, std::unique_ptr<Network> target, Adam adam,
-         const AdamOptions& options, int number)
-      : q_(std::move(q)),
-        target_(std::move(target)),
-        adam_(std::move(adam)),
-        options_(options),
-        name_(absl::StrCat("q", number)),
-        outputs_(target_->output_spec()),
-        d_outputs_(target_->output_spec()) {}
-
-  std::string Scope(absl::string_view part) const { return absl::StrCat(part, "/", name_); }
-  size_t At(size_t row, int64_t action) const {
-    return row * static_cast<size_t>(q_->num_actions()) + static_cast<size_t>(action);
-  }
-
-  const std::unique_ptr<QNetwork> q_;
-  const std::unique_ptr<Network> target_;
-  Adam adam_;
-  const AdamOptions options_;
-  const std::string name_;
-
-  // Working space, kept between iterations.
-  ScratchColumns outputs_;
-  ScratchColumns d_outputs_;
-  absl::Span<const float> values_;
-  std::vector<float> taken_;
-  std::vector<float> d_taken_;
-};
-
-using Critics = std::array<std::unique_ptr<Critic>, kCritics>;
 
 absl::Status CheckOptions(const DiscreteSacOptions& options, int64_t num_actions) {
   DING_RETURN_IF_ERROR(Validate(TargetUpdate{0, options.target_update_theta}));
@@ -198,12 +66,13 @@ absl::Status CheckOptions(const DiscreteSacOptions& options, int64_t num_actions
     return absl::InvalidArgumentError(
         absl::StrCat("alpha is ", options.alpha, ", must be finite and above 0"));
   }
-  const double most = std::log(static_cast<double>(num_actions));
-  const double target = options.target_entropy.value_or(0);
-  if (target >= 0 && target <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("target_entropy is ", target, ", must be in [0, ",
-                                                 most, "], the entropy of ", num_actions,
-                                                 " equally probable actions"));
+  return CheckTargetEntropy(options.target_entropy.value_or(0), num_actions);
+}
+
+absl::Status ReadRate(const NamedValues& settings, absl::string_view name, Adam* adam) {
+  const std::optional<double> rate = settings.Get(name);
+  if (!rate.has_value()) return absl::OkStatus();
+  return Annotate(adam->set_lr(*rate), name);
 }
 
 }  // namespace
@@ -218,8 +87,7 @@ class DiscreteSacPolicy::Learn : public LearnMode {
         network_(*network),
         critics_(std::move(critics)),
         num_actions_(critics_[0]->q().num_actions()),
-        target_entropy_(
-            options.target_entropy.value_or(0.98 * std::log(static_cast<double>(num_actions_)))),
+        target_entropy_(options.target_entropy.value_or(DefaultTargetEntropy(num_actions_))),
         actor_adam_(std::move(actor_adam)),
         alpha_adam_(std::move(alpha_adam)),
         log_alpha_(static_cast<float>(std::log(options.alpha))),
@@ -242,10 +110,10 @@ class DiscreteSacPolicy::Learn : public LearnMode {
                         critics_[0]->network().info());
   }
 
-  absl::Status Forward(const Batch& data, const NamedValues& /*settings*/,
+  absl::Status Forward(const Batch& data, const NamedValues& settings,
                        std::vector<LearnStep>* steps) override {
     Results results;
-    const absl::Status status = Update(data, &results);
+    const absl::Status status = Update(data, settings, &results);
     if (!status.ok()) {
       return Annotate(status, absl::StrCat(kName, ", train iteration ", train_iter_ + 1));
     }
@@ -270,11 +138,12 @@ class DiscreteSacPolicy::Learn : public LearnMode {
   }
 
   absl::Status LoadTrainState(StateReader* reader) override {
-    DING_ASSIGN_OR_RETURN(const Critic::Saved saved0, critics_[0]->ReadState(reader));
-    DING_ASSIGN_OR_RETURN(const Critic::Saved saved1, critics_[1]->ReadState(reader));
+    DING_ASSIGN_OR_RETURN(const DiscreteCritic::Saved saved0, critics_[0]->ReadState(reader));
+    DING_ASSIGN_OR_RETURN(const DiscreteCritic::Saved saved1, critics_[1]->ReadState(reader));
     DING_ASSIGN_OR_RETURN(
         const Adam actor_adam,
-        ReadAdam(options_.actor_adam, network_.parameters().size(), kActorOptimizerScope, reader));
+        ReadAdam(options_.actor_adam, static_cast<int64_t>(network_.parameters().size()),
+                 kActorOptimizerScope, reader));
     DING_ASSIGN_OR_RETURN(const Adam alpha_adam,
                           ReadAdam(options_.alpha_adam, 1, kAlphaOptimizerScope, reader));
     DING_ASSIGN_OR_RETURN(const double log_alpha, reader->ReadDouble(kLogAlpha));
@@ -304,13 +173,20 @@ class DiscreteSacPolicy::Learn : public LearnMode {
   double alpha() const { return std::exp(static_cast<double>(log_alpha_)); }
 
   // Takes one step of all that learns; after an error nothing is changed.
-  absl::Status Update(const Batch& data, Results* results) {
-    const absl::Status computed = ComputeGradients(data, results);
+  absl::Status Update(const Batch& data, const NamedValues& settings, Results* results) {
+    absl::Status computed = ReadSettings(settings);
+    if (computed.ok()) computed = ComputeGradients(data, results);
     gradients_.clear();
     for (const auto& critic : critics_) gradients_.push_back(critic->network().gradients());
     gradients_.push_back(network_.gradients());
     if (options_.learn_alpha) gradients_.push_back(absl::MakeSpan(&d_log_alpha_, 1));
+    const bool averages_rates = options_.reducer != nullptr && options_.schedules.changes();
+    if (averages_rates) gradients_.push_back(rates_.Read(Optimizers()));
     DING_RETURN_IF_ERROR(AverageGradients(options_.reducer, gradients_, data.rows(), computed));
+    if (averages_rates) {
+      gradients_.pop_back();
+      DING_RETURN_IF_ERROR(rates_.Apply(Optimizers()));
+    }
     for (const absl::Span<float> gradient : gradients_) {
       if (AllFinite(gradient)) continue;
       const int64_t bad = FindNonFinite(gradient);
@@ -318,6 +194,22 @@ class DiscreteSacPolicy::Learn : public LearnMode {
                                               gradient[static_cast<size_t>(bad)]));
     }
     return Step(results);
+  }
+
+  absl::Status ReadSettings(const NamedValues& settings) {
+    for (const auto& critic : critics_) {
+      DING_RETURN_IF_ERROR(ReadRate(settings, kCriticRate, &critic->adam()));
+    }
+    DING_RETURN_IF_ERROR(ReadRate(settings, kActorRate, &actor_adam_));
+    DING_RETURN_IF_ERROR(ReadRate(settings, kAlphaRate, &alpha_adam_));
+    const double target_entropy = settings.GetOr(kTargetEntropy, target_entropy_);
+    DING_RETURN_IF_ERROR(CheckTargetEntropy(target_entropy, num_actions_));
+    target_entropy_ = target_entropy;
+    return absl::OkStatus();
+  }
+
+  std::array<Adam*, 4> Optimizers() {
+    return {&critics_[0]->adam(), &critics_[1]->adam(), &actor_adam_, &alpha_adam_};
   }
 
   absl::Status ComputeGradients(const Batch& data, Results* results) {
@@ -431,7 +323,7 @@ class DiscreteSacPolicy::Learn : public LearnMode {
   Network& network_;
   const Critics critics_;
   const int64_t num_actions_;
-  const double target_entropy_;
+  double target_entropy_;
   Adam actor_adam_;
   Adam alpha_adam_;
   float log_alpha_;
@@ -448,7 +340,12 @@ class DiscreteSacPolicy::Learn : public LearnMode {
   std::vector<float> td_error_;
   std::vector<float> mean_log_prob_;
   std::vector<absl::Span<float>> gradients_;
+  RateAverage rates_;
 };
+
+double DefaultTargetEntropy(int64_t num_actions) {
+  return 0.98 * std::log(static_cast<double>(num_actions));
+}
 
 absl::StatusOr<std::unique_ptr<DiscreteSacPolicy>> DiscreteSacPolicy::Create(
     DiscreteSacNetworks networks, SpecPtr observation, SpecPtr action,
@@ -470,10 +367,12 @@ absl::StatusOr<std::unique_ptr<DiscreteSacPolicy>> DiscreteSacPolicy::Create(
   }
   if (options.modes.learn) {
     Critics critics;
-    DING_ASSIGN_OR_RETURN(critics[0], Critic::Create(std::move(networks.critic0), observation,
-                                                     action, options.critic_adam, 0));
-    DING_ASSIGN_OR_RETURN(critics[1], Critic::Create(std::move(networks.critic1), observation,
-                                                     action, options.critic_adam, 1));
+    DING_ASSIGN_OR_RETURN(
+        critics[0], DiscreteCritic::Create(kName, std::move(networks.critic0), observation, action,
+                                           options.critic_adam, 0));
+    DING_ASSIGN_OR_RETURN(
+        critics[1], DiscreteCritic::Create(kName, std::move(networks.critic1), observation, action,
+                                           options.critic_adam, 1));
     DING_ASSIGN_OR_RETURN(Adam actor_adam, MakeAdam(options.actor_adam, *network));
     DING_ASSIGN_OR_RETURN(Adam alpha_adam, Adam::Create(options.alpha_adam, 1));
     policy->learn_ = std::make_unique<Learn>(options, actor, network, std::move(critics),
@@ -483,7 +382,8 @@ absl::StatusOr<std::unique_ptr<DiscreteSacPolicy>> DiscreteSacPolicy::Create(
     policy->collect_ = std::make_unique<SampleCollect>(kName, actor, options.collect, options.seed);
   }
   if (options.modes.eval) policy->eval_ = std::make_unique<GreedyEval>(kName, actor);
-  if (options.modes.command) policy->command_ = std::make_unique<NoSettings>();
+  if (options.modes.command)
+    policy->command_ = std::make_unique<ScheduledSettings>(options.schedules);
   return policy;
 }
 

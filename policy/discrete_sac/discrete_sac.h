@@ -7,7 +7,7 @@
 //
 //   collect  samples from the softmax
 //   eval     takes the most probable action
-//   command  gives no settings
+//   command  gives the settings of the options' schedules
 //   learn    takes one Adam step for critics, actor and temperature on a batch of transitions with the columns of
 //            data/sample_columns.h: obs, action, reward, next_obs, discount and optionally weight
 //
@@ -18,6 +18,9 @@
 // rows), target_q_value (the mean target), td_error (the mean of |td error|), alpha, entropy, and every 10th time
 // grad_norm (that of the critics before clipping); and |td error|, averaged over the critics, as priorities if these are
 // configured.
+//
+// The optional settings kActorRate, kCriticRate, kAlphaRate and kTargetEntropy are the learning rates and the target from
+// then on. A group of learners steps by the mean of their rates, which may differ for a moment.
 //
 // Saved: model "model/actor/<parameter>"; train state "critic/q<k>/<parameter>", "target_critic/q<k>/<parameter>",
 // "critic_optimizer/q<k>/...", "actor_optimizer/...", "log_alpha", "alpha_optimizer/...", "train_iter"; collect state
@@ -38,11 +41,15 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
 #include "ding_worker/policy/adam.h"
+#include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/gradient_reducer.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {
+
+// The target entropy of the paper: 0.98 of the logarithm of the number of actions.
+double DefaultTargetEntropy(int64_t num_actions);
 
 struct DiscreteSacOptions {
   uint64_t seed = 0;  // the collect mode uses the stream (seed, "policy/collect")
@@ -54,7 +61,9 @@ struct DiscreteSacOptions {
   bool learn_alpha =
       true;  // whether to learn it, so that the entropy of the actor becomes target_entropy
   AdamOptions alpha_adam;                // for log alpha
-  std::optional<double> target_entropy;  // in [0, log A]; not set: 0.98 log A
+  std::optional<double> target_entropy;  // in [0, log A]; not set: the default
+  // They change the settings of policy/scheduled_settings.h.
+  FieldSchedules schedules;
   CollectAttributes collect;
   LearnAttributes learn;
   PolicyModes modes;

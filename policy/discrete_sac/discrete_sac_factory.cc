@@ -1,4 +1,5 @@
 // Registers policy type "discrete_sac".
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,9 +21,11 @@
 #include "ding_worker/policy/discrete_sac/discrete_sac.h"
 #include "ding_worker/policy/discrete_sac/discrete_sac.pb.h"
 #include "ding_worker/policy/dqn/q_network.h"
+#include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
+#include "ding_worker/policy/scheduled_settings.h"
 
 namespace ding {
 namespace {
@@ -32,7 +35,7 @@ constexpr char kWhere[] = "policy type 'discrete_sac'";
 
 void AppendProblems(const PolicyConfig& policy, const DiscreteSacConfig& config,
                     std::vector<std::string>* problems) {
-  AppendProblems(policy, problems);
+  AppendProblems(policy, problems, TakesSchedules::kYes);
   if (policy.unroll_len() > 1) {
     problems->push_back(absl::StrCat("unroll_len is ", policy.unroll_len(), ", but ", kName,
                                      " learns from single rows: must be 1"));
@@ -91,6 +94,23 @@ DiscreteSacNetworks CreateNetworks(const DiscreteSacConfig& config, const Policy
   return networks;
 }
 
+// The fields that may change; those of the temperature if it is learned.
+std::vector<ChangingField> FieldsOf(const DiscreteSacConfig& config, const PolicyContext& context) {
+  std::vector<ChangingField> fields = {{kActorRate, kActorRate, config.actor_learning_rate()},
+                                       {kCriticRate, kCriticRate, config.critic_learning_rate()}};
+  if (!config.learn_alpha()) return fields;
+  fields.push_back({kAlphaRate, kAlphaRate, config.alpha_learning_rate()});
+  // Another action space is a problem of its own.
+  const absl::StatusOr<int64_t> num_actions = CountActions(*context.action, kName);
+  ChangingField target = {kTargetEntropy, kTargetEntropy,
+                          config.has_target_entropy()
+                              ? config.target_entropy()
+                              : DefaultTargetEntropy(num_actions.value_or(2))};
+  target.most = std::log(static_cast<double>(num_actions.value_or(2)));
+  fields.push_back(target);
+  return fields;
+}
+
 DiscreteSacOptions MakeOptions(const PolicyConfig& policy, const DiscreteSacConfig& config,
                                const PolicyContext& context) {
   DiscreteSacOptions options;
@@ -116,11 +136,13 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
   DING_RETURN_IF_ERROR(UnpackParams(policy, &config));
   std::vector<std::string> problems;
   AppendProblems(policy, config, &problems);
+  FieldSchedules schedules = FieldSchedules::Create(policy, FieldsOf(config, context), &problems);
   DiscreteSacNetworks networks = CreateNetworks(config, context, &problems);
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kWhere));
+  DiscreteSacOptions options = MakeOptions(policy, config, context);
+  options.schedules = std::move(schedules);
   absl::StatusOr<std::unique_ptr<Policy>> made =
-      DiscreteSacPolicy::Create(std::move(networks), context.observation, context.action,
-                                MakeOptions(policy, config, context));
+      DiscreteSacPolicy::Create(std::move(networks), context.observation, context.action, options);
   if (!made.ok()) return Annotate(made.status(), kWhere);
   return made;
 }

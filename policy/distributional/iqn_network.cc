@@ -64,6 +64,7 @@ void TransposeInto(const float* from, int64_t rows, int64_t columns, float* to) 
 absl::StatusOr<IqnNetwork::Structure> IqnNetwork::MakeStructure(const IqnOptions& options,
                                                                 SpecPtr input, SpecPtr output) {
   DING_RETURN_IF_ERROR(CheckOptions(options, *output));
+  DING_RETURN_IF_ERROR(RefuseNormalization(options.mlp, "iqn network"));
   // Reports the problems of all parts together.
   DING_RETURN_IF_ERROR(MakeMlpStructure(options.mlp, input, output).status());
   Structure structure;

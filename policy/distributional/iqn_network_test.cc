@@ -137,6 +137,11 @@ TEST(IqnNetworkTest, RefusesOptionsThatDoNotFit) {
   EXPECT_THAT(IqnNetwork::Create(options, *MakeSpec({Box("obs", {4})}),
                                  *MakeSpec({Box("q", {kActions})}), 7),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("[actions, fractions]")));
+  options.mlp.layer_norm = true;
+  EXPECT_THAT(IqnNetwork::Create(options, *MakeSpec({Box("obs", {4})}),
+                                 *MakeSpec({Box("q", {kActions, 8})}), 7),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("iqn network has no dropout or layer normalization")));
   DING_ASSERT_OK_AND_ASSIGN(const auto network, Create({7, 6}, true));
   EXPECT_EQ(network->info(),
             "iqn 5 cosines, 4 fractions, mlp 4-7 tanh, encoder 6, 6 tanh, dueling q 6-3: 231 "

@@ -136,8 +136,9 @@ class IqlLearnMode : public ContinuousLearnMode {
   }
 
   void StepMore() override {
-    absl::Status status;
-    if (options_.base.grad_clip_norm > 0) {
+    absl::Status status = learned_.value_adam.set_lr(critic_rate());
+    if (status.ok()) status = learned_.distribution_adam.set_lr(critic_rate());
+    if (status.ok() && options_.base.grad_clip_norm > 0) {
       status = ClipGradientNorm(learned_.value->gradients(), options_.base.grad_clip_norm).status();
     }
     if (status.ok()) {
@@ -146,7 +147,8 @@ class IqlLearnMode : public ContinuousLearnMode {
     if (status.ok()) {
       status = learned_.distribution_adam.Step(d_log_std_, absl::MakeSpan(learned_.log_std));
     }
-    DING_CHECK(status.ok()) << status.ToString();  // The gradients are finite.
+    DING_CHECK(status.ok())
+        << status.ToString();  // The gradients are finite, and the rate is valid.
     for (float& log_std : learned_.log_std) log_std = std::clamp(log_std, kMinLogStd, kMaxLogStd);
   }
 
@@ -162,10 +164,8 @@ class IqlLearnMode : public ContinuousLearnMode {
         SaveParameters(value.parameter_info(), value.parameters(), kValueScope, writer));
     DING_RETURN_IF_ERROR(
         SaveParameters(distribution_info_, learned_.log_std, kDistributionScope, writer));
-    ScopedStateWriter value_scope(writer, kValueOptimizerScope);
-    DING_RETURN_IF_ERROR(learned_.value_adam.SaveState(&value_scope));
-    ScopedStateWriter distribution_scope(writer, kDistributionOptimizerScope);
-    return learned_.distribution_adam.SaveState(&distribution_scope);
+    DING_RETURN_IF_ERROR(SaveAdam(learned_.value_adam, kValueOptimizerScope, writer));
+    return SaveAdam(learned_.distribution_adam, kDistributionOptimizerScope, writer);
   }
 
   absl::StatusOr<std::function<void()>> LoadMore(StateReader* reader) override {
@@ -176,9 +176,9 @@ class IqlLearnMode : public ContinuousLearnMode {
     DING_RETURN_IF_ERROR(
         LoadParameters(distribution_info_, kDistributionScope, reader, absl::MakeSpan(log_std)));
     DING_ASSIGN_OR_RETURN(const std::shared_ptr<Adam> value_adam,
-                          ReadAdam(value.size(), kValueOptimizerScope, reader));
+                          ReadSaved(value.size(), kValueOptimizerScope, reader));
     DING_ASSIGN_OR_RETURN(const std::shared_ptr<Adam> distribution_adam,
-                          ReadAdam(log_std.size(), kDistributionOptimizerScope, reader));
+                          ReadSaved(log_std.size(), kDistributionOptimizerScope, reader));
     return [this, value = std::move(value), log_std = std::move(log_std), value_adam,
             distribution_adam] {
       absl::c_copy(value, learned_.value->parameters().begin());
@@ -188,13 +188,11 @@ class IqlLearnMode : public ContinuousLearnMode {
     };
   }
 
-  // Reads the state of an optimizer of `size` parameters.
-  absl::StatusOr<std::shared_ptr<Adam>> ReadAdam(size_t size, absl::string_view scope,
-                                                 StateReader* reader) const {
-    DING_ASSIGN_OR_RETURN(Adam adam,
-                          Adam::Create(options_.base.critic_adam, static_cast<int64_t>(size)));
-    ScopedStateReader scoped(reader, scope);
-    DING_RETURN_IF_ERROR(adam.LoadState(&scoped));
+  // Returns the saved state of an optimizer of `size` parameters.
+  absl::StatusOr<std::shared_ptr<Adam>> ReadSaved(size_t size, absl::string_view scope,
+                                                  StateReader* reader) const {
+    DING_ASSIGN_OR_RETURN(
+        Adam adam, ReadAdam(options_.base.critic_adam, static_cast<int64_t>(size), scope, reader));
     return std::make_shared<Adam>(std::move(adam));
   }
 

@@ -10,7 +10,7 @@
 //            (the mean of V) and mean_weight (of the rows)
 //   eval     as policy/continuous/continuous_acting.h
 //   collect  acts likewise; nothing is collected while it learns
-//   command  gives no settings
+//   command  gives the settings of the options' schedules
 //
 // The actor is a normal distribution around tanh(mean). Its deviation does not depend on the observation, and is needed
 // to learn only: log_std is in [-5, 2].

@@ -17,6 +17,7 @@
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/continuous_config.h"
 #include "ding_worker/policy/continuous/continuous_policy.h"
+#include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/iql/iql.h"
 #include "ding_worker/policy/iql/iql.pb.h"
 #include "ding_worker/policy/policy_config.h"
@@ -51,10 +52,12 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
   IqlConfig config;
   DING_RETURN_IF_ERROR(UnpackParams(policy, &config));
   std::vector<std::string> problems;
-  AppendProblems(kName, policy, config.continuous(), &problems);
+  AppendProblems(kName, policy, config.continuous(), &problems, TakesSchedules::kYes);
   AppendProblems(config, &problems);
+  FieldSchedules schedules =
+      FieldSchedules::Create(policy, ChangingFields(config.continuous()), &problems);
   ContinuousNetworks networks = CreateContinuousNetworks(
-      kName, config.continuous(), ActorHead::kMean, /*num_critics=*/2, context, &problems);
+      kName, config.continuous(), ActorHead::kMean, CriticConfig(), context, &problems);
   std::unique_ptr<Network> value;
   if (context.modes.learn) {
     const ContinuousConfig& continuous = config.continuous();
@@ -65,9 +68,11 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
     if (made.ok()) value = *std::move(made);
   }
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kWhere));
+  IqlOptions options = MakeOptions(policy, config, context);
+  options.base.schedules = std::move(schedules);
   absl::StatusOr<std::unique_ptr<Policy>> made =
       CreateIql({std::move(networks.actor), std::move(networks.critics), std::move(value)},
-                context.action, MakeOptions(policy, config, context));
+                context.action, options);
   if (!made.ok()) return Annotate(made.status(), kWhere);
   return made;
 }

@@ -26,6 +26,14 @@ std::vector<int64_t> SlotWidths(const MlpStructure& structure) {
   return widths;
 }
 
+// The widths of planes for layer normalization; empty without it.
+std::vector<int64_t> NormalizedWidths(const MlpStructure& structure) {
+  if (!structure.options.layer_norm) return {};
+  std::vector<int64_t> widths = SlotWidths(structure);
+  widths.erase(widths.begin());
+  return widths;
+}
+
 std::vector<int64_t> RoundedUpToPanels(std::vector<int64_t> widths) {
   for (int64_t& width : widths) width = NumPanels(width) * kPanelRows;
   return widths;
@@ -93,6 +101,7 @@ std::unique_ptr<Mlp> Mlp::CreateOwning(MlpStructure structure) {
 Mlp::Mlp(MlpStructure structure, absl::Span<float> parameters, absl::Span<float> gradients)
     : structure_(std::move(structure)),
       kernels_(internal_mlp::PanelKernelsFor(BestInstructionSet())),
+      normalization_(internal_mlp::NormalizationKernelsFor(BestInstructionSet())),
       first_reader_(FirstReaders(structure_)),
       parameters_(parameters),
       gradients_(gradients),
@@ -100,17 +109,23 @@ Mlp::Mlp(MlpStructure structure, absl::Span<float> parameters, absl::Span<float>
       values_(SlotWidths(structure_)),
       transposed_(RoundedUpToPanels(SlotWidths(structure_))),
       d_values_(SlotWidths(structure_)),
+      normalized_(NormalizedWidths(structure_)),
+      inverse_std_(std::vector<int64_t>(NormalizedWidths(structure_).size(), 1)),
       last_columns_(Tensor::Zeros(DType::kFloat32, {MaxWidth(structure_), kPanelRows})) {}
 
 absl::Status Mlp::Infer(const ColumnsView& input, const MutableColumnsView& output) {
   DING_RETURN_IF_ERROR(CheckFirstFields(*structure_.input, input.spec(), "mlp input"));
   DING_RETURN_IF_ERROR(CheckFirstFields(*structure_.output, output.spec(), "mlp output"));
   DING_RETURN_IF_ERROR(CheckRows(input.rows(), output.rows()));
+  DING_RETURN_IF_ERROR(CheckKeys(input.rows()));
   DING_RETURN_IF_ERROR(infer_values_.Reserve(NumPanels(std::min(input.rows(), kInferRows))));
   ScopedFlushDenormals flush;
   for (int64_t begin = 0; begin < input.rows(); begin += kInferRows) {
     const int64_t rows = std::min(kInferRows, input.rows() - begin);
-    Run(input.Slice(begin, rows), infer_values_, output.Slice(begin, rows));
+    const absl::Span<const uint64_t> keys = Keys();
+    Run(input.Slice(begin, rows),
+        keys.empty() ? keys : keys.subspan(static_cast<size_t>(begin), static_cast<size_t>(rows)),
+        /*keep=*/false, infer_values_, output.Slice(begin, rows));
   }
   return absl::OkStatus();
 }
@@ -119,19 +134,57 @@ absl::Status Mlp::Forward(const ColumnsView& input, const MutableColumnsView& ou
   DING_RETURN_IF_ERROR(CheckFirstFields(*structure_.input, input.spec(), "mlp input"));
   DING_RETURN_IF_ERROR(CheckFirstFields(*structure_.output, output.spec(), "mlp output"));
   DING_RETURN_IF_ERROR(CheckRows(input.rows(), output.rows()));
+  DING_RETURN_IF_ERROR(CheckKeys(input.rows()));
   forward_rows_ = -1;
   DING_RETURN_IF_ERROR(values_.Reserve(NumPanels(input.rows())));
+  if (structure_.options.layer_norm) {
+    DING_RETURN_IF_ERROR(normalized_.Reserve(NumPanels(input.rows())));
+    DING_RETURN_IF_ERROR(inverse_std_.Reserve(NumPanels(input.rows())));
+  }
   ScopedFlushDenormals flush;
-  Run(input, values_, output.Slice(0, input.rows()));
+  Run(input, Keys(), /*keep=*/true, values_, output.Slice(0, input.rows()));
   forward_rows_ = input.rows();
   return absl::OkStatus();
 }
 
-void Mlp::Run(const ColumnsView& input, const Planes& values,
-              const MutableColumnsView& output) const {
+absl::Status Mlp::CheckKeys(int64_t rows) const {
+  if (dropout_keys_.empty() || static_cast<int64_t>(dropout_keys_.size()) == rows) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("mlp: ", rows, " input rows, but ", dropout_keys_.size(), " dropout keys"));
+}
+
+// The keys of the rows, or none if nothing is dropped.
+absl::Span<const uint64_t> Mlp::Keys() const {
+  return structure_.options.dropout > 0 ? dropout_keys_ : absl::Span<const uint64_t>();
+}
+
+internal_mlp::DropoutMask Mlp::MaskOf(int layer, absl::Span<const uint64_t> keys,
+                                      int64_t panel) const {
+  const double dropout = structure_.options.dropout;
+  internal_mlp::DropoutMask mask;
+  mask.threshold = static_cast<uint32_t>(dropout * 0x1.0p32);
+  mask.scale = static_cast<float>(1 / (1 - dropout));
+  const int64_t rows = RowsInPanel(static_cast<int64_t>(keys.size()), panel);
+  for (int64_t row = 0; row < rows; ++row) {
+    mask.keys[row] =
+        internal_mlp::DropoutKey(keys[static_cast<size_t>(panel * kPanelRows + row)], layer);
+  }
+  return mask;
+}
+
+internal_mlp::LayerNorm Mlp::NormOf(const MlpLayer& layer) const {
+  const float* const parameters = parameters_.data();
+  return {layer.out, parameters + layer.norm_weight_offset, parameters + layer.norm_bias_offset,
+          structure_.options.activation == MlpOptions::Activation::kRelu};
+}
+
+void Mlp::Run(const ColumnsView& input, absl::Span<const uint64_t> keys, bool keep,
+              const Planes& values, const MutableColumnsView& output) const {
   LoadInput(input, values);
   for (int i = 0; i < static_cast<int>(structure_.layers.size()); ++i) {
-    RunLayer(i, input.rows(), values);
+    RunLayer(i, input.rows(), keys, keep, values);
   }
   for (int i = 0; i < static_cast<int>(structure_.heads.size()); ++i) {
     StoreOutput(i, values, output);
@@ -152,7 +205,8 @@ void Mlp::LoadInput(const ColumnsView& input, const Planes& values) const {
   }
 }
 
-void Mlp::RunLayer(int index, int64_t rows, const Planes& values) const {
+void Mlp::RunLayer(int index, int64_t rows, absl::Span<const uint64_t> keys, bool keep,
+                   const Planes& values) const {
   const MlpLayer& layer = structure_.layers[index];
   const bool tanh = structure_.options.activation == MlpOptions::Activation::kTanh;
   const float* const parameters = parameters_.data();
@@ -163,12 +217,22 @@ void Mlp::RunLayer(int index, int64_t rows, const Planes& values) const {
   product.a_row = layer.in;
   product.start = PanelProduct::Start::kBias;
   product.bias = parameters + layer.bias_offset;
-  product.relu = layer.hidden && !tanh;
+  const bool norm = layer.norm_weight_offset >= 0;
+  // Dropout and ReLU may change places, as no element changes its sign.
+  product.relu = layer.hidden && !tanh && !norm;
   for (int64_t panel = 0; panel < NumPanels(rows); ++panel) {
     product.b = values.panel(layer.source + 1, panel);
     product.c = values.panel(index + 1, panel);
     product.lanes = RowsInPanel(rows, panel);
     kernels_.multiply(product);
+    if (layer.hidden && !keys.empty()) {
+      normalization_.drop(MaskOf(index, keys, panel), layer.out, product.c);
+    }
+    if (norm) {
+      normalization_.normalize(NormOf(layer), product.c,
+                               keep ? normalized_.panel(index, panel) : nullptr,
+                               keep ? inverse_std_.panel(index, panel) : nullptr);
+    }
     if (layer.hidden && tanh) kernels_.tanh(product.c, layer.out * kPanelRows);
   }
 }
@@ -246,6 +310,7 @@ absl::Status Mlp::BackwardToInput(const ColumnsView& d_output, int64_t first,
   DING_RETURN_IF_ERROR(LoadOutputGradients(d_output));
   for (int i = static_cast<int>(structure_.layers.size()) - 1; i >= 0; --i) {
     ApplyActivationGradient(i);
+    ApplyNormalizationGradient(i);
     ComputeSourceGradient(i, first);
   }
   StoreInputGradient(first, d_input);
@@ -289,9 +354,38 @@ void Mlp::ApplyActivationGradient(int index) {
                       NumPanels(forward_rows_) * layer.out * kPanelRows);
 }
 
+// The gradients of weight and bias of layer normalization, from that of its output.
+void Mlp::ComputeNormGradients(int index) {
+  const MlpLayer& layer = structure_.layers[index];
+  if (layer.norm_weight_offset < 0) return;
+  float* const gradients = gradients_.data();
+  normalization_.sum_products(d_values_.plane(index + 1), normalized_.plane(index), layer.out,
+                              forward_rows_, gradients + layer.norm_weight_offset);
+  kernels_.sum_rows(d_values_.plane(index + 1), layer.out, forward_rows_,
+                    gradients + layer.norm_bias_offset);
+}
+
+// From the gradient of what the activation reads to that of W x + b.
+void Mlp::ApplyNormalizationGradient(int index) {
+  const MlpLayer& layer = structure_.layers[index];
+  const absl::Span<const uint64_t> keys = Keys();
+  const bool norm = layer.norm_weight_offset >= 0;
+  if (!layer.hidden || (!norm && keys.empty())) return;
+  for (int64_t panel = 0; panel < NumPanels(forward_rows_); ++panel) {
+    float* const gradients = d_values_.panel(index + 1, panel);
+    if (norm) {
+      normalization_.normalize_gradient(NormOf(layer), normalized_.panel(index, panel),
+                                        inverse_std_.panel(index, panel), gradients);
+    }
+    if (!keys.empty()) normalization_.drop(MaskOf(index, keys, panel), layer.out, gradients);
+  }
+}
+
 void Mlp::RunLayerBackward(int index, bool input_gradient) {
   const MlpLayer& layer = structure_.layers[index];
   ApplyActivationGradient(index);
+  ComputeNormGradients(index);
+  ApplyNormalizationGradient(index);
   kernels_.sum_rows(d_values_.plane(index + 1), layer.out, forward_rows_,
                     gradients().data() + layer.bias_offset);
   if (first_reader_[index]) TransposeSource(layer);

@@ -6,6 +6,9 @@
 //
 // The input is the concatenation of the flattened fields of input_spec(); each output field is a head.
 //
+// Where MlpOptions say so, its hidden layers have dropout (Srivastava et al. 2014) and layer normalization (Ba et al.
+// 2016), in the order of DroQ's critics (Hiraoka et al. 2022): W x + b, dropout, layer normalization, activation.
+//
 // The outputs for a row do not depend on the other rows of the batch, and equal inputs and parameters
 // give equal bytes on the same type of CPU. Between types of CPU results differ in the last places,
 // because the widest vectors are used (panel_kernels.h). It uses one thread.
@@ -36,6 +39,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
+#include "ding_worker/policy/mlp/normalization_kernels.h"
 #include "ding_worker/policy/mlp/panel_kernels.h"
 #include "ding_worker/policy/mlp/panel_products.h"
 #include "ding_worker/policy/network.h"
@@ -60,6 +64,11 @@ class Mlp : public Network {
   absl::Span<float> parameters() override { return parameters_; }
   absl::Span<const float> parameters() const override { return parameters_; }
   absl::Span<float> gradients() override { return gradients_; }
+
+  // The next passes drop features, by a mask for each row and layer that is a function of row_keys[row]: rows of equal
+  // keys have equal masks. They have as many rows as there are keys. The keys must stay unchanged until the last
+  // of these passes, and the Backward() of the last Forward(). Empty, as at first: nothing is dropped.
+  void set_dropout_keys(absl::Span<const uint64_t> row_keys) { dropout_keys_ = row_keys; }
 
   absl::Status Infer(const ColumnsView& input, const MutableColumnsView& output) override;
   absl::Status Forward(const ColumnsView& input, const MutableColumnsView& output) override;
@@ -86,9 +95,16 @@ class Mlp : public Network {
   Mlp(MlpStructure structure, absl::Span<float> parameters, absl::Span<float> gradients);
   static std::unique_ptr<Mlp> CreateOwning(MlpStructure structure);
 
-  void Run(const ColumnsView& input, const Planes& values, const MutableColumnsView& output) const;
+  // `keys` are those of the rows of `input`, or empty. `keep`: what a Backward() needs is kept.
+  void Run(const ColumnsView& input, absl::Span<const uint64_t> keys, bool keep,
+           const Planes& values, const MutableColumnsView& output) const;
   void LoadInput(const ColumnsView& input, const Planes& values) const;
-  void RunLayer(int layer, int64_t rows, const Planes& values) const;
+  void RunLayer(int layer, int64_t rows, absl::Span<const uint64_t> keys, bool keep,
+                const Planes& values) const;
+  absl::Status CheckKeys(int64_t rows) const;
+  absl::Span<const uint64_t> Keys() const;
+  internal_mlp::DropoutMask MaskOf(int layer, absl::Span<const uint64_t> keys, int64_t panel) const;
+  internal_mlp::LayerNorm NormOf(const MlpLayer& layer) const;
   void StoreOutput(int head, const Planes& values, const MutableColumnsView& output) const;
 
   void LoadOutputGradient(int head, const ColumnsView& d_output);
@@ -96,6 +112,8 @@ class Mlp : public Network {
   absl::Status CheckInputGradient(size_t size, int64_t first) const;
   absl::Status LoadOutputGradients(const ColumnsView& d_output);
   void ApplyActivationGradient(int layer);
+  void ComputeNormGradients(int layer);
+  void ApplyNormalizationGradient(int layer);
   void RunLayerBackward(int layer, bool input_gradient);
   void TransposeSource(const MlpLayer& layer);
   void ComputeWeightGradient(int layer);
@@ -105,6 +123,7 @@ class Mlp : public Network {
 
   const MlpStructure structure_;
   const internal_mlp::PanelKernels& kernels_;
+  const internal_mlp::NormalizationKernels& normalization_;
   // Whether layer i is the first of the backward pass that reads its source.
   std::vector<bool> first_reader_;
   // The memory of the next two, unless another network owns it.
@@ -119,6 +138,10 @@ class Mlp : public Network {
   // The same values for the weight gradients: [width / kPanelRows][rows][kPanelRows features].
   Planes transposed_;
   Planes d_values_;
+  // Layer normalization of the last Forward(), slot i for layer i.
+  Planes normalized_;
+  Planes inverse_std_;
+  absl::Span<const uint64_t> dropout_keys_;
   Tensor last_columns_;        // working memory of weight gradients: [out][kPanelRows]
   int64_t forward_rows_ = -1;  // rows of the last Forward(); -1: none since the last Backward()
 };

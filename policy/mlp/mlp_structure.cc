@@ -1,12 +1,11 @@
 #include "ding_worker/policy/mlp/mlp_structure.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 #include "ding_worker/base/check.h"
 
 namespace ding {
@@ -41,6 +40,9 @@ void CheckOptions(const MlpOptions& options, std::vector<std::string>* problems)
     problems->push_back(
         "head_hidden_size is 0 (the width of the last encoder layer), but encoder_hidden_size is "
         "empty");
+  }
+  if (!(options.dropout >= 0 && options.dropout < 1)) {
+    problems->push_back(absl::StrCat("dropout is ", options.dropout, "; it must be in [0, 1)"));
   }
 }
 
@@ -98,6 +100,10 @@ class Builder {
     layer.source = source;
     layer.weight_offset = AddParameter(absl::StrCat(name, "/weight"), {layer.out, layer.in});
     layer.bias_offset = AddParameter(absl::StrCat(name, "/bias"), {layer.out});
+    if (hidden && structure_->options.layer_norm) {
+      layer.norm_weight_offset = AddParameter(absl::StrCat(name, "/norm/weight"), {layer.out});
+      layer.norm_bias_offset = AddParameter(absl::StrCat(name, "/norm/bias"), {layer.out});
+    }
     layer.name = std::move(name);
     structure_->layers.push_back(std::move(layer));
     return static_cast<int>(structure_->layers.size()) - 1;
@@ -130,6 +136,8 @@ std::string MlpStructure::Architecture() const {
                  options.encoder_hidden_size.end());
   std::string text = absl::StrJoin(encoder, "-");
   if (options.activation == MlpOptions::Activation::kTanh) absl::StrAppend(&text, " tanh");
+  if (options.dropout > 0) absl::StrAppend(&text, " dropout ", options.dropout);
+  if (options.layer_norm) absl::StrAppend(&text, " layer norm");
   if (options.separate_encoders) absl::StrAppend(&text, " for each head");
   for (const FieldSpec& field : output->fields()) {
     absl::StrAppend(&text, ", ", options.dueling ? "dueling " : "", field.name, " ",
@@ -186,6 +194,14 @@ absl::StatusOr<MlpStructure> MakeMlpStructure(const MlpOptions& options, SpecPtr
   return structure;
 }
 
+absl::Status RefuseNormalization(const MlpOptions& options, absl::string_view network) {
+  if (!options.layer_norm && options.dropout == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(network, " has no dropout or layer normalization, but dropout is ",
+                   options.dropout, " and layer_norm is ", options.layer_norm ? "true" : "false",
+                   "; expected 0 and false, or the network 'mlp'"));
+}
+
 void InitializeMlpParameters(const MlpStructure& structure, uint64_t seed,
                              absl::Span<float> parameters) {
   Rng rng(seed, "policy/init");
@@ -198,6 +214,9 @@ void InitializeMlpParameters(const MlpStructure& structure, Rng* rng,
     InitializeUniformly(layer.in, rng,
                         parameters.subspan(layer.weight_offset, layer.out * layer.in));
     InitializeUniformly(layer.in, rng, parameters.subspan(layer.bias_offset, layer.out));
+    if (layer.norm_weight_offset < 0) continue;
+    std::fill_n(parameters.begin() + layer.norm_weight_offset, layer.out, 1.0f);
+    std::fill_n(parameters.begin() + layer.norm_bias_offset, layer.out, 0.0f);
   }
 }
 

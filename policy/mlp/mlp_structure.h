@@ -14,7 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/data/spec.h"
@@ -43,12 +45,18 @@ struct MlpOptions {
   int64_t head_layer_num = 1;
   // Whether the activation follows the output layers, too, because the outputs are features.
   bool output_activation = false;
+  // Whether layer normalization comes before each activation, with a weight and a bias for each feature.
+  bool layer_norm = false;
+  // The probability, in [0, 1), with which each feature of each hidden layer is dropped, before layer normalization
+  // and activation. The others are divided by 1 - dropout. Mlp drops in passes that have keys only.
+  double dropout = 0;
   // Whether every output field is value + advantage - mean advantage (Wang et al. 2016, eq. 9). In a field
   // [A, W], which has W outputs for each of A actions, each of the W has a value and a mean of its own.
   bool dueling = false;
 };
 
-// One linear layer: weight [out, in] and bias [out], y = W x + b, then the activation if hidden.
+// One linear layer: weight [out, in] and bias [out], y = W x + b; then, if hidden, dropout, layer normalization with
+// weight [out] and bias [out], and the activation.
 struct MlpLayer {
   std::string name;  // "encoder/0", "q/advantage/1"
   int64_t in = 0;
@@ -57,6 +65,8 @@ struct MlpLayer {
   int source = -1;            // index of the layer whose output it reads; -1: the input
   int64_t weight_offset = 0;  // in the flat parameters
   int64_t bias_offset = 0;
+  int64_t norm_weight_offset = -1;  // -1: no layer normalization
+  int64_t norm_bias_offset = -1;
 };
 
 // The layers, by index, that an output field is computed from.
@@ -85,8 +95,12 @@ struct MlpStructure {
 absl::StatusOr<MlpStructure> MakeMlpStructure(const MlpOptions& options, SpecPtr input,
                                               SpecPtr output);
 
+// Returns kInvalidArgument if `options` have dropout or layer normalization, which only Mlp has. `network` is the name
+// of the other network.
+absl::Status RefuseNormalization(const MlpOptions& options, absl::string_view network);
+
 // Draws weights and biases uniformly from +-1/sqrt(in), like torch's nn.Linear, layer by layer with the
-// stream (seed, "policy/init").
+// stream (seed, "policy/init"). Layer normalization begins with weights of 1 and biases of 0.
 void InitializeMlpParameters(const MlpStructure& structure, uint64_t seed,
                              absl::Span<float> parameters);
 // Likewise, with the next numbers of `rng`.

@@ -82,6 +82,47 @@ TEST(MlpStructureTest, HeadsWithSeparateEncodersHaveOnlyTheInputInCommon) {
   EXPECT_EQ(structure.layers[5].source, 4);
 }
 
+TEST(MlpStructureTest, HiddenLayersMayHaveDropoutAndLayerNormalization) {
+  MlpOptions options;
+  options.encoder_hidden_size = {6};
+  options.head_layer_num = 0;
+  options.layer_norm = true;
+  options.dropout = 0.01;
+  DING_ASSERT_OK_AND_ASSIGN(
+      const MlpStructure structure,
+      MakeMlpStructure(options, SpecOf({Box("obs", {4})}), SpecOf({Box("q", {2})})));
+  EXPECT_EQ(structure.DebugString(), "4-6 dropout 0.01 layer norm, q 2: 56 parameters");
+  std::vector<std::string> names;
+  for (const ParameterInfo& info : structure.parameters) names.push_back(info.name);
+  EXPECT_THAT(names, ElementsAre("encoder/0/weight", "encoder/0/bias", "encoder/0/norm/weight",
+                                 "encoder/0/norm/bias", "q/0/weight", "q/0/bias"));
+  std::vector<float> parameters(56, 7);
+  InitializeMlpParameters(structure, 1, absl::MakeSpan(parameters));
+  const auto all = absl::MakeConstSpan(parameters);
+  EXPECT_THAT(all.subspan(30, 6), Each(1));
+  EXPECT_THAT(all.subspan(36, 6), Each(0));
+  EXPECT_EQ(structure.layers[1].norm_weight_offset, -1);
+  for (const double dropout : {-0.1, 1.0, std::nan("")}) {
+    options.dropout = dropout;
+    EXPECT_THAT(MakeMlpStructure(options, SpecOf({Box("obs", {4})}), SpecOf({Box("q", {2})})),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("must be in [0, 1)")));
+  }
+}
+
+TEST(MlpStructureTest, OtherNetworksRefuseDropoutAndLayerNormalization) {
+  MlpOptions options;
+  EXPECT_THAT(RefuseNormalization(options, "network 'x'"), IsOk());
+  options.dropout = 0.5;
+  EXPECT_THAT(RefuseNormalization(options, "network 'x'"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("network 'x' has no dropout"), HasSubstr("dropout is 0.5"),
+                             HasSubstr("expected 0 and false"))));
+  options.dropout = 0;
+  options.layer_norm = true;
+  EXPECT_THAT(RefuseNormalization(options, "network 'x'"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("layer_norm is true")));
+}
+
 TEST(MlpStructureTest, ReportsEveryProblemAtOnce) {
   MlpOptions options;
   options.encoder_hidden_size = {64, 0};

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
 #include "ding_worker/policy/mlp/mlp_test_cases.h"
+#include "ding_worker/policy/mlp/normalization_kernels.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/network_conformance.h"
 #include "gmock/gmock.h"
@@ -36,6 +38,9 @@ std::unique_ptr<Mlp> Create(const MlpTestCase& test_case) {
 
 INSTANTIATE_TEST_SUITE_P(Mlp, NetworkConformance, testing::ValuesIn(MlpNetworkCases(Create)),
                          NetworkCaseName);
+INSTANTIATE_TEST_SUITE_P(Normalized, NetworkConformance,
+                         testing::ValuesIn(MlpNetworkCases(Create, NormalizedMlpTestCases())),
+                         NetworkCaseName);
 
 BatchBuilder RandomRows(const SpecPtr& spec, int64_t rows, int stream) {
   return NormalRows(spec, rows, Rng(kSeed, "mlp_test", stream));
@@ -47,12 +52,15 @@ class ReferenceMlp {
   ReferenceMlp(const MlpTestCase& test_case, const Mlp& mlp)
       : case_(test_case),
         info_(mlp.parameter_info().begin(), mlp.parameter_info().end()),
+        layers_(MakeMlpStructure(test_case.options, mlp.input_spec(), mlp.output_spec())->layers),
         parameters_(mlp.parameters().begin(), mlp.parameters().end()) {}
 
   std::vector<double>& parameters() { return parameters_; }
 
-  // Returns the concatenated output fields.
-  std::vector<double> Run(const std::vector<double>& input) const {
+  // Returns the concatenated output fields; features are dropped for `row_key`, if there is one.
+  std::vector<double> Run(const std::vector<double>& input,
+                          std::optional<uint64_t> row_key = std::nullopt) {
+    row_key_ = row_key;
     std::vector<double> outputs;
     for (const FieldSpec& field : case_.output) {
       const std::vector<double> row =
@@ -80,16 +88,54 @@ class ReferenceMlp {
  private:
   std::vector<double> Encode(const std::string& name, std::vector<double> row) const {
     for (size_t i = 0; i < case_.options.encoder_hidden_size.size(); ++i) {
-      row = Activate(Linear(absl::StrCat(name, i), row));
+      row = Hidden(absl::StrCat(name, i), row);
     }
     return row;
   }
 
   std::vector<double> Branch(const std::string& name, std::vector<double> row) const {
     const int64_t hidden = case_.options.head_layer_num;
-    for (int64_t i = 0; i < hidden; ++i) row = Activate(Linear(absl::StrCat(name, "/", i), row));
-    row = Linear(absl::StrCat(name, "/", hidden), row);
-    return case_.options.output_activation ? Activate(row) : row;
+    for (int64_t i = 0; i < hidden; ++i) row = Hidden(absl::StrCat(name, "/", i), row);
+    const std::string last = absl::StrCat(name, "/", hidden);
+    return case_.options.output_activation ? Hidden(last, row) : Linear(last, row);
+  }
+
+  std::vector<double> Hidden(const std::string& name, const std::vector<double>& x) const {
+    std::vector<double> y = Linear(name, x);
+    if (row_key_.has_value()) y = Drop(name, y);
+    if (case_.options.layer_norm) y = Normalize(name, y);
+    return Activate(y);
+  }
+
+  // By the formula of normalization_kernels.h.
+  std::vector<double> Drop(const std::string& name, std::vector<double> y) const {
+    const auto layer = std::find_if(layers_.begin(), layers_.end(),
+                                    [&](const MlpLayer& l) { return l.name == name; });
+    const uint32_t key = internal_mlp::DropoutKey(*row_key_, layer - layers_.begin());
+    for (size_t f = 0; f < y.size(); ++f) {
+      uint32_t x = key + static_cast<uint32_t>(f) * 0x9E3779B9u;
+      x = (x ^ x >> 16) * 0x7FEB352Du;
+      x = (x ^ x >> 15) * 0x846CA68Bu;
+      x = x ^ x >> 16;
+      const bool dropped = x < case_.options.dropout * 4294967296.0;
+      y[f] = dropped ? 0 : y[f] / (1 - case_.options.dropout);
+    }
+    return y;
+  }
+
+  std::vector<double> Normalize(const std::string& name, std::vector<double> y) const {
+    const auto width = static_cast<double>(y.size());
+    double mean = 0;
+    for (const double value : y) mean += value / width;
+    double variance = 0;
+    for (const double value : y) variance += (value - mean) * (value - mean) / width;
+    const int64_t weight = Find(name + "/norm/weight").offset;
+    const int64_t bias = Find(name + "/norm/bias").offset;
+    for (size_t f = 0; f < y.size(); ++f) {
+      y[f] = (y[f] - mean) / std::sqrt(variance + 1e-5) * parameters_[weight + f] +
+             parameters_[bias + f];
+    }
+    return y;
   }
 
   std::vector<double> Activate(std::vector<double> values) const {
@@ -121,7 +167,9 @@ class ReferenceMlp {
 
   const MlpTestCase case_;
   const std::vector<ParameterInfo> info_;
+  const std::vector<MlpLayer> layers_;
   std::vector<double> parameters_;
+  std::optional<uint64_t> row_key_;
 };
 
 // Returns the concatenated fields of row `row`.
@@ -134,14 +182,21 @@ std::vector<double> RowOf(const BatchBuilder& rows, int64_t row) {
   return values;
 }
 
+std::optional<uint64_t> KeyOf(const std::vector<uint64_t>& keys, int64_t row) {
+  if (keys.empty()) return std::nullopt;
+  return keys[static_cast<size_t>(row)];
+}
+
 class MlpReferenceTest : public testing::TestWithParam<MlpTestCase> {};
 
 INSTANTIATE_TEST_SUITE_P(All, MlpReferenceTest, testing::ValuesIn(MlpTestCases()),
                          [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Normalized, MlpReferenceTest, testing::ValuesIn(NormalizedMlpTestCases()),
+                         [](const auto& info) { return info.param.name; });
 
 TEST_P(MlpReferenceTest, OutputsAgreeWithTheReference) {
   const std::unique_ptr<Mlp> mlp = Create(GetParam());
-  const ReferenceMlp reference(GetParam(), *mlp);
+  ReferenceMlp reference(GetParam(), *mlp);
   for (const int64_t rows : {1, 8, 9, 40, 150}) {
     const BatchBuilder input = RandomRows(mlp->input_spec(), rows, 1);
     const BatchBuilder output = RandomRows(mlp->output_spec(), rows, 2);
@@ -155,23 +210,26 @@ TEST_P(MlpReferenceTest, OutputsAgreeWithTheReference) {
   }
 }
 
-TEST_P(MlpReferenceTest, GradientsAgreeWithFiniteDifferencesInDoublePrecision) {
+// Compares the gradients of the parameters by a loss of random weights with finite differences. `keys` of the rows, or
+// none: nothing is dropped.
+void ExpectGradientsOfTheReference(const MlpTestCase& test_case, int64_t rows,
+                                   const std::vector<uint64_t>& keys) {
   // The reference is exact to 1e-15, so a step of 1e-5 has an error of about 1e-9: the tolerance is for
   // the float32 gradients.
   constexpr double kStep = 1e-5;
   constexpr double kTolerance = 1e-5;
-  constexpr int64_t kRows = 21;
-  const std::unique_ptr<Mlp> mlp = Create(GetParam());
-  ReferenceMlp reference(GetParam(), *mlp);
-  const BatchBuilder input = RandomRows(mlp->input_spec(), kRows, 1);
-  const BatchBuilder output = RandomRows(mlp->output_spec(), kRows, 2);
-  const BatchBuilder d_output = RandomRows(mlp->output_spec(), kRows, 3);
+  const std::unique_ptr<Mlp> mlp = Create(test_case);
+  ReferenceMlp reference(test_case, *mlp);
+  const BatchBuilder input = RandomRows(mlp->input_spec(), rows, 1);
+  const BatchBuilder output = RandomRows(mlp->output_spec(), rows, 2);
+  const BatchBuilder d_output = RandomRows(mlp->output_spec(), rows, 3);
+  mlp->set_dropout_keys(keys);
   ASSERT_THAT(mlp->Forward(input.view(), output.view()), IsOk());
   ASSERT_THAT(mlp->Backward(d_output.view()), IsOk());
   const auto loss = [&] {
     double sum = 0;
-    for (int64_t row = 0; row < kRows; ++row) {
-      const std::vector<double> outputs = reference.Run(RowOf(input, row));
+    for (int64_t row = 0; row < rows; ++row) {
+      const std::vector<double> outputs = reference.Run(RowOf(input, row), KeyOf(keys, row));
       const std::vector<double> weights = RowOf(d_output, row);
       for (size_t i = 0; i < outputs.size(); ++i) sum += outputs[i] * weights[i];
     }
@@ -191,6 +249,10 @@ TEST_P(MlpReferenceTest, GradientsAgreeWithFiniteDifferencesInDoublePrecision) {
           << info.name << "[" << i - info.offset << "]";
     }
   }
+}
+
+TEST_P(MlpReferenceTest, GradientsAgreeWithFiniteDifferencesInDoublePrecision) {
+  ExpectGradientsOfTheReference(GetParam(), 21, {});
 }
 
 // Expects that BackwardToInput() writes `d_input` [rows, width], from each of its elements on, and no gradients of
@@ -217,42 +279,46 @@ void ExpectTheSameFromBackwardToInput(Mlp* mlp, const BatchBuilder& input,
   EXPECT_THAT(mlp->gradients(), testing::Each(-77.0f));
 }
 
-TEST_P(MlpReferenceTest, InputGradientsAgreeWithFiniteDifferencesInDoublePrecision) {
+void ExpectInputGradientsOfTheReference(const MlpTestCase& test_case, int64_t rows,
+                                        const std::vector<uint64_t>& keys) {
   constexpr double kStep = 1e-5;
   constexpr double kTolerance = 1e-5;
-  const std::unique_ptr<Mlp> mlp = Create(GetParam());
-  const ReferenceMlp reference(GetParam(), *mlp);
-  for (const int64_t rows : {5, 21}) {
-    const BatchBuilder input = RandomRows(mlp->input_spec(), rows, 1);
-    const BatchBuilder output = RandomRows(mlp->output_spec(), rows, 2);
-    const BatchBuilder d_output = RandomRows(mlp->output_spec(), rows, 3);
-    ASSERT_THAT(mlp->Forward(input.view(), output.view()), IsOk());
-    ASSERT_THAT(mlp->Backward(d_output.view()), IsOk());
-    const std::vector<float> gradients(mlp->gradients().begin(), mlp->gradients().end());
-    const size_t width = RowOf(input, 0).size();
-    std::vector<float> d_input(rows * width, -77);
-    ASSERT_THAT(mlp->Forward(input.view(), output.view()), IsOk());
-    ASSERT_THAT(mlp->Backward(d_output.view(), absl::MakeSpan(d_input)), IsOk());
-    EXPECT_EQ(mlp->gradients(), absl::MakeConstSpan(gradients));
-    ExpectTheSameFromBackwardToInput(mlp.get(), input, d_output, d_input);
-    for (int64_t row = 0; row < rows; ++row) {
-      const std::vector<double> weights = RowOf(d_output, row);
-      for (size_t i = 0; i < width; ++i) {
-        std::vector<double> x = RowOf(input, row);
-        double quotient = 0;
-        for (const double side : {1.0, -1.0}) {
-          x[i] = RowOf(input, row)[i] + side * kStep;
-          const std::vector<double> outputs = reference.Run(x);
-          for (size_t k = 0; k < outputs.size(); ++k) {
-            quotient += side * outputs[k] * weights[k] / (2 * kStep);
-          }
+  const std::unique_ptr<Mlp> mlp = Create(test_case);
+  ReferenceMlp reference(test_case, *mlp);
+  mlp->set_dropout_keys(keys);
+  const BatchBuilder input = RandomRows(mlp->input_spec(), rows, 1);
+  const BatchBuilder output = RandomRows(mlp->output_spec(), rows, 2);
+  const BatchBuilder d_output = RandomRows(mlp->output_spec(), rows, 3);
+  ASSERT_THAT(mlp->Forward(input.view(), output.view()), IsOk());
+  ASSERT_THAT(mlp->Backward(d_output.view()), IsOk());
+  const std::vector<float> gradients(mlp->gradients().begin(), mlp->gradients().end());
+  const size_t width = RowOf(input, 0).size();
+  std::vector<float> d_input(static_cast<size_t>(rows) * width, -77);
+  ASSERT_THAT(mlp->Forward(input.view(), output.view()), IsOk());
+  ASSERT_THAT(mlp->Backward(d_output.view(), absl::MakeSpan(d_input)), IsOk());
+  EXPECT_EQ(mlp->gradients(), absl::MakeConstSpan(gradients));
+  ExpectTheSameFromBackwardToInput(mlp.get(), input, d_output, d_input);
+  for (int64_t row = 0; row < rows; ++row) {
+    const std::vector<double> weights = RowOf(d_output, row);
+    for (size_t i = 0; i < width; ++i) {
+      std::vector<double> x = RowOf(input, row);
+      double quotient = 0;
+      for (const double side : {1.0, -1.0}) {
+        x[i] = RowOf(input, row)[i] + side * kStep;
+        const std::vector<double> outputs = reference.Run(x, KeyOf(keys, row));
+        for (size_t k = 0; k < outputs.size(); ++k) {
+          quotient += side * outputs[k] * weights[k] / (2 * kStep);
         }
-        EXPECT_NEAR(d_input[row * width + i], quotient,
-                    kTolerance * std::max(1.0, std::abs(quotient)))
-            << "row " << row << ", element " << i;
       }
+      EXPECT_NEAR(d_input[row * width + i], quotient,
+                  kTolerance * std::max(1.0, std::abs(quotient)))
+          << "row " << row << ", element " << i;
     }
   }
+}
+
+TEST_P(MlpReferenceTest, InputGradientsAgreeWithFiniteDifferencesInDoublePrecision) {
+  for (const int64_t rows : {5, 21}) ExpectInputGradientsOfTheReference(GetParam(), rows, {});
 }
 
 TEST_P(MlpReferenceTest, OutputsOfARowDoNotDependOnTheBatch) {
@@ -272,6 +338,75 @@ TEST_P(MlpReferenceTest, OutputsOfARowDoNotDependOnTheBatch) {
           << "row " << row;
     }
   }
+}
+
+class MlpDropoutTest : public testing::TestWithParam<MlpTestCase> {
+ protected:
+  static std::vector<uint64_t> Keys(int64_t rows) {
+    std::vector<uint64_t> keys;
+    for (int64_t row = 0; row < rows; ++row) keys.push_back(2000 + static_cast<uint64_t>(row));
+    return keys;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(All, MlpDropoutTest, testing::ValuesIn(NormalizedMlpTestCases()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(MlpDropoutTest, OutputsAgreeWithTheReference) {
+  const std::unique_ptr<Mlp> mlp = Create(GetParam());
+  ReferenceMlp reference(GetParam(), *mlp);
+  for (const int64_t rows : {1, 9, 150}) {
+    const std::vector<uint64_t> keys = Keys(rows);
+    const BatchBuilder input = RandomRows(mlp->input_spec(), rows, 1);
+    const BatchBuilder output = RandomRows(mlp->output_spec(), rows, 2);
+    mlp->set_dropout_keys(keys);
+    for (const bool infer : {true, false}) {
+      ASSERT_THAT(infer ? mlp->Infer(input.view(), output.view())
+                        : mlp->Forward(input.view(), output.view()),
+                  IsOk());
+      for (int64_t row = 0; row < rows; ++row) {
+        EXPECT_THAT(RowOf(output, row),
+                    testing::Pointwise(testing::DoubleNear(1e-5),
+                                       reference.Run(RowOf(input, row), KeyOf(keys, row))))
+            << "row " << row << " of " << rows << (infer ? ", Infer" : ", Forward");
+      }
+    }
+  }
+}
+
+TEST_P(MlpDropoutTest, GradientsAgreeWithFiniteDifferencesInDoublePrecision) {
+  ExpectGradientsOfTheReference(GetParam(), 21, Keys(21));
+}
+
+TEST_P(MlpDropoutTest, InputGradientsAgreeWithFiniteDifferencesInDoublePrecision) {
+  ExpectInputGradientsOfTheReference(GetParam(), 21, Keys(21));
+}
+
+TEST_P(MlpDropoutTest, WithoutKeysNothingIsDropped) {
+  const bool drops = GetParam().options.dropout > 0;
+  const std::unique_ptr<Mlp> mlp = Create(GetParam());
+  const BatchBuilder input = RandomRows(mlp->input_spec(), 8, 1);
+  const BatchBuilder output = RandomRows(mlp->output_spec(), 8, 2);
+  const auto infer = [&](const std::vector<uint64_t>& keys) {
+    mlp->set_dropout_keys(keys);
+    EXPECT_THAT(mlp->Infer(input.view(), output.view()), IsOk());
+    const auto values = output.view().column<float>(0);
+    return std::vector<float>(values.begin(), values.end());
+  };
+  const std::vector<float> plain = infer({});
+  const std::vector<float> dropped = infer(Keys(8));
+  EXPECT_EQ(dropped != plain, drops);
+  EXPECT_EQ(infer(Keys(8)), dropped);
+  std::vector<uint64_t> others = Keys(8);
+  for (uint64_t& key : others) key += 100;
+  EXPECT_EQ(infer(others) != dropped, drops);
+  EXPECT_EQ(infer({}), plain);
+  mlp->set_dropout_keys(others);
+  EXPECT_THAT(mlp->Infer(input.view().Slice(0, 5), output.view()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("5 input rows, but 8 dropout keys")));
+  EXPECT_THAT(mlp->Forward(input.view().Slice(0, 5), output.view()),
+              StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("8 dropout keys")));
 }
 
 TEST(MlpTest, ParametersComeFromTheSeed) {

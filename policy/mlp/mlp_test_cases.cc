@@ -60,10 +60,41 @@ std::vector<MlpTestCase> MlpTestCases() {
   };
 }
 
+std::vector<MlpTestCase> NormalizedMlpTestCases() {
+  constexpr auto kRelu = MlpOptions::Activation::kRelu;
+  constexpr auto kTanh = MlpOptions::Activation::kTanh;
+  MlpOptions droq = MakeOptions({19, 11}, 0, 0, false, kRelu);
+  droq.separate_encoders = true;
+  droq.layer_norm = true;
+  droq.dropout = 0.2;
+  MlpOptions norm = MakeOptions({17}, 1, 6, false, kTanh);
+  norm.layer_norm = true;
+  MlpOptions dropout = MakeOptions({12, 9}, 0, 0, false, kRelu);
+  dropout.dropout = 0.3;
+  MlpOptions dueling = MakeOptions({10}, 1, 9, true, kTanh);
+  dueling.layer_norm = true;
+  dueling.dropout = 0.1;
+  MlpOptions features = MakeOptions({11}, 0, 0, false, kTanh);
+  features.layer_norm = true;
+  features.dropout = 0.1;
+  features.output_activation = true;
+  return {
+      {"Droq",
+       droq,
+       {Box("obs", {4}), Box("action", {2})},
+       {Scalar("q0", DType::kFloat32), Scalar("q1", DType::kFloat32)}},
+      {"LayerNormTanh", norm, {Box("obs", {5})}, {Box("q", {3})}},
+      {"DropoutRelu", dropout, {Box("obs", {5})}, {Box("q", {3})}},
+      {"Dueling", dueling, {Box("obs", {4})}, {Box("q", {3})}},
+      {"Features", features, {Box("obs", {4})}, {Box("features", {14})}},
+  };
+}
+
 std::vector<NetworkCase> MlpNetworkCases(
-    const std::function<std::unique_ptr<Network>(const MlpTestCase&)>& create) {
+    const std::function<std::unique_ptr<Network>(const MlpTestCase&)>& create,
+    const std::vector<MlpTestCase>& architectures) {
   std::vector<NetworkCase> cases;
-  for (const MlpTestCase& test_case : MlpTestCases()) {
+  for (const MlpTestCase& test_case : architectures) {
     cases.push_back({test_case.name, [create, test_case] { return create(test_case); }});
   }
   return cases;

@@ -26,10 +26,13 @@ struct MlpTestCase {
 };
 
 std::vector<MlpTestCase> MlpTestCases();
+// Architectures with dropout or layer normalization, which Mlp alone has.
+std::vector<MlpTestCase> NormalizedMlpTestCases();
 
-// Returns the cases of NetworkConformance for networks of all these architectures, which `create` makes.
+// Returns the cases of NetworkConformance for networks of these architectures, which `create` makes.
 std::vector<NetworkCase> MlpNetworkCases(
-    const std::function<std::unique_ptr<Network>(const MlpTestCase&)>& create);
+    const std::function<std::unique_ptr<Network>(const MlpTestCase&)>& create,
+    const std::vector<MlpTestCase>& architectures = MlpTestCases());
 
 // Returns rows of `spec`, whose fields are float32, with normally distributed elements.
 BatchBuilder NormalRows(const SpecPtr& spec, int64_t rows, Rng rng);

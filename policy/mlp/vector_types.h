@@ -22,6 +22,14 @@ struct IntegersOf {
 template <typename Vector>
 using IntegerVector = typename IntegersOf<Vector>::Type;
 
+// Likewise without a sign.
+template <typename Vector>
+struct UnsignedOf {
+  using Type __attribute__((vector_size(sizeof(Vector)))) = unsigned;
+};
+template <typename Vector>
+using UnsignedVector = typename UnsignedOf<Vector>::Type;
+
 // The same vector type without alignment.
 template <typename Vector>
 struct Unaligned {

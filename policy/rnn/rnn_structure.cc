@@ -18,6 +18,7 @@ absl::StatusOr<MlpStructure> MakeWithoutCell(const RnnOptions& options, SpecPtr 
                                              SpecPtr output) {
   DING_CHECK(!options.mlp.output_activation) << "recurrent networks have no output activation";
   DING_CHECK(!options.mlp.separate_encoders) << "the cell has one input: heads share the encoder";
+  DING_RETURN_IF_ERROR(RefuseNormalization(options.mlp, "a recurrent network"));
   MlpOptions mlp = options.mlp;
   if (mlp.head_hidden_size == 0) mlp.head_hidden_size = std::max<int64_t>(options.hidden_size, 1);
   absl::StatusOr<MlpStructure> structure =

@@ -117,5 +117,13 @@ TEST(RnnStructureTest, RefusesSizesOutOfRange) {
                        AllOf(HasSubstr("parameters"), HasSubstr("recurrent.hidden_size"))));
 }
 
+TEST(RnnStructureTest, RefusesDropout) {
+  RnnOptions options;
+  options.mlp.dropout = 0.1;
+  EXPECT_THAT(MakeRnnStructure(options, *MakeSpec({Box("obs", {4})}), *MakeSpec({Box("q", {2})})),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("a recurrent network has no dropout")));
+}
+
 }  // namespace
 }  // namespace ding

@@ -21,6 +21,7 @@
 #include "ding_worker/policy/continuous/continuous_learn_mode.h"
 #include "ding_worker/policy/continuous/squashed_normal.h"
 #include "ding_worker/policy/sampled_transition_reader.h"
+#include "ding_worker/policy/scheduled_settings.h"
 #include "ding_worker/policy/scratch_columns.h"
 
 namespace ding {
@@ -156,8 +157,7 @@ class SacLearnMode : public ContinuousLearnMode {
 
   absl::Status SaveMore(StateWriter* writer) const override {
     DING_RETURN_IF_ERROR(writer->WriteDouble(kLogAlpha, log_alpha_));
-    ScopedStateWriter scoped(writer, kAlphaOptimizerScope);
-    return alpha_adam_.SaveState(&scoped);
+    return SaveAdam(alpha_adam_, kAlphaOptimizerScope, writer);
   }
 
   absl::StatusOr<std::function<void()>> LoadMore(StateReader* reader) override {
@@ -166,10 +166,9 @@ class SacLearnMode : public ContinuousLearnMode {
       return absl::InvalidArgumentError(
           absl::StrCat("the saved '", kLogAlpha, "' is ", log_alpha, ", expected a finite number"));
     }
-    DING_ASSIGN_OR_RETURN(Adam made, Adam::Create(options_.alpha_adam, 1));
+    DING_ASSIGN_OR_RETURN(Adam made,
+                          ReadAdam(options_.alpha_adam, 1, kAlphaOptimizerScope, reader));
     const auto adam = std::make_shared<Adam>(std::move(made));
-    ScopedStateReader scoped(reader, kAlphaOptimizerScope);
-    DING_RETURN_IF_ERROR(adam->LoadState(&scoped));
     return [this, log_alpha, adam] {
       log_alpha_ = static_cast<float>(log_alpha);
       alpha_adam_.CopyFrom(*adam);

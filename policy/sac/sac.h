@@ -1,12 +1,14 @@
 // Soft actor-critic (Haarnoja et al. 2018b, "Soft actor-critic algorithms and applications") with a learned
 // temperature; with more critics than two, a subset of them in the target and an actor that learns less often than the
-// critics, it is REDQ (Chen et al. 2021, "Randomized ensembled double Q-learning").
+// critics, it is REDQ (Chen et al. 2021, "Randomized ensembled double Q-learning"). With dropout and layer normalization
+// in the critics, whose mean the actor maximizes, it is DroQ (Hiraoka et al. 2022, "Dropout Q-functions for doubly
+// efficient reinforcement learning").
 //
 //   collect  draws from the squashed normal distribution of the actor (policy/continuous/squashed_normal.h)
 //   learn    takes one Adam step for critics, actor and temperature on a batch of transitions
 //            (policy/continuous/continuous_learn_mode.h). Further scalars: alpha, and entropy where the actor learns
 //   eval     as policy/continuous/continuous_acting.h
-//   command  gives no settings
+//   command  gives the settings of the options' schedules
 //
 // Saved beside the state of ContinuousLearnMode: "log_alpha" and "alpha_optimizer/...".
 //
@@ -29,10 +31,6 @@
 #include "ding_worker/policy/network.h"
 
 namespace ding {
-
-// Settings of the command mode for the learn mode, if they change.
-inline constexpr char kAlphaRate[] = "alpha_learning_rate";
-inline constexpr char kTargetEntropy[] = "target_entropy";
 
 struct SacOptions {
   ContinuousOptions base;

@@ -1,4 +1,4 @@
-// Measures updates of SAC and TD3, each beside its floor (bare_sac_update.h), for the networks and batches of Pendulum
+// Measures updates of SAC, DroQ and TD3, those of SAC and TD3 beside their floors (bare_sac_update.h), for the networks and batches of Pendulum
 // (64-64, 100 rows) and of locomotion tasks (256-256, 256 rows, 17 observations, 6 actions); and SAC's collect forward.
 #include <cstdint>
 #include <memory>
@@ -28,12 +28,17 @@ ContinuousTask TaskOf(int64_t width) {
 }
 int64_t RowsOf(int64_t width) { return width == 64 ? 100 : 256; }
 
-std::unique_ptr<ContinuousPolicy> MakePolicy(const ContinuousTask& task, bool td3) {
+enum class Algorithm { kSac, kDroq, kTd3 };
+
+std::unique_ptr<ContinuousPolicy> MakePolicy(const ContinuousTask& task, Algorithm algorithm) {
+  const bool td3 = algorithm == Algorithm::kTd3;
   const ActorHead head = td3 ? ActorHead::kMean : ActorHead::kNormal;
+  MlpOptions hidden = task.hidden;
+  hidden.layer_norm = algorithm == Algorithm::kDroq;
+  hidden.dropout = hidden.layer_norm ? 0.01 : 0;
   auto actor =
       *Mlp::Create(task.hidden, task.observation, *ActorOutputs(task.action->field(0), head), 0);
-  auto critics =
-      *CriticEnsemble::Create(task.hidden, task.observation, task.action->field(0), 2, 1);
+  auto critics = *CriticEnsemble::Create(hidden, task.observation, task.action->field(0), 2, 1);
   Td3Options td3_options;
   td3_options.base.actor_update_freq = td3_options.base.target_delay = 2;
   auto policy = td3 ? CreateTd3(std::move(actor), std::move(critics), task.action, td3_options)
@@ -42,20 +47,28 @@ std::unique_ptr<ContinuousPolicy> MakePolicy(const ContinuousTask& task, bool td
   return *std::move(policy);
 }
 
-void Update(benchmark::State& state, bool td3) {
+void Update(benchmark::State& state, Algorithm algorithm) {
   const ContinuousTask task = TaskOf(state.range(0));
-  const auto policy = MakePolicy(task, td3);
+  const auto policy = MakePolicy(task, algorithm);
   const Batch batch = MakeTransitionBatch(task.observation, task.action, RowsOf(state.range(0)), 1);
   std::vector<LearnStep> steps;
   for (auto _ : state) {
     const absl::Status status = policy->learn_mode()->Forward(batch, {}, &steps);
     DING_CHECK(status.ok()) << status;
   }
+}
+void BM_SacUpdate(benchmark::State& state) {
+  Update(state, Algorithm::kSac);
   state.SetLabel("reach=1.1");
 }
-void BM_SacUpdate(benchmark::State& state) { Update(state, /*td3=*/false); }
-void BM_Td3Update(benchmark::State& state) { Update(state, /*td3=*/true); }
+void BM_Td3Update(benchmark::State& state) {
+  Update(state, Algorithm::kTd3);
+  state.SetLabel("reach=1.1");
+}
+// Its floor is that of SAC: dropout and layer normalization need no products.
+void BM_DroqUpdate(benchmark::State& state) { Update(state, Algorithm::kDroq); }
 BENCHMARK(BM_SacUpdate)->Arg(64)->Arg(256);
+BENCHMARK(BM_DroqUpdate)->Arg(64)->Arg(256);
 BENCHMARK(BM_Td3Update)->Arg(64)->Arg(256);
 
 void Floor(benchmark::State& state, bool td3) {
@@ -69,7 +82,7 @@ BENCHMARK(BM_Td3UpdateFloor)->Arg(64)->Arg(256);
 
 void BM_SacCollect(benchmark::State& state) {
   const ContinuousTask task = TaskOf(64);
-  const auto policy = MakePolicy(task, /*td3=*/false);
+  const auto policy = MakePolicy(task, Algorithm::kSac);
   const int64_t rows = state.range(0);
   const Batch obs = MakeObservationBatch(task.observation, rows, 1);
   const BatchBuilder out = *BatchBuilder::Create(task.action, rows);

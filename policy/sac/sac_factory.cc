@@ -24,6 +24,7 @@
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/sac/sac.h"
 #include "ding_worker/policy/sac/sac.pb.h"
+#include "ding_worker/policy/scheduled_settings.h"
 
 namespace ding {
 namespace {
@@ -85,7 +86,9 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
   AppendProblems(config, &problems);
   FieldSchedules schedules = CreateFieldSchedules(policy, FieldsOf(config, context), &problems);
   ContinuousNetworks networks = CreateContinuousNetworks(
-      kName, config.continuous(), ActorHead::kNormal, config.num_critics(), context, &problems);
+      kName, config.continuous(), ActorHead::kNormal,
+      {config.num_critics(), config.critic_dropout(), config.critic_layer_norm()}, context,
+      &problems);
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kWhere));
   SacOptions options = MakeOptions(policy, config, context);
   options.base.schedules = std::move(schedules);

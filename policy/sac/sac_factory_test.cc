@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/spec.h"
@@ -94,6 +95,20 @@ TEST_F(SacFactory, CriticsMayHaveLayersOfTheirOwn) {
   EXPECT_THAT(policy->learn_mode()->info(), HasSubstr("3 critics, mlp 5-6-4 for each head"));
 }
 
+TEST_F(SacFactory, CriticsMayHaveDropoutAndLayerNormalizationWhichTheActorHasNot) {
+  params_.set_critic_dropout(0.25);
+  params_.set_critic_layer_norm(true);
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create());
+  EXPECT_EQ(
+      policy->learn_mode()->info(),
+      "sac on mlp 3-8, mean 2, log_std 2: 68 parameters; 2 critics, mlp 5-8 dropout 0.25 layer "
+      "norm for each head, q0 1, q1 1: 146 parameters");
+  for (const double dropout : {-0.25, 1.0}) {
+    params_.set_critic_dropout(dropout);
+    ExpectRefused(absl::StrCat("critic: MLP: dropout is ", dropout, "; it must be in [0, 1)"));
+  }
+}
+
 TEST_F(SacFactory, EachParameterHasAnEffect) {
   const NamedValues plain = Learn(4);
   const auto expect_change = [&](const std::string& scalar) {
@@ -124,6 +139,10 @@ TEST_F(SacFactory, EachParameterHasAnEffect) {
   expect_change("actor_loss");
   params_.set_actor_update_freq(2);
   expect_change("actor_loss");
+  params_.set_critic_dropout(0.3);
+  expect_change("critic_loss");
+  params_.set_critic_layer_norm(true);
+  expect_change("critic_loss");
 }
 
 TEST_F(SacFactory, RefusesSpacesThatDoNotFit) {

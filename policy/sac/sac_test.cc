@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <string>
@@ -52,13 +53,22 @@ struct Sac {
   ContinuousActor& actor() { return *policy->actor(); }
 };
 
-absl::StatusOr<Sac> Create(const SacOptions& options, int num_critics = 2) {
+// DroQ's critics, with so much dropout that it shows.
+MlpOptions DroqCritics() {
+  MlpOptions options = SmallOptions();
+  options.dropout = 0.25;
+  options.layer_norm = true;
+  return options;
+}
+
+absl::StatusOr<Sac> Create(const SacOptions& options, int num_critics = 2,
+                           const MlpOptions& critic_options = SmallOptions()) {
   DING_ASSIGN_OR_RETURN(const SpecPtr outputs,
                         ActorOutputs(Action()->field(0), ActorHead::kNormal));
   DING_ASSIGN_OR_RETURN(
       auto network, Mlp::Create(SmallOptions(), VectorObservation(), outputs, options.base.seed));
   DING_ASSIGN_OR_RETURN(
-      auto critics, CriticEnsemble::Create(SmallOptions(), VectorObservation(), Action()->field(0),
+      auto critics, CriticEnsemble::Create(critic_options, VectorObservation(), Action()->field(0),
                                            num_critics, options.base.seed + 100));
   Sac sac;
   sac.critics = critics.get();
@@ -114,14 +124,21 @@ INSTANTIATE_TEST_SUITE_P(
 // the networks.
 class Reference {
  public:
-  Reference(Sac* sac, const Batch& batch, double alpha) : sac_(*sac), alpha_(alpha) {
+  // `mean`: the actor maximizes the mean of the critics, instead of their minimum.
+  Reference(Sac* sac, const Batch& batch, double alpha, bool mean = false)
+      : sac_(*sac), alpha_(alpha), mean_(mean) {
     const auto view = reader_.Read(batch);
     EXPECT_THAT(view, IsOk());
     view_ = *view;
     const size_t size = static_cast<size_t>(batch.rows()) * 2;
     next_noise_.resize(size);
     noise_.resize(size);
-    RowNoise(kSeed).Draw(view_, 0, absl::MakeSpan(next_noise_), absl::MakeSpan(noise_));
+    RowNoise row_noise(kSeed);
+    row_noise.Draw(view_, 0, absl::MakeSpan(next_noise_), absl::MakeSpan(noise_));
+    for (uint32_t use = 0; use < 3; ++use) {
+      keys_[use].resize(size / 2);
+      row_noise.DrawKeys(0, use, absl::MakeSpan(keys_[use]));
+    }
     action_.resize(size);
     log_prob_.resize(size / 2);
   }
@@ -129,6 +146,7 @@ class Reference {
   // The loss of the critics in the first iteration, where the targets equal them.
   double CriticLoss() {
     Sample(view_.next_obs, next_noise_);
+    sac_.critics->set_dropout_keys(keys_[0]);
     EXPECT_THAT(sac_.critics->Infer(view_.next_obs, action_), IsOk());
     std::vector<double> target;
     for (size_t i = 0; i < log_prob_.size(); ++i) {
@@ -140,6 +158,7 @@ class Reference {
       // The bounds are -2, 2 and -1, 3.
       action_[i] = (taken[i] - (i % 2 == 0 ? 0.0f : 1.0f)) / 2;
     }
+    sac_.critics->set_dropout_keys(keys_[1]);
     EXPECT_THAT(sac_.critics->Infer(view_.obs, action_), IsOk());
     double loss = 0;
     for (size_t i = 0; i < target.size(); ++i) {
@@ -150,11 +169,13 @@ class Reference {
 
   double ActorLoss() {
     Sample(view_.obs, noise_);
+    sac_.critics->set_dropout_keys(keys_[2]);
     EXPECT_THAT(sac_.critics->Infer(view_.obs, action_), IsOk());
     double loss = 0;
     for (size_t i = 0; i < log_prob_.size(); ++i) {
-      const double q = std::min(sac_.critics->q()[0][i], sac_.critics->q()[1][i]);
-      loss += alpha_ * log_prob_[i] - q;
+      const double q0 = sac_.critics->q()[0][i];
+      const double q1 = sac_.critics->q()[1][i];
+      loss += alpha_ * log_prob_[i] - (mean_ ? (q0 + q1) / 2 : std::min(q0, q1));
     }
     return loss / static_cast<double>(log_prob_.size());
   }
@@ -187,15 +208,17 @@ class Reference {
 
   Sac& sac_;
   const double alpha_;
+  const bool mean_;
   SampledTransitionReader reader_{VectorObservation(), Action()};
   TransitionView view_;
   std::vector<float> next_noise_, noise_, action_, log_prob_;
+  std::vector<uint64_t>
+      keys_[3];  // of dropout: for next observations, actions taken, and the actor's actions
 };
 
-TEST(SacTest, LossesAgreeWithBruteForce) {
-  DING_ASSERT_OK_AND_ASSIGN(Sac sac, Create(Options()));
+void ExpectLossesOfTheReference(Sac sac, bool mean) {
   const Batch batch = Transitions();
-  Reference reference(&sac, batch, 0.3);
+  Reference reference(&sac, batch, 0.3, mean);
   const double critic_loss = reference.CriticLoss();
   const double actor_loss = reference.ActorLoss();
   std::vector<LearnStep> steps;
@@ -205,15 +228,30 @@ TEST(SacTest, LossesAgreeWithBruteForce) {
   EXPECT_NEAR(*steps[0].scalars.Get("entropy"), reference.MeanEntropy(), 1e-5);
 }
 
-TEST(SacTest, TheActorsGradientAgreesWithFiniteDifferencesThroughTheCritics) {
+SacOptions DroqOptions() {
   SacOptions options = Options();
+  options.actor_reduction = CriticReduction::kMean;
+  return options;
+}
+
+TEST(SacTest, LossesAgreeWithBruteForce) {
+  DING_ASSERT_OK_AND_ASSIGN(Sac sac, Create(Options()));
+  ExpectLossesOfTheReference(std::move(sac), /*mean=*/false);
+}
+
+TEST(SacTest, LossesOfDroqAgreeWithBruteForce) {
+  DING_ASSERT_OK_AND_ASSIGN(Sac sac, Create(DroqOptions(), 2, DroqCritics()));
+  ExpectLossesOfTheReference(std::move(sac), /*mean=*/true);
+}
+
+void ExpectActorGradientOfFiniteDifferences(SacOptions options, const MlpOptions& critics) {
   options.base.actor_adam.lr = 0;
   options.base.critic_adam.lr = 0;  // the networks stay as they are
-  DING_ASSERT_OK_AND_ASSIGN(Sac sac, Create(options));
+  DING_ASSERT_OK_AND_ASSIGN(Sac sac, Create(options, 2, critics));
   const Batch batch = Transitions();
   std::vector<LearnStep> steps;
   ASSERT_THAT(sac.policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
-  Reference reference(&sac, batch, 0.3);
+  Reference reference(&sac, batch, 0.3, options.actor_reduction == CriticReduction::kMean);
   const absl::Span<float> parameters = sac.actor().network().parameters();
   for (size_t i = 0; i < parameters.size(); ++i) {
     constexpr float kStep = 1.0f / 512;
@@ -226,6 +264,11 @@ TEST(SacTest, TheActorsGradientAgreesWithFiniteDifferencesThroughTheCritics) {
     EXPECT_NEAR(sac.actor().network().gradients()[i], (above - below) / (2 * kStep), 1e-3)
         << "parameter " << i;
   }
+}
+
+TEST(SacTest, TheActorsGradientAgreesWithFiniteDifferencesThroughTheCritics) {
+  ExpectActorGradientOfFiniteDifferences(Options(), SmallOptions());
+  ExpectActorGradientOfFiniteDifferences(DroqOptions(), DroqCritics());
 }
 
 TEST(SacTest, TheTemperatureRisesWhereEntropyIsMissing) {
@@ -354,7 +397,8 @@ TEST(SacTest, RefusesOptionsThatAreOutOfRange) {
 
 TEST(SacTest, AllocatesNothingWhileSizesRepeat) {
   for (const bool redq : {false, true}) {
-    DING_ASSERT_OK_AND_ASSIGN(Sac sac, Create(redq ? RedqOptions() : Options(), 4));
+    DING_ASSERT_OK_AND_ASSIGN(Sac sac, Create(redq ? RedqOptions() : Options(), 4,
+                                              redq ? SmallOptions() : DroqCritics()));
     std::vector<LearnStep> steps;
     // The tenth iteration, the first one below, reports the most scalars.
     for (int i = 0; i < 9; ++i) {

@@ -9,7 +9,7 @@
 //            transitions (policy/continuous/continuous_learn_mode.h). Further scalars of TD3+BC where the actor learns:
 //            cloning_loss and lambda (policy/loss/td3_loss.h)
 //   eval     as policy/continuous/continuous_acting.h
-//   command  gives no settings
+//   command  gives the settings of the options' schedules
 //
 // Saved beside the state of ContinuousLearnMode: "target_actor/<parameter>".
 //

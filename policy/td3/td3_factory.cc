@@ -42,7 +42,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
       {kExplorationNoise, kExplorationNoise, options.exploration_noise, /*collects=*/true});
   FieldSchedules schedules = CreateFieldSchedules(policy, fields, &problems);
   ContinuousNetworks networks = CreateContinuousNetworks(
-      options.algorithm, config, ActorHead::kMean, num_critics, context, &problems);
+      options.algorithm, config, ActorHead::kMean, {num_critics}, context, &problems);
   const std::string where = absl::StrCat("policy type '", options.algorithm, "'");
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, where));
   const int64_t delay = options.base.actor_update_freq;

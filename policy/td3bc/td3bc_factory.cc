@@ -16,6 +16,7 @@
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/continuous_config.h"
 #include "ding_worker/policy/continuous/continuous_policy.h"
+#include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/td3/td3.h"
@@ -58,14 +59,17 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
   Td3BcConfig config;
   DING_RETURN_IF_ERROR(UnpackParams(policy, &config));
   std::vector<std::string> problems;
-  AppendProblems(kName, policy, config.continuous(), &problems);
+  AppendProblems(kName, policy, config.continuous(), &problems, TakesSchedules::kYes);
   AppendProblems(config, &problems);
+  FieldSchedules schedules =
+      FieldSchedules::Create(policy, ChangingFields(config.continuous()), &problems);
   ContinuousNetworks networks = CreateContinuousNetworks(
-      kName, config.continuous(), ActorHead::kMean, /*num_critics=*/2, context, &problems);
+      kName, config.continuous(), ActorHead::kMean, CriticConfig(), context, &problems);
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kWhere));
+  Td3Options options = MakeOptions(policy, config, context);
+  options.base.schedules = std::move(schedules);
   absl::StatusOr<std::unique_ptr<Policy>> made =
-      CreateTd3(std::move(networks.actor), std::move(networks.critics), context.action,
-                MakeOptions(policy, config, context));
+      CreateTd3(std::move(networks.actor), std::move(networks.critics), context.action, options);
   if (!made.ok()) return Annotate(made.status(), kWhere);
   return made;
 }

@@ -135,6 +135,7 @@ absl::StatusOr<CnnStructure> MakeCnnStructure(const CnnOptions& options, const S
   }
   DING_RETURN_IF_ERROR(ToStatus(problems));
   DING_ASSIGN_OR_RETURN(const SpecPtr mlp_input, MakeSpec(std::move(features)));
+  DING_RETURN_IF_ERROR(RefuseNormalization(options.mlp, "network 'torch_cnn'"));
   DING_ASSIGN_OR_RETURN(structure.mlp, MakeMlpStructure(options.mlp, mlp_input, output));
   return structure;
 }

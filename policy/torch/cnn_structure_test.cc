@@ -93,6 +93,13 @@ TEST(CnnStructureTest, RefusesFieldsThatItCannotRead) {
   EXPECT_THAT(Make(Options({{16, 3}}), {Box("obs", {4})}), Refused("no input is a picture"));
 }
 
+TEST(CnnStructureTest, RefusesLayerNormalization) {
+  CnnOptions options = Options({{16, 3}});
+  options.mlp.layer_norm = true;
+  EXPECT_THAT(Make(options, {Picture("obs", {1, 10, 10})}),
+              Refused("network 'torch_cnn' has no dropout or layer normalization"));
+}
+
 TEST(CnnStructureTest, ReportsEveryOptionOutOfRange) {
   EXPECT_THAT(Make(Options({}), {Picture("obs", {1, 10, 10})}), Refused("there is no conv"));
   EXPECT_THAT(

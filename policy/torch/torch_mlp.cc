@@ -29,6 +29,7 @@ class TorchMlp : public torch::nn::Module {
 absl::StatusOr<std::unique_ptr<Network>> CreateTorchMlp(const MlpOptions& options, SpecPtr input,
                                                         SpecPtr output, uint64_t seed,
                                                         const TorchOptions& torch) {
+  DING_RETURN_IF_ERROR(RefuseNormalization(options, "network 'torch_mlp'"));
   DING_ASSIGN_OR_RETURN(const MlpStructure structure, MakeMlpStructure(options, input, output));
   const auto make_module = [structure] {
     auto module = std::make_shared<TorchMlp>(structure);

@@ -103,6 +103,11 @@ TEST(TorchMlpFactoryTest, CreatesByName) {
   EXPECT_THAT(
       create_network(config, input, output, 0),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("encoder_hidden_size[3] is -1")));
+  MlpOptions options;
+  options.layer_norm = true;
+  EXPECT_THAT(CreateTorchMlp(options, input, output, 0),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("network 'torch_mlp' has no dropout or layer normalization")));
 }
 
 }  // namespace

@@ -36,6 +36,7 @@
 #include "ding_worker/worker/parallel_run/task_config.h"
 #include "ding_worker/worker/run/data_set.h"
 #include "ding_worker/worker/run/experiment_setup.h"
+#include "ding_worker/worker/run/goal_problems.h"
 #include "ding_worker/worker/run/return_bounds.h"
 #include "ding_worker/worker/run/sequence_problems.h"
 #include "ding_worker/worker/run/supervised_setup.h"
@@ -86,9 +87,12 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   const ItemSequences sequences =
       on_policy ? ItemSequencesOfRounds(config) : ItemSequencesOf(rows_config);
   if (made.policy->learn_mode() != nullptr && !on_policy) {
-    const std::vector<std::string> problems =
+    std::vector<std::string> problems =
         FindSequenceProblems(config, made.policy->learn_mode()->attributes(),
                              HasItemsOfSequences(rows_config), env.max_episode_steps);
+    for (std::string& problem : FindGoalProblems(config, env)) {
+      problems.push_back(std::move(problem));
+    }
     if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
   }
   if (config.policy().random_collect_size() > 0) {

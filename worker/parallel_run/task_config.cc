@@ -28,6 +28,7 @@
 #include "ding_worker/worker/parallel_run/parallel_problems.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/game_setup.h"
+#include "ding_worker/worker/run/goal_problems.h"
 #include "ding_worker/worker/run/sequence_problems.h"
 
 namespace ding {
@@ -187,6 +188,7 @@ absl::Status TaskSettings::CheckRows(const ExperimentConfig& config, const EnvSp
     DING_RETURN_IF_ERROR(ProblemsOf(FindSequenceProblems(
         config, policy->learn_mode()->attributes(),
         HasItemsOfSequences(config.policy().other().replay_buffer()), env.max_episode_steps)));
+    DING_RETURN_IF_ERROR(ProblemsOf(FindGoalProblems(config, env)));
   }
   DING_ASSIGN_OR_RETURN(const CollectedLayout collected,
                         LayoutOfCollected(env, policy->collect_mode()));

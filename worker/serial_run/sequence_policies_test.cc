@@ -1,4 +1,5 @@
-// Tests of serial runs whose policy learns from sequences of rows: what is collected, and what is refused.
+// Tests of serial runs whose policy learns from sequences of rows: what is collected, and what is refused; and of a
+// replay buffer that does not fit the env.
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -200,6 +201,14 @@ TEST_F(SequencePoliciesTest, RowsThatASequenceBufferAddsAreRefusedForAPolicyOfRo
                                HasSubstr("policy 'fake' learns from every row of a batch"))));
     EXPECT_THAT(Create({}, {unroll_len, SequenceBuffer("unroll_len: 4")}), IsOk());
   }
+}
+
+TEST_F(SequencePoliciesTest, GoalsInHindsightAreRefusedForAnEnvWithoutGoals) {
+  EXPECT_THAT(Create({}, {"policy.other.replay_buffer={type:'hindsight' params"
+                          "{[type.googleapis.com/ding.HindsightBufferConfig] {radius: 0.1}}}"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("policy.other.replay_buffer.type is 'hindsight'"),
+                             HasSubstr("env 'CartPole-v0'"), HasSubstr("no 'obs/achieved_goal'"))));
 }
 
 TEST_F(SequencePoliciesTest, RowsAtRandomWithoutAFieldOfTheOthersAreRefused) {

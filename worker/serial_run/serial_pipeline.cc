@@ -22,6 +22,7 @@
 #include "ding_worker/worker/run/checkpoint_components.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/game_setup.h"
+#include "ding_worker/worker/run/goal_problems.h"
 #include "ding_worker/worker/run/return_bounds.h"
 #include "ding_worker/worker/run/run_sinks.h"
 #include "ding_worker/worker/run/sequence_problems.h"
@@ -165,6 +166,9 @@ void SerialPipeline::CreateBuffer(std::vector<std::string>* problems) {
   for (std::string& problem : FindSequenceProblems(config_, policy_->learn_mode()->attributes(),
                                                    buffer_->draws_sequences(),
                                                    collector_env_->env_spec().max_episode_steps)) {
+    problems->push_back(std::move(problem));
+  }
+  for (std::string& problem : FindGoalProblems(config_, collector_env_->env_spec())) {
     problems->push_back(std::move(problem));
   }
   CheckRandomCollect(problems);

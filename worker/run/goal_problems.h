@@ -1,0 +1,21 @@
+// What is wrong with a replay buffer that puts goals in hindsight into its rows, given the env, before anything is collected.
+//
+// Threads: thread-safe.
+#ifndef DING_WORKER_WORKER_RUN_GOAL_PROBLEMS_H_
+#define DING_WORKER_WORKER_RUN_GOAL_PROBLEMS_H_
+
+#include <string>
+#include <vector>
+
+#include "ding_worker/env/env.h"
+#include "ding_worker/worker/experiment.pb.h"
+
+namespace ding {
+
+// Returns a sentence for each thing that does not fit: a buffer of type "hindsight" needs an env whose observations have
+// both goals (data/goal_fields.h) and whose reward is one number. Any other buffer fits.
+std::vector<std::string> FindGoalProblems(const ExperimentConfig& config, const EnvSpec& env);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_RUN_GOAL_PROBLEMS_H_
