@@ -110,6 +110,11 @@ class WrappedWorkers : public EnvWorkers {
     PassOn(env_id, stack(env_id).BeginReset(start));
   }
 
+  // The wrappers begin their episode in AskReset(), and ask for a reset with the same start then, or for none.
+  void PrepareReset(int env_id, const EpisodeStart& start) override {
+    workers_->PrepareReset(env_id, start);
+  }
+
   absl::Status Wait(int at_least, std::vector<int>* answered) override {
     const int wanted = std::min(at_least, busy_);
     do {
