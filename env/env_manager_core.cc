@@ -150,8 +150,14 @@ absl::Status EnvManagerCore::Seed(absl::Span<const uint64_t> seeds, bool dynamic
 }
 
 EpisodeStart EnvManagerCore::NextEpisode(int env_id) {
-  Slot& slot = slots_[static_cast<size_t>(env_id)];
-  const uint64_t index = static_cast<uint64_t>(slot.episodes_begun++);
+  EpisodeStart start = PeekNextEpisode(env_id);
+  ++slots_[static_cast<size_t>(env_id)].episodes_begun;
+  return start;
+}
+
+EpisodeStart EnvManagerCore::PeekNextEpisode(int env_id) const {
+  const Slot& slot = slots_[static_cast<size_t>(env_id)];
+  const auto index = static_cast<uint64_t>(slot.episodes_begun);
   static constexpr Rng::Purpose kEpisode("env/episode");
   return {dynamic_seed_ ? Rng::DeriveSeed(slot.seed, kEpisode, index) : slot.seed, slot.params};
 }

@@ -68,7 +68,14 @@ class ProcessEnvWorkers : public EnvWorkers {
     Seat& seat = Take(env_id, EnvCall::kReset);
     seat.start = start;
     CheckEnd(processes_.ProcessOf(env_id));
-    AskReset(env_id, /*attempts_made=*/0);
+    if (!TakePrepared(env_id)) AskReset(env_id, /*attempts_made=*/0);
+  }
+
+  void PrepareReset(int env_id, const EpisodeStart& start) override {
+    ProcessMemory::Env& env = memory_->env(env_id);
+    env.next_seed = start.seed;
+    env.next.store(start.params.empty() ? ProcessMemory::kWanted : ProcessMemory::kNotPrepared,
+                   std::memory_order_relaxed);
   }
 
   absl::Status Wait(int at_least, std::vector<int>* answered) override {
@@ -117,6 +124,8 @@ class ProcessEnvWorkers : public EnvWorkers {
     ProcessMessageWriter message;
     message.Bytes("the saved state");
     Put(state, &message);
+    // What was prepared belongs to another episode.
+    memory_->env(env_id).next.store(ProcessMemory::kNotPrepared);
     DING_RETURN_IF_ERROR(Call(env_id, EnvCall::kLoad, message.bytes()).status());
     seat(env_id).lost = absl::OkStatus();
     return absl::OkStatus();
@@ -126,6 +135,7 @@ class ProcessEnvWorkers : public EnvWorkers {
     processes_.EndAll();
     for (int i = 0; i < env_num(); ++i) {
       memory_->env(i).turn.store(ProcessMemory::kIdle);
+      memory_->env(i).next.store(ProcessMemory::kNotPrepared);
       seat(i) = Seat();
     }
     busy_.clear();
@@ -164,6 +174,20 @@ class ProcessEnvWorkers : public EnvWorkers {
     memory_->env(env_id).turn.store(ProcessMemory::kIdle, std::memory_order_relaxed);
   }
 
+  // Answers a reset that the env has already made as it was prepared to. Otherwise forgets what was prepared.
+  bool TakePrepared(int env_id) {
+    Seat& seat = this->seat(env_id);
+    ProcessMemory::Env& env = memory_->env(env_id);
+    const bool prepared = env.next.load() == ProcessMemory::kPrepared && seat.lost.ok() &&
+                          seat.start.seed == env.next_seed && seat.start.params.empty();
+    env.next.store(ProcessMemory::kNotPrepared);
+    if (!prepared) return false;
+    CopyRow(ColumnsView(memory_->next_rows()).row(env_id), memory_->rows().row(env_id));
+    seat.synthetic = true;
+    seat.answer.status = absl::OkStatus();
+    CheckBounds(env_id);
+    return true;
+  }
   void AskReset(int env_id, int attempts_made) {
     Seat& seat = this->seat(env_id);
     seat.attempts_made = attempts_made;
@@ -293,6 +317,12 @@ class ProcessEnvWorkers : public EnvWorkers {
                          memory_->env(env_id).turn.load() == ProcessMemory::kAsked;
       seat.lost = its_cause;
       if (!waits) continue;
+      if (memory_->env(env_id).next.load() == ProcessMemory::kPreparing) {
+        // Its step was complete.
+        memory_->env(env_id).next.store(ProcessMemory::kNotPrepared);
+        memory_->env(env_id).turn.store(ProcessMemory::kAnswered);
+        continue;
+      }
       processes_.RemoveCall(i);
       memory_->env(env_id).turn.store(ProcessMemory::kIdle);
       if (seat.call != EnvCall::kReset) {

@@ -58,10 +58,13 @@ absl::StatusOr<std::unique_ptr<ProcessMemory>> ProcessMemory::Create(const EnvSp
     made->envs_ = pieces.Take<Env>(env_num);
     made->more_rewards_ = pieces.Take<float>(int64_t{env_num} * MoreRewards(spec));
     made->row_columns_.clear();
+    made->next_columns_.clear();
     made->action_columns_.clear();
-    for (int i = 0; i < spec.observation->size(); ++i) {
-      const int64_t bytes = env_num * spec.observation->row_bytes(i);
-      made->row_columns_.push_back(pieces.Take<std::byte>(bytes));
+    for (std::vector<std::byte*>* const columns : {&made->row_columns_, &made->next_columns_}) {
+      for (int i = 0; i < spec.observation->size(); ++i) {
+        const int64_t bytes = env_num * spec.observation->row_bytes(i);
+        columns->push_back(pieces.Take<std::byte>(bytes));
+      }
     }
     for (int i = 0; i < spec.action->size(); ++i) {
       const int64_t bytes = env_num * spec.action->row_bytes(i);

@@ -46,6 +46,8 @@ bool SpinUntil(const Done& done, bool crowded, int64_t nanos = 0);
 class ProcessMemory {
  public:
   enum Turn : uint32_t { kIdle, kAsked, kAnswered };
+  // How far the next episode of an env is. kPreparing: the step is complete, besides its turn, and the env is resetting.
+  enum Next : uint32_t { kNotPrepared, kWanted, kPrepared, kPreparing };
 
   struct alignas(64) Manager {
     std::atomic<uint32_t> answered{0};
@@ -77,6 +79,10 @@ class ProcessMemory {
     uint8_t abnormal = 0;
     // Request or answer: the size of message() in bytes, 0 if there is none.
     int64_t message_size = 0;
+    // How the next episode begins, told in advance (EnvWorkers::PrepareReset). A process that can resets the env as
+    // soon as an episode is over and writes the observation to next_rows(), before it answers the step.
+    uint64_t next_seed = 0;
+    std::atomic<uint32_t> next{kNotPrepared};
   };
 
   // kUnavailable if the system has not enough memory.
@@ -94,6 +100,9 @@ class ProcessMemory {
   float* reward_components(int i) { return other_rewards(i) + spec_.players - 1; }
   MutableColumnsView rows() const {
     return {spec_.observation.get(), row_columns_.data(), 0, env_num_};
+  }
+  MutableColumnsView next_rows() const {
+    return {spec_.observation.get(), next_columns_.data(), 0, env_num_};
   }
   MutableColumnsView actions() const {
     return {spec_.action.get(), action_columns_.data(), 0, env_num_};
@@ -130,6 +139,7 @@ class ProcessMemory {
   Env* envs_ = nullptr;
   float* more_rewards_ = nullptr;  // [env_num, MoreRewards()]
   std::vector<std::byte*> row_columns_;
+  std::vector<std::byte*> next_columns_;
   std::vector<std::byte*> action_columns_;
   std::byte* messages_ = nullptr;
 };

@@ -4,7 +4,8 @@
   DQN     encoder.*, head.Q.* or head.A.*, V.*  encoder/<i>, q/<i> or q/advantage/<i>, q/value/<i>
   VAC     encoder.*, actor_head.*, critic_head.*                encoder/<i>, logit/<i> or mean/<i>, value/<i>
           actor_encoder.*, critic_encoder.* if they are separate
-  QAC     actor.*                               encoder/<i>, mean/0, and log_std/0 of SAC; its critics are left out
+  QAC     actor_head.*, or only actor.*         encoder/<i>, mean/0, and log_std/0 of SAC
+          critic_head.*, or only critic.*       in the component "critic": critic/q<k>/encoder/<i>, critic/q<k>/0
 
 Layers are found by their order below a prefix, which is the same in all versions; names of single layers differ.
 """
@@ -65,6 +66,7 @@ class Model:
     """What import makes of a state dict.
 
     tensors      of our component "model"
+    critics      of the component "critic", which only a conversion back needs; `num_critics` of them
     network      the fields of our NetworkConfig; `critic` likewise, or None
     parameters, head, unused     as in the manifest's field "actor"
     observation, action          their elements
@@ -72,6 +74,7 @@ class Model:
 
     def __init__(self):
         self.tensors, self.network, self.critic = {}, {}, None
+        self.critics, self.num_critics = {}, 0
         self.parameters, self.head, self.unused = "model", "q", []
         self.observation = self.action = 0
 
@@ -84,10 +87,11 @@ def _finish(model, state, used, ignored=()):
     left = [name for name in state if name not in used and not name.startswith(tuple(ignored))]
     if left:
         raise Refused(f"parameters that no default network has: {', '.join(left[:8])}")
-    for name, tensor in model.tensors.items():
-        if not np.isfinite(tensor).all():
-            raise Refused(f"'{name}' is not finite")
-        model.tensors[name] = np.ascontiguousarray(tensor, np.float32)
+    for tensors in (model.tensors, model.critics):
+        for name, tensor in tensors.items():
+            if not np.isfinite(tensor).all():
+                raise Refused(f"'{name}' is not finite")
+            tensors[name] = np.ascontiguousarray(tensor, np.float32)
     return model
 
 
@@ -154,6 +158,29 @@ def import_vac(state):
     return _finish(model, state, used, ("actor.", "critic."))
 
 
+def _import_critics(state, used, model):
+    prefix = "critic_head." if any(name.startswith("critic_head.") for name in state) else "critic."
+    if not any(name.startswith(prefix) for name in state):
+        return
+    twin = any(name.startswith(f"{prefix}0.0.") for name in state)
+    widths = set()
+    for k, name in enumerate([f"{prefix}0.", f"{prefix}1."] if twin else [prefix]):
+        chain = find_chain(state, name, used)
+        if chain.input_width != model.observation + model.action or chain.widths[-1] != 1:
+            raise Refused(f"'{name}*' reads {chain.input_width} values and returns {chain.widths[-1]}, expected those of an "
+                          f"observation and an action, {model.observation} + {model.action}, and 1")
+        out = {}
+        put_chain("encoder", Chain(chain.layers[:-1]), out)
+        put_chain("head", Chain(chain.layers[-1:]), out)
+        model.critics.update({f"critic/q{k}/{key.replace('head/', '')}": tensor for key, tensor in out.items()})
+        widths.add(tuple(chain.widths[:-1]))
+    if len(widths) > 1:
+        raise Refused(f"the critics have hidden layers of {' and '.join(str(list(w)) for w in sorted(widths))}, expected equal ones")
+    model.num_critics = 2 if twin else 1
+    critic = {"encoder_hidden_size": list(widths.pop()), "head_layer_num": 0, "head_hidden_size": 0}
+    model.critic = critic if critic != model.network else None  # without one it has the layers of the actor
+
+
 def import_qac(state):
     model, used = Model(), set()
     state = {name.replace("actor_encoder.", "actor.0.").replace("actor_head.", "actor.1."): tensor for name, tensor in state.items()}
@@ -174,7 +201,9 @@ def import_qac(state):
     model.network = {"encoder_hidden_size": hidden.widths, "head_layer_num": 0, "head_hidden_size": 0}
     model.observation, model.action = hidden.input_width, out["mean/0/bias"].shape[0]
     model.tensors = {f"model/actor/{key}": tensor for key, tensor in out.items()}
-    return _finish(model, state, used, ("critic", "log_alpha"))
+    _import_critics(state, used, model)
+    # The same parameters by second names.
+    return _finish(model, state, used, ("critic.1.", "log_alpha"))
 
 
 def policy_of(state):
@@ -221,7 +250,7 @@ def _export_encoder(tensors, scope, prefix, out):
     _take(tensors, f"{scope}/encoder", _encoder_names(prefix, _count(tensors, f"{scope}/encoder")), out)
 
 
-def export_dqn(tensors):
+def export_dqn(tensors, _):
     out = {}
     _export_encoder(tensors, "model", "encoder.", out)
     heads = {"A": "model/q/advantage", "V": "model/q/value"} if "model/q/value/0/weight" in tensors else {"Q": "model/q"}
@@ -230,7 +259,7 @@ def export_dqn(tensors):
     return out
 
 
-def export_vac(tensors):
+def export_vac(tensors, _):
     out = {}
     shared = "model/actor_critic/encoder/0/weight" in tensors
     actor = "model/actor_critic" if shared else "model/actor"
@@ -253,11 +282,59 @@ def export_vac(tensors):
     return out
 
 
-def export_qac(_):
-    raise Refused("the critics of SAC, TD3 and DDPG are no part of a model of ours, and DI-engine loads no actor without them")
+def _layer_scopes(tensors, scope, outputs):
+    """The scopes of the hidden layers of a network, and that of the output layer below each of `outputs`."""
+    hidden = [f"{scope}/encoder/{i}" for i in range(_count(tensors, f"{scope}/encoder"))]
+    counts = {output: _count(tensors, output) for output in outputs}
+    if len(outputs) > 1 and max(counts.values()) > 1:
+        raise Refused(f"mean and log_std have {max(counts.values()) - 1} hidden layers of their own, but share all of them in DI-engine's QAC: "
+                      "train with head_layer_num: 0")
+    first = outputs[0]
+    hidden += [f"{first}/{i}" for i in range(counts[first] - 1)]
+    widths = [tensors[f"{name}/bias"].shape[0] for name in hidden]
+    if len(set(widths)) > 1:
+        raise Refused(f"'{scope}' has hidden layers of {widths}, but those of DI-engine's QAC are equally wide")
+    return hidden, [f"{output}/{counts[output] - 1}" for output in outputs]
 
 
-def export_squashed(_):
+def _export_branch(tensors, scope, outputs, names, prefix, out):
+    """A network of QAC: a layer, an activation, and a head with hidden layers and the outputs `names`."""
+    hidden, last = _layer_scopes(tensors, scope, outputs)
+    layers = [f"{prefix}0"] + [f"{prefix}2.main.{2 * i}" for i in range(len(hidden) - 1)] + [f"{prefix}2.{name}" for name in names]
+    for name, from_ in zip(layers, hidden + last):
+        out[f"{name}.weight"], out[f"{name}.bias"] = tensors[f"{from_}/weight"], tensors[f"{from_}/bias"]
+
+
+def export_qac(tensors, layout):
+    critics = [k for k in range(len(tensors)) if f"critic/q{k}/0/weight" in tensors]
+    if len(critics) not in (1, 2):
+        raise Refused(f"the checkpoint has {len(critics) or 'no'} critics, but DI-engine's QAC has one or two, and loads no actor without them"
+                      + ("" if critics else ": export a checkpoint of the training, which has the component 'train_state'"))
+    later, out = layout == "encoder", {}
+    sac = "model/actor/log_std/0/weight" in tensors
+    outputs = ["mean", "log_std"] if sac else ["mean"]
+    actor = "actor_head." if later else "actor."
+    _export_branch(tensors, "model/actor", [f"model/actor/{output}" for output in outputs], ["mu", "log_sigma_layer"] if sac else ["last"], actor, out)
+    for k in critics:
+        prefix = ("critic_head." if later else "critic.") + (f"{k}." if len(critics) == 2 else "")
+        _export_branch(tensors, f"critic/q{k}", [f"critic/q{k}"], ["last"], prefix, out)
+    if later:  # It registers its heads a second time.
+        out.update({name.replace("_head.", ".1.", 1): tensor for name, tensor in out.items()})
+    return out
+
+
+def qac_arguments(state):
+    """The arguments of DI-engine's QAC that the parameters fit to, as text."""
+    prefix = {part: f"{part}_head." if f"{part}_head.0.weight" in state or f"{part}_head.0.0.weight" in state else f"{part}." for part in ("actor", "critic")}
+    twin = f"{prefix['critic']}0.0.weight" in state
+    values = {"twin_critic": twin}
+    for part, start in (("actor", prefix["actor"]), ("critic", prefix["critic"] + ("0." if twin else ""))):
+        values[f"{part}_head_hidden_size"] = state[f"{start}0.bias"].shape[0]
+        values[f"{part}_head_layer_num"] = sum(name.startswith(f"{start}2.main.") and name.endswith(".bias") for name in state)
+    return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+def export_squashed(*_):
     raise Refused("its actions are squashed by tanh (squash_actions), which DI-engine's PPO and A2C do not do")
 
 

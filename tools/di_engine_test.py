@@ -4,9 +4,12 @@
 """
 
 import collections
+import importlib.machinery
+import importlib.util
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -122,24 +125,58 @@ class VAC(nn.Module):
         return self.actor_head(self.actor[0](x))
 
 
-class QAC(nn.Module):
-    outputs = "mean"
+def qac_actor(sac, hidden, layers):
+    head = ReparameterizationHead(hidden, 2, "conditioned", layers) if sac else RegressionHead(hidden, 2, layers)
+    return nn.Sequential(nn.Linear(4, hidden), nn.ReLU(), head)
 
-    def __init__(self, sac):
+
+def qac_critic(twin, hidden):
+    critics = [nn.Sequential(nn.Linear(6, hidden), nn.ReLU(), RegressionHead(hidden, 1)) for _ in range(2 if twin else 1)]
+    return nn.ModuleList(critics) if twin else critics[0]
+
+
+class QAC(nn.Module):
+    """As in earlier versions."""
+
+    outputs, layout = "mean", "plain"
+
+    def __init__(self, sac, twin=True, layers=1, critic_hidden=64):
         super().__init__()
-        head = ReparameterizationHead(64, 2, "conditioned") if sac else RegressionHead(64, 2)
-        self.actor = nn.Sequential(nn.Linear(4, 64), nn.ReLU(), head)
-        self.critic = nn.ModuleList([nn.Sequential(nn.Linear(6, 64), nn.ReLU(), RegressionHead(64, 1)) for _ in range(2)])
+        self.actor, self.critic = qac_actor(sac, 64, layers), qac_critic(twin, critic_hidden)
+
+    @property
+    def critics(self):
+        return self.critic
 
     def forward(self, x):
         return self.actor(x)
+
+
+class EncoderQAC(nn.Module):
+    """As in later versions, with an encoder that vectors do not need."""
+
+    outputs, layout = "mean", "encoder"
+
+    def __init__(self, sac, twin=True, layers=1, critic_hidden=64):
+        super().__init__()
+        self.actor_encoder, self.critic_encoder = nn.Identity(), nn.Identity()
+        self.actor_head, self.critic_head = qac_actor(sac, 64, layers), qac_critic(twin, critic_hidden)
+        self.actor = nn.ModuleList([self.actor_encoder, self.actor_head])
+        self.critic = nn.ModuleList([self.critic_encoder, self.critic_head])
+
+    @property
+    def critics(self):
+        return self.critic_head
+
+    def forward(self, x):
+        return self.actor_head(self.actor_encoder(x))
 
 
 def best(model, outputs, low, high):
     """The best actions by DI-engine's rules."""
     if model.outputs != "mean":
         return outputs.argmax(axis=1)
-    unit = np.tanh(outputs) if isinstance(model, QAC) else np.clip(outputs, -1, 1)
+    unit = np.tanh(outputs) if isinstance(model, (QAC, EncoderQAC)) else np.clip(outputs, -1, 1)
     return low + (unit + 1) / 2 * (high - low)
 
 
@@ -167,7 +204,7 @@ class DiEngineTest(unittest.TestCase):
     def save(self, model, **more):
         torch.save({"model": model.state_dict(), "optimizer": {"state": {}, "param_groups": [{"lr": 0.1}]}, "last_iter": 7, "last_step": 90, **more}, self.folder / "in.pth.tar")
 
-    def check(self, model, policy, roundtrip=True, flags=()):
+    def check(self, model, policy, flags=()):
         self.save(model)
         config = self.tool("import", "in.pth.tar", "--output=ours", *flags)
         self.assertIn(f'type: "{policy}"', config)
@@ -180,16 +217,12 @@ class DiEngineTest(unittest.TestCase):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
         actions = best(model, expected, np.array([-1, -1]), np.array([1, 3]))
         np.testing.assert_allclose(np.array(outputs["action"]["data"]).reshape(actions.shape), actions, rtol=1e-5, atol=1e-5)
-        if policy in ("dqn", "ppo", "a2c"):
-            # With the bounds and categories of the checkpoint.
-            acted = open_checkpoint(self.folder / "ours").actor().act(obs)
-            np.testing.assert_allclose(acted, actions, rtol=1e-5, atol=1e-5)
+        # With the bounds and categories of the checkpoint.
+        acted = open_checkpoint(self.folder / "ours").actor().act(obs)
+        np.testing.assert_allclose(acted, actions, rtol=1e-5, atol=1e-5)
         manifest = json.loads((self.folder / "ours/manifest.json").read_text())
         self.assertEqual((manifest["fields"]["train_iter"], manifest["fields"]["env_step"]), ("7", "90"))
-        if not roundtrip:
-            self.assertIn("no part of a model of ours", self.refused("export", "ours", "--output=back.pth.tar"))
-            return
-        self.tool("export", "ours", "--output=back.pth.tar")
+        printed = self.tool("export", "ours", "--output=back.pth.tar", f"--layout={getattr(model, 'layout', 'encoder')}")
         saved = torch.load(self.folder / "back.pth.tar")
         self.assertEqual(saved["last_iter"], 7)
         before = collections.OrderedDict(model.state_dict())
@@ -197,6 +230,7 @@ class DiEngineTest(unittest.TestCase):
         for name, tensor in before.items():
             self.assertTrue(torch.equal(saved["model"][name], tensor), name)
         model.load_state_dict(saved["model"], strict=True)
+        return printed
 
     def test_dqn(self):
         self.check(DQN(dueling=True), "dqn")
@@ -214,10 +248,100 @@ class DiEngineTest(unittest.TestCase):
         self.check(VAC(continuous=True, share=True), "ppo", flags=["--low=-1,-1", "--high=1,3"])
 
     def test_sac(self):
-        self.check(QAC(sac=True), "sac", roundtrip=False, flags=["--low=-1,-1", "--high=1,3"])
+        for make in (QAC, EncoderQAC):
+            printed = self.check_qac(make(sac=True, layers=2), "sac")
+            self.assertIn("twin_critic=True, actor_head_hidden_size=64, actor_head_layer_num=2, critic_head_hidden_size=64, critic_head_layer_num=1", printed)
+
+    def test_sac_with_one_critic(self):
+        self.check_qac(EncoderQAC(sac=True, twin=False), "sac")
+        self.assertEqual(open_checkpoint(self.folder / "ours").config["policy"]["params"]["num_critics"], 1)
 
     def test_td3(self):
-        self.check(QAC(sac=False), "td3", roundtrip=False, flags=["--low=-1,-1", "--high=1,3"])
+        for make in (QAC, EncoderQAC):
+            self.check_qac(make(sac=False, critic_hidden=32), "td3")
+
+    def test_ddpg(self):
+        for make in (QAC, EncoderQAC):
+            self.check_qac(make(sac=False, twin=False), "ddpg")
+
+    def check_qac(self, model, policy):
+        for name in ("ours", "onnx"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        printed = self.check(model, policy, flags=["--low=-1,-1", "--high=1,3"])
+        self.check_critics(model)
+        return printed
+
+    def check_critics(self, model):
+        """The critics that were imported have the values of the model's: by our layers, with ReLU between them."""
+        tensors = open_checkpoint(self.folder / "ours").component("critic").scope("critic")
+        x = np.random.default_rng(0).uniform(-1, 1, (16, 6)).astype(np.float32)
+        critics = model.critics if isinstance(model.critics, nn.ModuleList) else [model.critics]
+        for k, critic in enumerate(critics):
+            y, layers = x, tensors.scope(f"q{k}/encoder")
+            for i in range(len(layers) // 2):
+                y = np.maximum(y @ layers[f"{i}/weight"].T + layers[f"{i}/bias"], 0)
+            y = y @ tensors[f"q{k}/0/weight"].T + tensors[f"q{k}/0/bias"]
+            np.testing.assert_allclose(y, critic(torch.from_numpy(x)).detach().numpy(), rtol=1e-5, atol=1e-5)
+
+    def ours(self, name, head, tensors, critics, continuous=None):
+        """A checkpoint as a training of ours writes it, with critics in the component "train_state"."""
+        loader = importlib.machinery.SourceFileLoader("di_engine_tool", TOOL)
+        writer = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+        loader.exec_module(writer)
+        actor = {"version": 1, "policy": "sac", "parameters": "model/actor", "network": {"activation": "relu"}, "head": head}
+        config = {"policy": {"type": "sac", "params": {"[type.googleapis.com/ding.SacConfig]": {"continuous": continuous or {"model": {}}}}}}
+        fields = {"policy": "sac", "actor": json.dumps(actor), "config": "\n".join(writer.print_text(config))}
+        arrays = [{key: np.full(shape, 0.5, np.float32) for key, shape in part.items()} for part in (tensors, critics)]
+        writer.write_checkpoint(self.folder / name, {"model": arrays[0], "train_state": arrays[1]}, fields)
+
+    @staticmethod
+    def chain(scope, widths):
+        shapes = {}
+        for i, (before, after) in enumerate(zip(widths, widths[1:])):
+            shapes[f"{scope}/{i}/weight"], shapes[f"{scope}/{i}/bias"] = (after, before), (after,)
+        return shapes
+
+    def test_a_training_of_ours_is_exported(self):
+        def parts(hidden=(8, 8), heads=(), num_critics=2, outputs=("mean", "log_std")):
+            actor = self.chain("model/actor/encoder", [4, *hidden])
+            for output in outputs:
+                actor.update(self.chain(f"model/actor/{output}", [hidden[-1], *heads, 2]))
+            critics = {}
+            for k in range(num_critics):
+                # A hidden layer of the head follows those of the encoder.
+                critics.update({**self.chain(f"critic/q{k}/encoder", [6, 16]), **self.chain(f"critic/q{k}", [16, 16, 1])})
+            return actor, {**critics, "critic_optimizer/first_moment": (3,)}
+
+        self.ours("sac", "tanh_normal", *parts())
+        self.tool("export", "sac", "--output=sac.pth.tar")
+        saved = torch.load(self.folder / "sac.pth.tar")["model"]
+        model = EncoderQAC(sac=True, critic_hidden=16)
+        model.actor_head = qac_actor(True, 8, 1)
+        model.actor = nn.ModuleList([model.actor_encoder, model.actor_head])
+        model.load_state_dict(saved, strict=True)
+        self.tool("import", "sac.pth.tar", "--output=again")
+        self.assertEqual(open_checkpoint(self.folder / "again").component("critic")["critic/q1/encoder/1/weight"].shape, (16, 16))
+
+        self.ours("td3", "tanh", *parts(heads=(8,), num_critics=1, outputs=("mean",)))
+        self.assertIn("actor_head_layer_num=2", self.tool("export", "td3", "--output=td3.pth.tar"))
+        cases = [
+            ("log_std have 1 hidden layers of their own", "tanh_normal", parts(heads=(8,)), None),
+            (r"hidden layers of [8, 9], but those of DI-engine's QAC are equally wide", "tanh_normal", parts(hidden=(8, 9)), None),
+            ("has 3 critics, but DI-engine's QAC has one or two", "tanh_normal", parts(num_critics=3), None),
+            ("has no critics", "tanh_normal", parts(num_critics=0), None),
+            ("the actor is relu and that of the critics tanh", "tanh_normal", parts(), {"model": {}, "critic": {"activation": "TANH"}}),
+        ]
+        for i, (words, head, tensors, continuous) in enumerate(cases):
+            self.ours(f"case{i}", head, *tensors, continuous)
+            self.assertIn(words, self.refused("export", f"case{i}", "--output=no.pth.tar"))
+        self.assertFalse((self.folder / "no.pth.tar").exists())
+
+    def test_critics_that_do_not_fit_are_refused(self):
+        state = QAC(sac=False).state_dict()
+        for name, tensor, words in (("critic.0.0.weight", torch.zeros(64, 5), "'critic.0.*' reads 5 values and returns 1"),
+                                    ("critic.1.2.last.bias", torch.full((1,), float("nan")), "'critic/q1/0/bias' is not finite")):
+            torch.save({"model": {**state, name: tensor}}, self.folder / "in.pth.tar")
+            self.assertIn(words, self.refused("import", "in.pth.tar", "--output=ours"))
 
     def test_nothing_is_executed(self):
         self.save(DQN(True), hook=Evil())

@@ -26,8 +26,9 @@ import traceback
 for _name in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS'):
     os.environ.setdefault(_name, '1')
 
-# Values of C++ enums: ProcessMemory::Turn, EnvCall, absl::StatusCode, DType.
+# Values of C++ enums: ProcessMemory::Turn and Next, EnvCall, absl::StatusCode, DType.
 ASKED, ANSWERED = 1, 2
+NOT_PREPARED, WANTED, PREPARED, PREPARING = 0, 1, 2, 3  # ProcessMemory::Next
 WAITING, BUILD, RESET, STEP, RENDER, SAVE, LOAD, IDLE = 2, 3, 4, 5, 6, 7, 8, 1
 INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL, DATA_LOSS = 3, 5, 9, 12, 13, 15
 BOOL, UINT8, INT32, INT64, FLOAT32 = 0, 1, 2, 3, 4
@@ -609,10 +610,11 @@ class Slot:
         self.id, self.plan, self.builder = env_plan['id'], plan, builder
         self.bytes, self.at = memory, env_plan['at']
         self.message_at, self.rows, self.actions = env_plan['message'], env_plan['rows'], env_plan['actions']
+        self.next_rows, self.next_at = env_plan['next_rows'], self.at['next'] // 4
         self.env, self.turn = None, self.at['turn'] // 4
         self.step = None  # makes a step of the env, for the action in the memory
         self.ends_at = self.at['ends'] // 4
-        self.u32, self.i64 = memory.cast('I'), memory.cast('l')
+        self.u32, self.i64, self.u64 = memory.cast('I'), memory.cast('l'), memory.cast('L')
         self.size_at = self.at['message_size'] // 8
 
     # Messages.
@@ -672,6 +674,8 @@ class Slot:
         fields, actions = self.describe()
         self.write, self.mask, self.read_action = bind_player(self.spaces, fields, actions[0], list(self.rows),
                                                               self.actions[0], self.bytes)
+        self.write_next, self.next_mask, _ = bind_player(self.spaces, fields, actions[0], list(self.next_rows),
+                                                         self.actions[0], self.bytes)
 
     # Calls.
 
@@ -686,15 +690,26 @@ class Slot:
         return result
 
     def reset(self, seed, options):
+        self.show(*self.begin(seed, options))
+
+    def prepare(self, seed):
+        """Begins the next episode beside the last observation of this one, which the manager has not yet read."""
+        observation, info = self.begin(seed, {})
+        self.write_next(observation)
+        if self.next_mask is not None:
+            write_mask(self.next_mask, info, False)
+
+    def begin(self, seed, options):
+        """Resets the env; returns what it returns."""
         observation, info = self.first_reset(seed, options)
         # An env may replace its spaces in a reset, but not change them.
         spaces = self.spaces_of(self.env)
         if any(new is not old for new, old in zip(spaces, self.spaces)):
             self.spaces = spaces
             self.bind()
-        self.show(observation, info)
         if self.step is None:
             self.step = self.make_step()
+        return observation, info
 
     def show(self, observation, info):
         """Writes the first observation of an episode."""
@@ -711,7 +726,8 @@ class Slot:
         pass
 
     def make_step(self):
-        """A function that makes a step. Each name that it uses is its own, since it runs for microseconds only."""
+        """A function that makes a step, and returns whether the env is to begin the next episode by itself. Each name that it
+        uses is its own, since it runs for microseconds only."""
         env_step, read_action, write, mask = self.env.step, self.read_action, self.write, self.mask
         numbers, at = self.i64, self.actions[0] // 8
         category = kind_of(self.spaces[1], 'action') == 'Discrete' and int(start_of(self.spaces[1], 'Discrete')) == 0
@@ -742,7 +758,8 @@ class Slot:
                 if mask is not None:
                     write_mask(mask, info, True)
                 self.end_of_episode(info)
-            elif mask is not None:
+                return self.u32[self.next_at] == WANTED
+            if mask is not None:
                 write_mask(mask, info, False)
         return step
 
@@ -1018,6 +1035,16 @@ class EnvProcess:
                 status = self.failed(error)
         return status or put_status(INTERNAL, 'no attempt is left')
 
+    def prepare(self, slot):
+        """Begins the next episode of an env that is told how."""
+        self.note(RESET, slot)
+        try:
+            slot.prepare(slot.u64[slot.at['next_seed'] // 8])
+            self.u32[slot.next_at] = PREPARED
+        except Exception as error:
+            self.failed(error)  # The manager asks for the reset, which then fails again or not.
+            self.u32[slot.next_at] = NOT_PREPARED
+
     def retry_step(self, slot, error):
         """Handles a step that failed: tries it again, or ends the episode, whose env the next reset builds anew."""
         status = self.failed(error)
@@ -1068,7 +1095,7 @@ class EnvProcess:
         # The call and the env that it is made of, next to each other, are written at once.
         u64, now_at = self.memory.cast('L'), self.plan['process']['call'] // 8
         rows = [(slot, slot.turn, slot.at['call'] // 4, slot.id << 32 | STEP) for slot in self.slots]
-        notify_each = self.plan['notify_each']
+        notify_each, over = self.plan['notify_each'], []
         while not u32[leave]:
             seen = u32[requests]
             answered = False
@@ -1080,7 +1107,10 @@ class EnvProcess:
                     u64[now_at] = now
                     u32[progress] = self.progress = (self.progress + 1) & 0xFFFFFFFF
                     try:
-                        slot.step()
+                        if slot.step():
+                            u32[slot.next_at] = PREPARING
+                            over.append(slot)  # It answers after the other envs have made their steps.
+                            continue
                     except Exception as error:
                         self.retry_step(slot, error)
                 else:
@@ -1091,6 +1121,10 @@ class EnvProcess:
             if not answered:
                 self.wait(seen)
                 continue
+            for slot in over:
+                self.prepare(slot)
+                u32[slot.turn] = ANSWERED
+            over.clear()
             u32[call_at] = IDLE
             if not notify_each:
                 self.notify()

@@ -1,5 +1,7 @@
 // Python envs through the manager and alone: all spaces, masks, seeds, statistics, pictures, saved states, and a
 // CartPole in Python that gives the same bits as the one in C++.
+#include <unistd.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -8,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
@@ -241,6 +244,68 @@ TEST(GymnasiumEnvsTest, AStepNeedNotWaitForAll) {
     DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const stepped, StepReady(manager.get()));
     steps += static_cast<int64_t>(stepped->env_ids.size());
   }
+}
+
+// What a Counted of testdata/sample_envs.py shows of env 0: resets, seed, step.
+std::vector<float> Shown(const ColumnsView& obs) {
+  const absl::Span<const float> row = obs.row(0).field<float>(0);
+  return {row.begin(), row.end()};
+}
+
+std::unique_ptr<EnvManager> MakeCounted(absl::string_view kwargs = "") {
+  GymnasiumConfig config = TestEnvConfig("sample_envs:Counted", kwargs);
+  config.set_seed_bits(8);
+  SubprocessEnvManagerOptions options = TwoPerProcess();
+  options.max_retry = 2;
+  return Make(config, 2, options);
+}
+
+// The seed of episode `index` that a Counted shows.
+float SeedShown(uint64_t seed, uint64_t index) {
+  return static_cast<float>(Rng::DeriveSeed(seed, "env/episode", index) & 0xFF);
+}
+
+// An env begins the next episode with the last step of this one. Nobody sees that but the env.
+TEST(GymnasiumEnvsTest, EachEpisodeIsOneReset) {
+  const std::unique_ptr<EnvManager> manager = MakeCounted();
+  ASSERT_THAT(manager->Seed(5, /*dynamic=*/true), IsOk());
+  ASSERT_THAT(manager->Launch(), IsOk());
+  for (uint64_t episode = 0; episode < 3; ++episode) {
+    const auto resets = static_cast<float>(episode + 1);
+    EXPECT_THAT(Shown(manager->ready_obs().obs), ElementsAre(resets, SeedShown(5, episode), 0));
+    ASSERT_THAT(StepReady(manager.get()), IsOk());
+    ASSERT_THAT(StepReady(manager.get()), IsOk());
+    DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const steps, StepReady(manager.get()));
+    EXPECT_THAT(Shown(steps->final_obs), ElementsAre(resets, SeedShown(5, episode), 3));
+  }
+}
+
+TEST(GymnasiumEnvsTest, AnotherSeedThanForeseenIsUsed) {
+  const std::unique_ptr<EnvManager> manager = MakeCounted();
+  ASSERT_THAT(manager->Launch(), IsOk());
+  ASSERT_THAT(StepReady(manager.get()), IsOk());
+  ASSERT_THAT(manager->Seed(9, /*dynamic=*/true), IsOk());
+  ASSERT_THAT(StepReady(manager.get()), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const steps, StepReady(manager.get()));
+  EXPECT_THAT(Shown(steps->final_obs), ElementsAre(1, SeedShown(0, 0), 3));
+  // The env has reset once in vain.
+  EXPECT_THAT(Shown(manager->ready_obs().obs), ElementsAre(3, SeedShown(9, 0), 0));
+}
+
+TEST(GymnasiumEnvsTest, AStepIsCompleteIfTheProcessEndsInTheNextReset) {
+  const std::string where = testing::TempDir() + "/ends_in_reset";
+  unlink(where.c_str());
+  const std::unique_ptr<EnvManager> manager =
+      MakeCounted(absl::StrCat(R"({"exits": 2, "where": ")", where, R"("})"));
+  ASSERT_THAT(manager->Launch(), IsOk());
+  ASSERT_THAT(StepReady(manager.get()), IsOk());
+  ASSERT_THAT(StepReady(manager.get()), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const steps, StepReady(manager.get()));
+  EXPECT_THAT(steps->terminated, ElementsAre(1, 1));
+  EXPECT_THAT(steps->abnormal, ElementsAre(0, 0));
+  EXPECT_THAT(Shown(steps->final_obs), ElementsAre(1, SeedShown(0, 0), 3));
+  // The env of a new process.
+  EXPECT_THAT(Shown(manager->ready_obs().obs), ElementsAre(1, SeedShown(0, 1), 0));
 }
 
 TEST(GymnasiumEnvsTest, SeedsCanBeNarrow) {

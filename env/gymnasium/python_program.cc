@@ -89,25 +89,25 @@ static_assert(offsetof(ProcessMemory::Process, env_id) ==
 Json Layout(ProcessMemory* memory, int env_id) {
   ProcessMemory::Env* const env = &memory->env(env_id);
   const auto at = [memory](const void* part) { return memory->OffsetOf(part); };
-  Json rows = Json::array();
-  const MutableColumnsView obs = memory->rows();
-  for (int i = 0; i < obs.spec().size(); ++i) {
-    rows.push_back(at(obs.raw_column(i) + env_id * obs.spec().row_bytes(i)));
-  }
-  const MutableColumnsView actions = memory->actions();
-  Json action_rows = Json::array();
-  for (int i = 0; i < actions.spec().size(); ++i) {
-    action_rows.push_back(at(actions.raw_column(i) + env_id * actions.spec().row_bytes(i)));
-  }
+  const auto row_of = [&](const MutableColumnsView& block) {
+    Json row = Json::array();
+    for (int i = 0; i < block.spec().size(); ++i) {
+      row.push_back(at(block.raw_column(i) + env_id * block.spec().row_bytes(i)));
+    }
+    return row;
+  };
   return {{"id", env_id},
           {"message", at(memory->message_area(env_id))},
-          {"rows", rows},
-          {"actions", action_rows},
+          {"rows", row_of(memory->rows())},
+          {"next_rows", row_of(memory->next_rows())},
+          {"actions", row_of(memory->actions())},
           {"at",
            {{"turn", at(&env->turn)},
             {"call", at(&env->call)},
             {"attempts_made", at(&env->attempts_made)},
             {"seed", at(&env->seed)},
+            {"next", at(&env->next)},
+            {"next_seed", at(&env->next_seed)},
             {"reward", at(&env->reward)},
             {"other_rewards", at(reinterpret_cast<std::byte*>(memory->other_rewards(env_id)))},
             {"ends", at(&env->terminated)},

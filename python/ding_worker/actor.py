@@ -7,14 +7,24 @@
 
 import numpy as np
 
-from ding_worker.errors import FormatError, UnsupportedError
+from ding_worker.description import describe_actor
+from ding_worker.distributions import make_values
+from ding_worker.errors import FormatError
 from ding_worker.network import Network
 from ding_worker.safetensors import parse_json
 
 MASK = "obs/action_mask"  # the field of an observation that says which actions are legal
-# Where the config of a policy has that of its network, by the type of the policy.
-_Q_POLICIES = {"dqn": (), "r2d2": ("dqn",)}
-_ACTOR_CRITIC_POLICIES = {"ppo": ("actor_critic",), "a2c": ("actor_critic",), "impala": ("actor_critic",), "bc": ()}
+# What the network of a head is called that acts, by the type of head (docs/checkpoint_format.md).
+_OUTPUTS = {
+    "q": ["q"],
+    "categorical": ["logit"],
+    "normal": ["mean"],
+    "squashed_normal": ["mean"],
+    "tanh": ["mean"],
+    "tanh_normal": ["mean", "log_std"],
+}
+_SQUASHED = ("squashed_normal", "tanh", "tanh_normal")
+_LOG_STD_RANGE = (-20, 2)  # of the head "tanh_normal"
 
 
 class _Normalizer:
@@ -37,7 +47,9 @@ class _Normalizer:
 
 
 class Actor:
-    """The policy of a training checkpoint: dqn, r2d2, ppo, a2c, impala or bc, on networks without convolutions.
+    """The policy of a training checkpoint, on networks without convolutions: each that describes its actor, dqn, r2d2, cql,
+    ppo, a2c, impala, bc, sac, td3, ddpg, iql, td3bc and discrete_sac among them, and the distributional ones, c51, rainbow, qrdqn
+    and iqn.
 
     Options:
       low, high      bounds of a continuous action: numbers, or one for each element; not given: those of the checkpoint
@@ -55,26 +67,20 @@ class Actor:
     """
 
     def __init__(self, checkpoint, low=None, high=None, counts=None, seed=0):
-        policy = checkpoint.config.get("policy", {})
-        self.policy = policy.get("type")
-        config = policy.get("params", {})
-        model = checkpoint.component("model").scope("model")
+        description = describe_actor(checkpoint)
+        self.policy = description.policy
+        self._kind = description.head
+        self.head = _OUTPUTS[self._kind][0]
+        model = checkpoint.component("model")
         self._random = np.random.default_rng(seed)
         self._states = {}
         self._critic = None
         self._log_std = None
-        self._normalizers = {}
-        if self.policy in _Q_POLICIES:
-            self._actor = Network(model, _inside(config, _Q_POLICIES[self.policy]).get("model", {}), ["q"])
-            self.head = "q"
-        elif self.policy in _ACTOR_CRITIC_POLICIES:
-            self._load_actor_critic(model, _inside(config, _ACTOR_CRITIC_POLICIES[self.policy]))
-        else:
-            known = ", ".join([*_Q_POLICIES, *_ACTOR_CRITIC_POLICIES])
-            raise UnsupportedError(f"the policy of {checkpoint!r} is of type '{self.policy}'; known are {known}")
+        self._values = make_values(description.distribution)
+        self._load(model, description)
         self.input_width = self._actor.input_width
         self.state_size = self._actor.state_size + (self._critic.state_size if self._critic else 0)
-        self._check_widths(model)
+        self._check_widths(model.scope("model"))
         action = _action_of(checkpoint)
         if self.head == "mean" and low is None and high is None:
             low, high = action.get("low"), action.get("high")
@@ -93,47 +99,45 @@ class Actor:
 
         mask      [B, categories], 0 for illegal ones; not given: all are legal
         sample    False: the most probable action, or that of the highest value. True: drawn from the policy; a policy of
-                  values (dqn, r2d2) takes a random legal action with probability `eps`, which it needs
+                  values (dqn and its variants) takes a random legal action with probability `eps`, which it needs; one
+                  without a distribution (td3, ddpg, td3bc, iql) takes the best action
         env_ids   whose state each observation continues, for actors with memory; not given: 0 to B - 1
         """
         return self.evaluate(obs, mask, sample, eps, env_ids)["action"]
 
     def evaluate(self, obs, mask=None, sample=False, eps=None, env_ids=None):
         """As act(), and returns all that was computed, by name: "action", the outputs of the networks ("q", or "logit" or
-        "mean", and "value"), and for continuous actions "raw_action", before clipping and scaling to the bounds.
+        "mean", and "value" or "log_std"), of distributional policies "distribution" [actions, N] (probabilities of the atoms, or
+        quantiles), and for continuous actions "raw_action", before clipping or tanh, and scaling to the bounds.
         """
         x, mask, single = self._read(obs, mask)
+        if sample and self._actor.has_noise:
+            raise ValueError(f"the policy '{self.policy}' samples by noise in its parameters, which this package does not draw; act with sample=False")
         if self.head == "q" and sample and (eps is None or not 0 <= eps <= 1):
             raise ValueError(f"eps is {eps}, expected 0 to 1: the policy '{self.policy}' samples by random actions")
         if self.head == "mean" and self._low is None:
             raise ValueError("the bounds of the action are missing, which an earlier version did not save: give low and high to actor()")
         result = self._run(x, list(range(len(x)) if env_ids is None else env_ids))
         if self.head == "mean":
-            result.update(self._choose_continuous(result["mean"], sample))
+            result.update(self._choose_continuous(result, sample))
         else:
             result["action"] = self._choose_categories(result[self.head], mask, sample, eps)
         return {name: values[0] for name, values in result.items()} if single else result
 
     # ---- loading
 
-    def _load_actor_critic(self, model, config):
-        shared = any(name.startswith("actor_critic/") for name in model)
-        name = "actor_critic" if shared else "actor"
-        actor = model.scope(name)
-        heads = [head for head in ("logit", "mean") if any(key.startswith(head + "/") for key in actor)]
-        if len(heads) != 1:
-            raise FormatError(f"{model.source}: '{name}' has {len(heads)} of the heads 'logit' and 'mean', expected one")
-        self.head = heads[0]
-        self._actor = Network(actor, config.get("model", {}), heads + (["value"] if shared else []))
-        if any(key.startswith("critic/") for key in model):
-            self._critic = Network(model.scope("critic"), config.get("critic", {}), ["value"])
-        if self.head == "mean":
+    def _load(self, model, description):
+        outputs = _OUTPUTS[self._kind] + description.unused_outputs
+        self._actor = Network(model.scope(description.parameters), description.activation, outputs, self._values)
+        of_policy = model.scope("model")
+        if description.critic_activation is not None and any(name.startswith("critic/") for name in of_policy):
+            self._critic = Network(of_policy.scope("critic"), description.critic_activation, ["value"])
+        if self._kind in ("normal", "squashed_normal"):
             width = self._actor.head_width("mean")
-            self._log_std = model.get_array("distribution/log_std", np.float32, (width,)).astype(np.float64)
+            self._log_std = of_policy.get_array("distribution/log_std", np.float32, (width,)).astype(np.float64)
         # Saved in the order of the fields of an observation.
-        names = [key[len("statistics/") : -len("/count")] for key in model if key.startswith("statistics/") and key.endswith("/count")]
-        clip = float(config.get("obs_clip", 10))
-        self._normalizers = {field: _Normalizer(model.scope(f"statistics/{field}"), clip) for field in names}
+        names = [key[len("statistics/") : -len("/count")] for key in of_policy if key.startswith("statistics/") and key.endswith("/count")]
+        self._normalizers = {field: _Normalizer(of_policy.scope(f"statistics/{field}"), description.obs_clip) for field in names}
 
     def _check_widths(self, model):
         if self._critic is not None and self._critic.input_width != self.input_width:
@@ -266,11 +270,14 @@ class Actor:
         drawn = (1 - self._random.random((len(weights), 1))) * upto[:, -1:]
         return (upto < drawn).sum(axis=1)
 
-    def _choose_continuous(self, mean, sample):
-        noise = self._random.standard_normal(mean.shape) if sample else 0
-        raw = mean + np.exp(self._log_std) * noise
+    def _choose_continuous(self, outputs, sample):
+        raw = mean = outputs["mean"]
+        if sample and self._kind != "tanh":
+            log_std = self._log_std if self._log_std is not None else np.clip(outputs["log_std"], *_LOG_STD_RANGE)
+            raw = mean + np.exp(log_std) * self._random.standard_normal(mean.shape)
+        unit = np.tanh(raw) if self._kind in _SQUASHED else np.clip(raw, -1, 1)
         low = self._low.astype(np.float64)
-        action = low + 0.5 * (np.clip(raw, -1, 1) + 1) * (self._high - low)
+        action = low + 0.5 * (unit + 1) * (self._high - low)
         return {"raw_action": raw, "action": np.clip(action.astype(np.float32), self._low, self._high)}
 
 
@@ -283,9 +290,3 @@ def _action_of(checkpoint):
     if not isinstance(fields, list) or len(fields) != 1 or not isinstance(fields[0], dict):
         raise FormatError(f"{checkpoint!r}: its field 'action' is no list of one field")
     return fields[0]
-
-
-def _inside(config, path):
-    for name in path:
-        config = config.get(name, {})
-    return config

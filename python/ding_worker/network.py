@@ -11,7 +11,7 @@ import numpy as np
 
 from ding_worker.errors import FormatError, UnsupportedError
 
-_ACTIVATIONS = {"RELU": lambda x: np.maximum(x, 0), "TANH": np.tanh}
+_ACTIVATIONS = {"relu": lambda x: np.maximum(x, 0), "tanh": np.tanh}
 
 
 def _sigmoid(x):
@@ -27,6 +27,9 @@ class _Chain:
         self._activate_last = activate_last
         while (weight := take(f"{name}/{len(self._layers)}/weight", (None, width))) is not None:
             bias = take(f"{name}/{len(self._layers)}/bias", (weight.shape[0],), required=True)
+            # The deviations of noisy layers, whose best action is that of the means.
+            if take(f"{name}/{len(self._layers)}/weight_deviation", weight.shape) is not None:
+                take(f"{name}/{len(self._layers)}/bias_deviation", bias.shape, required=True)
             self._layers.append((weight.T, bias))
             width = weight.shape[0]
         self.width = width
@@ -43,14 +46,17 @@ class _Chain:
 
 
 class _DuelingHead:
+    """Each action has as many advantages as there are values: one, or one for each atom or quantile."""
+
     def __init__(self, advantage, value):
         self._advantage = advantage
         self._value = value
         self.width = advantage.width
 
     def __call__(self, x):
-        advantage = self._advantage(x)
-        return self._value(x) + advantage - advantage.mean(axis=1, keepdims=True)
+        value = self._value(x)
+        advantage = self._advantage(x).reshape(len(x), -1, value.shape[1])
+        return (value[:, np.newaxis] + advantage - advantage.mean(axis=1, keepdims=True)).reshape(len(x), -1)
 
 
 class _Cell:
@@ -91,20 +97,23 @@ class _Cell:
 
 
 class Network:
-    """A network of the tensors `parameters`, with the outputs `heads`.
+    """A network of the tensors `parameters`, with the outputs `heads` and the activation "relu" or "tanh".
+
+    `values` are distributions.make_values() of a policy of distributions of returns, which make "q" [B, actions] out of the head "q".
 
     input_width   elements of a row of the input
     state_size    floats of the recurrent state of a row; 0 without memory
+    has_noise     whether layers have deviations, by which a policy explores; the outputs are those without noise
     """
 
-    def __init__(self, parameters, config, heads):
+    def __init__(self, parameters, activation, heads, values=None):
         if any("conv/" in name for name in parameters):
             raise UnsupportedError(
                 "the network has convolutions (type 'torch_cnn'), which this package does not compute; use //worker:evaluate_torch"
             )
-        activation = config.get("activation", "RELU")
         if activation not in _ACTIVATIONS:
             raise UnsupportedError(f"the activation '{activation}' is not known; known are {', '.join(_ACTIVATIONS)}")
+        self._values = values
         self._parameters = parameters
         self._left = set(parameters)
         self.input_width = self._find_input_width(heads)
@@ -112,18 +121,24 @@ class Network:
         self._cell = _Cell(self._take, self._encoder.width) if "rnn/weight_ih" in parameters else None
         self.state_size = 0 if self._cell is None else self._cell.state_size
         width = self._encoder.width if self._cell is None else self._cell.width
+        if values is not None:
+            values.load(self._take, width, _ACTIVATIONS[activation])
         self._heads = {head: self._make_head(head, width, _ACTIVATIONS[activation]) for head in heads}
+        self.has_noise = any(name.endswith("/weight_deviation") for name in parameters)
         if self._left:
             raise UnsupportedError(f"{parameters.source} has unknown parameters: {', '.join(sorted(self._left))}")
 
     def head_width(self, head):
-        return self._heads[head].width
+        width = self._heads[head].width
+        return width if self._values is None else self._values.num_actions(width)
 
     def __call__(self, x, state):
         """The outputs [B, W] by name for rows [B, input_width], and the states [B, state_size] after them."""
         x = self._encoder(np.asarray(x, dtype=np.float64))
         if self._cell is not None:
             x, state = self._cell(x, state)
+        if self._values is not None:
+            return self._values(x, self._heads["q"]), state
         return {name: head(x) for name, head in self._heads.items()}, state
 
     def _find_input_width(self, heads):
@@ -150,6 +165,7 @@ class Network:
             return chain
         advantage = _Chain(self._take, f"{head}/advantage", width, activation, activate_last=False)
         value = _Chain(self._take, f"{head}/value", width, activation, activate_last=False)
-        if len(advantage) == 0 or len(value) == 0 or value.width != 1:
+        values = 1 if self._values is None else self._values.head_values
+        if len(advantage) == 0 or len(value) == 0 or value.width != values or advantage.width % values:
             raise FormatError(f"{self._parameters.source} has no whole head '{head}'")
         return _DuelingHead(advantage, value)

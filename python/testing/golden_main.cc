@@ -3,16 +3,19 @@
 //
 //   golden_main FOLDER [CASE]...      without a CASE: all of them
 //
-//   FOLDER/<case>/checkpoint/          as a training program writes it, with the component "model" alone
+//   FOLDER/<case>/checkpoint/          as a training program writes it, with the component "model" alone. Policies without
+//                                      variants of earlier versions describe their actor and their action
 //   FOLDER/<case>/golden.safetensors   for each step t of kRows envs: "<t>/obs/<field>", "<t>/greedy/action",
 //                                      "<t>/collect/<field>" with all that the collect mode writes, and "<t>/q" of
-//                                      policies that learn Q values
+//                                      policies that learn Q values; of distributional policies it is the output of
+//                                      the network: the logits of the atoms, or the quantiles
 //
 // Equal programs write equal files on the same type of processor.
 #include <cstddef>
 #include <cstdint>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,10 +37,16 @@
 #include "ding_worker/data/safetensors.h"
 #include "ding_worker/data/saved_columns.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/data/spec_json.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/actor/actor_description.h"
+#include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/column_binding.h"
+#include "ding_worker/policy/cql/cql.pb.h"
+#include "ding_worker/policy/distributional/distributional.pb.h"
+#include "ding_worker/policy/distributional/iqn_network.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/parameter_state.h"
@@ -46,6 +55,7 @@
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/r2d2/r2d2.pb.h"
 #include "ding_worker/policy/recurrent_network.h"
+#include "google/protobuf/any.pb.h"
 #include "google/protobuf/text_format.h"
 
 namespace ding {
@@ -59,6 +69,7 @@ struct Case {
   std::string policy;  // a PolicyConfig as text
   std::vector<FieldSpec> observation;
   FieldSpec action;
+  bool described = false;  // the manifest has the fields "actor" and "action"
 };
 
 FieldSpec Mask(int64_t categories) {
@@ -113,6 +124,77 @@ std::vector<Case> Cases() {
             critic { type: "rnn" head_layer_num: 0 recurrent { cell: LSTM hidden_size: 5 } } } } })",
        {Box("obs", {4})},
        Discrete("action", 3)},
+      {"ppo_squashed",
+       R"(type: "ppo" params { [type.googleapis.com/ding.PpoConfig] { actor_critic {
+            model { encoder_hidden_size: 16 } squash_actions: true } } })",
+       {Box("obs", {4})},
+       box},
+      {"cql",
+       R"(type: "cql" params { [type.googleapis.com/ding.CqlConfig] { dqn {
+            model { encoder_hidden_size: [16, 8] } } } })",
+       {Box("obs/position", {3}), Mask(6)},
+       Discrete("action", 6),
+       true},
+      {"c51",
+       R"(type: "c51" params { [type.googleapis.com/ding.C51Config] { dqn {
+            model { encoder_hidden_size: [16, 8] dueling: true } } v_min: -3 v_max: 5 atoms: 7 } })",
+       {Box("obs/position", {3}), Mask(6)},
+       Discrete("action", 6),
+       true},
+      {"rainbow",
+       R"(type: "rainbow" params { [type.googleapis.com/ding.RainbowConfig] { dqn {
+            model { encoder_hidden_size: [16, 8] dueling: true } } } })",
+       {Box("obs", {4})},
+       Discrete("action", 6),
+       true},
+      {"qrdqn",
+       R"(type: "qrdqn" params { [type.googleapis.com/ding.QrdqnConfig] { dqn {
+            model { encoder_hidden_size: [16, 8] activation: TANH } } quantiles: 9 } })",
+       {Box("obs", {4})},
+       Discrete("action", 6),
+       true},
+      {"iqn",
+       R"(type: "iqn" params { [type.googleapis.com/ding.IqnConfig] { dqn {
+            model { encoder_hidden_size: [16, 8] dueling: true } } fractions: 5 cosines: 12 } })",
+       {Box("obs", {4})},
+       Discrete("action", 6),
+       true},
+      {"discrete_sac",
+       R"(type: "discrete_sac" params { [type.googleapis.com/ding.DiscreteSacConfig] {
+            model { encoder_hidden_size: 16 activation: TANH } } })",
+       {Box("obs/position", {3}), Mask(6)},
+       Discrete("action", 6),
+       true},
+      {"sac",
+       R"(type: "sac" params { [type.googleapis.com/ding.SacConfig] { continuous {
+            model { encoder_hidden_size: [16, 8] } } } })",
+       {Box("obs", {4})},
+       box,
+       true},
+      {"td3",
+       R"(type: "td3" params { [type.googleapis.com/ding.Td3Config] { continuous {
+            model { encoder_hidden_size: [16, 8] head_layer_num: 0 } } } })",
+       {Box("obs", {4})},
+       box,
+       true},
+      {"ddpg",
+       R"(type: "ddpg" params { [type.googleapis.com/ding.DdpgConfig] { continuous {
+            model { encoder_hidden_size: 16 activation: TANH } } } })",
+       {Box("obs/position", {3}), Box("obs/velocity", {2})},
+       box,
+       true},
+      {"td3bc",
+       R"(type: "td3bc" params { [type.googleapis.com/ding.Td3BcConfig] { continuous {
+            model { encoder_hidden_size: 16 } } obs_clip: 1.5 } })",
+       {Box("obs", {4})},
+       box,
+       true},
+      {"iql",
+       R"(type: "iql" params { [type.googleapis.com/ding.IqlConfig] { continuous {
+            model { encoder_hidden_size: 16 } } obs_clip: 1.5 } })",
+       {Box("obs/position", {3}), Box("obs/velocity", {2})},
+       box,
+       true},
   };
 }
 
@@ -162,37 +244,73 @@ absl::Status WritePolicy(const std::string& path, const Case& c, const PolicyCon
                          const LearnMode& policy) {
   const std::vector<CheckpointComponent> components = {
       {"model", [&policy](StateWriter* writer) { return policy.SaveModel(writer); }}};
-  return WriteCheckpoint(path,
-                         {"ding_worker/train",
-                          {{"config", absl::StrCat("policy {\n", c.policy, "\n}\n")},
-                           {"env", "golden"},
-                           {"env_step", "0"},
-                           {"policy", config.type()},
-                           {"train_iter", "0"}}},
-                         components);
+  CheckpointInfo info = {"ding_worker/train",
+                         {{"config", absl::StrCat("policy {\n", c.policy, "\n}\n")},
+                          {"env", "golden"},
+                          {"env_step", "0"},
+                          {"policy", config.type()},
+                          {"train_iter", "0"}}};
+  if (c.described) {
+    DING_ASSIGN_OR_RETURN(const SpecPtr action, MakeSpec({c.action}));
+    const absl::StatusOr<ActorDescription> actor = DescribeActor(config, *action);
+    info.fields[kActorField] =
+        actor.ok() ? ActorDescriptionToJson(*actor) : ActorProblemToJson(actor.status().message());
+    info.fields[kActionField] = SpecToJson(*action);
+  }
+  return WriteCheckpoint(path, info, components);
 }
 
-// The network of Q values of the policy; null if it learns none.
+// The config of the network of Q values, and the shape of its output; nullopt if the policy learns none.
+std::optional<std::pair<NetworkConfig, Shape>> QNetworkOf(const PolicyConfig& config,
+                                                          int64_t num_actions) {
+  const google::protobuf::Any& params = config.params();
+  if (DqnConfig dqn; params.UnpackTo(&dqn)) return std::pair(dqn.model(), Shape{num_actions});
+  if (CqlConfig cql; params.UnpackTo(&cql)) return std::pair(cql.dqn().model(), Shape{num_actions});
+  if (R2d2Config r2d2; params.UnpackTo(&r2d2)) {
+    return std::pair(r2d2.dqn().model(), Shape{num_actions});
+  }
+  if (C51Config c51; params.UnpackTo(&c51)) {
+    return std::pair(c51.dqn().model(), Shape{num_actions, c51.atoms()});
+  }
+  if (RainbowConfig rainbow; params.UnpackTo(&rainbow)) {  // without the noise, as it acts best
+    return std::pair(rainbow.dqn().model(), Shape{num_actions, rainbow.atoms()});
+  }
+  if (QrdqnConfig qrdqn; params.UnpackTo(&qrdqn)) {
+    return std::pair(qrdqn.dqn().model(), Shape{num_actions, qrdqn.quantiles()});
+  }
+  if (IqnConfig iqn; params.UnpackTo(&iqn)) {
+    return std::pair(iqn.dqn().model(), Shape{num_actions, iqn.fractions()});
+  }
+  return std::nullopt;
+}
+
+// The network of Q values of the policy; null without QNetworkOf().
 absl::StatusOr<std::unique_ptr<Network>> MakeQNetwork(const PolicyConfig& config,
                                                       const PolicyContext& context,
                                                       const LearnMode& policy) {
-  DqnConfig dqn;
-  if (config.type() == "dqn") {
-    config.params().UnpackTo(&dqn);
-  } else if (config.type() == "r2d2") {
-    R2d2Config r2d2;
-    config.params().UnpackTo(&r2d2);
-    dqn = r2d2.dqn();
+  const auto q_network = QNetworkOf(config, context.action->field(0).num_categories);
+  if (!q_network.has_value()) return nullptr;
+  const auto& [model_config, shape] = *q_network;
+  DING_ASSIGN_OR_RETURN(const SpecPtr output, MakeSpec({Box("q", shape)}));
+  const SpecPtr input = WithoutActionMask(context.observation);
+  std::unique_ptr<Network> network;
+  if (IqnConfig iqn; config.params().UnpackTo(&iqn)) {
+    const IqnOptions options = {{.encoder_hidden_size = {model_config.encoder_hidden_size().begin(),
+                                                         model_config.encoder_hidden_size().end()},
+                                 .dueling = model_config.dueling()},
+                                iqn.cosines()};
+    DING_ASSIGN_OR_RETURN(network, IqnNetwork::Create(options, input, output, 0));
   } else {
-    return nullptr;
+    DING_ASSIGN_OR_RETURN(network, create_network(model_config, input, output, 0));
   }
-  DING_ASSIGN_OR_RETURN(const SpecPtr output,
-                        MakeSpec({Box("q", {context.action->field(0).num_categories})}));
-  DING_ASSIGN_OR_RETURN(
-      std::unique_ptr<Network> network,
-      create_network(dqn.model(), WithoutActionMask(context.observation), output, 0));
+  StateDict saved;
+  DING_RETURN_IF_ERROR(policy.SaveModel(&saved));
   StateDict model;
-  DING_RETURN_IF_ERROR(policy.SaveModel(&model));
+  for (const std::string& name : saved.Names()) {
+    if (absl::EndsWith(name, "_deviation")) continue;  // of noise
+    DING_ASSIGN_OR_RETURN(const Tensor tensor, saved.ReadTensor(name));
+    DING_RETURN_IF_ERROR(model.WriteTensor(name, tensor));
+  }
   DING_RETURN_IF_ERROR(
       LoadParameters(network->parameter_info(), kModelScope, &model, network->parameters()));
   return network;

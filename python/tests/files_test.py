@@ -274,14 +274,14 @@ class CheckpointTest(TemporaryFolder):
         self.rewrite_manifest(lambda root: root.update(minor_version=7, news=[1]))
         self.assertEqual(self.open().components, ["model"])
 
-    def actor_of(self, config, tensors, **options):
-        """The actor of a checkpoint with this config and these float32 tensors."""
+    def actor_of(self, config, tensors, fields=None, **options):
+        """The actor of a checkpoint with this config, these float32 tensors and these further fields."""
         data = safetensors_bytes([(name, "F32", list(a.shape), a.astype("<f4").tobytes()) for name, a in tensors.items()])
         self.write("checkpoint/model.safetensors", data)
 
         def change(root):
             root["files"][0].update(size_bytes=len(data), crc32c=f"{crc32c(data):08x}")
-            root["fields"]["config"] = config
+            root["fields"] = {"config": config, **(fields or {})}
 
         self.rewrite_manifest(change)
         return self.open().actor(**options)
@@ -299,12 +299,34 @@ class CheckpointTest(TemporaryFolder):
             ("'q/0/weight' is not finite", {**good, weight: np.full((2, 2), np.nan)}, config, ding_worker.FormatError),
             ("unknown parameters: more", {**good, "model/more": np.zeros(1)}, config, unsupported),
             ("has convolutions", {**good, "model/conv/0/weight": np.zeros(1)}, config, unsupported),
-            ("activation 'GELU' is not known", good, config.replace("{ }", "{ activation: GELU }"), unsupported),
-            ("is of type 'sac'; known are dqn", good, config.replace("dqn", "sac"), unsupported),
+            ("activation 'gelu' is not known", good, config.replace("{ }", "{ activation: GELU }"), unsupported),
+            ("'model/actor' has neither an encoder nor the head 'mean'", good, config.replace("dqn", "sac"), unsupported),
+            ("is of type 'mine', and the checkpoint does not describe its actor; known are dqn", good, config.replace("dqn", "mine"), unsupported),
+            ("'q' has 2 outputs, expected a multiple of 51", good, config.replace("dqn", "c51"), ding_worker.FormatError),
+            ("atoms 0, expected a count", good, config.replace("dqn", "c51").replace("model { }", "atoms: 0"), ding_worker.FormatError),
+            ("has no 'cosine/0/weight'", good, config.replace("dqn", "iqn"), ding_worker.FormatError),
         ]
         for words, tensors, text, error in cases:
             with self.subTest(words):
                 self.refused(words, self.actor_of, text, tensors, error=error)
+
+    def test_the_description_of_the_actor_comes_before_the_config(self):
+        config = 'policy { type: "mine" }'
+        actor = {"version": 1, "policy": "mine", "parameters": "model/best", "network": {"activation": "tanh"}, "head": "tanh"}
+        tensors = {"model/best/mean/0/weight": np.array([[0.5, 0.0]]), "model/best/mean/0/bias": np.array([0.0])}
+
+        def load(**changes):
+            fields = {"actor": json.dumps({**actor, **changes})}
+            return self.actor_of(config, tensors, fields, low=-2, high=4)
+
+        self.assertEqual(load().policy, "mine")
+        np.testing.assert_allclose(load().act([1, 1]), [1 + 3 * np.tanh(0.5)], rtol=1e-6)
+        unsupported = ding_worker.UnsupportedError
+        self.refused("has the version 2, this package reads 1", lambda: load(version=2), error=unsupported)
+        self.refused("acts by the head 'beam'; known are q, categorical", lambda: load(head="beam"), error=unsupported)
+        self.refused("does not describe its actor", lambda: load(problem="its network is one of my own"), error=unsupported)
+        for changes in ({"head": 3}, {"network": []}, {"unused_outputs": "value"}, {"obs_clip": "10"}):
+            self.refused("field 'actor' lacks a member", lambda: load(**changes), error=ding_worker.FormatError)
 
 
 class TextConfigTest(TemporaryFolder):

@@ -24,7 +24,21 @@ OPTIONS = {
     "bc": BOUNDS,
     "r2d2": {},
     "ppo_gru": {},
+    "ppo_squashed": BOUNDS,
+    "cql": {},
+    "c51": {},
+    "rainbow": {},
+    "qrdqn": {},
+    "iqn": {},
+    "discrete_sac": {},
+    "sac": {},
+    "td3": {},
+    "ddpg": {},
+    "td3bc": {},
+    "iql": {},
 }
+# Those of which nothing but the actions can be compared.
+ONLY_ACTIONS = ("bc", "discrete_sac", "sac", "td3", "ddpg", "td3bc", "iql")
 
 
 def load(case):
@@ -40,12 +54,23 @@ def observation(step):
     return dict(step.scope("obs"))
 
 
+def distribution_of(policy, outputs):
+    """The values and the distribution of the outputs [B, A, N] of the network of a distributional case."""
+    if policy in ("qrdqn", "iqn"):
+        return {"q": outputs.mean(axis=2), "distribution": outputs}
+    probability = np.exp(outputs) / np.exp(outputs).sum(axis=2, keepdims=True)
+    atoms = [-3 + 8 / 6 * k for k in range(7)] if policy == "c51" else [-10 + 0.4 * k for k in range(51)]
+    return {"q": (probability * atoms).sum(axis=2), "distribution": probability}
+
+
 def log_prob(actor, result, raw, mask):
     """The log-probability of what the C++ policy drew."""
     if actor.head == "mean":
         std = np.exp(actor._log_std)
         u = (raw - result["mean"]) / std
-        return (-0.5 * (u * u + np.log(2 * np.pi)) - np.log(std)).sum(axis=1)
+        # Of the head "squashed_normal", that of tanh(raw).
+        squash = np.log(1 - np.tanh(raw) ** 2) if actor._kind == "squashed_normal" else 0
+        return (-0.5 * (u * u + np.log(2 * np.pi)) - np.log(std) - squash).sum(axis=1)
     total, begin = 0, 0
     actions = raw.reshape(len(raw), -1)
     for element, count in enumerate(actor._counts):
@@ -64,9 +89,14 @@ class AgreementTest(unittest.TestCase):
             states = np.array([actor._states.get(i, np.zeros(actor.state_size)) for i in range(len(collected["action"]))])
             np.testing.assert_allclose(states, collected["rnn_state"], **TOLERANCE)
         result = actor.evaluate(obs)
-        compared = [name for name in ("logit", "mean", "value") if name in collected] + (["q"] if "q" in step else [])
+        compared = [name for name in ("logit", "mean", "value") if name in collected]
         for name in compared:
-            np.testing.assert_allclose(result[name], (step if name == "q" else collected)[name], err_msg=name, **TOLERANCE)
+            np.testing.assert_allclose(result[name], collected[name], err_msg=name, **TOLERANCE)
+        if "q" in step:
+            compared.append("q")
+            expected = {"q": step["q"]} if step["q"].ndim == 2 else distribution_of(actor.policy, step["q"])
+            for name, values in expected.items():
+                np.testing.assert_allclose(result[name], values, err_msg=name, **TOLERANCE)
         if actor.head == "mean":
             np.testing.assert_allclose(result["action"], step["greedy/action"], **TOLERANCE)
         else:
@@ -83,7 +113,7 @@ class AgreementTest(unittest.TestCase):
                 actor, steps = load(case)
                 self.assertGreaterEqual(len(steps), 2)
                 compared = [self.check_step(actor, step) for step in steps]
-                self.assertTrue(compared[0] or case == "bc", "outputs were compared")
+                self.assertTrue(compared[0] or case in ONLY_ACTIONS, "outputs were compared")
 
     def test_observations_as_one_array_are_the_same(self):
         actor, steps = load("ppo")
@@ -129,6 +159,27 @@ class AgreementTest(unittest.TestCase):
         np.testing.assert_allclose(result["raw_action"].std(axis=0), np.exp(-0.5), rtol=0.025)
         np.testing.assert_allclose(result["raw_action"].mean(axis=0), result["mean"][0], atol=0.022)
         self.assertTrue((result["action"] >= [-2, 0.5]).all() and (result["action"] <= [2, 1]).all())
+
+    def test_squashed_samples_have_the_deviation_of_the_network(self):
+        actor, steps = load("sac")
+        obs = np.repeat(observation(steps[0])["obs"][:1], 20000, axis=0)
+        result = actor.evaluate(obs, sample=True)
+        # Five standard deviations of the estimates, which the deviation scales.
+        deviation = np.exp(np.clip(result["log_std"][0], -20, 2))
+        np.testing.assert_allclose(result["raw_action"].std(axis=0), deviation, rtol=0.025)
+        self.assertTrue((np.abs(result["raw_action"].mean(axis=0) - result["mean"][0]) < 0.036 * deviation).all())
+        unit = (result["action"] - [-2, 0.5]) / [4, 0.5] * 2 - 1
+        np.testing.assert_allclose(unit, np.tanh(result["raw_action"]), atol=1e-5)
+
+    def test_samples_of_deterministic_policies_are_their_best_actions(self):
+        actor, steps = load("td3")
+        obs = observation(steps[0])
+        np.testing.assert_array_equal(actor.act(obs, sample=True), actor.act(obs))
+
+    def test_noisy_networks_are_not_sampled(self):
+        actor, steps = load("rainbow")
+        with self.assertRaisesRegex(ValueError, "samples by noise in its parameters"):
+            actor.act(observation(steps[0]), sample=True, eps=0.1)
 
     def test_epsilon_is_the_share_of_random_actions(self):
         actor, steps = load("dqn")

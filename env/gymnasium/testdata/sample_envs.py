@@ -202,3 +202,25 @@ class Trouble:
         if self.once():
             sys.exit(5)
         return result
+
+
+class Counted(Trouble):
+    """Shows how often it was reset, the seed and the step of its episodes of 3 steps. The process exits in reset `exits`, once."""
+
+    def __init__(self, exits=0, where=''):
+        super().__init__(where=where)
+        self.observation_space = Box(0, 1000, (3,))
+        self.exits, self.resets, self.seed = exits, 0, 0
+
+    def show(self):
+        return np.array([self.resets, self.seed, self.steps], np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        self.resets, self.seed, self.steps = self.resets + 1, seed, 0
+        if self.resets == self.exits:
+            self.do_exit(None)
+        return self.show(), {}
+
+    def step(self, action):
+        self.steps += 1
+        return self.show(), 1.0, self.steps == 3, False, {}
