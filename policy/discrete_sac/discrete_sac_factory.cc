@@ -22,6 +22,7 @@
 #include "ding_worker/policy/discrete_sac/discrete_sac.pb.h"
 #include "ding_worker/policy/dqn/q_network.h"
 #include "ding_worker/policy/field_schedules.h"
+#include "ding_worker/policy/field_schedules_config.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
@@ -136,7 +137,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
   DING_RETURN_IF_ERROR(UnpackParams(policy, &config));
   std::vector<std::string> problems;
   AppendProblems(policy, config, &problems);
-  FieldSchedules schedules = FieldSchedules::Create(policy, FieldsOf(config, context), &problems);
+  FieldSchedules schedules = CreateFieldSchedules(policy, FieldsOf(config, context), &problems);
   DiscreteSacNetworks networks = CreateNetworks(config, context, &problems);
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kWhere));
   DiscreteSacOptions options = MakeOptions(policy, config, context);

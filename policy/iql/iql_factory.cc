@@ -18,6 +18,7 @@
 #include "ding_worker/policy/continuous/continuous_config.h"
 #include "ding_worker/policy/continuous/continuous_policy.h"
 #include "ding_worker/policy/field_schedules.h"
+#include "ding_worker/policy/field_schedules_config.h"
 #include "ding_worker/policy/iql/iql.h"
 #include "ding_worker/policy/iql/iql.pb.h"
 #include "ding_worker/policy/policy_config.h"
@@ -55,7 +56,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
   AppendProblems(kName, policy, config.continuous(), &problems, TakesSchedules::kYes);
   AppendProblems(config, &problems);
   FieldSchedules schedules =
-      FieldSchedules::Create(policy, ChangingFields(config.continuous()), &problems);
+      CreateFieldSchedules(policy, ChangingFields(config.continuous()), &problems);
   ContinuousNetworks networks = CreateContinuousNetworks(
       kName, config.continuous(), ActorHead::kMean, CriticConfig(), context, &problems);
   std::unique_ptr<Network> value;
