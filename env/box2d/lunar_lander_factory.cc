@@ -19,10 +19,14 @@ namespace {
 absl::StatusOr<LunarLanderOptions> ReadOptions(const EnvConfig& config) {
   LunarLanderParams params;
   DING_RETURN_IF_ERROR(UnpackEnvParams(config, &params));
-  if (!params.enable_wind() && (params.has_wind_power() || params.has_turbulence_power())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "env '", config.type(), "': ", params.has_wind_power() ? "wind_power" : "turbulence_power",
-        " is set, but there is no wind: set enable_wind: true"));
+  // A program fills defaults in, so that a field with its default may be one that is not set.
+  const LunarLanderParams defaults;
+  const bool has_power = params.wind_power() != defaults.wind_power();
+  const bool has_turbulence = params.turbulence_power() != defaults.turbulence_power();
+  if (!params.enable_wind() && (has_power || has_turbulence)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("env '", config.type(), "': ", has_power ? "wind_power" : "turbulence_power",
+                     " is set, but there is no wind: set enable_wind: true"));
   }
   LunarLanderOptions options;
   options.gravity = params.gravity();

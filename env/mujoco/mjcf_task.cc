@@ -98,7 +98,8 @@ absl::Status CheckParams(const MjcfParams& params) {
     return absl::InvalidArgumentError(
         absl::StrCat("reset_noise is ", params.reset_noise(), ", expected 0 or more"));
   }
-  if (params.has_forward_weight() && params.forward_joint().empty()) {
+  // A program fills defaults in, so that the default may be a weight that is not set.
+  if (params.forward_weight() != MjcfParams().forward_weight() && params.forward_joint().empty()) {
     return absl::InvalidArgumentError(
         "forward_weight is set, but no joint's speed is rewarded: set forward_joint");
   }
