@@ -30,13 +30,14 @@ class WrappedEnv : public Env {
   const EnvSpec& spec() const override { return stack_.spec(); }
 
   absl::Status Reset(const EpisodeStart& start, const RowRef& obs) override {
-    stack_.SetRows(std::nullopt, obs);
+    stack_.SetOuterRow(obs);
     StepResult result;  // of steps that are part of a reset
+    ClearStepResult(env_->spec(), &result);
     return Run(stack_.BeginReset(start), &result);
   }
 
   absl::Status Step(const RowView& action, const RowRef& obs, StepResult* result) override {
-    stack_.SetRows(std::nullopt, obs);
+    stack_.SetOuterRow(obs);
     return Run(stack_.BeginStep(action), result);
   }
 
@@ -60,9 +61,9 @@ class WrappedEnv : public Env {
     return status;
   }
 
+  // `result` has its defaults.
   absl::Status TryRun(Ask ask, StepResult* result) {
-    while (ask != Ask::kNothing) {
-      ClearStepResult(env_->spec(), result);
+    for (; ask != Ask::kNothing; ClearBefore(ask, result)) {
       DING_RETURN_IF_ERROR(ask == Ask::kReset
                                ? env_->Reset(stack_.start(), stack_.inner_obs())
                                : env_->Step(stack_.inner_action(), stack_.inner_obs(), result));
@@ -70,6 +71,11 @@ class WrappedEnv : public Env {
       DING_ASSIGN_OR_RETURN(ask, stack_.Answer(result));
     }
     return absl::OkStatus();
+  }
+
+  // Clears `result` before a further call of the env.
+  void ClearBefore(Ask ask, StepResult* result) const {
+    if (ask != Ask::kNothing) ClearStepResult(env_->spec(), result);
   }
 
   const std::unique_ptr<Env> env_;

@@ -26,9 +26,11 @@ absl::StatusOr<WrapperStack> WrapperStack::Create(
     spec = &wrapper->spec();
   }
   for (const BatchBuilder& action : stack.own_actions_) {
-    stack.actions_.push_back(ColumnsView(action.view()).row(0));
+    stack.action_rows_.push_back(action.view().row(0));
+    stack.actions_.push_back(stack.action_rows_.back());
   }
   stack.actions_.push_back(stack.actions_.back());
+  stack.SetRows(std::nullopt, stack.own_obs_[0].view().row(0));  // until the user says where
   return stack;
 }
 
@@ -39,6 +41,7 @@ WrapperStack::WrapperStack(EnvSpec inner, std::vector<std::unique_ptr<EnvWrapper
   for (int i = 0; i < size(); ++i) {
     if (wrappers_[static_cast<size_t>(i)]->changes().observation) last_change_ = i;
   }
+  first_outer_ = static_cast<size_t>(last_change_ + 1);
 }
 
 void WrapperStack::SetRows(std::optional<RowRef> inner, const RowRef& outer) {
@@ -54,48 +57,6 @@ void WrapperStack::SetRows(std::optional<RowRef> inner, const RowRef& outer) {
       obs_.push_back(i == last_change_ ? outer : own_obs_[level + 1].view().row(0));
     }
   }
-}
-
-WrapperStack::Ask WrapperStack::Descend(int from, Ask ask) {
-  for (int i = from; i >= 0; --i) {
-    const auto level = static_cast<size_t>(i);
-    EnvWrapper& wrapper = *wrappers_[level];
-    const RowRef own = own_actions_[level].view().row(0);
-    if (ask == Ask::kReset) {
-      ask = wrapper.BeginReset(start_, own);
-    } else {
-      wrapper.BeginStep(actions_[level + 1], own);
-    }
-    actions_[level] = wrapper.changes().action ? RowView(own) : actions_[level + 1];
-    asked_[level] = ask;
-  }
-  return ask;
-}
-
-WrapperStack::Ask WrapperStack::BeginReset(const EpisodeStart& start) {
-  start_ = start;
-  return Descend(size() - 1, Ask::kReset);
-}
-
-WrapperStack::Ask WrapperStack::BeginStep(const RowView& action) {
-  actions_.back() = action;
-  return Descend(size() - 1, Ask::kStep);
-}
-
-absl::StatusOr<WrapperStack::Ask> WrapperStack::Answer(StepResult* result) {
-  for (int i = 0; i < size(); ++i) {
-    const auto level = static_cast<size_t>(i);
-    EnvWrapper& wrapper = *wrappers_[level];
-    const RowRef own = own_actions_[level].view().row(0);
-    const bool was_reset = asked_[level] == Ask::kReset;
-    DING_ASSIGN_OR_RETURN(const Ask next,
-                          was_reset ? wrapper.AfterReset(obs_[level], obs_[level + 1], own)
-                                    : wrapper.AfterStep(obs_[level], obs_[level + 1], own, result));
-    if (next == Ask::kNothing) continue;
-    asked_[level] = next;
-    return Descend(i - 1, next);
-  }
-  return Ask::kNothing;
 }
 
 void WrapperStack::GiveUp() {

@@ -9,12 +9,14 @@
 #ifndef DING_WORKER_ENV_WRAPPER_STACK_H_
 #define DING_WORKER_ENV_WRAPPER_STACK_H_
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/state.h"
@@ -39,6 +41,10 @@ class WrapperStack {
   // Where observations are: the row that the env writes, and the row of the wrapped env. They must be the same if
   // nothing changes the observation. Without `inner` the env is to write inner_obs().
   void SetRows(std::optional<RowRef> inner, const RowRef& outer);
+  // Likewise without `inner`, also before each step.
+  void SetOuterRow(const RowRef& outer) {
+    for (size_t level = first_outer_; level < obs_.size(); ++level) obs_[level] = outer;
+  }
   RowRef inner_obs() const { return obs_.front(); }
 
   // The rows must be set; `action` must stay valid until Answer() returns kNothing.
@@ -69,11 +75,57 @@ class WrapperStack {
   // Level i is inside of wrapper i. Level size() is the wrapped env.
   std::vector<BatchBuilder> own_obs_;      // [size()], a row each
   std::vector<BatchBuilder> own_actions_;  // [size()], a row each
+  std::vector<RowRef> action_rows_;        // [size()], those of own_actions_
   std::vector<RowRef> obs_;                // [size() + 1]
+  size_t first_outer_ = 0;                 // from this level on, obs_ is the row of the wrapped env
   std::vector<RowView> actions_;           // [size() + 1]
   std::vector<Ask> asked_;                 // what wrapper i asked of the level inside of it
   EpisodeStart start_;
 };
+
+// In the path of each step.
+
+inline WrapperStack::Ask WrapperStack::Descend(int from, Ask ask) {
+  for (int i = from; i >= 0; --i) {
+    const auto level = static_cast<size_t>(i);
+    EnvWrapper& wrapper = *wrappers_[level];
+    const RowRef& own = action_rows_[level];
+    if (ask == Ask::kReset) {
+      ask = wrapper.BeginReset(start_, own);
+    } else {
+      wrapper.BeginStep(actions_[level + 1], own);
+    }
+    actions_[level] = wrapper.changes().action ? RowView(own) : actions_[level + 1];
+    asked_[level] = ask;
+  }
+  return ask;
+}
+
+inline WrapperStack::Ask WrapperStack::BeginReset(const EpisodeStart& start) {
+  start_ = start;
+  return Descend(size() - 1, Ask::kReset);
+}
+
+inline WrapperStack::Ask WrapperStack::BeginStep(const RowView& action) {
+  actions_.back() = action;
+  return Descend(size() - 1, Ask::kStep);
+}
+
+inline absl::StatusOr<WrapperStack::Ask> WrapperStack::Answer(StepResult* result) {
+  for (int i = 0; i < size(); ++i) {
+    const auto level = static_cast<size_t>(i);
+    EnvWrapper& wrapper = *wrappers_[level];
+    const RowRef& own = action_rows_[level];
+    const bool was_reset = asked_[level] == Ask::kReset;
+    DING_ASSIGN_OR_RETURN(const Ask next,
+                          was_reset ? wrapper.AfterReset(obs_[level], obs_[level + 1], own)
+                                    : wrapper.AfterStep(obs_[level], obs_[level + 1], own, result));
+    if (next == Ask::kNothing) continue;
+    asked_[level] = next;
+    return Descend(i - 1, next);
+  }
+  return Ask::kNothing;
+}
 
 }  // namespace ding
 

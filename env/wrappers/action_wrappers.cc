@@ -84,40 +84,43 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateDiscretize(const EnvWrapperCon
 // Maps actions of [low, high] to the bounds of the env; without a range, only clips them.
 class FitAction : public EnvWrapper {
  public:
-  FitAction(EnvSpec spec, Bounds bounds, bool rescales, float low, float high)
-      : EnvWrapper(std::move(spec), {false, true}),
-        bounds_(std::move(bounds)),
-        rescales_(rescales),
-        low_(low),
-        high_(high) {}
+  FitAction(EnvSpec spec, const Bounds& bounds, bool rescales, float low, float high)
+      : EnvWrapper(std::move(spec), {false, true}), from_(rescales ? low : 0) {
+    for (size_t i = 0; i < bounds.low.size(); ++i) {
+      const float slope = rescales ? (bounds.high[i] - bounds.low[i]) / (high - low) : 1;
+      elements_.push_back({rescales ? bounds.low[i] : 0, slope, bounds.low[i], bounds.high[i]});
+    }
+  }
 
   void BeginStep(const RowView& action, const RowRef& inner_action) override {
-    const absl::Span<const float> given = action.field<float>(0);
-    const absl::Span<float> values = inner_action.field<float>(0);
-    for (size_t i = 0; i < values.size(); ++i) {
-      float value = given[i];
-      if (rescales_) {
-        const float part = (value - low_) / (high_ - low_);
-        value = bounds_.low[i] + part * (bounds_.high[i] - bounds_.low[i]);
-      }
-      values[i] = std::clamp(value, bounds_.low[i], bounds_.high[i]);
+    const float* given = action.field<float>(0).data();
+    float* value = inner_action.field<float>(0).data();
+    for (const Element& element : elements_) {
+      const float scaled = element.to + (*given++ - from_) * element.slope;
+      *value++ = std::clamp(scaled, element.low, element.high);
     }
   }
 
  private:
-  const Bounds bounds_;
-  const bool rescales_;
-  const float low_;
-  const float high_;
+  // An element of an action: `from_` becomes `to`, and its bounds.
+  struct Element {
+    float to;
+    float slope;
+    float low;
+    float high;
+  };
+
+  const float from_;
+  std::vector<Element> elements_;
 };
 
 absl::StatusOr<std::unique_ptr<EnvWrapper>> Fit(const EnvSpec& inner, bool rescales, double low,
                                                 double high) {
-  DING_ASSIGN_OR_RETURN(Bounds bounds, BoundsOf(inner));
+  DING_ASSIGN_OR_RETURN(const Bounds bounds, BoundsOf(inner));
   DING_ASSIGN_OR_RETURN(
       EnvSpec spec, WithAction(inner, Box("action", inner.action->field(0).shape, {low}, {high})));
-  return std::make_unique<FitAction>(std::move(spec), std::move(bounds), rescales,
-                                     static_cast<float>(low), static_cast<float>(high));
+  return std::make_unique<FitAction>(std::move(spec), bounds, rescales, static_cast<float>(low),
+                                     static_cast<float>(high));
 }
 
 absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateRescale(const EnvWrapperConfig& config,

@@ -2,7 +2,6 @@
 // env ("eval_episode_return"); its sum so far is saved.
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <memory>
 #include <utility>
 
@@ -25,10 +24,12 @@ namespace {
 
 constexpr char kEpisodeReturn[] = "eval_episode_return";
 
+// `Change` maps a reward to another one, both double.
+template <typename Change>
 class ChangedReward : public EnvWrapper {
  public:
-  ChangedReward(EnvSpec spec, std::function<double(double)> change)
-      : EnvWrapper(std::move(spec), {}), change_(std::move(change)) {}
+  ChangedReward(EnvSpec spec, const Change& change)
+      : EnvWrapper(std::move(spec), {}), change_(change) {}
 
   absl::StatusOr<Ask> AfterReset(const RowView&, const RowRef&, const RowRef&) override {
     return_ = 0;
@@ -53,19 +54,19 @@ class ChangedReward : public EnvWrapper {
   }
 
  private:
-  const std::function<double(double)> change_;
+  const Change change_;
   double return_ = 0;
 };
 
-absl::StatusOr<std::unique_ptr<EnvWrapper>> Create(const EnvSpec& inner,
-                                                   std::function<double(double)> change) {
+template <typename Change>
+absl::StatusOr<std::unique_ptr<EnvWrapper>> Create(const EnvSpec& inner, const Change& change) {
   DING_RETURN_IF_ERROR(CheckOneReward(inner));
   EnvSpec spec = inner;
   const double a = change(inner.reward_low);
   const double b = change(inner.reward_high);
   spec.reward_low = std::min(a, b);
   spec.reward_high = std::max(a, b);
-  return std::make_unique<ChangedReward>(std::move(spec), std::move(change));
+  return std::make_unique<ChangedReward<Change>>(std::move(spec), change);
 }
 
 absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateScale(const EnvWrapperConfig& config,
