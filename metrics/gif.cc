@@ -67,6 +67,10 @@ void CubePalette(const Image& picture, Palette* palette, std::vector<uint8_t>* p
   }
 }
 
+constexpr char kLastDelay = 100;  // hundredths of a second; no picture stays longer
+// The extension before a picture ends with its time, of 2 bytes, the transparent color, and a 0.
+constexpr size_t kDelayFromEnd = 4;
+
 int AppendTo(GifFileType* gif, const GifByteType* bytes, int count) {
   static_cast<std::string*>(gif->UserData)
       ->append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(count));
@@ -119,8 +123,9 @@ absl::Status GifEncoder::AddFrame(const Image& picture) {
   ColorMapObject* const map = GifMakeMapObject(static_cast<int>(size), palette.data());
   if (map == nullptr) return absl::ResourceExhaustedError("GIF: no memory for a colour table");
   bool written =
-      EGifPutExtension(gif, GRAPHICS_EXT_FUNC_CODE, sizeof(extension), extension) == GIF_OK &&
-      EGifPutImageDesc(gif, 0, 0, width_, height_, false, map) == GIF_OK;
+      EGifPutExtension(gif, GRAPHICS_EXT_FUNC_CODE, sizeof(extension), extension) == GIF_OK;
+  delay_at_ = bytes_->size() - kDelayFromEnd;
+  written = written && EGifPutImageDesc(gif, 0, 0, width_, height_, false, map) == GIF_OK;
   GifFreeMapObject(map);
   for (int row = 0; written && row < height_; ++row) {
     written =
@@ -156,6 +161,7 @@ absl::StatusOr<std::string> GifEncoder::Finish() {
   int error = 0;
   const bool closed = EGifCloseFile(std::exchange(file_->gif, nullptr), &error) == GIF_OK;
   if (!closed) return GifError(error);
+  (*bytes_)[delay_at_] = kLastDelay;
   return std::move(*bytes_);
 }
 

@@ -1,7 +1,8 @@
 // Encodes an animated GIF in memory, picture by picture.
 //
 // Pictures with up to 256 colours, as the envs of this project draw them, are kept exactly. In other pictures each
-// colour becomes the nearest of 6 x 7 x 6 colours. Each picture has a colour table of its own.
+// colour becomes the nearest of 6 x 7 x 6 colours. Each picture has a colour table of its own. The last picture stays for
+// a second, because the film then begins anew without a sign.
 //
 // Ownership: a GifEncoder owns its bytes until Finish().   Threads: thread-compatible.
 //
@@ -12,6 +13,7 @@
 #ifndef DING_WORKER_METRICS_GIF_H_
 #define DING_WORKER_METRICS_GIF_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -53,6 +55,7 @@ class GifEncoder : public VideoEncoder {
   int height_ = 0;
   std::unique_ptr<std::string> bytes_;  // on the heap, because the file keeps its address
   std::unique_ptr<File> file_;
+  size_t delay_at_ = 0;          // where the time of the last picture is in bytes_
   std::vector<uint8_t> pixels_;  // the current picture, as indices of its colour table
 };
 
