@@ -14,9 +14,7 @@ namespace ding {
 namespace {
 
 constexpr int kMaxSide = 65535;
-constexpr int kMaxColors = 256;
-// The levels of red, green and blue in the palette of pictures with too many colours.
-constexpr std::array<int, 3> kLevels = {6, 7, 6};
+constexpr size_t kMaxColors = 256;
 
 // The colour table of a picture.
 using Palette = std::vector<GifColorType>;
@@ -43,27 +41,95 @@ bool ExactPalette(const Image& picture, Palette* palette, std::vector<uint8_t>* 
   return true;
 }
 
-int NearestLevel(uint8_t value, int levels) { return (value * (levels - 1) + 127) / 255; }
+// Colours of a picture that have the same upper 5 bits of red, green and blue.
+struct Bin {
+  size_t key = 0;
+  double pixels = 0;
+  std::array<double, 3> color = {};  // their mean
+};
 
-void CubePalette(const Image& picture, Palette* palette, std::vector<uint8_t>* pixels) {
-  palette->clear();
-  const auto value = [](int level, int levels) {
-    return static_cast<GifByteType>(255 * level / (levels - 1));
-  };
-  for (int red = 0; red < kLevels[0]; ++red) {
-    for (int green = 0; green < kLevels[1]; ++green) {
-      for (int blue = 0; blue < kLevels[2]; ++blue) {
-        palette->push_back(
-            {value(red, kLevels[0]), value(green, kLevels[1]), value(blue, kLevels[2])});
-      }
+// Bins [begin, end) that get one colour. `gain` is the sum of the squares of the errors of `axis`, the worst one.
+struct Box {
+  size_t begin = 0;
+  size_t end = 0;
+  std::array<double, 3> mean = {};
+  size_t axis = 0;
+  double gain = 0;
+};
+
+Box MeasureBox(const std::vector<Bin>& bins, size_t begin, size_t end) {
+  Box box{begin, end};
+  double pixels = 0;
+  std::array<double, 3> squares = {};
+  for (size_t i = begin; i < end; ++i) {
+    pixels += bins[i].pixels;
+    for (size_t c = 0; c < 3; ++c) box.mean[c] += bins[i].pixels * bins[i].color[c];
+  }
+  for (double& mean : box.mean) mean /= pixels;
+  for (size_t i = begin; i < end; ++i) {
+    for (size_t c = 0; c < 3; ++c) {
+      const double error = bins[i].color[c] - box.mean[c];
+      squares[c] += bins[i].pixels * error * error;
     }
   }
-  for (size_t i = 0; i < pixels->size(); ++i) {
+  box.axis =
+      static_cast<size_t>(std::max_element(squares.begin(), squares.end()) - squares.begin());
+  box.gain = end - begin > 1 ? squares[box.axis] : 0;
+  return box;
+}
+
+size_t KeyOf(const uint8_t* rgb) { return rgb[0] >> 3 << 10 | rgb[1] >> 3 << 5 | rgb[2] >> 3; }
+
+std::vector<Bin> CountColors(const Image& picture, size_t pixels) {
+  std::vector<Bin> all(size_t{1} << 15);
+  for (size_t i = 0; i < pixels; ++i) {
     const uint8_t* const rgb = picture.rgb.data() + 3 * i;
-    const int red = NearestLevel(rgb[0], kLevels[0]);
-    const int green = NearestLevel(rgb[1], kLevels[1]);
-    const int blue = NearestLevel(rgb[2], kLevels[2]);
-    (*pixels)[i] = static_cast<uint8_t>((red * kLevels[1] + green) * kLevels[2] + blue);
+    Bin& bin = all[KeyOf(rgb)];
+    ++bin.pixels;
+    for (size_t c = 0; c < 3; ++c) bin.color[c] += rgb[c];
+  }
+  std::vector<Bin> used;
+  for (size_t key = 0; key < all.size(); ++key) {
+    if (all[key].pixels == 0) continue;
+    all[key].key = key;
+    for (double& color : all[key].color) color /= all[key].pixels;
+    used.push_back(all[key]);
+  }
+  return used;
+}
+
+// Makes a palette that fits the picture: divides its colours into boxes, always the one with the largest error at its mean.
+void FittedPalette(const Image& picture, Palette* palette, std::vector<uint8_t>* pixels) {
+  std::vector<Bin> bins = CountColors(picture, pixels->size());
+  std::vector<Box> boxes = {MeasureBox(bins, 0, bins.size())};
+  while (boxes.size() < kMaxColors) {
+    const auto widest = std::max_element(
+        boxes.begin(), boxes.end(), [](const Box& a, const Box& b) { return a.gain < b.gain; });
+    const Box box = *widest;
+    if (box.gain <= 0) break;
+    const auto first = bins.begin() + static_cast<ptrdiff_t>(box.begin);
+    const auto middle =
+        std::partition(first, bins.begin() + static_cast<ptrdiff_t>(box.end),
+                       [&](const Bin& bin) { return bin.color[box.axis] <= box.mean[box.axis]; });
+    const size_t at = static_cast<size_t>(middle - bins.begin());
+    if (at == box.begin || at == box.end) {  // Rounding: all colours are the same.
+      widest->gain = 0;
+      continue;
+    }
+    *widest = MeasureBox(bins, box.begin, at);
+    boxes.push_back(MeasureBox(bins, at, box.end));
+  }
+  palette->clear();
+  std::vector<uint8_t> places(size_t{1} << 15);
+  for (const Box& box : boxes) {
+    for (size_t i = box.begin; i < box.end; ++i) {
+      places[bins[i].key] = static_cast<uint8_t>(palette->size());
+    }
+    const auto byte = [&box](size_t c) { return static_cast<GifByteType>(box.mean[c] + 0.5); };
+    palette->push_back({byte(0), byte(1), byte(2)});
+  }
+  for (size_t i = 0; i < pixels->size(); ++i) {
+    (*pixels)[i] = places[KeyOf(picture.rgb.data() + 3 * i)];
   }
 }
 
@@ -107,7 +173,7 @@ absl::Status GifEncoder::AddFrame(const Image& picture) {
   if (frames_ == 0) DING_RETURN_IF_ERROR(Open(picture));
   pixels_.resize(pixels);
   Palette palette;
-  if (!ExactPalette(picture, &palette, &pixels_)) CubePalette(picture, &palette, &pixels_);
+  if (!ExactPalette(picture, &palette, &pixels_)) FittedPalette(picture, &palette, &pixels_);
   // The format requires a power of two, at least 2.
   size_t size = 2;
   while (size < palette.size()) size *= 2;
