@@ -319,9 +319,8 @@ class CheckpointTest(TemporaryFolder):
             fields = {"actor": json.dumps({**actor, **changes})}
             return self.actor_of(config, tensors, fields, low=-2, high=4)
 
-        loaded = load()
-        self.assertEqual(loaded.policy, "mine")
-        np.testing.assert_allclose(loaded.act([1, 1]), [1 + 3 * np.tanh(0.5)], rtol=1e-6)
+        self.assertEqual(load().policy, "mine")
+        np.testing.assert_allclose(load().act([1, 1]), [1 + 3 * np.tanh(0.5)], rtol=1e-6)
         unsupported = ding_worker.UnsupportedError
         self.refused("has the version 2, this package reads 1", lambda: load(version=2), error=unsupported)
         self.refused("acts by the head 'beam'; known are q, categorical", lambda: load(head="beam"), error=unsupported)
