@@ -118,10 +118,11 @@ absl::Status AsyncEnvManager::ResetEnvs(absl::Span<const int> env_ids) {
   AskResets(env_ids);
   DING_RETURN_IF_ERROR(WaitFor(env_ids));
   for (const int env_id : env_ids) {
-    EpisodeStart& start = starts_[static_cast<size_t>(env_id)];
-    DING_RETURN_IF_ERROR(Began(env_id, start, workers_->answer(env_id).status));
+    DING_RETURN_IF_ERROR(
+        Began(env_id, starts_[static_cast<size_t>(env_id)], workers_->answer(env_id).status));
     // A caller that waits for all envs would wait for the next reset anyway; others go on meanwhile.
-    if (waits_for_all() && PeekNextEpisode(env_id, &start)) workers_->PrepareReset(env_id, start);
+    if (!waits_for_all() || !BeginsNextEpisode(env_id)) continue;
+    workers_->PrepareReset(env_id, PeekNextEpisode(env_id));
   }
   return absl::OkStatus();
 }

@@ -150,24 +150,16 @@ absl::Status EnvManagerCore::Seed(absl::Span<const uint64_t> seeds, bool dynamic
 }
 
 EpisodeStart EnvManagerCore::NextEpisode(int env_id) {
-  Slot& slot = slots_[static_cast<size_t>(env_id)];
-  const uint64_t seed = NextSeed(slot);
-  ++slot.episodes_begun;
-  return {seed, slot.params};
+  EpisodeStart start = PeekNextEpisode(env_id);
+  ++slots_[static_cast<size_t>(env_id)].episodes_begun;
+  return start;
 }
 
-bool EnvManagerCore::PeekNextEpisode(int env_id, EpisodeStart* start) const {
+EpisodeStart EnvManagerCore::PeekNextEpisode(int env_id) const {
   const Slot& slot = slots_[static_cast<size_t>(env_id)];
-  const bool is_last = options_.episode_num > 0 && slot.episodes_done + 1 >= options_.episode_num;
-  if (!options_.auto_reset || is_last) return false;
-  *start = {NextSeed(slot), slot.params};
-  return true;
-}
-
-uint64_t EnvManagerCore::NextSeed(const Slot& slot) const {
-  static constexpr Rng::Purpose kEpisode("env/episode");
   const auto index = static_cast<uint64_t>(slot.episodes_begun);
-  return dynamic_seed_ ? Rng::DeriveSeed(slot.seed, kEpisode, index) : slot.seed;
+  static constexpr Rng::Purpose kEpisode("env/episode");
+  return {dynamic_seed_ ? Rng::DeriveSeed(slot.seed, kEpisode, index) : slot.seed, slot.params};
 }
 
 absl::Status EnvManagerCore::Began(int env_id, const EpisodeStart& start,

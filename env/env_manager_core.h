@@ -130,9 +130,13 @@ class EnvManagerCore : public EnvManager {
 
   // Returns seed and parameters of the episode that this env begins now, and counts the episode.
   EpisodeStart NextEpisode(int env_id);
-  // Sets `start` to what NextEpisode() will return as soon as this episode is over, if nobody seeds or resets the env
-  // before. Returns false if the env does not begin another one by itself.
-  bool PeekNextEpisode(int env_id, EpisodeStart* start) const;
+  // What NextEpisode() will return as soon as this episode is over, if nobody seeds or resets the env before.
+  EpisodeStart PeekNextEpisode(int env_id) const;
+  // Whether the env begins the next episode by itself as soon as this one is over.
+  bool BeginsNextEpisode(int env_id) const {
+    const int64_t done = slots_[static_cast<size_t>(env_id)].episodes_done;
+    return options_.auto_reset && (options_.episode_num <= 0 || done + 1 < options_.episode_num);
+  }
   // Notes the result of its reset; returns the error, naming the env.
   absl::Status Began(int env_id, const EpisodeStart& start, const absl::Status& status);
 
@@ -196,8 +200,6 @@ class EnvManagerCore : public EnvManager {
   struct SavedState;
   struct Counter;
   static const Counter kCounters[];
-
-  uint64_t NextSeed(const Slot& slot) const;
 
   // Begins an episode of each env; closes the manager if one fails.
   absl::Status BeginEpisodes(absl::Span<const int> env_ids);

@@ -46,7 +46,7 @@ bool SpinUntil(const Done& done, bool crowded, int64_t nanos = 0);
 class ProcessMemory {
  public:
   enum Turn : uint32_t { kIdle, kAsked, kAnswered };
-  // Of the next episode of an env. kPreparing: the step is complete, besides its turn, and the env is resetting.
+  // How far the next episode of an env is. kPreparing: the step is complete, besides its turn, and the env is resetting.
   enum Next : uint32_t { kNotPrepared, kWanted, kPrepared, kPreparing };
 
   struct alignas(64) Manager {
