@@ -7,6 +7,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/worker/config/field_uses.h"
 #include "ding_worker/worker/config/proto_comments.h"
@@ -91,9 +93,24 @@ class Printer {
   std::map<const Descriptor*, std::string> described_;
 };
 
-// The first field of the message that has a default, as "learning_rate: 0.001 "; fields of messages inside come after
-// its own.
+// Whether the last sentence of the field's comment is that it is required, as checks of the modules demand.
+bool IsRequired(const FieldDescriptor& field) {
+  const std::string comment = CommentOf(field);
+  const absl::string_view words = absl::StripSuffix(comment, ".");
+  return absl::EndsWith(words, "required") || absl::EndsWith(words, "Required");
+}
+
+// The fields of the message that are required; if there are none, the first that has a default, as
+// "learning_rate: 0.001 "; fields of messages inside come after its own.
 std::string AnyField(const Descriptor& message, std::set<const Descriptor*>* around) {
+  std::string required;
+  for (int i = 0; i < message.field_count(); ++i) {
+    const FieldDescriptor& field = *message.field(i);
+    if (field.message_type() != nullptr || !IsRequired(field)) continue;
+    const bool text = field.cpp_type() == FieldDescriptor::CPPTYPE_STRING;
+    absl::StrAppend(&required, field.name(), text ? ": \"...\" " : ": 1 ");
+  }
+  if (!required.empty()) return required;
   for (int i = 0; i < message.field_count(); ++i) {
     const std::string value = DefaultText(*message.field(i));
     if (!value.empty()) return absl::StrCat(message.field(i)->name(), ": ", value, " ");

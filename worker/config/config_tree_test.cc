@@ -11,6 +11,8 @@
 #include "ding_worker/base/params_test.pb.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/env/wrappers/wrappers.pb.h"
+#include "ding_worker/learner/stopper.pb.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/policy/ppo/ppo.pb.h"
 #include "ding_worker/worker/config/config_help.h"
@@ -135,6 +137,17 @@ TEST_F(ConfigTreeTest, HelpListsTheTypesWithTheirParamsAndAnExample) {
       ConfigHelp("policy.params").value(),
       AllOf(HasSubstr("The params of type dqn, twin: a ding.DqnConfig."),
             HasSubstr("policy { type: \"dqn\" params { [type.googleapis.com/ding.DqnConfig] {")));
+}
+
+TEST_F(ConfigTreeTest, ExamplesSetWhatIsRequired) {
+  Registry<int> stoppers("stopper"), wrappers("env wrapper");
+  stoppers.Register("wall_clock", 0, {"stops", &WallClockParams::descriptor}, "here");
+  wrappers.Register("crop", 0, {"crops", &CropConfig::descriptor}, "here");
+  wrappers.Register("lives", 0, {"ends", &EpisodicLifeConfig::descriptor}, "here");
+  EXPECT_THAT(ConfigHelp("stopper").value(), HasSubstr("ding.WallClockParams] { seconds: 1 } } }"));
+  EXPECT_THAT(ConfigHelp("env.wrapper").value(),
+              AllOf(HasSubstr("ding.CropConfig] { width: 1 height: 1 } } }"),
+                    HasSubstr("ding.EpisodicLifeConfig] { field: \"...\" } } }")));
 }
 
 TEST_F(ConfigTreeTest, AMessageWithoutCommentsIsListedByItsFields) {
