@@ -28,6 +28,14 @@ using google::protobuf::Descriptor;
 using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 
+// The meaning of a field, and where it is only that of another field ("as start"), that field's, too.
+std::string WithSharedComment(const FieldDescriptor& field, const std::string& meaning) {
+  absl::string_view name = meaning;
+  if (!absl::ConsumePrefix(&name, "as ")) return meaning;
+  const FieldDescriptor* const other = field.containing_type()->FindFieldByName(std::string(name));
+  return other == nullptr ? meaning : absl::StrCat(meaning, ": ", DescribeMeaning(*other));
+}
+
 // Prints nodes. A message is described where it appears first; elsewhere it says where that is.
 class Printer {
  public:
@@ -46,7 +54,8 @@ class Printer {
  private:
   void PrintMessage(const ConfigNode& node) {
     if (!node.types.empty()) {
-      absl::StrAppend(&text_, "\n", node.name, "\n");
+      AppendBlankLine();
+      absl::StrAppend(&text_, node.name, "\n");
       AppendLines(kIndent,
                   absl::StrCat("The params of type ", absl::StrJoin(node.types, ", "), ": a ",
                                node.message->full_name(), ". ", CommentOf(*node.message)));
@@ -55,7 +64,7 @@ class Printer {
                       "\n\n");
     } else {
       AppendLines(0, CommentOf(*node.message));
-      absl::StrAppend(&text_, "\n");
+      AppendBlankLine();
     }
     PrintInside(node);
   }
@@ -72,15 +81,22 @@ class Printer {
   void PrintField(const ConfigNode& node) {
     const FieldDescriptor& field = *node.field;
     const std::string value = DefaultText(field);
-    if (node.message != nullptr) absl::StrAppend(&text_, text_.empty() ? "" : "\n");
+    const bool is_first = text_.empty();
+    if (node.message != nullptr) AppendBlankLine();
     AppendWrapped(absl::StrCat(node.name, value.empty() ? "" : " = ", value, "  "), kIndent,
                   absl::StrCat("(", DescribeKind(field), ")"), &text_);
-    AppendLines(kIndent, DescribeMeaning(field));
+    const std::string meaning = DescribeMeaning(field);
+    AppendLines(kIndent, is_first ? WithSharedComment(field, meaning) : meaning);
     const std::string use = DescribeUse(node);
     if (!use.empty() && use != "all") AppendLines(kIndent, absl::StrCat("Runs: ", use));
     for (const RegistryEntry& entry : TypesOf(field)) {
       AppendLines(2 * kIndent, absl::StrCat(entry.name, ": ", HelpWithParams(entry)));
     }
+  }
+
+  // Ends a paragraph, if there is one.
+  void AppendBlankLine() {
+    if (!text_.empty() && !absl::EndsWith(text_, "\n\n")) absl::StrAppend(&text_, "\n");
   }
 
   // Appends the words, if there are any, in lines that are indented.

@@ -24,6 +24,7 @@ namespace ding {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
 using testing::Contains;
 using testing::Each;
 using testing::ElementsAre;
@@ -139,6 +140,12 @@ TEST_F(ConfigTreeTest, HelpListsTheTypesWithTheirParamsAndAnExample) {
             HasSubstr("policy { type: \"dqn\" params { [type.googleapis.com/ding.DqnConfig] {")));
 }
 
+TEST_F(ConfigTreeTest, AFieldThatIsAskedForAloneHasTheCommentThatItSharesWithAnother) {
+  EXPECT_THAT(ConfigHelp("max_train_iter").value(),
+              HasSubstr("    as max_env_step: The run ends when it reaches"));
+  EXPECT_THAT(ConfigHelp("").value(), HasSubstr("    as max_env_step\n"));
+}
+
 TEST_F(ConfigTreeTest, ExamplesSetWhatIsRequired) {
   Registry<int> stoppers("stopper"), wrappers("env wrapper");
   stoppers.Register("wall_clock", 0, {"stops", &WallClockParams::descriptor}, "here");
@@ -162,6 +169,7 @@ TEST_F(ConfigTreeTest, TheHelpAboutEverythingFitsATerminalAndNamesEachMessageOnc
     if (absl::StartsWith(line, "    Example: ")) continue;
     EXPECT_LE(line.size(), 100u) << line;
   }
+  EXPECT_THAT(help, Not(AnyOf(StartsWith("\n"), HasSubstr("\n\n\n"))));
   EXPECT_THAT(help, AllOf(HasSubstr("\npolicy.learn.batch_size = 64  (integer)\n"),
                           HasSubstr("Its fields are those of policy.params<DqnConfig>.model.")));
 }
