@@ -155,8 +155,9 @@ std::map<std::string, Create> Creates() {
       {"env wrapper",
        [](const string& type) {
          EnvConfig config;
+         config.set_type("CartPole-v0");
          *config.add_wrapper() = WithOtherParams<EnvWrapperConfig>(type);
-         return WrappersOf(config)(EnvSpec()).status();
+         return create_envs(config, EnvManagerConfig(), 1, Clock::Real(), EnvsUse()).status();
        }},
       {"env manager",
        [](const string& type) {
