@@ -23,7 +23,6 @@
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/coordinator/coordinator.pb.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/learner/learner.pb.h"
 #include "ding_worker/learner/stopper.pb.h"
