@@ -64,7 +64,8 @@ absl::Status CheckSameExperiment(const ExperimentConfig& saved, const Experiment
 
 std::string ResumeCommand(absl::string_view program, const std::string& exp_dir) {
   const char* const command = std::getenv("DING_WORKER_COMMAND");
-  return absl::StrCat(command != nullptr ? command : ShellWord(program), " --resume --exp_dir=", ShellWord(exp_dir));
+  return absl::StrCat(command != nullptr ? command : ShellWord(program),
+                      " --resume --exp_dir=", ShellWord(exp_dir));
 }
 
 void DescribeLogs(const LogSizes& logs, CheckpointInfo* info) {

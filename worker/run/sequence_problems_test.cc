@@ -40,7 +40,7 @@ LearnAttributes OfSequences() {
   return attributes;
 }
 
-// Of an env without a limit of steps.
+// An env without a limit of steps.
 std::vector<std::string> Find(const ExperimentConfig& config, const LearnAttributes& policy,
                               bool draws_sequences) {
   return FindSequenceProblems(config, policy, draws_sequences, /*max_episode_steps=*/0);
