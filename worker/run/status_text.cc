@@ -185,9 +185,11 @@ std::string FoldLines(absl::string_view text, int width) {
   for (absl::string_view line : absl::StrSplit(absl::StripSuffix(text, "\n"), '\n')) {
     absl::string_view indent;
     while (indent.size() + line.size() > most) {
-      // Behind the indentation, so that each line takes a word at least.
-      size_t end = line.rfind(' ', most - indent.size());
-      if (end == absl::string_view::npos || end < kIndent.size()) end = most - indent.size();
+      // Between two fields if there is such a place, else between two words.
+      const size_t last = most - indent.size();
+      size_t end = line.rfind("  ", last);
+      if (end == absl::string_view::npos || end < most / 2) end = line.rfind(' ', last);
+      if (end == absl::string_view::npos || end < kIndent.size()) end = last;
       absl::StrAppend(&folded, indent, absl::StripTrailingAsciiWhitespace(line.substr(0, end)),
                       "\n");
       line = absl::StripLeadingAsciiWhitespace(line.substr(end));

@@ -27,8 +27,8 @@ ProgressValues ProgressValuesOf(const RunStatus& status);
 //   buffer buffer_0: 81920 rows of 81920 pushed, 256000 drawn, 640 chunks, 210 iterations old
 std::string FormatRunStatus(const RunStatus& status);
 
-// Breaks the lines of `text` that have more than `width` columns (at least 20) at blanks, as far as there are any. What
-// is left of a line stands below it, indented.
+// Breaks the lines of `text` that have more than `width` columns (at least 20) between fields or words, as far as there
+// are any. What is left of a line stands below it, indented.
 std::string FoldLines(absl::string_view text, int width);
 
 }  // namespace ding

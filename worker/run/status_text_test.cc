@@ -204,9 +204,9 @@ TEST(StatusTextTest, TheProgressLineShowsWhatLearnerAndCollectorsReport) {
 TEST(StatusTextTest, LinesAreFoldedToTheWidthOfATerminal) {
   EXPECT_EQ(FoldLines("twelve chars\n\n", 20), "twelve chars\n\n");
   EXPECT_EQ(FoldLines("run a for 0:02  env_step 5272  train_iter 3260\nshort\n", 24),
-            "run a for 0:02  env_step\n"
-            "        5272  train_iter\n"
-            "        3260\n"
+            "run a for 0:02\n"
+            "        env_step 5272\n"
+            "        train_iter 3260\n"
             "short\n");
   EXPECT_EQ(FoldLines("     3  learner-0      learner        5639", 30),
             "     3  learner-0      learner\n"
