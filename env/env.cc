@@ -107,7 +107,8 @@ absl::Status Env::LoadState(StateReader* /*reader*/) {
 }
 
 absl::StatusOr<Image> Env::Render() {
-  return absl::UnimplementedError(absl::StrCat(spec().name, " cannot render"));
+  return absl::UnimplementedError(
+      absl::StrCat(spec().name, " cannot render: its class has no Render()"));
 }
 
 int ActionMaskField(const EnvSpec& spec, int player) {

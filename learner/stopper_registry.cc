@@ -33,6 +33,13 @@ absl::StatusOr<std::unique_ptr<IStopper>> MakeNoImprovement(const StopperConfig&
     return absl::InvalidArgumentError(
         absl::StrCat("min_delta is ", params.min_delta(), ", expected a number of at least 0"));
   }
+  // The first evaluation is the one that the next ones are compared with.
+  if (params.evaluations() >= deps.max_evaluations) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("evaluations is ", params.evaluations(),
+                     ", so that it could never stop: expected less than ", deps.max_evaluations,
+                     ", as many as the run's budget (max_train_iter, max_env_step) allows"));
+  }
   return std::make_unique<NoImprovementStopper>(params.evaluations(), params.min_delta());
 }
 

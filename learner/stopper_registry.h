@@ -12,6 +12,7 @@
 #ifndef DING_WORKER_LEARNER_STOPPER_REGISTRY_H_
 #define DING_WORKER_LEARNER_STOPPER_REGISTRY_H_
 
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -31,6 +32,8 @@ struct StopperDeps {
   double max_return = std::numeric_limits<double>::infinity();
   // After which the run ends anyway; infinite: there is no such limit.
   absl::Duration max_time = absl::InfiniteDuration();
+  // Evaluations that the run's budget allows at most; the highest number: there is no such limit.
+  int64_t max_evaluations = std::numeric_limits<int64_t>::max();
 };
 
 // Makes a stopper. kInvalidArgument: the parameters are wrong, or the stopper could never end the run; the

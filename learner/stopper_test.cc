@@ -106,9 +106,12 @@ TEST(StopperTest, RefusesWhatCouldNeverStop) {
   StopperDeps deps;
   deps.max_return = 200;
   deps.max_time = absl::Seconds(60);
+  deps.max_evaluations = 8;
   const std::vector<std::pair<std::string, std::string>> cases = {
       {NoImprovement("evaluations: 0"), "evaluations is 0, expected at least 1"},
-      {NoImprovement("min_delta: nan"), "min_delta is nan"},
+      {NoImprovement("evaluations: 2 min_delta: nan"), "min_delta is nan"},
+      {NoImprovement("evaluations: 8"),
+       "evaluations is 8, so that it could never stop: expected less than 8, as many as"},
       {ValueReached(""), "value is not set, so that it could never stop"},
       {ValueReached("value: inf"), "value is inf, so that it could never stop"},
       {ValueReached("value: 201"),
@@ -133,6 +136,8 @@ TEST(StopperTest, RefusesWhatCouldNeverStop) {
                          HasSubstr("it judges evaluations, but this run has none")));
   }
   EXPECT_THAT(StopperList::Create(Configs({WallClock("seconds: 1")}), deps), IsOk());
+  deps.has_evaluations = true;
+  EXPECT_THAT(StopperList::Create(Configs({NoImprovement("evaluations: 7")}), deps), IsOk());
 }
 
 TEST(StopperTest, ReportsAllProblems) {

@@ -1,8 +1,9 @@
-"""Reads runs for tools/plot: the values of a tag from log/metrics.csv, and curves of one or several runs."""
+"""Reads runs for tools/plot: the values of a tag from the CSV files below log/, and curves of one or several runs."""
 
 import bisect
 import csv
 import difflib
+import glob
 import math
 import os
 import re
@@ -30,22 +31,41 @@ class Run:
 
 
 def read_run(folder, wanted):
-    """Reads the tags in `wanted`, and the names of all. A tag without values is not in Run.values."""
+    """Reads the tags in `wanted`, and the names of all. A tag without values is not in Run.values.
+
+    In a parallel run the coordinator writes metrics.csv, and each learner a file of its own beside it, of which the first
+    one that has a tag gives its values. Those of collectors are means of a part of the episodes, and are left out.
+    """
     run = Run(folder)
+    first_time = _read_file(run, wanted, None)
+    learners = [] if folder.endswith(".csv") else sorted(glob.glob(os.path.join(glob.escape(folder), "log", "learner-*.csv")))
+    for path in learners:
+        if os.path.getsize(path) == 0:
+            continue  # The learner has not written yet.
+        part = Run(path)  # one of its own, so that messages name the file
+        _read_file(part, [tag for tag in wanted if tag not in run.values], first_time)
+        run.tags |= part.tags
+        run.values.update(part.values)
+        run.not_finite.update(part.not_finite)
+        run.cut |= part.cut
+    return run
+
+
+def _read_file(run, wanted, first_time):
+    """Reads run.path. Seconds count from `first_time`, or from its first row, whose time is returned."""
     try:
         with open(run.path, newline="", encoding="utf-8", errors="replace") as file:
-            _read_rows(run, file, wanted)
+            return _read_rows(run, file, wanted, first_time)
     except FileNotFoundError:
         what = "expected the folder of a run, or a file .csv"
-        if os.path.isdir(folder):
+        if os.path.isdir(run.folder):
             what = "the folder is there, but is not that of a run, or the run has written no metrics"
         raise Refused(f"cannot read '{run.path}': No such file or directory; {what}") from None
     except OSError as error:
         raise Refused(f"cannot read '{run.path}': {error.strerror}; expected the folder of a run") from None
-    return run
 
 
-def _read_rows(run, file, wanted):
+def _read_rows(run, file, wanted, first_time):
     lines = csv.reader(_complete_lines(run, file))
     try:
         columns = next(lines, None)
@@ -56,7 +76,7 @@ def _read_rows(run, file, wanted):
         step_at, tag_at, value_at = (columns.index(name) for name in ("step", "tag", "value"))
         run.has_seconds = "wall_time" in columns
         time_at = columns.index("wall_time") if run.has_seconds else None
-        first_time, found = None, {tag: {} for tag in wanted}
+        found = {tag: {} for tag in wanted}
         for row in lines:
             number = lines.line_num
             if len(row) != len(columns):
@@ -82,6 +102,7 @@ def _read_rows(run, file, wanted):
             run.values[tag] = sorted(finite)
         if len(finite) < len(points):
             run.not_finite[tag] = len(points) - len(finite)
+    return first_time
 
 
 def _complete_lines(run, file):

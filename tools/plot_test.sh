@@ -123,6 +123,19 @@ says 'a: last 30 at 30 train iterations, lowest 0, highest 30'
 "$plot" --out steps.svg --x step --tag evaluator_iter/reward_mean a >out
 says 'a: last 30 at 300 env steps, lowest 0, highest 30'
 
+echo '== what the learner of a parallel run has measured is beside what its coordinator has'
+make_run parallel 0 10
+printf 'step,tag,value,wall_time\n100,learner_step/loss,5,1700000001.0\n200,learner_step/loss,4,1700000003.0\n' \
+  >parallel/log/learner-0.csv
+printf 'step,tag,value,wall_time\n150,learner_step/loss,9,1700000001.0\n' >parallel/log/learner-1.csv
+printf 'step,tag,value,wall_time\n150,collector_step/loss,9,1700000001.0\n' >parallel/log/collector-0.csv
+: >parallel/log/learner-2.csv
+"$plot" --out parallel.svg --x seconds --tag evaluator_step/reward_mean --tag learner_step/loss parallel >out
+says 'parallel, evaluator_step/reward_mean: last 10 at 2.5 seconds, lowest 0, highest 10'
+says 'parallel, learner_step/loss: last 4 at 3.0 seconds, lowest 4, highest 5'
+refused "'parallel/log/metrics.csv' has no values of 'collector_step/loss' (did you mean 'learner_step/loss'?)" \
+  --tag collector_step/loss parallel
+
 echo '== equal arguments give equal bytes; the order of hashes has no part in them'
 for seed in 1 2; do
   PYTHONHASHSEED=$seed "$plot" --out "same$seed.svg" 'm=a,b' rising falling >out

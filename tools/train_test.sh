@@ -65,6 +65,12 @@ expect $'setup: build torch grpc redis\nbuild: //worker:parallel_torch\nparallel
 expect $'setup: build grpc redis\nbuild: //worker:parallel\nparallel: --config=plain.textproto --set=a.learner_num=1' \
   --parallel plain.textproto --set=a.learner_num=1
 
+# The programs know by which command their run goes on.
+echo 'echo "again by: $DING_WORKER_COMMAND"' | tee -a bin/worker/serial_torch >>bin/worker/parallel_torch
+expect $'setup: build torch\nbuild: //worker:serial_torch\nserial_torch: --config=torch.textproto\nagain by: tools/train' torch.textproto
+expect $'setup: build torch grpc redis\nbuild: //worker:parallel_torch\nparallel_torch: --config=torch.textproto\nagain by: tools/train --parallel' \
+  --parallel torch.textproto
+
 # An env on Box2D or MuJoCo.
 echo 'env { type: "LunarLander-v3" }  # not "torch_cnn"' >lander.textproto
 expect $'setup: build physics\nbuild: //worker:serial_physics\nserial_physics: --config=lander.textproto' lander.textproto

@@ -10,7 +10,6 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,7 +23,6 @@
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/coordinator/coordinator.pb.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/learner/learner.pb.h"
 #include "ding_worker/learner/stopper.pb.h"
@@ -156,11 +154,9 @@ std::map<std::string, Create> Creates() {
       {"env wrapper",
        [](const string& type) {
          EnvConfig config;
+         config.set_type("CartPole-v0");
          *config.add_wrapper() = WithOtherParams<EnvWrapperConfig>(type);
-         const EnvWrapperCreator create = EnvWrapperRegistry().Find(type).value();
-         const auto* const of_all = std::get_if<AllEnvsWrapperCreator>(&create);
-         if (of_all == nullptr) return WrappersOf(config)(EnvSpec()).status();
-         return (*of_all)(config.wrapper(0), EnvsUse(), nullptr).status();
+         return create_envs(config, EnvManagerConfig(), 1, Clock::Real(), EnvsUse()).status();
        }},
       {"env manager",
        [](const string& type) {

@@ -135,11 +135,16 @@ void PrintStatus(const RunStatus& status) {
   constexpr char kClearsBelow[] = "\x1b[J";
   if (FLAGS_json) {
     std::printf("%s\n", RunStatusToJson(status).c_str());
-  } else if (FLAGS_watch && CanDrawOver(STDOUT_FILENO)) {
-    const std::string lines = absl::StrReplaceAll(FormatRunStatus(status), {{"\n", kClearsBehind}});
+    std::fflush(stdout);
+    return;
+  }
+  std::string text = FormatRunStatus(status);
+  if (isatty(STDOUT_FILENO) == 1) text = FoldLines(text, TerminalWidth(STDOUT_FILENO));
+  if (FLAGS_watch && CanDrawOver(STDOUT_FILENO)) {
+    const std::string lines = absl::StrReplaceAll(text, {{"\n", kClearsBehind}});
     std::printf("%s%s%s", kToTopLeft, lines.c_str(), kClearsBelow);
   } else {
-    std::printf("%s%s", FormatRunStatus(status).c_str(), FLAGS_watch ? "\n" : "");
+    std::printf("%s%s", text.c_str(), FLAGS_watch ? "\n" : "");
   }
   std::fflush(stdout);
 }

@@ -30,7 +30,7 @@ DEFINE_string(python, "", "Python interpreter of envs of type 'gymnasium'; the r
 DEFINE_bool(json, false, "print one JSON object");
 DEFINE_string(video, "", "file that a video of an episode is written to");
 DEFINE_string(video_episode, "median", "worst, median or best");
-DEFINE_int32(video_fps, 50, "steps that the video shows per second");
+DEFINE_int32(video_fps, 50, "steps that the video shows per second; default: as many as suit");
 DEFINE_string(record_episodes, "", "file that the episodes are written to");
 
 namespace ding {
@@ -56,7 +56,8 @@ of their returns.
   --video=FILE          makes a video of one of the first 10 episodes: .gif, and .mp4 with tools/evaluate or
                         where the program links //metrics:mp4_factory
   --video_episode=WHICH worst, median (default) or best
-  --video_fps=N         steps per second, 1 to 100 (default: 50)
+  --video_fps=N         steps per second, 1 to 100 (default: 50; fewer if episodes are short: an episode of
+                        the env's longest length takes 4 s)
   --record_episodes=FILE
                         writes the episodes to FILE: a data set for //worker:serial (data_set { path })
   --list_modules        prints the types of envs, policies, networks ... in this program, and exits
@@ -82,7 +83,9 @@ absl::StatusOr<EvaluationOptions> OptionsOfFlags(std::vector<std::string> settin
   options.record_episodes = FLAGS_record_episodes;
   options.video.path = FLAGS_video;
   options.video.episode = FLAGS_video_episode;
-  options.video.frames_per_second = FLAGS_video_fps;
+  if (!google::GetCommandLineFlagInfoOrDie("video_fps").is_default) {
+    options.video.frames_per_second = FLAGS_video_fps;
+  }
   DING_RETURN_IF_ERROR(MakeAbsolute({&options.record_episodes, &options.video.path}));
   return options;
 }

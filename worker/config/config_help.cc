@@ -7,6 +7,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/worker/config/field_uses.h"
 #include "ding_worker/worker/config/proto_comments.h"
@@ -26,6 +28,14 @@ using google::protobuf::Descriptor;
 using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 
+// The meaning of a field, and where it is only that of another field ("as start"), that field's, too.
+std::string WithSharedComment(const FieldDescriptor& field, const std::string& meaning) {
+  absl::string_view name = meaning;
+  if (!absl::ConsumePrefix(&name, "as ")) return meaning;
+  const FieldDescriptor* const other = field.containing_type()->FindFieldByName(std::string(name));
+  return other == nullptr ? meaning : absl::StrCat(meaning, ": ", DescribeMeaning(*other));
+}
+
 // Prints nodes. A message is described where it appears first; elsewhere it says where that is.
 class Printer {
  public:
@@ -44,7 +54,8 @@ class Printer {
  private:
   void PrintMessage(const ConfigNode& node) {
     if (!node.types.empty()) {
-      absl::StrAppend(&text_, "\n", node.name, "\n");
+      AppendBlankLine();
+      absl::StrAppend(&text_, node.name, "\n");
       AppendLines(kIndent,
                   absl::StrCat("The params of type ", absl::StrJoin(node.types, ", "), ": a ",
                                node.message->full_name(), ". ", CommentOf(*node.message)));
@@ -53,7 +64,7 @@ class Printer {
                       "\n\n");
     } else {
       AppendLines(0, CommentOf(*node.message));
-      absl::StrAppend(&text_, "\n");
+      AppendBlankLine();
     }
     PrintInside(node);
   }
@@ -70,15 +81,22 @@ class Printer {
   void PrintField(const ConfigNode& node) {
     const FieldDescriptor& field = *node.field;
     const std::string value = DefaultText(field);
-    if (node.message != nullptr) absl::StrAppend(&text_, text_.empty() ? "" : "\n");
+    const bool is_first = text_.empty();
+    if (node.message != nullptr) AppendBlankLine();
     AppendWrapped(absl::StrCat(node.name, value.empty() ? "" : " = ", value, "  "), kIndent,
                   absl::StrCat("(", DescribeKind(field), ")"), &text_);
-    AppendLines(kIndent, DescribeMeaning(field));
+    const std::string meaning = DescribeMeaning(field);
+    AppendLines(kIndent, is_first ? WithSharedComment(field, meaning) : meaning);
     const std::string use = DescribeUse(node);
     if (!use.empty() && use != "all") AppendLines(kIndent, absl::StrCat("Runs: ", use));
     for (const RegistryEntry& entry : TypesOf(field)) {
       AppendLines(2 * kIndent, absl::StrCat(entry.name, ": ", HelpWithParams(entry)));
     }
+  }
+
+  // Ends a paragraph, if there is one.
+  void AppendBlankLine() {
+    if (!text_.empty() && !absl::EndsWith(text_, "\n\n")) absl::StrAppend(&text_, "\n");
   }
 
   // Appends the words, if there are any, in lines that are indented.
@@ -91,9 +109,24 @@ class Printer {
   std::map<const Descriptor*, std::string> described_;
 };
 
-// The first field of the message that has a default, as "learning_rate: 0.001 "; fields of messages inside come after
-// its own.
+// Whether the last sentence of the field's comment is that it is required, as checks of the modules demand.
+bool IsRequired(const FieldDescriptor& field) {
+  const std::string comment = CommentOf(field);
+  const absl::string_view words = absl::StripSuffix(comment, ".");
+  return absl::EndsWith(words, "required") || absl::EndsWith(words, "Required");
+}
+
+// The fields of the message that are required; if there are none, the first that has a default, as
+// "learning_rate: 0.001 "; fields of messages inside come after its own.
 std::string AnyField(const Descriptor& message, std::set<const Descriptor*>* around) {
+  std::string required;
+  for (int i = 0; i < message.field_count(); ++i) {
+    const FieldDescriptor& field = *message.field(i);
+    if (field.message_type() != nullptr || !IsRequired(field)) continue;
+    const bool text = field.cpp_type() == FieldDescriptor::CPPTYPE_STRING;
+    absl::StrAppend(&required, field.name(), text ? ": \"...\" " : ": 1 ");
+  }
+  if (!required.empty()) return required;
   for (int i = 0; i < message.field_count(); ++i) {
     const std::string value = DefaultText(*message.field(i));
     if (!value.empty()) return absl::StrCat(message.field(i)->name(), ": ", value, " ");

@@ -11,6 +11,8 @@
 #include "ding_worker/base/params_test.pb.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/env/wrappers/wrappers.pb.h"
+#include "ding_worker/learner/stopper.pb.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/policy/ppo/ppo.pb.h"
 #include "ding_worker/worker/config/config_help.h"
@@ -22,6 +24,7 @@ namespace ding {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
 using testing::Contains;
 using testing::Each;
 using testing::ElementsAre;
@@ -137,6 +140,23 @@ TEST_F(ConfigTreeTest, HelpListsTheTypesWithTheirParamsAndAnExample) {
             HasSubstr("policy { type: \"dqn\" params { [type.googleapis.com/ding.DqnConfig] {")));
 }
 
+TEST_F(ConfigTreeTest, AFieldThatIsAskedForAloneHasTheCommentThatItSharesWithAnother) {
+  EXPECT_THAT(ConfigHelp("max_train_iter").value(),
+              HasSubstr("    as max_env_step: The run ends when it reaches"));
+  EXPECT_THAT(ConfigHelp("").value(), HasSubstr("    as max_env_step\n"));
+}
+
+TEST_F(ConfigTreeTest, ExamplesSetWhatIsRequired) {
+  Registry<int> stoppers("stopper"), wrappers("env wrapper");
+  stoppers.Register("wall_clock", 0, {"stops", &WallClockParams::descriptor}, "here");
+  wrappers.Register("crop", 0, {"crops", &CropConfig::descriptor}, "here");
+  wrappers.Register("lives", 0, {"ends", &EpisodicLifeConfig::descriptor}, "here");
+  EXPECT_THAT(ConfigHelp("stopper").value(), HasSubstr("ding.WallClockParams] { seconds: 1 } } }"));
+  EXPECT_THAT(ConfigHelp("env.wrapper").value(),
+              AllOf(HasSubstr("ding.CropConfig] { width: 1 height: 1 } } }"),
+                    HasSubstr("ding.EpisodicLifeConfig] { field: \"...\" } } }")));
+}
+
 TEST_F(ConfigTreeTest, AMessageWithoutCommentsIsListedByItsFields) {
   EXPECT_THAT(ConfigHelp("env.params<maze>").value(),
               AllOf(HasSubstr("env.params<WordParams>.word  (text)\n"),
@@ -149,6 +169,7 @@ TEST_F(ConfigTreeTest, TheHelpAboutEverythingFitsATerminalAndNamesEachMessageOnc
     if (absl::StartsWith(line, "    Example: ")) continue;
     EXPECT_LE(line.size(), 100u) << line;
   }
+  EXPECT_THAT(help, Not(AnyOf(StartsWith("\n"), HasSubstr("\n\n\n"))));
   EXPECT_THAT(help, AllOf(HasSubstr("\npolicy.learn.batch_size = 64  (integer)\n"),
                           HasSubstr("Its fields are those of policy.params<DqnConfig>.model.")));
 }

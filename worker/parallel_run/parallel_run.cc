@@ -17,12 +17,14 @@
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/metrics/sink.h"
+#include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/parallel_run/best_checkpoints.h"
 #include "ding_worker/worker/parallel_run/parallel_run_data.h"
 #include "ding_worker/worker/parallel_run/parallel_run_folder.h"
 #include "ding_worker/worker/parallel_run/parallel_run_store.h"
 #include "ding_worker/worker/parallel_run/parallel_setup.h"
+#include "ding_worker/worker/parallel_run/run_rates.h"
 #include "ding_worker/worker/run/run_folder.h"
 #include "ding_worker/worker/run/run_result.h"
 #include "ding_worker/worker/run/run_sinks.h"
@@ -157,15 +159,21 @@ absl::Status Run::Watch() {
   }
   Progress progress(progress_options);
   BestCheckpoints best(config_, data_.folder()->path(), data_.store());
+  RunRates rates(status, /*has_env_steps=*/!IsSupervised(config_), metrics_.get());
   while (!options_.interrupted()) {
     const absl::Status done = parts_.coordinator->WaitUntilDone(kWatchPeriod);
     status = parts_.coordinator->status();
     progress.Update(ProgressOf(status));
     best.Update(status);
-    if (!absl::IsDeadlineExceeded(done)) return done;
+    rates.WriteIfDue(status);
+    if (absl::IsDeadlineExceeded(done)) continue;
+    rates.Write(status);
+    return done;
   }
   parts_.coordinator->RequestEnd("it was interrupted");
-  best.Update(parts_.coordinator->status());
+  status = parts_.coordinator->status();
+  best.Update(status);
+  rates.Write(status);
   return absl::OkStatus();
 }
 

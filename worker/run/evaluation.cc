@@ -156,8 +156,10 @@ absl::Status Film(const EvaluationOptions& options, const CheckpointReader& chec
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<EvalCore> core,
                         EvalCore::Create(std::move(core_options), players.envs.get(),
                                          {players.policy.get()}, std::move(deps)));
+  const int frames_per_second =
+      video.frames_per_second.value_or(FramesPerSecond(env.max_episode_steps));
   EvalVideos videos(players.envs->env_num(), kMaxVideoFrames,
-                    [&] { return (*make)(video.frames_per_second); });
+                    [&] { return (*make)(frames_per_second); });
   DING_RETURN_IF_ERROR(core->Eval(EvalOptions(), &videos).status());
   const std::vector<EvalVideos::Video> chosen = videos.TakeChosen();
   const size_t place = video.episode == "worst"  ? 0
@@ -232,14 +234,21 @@ absl::Status CheckOptions(const EvaluationOptions& options) {
     return absl::InvalidArgumentError(absl::StrCat("the video's episode is '", video.episode,
                                                    "', expected worst, median or best"));
   }
-  if (video.frames_per_second < 1 || video.frames_per_second > 100) {
+  const int frames_per_second = video.frames_per_second.value_or(1);
+  if (frames_per_second < 1 || frames_per_second > 100) {
     return absl::InvalidArgumentError(absl::StrCat("the video's frames per second are ",
-                                                   video.frames_per_second, ", expected 1 to 100"));
+                                                   frames_per_second, ", expected 1 to 100"));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
+
+int FramesPerSecond(int64_t max_episode_steps) {
+  constexpr int64_t kMost = 50, kLeast = 2, kSeconds = 4;
+  if (max_episode_steps <= 0) return kMost;
+  return static_cast<int>(std::clamp(max_episode_steps / kSeconds, kLeast, kMost));
+}
 
 absl::StatusOr<CheckpointEvaluation> EvaluateCheckpoint(const EvaluationOptions& options) {
   DING_RETURN_IF_ERROR(CheckOptions(options));

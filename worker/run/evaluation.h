@@ -20,8 +20,13 @@ struct EvaluationVideo {
   std::string path;  // its ending is a registered format (metrics/video.h); empty: no video
   // Which of the filmed episodes, by their return: "worst", "median" (the lower one of two) or "best".
   std::string episode = "median";
-  int frames_per_second = 50;  // 1 to 100; steps are shown one after the other
+  // Steps per second, 1 to 100; not set: 50, or fewer where episodes are short (FramesPerSecond()).
+  std::optional<int> frames_per_second;
 };
+
+// The steps per second by which an episode of the longest length, max_episode_steps, takes four seconds; at least 2, so
+// that a few moves can be followed, and at most 50, also without a longest length (0).
+int FramesPerSecond(int64_t max_episode_steps);
 
 struct EvaluationOptions {
   std::string checkpoint;  // its folder; only the model in it is needed

@@ -192,6 +192,13 @@ std::string EvaluationText(const std::vector<ReportedEvaluation>& evaluations) {
   if (evaluations.size() == 1) return OneAsText(evaluations[0]);
   const EvaluationOptions& options = evaluations[0].options;
   const std::vector<std::string> names = ShortPaths(evaluations);
+  const std::string& first_env = evaluations[0].result.env;
+  const bool one_env =
+      std::all_of(evaluations.begin(), evaluations.end(),
+                  [&](const ReportedEvaluation& other) { return other.result.env == first_env; });
+  std::vector<std::string> head = {"checkpoint", "train_iter", "mean", "deviation",
+                                   "low",        "high",       "min",  "max"};
+  if (!one_env) head.insert(head.begin() + 1, "env");
   std::vector<std::vector<std::string>> rows;
   for (size_t i = 0; i < evaluations.size(); ++i) {
     const CheckpointEvaluation& result = evaluations[i].result;
@@ -202,12 +209,12 @@ std::string EvaluationText(const std::vector<ReportedEvaluation>& evaluations) {
                     alone ? "-" : Fixed(statistics.interval->first),
                     alone ? "-" : Fixed(statistics.interval->second), Fixed(statistics.min),
                     Fixed(statistics.max)});
+    if (!one_env) rows.back().insert(rows.back().begin() + 1, result.env);
   }
-  return absl::StrCat(
-      evaluations[0].result.env, ", ", options.n_episode, " episodes each, seed ", options.seed,
-      ", ", Actions(options), " actions; low and high are the 95 % ", "interval of the mean\n",
-      FormatTable({"checkpoint", "train_iter", "mean", "deviation", "low", "high", "min", "max"},
-                  rows));
+  return absl::StrCat(one_env ? absl::StrCat(first_env, ", ") : "", options.n_episode,
+                      " episodes each, seed ", options.seed, ", ", Actions(options),
+                      " actions; low and high are the 95 % ", "interval of the mean\n",
+                      FormatTable(head, rows));
 }
 
 std::string EvaluationJson(const std::vector<ReportedEvaluation>& evaluations) {

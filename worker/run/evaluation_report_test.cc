@@ -13,8 +13,10 @@ namespace ding {
 namespace {
 
 using nlohmann::json;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 ReportedEvaluation Evaluated(const std::string& checkpoint, std::vector<double> returns) {
   ReportedEvaluation evaluation;
@@ -98,6 +100,13 @@ TEST(EvaluationReportTest, SeveralEvaluationsAreATable) {
   EXPECT_THAT(
       EvaluationText({Evaluated("/a/x/ckpt/best", {1, 2}), Evaluated("/a/y/ckpt/best", {2, 3})}),
       HasSubstr("\nx/ckpt/best"));
+  ReportedEvaluation other = Evaluated("/a/run/ckpt/iteration_10", {10});
+  other.result.env = "Other";
+  EXPECT_THAT(EvaluationText({Evaluated("/a/run/ckpt/iteration_5", {1, 2, 3}), other}),
+              AllOf(StartsWith("3 episodes each, seed 7"),
+                    HasSubstr("\ncheckpoint    env    train_iter   mean"),
+                    HasSubstr("\niteration_5   Env            10   2.00"),
+                    HasSubstr("\niteration_10  Other          10  10.00")));
 }
 
 TEST(EvaluationReportTest, JsonIsOneObject) {

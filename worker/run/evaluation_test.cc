@@ -213,8 +213,17 @@ TEST_F(EvaluationTest, RefusesVideosThatCannotBeMade) {
   refused("out.gif", absl::StatusCode::kInvalidArgument, "expected 1 to 100");
   options_.video.frames_per_second = 10;
   options_.env = "Blind";
-  refused("out.gif", absl::StatusCode::kUnimplemented, "cannot be rendered");
+  refused("out.gif", absl::StatusCode::kUnimplemented,
+          "CartPole-v0 cannot render: its class has no Render()");
   EXPECT_THAT(Files(), ElementsAre("checkpoint"));
+}
+
+TEST(FramesPerSecondTest, ShortEpisodesAreShownSlowly) {
+  EXPECT_EQ(FramesPerSecond(0), 50);
+  EXPECT_EQ(FramesPerSecond(500), 50);
+  EXPECT_EQ(FramesPerSecond(50), 12);
+  EXPECT_EQ(FramesPerSecond(9), 2);
+  EXPECT_EQ(FramesPerSecond(1), 2);
 }
 
 TEST_F(EvaluationTest, RefusesTheVideoOfAGame) {

@@ -1,6 +1,7 @@
 #include "ding_worker/worker/run/resume.h"
 
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -62,7 +63,9 @@ absl::Status CheckSameExperiment(const ExperimentConfig& saved, const Experiment
 }
 
 std::string ResumeCommand(absl::string_view program, const std::string& exp_dir) {
-  return absl::StrCat(ShellWord(program), " --resume --exp_dir=", ShellWord(exp_dir));
+  const char* const command = std::getenv("DING_WORKER_COMMAND");
+  return absl::StrCat(command != nullptr ? command : ShellWord(program),
+                      " --resume --exp_dir=", ShellWord(exp_dir));
 }
 
 void DescribeLogs(const LogSizes& logs, CheckpointInfo* info) {

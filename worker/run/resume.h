@@ -22,7 +22,8 @@ absl::Status CheckSameExperiment(const ExperimentConfig& saved, const Experiment
 void DescribeLogs(const LogSizes& logs, CheckpointInfo* info);
 LogSizes LogsOfCheckpoint(const CheckpointInfo& info);
 
-// The command that resumes the run in `exp_dir` with `program`, for people.
+// The command that resumes the run in `exp_dir` with `program`, for people. Where the environment has a
+// DING_WORKER_COMMAND, as tools/train sets it, this command takes the place of the program.
 std::string ResumeCommand(absl::string_view program, const std::string& exp_dir);
 
 }  // namespace ding

@@ -299,6 +299,16 @@ class ResumeTest : public testing::Test {
   std::vector<std::string> settings_;  // "path=value", for every fresh run
 };
 
+TEST(ResumeCommandTest, NamesTheProgramOrTheToolThatStartedIt) {
+  unsetenv("DING_WORKER_COMMAND");
+  EXPECT_EQ(ResumeCommand("/bin/my serial", "/runs/a"),
+            "'/bin/my serial' --resume --exp_dir=/runs/a");
+  setenv("DING_WORKER_COMMAND", "tools/train --parallel", /*overwrite=*/1);
+  EXPECT_EQ(ResumeCommand("/bin/parallel", "/runs/a"),
+            "tools/train --parallel --resume --exp_dir=/runs/a");
+  unsetenv("DING_WORKER_COMMAND");
+}
+
 TEST_F(ResumeTest, KilledAtRandomMoments) { ExpectSameAfterRandomKills(); }
 
 TEST_F(ResumeTest, KilledAtRandomMomentsWithPriorities) {

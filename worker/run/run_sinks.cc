@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/metrics/sink_registry.h"
 #include "ding_worker/worker/config/text_config.h"
@@ -47,7 +49,10 @@ RunDescription DescribeRunForSinks(const ExperimentConfig& config) {
   RunDescription run;
   run.name = config.exp_name();
   for (const SetField& field : ListSetFields(config)) {
-    run.hyperparameters.emplace_back(field.path, field.value);
+    // A text stands there without the quotation marks of a file.
+    absl::string_view value = field.value;
+    if (absl::ConsumePrefix(&value, "\"")) absl::ConsumeSuffix(&value, "\"");
+    run.hyperparameters.emplace_back(field.path, value);
   }
   return run;
 }

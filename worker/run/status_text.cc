@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "ding_worker/interaction/control/protocol.h"
 
 namespace ding {
@@ -171,6 +176,28 @@ std::string FormatRunStatus(const RunStatus& status) {
     absl::StrAppend(&text, "\n");
   }
   return text;
+}
+
+std::string FoldLines(absl::string_view text, int width) {
+  constexpr absl::string_view kIndent = "        ";
+  const size_t most = static_cast<size_t>(std::max(width, 20));
+  std::string folded;
+  for (absl::string_view line : absl::StrSplit(absl::StripSuffix(text, "\n"), '\n')) {
+    absl::string_view indent;
+    while (indent.size() + line.size() > most) {
+      // Between two fields if there is such a place, else between two words.
+      const size_t last = most - indent.size();
+      size_t end = line.rfind("  ", last);
+      if (end == absl::string_view::npos || end < most / 2) end = line.rfind(' ', last);
+      if (end == absl::string_view::npos || end < kIndent.size()) end = last;
+      absl::StrAppend(&folded, indent, absl::StripTrailingAsciiWhitespace(line.substr(0, end)),
+                      "\n");
+      line = absl::StripLeadingAsciiWhitespace(line.substr(end));
+      indent = kIndent;
+    }
+    if (!line.empty() || indent.empty()) absl::StrAppend(&folded, indent, line, "\n");
+  }
+  return folded;
 }
 
 }  // namespace ding

@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/metrics/progress.h"
 
@@ -25,6 +26,10 @@ ProgressValues ProgressValuesOf(const RunStatus& status);
 //        2  collector-0  collector  4712  8 cpus, 15.6 GiB  collector_task_7  40960 /s    the buffer: ...
 //   buffer buffer_0: 81920 rows of 81920 pushed, 256000 drawn, 640 chunks, 210 iterations old
 std::string FormatRunStatus(const RunStatus& status);
+
+// Breaks the lines of `text` that have more than `width` columns (at least 20) between fields or words, as far as there
+// are any. What is left of a line stands below it, indented.
+std::string FoldLines(absl::string_view text, int width);
 
 }  // namespace ding
 

@@ -1,7 +1,10 @@
 #include "ding_worker/worker/run/status_text.h"
 
 #include <cstdint>
+#include <string>
 
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -196,6 +199,26 @@ TEST(StatusTextTest, TheProgressLineShowsWhatLearnerAndCollectorsReport) {
                           Pair("staleness", 210), Pair("drawn/pushed", 3.125)));
   EXPECT_THAT(FormatRunStatus(status),
               HasSubstr("train_iter 4000  return 187.5  loss 0.25  policy"));
+}
+
+TEST(StatusTextTest, LinesAreFoldedToTheWidthOfATerminal) {
+  EXPECT_EQ(FoldLines("twelve chars\n\n", 20), "twelve chars\n\n");
+  EXPECT_EQ(FoldLines("run a for 0:02  env_step 5272  train_iter 3260\nshort\n", 24),
+            "run a for 0:02\n"
+            "        env_step 5272\n"
+            "        train_iter 3260\n"
+            "short\n");
+  EXPECT_EQ(FoldLines("     3  learner-0      learner        5639", 30),
+            "     3  learner-0      learner\n"
+            "        5639\n");
+  // A word that is too long is cut.
+  EXPECT_EQ(FoldLines(std::string(45, 'x'), 20), std::string(20, 'x') + "\n        " +
+                                                     std::string(12, 'x') + "\n        " +
+                                                     std::string(12, 'x') + "\n        x\n");
+  const std::string status = FoldLines(FormatRunStatus(Status()), 80);
+  for (const absl::string_view line : absl::StrSplit(status, '\n')) {
+    EXPECT_LE(line.size(), 80u) << line;
+  }
 }
 
 }  // namespace

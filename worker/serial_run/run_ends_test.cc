@@ -261,6 +261,14 @@ TEST_F(RunEndsTest, RefusesAStopperThatCanNeverStop) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("stopper 'value_reached': value is 201, so that it could never "
                                  "stop: expected at most 200")));
+  // 100 iterations with an evaluation every 10 are 12 evaluations at most.
+  const std::string stopper =
+      "stopper=[{type:\"no_improvement\" "
+      "params{[type.googleapis.com/ding.NoImprovementParams]{evaluations:12}}}]";
+  EXPECT_THAT(Run("a", {stopper, "max_train_iter=100"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("evaluations is 12, so that it could never stop: expected less "
+                                 "than 12")));
   EXPECT_THAT(Run("a", {"env.n_confirm_episode=1"}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("env.n_confirm_episode is 1, expected at least 2, or 0")));

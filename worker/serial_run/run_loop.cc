@@ -1,6 +1,7 @@
 #include "ding_worker/worker/serial_run/run_loop.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <memory>
@@ -38,6 +39,20 @@ absl::StatusOr<std::vector<CheckpointComponent>> CopyAll(
     DING_ASSIGN_OR_RETURN(component.save, CopyState(component.save));
   }
   return components;
+}
+
+// The number of evaluations that the budget of a run allows at most: one before the first round, one at the
+// end, and in between at most one per round, which takes an env step or more, and per eval_freq iterations.
+int64_t MaxEvaluations(const ExperimentConfig& config) {
+  int64_t between = std::numeric_limits<int64_t>::max() - 2;
+  if (config.max_env_step() > 0) between = config.max_env_step();
+  if (config.max_train_iter() > 0) {
+    // The default differs from type to type.
+    const auto& evaluator = config.policy().eval().evaluator();
+    const int64_t freq = evaluator.has_eval_freq() ? evaluator.eval_freq() : 1;
+    between = std::min(between, config.max_train_iter() / freq);
+  }
+  return between + 2;
 }
 
 }  // namespace
@@ -283,6 +298,7 @@ bool RunLoop::StopValueReached() const {
 
 absl::Status RunLoop::CreateStoppers(StopperDeps deps) {
   deps.has_evaluations = played_.evaluator != nullptr;
+  deps.max_evaluations = MaxEvaluations(config_);
   DING_ASSIGN_OR_RETURN(stoppers_, StopperList::Create(config_.stopper(), deps));
   return absl::OkStatus();
 }

@@ -143,7 +143,7 @@ TEST_F(RunMetricsTest, TheyDoNotChangeWhatIsTrained) {
 TEST_F(RunMetricsTest, SinksGetTheSettingsThatAreNotDefaultsAndTheResults) {
   Run({"policy.learn.batch_size=8"});
   EXPECT_THAT(sink_->begun.hyperparameters, Contains(Pair("policy.learn.batch_size", "8")));
-  EXPECT_THAT(sink_->begun.hyperparameters, Contains(Pair("policy.type", "\"dqn\"")));
+  EXPECT_THAT(sink_->begun.hyperparameters, Contains(Pair("policy.type", "dqn")));
   EXPECT_THAT(sink_->begun.hyperparameters,
               testing::Not(Contains(Pair("policy.discount_factor", testing::_))));
   EXPECT_EQ(sink_->end, RunEnd::kFinished);
