@@ -44,7 +44,14 @@ struct MemoryFile {
   size_t position = 0;
 };
 
-int WriteBytes(void* opaque, uint8_t* from, int count) {
+// What a muxer writes is const since FFmpeg 7.
+#if LIBAVFORMAT_VERSION_MAJOR < 61
+using WrittenByte = uint8_t;
+#else
+using WrittenByte = const uint8_t;
+#endif
+
+int WriteBytes(void* opaque, WrittenByte* from, int count) {
   auto* const file = static_cast<MemoryFile*>(opaque);
   const size_t size = static_cast<size_t>(count);
   if (file->bytes.size() < file->position + size) file->bytes.resize(file->position + size);
