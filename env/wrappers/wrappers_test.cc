@@ -38,8 +38,6 @@ using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
-constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
-
 // An env of 20 steps that shows what it was told: the last action, the steps of the episode, the lives, which get fewer
 // every 5 steps, and an image of [2, 3, 3] bytes that are all ten times the number of steps. Its reward is 10.
 class Diary : public Env {
