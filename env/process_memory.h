@@ -27,6 +27,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/pause.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/env.h"
@@ -143,12 +144,6 @@ class ProcessMemory {
   std::vector<std::byte*> action_columns_;
   std::byte* messages_ = nullptr;
 };
-
-inline void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 inline constexpr int64_t kSpinNanos = 50'000;
 inline constexpr int64_t kCrowdedSpinNanos = 20'000;

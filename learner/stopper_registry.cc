@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<IStopper>> MakeNoImprovement(const StopperConfig&
     return absl::InvalidArgumentError(
         absl::StrCat("evaluations is ", params.evaluations(),
                      ", so that it could never stop: expected less than ", deps.max_evaluations,
-                     ", as many as the run's budget (max_train_iter, max_env_step) allows"));
+                     ", as many as the run's budget (max_train_iter, max_env_step, max_seconds) allows"));
   }
   return std::make_unique<NoImprovementStopper>(params.evaluations(), params.min_delta());
 }

@@ -1,12 +1,20 @@
 // The conformance tests of all algorithms: a new one joins by one line.
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/policy/algorithm_conformance.h"
+#include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/policy.pb.h"
+#include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/random_batch.h"
+#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 
 namespace ding {
@@ -71,8 +79,14 @@ AlgorithmCase Droq() {
   return c;
 }
 
+std::vector<AlgorithmCase> ContinuousAlgorithms() {
+  return {Continuous("sac", "SacConfig"),     Droq(),
+          Continuous("td3", "Td3Config"),     Continuous("ddpg", "DdpgConfig"),
+          Continuous("td3bc", "Td3BcConfig"), Continuous("iql", "IqlConfig")};
+}
+
 std::vector<AlgorithmCase> Algorithms() {
-  return {
+  std::vector<AlgorithmCase> algorithms = {
       {"dqn", Config("dqn", "DqnConfig",
                      "model { encoder_hidden_size: [16, 8] dueling: true } "
                      "learning_rate: 0.003 target_update_freq: 2")},
@@ -88,16 +102,59 @@ std::vector<AlgorithmCase> Algorithms() {
       OnPolicy("ppo", "PpoConfig", "epoch_per_collect: 2 adv_norm: false"),
       OnPolicy("a2c", "A2cConfig"),
       Imitation(),
-      Continuous("sac", "SacConfig"),
-      Droq(),
-      Continuous("td3", "Td3Config"),
-      Continuous("ddpg", "DdpgConfig"),
-      Continuous("td3bc", "Td3BcConfig"),
-      Continuous("iql", "IqlConfig"),
   };
+  for (const AlgorithmCase& c : ContinuousAlgorithms()) algorithms.push_back(c);
+  return algorithms;
 }
 
 DING_TEST_ALGORITHMS(All, Algorithms());
+
+// Algorithms whose updates several threads may share, with networks and batches that are large enough for it.
+class LearnThreadsTest : public testing::TestWithParam<AlgorithmCase> {
+ protected:
+  // Returns all that is saved after a few updates.
+  static TensorMap Learn(int threads) {
+    const AlgorithmCase& c = GetParam();
+    PolicyConfig config;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+        absl::StrReplaceAll(c.config,
+                            {{"[16, 8]", "[40, 72]"},
+                             {"[8, 8]", "[64, 48]"},
+                             {"grad_clip_norm: 1", absl::StrCat("learn_threads: ", threads)}}),
+        &config));
+    PolicyContext context;
+    context.observation = c.observation;
+    context.action = c.action;
+    context.seed = 3;
+    auto policy = create_policy(config, context);
+    EXPECT_THAT(policy, IsOk());
+    std::vector<LearnStep> steps;
+    for (uint64_t seed = 0; seed < 6; ++seed) {
+      EXPECT_THAT((*policy)->learn_mode()->Forward(
+                      c.make_batch(c.observation, c.action, /*rows=*/150, seed), {}, &steps),
+                  IsOk());
+    }
+    StateDict state;
+    EXPECT_THAT((*policy)->learn_mode()->SaveModel(&state), IsOk());
+    EXPECT_THAT((*policy)->learn_mode()->SaveTrainState(&state), IsOk());
+    return state.tensors();
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(All, LearnThreadsTest, testing::ValuesIn(ContinuousAlgorithms()),
+                         testing::PrintToStringParamName());
+
+TEST_P(LearnThreadsTest, ManyThreadsLearnTheBytesOfOne) {
+  const TensorMap alone = Learn(1);
+  ASSERT_FALSE(alone.empty());
+  for (const int threads : {2, 3}) {
+    const TensorMap together = Learn(threads);
+    ASSERT_EQ(together.size(), alone.size());
+    for (const auto& [name, tensor] : alone) {
+      EXPECT_EQ(together.at(name).bytes(), tensor.bytes()) << name << ", " << threads << " threads";
+    }
+  }
+}
 
 }  // namespace
 }  // namespace ding

@@ -29,6 +29,8 @@
 
 namespace ding {
 
+class ThreadTeam;  // base/thread_team.h
+
 // The place of one weight or bias in the flat parameters.
 struct ParameterInfo {
   std::string name;  // "encoder/0/weight"
@@ -59,6 +61,10 @@ class Network {
   // the layout of output_spec(), and overwrites gradients(). Each Forward() allows one Backward().
   // kFailedPrecondition without a Forward() of as many rows since the last Backward().
   virtual absl::Status Backward(const ColumnsView& d_output) = 0;
+
+  // The next passes may use the threads of `team` beside the caller's, where that is faster; it changes no byte of
+  // their results. Null, as at first: they do not. The team must outlive the last of these passes. A network may ignore it.
+  virtual void set_thread_team(ThreadTeam* /*team*/) {}
 
   // Returns a network of the same structure with its own copy of the parameters: a target network.
   virtual absl::StatusOr<std::unique_ptr<Network>> Clone() const = 0;

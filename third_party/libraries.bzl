@@ -206,12 +206,12 @@ LIBRARIES = {
     },
     "mujoco": {
         "restricted": True,
-        "debian": ["libmujoco-dev", "libosmesa6-dev"],
-        "fedora": ["mujoco-devel", "mesa-libOSMesa-devel"],
+        "debian": ["libmujoco-dev", "libegl-dev", "libgl1-mesa-dri"],
+        "fedora": ["mujoco-devel", "libglvnd-devel", "mesa-dri-drivers"],
         "header": "mujoco/mujoco.h",
         "targets": {
             "mujoco": {"libs": ["mujoco"]},
-            "osmesa": {"libs": ["OSMesa"]},
+            "egl": {"libs": ["EGL"]},
         },
     },
     "ffmpeg": {

@@ -54,7 +54,7 @@ OTHERS = [
     (r'lib(avcodec|avformat|avutil|swscale)/', ['//third_party:ffmpeg', '@ffmpeg//:ffmpeg']),
     (r'box2d/', ['//third_party:box2d', '@box2d//:box2d']),
     (r'mujoco/', ['//third_party:mujoco', '@mujoco//:mujoco']),
-    (r'GL/osmesa\.h', ['//third_party:osmesa', '@mujoco//:osmesa']),
+    (r'EGL/', ['//third_party:egl', '@mujoco//:egl']),
     (r'hiredis/', ['//third_party:hiredis', '@hiredis//:hiredis']),
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')

@@ -102,13 +102,19 @@ TEST_F(ParallelEndsTest, AStopperThatWatchesTheClock) {
 
 TEST_F(ParallelEndsTest, RefusesAStopperThatCanNeverStop) {
   ComponentDeps deps;
-  const ExperimentConfig config =
-      Config({"stopper=[{type:\"value_reached\" "
-              "params{[type.googleapis.com/ding.ValueReachedParams]{value:201}}}]"});
+  const auto make = [&](const std::vector<std::string>& settings) {
+    return MakeCoordinator(Config(settings), "run", deps, nullptr, nullptr, nullptr).status();
+  };
   EXPECT_THAT(
-      MakeCoordinator(config, "run", deps, nullptr, nullptr, nullptr),
+      make({"stopper=[{type:\"value_reached\" "
+            "params{[type.googleapis.com/ding.ValueReachedParams]{value:201}}}]"}),
       StatusIs(absl::StatusCode::kInvalidArgument,
                HasSubstr("value is 201, so that it could never stop: expected at most 200")));
+  EXPECT_THAT(make({"stopper=[{type:\"no_improvement\"}]", "system.max_seconds=600",
+                    "policy.other.commander.eval_interval=60"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("evaluations is 20, so that it could never stop: expected less "
+                                 "than 12, as many as the run's budget")));
 }
 
 // A hook that calls a function.

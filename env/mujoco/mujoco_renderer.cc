@@ -4,26 +4,55 @@
 #include <utility>
 #include <vector>
 
-#include "GL/osmesa.h"
+#include "EGL/egl.h"
+#include "EGL/eglext.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/base/status_macros.h"
 #include "mujoco/mujoco.h"
 
 namespace ding {
+namespace {
+
+absl::Status EglError(absl::string_view what) {
+  return absl::UnavailableError(
+      absl::StrFormat("cannot draw a MuJoCo model: %s (EGL error 0x%x); Mesa's drivers come with "
+                      "Debian's libgl1-mesa-dri",
+                      what, eglGetError()));
+}
+
+// The process's connection to EGL. It is never closed: that would end the contexts of all renderers.
+absl::StatusOr<EGLDisplay> Display() {
+  static const EGLDisplay display = [] {
+    const EGLDisplay found =
+        eglGetPlatformDisplay(EGL_PLATFORM_SURFACELESS_MESA, EGL_DEFAULT_DISPLAY, nullptr);
+    return eglInitialize(found, nullptr, nullptr) == EGL_TRUE ? found : EGL_NO_DISPLAY;
+  }();
+  if (display == EGL_NO_DISPLAY) {
+    return EglError("EGL has no display of Mesa's surfaceless platform");
+  }
+  return display;
+}
+
+}  // namespace
 
 struct MujocoRenderer::Screen {
   std::shared_ptr<const MujocoModel> model;
-  OSMesaContext context = nullptr;
-  std::vector<unsigned char> pixels;  // of the context
+  EGLDisplay display = EGL_NO_DISPLAY;
+  EGLContext context = EGL_NO_CONTEXT;
   bool has_scene = false;
   mjvScene scene;
   mjvCamera camera;
   mjvOption options;
   mjrContext gl;
 
-  bool MakeCurrent() {
-    return OSMesaMakeCurrent(context, pixels.data(), GL_UNSIGNED_BYTE, kWidth, kHeight) == GL_TRUE;
+  // Without a surface: MuJoCo draws into a buffer of its own.
+  bool MakeCurrent() const {
+    return eglBindAPI(EGL_OPENGL_API) == EGL_TRUE &&
+           eglMakeCurrent(display, EGL_NO_SURFACE, EGL_NO_SURFACE, context) == EGL_TRUE;
   }
-  static void Release() { OSMesaMakeCurrent(nullptr, nullptr, GL_UNSIGNED_BYTE, 0, 0); }
+  void Release() const { eglMakeCurrent(display, EGL_NO_SURFACE, EGL_NO_SURFACE, EGL_NO_CONTEXT); }
 
   ~Screen() {
     if (has_scene && MakeCurrent()) {
@@ -31,7 +60,7 @@ struct MujocoRenderer::Screen {
       mjv_freeScene(&scene);
       Release();
     }
-    if (context != nullptr) OSMesaDestroyContext(context);
+    if (context != EGL_NO_CONTEXT) eglDestroyContext(display, context);
   }
 };
 
@@ -40,13 +69,14 @@ MujocoRenderer::~MujocoRenderer() = default;
 
 absl::StatusOr<std::unique_ptr<MujocoRenderer>> MujocoRenderer::Create(
     std::shared_ptr<const MujocoModel> model, int camera) {
-  constexpr int kDepthBits = 24;
   auto screen = std::make_unique<Screen>();
   screen->model = std::move(model);
-  screen->pixels.resize(static_cast<size_t>(4 * kWidth * kHeight));
-  screen->context = OSMesaCreateContextExt(OSMESA_RGBA, kDepthBits, 8, 8, nullptr);
-  if (screen->context == nullptr || !screen->MakeCurrent()) {
-    return absl::UnavailableError("OSMesa gives no context of OpenGL to draw a MuJoCo model");
+  DING_ASSIGN_OR_RETURN(screen->display, Display());
+  eglBindAPI(EGL_OPENGL_API);
+  screen->context =
+      eglCreateContext(screen->display, EGL_NO_CONFIG_KHR, EGL_NO_CONTEXT, /*attrib_list=*/nullptr);
+  if (screen->context == EGL_NO_CONTEXT || !screen->MakeCurrent()) {
+    return EglError("EGL gives no context of OpenGL");
   }
   const mjModel& m = screen->model->get();
   mjv_defaultScene(&screen->scene);
@@ -61,13 +91,13 @@ absl::StatusOr<std::unique_ptr<MujocoRenderer>> MujocoRenderer::Create(
     screen->camera.type = mjCAMERA_FIXED;
     screen->camera.fixedcamid = camera;
   }
-  Screen::Release();
+  screen->Release();
   return std::unique_ptr<MujocoRenderer>(new MujocoRenderer(std::move(screen)));
 }
 
 absl::StatusOr<Image> MujocoRenderer::Draw(mjData* data) {
   if (!screen_->MakeCurrent()) {
-    return absl::UnavailableError("OSMesa does not take its context of OpenGL in this thread");
+    return EglError("EGL does not take the context of OpenGL in this thread");
   }
   const mjModel& m = screen_->model->get();
   const mjrRect view = {0, 0, kWidth, kHeight};
@@ -80,7 +110,7 @@ absl::StatusOr<Image> MujocoRenderer::Draw(mjData* data) {
   constexpr size_t kRow = size_t{3} * kWidth;
   std::vector<unsigned char> upside_down(kRow * kHeight);
   mjr_readPixels(upside_down.data(), nullptr, view, &screen_->gl);
-  Screen::Release();
+  screen_->Release();
   image.rgb.reserve(upside_down.size());
   for (size_t y = kHeight; y-- > 0;) {
     const auto row = upside_down.begin() + static_cast<std::ptrdiff_t>(y * kRow);

@@ -1,7 +1,8 @@
-// Draws a state of a MuJoCo model into an Image, by software (OSMesa): no display and no GPU are needed.
+// Draws a state of a MuJoCo model into an Image, by OpenGL without a display (EGL on Mesa's surfaceless platform): in
+// software where there is no GPU.
 //
-// Ownership: owns its buffers and its context of OpenGL; shares the model.   Threads: thread-compatible; the
-// context is made current in the thread of each call and released at its end.
+// Ownership: owns its context of OpenGL; shares the model, and the process's connection to EGL, which stays open.
+// Threads:   thread-compatible; the context is made current in the thread of each call and released at its end.
 #ifndef DING_WORKER_ENV_MUJOCO_MUJOCO_RENDERER_H_
 #define DING_WORKER_ENV_MUJOCO_MUJOCO_RENDERER_H_
 
@@ -18,7 +19,7 @@ class MujocoRenderer {
   static constexpr int kWidth = 480;
   static constexpr int kHeight = 360;
 
-  // `camera`: number of a camera of the model, or -1 for a free one. kUnavailable if OSMesa gives no context.
+  // `camera`: number of a camera of the model, or -1 for a free one. kUnavailable if EGL gives no context.
   static absl::StatusOr<std::unique_ptr<MujocoRenderer>> Create(
       std::shared_ptr<const MujocoModel> model, int camera);
   ~MujocoRenderer();

@@ -72,6 +72,10 @@ void AppendProblems(absl::string_view algorithm, const PolicyConfig& policy,
   RequireAtLeastZero(config.actor_learning_rate(), "actor_learning_rate", problems);
   RequireAtLeastZero(config.critic_learning_rate(), "critic_learning_rate", problems);
   RequireAtLeastZero(config.grad_clip_norm(), "grad_clip_norm", problems);
+  if (config.learn_threads() < 1 || config.learn_threads() > kMaxLearnThreads) {
+    problems->push_back(absl::StrCat("learn_threads is ", config.learn_threads(),
+                                     ", must be in 1..", kMaxLearnThreads));
+  }
   if (!(config.target_update_theta() > 0 && config.target_update_theta() <= 1)) {
     problems->push_back(absl::StrCat("target_update_theta is ", config.target_update_theta(),
                                      ", must be in (0, 1]"));
@@ -117,6 +121,7 @@ ContinuousOptions ContinuousOptionsFromConfig(const PolicyConfig& policy,
   options.critic_adam.lr = config.critic_learning_rate();
   options.grad_clip_norm = config.grad_clip_norm();
   options.target_update_theta = config.target_update_theta();
+  options.learn_threads = config.learn_threads();
   options.collect = CollectAttributesFromConfig(policy);
   options.learn = LearnAttributesFromConfig(policy);
   options.modes = context.modes;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/thread_team.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/gradient_reducer.h"
 #include "ding_worker/policy/network.h"
@@ -50,6 +51,15 @@ absl::Status CheckFrequency(int64_t value, absl::string_view name) {
       absl::StrCat(name, " is ", value, ", expected at least 1 training iteration"));
 }
 
+absl::StatusOr<std::unique_ptr<ThreadTeam>> MakeTeam(int threads) {
+  if (threads < 1 || threads > kMaxLearnThreads) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("learn_threads is ", threads, ", expected 1..", kMaxLearnThreads));
+  }
+  if (threads == 1) return nullptr;
+  return ThreadTeam::Create(threads, "learning");
+}
+
 }  // namespace
 
 absl::StatusOr<ContinuousLearnMode::Parts> ContinuousLearnMode::MakeParts(
@@ -63,11 +73,12 @@ absl::StatusOr<ContinuousLearnMode::Parts> ContinuousLearnMode::MakeParts(
                         CriticEnsemble::InputSpec(*actor.observation(), actor.action()->field(0)));
   DING_RETURN_IF_ERROR(CheckSameLayout(*inputs, *critics->network().input_spec(),
                                        absl::StrCat(actor.algorithm(), ": the critics' inputs")));
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<ThreadTeam> team, MakeTeam(options.learn_threads));
   DING_ASSIGN_OR_RETURN(std::unique_ptr<CriticEnsemble> targets, critics->Clone());
   DING_ASSIGN_OR_RETURN(Adam critic_adam,
                         Adam::Create(options.critic_adam, SizeOf(critics->network())));
   DING_ASSIGN_OR_RETURN(Adam actor_adam, Adam::Create(options.actor_adam, SizeOf(actor.network())));
-  return Parts{std::move(critics), std::move(targets), std::move(critic_adam),
+  return Parts{std::move(team), std::move(critics), std::move(targets), std::move(critic_adam),
                std::move(actor_adam)};
 }
 
@@ -75,6 +86,7 @@ ContinuousLearnMode::ContinuousLearnMode(ContinuousActor* actor, const Continuou
                                          Parts parts)
     : actor_(*actor),
       options_(options),
+      team_(std::move(parts.team)),
       critics_(std::move(parts.critics)),
       targets_(std::move(parts.targets)),
       critic_adam_(std::move(parts.critic_adam)),
@@ -82,7 +94,11 @@ ContinuousLearnMode::ContinuousLearnMode(ContinuousActor* actor, const Continuou
       reader_(actor_.observation(), actor_.action()),
       obs_(actor_.observation()),
       next_obs_(actor_.observation()),
-      row_noise_(options.seed) {}
+      row_noise_(options.seed) {
+  critics_->set_thread_team(team_.get());
+  targets_->set_thread_team(team_.get());
+  actor_.network().set_thread_team(team_.get());
+}
 
 std::vector<std::string> ContinuousLearnMode::monitor_vars() const {
   // Not grad_norm, which not every iteration reports, nor actor_loss where the actor learns less often.

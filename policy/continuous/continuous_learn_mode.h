@@ -26,7 +26,7 @@
 // "critic_optimizer/...", "actor_optimizer/...", "train_iter", "noise_seed", and what a subclass adds. Loading a model changes the
 // actor only.
 //
-// Ownership: uses the actor, which must outlive it; owns critics, targets and optimizers.
+// Ownership: uses the actor, which must outlive it; owns critics, targets, optimizers and the threads beside the caller's.
 // Threads:   thread-compatible.
 // Errors:    they begin with the algorithm and the number of the training iteration. kInvalidArgument for data of
 //            another layout; kInternal for NaN and infinity in data, losses and gradients.
@@ -44,6 +44,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/thread_team.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
@@ -64,15 +65,19 @@ class ContinuousLearnMode : public LearnMode {
  public:
   // What it owns.
   struct Parts {
+    std::unique_ptr<ThreadTeam> team;  // null: the caller's thread alone
     std::unique_ptr<CriticEnsemble> critics;
     std::unique_ptr<CriticEnsemble> targets;
     Adam critic_adam;
     Adam actor_adam;
   };
-  // kInvalidArgument if the options are out of range, or the critics read other spaces than the actor.
+  //   kInvalidArgument    the options are out of range, or the critics read other spaces than the actor
+  //   kResourceExhausted  the system refuses a thread
   static absl::StatusOr<Parts> MakeParts(const ContinuousActor& actor,
                                          std::unique_ptr<CriticEnsemble> critics,
                                          const ContinuousOptions& options);
+
+  ~ContinuousLearnMode() override { actor_.network().set_thread_team(nullptr); }
 
   LearnAttributes attributes() const override { return options_.learn; }
   std::vector<std::string> monitor_vars() const override;
@@ -131,6 +136,8 @@ class ContinuousLearnMode : public LearnMode {
   CriticEnsemble& critics() { return *critics_; }
   CriticEnsemble& targets() { return *targets_; }
   const ContinuousOptions& options() const { return options_; }
+  // For further networks of a subclass; may be null.
+  ThreadTeam* team() { return team_.get(); }
   // The actions of the batch in [-1, 1], row-major.
   absl::Span<const float> unit_actions() const { return action_; }
   int64_t train_iter() const { return train_iter_; }
@@ -168,6 +175,7 @@ class ContinuousLearnMode : public LearnMode {
 
   ContinuousActor& actor_;
   const ContinuousOptions options_;
+  const std::unique_ptr<ThreadTeam> team_;  // the networks use it
   const std::unique_ptr<CriticEnsemble> critics_;
   const std::unique_ptr<CriticEnsemble> targets_;
   Adam critic_adam_;

@@ -12,6 +12,8 @@
 
 namespace ding {
 
+inline constexpr int kMaxLearnThreads = 64;
+
 struct ContinuousOptions {
   uint64_t seed = 0;  // streams: "policy/collect", "policy/learn"
   AdamOptions actor_adam;
@@ -21,6 +23,7 @@ struct ContinuousOptions {
   // Training iterations between two steps of the actor, and between two moves of the targets; at least 1.
   int64_t actor_update_freq = 1;
   int64_t target_delay = 1;
+  int learn_threads = 1;  // that share the passes of an update, 1 to kMaxLearnThreads
   // They change the settings kActorRate and kCriticRate (policy/scheduled_settings.h), and those that the algorithm adds.
   FieldSchedules schedules;
   std::optional<double>

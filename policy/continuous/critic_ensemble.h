@@ -62,6 +62,12 @@ class CriticEnsemble {
     first_->set_dropout_keys(row_keys);
   }
 
+  // As in Network.
+  void set_thread_team(ThreadTeam* team) {
+    network_->set_thread_team(team);
+    first_->set_thread_team(team);
+  }
+
   // Compute q() for rows; Forward() also keeps what a Backward needs, and its arguments must not change
   // until then.
   absl::Status Infer(const ColumnsView& obs, absl::Span<const float> action);

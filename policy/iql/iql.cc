@@ -72,6 +72,7 @@ class IqlLearnMode : public ContinuousLearnMode {
         d_outputs_(actor->network().output_spec()),
         members_(static_cast<size_t>(critics().num_critics())) {
     std::iota(members_.begin(), members_.end(), 0);
+    learned_.value->set_thread_team(team());
   }
 
   std::vector<std::string> monitor_vars() const override {

@@ -7,10 +7,12 @@
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/cpu.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/thread_team.h"
 
 namespace ding {
 
 using internal_mlp::kPanelRows;
+using internal_mlp::kTileRows;
 using internal_mlp::NumPanels;
 using internal_mlp::PanelProduct;
 using internal_mlp::RowsInPanel;
@@ -19,6 +21,8 @@ namespace {
 
 // Infer() splits a large batch into parts of this many rows, so that its working memory fits the cache.
 constexpr int64_t kInferRows = 64;
+// Threads share a pass of at least this many rows times parameters: some 8 microseconds of work.
+constexpr int64_t kSharedProducts = int64_t{1} << 18;
 
 std::vector<int64_t> SlotWidths(const MlpStructure& structure) {
   std::vector<int64_t> widths = {structure.input_width};
@@ -105,7 +109,7 @@ Mlp::Mlp(MlpStructure structure, absl::Span<float> parameters, absl::Span<float>
       first_reader_(FirstReaders(structure_)),
       parameters_(parameters),
       gradients_(gradients),
-      infer_values_(SlotWidths(structure_)),
+      infer_values_(1, Planes(SlotWidths(structure_))),
       values_(SlotWidths(structure_)),
       transposed_(RoundedUpToPanels(SlotWidths(structure_))),
       d_values_(SlotWidths(structure_)),
@@ -118,16 +122,49 @@ absl::Status Mlp::Infer(const ColumnsView& input, const MutableColumnsView& outp
   DING_RETURN_IF_ERROR(CheckFirstFields(*structure_.output, output.spec(), "mlp output"));
   DING_RETURN_IF_ERROR(CheckRows(input.rows(), output.rows()));
   DING_RETURN_IF_ERROR(CheckKeys(input.rows()));
-  DING_RETURN_IF_ERROR(infer_values_.Reserve(NumPanels(std::min(input.rows(), kInferRows))));
-  ScopedFlushDenormals flush;
-  for (int64_t begin = 0; begin < input.rows(); begin += kInferRows) {
-    const int64_t rows = std::min(kInferRows, input.rows() - begin);
-    const absl::Span<const uint64_t> keys = Keys();
-    Run(input.Slice(begin, rows),
-        keys.empty() ? keys : keys.subspan(static_cast<size_t>(begin), static_cast<size_t>(rows)),
-        /*keep=*/false, infer_values_, output.Slice(begin, rows));
+  const int threads = NumThreads(input.rows());
+  for (int i = 0; i < threads; ++i) {
+    DING_RETURN_IF_ERROR(infer_values_[static_cast<size_t>(i)].Reserve(
+        NumPanels(std::min(input.rows(), kInferRows))));
   }
+  const absl::Span<const uint64_t> keys = Keys();
+  ForPanels(input.rows(), [&](const Panels& panels, int thread) {
+    const int64_t end = std::min(panels.end * kPanelRows, input.rows());
+    for (int64_t begin = panels.begin * kPanelRows; begin < end; begin += kInferRows) {
+      const int64_t rows = std::min(kInferRows, end - begin);
+      Run(input.Slice(begin, rows),
+          keys.empty() ? keys : keys.subspan(static_cast<size_t>(begin), static_cast<size_t>(rows)),
+          /*keep=*/false, {0, NumPanels(rows)}, infer_values_[static_cast<size_t>(thread)],
+          output.Slice(begin, rows));
+    }
+  });
   return absl::OkStatus();
+}
+
+void Mlp::set_thread_team(ThreadTeam* team) {
+  team_ = team;
+  const auto threads = static_cast<size_t>(team == nullptr ? 1 : team->size());
+  while (infer_values_.size() < threads) infer_values_.emplace_back(SlotWidths(structure_));
+}
+
+int Mlp::NumThreads(int64_t rows) const {
+  if (team_ == nullptr || rows * structure_.num_parameters < kSharedProducts) return 1;
+  return team_->size();
+}
+
+void Mlp::ForPanels(int64_t rows, absl::FunctionRef<void(const Panels& panels, int thread)> work) {
+  const int64_t panels = NumPanels(rows);
+  const int threads = NumThreads(rows);
+  if (threads == 1) {
+    ScopedFlushDenormals flush;
+    work({0, panels}, 0);
+    return;
+  }
+  team_->Run([&](int thread) {
+    ScopedFlushDenormals flush;
+    const Panels part = {panels * thread / threads, panels * (thread + 1) / threads};
+    if (part.begin < part.end) work(part, thread);
+  });
 }
 
 absl::Status Mlp::Forward(const ColumnsView& input, const MutableColumnsView& output) {
@@ -141,8 +178,9 @@ absl::Status Mlp::Forward(const ColumnsView& input, const MutableColumnsView& ou
     DING_RETURN_IF_ERROR(normalized_.Reserve(NumPanels(input.rows())));
     DING_RETURN_IF_ERROR(inverse_std_.Reserve(NumPanels(input.rows())));
   }
-  ScopedFlushDenormals flush;
-  Run(input, Keys(), /*keep=*/true, values_, output.Slice(0, input.rows()));
+  ForPanels(input.rows(), [&](const Panels& panels, int /*thread*/) {
+    Run(input, Keys(), /*keep=*/true, panels, values_, output.Slice(0, input.rows()));
+  });
   forward_rows_ = input.rows();
   return absl::OkStatus();
 }
@@ -181,22 +219,22 @@ internal_mlp::LayerNorm Mlp::NormOf(const MlpLayer& layer) const {
 }
 
 void Mlp::Run(const ColumnsView& input, absl::Span<const uint64_t> keys, bool keep,
-              const Planes& values, const MutableColumnsView& output) const {
-  LoadInput(input, values);
+              const Panels& panels, const Planes& values, const MutableColumnsView& output) const {
+  LoadInput(input, panels, values);
   for (int i = 0; i < static_cast<int>(structure_.layers.size()); ++i) {
-    RunLayer(i, input.rows(), keys, keep, values);
+    RunLayer(i, input.rows(), keys, keep, panels, values);
   }
   for (int i = 0; i < static_cast<int>(structure_.heads.size()); ++i) {
-    StoreOutput(i, values, output);
+    StoreOutput(i, panels, values, output);
   }
 }
 
-void Mlp::LoadInput(const ColumnsView& input, const Planes& values) const {
+void Mlp::LoadInput(const ColumnsView& input, const Panels& panels, const Planes& values) const {
   int64_t first_feature = 0;
   for (int field = 0; field < structure_.input->size(); ++field) {
     const int64_t width = structure_.input->field(field).num_elements();
     const float* const rows = input.column<float>(field).data();
-    for (int64_t panel = 0; panel < NumPanels(input.rows()); ++panel) {
+    for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
       internal_mlp::Transpose(rows + panel * kPanelRows * width, width,
                               RowsInPanel(input.rows(), panel), width,
                               values.panel(0, panel) + first_feature * kPanelRows, kPanelRows);
@@ -206,7 +244,7 @@ void Mlp::LoadInput(const ColumnsView& input, const Planes& values) const {
 }
 
 void Mlp::RunLayer(int index, int64_t rows, absl::Span<const uint64_t> keys, bool keep,
-                   const Planes& values) const {
+                   const Panels& panels, const Planes& values) const {
   const MlpLayer& layer = structure_.layers[index];
   const bool tanh = structure_.options.activation == MlpOptions::Activation::kTanh;
   const float* const parameters = parameters_.data();
@@ -220,7 +258,7 @@ void Mlp::RunLayer(int index, int64_t rows, absl::Span<const uint64_t> keys, boo
   const bool norm = layer.norm_weight_offset >= 0;
   // Dropout and ReLU may change places, as no element changes its sign.
   product.relu = layer.hidden && !tanh && !norm;
-  for (int64_t panel = 0; panel < NumPanels(rows); ++panel) {
+  for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
     product.b = values.panel(layer.source + 1, panel);
     product.c = values.panel(index + 1, panel);
     product.lanes = RowsInPanel(rows, panel);
@@ -237,11 +275,12 @@ void Mlp::RunLayer(int index, int64_t rows, absl::Span<const uint64_t> keys, boo
   }
 }
 
-void Mlp::StoreOutput(int index, const Planes& values, const MutableColumnsView& output) const {
+void Mlp::StoreOutput(int index, const Panels& panels, const Planes& values,
+                      const MutableColumnsView& output) const {
   const MlpHead& head = structure_.heads[index];
   const int64_t width = structure_.layers[head.layer].out;
   float* const rows = output.column<float>(index).data();
-  for (int64_t panel = 0; panel < NumPanels(output.rows()); ++panel) {
+  for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
     const float* const head_values = values.panel(head.layer + 1, panel);
     float* const to = rows + panel * kPanelRows * width;
     const int64_t panel_rows = RowsInPanel(output.rows(), panel);
@@ -278,26 +317,11 @@ absl::Status Mlp::CheckInputGradient(size_t size, int64_t first) const {
       "mlp: room for ", size, " elements of the input gradient, which has ", expected));
 }
 
-absl::Status Mlp::LoadOutputGradients(const ColumnsView& d_output) {
-  DING_RETURN_IF_ERROR(d_values_.Reserve(NumPanels(forward_rows_)));
-  for (int i = 0; i < static_cast<int>(structure_.heads.size()); ++i) {
-    LoadOutputGradient(i, d_output);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Mlp::Backward(const ColumnsView& d_output, absl::Span<float> d_input) {
   DING_RETURN_IF_ERROR(CheckBackward(d_output));
   if (!d_input.empty()) DING_RETURN_IF_ERROR(CheckInputGradient(d_input.size(), 0));
-  ScopedFlushDenormals flush;
   DING_RETURN_IF_ERROR(transposed_.Reserve(NumPanels(forward_rows_)));
-  DING_RETURN_IF_ERROR(LoadOutputGradients(d_output));
-  for (int i = static_cast<int>(structure_.layers.size()) - 1; i >= 0; --i) {
-    RunLayerBackward(i, !d_input.empty());
-  }
-  if (!d_input.empty()) StoreInputGradient(0, d_input);
-  forward_rows_ = -1;
-  return absl::OkStatus();
+  return RunBackward(d_output, /*weights=*/true, /*first=*/0, d_input);
 }
 
 absl::Status Mlp::BackwardToInput(const ColumnsView& d_output, int64_t first,
@@ -306,23 +330,65 @@ absl::Status Mlp::BackwardToInput(const ColumnsView& d_output, int64_t first,
       << first << " of " << structure_.input_width;
   DING_RETURN_IF_ERROR(CheckBackward(d_output));
   DING_RETURN_IF_ERROR(CheckInputGradient(d_input.size(), first));
-  ScopedFlushDenormals flush;
-  DING_RETURN_IF_ERROR(LoadOutputGradients(d_output));
-  for (int i = static_cast<int>(structure_.layers.size()) - 1; i >= 0; --i) {
-    ApplyActivationGradient(i);
-    ApplyNormalizationGradient(i);
-    ComputeSourceGradient(i, first);
+  return RunBackward(d_output, /*weights=*/false, first, d_input);
+}
+
+absl::Status Mlp::RunBackward(const ColumnsView& d_output, bool weights, int64_t first,
+                              absl::Span<float> d_input) {
+  DING_RETURN_IF_ERROR(d_values_.Reserve(NumPanels(forward_rows_)));
+  const int threads = NumThreads(forward_rows_);
+  const int last = static_cast<int>(structure_.layers.size()) - 1;
+  const auto load = [&](const Panels& panels, int /*thread*/) {
+    for (int i = 0; i < static_cast<int>(structure_.heads.size()); ++i) {
+      LoadOutputGradient(i, d_output, panels);
+    }
+  };
+  const auto store = [&](const Panels& panels, int /*thread*/) {
+    if (!d_input.empty()) StoreInputGradient(first, d_input, panels);
+  };
+  const auto pass_on = [&](int i, const Panels& panels) {
+    const MlpLayer& layer = structure_.layers[static_cast<size_t>(i)];
+    ApplyNormalizationGradient(i, panels);
+    if (weights && first_reader_[static_cast<size_t>(i)]) TransposeSource(layer, panels);
+    // While this layer is in the cache.
+    if (weights && threads == 1) ComputeWeightGradients(i, 0, layer.out);
+    if (layer.source >= 0 || !d_input.empty()) ComputeSourceGradient(i, first, panels);
+  };
+  if (weights && structure_.options.layer_norm) {
+    // The gradients of a layer's normalization need all rows.
+    ForPanels(forward_rows_, load);
+    for (int i = last; i >= 0; --i) {
+      ForPanels(forward_rows_,
+                [&](const Panels& panels, int) { ApplyActivationGradient(i, panels); });
+      ComputeNormGradients(i);
+      ForPanels(forward_rows_, [&](const Panels& panels, int) { pass_on(i, panels); });
+    }
+    ForPanels(forward_rows_, store);
+  } else {
+    ForPanels(forward_rows_, [&](const Panels& panels, int thread) {
+      load(panels, thread);
+      for (int i = last; i >= 0; --i) {
+        ApplyActivationGradient(i, panels);
+        pass_on(i, panels);
+      }
+      store(panels, thread);
+    });
   }
-  StoreInputGradient(first, d_input);
+  if (weights && threads > 1) {
+    team_->Run([&](int thread) {
+      ScopedFlushDenormals flush;
+      ComputePartOfWeightGradients(thread, threads);
+    });
+  }
   forward_rows_ = -1;
   return absl::OkStatus();
 }
 
-void Mlp::LoadOutputGradient(int index, const ColumnsView& d_output) {
+void Mlp::LoadOutputGradient(int index, const ColumnsView& d_output, const Panels& panels) {
   const MlpHead& head = structure_.heads[index];
   const int64_t width = structure_.layers[head.layer].out;
   const float* const rows = d_output.column<float>(index).data();
-  for (int64_t panel = 0; panel < NumPanels(forward_rows_); ++panel) {
+  for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
     const float* const from = rows + panel * kPanelRows * width;
     const int64_t panel_rows = RowsInPanel(forward_rows_, panel);
     float* const to = d_values_.panel(head.layer + 1, panel);
@@ -344,20 +410,22 @@ void Mlp::LoadOutputGradient(int index, const ColumnsView& d_output) {
 }
 
 // By now all readers of this layer have added their parts to the gradient of its output.
-void Mlp::ApplyActivationGradient(int index) {
+void Mlp::ApplyActivationGradient(int index, const Panels& panels) {
   const MlpLayer& layer = structure_.layers[index];
   if (!layer.hidden) return;
   const auto activation_gradient = structure_.options.activation == MlpOptions::Activation::kTanh
                                        ? kernels_.tanh_gradient
                                        : kernels_.relu_gradient;
-  activation_gradient(values_.plane(index + 1), d_values_.plane(index + 1),
-                      NumPanels(forward_rows_) * layer.out * kPanelRows);
+  activation_gradient(values_.panel(index + 1, panels.begin),
+                      d_values_.panel(index + 1, panels.begin),
+                      (panels.end - panels.begin) * layer.out * kPanelRows);
 }
 
 // The gradients of weight and bias of layer normalization, from that of its output.
 void Mlp::ComputeNormGradients(int index) {
   const MlpLayer& layer = structure_.layers[index];
   if (layer.norm_weight_offset < 0) return;
+  ScopedFlushDenormals flush;
   float* const gradients = gradients_.data();
   normalization_.sum_products(d_values_.plane(index + 1), normalized_.plane(index), layer.out,
                               forward_rows_, gradients + layer.norm_weight_offset);
@@ -366,12 +434,12 @@ void Mlp::ComputeNormGradients(int index) {
 }
 
 // From the gradient of what the activation reads to that of W x + b.
-void Mlp::ApplyNormalizationGradient(int index) {
+void Mlp::ApplyNormalizationGradient(int index, const Panels& panels) {
   const MlpLayer& layer = structure_.layers[index];
   const absl::Span<const uint64_t> keys = Keys();
   const bool norm = layer.norm_weight_offset >= 0;
   if (!layer.hidden || (!norm && keys.empty())) return;
-  for (int64_t panel = 0; panel < NumPanels(forward_rows_); ++panel) {
+  for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
     float* const gradients = d_values_.panel(index + 1, panel);
     if (norm) {
       normalization_.normalize_gradient(NormOf(layer), normalized_.panel(index, panel),
@@ -381,21 +449,9 @@ void Mlp::ApplyNormalizationGradient(int index) {
   }
 }
 
-void Mlp::RunLayerBackward(int index, bool input_gradient) {
-  const MlpLayer& layer = structure_.layers[index];
-  ApplyActivationGradient(index);
-  ComputeNormGradients(index);
-  ApplyNormalizationGradient(index);
-  kernels_.sum_rows(d_values_.plane(index + 1), layer.out, forward_rows_,
-                    gradients().data() + layer.bias_offset);
-  if (first_reader_[index]) TransposeSource(layer);
-  ComputeWeightGradient(index);
-  if (layer.source >= 0 || input_gradient) ComputeSourceGradient(index, 0);
-}
-
-void Mlp::TransposeSource(const MlpLayer& layer) {
+void Mlp::TransposeSource(const MlpLayer& layer, const Panels& panels) {
   const int slot = layer.source + 1;
-  for (int64_t panel = 0; panel < NumPanels(forward_rows_); ++panel) {
+  for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
     internal_mlp::TransposeToBlocks(values_.panel(slot, panel), layer.in,
                                     RowsInPanel(forward_rows_, panel),
                                     transposed_.plane(slot) + panel * kPanelRows * kPanelRows,
@@ -403,21 +459,38 @@ void Mlp::TransposeSource(const MlpLayer& layer) {
   }
 }
 
-void Mlp::ComputeWeightGradient(int index) {
+void Mlp::ComputeWeightGradients(int index, int64_t first_output, int64_t end_output) {
   const MlpLayer& layer = structure_.layers[index];
+  if (end_output == layer.out) {
+    kernels_.sum_rows(d_values_.plane(index + 1), layer.out, forward_rows_,
+                      gradients_.data() + layer.bias_offset);
+  }
   internal_mlp::WeightGradient weights;
-  weights.out = layer.out;
+  weights.out = end_output - first_output;
   weights.in = layer.in;
-  weights.d_output = d_values_.plane(index + 1);
+  weights.d_output = d_values_.plane(index + 1) + first_output * kPanelRows;
+  weights.d_output_panel = layer.out * kPanelRows;
   weights.source = transposed_.plane(layer.source + 1);
   weights.source_block = transposed_.capacity_panels() * kPanelRows * kPanelRows;
-  weights.gradient = gradients_.data() + layer.weight_offset;
-  weights.last_columns = last_columns_.mutable_data<float>().data();
+  weights.gradient = gradients_.data() + layer.weight_offset + first_output * layer.in;
+  weights.last_columns = last_columns_.mutable_data<float>().data() + first_output * kPanelRows;
   internal_mlp::ComputeWeightGradient(kernels_, weights, {1, forward_rows_});
 }
 
+void Mlp::ComputePartOfWeightGradients(int part, int parts) {
+  for (int i = static_cast<int>(structure_.layers.size()) - 1; i >= 0; --i) {
+    const int64_t out = structure_.layers[static_cast<size_t>(i)].out;
+    const auto begin_of = [&](int64_t k) {
+      return std::min((out * k / parts + kTileRows - 1) / kTileRows * kTileRows, out);
+    };
+    const int64_t begin = begin_of(part);
+    const int64_t end = begin_of(part + 1);
+    if (begin < end) ComputeWeightGradients(i, begin, end);
+  }
+}
+
 // d loss / d x[i] = sum over outputs of weight[o, i] * d loss / d y[o], added over the readers of x.
-void Mlp::ComputeSourceGradient(int index, int64_t first_input) {
+void Mlp::ComputeSourceGradient(int index, int64_t first_input, const Panels& panels) {
   const MlpLayer& layer = structure_.layers[index];
   const int64_t first = layer.source < 0 ? first_input : 0;
   PanelProduct product;
@@ -427,7 +500,7 @@ void Mlp::ComputeSourceGradient(int index, int64_t first_input) {
   product.a_row = 1;
   product.a_inner = layer.in;
   product.start = first_reader_[index] ? PanelProduct::Start::kZero : PanelProduct::Start::kAdd;
-  for (int64_t panel = 0; panel < NumPanels(forward_rows_); ++panel) {
+  for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
     product.b = d_values_.panel(index + 1, panel);
     product.c = d_values_.panel(layer.source + 1, panel) + first * kPanelRows;
     product.lanes = RowsInPanel(forward_rows_, panel);
@@ -435,9 +508,9 @@ void Mlp::ComputeSourceGradient(int index, int64_t first_input) {
   }
 }
 
-void Mlp::StoreInputGradient(int64_t first, absl::Span<float> d_input) const {
+void Mlp::StoreInputGradient(int64_t first, absl::Span<float> d_input, const Panels& panels) const {
   const int64_t width = structure_.input_width - first;
-  for (int64_t panel = 0; panel < NumPanels(forward_rows_); ++panel) {
+  for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
     internal_mlp::Transpose(d_values_.panel(0, panel) + first * kPanelRows, kPanelRows, width,
                             RowsInPanel(forward_rows_, panel),
                             d_input.data() + panel * kPanelRows * width, width);

@@ -11,7 +11,8 @@
 //
 // The outputs for a row do not depend on the other rows of the batch, and equal inputs and parameters
 // give equal bytes on the same type of CPU. Between types of CPU results differ in the last places,
-// because the widest vectors are used (panel_kernels.h). It uses one thread.
+// because the widest vectors are used (panel_kernels.h). It uses one thread, or those of set_thread_team(): each computes
+// the passes of some rows, and the gradients of some weights.
 //
 // Ownership: owns parameters, gradients and working memory. Working memory grows with the largest
 //            batch of Forward() and is then reused: no call allocates while batch sizes repeat.
@@ -32,6 +33,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -85,41 +87,58 @@ class Mlp : public Network {
   absl::Status BackwardToInput(const ColumnsView& d_output, int64_t first,
                                absl::Span<float> d_input);
 
+  void set_thread_team(ThreadTeam* team) override;
+
   // The clone of a part owns its parameters.
   absl::StatusOr<std::unique_ptr<Network>> Clone() const override;
   std::string info() const override;
 
  private:
   using Planes = internal_mlp::Planes;
+  // Panels [begin, end) of a batch.
+  struct Panels {
+    int64_t begin = 0;
+    int64_t end = 0;
+  };
 
   Mlp(MlpStructure structure, absl::Span<float> parameters, absl::Span<float> gradients);
   static std::unique_ptr<Mlp> CreateOwning(MlpStructure structure);
 
-  // `keys` are those of the rows of `input`, or empty. `keep`: what a Backward() needs is kept.
+  // The threads that share a pass of so many rows.
+  int NumThreads(int64_t rows) const;
+  // Calls work(panels, thread) for parts of the panels of `rows` rows, by NumThreads() threads.
+  void ForPanels(int64_t rows, absl::FunctionRef<void(const Panels& panels, int thread)> work);
+
+  // Compute a pass of some panels. `keys` are those of the rows of `input`, or empty. `keep`: what a Backward() needs
+  // is kept.
   void Run(const ColumnsView& input, absl::Span<const uint64_t> keys, bool keep,
-           const Planes& values, const MutableColumnsView& output) const;
-  void LoadInput(const ColumnsView& input, const Planes& values) const;
+           const Panels& panels, const Planes& values, const MutableColumnsView& output) const;
+  void LoadInput(const ColumnsView& input, const Panels& panels, const Planes& values) const;
   void RunLayer(int layer, int64_t rows, absl::Span<const uint64_t> keys, bool keep,
-                const Planes& values) const;
+                const Panels& panels, const Planes& values) const;
   absl::Status CheckKeys(int64_t rows) const;
   absl::Span<const uint64_t> Keys() const;
   internal_mlp::DropoutMask MaskOf(int layer, absl::Span<const uint64_t> keys, int64_t panel) const;
   internal_mlp::LayerNorm NormOf(const MlpLayer& layer) const;
-  void StoreOutput(int head, const Planes& values, const MutableColumnsView& output) const;
+  void StoreOutput(int head, const Panels& panels, const Planes& values,
+                   const MutableColumnsView& output) const;
 
-  void LoadOutputGradient(int head, const ColumnsView& d_output);
   absl::Status CheckBackward(const ColumnsView& d_output) const;
   absl::Status CheckInputGradient(size_t size, int64_t first) const;
-  absl::Status LoadOutputGradients(const ColumnsView& d_output);
-  void ApplyActivationGradient(int layer);
+  // Computes all gradients, or without `weights` only that of the input from element `first` on, if `d_input` has room.
+  absl::Status RunBackward(const ColumnsView& d_output, bool weights, int64_t first,
+                           absl::Span<float> d_input);
+  void LoadOutputGradient(int head, const ColumnsView& d_output, const Panels& panels);
+  void ApplyActivationGradient(int layer, const Panels& panels);
   void ComputeNormGradients(int layer);
-  void ApplyNormalizationGradient(int layer);
-  void RunLayerBackward(int layer, bool input_gradient);
-  void TransposeSource(const MlpLayer& layer);
-  void ComputeWeightGradient(int layer);
+  void ApplyNormalizationGradient(int layer, const Panels& panels);
+  void TransposeSource(const MlpLayer& layer, const Panels& panels);
   // A layer that reads the input gets only the gradients from input element `first_input` on.
-  void ComputeSourceGradient(int layer, int64_t first_input);
-  void StoreInputGradient(int64_t first, absl::Span<float> d_input) const;
+  void ComputeSourceGradient(int layer, int64_t first_input, const Panels& panels);
+  void StoreInputGradient(int64_t first, absl::Span<float> d_input, const Panels& panels) const;
+  // Compute the gradients of the weights and biases of a layer, and part `part` of `parts` of those of all layers.
+  void ComputeWeightGradients(int layer, int64_t first_output, int64_t end_output);
+  void ComputePartOfWeightGradients(int part, int parts);
 
   const MlpStructure structure_;
   const internal_mlp::PanelKernels& kernels_;
@@ -133,8 +152,8 @@ class Mlp : public Network {
   const absl::Span<float> gradients_;
 
   // Slot 0 is for the input, slot i + 1 for the output of layer i.
-  Planes infer_values_;
-  Planes values_;  // values of the last Forward()
+  std::vector<Planes> infer_values_;  // of each thread
+  Planes values_;                     // values of the last Forward()
   // The same values for the weight gradients: [width / kPanelRows][rows][kPanelRows features].
   Planes transposed_;
   Planes d_values_;
@@ -142,6 +161,7 @@ class Mlp : public Network {
   Planes normalized_;
   Planes inverse_std_;
   absl::Span<const uint64_t> dropout_keys_;
+  ThreadTeam* team_ = nullptr;
   Tensor last_columns_;        // working memory of weight gradients: [out][kPanelRows]
   int64_t forward_rows_ = -1;  // rows of the last Forward(); -1: none since the last Backward()
 };

@@ -13,8 +13,6 @@ namespace {
 // others, and so many the second level.
 constexpr int64_t kFirstLevelFloats = 4096;
 constexpr int64_t kSecondLevelFloats = 131072;
-// A multiple of the tiles of all instruction sets (panel_kernels.cc).
-constexpr int64_t kTileRows = 12;
 
 // A run of panels at a constant distance, each with `lanes` rows.
 struct Run {
@@ -30,9 +28,9 @@ void AddRun(const PanelKernels& kernels, const WeightGradient& w, const Run& run
   product.m_size = w.out;
   product.outer_size = run.panels;
   product.inner_size = run.lanes;
-  product.a = w.d_output + run.first * w.out * kPanelRows;
+  product.a = w.d_output + run.first * w.d_output_panel;
   product.a_row = kPanelRows;
-  product.a_outer = run.distance * w.out * kPanelRows;
+  product.a_outer = run.distance * w.d_output_panel;
   product.b_outer = run.distance * kPanelRows * kPanelRows;
   product.start = start;
   for (int64_t columns = 0; columns < w.in; columns += kPanelRows) {

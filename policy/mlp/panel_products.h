@@ -22,6 +22,9 @@
 
 namespace ding::internal_mlp {
 
+// Work is cut at multiples of this: a multiple of the tiles of all instruction sets (panel_kernels.cc).
+inline constexpr int64_t kTileRows = 12;
+
 inline int64_t NumPanels(int64_t rows) { return (rows + kPanelRows - 1) / kPanelRows; }
 
 // Returns the number of rows in panel `panel` of a group of `rows` rows.
@@ -72,11 +75,12 @@ void MultiplyPanels(const PanelKernels& kernels, const PanelProduct& product,
 // next block is `block` floats behind it.
 void TransposeToBlocks(const float* panel, int64_t width, int64_t rows, float* to, int64_t block);
 
-// gradient[o, i] = sum over rows of d_output[o] * source[i].
+// gradient[o, i] = sum over rows of d_output[o] * source[i], for `out` outputs of a layer.
 struct WeightGradient {
   int64_t out = 0;
   int64_t in = 0;
-  const float* d_output = nullptr;  // [panels][out][kPanelRows]
+  const float* d_output = nullptr;  // of these outputs: [panels][out][kPanelRows]
+  int64_t d_output_panel = 0;       // floats from one panel to the next: at least out * kPanelRows
   const float* source = nullptr;    // in blocks of columns, each `source_block` floats long
   int64_t source_block = 0;
   float* gradient = nullptr;      // [out, in]

@@ -107,21 +107,29 @@ TEST(PanelProductsTest, WeightGradientsAgreeWithTheDefinition) {
       }
       std::vector<float> gradient(kOut * in, -77);
       std::vector<float> last_columns(kOut * kPanelRows);
-      ComputeWeightGradient(
-          Kernels(),
-          {kOut, in, d_output.data(), blocks.data(), block, gradient.data(), last_columns.data()},
-          panels);
+      WeightGradient weights = {kOut,          in,    d_output.data(), kOut * kPanelRows,
+                                blocks.data(), block, gradient.data(), last_columns.data()};
+      ComputeWeightGradient(Kernels(), weights, panels);
       for (int64_t i = 0; i < kOut * in; ++i) {
         ASSERT_NEAR(gradient[i], expected[i], 2e-3)
             << panels.groups << " groups of " << panels.rows << " rows, element " << i;
       }
+      // A part of the outputs has the same bytes.
+      constexpr int64_t kFirst = 24;
+      std::vector<float> part((kOut - kFirst) * in, -77);
+      weights.out = kOut - kFirst;
+      weights.d_output += kFirst * kPanelRows;
+      weights.gradient = part.data();
+      ComputeWeightGradient(Kernels(), weights, panels);
+      EXPECT_TRUE(std::equal(part.begin(), part.end(), gradient.begin() + kFirst * in));
     }
   }
 }
 
 TEST(PanelProductsTest, WeightGradientsOfNoRowsAreZero) {
   std::vector<float> gradient(6, -77);
-  ComputeWeightGradient(Kernels(), {2, 3, nullptr, nullptr, 0, gradient.data(), nullptr}, {4, 0});
+  ComputeWeightGradient(Kernels(), {2, 3, nullptr, 0, nullptr, 0, gradient.data(), nullptr},
+                        {4, 0});
   EXPECT_THAT(gradient, Each(0.0f));
 }
 

@@ -307,6 +307,7 @@ void RecurrentLayer::ComputeWeightGradient(PassSlot source, const Planes& d_gate
   weights.out = structure_.gate_rows();
   weights.in = pass_.width(source);
   weights.d_output = d_gates.panel(0, first_panel);
+  weights.d_output_panel = weights.out * kPanelRows;
   weights.source = source_.plane(0) + first_panel * kPanelRows * kPanelRows;
   weights.source_block = block;
   weights.gradient = gradient;

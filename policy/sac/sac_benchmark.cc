@@ -1,5 +1,6 @@
 // Measures updates of SAC, DroQ and TD3, those of SAC and TD3 beside their floors (bare_sac_update.h), for the networks and batches of Pendulum
-// (64-64, 100 rows) and of locomotion tasks (256-256, 256 rows, 17 observations, 6 actions); and SAC's collect forward.
+// (64-64, 100 rows) and of locomotion tasks (256-256, 256 rows, 17 observations, 6 actions); the same by two threads; and SAC's
+// collect forward.
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -30,7 +31,8 @@ int64_t RowsOf(int64_t width) { return width == 64 ? 100 : 256; }
 
 enum class Algorithm { kSac, kDroq, kTd3 };
 
-std::unique_ptr<ContinuousPolicy> MakePolicy(const ContinuousTask& task, Algorithm algorithm) {
+std::unique_ptr<ContinuousPolicy> MakePolicy(const ContinuousTask& task, Algorithm algorithm,
+                                             int threads = 1) {
   const bool td3 = algorithm == Algorithm::kTd3;
   const ActorHead head = td3 ? ActorHead::kMean : ActorHead::kNormal;
   MlpOptions hidden = task.hidden;
@@ -40,16 +42,18 @@ std::unique_ptr<ContinuousPolicy> MakePolicy(const ContinuousTask& task, Algorit
       *Mlp::Create(task.hidden, task.observation, *ActorOutputs(task.action->field(0), head), 0);
   auto critics = *CriticEnsemble::Create(hidden, task.observation, task.action->field(0), 2, 1);
   Td3Options td3_options;
+  SacOptions sac_options;
+  td3_options.base.learn_threads = sac_options.base.learn_threads = threads;
   td3_options.base.actor_update_freq = td3_options.base.target_delay = 2;
   auto policy = td3 ? CreateTd3(std::move(actor), std::move(critics), task.action, td3_options)
-                    : CreateSac(std::move(actor), std::move(critics), task.action, SacOptions());
+                    : CreateSac(std::move(actor), std::move(critics), task.action, sac_options);
   DING_CHECK(policy.ok()) << policy.status();
   return *std::move(policy);
 }
 
-void Update(benchmark::State& state, Algorithm algorithm) {
+void Update(benchmark::State& state, Algorithm algorithm, int threads = 1) {
   const ContinuousTask task = TaskOf(state.range(0));
-  const auto policy = MakePolicy(task, algorithm);
+  const auto policy = MakePolicy(task, algorithm, threads);
   const Batch batch = MakeTransitionBatch(task.observation, task.action, RowsOf(state.range(0)), 1);
   std::vector<LearnStep> steps;
   for (auto _ : state) {
@@ -67,6 +71,11 @@ void BM_Td3Update(benchmark::State& state) {
 }
 // Its floor is that of SAC: dropout and layer normalization need no products.
 void BM_DroqUpdate(benchmark::State& state) { Update(state, Algorithm::kDroq); }
+// By two threads, in wall-clock time.
+void BM_SacUpdateOfTwo(benchmark::State& state) { Update(state, Algorithm::kSac, 2); }
+void BM_Td3UpdateOfTwo(benchmark::State& state) { Update(state, Algorithm::kTd3, 2); }
+BENCHMARK(BM_SacUpdateOfTwo)->Arg(64)->Arg(256)->UseRealTime();
+BENCHMARK(BM_Td3UpdateOfTwo)->Arg(64)->Arg(256)->UseRealTime();
 BENCHMARK(BM_SacUpdate)->Arg(64)->Arg(256);
 BENCHMARK(BM_DroqUpdate)->Arg(64)->Arg(256);
 BENCHMARK(BM_Td3Update)->Arg(64)->Arg(256);

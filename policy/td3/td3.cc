@@ -70,6 +70,7 @@ class Td3LearnMode : public ContinuousLearnMode {
         d_outputs_(target_actor_->output_spec()),
         members_(static_cast<size_t>(critics().num_critics())) {
     std::iota(members_.begin(), members_.end(), 0);
+    target_actor_->set_thread_team(team());
   }
 
  private:

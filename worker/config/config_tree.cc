@@ -137,6 +137,16 @@ void AppendAll(const ConfigNode& node, std::vector<const ConfigNode*>* nodes) {
   for (const ConfigNode& inner : node.inside) AppendAll(inner, nodes);
 }
 
+// Whether the params in `any` are those of a type which this program has under that name. Such a type has no node if it
+// takes none.
+bool HasType(const ConfigNode& any, const std::string& name) {
+  const FieldDescriptor* const type = FindTypeField(*any.field);
+  if (type == nullptr) return false;
+  const std::vector<RegistryEntry> entries = EntriesOfChoice(*FindTypeChoice(*type));
+  return std::any_of(entries.begin(), entries.end(),
+                     [&](const RegistryEntry& entry) { return entry.name == name; });
+}
+
 // What one may have meant by the field `name` that none of `places` has.
 std::string Suggest(const ConfigNode& root, const std::vector<const ConfigNode*>& places,
                     const std::string& name) {
@@ -192,11 +202,13 @@ absl::StatusOr<std::vector<const ConfigNode*>> FindConfigNodes(const ConfigNode&
   for (const Step& step : ParsePath(path)) {
     std::vector<const ConfigNode*> next;
     std::vector<std::string> choices;  // that there are, if one is asked for
+    bool takes_none = false;           // the one that is asked for
     std::vector<const ConfigNode*> fields;
     for (const ConfigNode* const node : nodes) AppendFields(*node, &fields);
     for (const ConfigNode* const field : fields) {
       if (field->field->name() != step.name) continue;
       if (step.choice.empty()) next.push_back(field);
+      if (field->is_any() && HasType(*field, step.choice)) takes_none = true;
       for (const ConfigNode& choice : field->inside) {
         if (step.choice.empty() || !field->is_any()) continue;
         if (IsChosen(choice, step.choice)) next.push_back(&choice);
@@ -207,9 +219,11 @@ absl::StatusOr<std::vector<const ConfigNode*>> FindConfigNodes(const ConfigNode&
     const std::string where =
         walked.empty() ? "an experiment config" : absl::StrCat("'", walked, "'");
     if (next.empty() && !choices.empty()) {
-      return absl::NotFoundError(absl::StrCat("no type and no message '", step.choice, "' in ",
-                                              Join(walked, step.name),
-                                              "; there are: ", absl::StrJoin(choices, ", ")));
+      const std::string place = Join(walked, step.name);
+      return absl::NotFoundError(absl::StrCat(
+          takes_none ? absl::StrCat("type '", step.choice, "' takes no params in ", place)
+                     : absl::StrCat("no type and no message '", step.choice, "' in ", place),
+          "; there are: ", absl::StrJoin(choices, ", ")));
     }
     if (next.empty()) {
       return absl::NotFoundError(absl::StrCat("no field '", step.name, "' in ", where, "; ",

@@ -77,8 +77,11 @@ TEST_F(ConfigTreeTest, APathThroughParamsMeansAllTypesOrTheOneThatIsNamed) {
   }
   EXPECT_THAT(FindConfigNodes(tree_, "policy.params<random>"),
               StatusIs(absl::StatusCode::kNotFound,
-                       AllOf(HasSubstr("no type and no message 'random' in policy.params"),
+                       AllOf(HasSubstr("type 'random' takes no params in policy.params"),
                              HasSubstr("dqn, twin (DqnConfig), ppo (PpoConfig)"))));
+  EXPECT_THAT(FindConfigNodes(tree_, "policy.params<dqm>"),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("no type and no message 'dqm' in policy.params; there are: dqn")));
 }
 
 TEST_F(ConfigTreeTest, APathThatDoesNotExistIsRefusedWithSuggestions) {

@@ -1,5 +1,7 @@
 #include "ding_worker/worker/parallel_run/parallel_setup.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -119,6 +121,14 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   stopper_deps.max_return = returns.high;
   if (config.system().max_seconds() > 0) {
     stopper_deps.max_time = absl::Seconds(config.system().max_seconds());
+    const CommanderConfig& commander = config.policy().other().commander();
+    if (!supervised && commander.learner_task_space() == 1 && commander.eval_interval() > 0) {
+      // Evaluations of a policy are at least so far apart; one more comes at the beginning, and one at the end.
+      stopper_deps.max_evaluations =
+          static_cast<int64_t>(
+              std::min(config.system().max_seconds() / commander.eval_interval(), 1e15)) +
+          2;
+    }
   }
   DING_ASSIGN_OR_RETURN(parts.stoppers, StopperList::Create(config.stopper(), stopper_deps));
   std::optional<LearningRounds> rounds;
