@@ -121,7 +121,7 @@ absl::Status AsyncEnvManager::ResetEnvs(absl::Span<const int> env_ids) {
     DING_RETURN_IF_ERROR(
         Began(env_id, starts_[static_cast<size_t>(env_id)], workers_->answer(env_id).status));
     // A caller that waits for all envs would wait for the next reset anyway; others go on meanwhile.
-    if (!waits_for_all() || !BeginsNextEpisode(env_id)) continue;
+    if (!waits_for_all() || !BeginsNextEpisode(env_id) || has_on_episode_end()) continue;
     workers_->PrepareReset(env_id, PeekNextEpisode(env_id));
   }
   return absl::OkStatus();

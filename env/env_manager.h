@@ -29,6 +29,7 @@
 #define DING_WORKER_ENV_ENV_MANAGER_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -139,6 +140,10 @@ class EnvManager {
   virtual bool done() const = 0;
   virtual bool closed() const = 0;
   virtual absl::StatusOr<Image> Render(int env_id) = 0;
+  // From the next episodes on, Step() calls function(env_id) when an episode has ended, before the env begins the next
+  // one, so that Render(env_id) shows how it ended. Void episodes have no such end. Null, as at first: nothing is called.
+  // A manager that cannot do this ignores it.
+  virtual void set_on_episode_end(std::function<void(int env_id)> /*function*/) {}
 
   // Saves and loads seeds, counts, observations and the states of the envs. An env that cannot save
   // its state, or that was outstanding, begins a new episode on load; `restarted` lists these envs.

@@ -463,5 +463,24 @@ TEST_P(EnvManagerConformance, Renders) {
   EXPECT_THAT(manager->Render(3), StatusIs(kInvalidArgument, HasSubstr("no env 3")));
 }
 
+TEST_P(EnvManagerConformance, ShowsHowAnEpisodeEndsBeforeTheNextOneBegins) {
+  scripts_[1]->episode_length = 2;
+  const auto manager = Create();
+  std::vector<int> ended;
+  const auto look = [&](int env_id) {
+    DING_ASSERT_OK_AND_ASSIGN(const Image image, manager->Render(env_id));
+    // The picture shows the number of the step.
+    EXPECT_EQ(image.rgb[0], scripts_[static_cast<size_t>(env_id)]->episode_length);
+    ended.push_back(env_id);
+  };
+  manager->set_on_episode_end(look);
+  ASSERT_THAT(manager->Launch(), IsOk());
+  for (int i = 0; i < 4; ++i) ASSERT_THAT(Step(manager.get(), {1}), IsOk());
+  EXPECT_THAT(ended, ElementsAre(1, 1));
+  manager->set_on_episode_end(nullptr);
+  for (int i = 0; i < 4; ++i) ASSERT_THAT(Step(manager.get(), {1}), IsOk());
+  EXPECT_THAT(ended, ElementsAre(1, 1));
+}
+
 }  // namespace
 }  // namespace ding

@@ -456,7 +456,10 @@ absl::Status EnvManagerCore::EndEpisodes(absl::Span<const int> env_ids) {
   reset_ids_.clear();
   for (Ended& ended : ended_) {
     const int env_id = env_ids[static_cast<size_t>(ended.row)];
-    if (!ended.abnormal) FinishEpisode(env_id, &ended);
+    if (!ended.abnormal) {
+      FinishEpisode(env_id, &ended);
+      if (on_episode_end_) on_episode_end_(env_id);
+    }
     if (slots_[static_cast<size_t>(env_id)].state == EnvState::kRun) reset_ids_.push_back(env_id);
   }
   const absl::Status status = BeginResets(reset_ids_);

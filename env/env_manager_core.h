@@ -28,7 +28,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/optimization.h"
@@ -79,6 +81,9 @@ class EnvManagerCore : public EnvManager {
   bool done() const final;
   bool closed() const final { return closed_; }
   absl::StatusOr<Image> Render(int env_id) final;
+  void set_on_episode_end(std::function<void(int env_id)> function) final {
+    on_episode_end_ = std::move(function);
+  }
   // kFailedPrecondition if closed.
   absl::Status SaveState(StateWriter* writer) const final;
   // Builds the envs if the manager is closed. An error in the state of an env closes the manager;
@@ -132,6 +137,8 @@ class EnvManagerCore : public EnvManager {
   EpisodeStart NextEpisode(int env_id);
   // What NextEpisode() will return as soon as this episode is over, if nobody seeds or resets the env before.
   EpisodeStart PeekNextEpisode(int env_id) const;
+  // Whether somebody looks at an env between the end of its episode and the beginning of the next one.
+  bool has_on_episode_end() const { return on_episode_end_ != nullptr; }
   // Whether the env begins the next episode by itself as soon as this one is over.
   bool BeginsNextEpisode(int env_id) const {
     const int64_t done = slots_[static_cast<size_t>(env_id)].episodes_done;
@@ -254,6 +261,7 @@ class EnvManagerCore : public EnvManager {
   // The last step.
   int64_t step_count_ = 0;
   std::vector<Ended> ended_;
+  std::function<void(int env_id)> on_episode_end_;
   std::vector<AbnormalCause> causes_;
   std::vector<int> stepped_ids_;
   std::vector<int> reset_ids_;

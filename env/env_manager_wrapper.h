@@ -7,6 +7,7 @@
 #define DING_WORKER_ENV_ENV_MANAGER_WRAPPER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -45,6 +46,9 @@ class EnvManagerWrapper : public EnvManager {
   bool done() const override { return inner_->done(); }
   bool closed() const override { return inner_->closed(); }
   absl::StatusOr<Image> Render(int env_id) override { return inner_->Render(env_id); }
+  void set_on_episode_end(std::function<void(int env_id)> function) override {
+    inner_->set_on_episode_end(std::move(function));
+  }
   void Close() override { inner_->Close(); }
 
   bool has_statistics() const override { return has_own_statistics() || inner_->has_statistics(); }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_user.h"
@@ -161,6 +162,13 @@ absl::StatusOr<EvalCore::Outcome> EvalCore::Eval(const EvalOptions& options, Eva
   if (!monitor.ok()) return Annotate(monitor.status(), deps_.name);
   const size_t env_num = static_cast<size_t>(env_->env_num());
   Run run{&*monitor, videos, 0, std::vector<int>(env_num, 0), std::vector<bool>(env_num, false)};
+  if (videos != nullptr) {
+    env_->set_on_episode_end(
+        [this, &run](int env_id) { run.last_pictures.Update(TakePicture(env_id, &run)); });
+  }
+  const absl::Cleanup no_more_pictures = [this, videos] {
+    if (videos != nullptr) env_->set_on_episode_end(nullptr);
+  };
   DING_RETURN_IF_ERROR(Annotate(env_->Reset(), deps_.name));
   DING_RETURN_IF_ERROR(Annotate(ForgetRecurrentState({}), deps_.name));
   DING_RETURN_IF_ERROR(Annotate(Play(options, &run), deps_.name));
@@ -210,6 +218,7 @@ absl::Status EvalCore::StepEnvs(const NamedValues& settings, Run* run) {
   const ColumnsView actions(env_->env_spec().action.get(), action_columns_.data(), 0,
                             static_cast<int64_t>(playing.env_ids.size()));
   DING_ASSIGN_OR_RETURN(const Timesteps* const timesteps, env_->Step(playing.env_ids, actions));
+  DING_RETURN_IF_ERROR(run->last_pictures);
   return Account(*timesteps, run);
 }
 
@@ -228,16 +237,18 @@ ReadyObs EvalCore::Playing(const ReadyObs& ready, const VectorEvalMonitor& monit
 }
 
 absl::Status EvalCore::TakePictures(const ReadyObs& playing, Run* run) {
-  for (const int env_id : playing.env_ids) {
-    if (run->videos->is_full(env_id)) continue;
-    absl::StatusOr<Image> picture = env_->Render(env_id);
-    if (!picture.ok()) {
-      return Annotate(picture.status(),
-                      absl::StrCat("a video is due, but env ", env_id, " cannot be rendered"));
-    }
-    DING_RETURN_IF_ERROR(run->videos->AddFrame(env_id, *picture));
-  }
+  for (const int env_id : playing.env_ids) DING_RETURN_IF_ERROR(TakePicture(env_id, run));
   return absl::OkStatus();
+}
+
+absl::Status EvalCore::TakePicture(int env_id, Run* run) {
+  if (run->monitor->is_full(env_id) || run->videos->is_full(env_id)) return absl::OkStatus();
+  absl::StatusOr<Image> picture = env_->Render(env_id);
+  if (!picture.ok()) {
+    return Annotate(picture.status(),
+                    absl::StrCat("a video is due, but env ", env_id, " cannot be rendered"));
+  }
+  return run->videos->AddFrame(env_id, *picture);
 }
 
 absl::Status EvalCore::Act(int player, const ReadyObs& playing, const NamedValues& settings) {

@@ -114,9 +114,10 @@ class EvalCore {
     VectorEvalMonitor* monitor;
     EvalVideos* videos;
     int64_t envsteps = 0;
-    std::vector<int> abnormal;  // abnormal steps per env since its last finished episode
-    std::vector<bool> asked;    // per env, whether it has not answered yet
-    int waits = 0;              // consecutive waits for a ready env
+    std::vector<int> abnormal;   // abnormal steps per env since its last finished episode
+    std::vector<bool> asked;     // per env, whether it has not answered yet
+    int waits = 0;               // consecutive waits for a ready env
+    absl::Status last_pictures;  // of episodes that have ended
   };
 
   EvalCore(Options options, ComponentDeps deps);
@@ -131,6 +132,7 @@ class EvalCore {
   // Returns the ready envs whose quota is not full, with their observations.
   ReadyObs Playing(const ReadyObs& ready, const VectorEvalMonitor& monitor);
   absl::Status TakePictures(const ReadyObs& playing, Run* run);
+  absl::Status TakePicture(int env_id, Run* run);
   absl::Status Act(int player, const ReadyObs& playing, const NamedValues& settings);
   absl::Status Account(const Timesteps& timesteps, Run* run);
   absl::Status NoteAbnormal(int env_id, const std::string& cause, Run* run) const;

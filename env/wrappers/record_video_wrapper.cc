@@ -3,6 +3,7 @@
 // State: the number of episodes of env 0, and the steps of the running one. A video that was being recorded when the state was saved is left out; the next
 // one that is due is recorded.
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -39,7 +40,12 @@ class RecordedEnvs : public EnvManagerWrapper {
       : EnvManagerWrapper(std::move(inner)),
         params_(std::move(params)),
         make_encoder_(std::move(make_encoder)),
-        path_start_(std::move(path_start)) {}
+        path_start_(std::move(path_start)) {
+    this->inner()->set_on_episode_end([this](int env_id) {
+      if (env_id == kFilmed) last_picture_ = AddPicture();
+      if (on_episode_end_) on_episode_end_(env_id);
+    });
+  }
 
   absl::Status Launch() override {
     episode_ = steps_ = 0;
@@ -67,6 +73,7 @@ class RecordedEnvs : public EnvManagerWrapper {
       if (steps->abnormal[i] != 0) {
         DING_RETURN_IF_ERROR(BeginNext());
       } else if (steps->terminated[i] != 0 || steps->truncated[i] != 0) {
+        DING_RETURN_IF_ERROR(last_picture_);
         DING_RETURN_IF_ERROR(EndVideo());
         DING_RETURN_IF_ERROR(BeginNext());
       } else {
@@ -77,6 +84,9 @@ class RecordedEnvs : public EnvManagerWrapper {
     return steps;
   }
 
+  void set_on_episode_end(std::function<void(int env_id)> function) override {
+    on_episode_end_ = std::move(function);
+  }
   void Close() override {
     video_ = nullptr;
     inner()->Close();
@@ -108,11 +118,12 @@ class RecordedEnvs : public EnvManagerWrapper {
     return AddFrame();
   }
 
-  // An env that has ended its episode shows the next one already, so the last picture is that before the last step.
   absl::Status AddFrame() {
-    if (video_ == nullptr || video_->frames() >= params_.max_frames()) return absl::OkStatus();
     // An env that resets meanwhile has nothing to show yet.
-    if (inner()->env_state(kFilmed) != EnvState::kRun) return absl::OkStatus();
+    return inner()->env_state(kFilmed) == EnvState::kRun ? AddPicture() : absl::OkStatus();
+  }
+  absl::Status AddPicture() {
+    if (video_ == nullptr || video_->frames() >= params_.max_frames()) return absl::OkStatus();
     const absl::StatusOr<Image> picture = inner()->Render(kFilmed);
     if (!picture.ok()) return Annotate(picture.status(), "env.wrapper 'record_video'");
     return Annotate(video_->AddFrame(*picture), "env.wrapper 'record_video'");
@@ -128,9 +139,11 @@ class RecordedEnvs : public EnvManagerWrapper {
   const RecordVideoConfig params_;
   const VideoEncoderFactory make_encoder_;
   const std::string path_start_;
-  int64_t episode_ = 0;                  // number of the running episode of env 0
-  int64_t steps_ = 0;                    // its steps so far
-  std::unique_ptr<VideoEncoder> video_;  // null: the episode is not recorded
+  int64_t episode_ = 0;                             // number of the running episode of env 0
+  int64_t steps_ = 0;                               // its steps so far
+  std::unique_ptr<VideoEncoder> video_;             // null: the episode is not recorded
+  absl::Status last_picture_;                       // of the episode that has ended
+  std::function<void(int env_id)> on_episode_end_;  // of the caller
 };
 
 absl::StatusOr<std::unique_ptr<EnvManager>> Create(const EnvWrapperConfig& config,
