@@ -161,7 +161,11 @@ absl::StatusOr<EvalCore::Outcome> EvalCore::Eval(const EvalOptions& options, Eva
       env_->env_num(), options.n_episode.value_or(options_.common.n_episode));
   if (!monitor.ok()) return Annotate(monitor.status(), deps_.name);
   const size_t env_num = static_cast<size_t>(env_->env_num());
-  Run run{&*monitor, videos, 0, std::vector<int>(env_num, 0), std::vector<bool>(env_num, false)};
+  Run run;
+  run.monitor = &*monitor;
+  run.videos = videos;
+  run.abnormal.resize(env_num);
+  run.asked.resize(env_num);
   if (videos != nullptr) {
     env_->set_on_episode_end(
         [this, &run](int env_id) { run.last_pictures.Update(TakePicture(env_id, &run)); });

@@ -111,8 +111,8 @@ class EvalCore {
   };
   // A running evaluation.
   struct Run {
-    VectorEvalMonitor* monitor;
-    EvalVideos* videos;
+    VectorEvalMonitor* monitor = nullptr;
+    EvalVideos* videos = nullptr;  // null: no pictures
     int64_t envsteps = 0;
     std::vector<int> abnormal;   // abnormal steps per env since its last finished episode
     std::vector<bool> asked;     // per env, whether it has not answered yet
