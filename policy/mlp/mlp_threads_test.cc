@@ -89,7 +89,12 @@ TEST_P(MlpThreadsTest, ManyThreadsComputeTheBytesOfOne) {
       DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<ThreadTeam> team,
                                 ThreadTeam::Create(threads, "a test"));
       mlp->set_thread_team(team.get());
-      EXPECT_TRUE(RunPasses(mlp.get(), rows) == alone) << rows << " rows, " << threads;
+      const std::vector<float> together = RunPasses(mlp.get(), rows);
+      ASSERT_EQ(together.size(), alone.size());
+      const auto differ = std::mismatch(alone.begin(), alone.end(), together.begin());
+      EXPECT_EQ(differ.first, alone.end())
+          << rows << " rows, " << threads << " threads: value " << differ.first - alone.begin()
+          << " is " << *differ.second << ", alone " << *differ.first;
     }
   }
 }
