@@ -48,6 +48,10 @@ int64_t MaxWidth(const MlpStructure& structure) {
   return *std::max_element(widths.begin(), widths.end());
 }
 
+Tensor MakeLastColumns(const MlpStructure& structure, int64_t threads) {
+  return Tensor::Zeros(DType::kFloat32, {threads, MaxWidth(structure), kPanelRows});
+}
+
 std::vector<bool> FirstReaders(const MlpStructure& structure) {
   std::vector<bool> seen(structure.layers.size() + 1, false);
   std::vector<bool> first(structure.layers.size(), false);
@@ -115,7 +119,7 @@ Mlp::Mlp(MlpStructure structure, absl::Span<float> parameters, absl::Span<float>
       d_values_(SlotWidths(structure_)),
       normalized_(NormalizedWidths(structure_)),
       inverse_std_(std::vector<int64_t>(NormalizedWidths(structure_).size(), 1)),
-      last_columns_(Tensor::Zeros(DType::kFloat32, {MaxWidth(structure_), kPanelRows})) {}
+      last_columns_(MakeLastColumns(structure_, /*threads=*/1)) {}
 
 absl::Status Mlp::Infer(const ColumnsView& input, const MutableColumnsView& output) {
   DING_RETURN_IF_ERROR(CheckFirstFields(*structure_.input, input.spec(), "mlp input"));
@@ -145,6 +149,7 @@ void Mlp::set_thread_team(ThreadTeam* team) {
   team_ = team;
   const auto threads = static_cast<size_t>(team == nullptr ? 1 : team->size());
   while (infer_values_.size() < threads) infer_values_.emplace_back(SlotWidths(structure_));
+  last_columns_ = MakeLastColumns(structure_, static_cast<int64_t>(threads));
 }
 
 int Mlp::NumThreads(int64_t rows) const {
@@ -351,7 +356,7 @@ absl::Status Mlp::RunBackward(const ColumnsView& d_output, bool weights, int64_t
     ApplyNormalizationGradient(i, panels);
     if (weights && first_reader_[static_cast<size_t>(i)]) TransposeSource(layer, panels);
     // While this layer is in the cache.
-    if (weights && threads == 1) ComputeWeightGradients(i, 0, layer.out);
+    if (weights && threads == 1) ComputeWeightGradients(i, 0, layer.out, /*thread=*/0);
     if (layer.source >= 0 || !d_input.empty()) ComputeSourceGradient(i, first, panels);
   };
   if (weights && structure_.options.layer_norm) {
@@ -459,7 +464,7 @@ void Mlp::TransposeSource(const MlpLayer& layer, const Panels& panels) {
   }
 }
 
-void Mlp::ComputeWeightGradients(int index, int64_t first_output, int64_t end_output) {
+void Mlp::ComputeWeightGradients(int index, int64_t first_output, int64_t end_output, int thread) {
   const MlpLayer& layer = structure_.layers[index];
   if (end_output == layer.out) {
     kernels_.sum_rows(d_values_.plane(index + 1), layer.out, forward_rows_,
@@ -473,19 +478,20 @@ void Mlp::ComputeWeightGradients(int index, int64_t first_output, int64_t end_ou
   weights.source = transposed_.plane(layer.source + 1);
   weights.source_block = transposed_.capacity_panels() * kPanelRows * kPanelRows;
   weights.gradient = gradients_.data() + layer.weight_offset + first_output * layer.in;
-  weights.last_columns = last_columns_.mutable_data<float>().data() + first_output * kPanelRows;
+  weights.last_columns =
+      last_columns_.mutable_data<float>().data() + thread * MaxWidth(structure_) * kPanelRows;
   internal_mlp::ComputeWeightGradient(kernels_, weights, {1, forward_rows_});
 }
 
-void Mlp::ComputePartOfWeightGradients(int part, int parts) {
+void Mlp::ComputePartOfWeightGradients(int thread, int threads) {
   for (int i = static_cast<int>(structure_.layers.size()) - 1; i >= 0; --i) {
     const int64_t out = structure_.layers[static_cast<size_t>(i)].out;
     const auto begin_of = [&](int64_t k) {
-      return std::min((out * k / parts + kTileRows - 1) / kTileRows * kTileRows, out);
+      return std::min((out * k / threads + kTileRows - 1) / kTileRows * kTileRows, out);
     };
-    const int64_t begin = begin_of(part);
-    const int64_t end = begin_of(part + 1);
-    if (begin < end) ComputeWeightGradients(i, begin, end);
+    const int64_t begin = begin_of(thread);
+    const int64_t end = begin_of(thread + 1);
+    if (begin < end) ComputeWeightGradients(i, begin, end, thread);
   }
 }
 

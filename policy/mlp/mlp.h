@@ -136,9 +136,9 @@ class Mlp : public Network {
   // A layer that reads the input gets only the gradients from input element `first_input` on.
   void ComputeSourceGradient(int layer, int64_t first_input, const Panels& panels);
   void StoreInputGradient(int64_t first, absl::Span<float> d_input, const Panels& panels) const;
-  // Compute the gradients of the weights and biases of a layer, and part `part` of `parts` of those of all layers.
-  void ComputeWeightGradients(int layer, int64_t first_output, int64_t end_output);
-  void ComputePartOfWeightGradients(int part, int parts);
+  // Compute the gradients of the weights and biases of a layer, and part `thread` of `threads` of those of all layers.
+  void ComputeWeightGradients(int layer, int64_t first_output, int64_t end_output, int thread);
+  void ComputePartOfWeightGradients(int thread, int threads);
 
   const MlpStructure structure_;
   const internal_mlp::PanelKernels& kernels_;
@@ -162,7 +162,7 @@ class Mlp : public Network {
   Planes inverse_std_;
   absl::Span<const uint64_t> dropout_keys_;
   ThreadTeam* team_ = nullptr;
-  Tensor last_columns_;        // working memory of weight gradients: [out][kPanelRows]
+  Tensor last_columns_;        // working memory of weight gradients: [threads][out][kPanelRows]
   int64_t forward_rows_ = -1;  // rows of the last Forward(); -1: none since the last Backward()
 };
 
