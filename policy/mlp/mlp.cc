@@ -479,7 +479,7 @@ void Mlp::ComputeWeightGradients(int index, int64_t first_output, int64_t end_ou
   weights.source_block = transposed_.capacity_panels() * kPanelRows * kPanelRows;
   weights.gradient = gradients_.data() + layer.weight_offset + first_output * layer.in;
   weights.last_columns =
-      last_columns_.mutable_data<float>().data() + thread * MaxWidth(structure_) * kPanelRows;
+      last_columns_.mutable_data<float>().data() + thread * last_columns_.shape()[1] * kPanelRows;
   internal_mlp::ComputeWeightGradient(kernels_, weights, {1, forward_rows_});
 }
 
