@@ -35,10 +35,10 @@ absl::StatusOr<std::unique_ptr<IStopper>> MakeNoImprovement(const StopperConfig&
   }
   // The first evaluation is the one that the next ones are compared with.
   if (params.evaluations() >= deps.max_evaluations) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("evaluations is ", params.evaluations(),
-                     ", so that it could never stop: expected less than ", deps.max_evaluations,
-                     ", as many as the run's budget (max_train_iter, max_env_step, max_seconds) allows"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "evaluations is ", params.evaluations(),
+        ", so that it could never stop: expected less than ", deps.max_evaluations,
+        ", as many as the run's budget (max_train_iter, max_env_step, max_seconds) allows"));
   }
   return std::make_unique<NoImprovementStopper>(params.evaluations(), params.min_delta());
 }

@@ -120,6 +120,8 @@ class Mlp : public Network {
   absl::Span<const uint64_t> Keys() const;
   internal_mlp::DropoutMask MaskOf(int layer, absl::Span<const uint64_t> keys, int64_t panel) const;
   internal_mlp::LayerNorm NormOf(const MlpLayer& layer) const;
+  // Returns values[0] + values[per_action] + ... below `width`.
+  static float SumOverActions(const float* values, int64_t width, int64_t per_action);
   void StoreOutput(int head, const Panels& panels, const Planes& values,
                    const MutableColumnsView& output) const;
 
