@@ -173,18 +173,20 @@ TEST_F(SacFactory, ReportsAllProblemsAtOnce) {
   config_.set_batch_size(0);
   config_.set_unroll_len(4);
   common().set_target_update_theta(0);
+  common().set_learn_threads(65);
   common().set_actor_learning_rate(-1);
   params_.set_alpha(0);
   params_.set_target_subset(9);
   params_.set_actor_update_freq(0);
   params_.set_num_critics(65);
-  EXPECT_THAT(
-      Create().status(),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("batch_size is 0"), HasSubstr("unroll_len is 4"),
-                     HasSubstr("target_update_theta is 0"), HasSubstr("actor_learning_rate is -1"),
-                     HasSubstr("alpha is 0"), HasSubstr("actor_update_freq is 0"),
-                     HasSubstr("critic: there are 65 critics"))));
+  EXPECT_THAT(Create().status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("batch_size is 0"), HasSubstr("unroll_len is 4"),
+                             HasSubstr("target_update_theta is 0"),
+                             HasSubstr("learn_threads is 65, must be in 1..64"),
+                             HasSubstr("actor_learning_rate is -1"), HasSubstr("alpha is 0"),
+                             HasSubstr("actor_update_freq is 0"),
+                             HasSubstr("critic: there are 65 critics"))));
   params_.set_num_critics(3);
   ExpectRefused("target_subset is 9, must be in 0..num_critics, which is 3");
 }
