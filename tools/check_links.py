@@ -1,4 +1,4 @@
-"""Names each link, anchor and file in README, docs and examples that does not exist.
+"""Names each link, anchor and file in README, docs and examples that does not exist, and each table without rows.
 
 A link is a Markdown link to a place of this repository. A file is a word in backquotes, or in a block of code, that begins with
 a folder of the root or names a tool: `base/mutex.h`, `tools/test`, also without its ending (`data/decoder_fuzz_test`) or with a
@@ -31,6 +31,7 @@ CODE = re.compile(r'`([^`]+)`')
 HEADING = re.compile(r'^#{1,6}\s+(.*?)\s*#*$')
 WORD = re.compile(r'''[^\s`'"(),;=|\[\]]+''')
 HEADER = re.compile(r'^[a-z0-9_/]+\.(h|proto)$')
+TABLE_WITHOUT_ROWS = re.compile(r'^\|.*\n\|[-:| ]+\|\n(?!\|)', re.M)
 
 
 def anchors(path, known={}):
@@ -97,7 +98,11 @@ def main():
         for page in sorted(glob.glob(pattern)):
             fenced = False
             with open(page, encoding='utf-8') as file:
-                for number, line in enumerate(file, 1):
+                content = file.read()
+                for table in TABLE_WITHOUT_ROWS.finditer(content):
+                    print('%s:%d: the table has no rows' % (page, content.count('\n', 0, table.start()) + 1))
+                    complaints += 1
+                for number, line in enumerate(content.splitlines(keepends=True), 1):
                     problems = []
                     if line.lstrip().startswith('```'):
                         fenced = not fenced
