@@ -1,13 +1,13 @@
-// A checkpoint: a folder of named parts of a program's state, complete or absent.
+// A checkpoint: a folder with the named parts of a program's state. It is there as a whole or not at all.
 //
 //   iteration_1200/
 //     manifest.json        readable: version, kind, fields, the files with sizes and checksums
 //     model.safetensors    one file for each component
 //     optimizer.safetensors
 //
-// It is written under a temporary name beside its place and renamed when all of it is on the disk.
-// One of the same name is replaced in the same step: whatever fails, the old one stays. A reader
-// checks every byte before it hands out anything.
+// A checkpoint is written under a temporary name beside its place and renamed when all of it is on the disk. In the
+// same step it replaces an old checkpoint at that place, which stays if anything fails before. A reader checks every
+// byte before it returns anything.
 //
 // Threads: a CheckpointReader is thread-compatible.
 //
@@ -39,22 +39,23 @@
 namespace ding {
 
 struct CheckpointComponent {
-  // Name of the file: letters, digits, '_', '-' and '.', not beginning with '.'.
+  // The name of the component and of its file: letters, digits, '_', '-' and '.', not beginning with '.'.
   std::string name;
-  // Writes the component; called several times (see WriteSafetensors).
+  // Writes the component. WriteSafetensors() calls it several times.
   std::function<absl::Status(StateWriter*)> save;
 };
 
-// Facts that the writer gives to the reader, who gets them before it loads anything.
+// What the manifest says, which a reader can look at before it loads a component.
 struct CheckpointInfo {
-  std::string kind;                           // what it is for: the writer's word
+  std::string kind;                           // what the checkpoint is for, as its writer calls it
   std::map<std::string, std::string> fields;  // any text
 };
 
 // Writes all components and the manifest; the parent folder of `path` must exist.
-//   kInvalidArgument     a component's name is not fit for a file, or stands twice; text not UTF-8
-//   kFailedPrecondition  something that is no checkpoint is at `path`
-//   kResourceExhausted   disk full; others as of WriteFileAtomically; others of `save`
+//   kInvalidArgument     the name of a component cannot be that of a file, or occurs twice; a text is not UTF-8
+//   kFailedPrecondition  there is something at `path` that is not a checkpoint
+//   kResourceExhausted   the disk is full
+//   other codes          the errors of WriteFileAtomically() and of `save`
 absl::Status WriteCheckpoint(const std::string& path, const CheckpointInfo& info,
                              absl::Span<const CheckpointComponent> components);
 
@@ -62,16 +63,16 @@ class CheckpointReader {
  public:
   // Reads the manifest and compares size and checksum of every file.
   //   kNotFound            there is no checkpoint at `path`
-  //   kDataLoss            a file is missing, truncated or changed: names it
-  //   kFailedPrecondition  written by another major version
+  //   kDataLoss            a file is missing, truncated or changed; the message names it
+  //   kFailedPrecondition  another major version wrote the checkpoint
   static absl::StatusOr<CheckpointReader> Open(const std::string& path);
-  // Reads what the manifest says, and does not look at the files. Errors as of Open().
+  // Reads the manifest alone, without a look at the other files. Returns the errors of Open().
   static absl::StatusOr<CheckpointInfo> ReadInfo(const std::string& path);
 
   const CheckpointInfo& info() const { return info_; }
-  // Names of the components in the order written.
+  // The names of the components, in the order in which they were written.
   std::vector<std::string> Components() const;
-  // The state of a component; kNotFound lists those there are.
+  // Returns the state of a component. kNotFound lists the components that there are.
   absl::StatusOr<std::unique_ptr<StateReader>> Component(absl::string_view name) const;
 
  private:

@@ -1,8 +1,8 @@
-// Writes checkpoints behind the program: whoever saves takes snapshots of its components, hands them
-// over and goes on; a thread writes them, one after the other.
+// Writes checkpoints in the background. The caller takes snapshots of its components, passes them on and continues; a
+// thread writes the checkpoints, one after the other.
 //
 // Ownership: the writer holds the snapshots until their checkpoint is written.
-// Threads:   thread-safe; `done` is called on the writer's own thread.
+// Threads:   thread-safe; it calls `done` on its own thread.
 //
 // Example:
 //   CheckpointWriter writer;
@@ -26,25 +26,24 @@ namespace ding {
 
 class CheckpointWriter {
  public:
-  // Checkpoints that wait while another is written; more of them would only take memory.
+  // The most checkpoints that wait while another one is written. More of them would only take memory.
   static constexpr size_t kMaxWaiting = 2;
 
   CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
-  // Writes what waits.
+  // Waits until all checkpoints are written.
   ~CheckpointWriter();
 
-  // Writes as WriteCheckpoint() does and tells `done` what came of it. Each component's `save` must
-  // be a snapshot: it is called on another thread. Waits, for as long as the disk takes, while
-  // kMaxWaiting others do. Where the system
-  // refuses the thread, Write() writes itself.
+  // Writes the checkpoint as WriteCheckpoint() does and calls `done` with the result. The `save` of each component must
+  // be a snapshot, because another thread calls it. If kMaxWaiting checkpoints wait already, Write() first waits until
+  // there is room, for as long as the disk takes. If the system refuses the thread, Write() itself writes the checkpoint.
   void Write(std::string path, CheckpointInfo info, std::vector<CheckpointComponent> components,
              std::function<void(const absl::Status&)> done) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Nothing is being written or waits.
+  // Whether no checkpoint is being written or waits.
   bool idle() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits, for as long as the disk takes, until that is so.
+  // Waits until idle(), for as long as the disk takes.
   void Flush() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -58,11 +57,11 @@ class CheckpointWriter {
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable Mutex mutex_;
-  CondVar changed_;  // any of what follows
+  CondVar changed_;  // signalled when a member below has changed
   std::deque<Job> waiting_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last, because it uses the other members
 };
 
 }  // namespace ding

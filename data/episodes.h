@@ -1,4 +1,4 @@
-// Whole episodes in a file: what somebody did, to learn from (demonstrations, recorded runs).
+// Whole episodes in a file, from which a policy learns: demonstrations, or recorded runs.
 //
 //   type        "episodes", version, and the name of the env
 //   rows_spec   fields of a row; the first ones are the observation
@@ -6,9 +6,8 @@
 //   final_obs/... [E, ...] the observation after the last row of each episode
 //   length, end [E] rows of each episode, and how it ended (SegmentEnd)
 //
-// Files are safetensors that check themselves (data/safetensors.h): readable from Python, and
-// whatever was cut off or altered is refused. Values are not looked at: who uses an action as an
-// index checks it.
+// The files are safetensors with a checksum in them (data/safetensors.h): Python can read them, and a file that was
+// truncated or altered is refused. The values are not checked; code that uses an action as an index must check it.
 //
 // Threads: thread-safe (pure functions).
 //
@@ -30,30 +29,31 @@
 namespace ding {
 
 struct EpisodeSet {
-  // One segment per episode. In a set that was read, episode i is stream i from step 0 on.
+  // One segment for each episode. In a set that was read from a file, episode i is stream i, beginning with step 0.
   SegmentBatch episodes;
   std::string env;  // the env in which they were played
   // The checksum of the file from which the set was read, which tells two sets apart; 0 for others.
   uint32_t checksum = 0;
 };
 
-// OK if there are episodes, and each segment goes to the end of one (as those of a collector of
-// episodes do, from its beginning).
-//   kInvalidArgument  names the first that does not, or says that there are none
+// Returns OK if there are episodes, and each segment reaches the end of its episode. (The segments of a collector of
+// episodes also begin with their episode.)
+//   kInvalidArgument  there are no episodes, or a segment ends before its episode; the message names the first one
 absl::Status ValidateEpisodes(const SegmentBatch& episodes);
 
-// Replaces what is at `path` when all is written; errors as of WriteSafetensors and
-// ValidateEpisodes.
+// Writes a file, which replaces an old one at `path` when all of it is written. Returns the errors of
+// WriteSafetensors() and ValidateEpisodes().
 absl::Status WriteEpisodes(const std::string& path, const EpisodeSet& set);
 
-//   kNotFound            no such file
-//   kDataLoss            truncated or altered, or no such file
-//   kFailedPrecondition  written by a later version
-//   kInvalidArgument     whole, but not a file of episodes, or one without any
+// Reads a file of WriteEpisodes().
+//   kNotFound            there is no file at `path`
+//   kDataLoss            the file is truncated or altered, or is not a safetensors file
+//   kFailedPrecondition  a later version wrote the file
+//   kInvalidArgument     the file is intact, but is not a file of episodes, or has no episodes
 absl::StatusOr<EpisodeSet> ReadEpisodes(const std::string& path);
 
-// Sums of the rewards of each episode, of all their components: column "reward" [N] or [N, R]. kNotFound if
-// there is none.
+// Returns the return of each episode: the sum of its rewards, over all components of column "reward" [N] or [N, R].
+// kNotFound if there is no such column.
 absl::StatusOr<std::vector<double>> EpisodeReturns(const SegmentBatch& episodes);
 
 }  // namespace ding

@@ -12,7 +12,7 @@ namespace ding {
 struct Image {
   int width = 0;
   int height = 0;
-  // [height, width, 3]: rows from the top, red green blue, 0 to 255.
+  // [height, width, 3]: the rows from the top; red, green and blue from 0 to 255.
   std::vector<uint8_t> rgb;
 };
 

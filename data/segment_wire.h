@@ -1,12 +1,12 @@
-// A SegmentBatch as bytes: a chunk of experience, as it lies in a store.
+// Encodes a SegmentBatch as bytes, and decodes it: a chunk of experience, as a store holds it.
 //
 //   magic "DSEG" | major, minor u16 | sizes of the three parts u64 each | CRC-32C u32 of all before
 //   it | segments | rows | final_obs
 //
-// Each part is a batch as of data/wire.h, with its own checksum; of the segments it has the columns
+// Each part is a batch as data/wire.h encodes it, with a checksum of its own. The batch of the segments has the columns
 // stream, first_step, length (int64) and end (uint8).
 //
-// Rows without an observation (items) have nothing to be stored for and cannot be decoded.
+// Rows without an observation (items) are not meant to be stored, and cannot be decoded.
 //
 // Ownership: EncodedSegments keeps the blocks of its data alive.
 // Threads:   thread-safe.
@@ -33,18 +33,18 @@
 
 namespace ding {
 
-// In pieces, for a gathering write: what lies in columns is not copied. Move only, since pieces
-// point into it.
+// The encoded data in pieces, for a write that gathers them: columns are not copied. It can be moved, but not copied,
+// because the pieces point into it.
 class EncodedSegments {
  public:
-  // `data` is valid (ValidateSegments), and its steps are at least 0: a mistake of the caller ends
-  // the program. Out of memory for the table of segments: so does that.
+  // `data` must be valid (ValidateSegments()), with steps of at least 0. Other data, and a lack of memory for the table of
+  // segments, end the program.
   explicit EncodedSegments(const SegmentBatch& data);
   EncodedSegments(EncodedSegments&&) = default;
   EncodedSegments& operator=(EncodedSegments&&) = default;
 
   absl::Span<const absl::string_view> pieces() const { return pieces_; }
-  // The pieces as one string: a copy.
+  // Returns a copy of the pieces as one string.
   std::string ToString() const;
 
  private:
@@ -53,16 +53,16 @@ class EncodedSegments {
   std::vector<absl::string_view> pieces_;
 };
 
-// The data in `bytes`, copied into blocks of its own. They are as ValidateSegments() wants them,
-// and no step is below 0 or overflows.
-//   kDataLoss            truncated or corrupted
-//   kInvalidArgument     whole, but not data that can be
-//   kFailedPrecondition  of another major version
-//   kResourceExhausted   no memory
+// Returns the data in `bytes`, copied into blocks of their own. They pass ValidateSegments(), and no step is below 0 or
+// overflows.
+//   kDataLoss            the bytes are truncated or corrupted
+//   kInvalidArgument     the bytes are intact, but the data are not valid
+//   kFailedPrecondition  another major version wrote the bytes
+//   kResourceExhausted   there is not enough memory
 absl::StatusOr<SegmentBatch> DecodeSegments(absl::string_view bytes);
 
-// The same into blocks of pools, whose layouts must be those of the data (kInvalidArgument names the
-// first field that differs).
+// Does the same with blocks of pools, whose layouts must be those of the data. kInvalidArgument names the first field
+// that differs.
 absl::StatusOr<SegmentBatch> DecodeSegments(absl::string_view bytes, BlockPool* rows,
                                             BlockPool* final_obs);
 

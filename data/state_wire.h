@@ -1,5 +1,5 @@
-// A small state (the parameters of a policy) as bytes, for another process: a batch of one row whose
-// fields are the tensors (data/wire.h), so that it is checked in the same way.
+// Encodes a small state (the parameters of a policy) as bytes for another process, and decodes it. The bytes are a batch
+// of one row whose fields are the tensors (data/wire.h), so that they are checked in the same way.
 //
 // Threads: thread-safe (pure functions).
 //
@@ -23,12 +23,11 @@
 namespace ding {
 
 // Encodes a copy of the state that `save` writes.
-//   kInvalidArgument    a tensor without elements: a spec has none
-//   others              of `save`
+//   kInvalidArgument  a tensor has no elements, which a spec does not allow
+//   other codes       the errors of `save`
 absl::StatusOr<EncodedBatch> EncodeState(const std::function<absl::Status(StateWriter*)>& save);
 
-// `source` stands in messages of the reader.
-//   kDataLoss, kInvalidArgument, kFailedPrecondition, kResourceExhausted  as of DecodeBatch()
+// Returns a reader of the state in `bytes`. Its error messages name `source`. Returns the errors of DecodeBatch().
 absl::StatusOr<std::shared_ptr<StateReader>> DecodeState(absl::string_view bytes,
                                                          absl::string_view source);
 

@@ -1,12 +1,12 @@
-// A Batch as bytes: what travels between processes and lies in stores.
+// Encodes a Batch as bytes, and decodes it: the form in which batches travel between processes and are stored.
 //
 //   magic "DBAT" | major, minor u16 | size of the rest of the header u32 | rows u64 |
 //   fields u32, then each field of the spec | columns, raw, in field order | CRC-32C u32 of all
 //   before it
 //
-// All numbers are little endian. The checksum finds accidents; it is no protection against a peer
-// that means harm, so every size is checked against the bytes that are there before memory is
-// taken. The values of columns are not checked: where one is used as an index, its user checks it.
+// All numbers are little endian. The checksum finds accidents; it does not protect against a malicious peer. Therefore
+// every size is compared with the number of bytes before memory is allocated. The values of columns are not checked;
+// code that uses one as an index must check it.
 //
 // Ownership: an EncodedBatch keeps the block of its batch alive.
 // Threads:   thread-safe.
@@ -24,8 +24,8 @@
 
 namespace ding {
 
-// A message in pieces, for a gathering write: header, columns where they lie, checksum. Move only,
-// since pieces point into it.
+// An encoded batch in pieces, for a write that gathers them: the header, the columns where they are, and the checksum.
+// It can be moved, but not copied, because the pieces point into it.
 class EncodedBatch {
  public:
   explicit EncodedBatch(Batch batch);
@@ -33,7 +33,7 @@ class EncodedBatch {
   EncodedBatch& operator=(EncodedBatch&&) = default;
 
   absl::Span<const absl::string_view> pieces() const { return pieces_; }
-  // The pieces as one string: a copy.
+  // Returns a copy of the pieces as one string.
   std::string ToString() const;
 
  private:
@@ -43,15 +43,15 @@ class EncodedBatch {
   std::vector<absl::string_view> pieces_;
 };
 
-// The batch in `bytes`, copied into a block of its own.
-//   kDataLoss            truncated or corrupted
-//   kInvalidArgument     whole, but not a batch that can be: a bad spec, sizes that contradict
-//   kFailedPrecondition  of another major version
-//   kResourceExhausted   no memory
+// Returns the batch in `bytes`, copied into a block of its own.
+//   kDataLoss            the bytes are truncated or corrupted
+//   kInvalidArgument     the bytes are intact, but the spec is not valid, or the sizes contradict each other
+//   kFailedPrecondition  another major version wrote the bytes
+//   kResourceExhausted   there is not enough memory
 absl::StatusOr<Batch> DecodeBatch(absl::string_view bytes);
 
-// The same into a block of `pool`; the layout must be that of the pool (kInvalidArgument names the
-// first field that differs). The batch has the pool's spec.
+// Does the same with a block of `pool`, whose layout the batch must have; kInvalidArgument names the first field that
+// differs. The batch then has the pool's spec.
 absl::StatusOr<Batch> DecodeBatch(absl::string_view bytes, BlockPool* pool);
 
 }  // namespace ding
