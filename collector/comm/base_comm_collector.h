@@ -1,9 +1,8 @@
-// A collector worker of a parallel run: takes tasks from the coordinator for as long as the run
-// lasts, and makes a parallel collector for each.
+// A collector worker of a parallel run: it takes tasks from the coordinator for as long as the run lasts, and makes a
+// parallel collector for each task.
 //
-// Ownership: the session, store and factory that it is made with outlive it.
-// Threads:   Run() belongs to one thread, and has threads of its own, which it joins; Close() may be
-//            called by any.
+// Ownership: the session, the store and the factory must outlive it.
+// Threads:   one thread calls Run(), which starts threads of its own and joins them; any thread may call Close().
 #ifndef DING_WORKER_COLLECTOR_COMM_BASE_COMM_COLLECTOR_H_
 #define DING_WORKER_COLLECTOR_COMM_BASE_COMM_COLLECTOR_H_
 
@@ -19,16 +18,16 @@
 
 namespace ding {
 
-// A task's collector, with everything that it works with.
+// The collector of a task, with the env manager and the policies that it works with.
 class TaskCollector {
  public:
   virtual ~TaskCollector() = default;
   virtual BaseParallelCollector* collector() = 0;
-  // How the rows that it collects are announced.
+  // How its rows are cut into items, which the worker announces.
   virtual ItemSequences sequences() const { return {}; }
 };
 
-// Makes what a task needs; may take its time. `link` outlives what is made.
+// Makes the collector of a task, which may take long. `link` outlives the result.
 using TaskCollectorFactory = std::function<absl::StatusOr<std::unique_ptr<TaskCollector>>(
     const CollectorTask& task, CollectorLink* link)>;
 
@@ -36,11 +35,11 @@ class BaseCommCollector {
  public:
   virtual ~BaseCommCollector() = default;
 
-  // Works until the run ends, and returns how.
-  //   kCancelled  Close() was called
-  //   else        the coordinator is lost: says why
+  // Works until the run ends. Returns the coordinator's last message, which says how it ended.
+  //   kCancelled   Close() was called
+  //   other codes  the connection to the coordinator is lost; the message says why
   virtual absl::StatusOr<EndRun> Run() = 0;
-  // Leaves the run.
+  // Leaves the run: Run() returns.
   virtual void Close() = 0;
 };
 

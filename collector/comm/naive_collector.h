@@ -1,5 +1,5 @@
-// A collector worker without envs and policies: of every task it stores and announces 20 chunks of
-// one row, and reports that it is done with the 20th. To try a coordinator out.
+// A collector worker without envs and policies, to try out a coordinator: for each task it stores and announces 20
+// chunks of one row, and then reports that the task is done.
 //
 // Ownership, threads: as BaseCommCollector.
 #ifndef DING_WORKER_COLLECTOR_COMM_NAIVE_COLLECTOR_H_
@@ -34,7 +34,7 @@ class NaiveCollector : public BaseCommCollector {
   WorkerSession* const session_;
   Store* const store_;
   CollectorSlave slave_;
-  uint32_t chunks_ = 0;  // put; of the task's thread
+  uint32_t chunks_ = 0;  // the number of stored chunks; only the task's thread uses it
 };
 
 }  // namespace ding

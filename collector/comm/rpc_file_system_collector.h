@@ -1,16 +1,16 @@
-// The collector worker whose data lie in a store and whose messages travel by a session: what
-// DI-engine's FlaskFileSystemCollector does by HTTP and pickled files. Types "grpc_fs" and, with
-// Redis, "grpc_redis".
+// The collector worker that puts its data into a store and sends its messages through a session. It does what
+// DI-engine's FlaskFileSystemCollector does by HTTP and pickled files. Its types are "grpc_fs" and, with Redis,
+// "grpc_redis".
 //
 //     task ──► thread: factory ──► BaseParallelCollector::Run()
 //                                     │ SendData           ▲ GetPolicyUpdate
 //                                     ▼                    │
 //                  store: one chunk per hand-over      store: newest version
 //                                     │                    ▲
-//                                     └── CollectorSlave ──┘  what lies where
+//                                     └── CollectorSlave ──┘  messages: which keys to read
 //
-// A store that is full, or gone, pauses the collector: it says so, tries again until the store is
-// back, and loses nothing.
+// While the store is full or not reachable, the collector pauses. It reports that, and tries again until it succeeds, so
+// that no data are lost.
 //
 // Ownership, threads: as BaseCommCollector.
 #ifndef DING_WORKER_COLLECTOR_COMM_RPC_FILE_SYSTEM_COLLECTOR_H_
@@ -42,7 +42,7 @@ namespace ding {
 class RpcFileSystemCollector : public BaseCommCollector, private CollectorLink {
  public:
   struct Options {
-    // Between two attempts to write to a store that is full or gone; above zero.
+    // The time between two attempts to write to a store that is full or not reachable; above zero.
     absl::Duration store_retry = absl::Milliseconds(200);
   };
 
@@ -65,11 +65,11 @@ class RpcFileSystemCollector : public BaseCommCollector, private CollectorLink {
   absl::StatusOr<CollectorFinishInfo> Collect(const CollectorTask& task);
   absl::Status PutAndAnnounce(int64_t chunk, const SegmentBatch& data,
                               const CollectorProgress& progress);
-  // A version of a policy, from the store.
+  // Reads a version of a policy from the store.
   absl::StatusOr<PolicyUpdate> ReadPolicy(const PolicyVersion& version);
-  // Says why no policy can be read, once; empty: one can again.
+  // Reports why no policy can be read, if that was not reported yet. An empty `reason` reports that it can be read again.
   absl::Status ReportPolicyStall(const std::string& reason);
-  // Puts the chunk, however often that takes.
+  // Puts the chunk into the store, and repeats that until it succeeds or the task is closed.
   absl::Status PutChunk(int64_t chunk, const SegmentBatch& data);
 
   const Options options_;
@@ -77,13 +77,13 @@ class RpcFileSystemCollector : public BaseCommCollector, private CollectorLink {
   Store* const store_;
   const TaskCollectorFactory factory_;
   CollectorSlave slave_;
-  ItemSequences sequences_;     // of the task's thread
-  uint32_t chunks_ = 0;         // put; of the task's thread
-  std::string read_bytes_;      // memory for reading, kept; of the task's thread
-  bool policy_stalls_ = false;  // and was said to; of the task's thread
-  std::string unreadable_;      // key of the policy that could not be read last
-  Deadline read_again_ = Deadline::After(
-      absl::ZeroDuration());  // when that one is tried again, of the task's thread, too
+  // Only the task's thread uses these.
+  ItemSequences sequences_;
+  uint32_t chunks_ = 0;         // the number of stored chunks
+  std::string read_bytes_;      // memory for reading, used again
+  bool policy_stalls_ = false;  // whether a ReportPolicyStall() with a reason was the last one
+  std::string unreadable_;      // the key of the policy that could not be read last
+  Deadline read_again_ = Deadline::After(absl::ZeroDuration());  // when that policy is read again
 
   Mutex mutex_;
   BaseParallelCollector* running_ ABSL_GUARDED_BY(mutex_) = nullptr;

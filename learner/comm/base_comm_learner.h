@@ -1,9 +1,8 @@
-// A learner worker of a parallel run: takes tasks from the coordinator for as long as the run lasts,
-// and makes a learner for each.
+// A learner worker of a parallel run: it takes tasks from the coordinator for as long as the run lasts, and makes a
+// learner for each task.
 //
-// Ownership: the session, store and factory that it is made with outlive it.
-// Threads:   Run() belongs to one thread, and has threads of its own, which it joins; Close() may be
-//            called by any.
+// Ownership: the session, the store and the factory must outlive it.
+// Threads:   one thread calls Run(), which starts threads of its own and joins them; any thread may call Close().
 #ifndef DING_WORKER_LEARNER_COMM_BASE_COMM_LEARNER_H_
 #define DING_WORKER_LEARNER_COMM_BASE_COMM_LEARNER_H_
 
@@ -25,7 +24,7 @@
 
 namespace ding {
 
-// How collected rows are laid out; null: as the first that come.
+// The layout of collected rows. If it is null, the first rows that come determine it.
 struct CollectedLayout {
   SpecPtr rows;
   SpecPtr final_obs;
@@ -33,37 +32,37 @@ struct CollectedLayout {
 
 struct CommLearnerOptions;
 
-// What a learner learns from that no collector sends: a data set, say.
+// Training data that do not come from collectors, such as a data set.
 class OwnData {
  public:
   virtual ~OwnData() = default;
-  // The rows that the learner `rank` of `world_size` takes from the batch of a train iteration, at least one. The
-  // learners of a group may be others in the next iteration.
+  // Returns the rows of the batch of a train iteration that learner `rank` of `world_size` learns from, at least one. Rank
+  // and number of learners may differ in the next iteration.
   virtual absl::StatusOr<Batch> BatchOf(int64_t train_iter, int rank, int world_size) = 0;
 };
 
-// A task's learner, with everything that it works with.
+// The learner of a task, with the policy that it trains.
 class TaskLearner {
  public:
   virtual ~TaskLearner() = default;
   virtual ILearner* learner() = 0;
-  // How to learn from what is next: the learning rate, say.
+  // Returns the settings for the next batch, such as the learning rate.
   virtual NamedValues LearnSettings(int64_t train_iter, int64_t envstep) = 0;
-  // The layout of the rows that collectors send: chunks with other rows are left out.
+  // The layout of the rows that collectors send. Chunks with another layout are left out.
   virtual CollectedLayout collected() const { return {}; }
-  // The data of a learner that demands none from the coordinator; null: it learns from what collectors send.
+  // The data of a learner that demands none from the coordinator. Null: it learns from the rows of collectors.
   virtual OwnData* own_data() { return nullptr; }
-  // Changes the options of the worker to those that the task wants. The default does nothing.
+  // Changes the options of the worker as the task needs them. The default does nothing.
   virtual void ReadOptions(CommLearnerOptions* /*options*/) const {}
-  // Whether the learner goes on from a checkpoint, and not from the task's init_policy.
+  // Whether the learner continues from a checkpoint instead of the task's init_policy.
   virtual bool resumes() const { return false; }
-  // The task is over, however it ended: what was learned is to be there for who resumes it. The
-  // default does nothing.
+  // Called when the task is over, whatever the reason. Saves what was learned, so that another learner can resume the
+  // task. The default does nothing.
   virtual absl::Status SaveProgress() { return absl::OkStatus(); }
 };
 
-// Makes what a task needs, as its earlier learner left it if the task says so; may take its time.
-// `group`, which outlives what is made, is of a learner that learns together with others; null: alone.
+// Makes the learner of a task, which may take long. If the task says so, it continues from where an earlier learner has
+// stopped. `group` is for a learner that learns together with others, and outlives the result; null: it learns alone.
 using TaskLearnerFactory = std::function<absl::StatusOr<std::unique_ptr<TaskLearner>>(
     const LearnerTask& task, GroupMember* group)>;
 
@@ -73,30 +72,31 @@ struct CommLearnerOptions {
   int64_t nstep = 1;
   double gamma = 0.99;
   ItemSequences sequences;  // the items that it learns from; batch_size counts items
-  // Batches that are loaded ahead while the learner trains, at least 1; as many again are drawn.
+  // The number of batches that are loaded ahead while the learner trains, at least 1. As many more are drawn ahead.
   int prefetch_batches = 8;
   int loader_threads = 1;  // at least 1
   // Train iterations between two versions of the policy for the collectors, at least 1.
   int64_t send_policy_freq = 10;
-  // Train iterations between two reports; priorities of all of them are in the next one.
+  // Train iterations between two reports. A report has the priorities of all iterations since the one before.
   int64_t send_info_freq = 1;
-  // For a policy that is on-policy, which learns from a round of batch_size items at a time, and publishes its
-  // policy after each. Nothing is loaded ahead then, and send_policy_freq is not used.
+  // For an on-policy policy: the learner learns from one round of items at a time, and publishes the policy after each
+  // round. Nothing is loaded ahead, and send_policy_freq is not used.
   struct Rounds {
     int64_t rows = 1;          // items of a round, at least 1; takes the place of batch_size
-    int64_t max_data_age = 1;  // versions, at least 0
+    int64_t max_data_age = 1;  // in versions of the policy, at least 0
     ItemSequences sequences;   // takes the place of `sequences`
   };
   Rounds rounds;
-  // Without data for that long the task fails.
+  // The task fails after this time without data.
   absl::Duration data_timeout = absl::Minutes(10);
-  // Chunks that are kept decoded.
+  // The memory for decoded chunks that are kept.
   int64_t cache_bytes = int64_t{256} << 20;
 
-  // For a learner in a group. batch_size is that of the group; each learner has its share of it.
-  AllReduceCreator connect_group;        // null: this program learns in no group
-  std::string group_host = "127.0.0.1";  // of this process, as the others reach it
-  // For the other learners, in each step: one that takes longer is taken for gone.
+  // The following are for a learner in a group. batch_size is that of the group; each learner gets its share.
+  AllReduceCreator connect_group;  // null: this program cannot learn in a group
+  std::string group_host =
+      "127.0.0.1";  // the host of this process, by which the other learners reach it
+  // How long to wait for the other learners in each step. A learner that takes longer counts as gone.
   absl::Duration group_timeout = absl::Seconds(30);
 };
 
@@ -104,11 +104,11 @@ class BaseCommLearner {
  public:
   virtual ~BaseCommLearner() = default;
 
-  // Works until the run ends, and returns how.
-  //   kCancelled  Close() was called
-  //   else        the coordinator is lost: says why
+  // Works until the run ends. Returns the coordinator's last message, which says how it ended.
+  //   kCancelled   Close() was called
+  //   other codes  the connection to the coordinator is lost; the message says why
   virtual absl::StatusOr<EndRun> Run() = 0;
-  // Leaves the run.
+  // Leaves the run: Run() returns.
   virtual void Close() = 0;
 };
 

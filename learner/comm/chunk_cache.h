@@ -1,9 +1,8 @@
-// Decoded chunks of a store, bounded by their memory: the ones used last are kept.
+// A cache of decoded chunks of a store, bounded by their memory. It keeps those that were used last.
 //
-// A chunk never changes, so that nothing in here is ever stale; one that was deleted in the store
-// meanwhile is given all the same.
+// Chunks never change, so a cached chunk is never out of date. A chunk that was deleted in the store stays in the cache.
 //
-// Ownership: whoever was given a chunk shares it.
+// Ownership: the cache and its users share the chunks.
 // Threads:   thread-safe.
 #ifndef DING_WORKER_LEARNER_COMM_CHUNK_CACHE_H_
 #define DING_WORKER_LEARNER_COMM_CHUNK_CACHE_H_
@@ -29,7 +28,7 @@ struct DecodedChunk {
   int64_t bytes() const;
 
   const SegmentBatch data;
-  // The beginnings of the columns of data.rows, then of those of data.final_obs.
+  // The addresses of the columns of data.rows, then those of data.final_obs.
   std::vector<const std::byte*> columns;
   std::vector<int32_t> segment_of_row;
 };
@@ -38,13 +37,13 @@ class ChunkCache {
  public:
   using ChunkPtr = std::shared_ptr<const DecodedChunk>;
 
-  // The last chunk is kept even if it is larger.
+  // The chunk that was inserted last is kept even if it is larger than `max_bytes`.
   explicit ChunkCache(int64_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // For each number its chunk, or null.
+  // Sets each element of `chunks` to the chunk of that number, or to null if it is not in the cache.
   void Find(absl::Span<const int64_t> numbers, absl::Span<ChunkPtr> chunks)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Replaces the chunk of that number.
+  // Inserts a chunk, or replaces the chunk of that number.
   void Insert(int64_t number, ChunkPtr chunk) ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -53,7 +52,7 @@ class ChunkCache {
 
   const int64_t max_bytes_;
   mutable Mutex mutex_;
-  std::list<Entry> entries_ ABSL_GUARDED_BY(mutex_);  // the one used last is the first
+  std::list<Entry> entries_ ABSL_GUARDED_BY(mutex_);  // the chunk that was used last is the first
   absl::flat_hash_map<int64_t, std::list<Entry>::iterator> places_ ABSL_GUARDED_BY(mutex_);
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };

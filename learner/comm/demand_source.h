@@ -1,15 +1,15 @@
-// Where a learner's data loader gets its batches: demands them from the coordinator ahead of time,
-// and reads what the answers name from the store. Chunks that cannot be learned from are reported,
-// each once: the coordinator names no more rows of them.
+// The source of batches for a learner's data loader: it demands batches from the coordinator ahead of time, and reads the
+// chunks that the answers name from the store. It reports each chunk that cannot be learned from once, so that the
+// coordinator draws no more rows of it.
 //
 //     Next(): Demand ─► ... ─► Demand          LearnerData ─► one BatchLoader per batch
 //                 (kept under way)                               └─► ItemLoader ─► batch
 //
-// A source of rounds (kRounds) demands one batch at a time, when it is asked for: what is drawn lets the
-// collectors go on, by the policy that was published before.
+// A source of kind kRounds demands one batch, a round, after each AskForRound(). The draw of a round lets the collectors
+// go on, and they should then act by the policy that was published before.
 //
-// Ownership: slave and loader outlive it, and what Next() returned must not outlive it.
-// Threads:   Next() belongs to one thread; the loaders run on any.
+// Ownership: the slave and the loader must outlive it, and the results of Next() must not.
+// Threads:   one thread calls Next(); any thread may call what Next() returned.
 #ifndef DING_WORKER_LEARNER_COMM_DEMAND_SOURCE_H_
 #define DING_WORKER_LEARNER_COMM_DEMAND_SOURCE_H_
 
@@ -39,28 +39,28 @@ class DemandSource {
  public:
   enum class Kind { kAhead, kRounds };
 
-  // `on_idle`, if there is one, is called by Next() every second without data; an error ends that.
+  // If `on_idle` is set, Next() calls it in every second without data, and returns its error if it fails.
   DemandSource(const CommLearnerOptions& options, LearnerSlave* slave, ItemLoader* loader,
                std::function<absl::Status()> on_idle = nullptr, Kind kind = Kind::kAhead);
 
-  // A BatchSource: the loading of the next batch; none when the task is being closed.
-  //   kDeadlineExceeded  no data within options.data_timeout
+  // Returns a function that loads the next batch, or nullopt when the task is being closed. It is a BatchSource.
+  //   kDeadlineExceeded  no data came within options.data_timeout
   absl::StatusOr<std::optional<BatchLoader>> Next();
 
-  // Lets Next() of a source of rounds demand one; the rows are of the policies of these train iterations.
+  // For kRounds: lets Next() demand a round, of rows that the policies of these train iterations have collected.
   void AskForRound(const std::deque<int64_t>& collect_iters) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends the wait for that.
+  // Wakes a Next() that waits for AskForRound().
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Stands in demands: of the learner.
+  // Sets the learner's train iteration, which demands contain.
   void set_train_iter(int64_t train_iter) {
     train_iter_.store(train_iter, std::memory_order_relaxed);
   }
-  // Rows that could not be read and were left out.
+  // The number of rows that were left out because they could not be read.
   int64_t missing_rows() const { return missing_rows_.load(std::memory_order_relaxed); }
-  // Why the last of them were; OK: none were.
+  // Why the last of these rows could not be read; OK if there are none.
   absl::Status why_missing() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The error of Next() if it has failed because there were no data; else OK.
+  // The kDeadlineExceeded that Next() has returned; OK if it has not.
   absl::Status timeout() const;
 
  private:
@@ -72,13 +72,13 @@ class DemandSource {
   };
 
   absl::Status Demand();
-  // Demands as many as are to be under way.
+  // Sends demands until as many are under way as the options say.
   absl::Status DemandAhead();
   absl::Status WaitForAsk() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Wait();
   absl::StatusOr<TrainData> Load(const Drawn& drawn);
   absl::Status Report(const std::vector<UnusableChunk>& unusable) ABSL_LOCKS_EXCLUDED(mutex_);
-  // One batch of the answer `sequence` is read.
+  // Notes that one batch of the answer `sequence` was read.
   void CountRead(uint64_t sequence);
 
   const CommLearnerOptions& options_;
@@ -87,7 +87,7 @@ class DemandSource {
   const std::function<absl::Status()> on_idle_;
   const Kind kind_;
   const int batches_per_demand_;
-  int under_way_ = 0;  // demands that are not answered
+  int under_way_ = 0;  // demands without an answer yet
   std::deque<Drawn> drawn_;
   std::atomic<int64_t> train_iter_{0};
   std::atomic<int64_t> missing_rows_{0};
@@ -95,14 +95,15 @@ class DemandSource {
 
   mutable Mutex mutex_;
   CondVar asked_changed_;
-  bool asked_ ABSL_GUARDED_BY(mutex_) = false;  // for a round that is not demanded yet
+  bool asked_ ABSL_GUARDED_BY(mutex_) =
+      false;  // AskForRound() was called, and the round not demanded yet
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<int64_t> collect_iters_ ABSL_GUARDED_BY(mutex_);
   absl::Status why_missing_ ABSL_GUARDED_BY(mutex_);
-  std::set<int64_t> reported_ ABSL_GUARDED_BY(mutex_);  // chunks, bounded
-  // Batches that are not read yet, of the answers that have some.
+  std::set<int64_t> reported_ ABSL_GUARDED_BY(mutex_);  // chunks; a bounded number of them
+  // The number of batches that are not read yet, by answer.
   std::map<uint64_t, int> unread_ ABSL_GUARDED_BY(mutex_);
-  uint64_t answered_ ABSL_GUARDED_BY(mutex_) = 0;  // the last answer
+  uint64_t answered_ ABSL_GUARDED_BY(mutex_) = 0;  // the number of the last answer
 };
 
 }  // namespace ding

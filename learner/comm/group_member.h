@@ -1,12 +1,12 @@
-// A learner's place in a group of learners that learn together: what BaseLearner asks for rank and
-// means, and what its policy averages gradients with. One generation of the group after the other is
-// entered and left; in none, the learner is alone.
+// A learner's membership in a group of learners that learn together. BaseLearner uses it as its ProcessGroup, and the
+// policy as its GradientReducer. The learner enters and leaves one generation of the group after another; between two of
+// them it is alone.
 //
 //     Average(gradients) ──► [gradients * rows | rows | failed] ──Sum──► mean, or an error in all
 //
-// Threads: thread-compatible, but for Abort() and broken(), which any thread may call.
-// Errors:  of AllReduce; after one the generation is broken. A failed step of another learner
-//          (kAborted) breaks nothing.
+// Threads: thread-compatible, except for Abort() and broken(), which any thread may call.
+// Errors:  those of AllReduce, after which the generation is broken. A failed step of another learner (kAborted) does
+//          not break it.
 #ifndef DING_WORKER_LEARNER_COMM_GROUP_MEMBER_H_
 #define DING_WORKER_LEARNER_COMM_GROUP_MEMBER_H_
 
@@ -27,11 +27,11 @@ namespace ding {
 
 class GroupMember : public ProcessGroup, public GradientReducer {
  public:
-  // A new generation, in the place of the one before.
+  // Enters a new generation, which replaces the one before.
   void Enter(std::unique_ptr<AllReduce> generation) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The other ranks are told.
+  // Leaves the generation. Calls of the other ranks that wait for this one then return an error.
   void Leave() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Wakes who waits for the others: the generation is broken.
+  // Breaks the generation: calls that wait for other ranks return an error.
   void Abort() ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether there was an error, or Abort(), since Enter().
   bool broken() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -43,7 +43,7 @@ class GroupMember : public ProcessGroup, public GradientReducer {
   absl::Status AllReduceMean(absl::Span<double> values) override;
   absl::Status Average(absl::Span<const absl::Span<float>> values, int64_t rows,
                        const absl::Status& status) override;
-  // Replaces `bytes` by those of rank 0.
+  // Replaces `bytes` with the bytes of rank 0.
   absl::Status Broadcast(std::string* bytes);
 
  private:
@@ -52,7 +52,7 @@ class GroupMember : public ProcessGroup, public GradientReducer {
 
   int rank_ = 0;
   int world_size_ = 1;
-  std::vector<float> flat_;  // kept between calls
+  std::vector<float> flat_;  // working memory, kept between calls
   mutable Mutex mutex_;
   std::shared_ptr<AllReduce> generation_ ABSL_GUARDED_BY(mutex_);
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;

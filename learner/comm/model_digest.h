@@ -1,5 +1,5 @@
-// A digest of what a model is made of: the names, types and shapes of its parameters, and not their values. It is equal in
-// all learners of a group.
+// A digest of the structure of a model: the names, types and shapes of its parameters, but not their values. All learners
+// of a group must have the same.
 //
 // Threads: thread-safe, where the policy is.
 #ifndef DING_WORKER_LEARNER_COMM_MODEL_DIGEST_H_
@@ -12,7 +12,7 @@
 
 namespace ding {
 
-// An error is that of LearnMode::SaveModel().
+// Returns the errors of LearnMode::SaveModel().
 absl::StatusOr<std::string> ModelDigest(const LearnMode& policy);
 
 }  // namespace ding

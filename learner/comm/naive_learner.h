@@ -1,6 +1,5 @@
-// A learner worker without a policy: demands batches of two rows, looks whether their chunks can be
-// read, gives the priorities back that it got, and is done when it has learned from more than five
-// batches. To try a coordinator out.
+// A learner worker without a policy, to try out a coordinator: it demands batches of two rows, reads their chunks, sends
+// the priorities back that it got, and is done after more than kMaxBatches batches.
 //
 // Ownership, threads: as BaseCommLearner.
 #ifndef DING_WORKER_LEARNER_COMM_NAIVE_LEARNER_H_
@@ -23,21 +22,21 @@ namespace ding {
 class NaiveLearner : public BaseCommLearner {
  public:
   static constexpr int64_t kBatchSize = 2;
-  static constexpr int64_t kMaxBatches = 5;  // that it learns from and goes on
+  static constexpr int64_t kMaxBatches = 5;  // the task is done with the batch after these
 
   NaiveLearner(WorkerSession* session, Store* store);
 
   absl::StatusOr<EndRun> Run() override;
   void Close() override;
 
-  // Rows whose chunk could be read, and not.
+  // The numbers of rows whose chunk could be read, and of those whose chunk could not.
   int64_t read_rows() const { return read_rows_.load(); }
   int64_t missing_rows() const { return missing_rows_.load(); }
 
  private:
   void RunTask();
   absl::Status Learn();
-  // Into `info`: the priorities of one batch.
+  // Reads the chunks of one batch, and adds its priorities to `info`.
   absl::Status LearnFrom(absl::string_view items, LearnerInfo* info);
 
   WorkerSession* const session_;

@@ -1,6 +1,5 @@
-// The learner worker whose data lie in a store and whose messages travel by a session: what
-// DI-engine's FlaskFileSystemLearner does by HTTP and pickled files. Types "grpc_fs" and, with
-// Redis, "grpc_redis".
+// The learner worker that reads its data from a store and sends its messages through a session. It does what DI-engine's
+// FlaskFileSystemLearner does by HTTP and pickled files. Its types are "grpc_fs" and, with Redis, "grpc_redis".
 //
 //     LearnerData ──► DemandSource ──► AsyncDataLoader ──► ILearner::Start()
 //                     reads the store    ahead of time      │ hooks
@@ -8,16 +7,16 @@
 //                                                           │    PolicyVersion
 //                                                           └──► LearnerInfo: progress, priorities
 //
-// A learner of a group (LearnerTask.group_worker) joins the group's first generation before its run.
-// When a generation is over it drops the batches that it has, joins the next, takes over what rank 0
-// has learned, and goes on with batches of the new size:
+// A learner of a group (LearnerTask.group_worker) joins the group's first generation before it begins to learn. When a
+// generation is over, it drops the batches that it has, joins the next one, takes over the state of rank 0, and goes on
+// with batches of the new size:
 //
 //     made ─► GroupReady ─► FormGroup ─► connect ─► state of rank 0 ─► learn ──┐
-//                 ▲                                                            │ somebody left
+//                 ▲                                                            │ a learner left
 //                 └────────────────────────────────────────────────────────────┘
 //
-// A policy that is on-policy learns in rounds: a round is demanded when the policy that it is learned by is
-// published. The demand says by which policies its rows may have been collected:
+// An on-policy policy learns in rounds. The learner publishes a version of the policy, and then demands the next round.
+// The demand says which versions may have collected its rows:
 //
 //     publish version n ──► demand: rows of versions n - max_data_age to n ──► learn ──► publish version n + 1
 //
@@ -70,11 +69,11 @@ class RpcFileSystemLearner : public BaseCommLearner {
   void RegisterHooks(const LearnerTask& task, ILearner* learner);
   absl::StatusOr<std::unique_ptr<DataPipeline>> MakePipeline(bool grouped, const ILearner& learner,
                                                              ItemLoader* items);
-  // The next batch that holds anything; tells what it waits for meanwhile.
+  // Returns the next batch that has rows. Reports what it waits for meanwhile.
   absl::StatusOr<std::optional<TrainData>> NextData(const ILearner& learner,
                                                     DataPipeline* pipeline);
 
-  // The next batch of a learner with data of its own.
+  // Returns the next batch of a learner with data of its own.
   absl::StatusOr<std::optional<TrainData>> NextOwnData(const ILearner& learner, OwnData* own);
   // Returns a description of the wait for data; empty if there is nothing to say. `empty` says that
   // batches come, but without rows.
@@ -87,16 +86,17 @@ class RpcFileSystemLearner : public BaseCommLearner {
   // Hooks of the learner.
   absl::Status SendPolicy(const LearnerTask& task, ILearner* learner);
   absl::Status SendInfo(ILearner* learner);
-  // The next round may be demanded: the newest policy is published.
+  // Lets `source` demand the next round, because the newest policy is published.
   void AskForRound(int64_t train_iter, DemandSource* source);
   absl::Status ReportStall(int64_t train_iter, const std::string& why);
-  // Puts the newest published policy into the store again, if it is not there or damaged: that would
-  // leave the collectors without one, and the learner without data for ever.
+  // Puts the newest published policy into the store again if it is missing or damaged there. Otherwise the collectors would
+  // have no policy, and the learner would wait for their data for ever.
   absl::Status RestorePolicy() ABSL_LOCKS_EXCLUDED(mutex_);
   void ForgetPublished() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const CommLearnerOptions worker_options_;
-  CommLearnerOptions options_;  // of the task; only its thread uses them, and those that it starts
+  CommLearnerOptions
+      options_;  // those of the task; only its thread and the threads that it starts use them
   WorkerSession* const session_;
   Store* const store_;
   const TaskLearnerFactory factory_;
@@ -111,16 +111,16 @@ class RpcFileSystemLearner : public BaseCommLearner {
   LearnerInfo info_;            // the next report
   int64_t reported_iter_ = 0;
   std::optional<Timer> since_report_;
-  bool told_stall_ = false;  // since the last report
+  bool told_stall_ = false;  // whether a stall was reported since the last report of progress
   bool told_stop_request_ = false;
-  std::string policy_stall_;  // why no policy can be published; empty: one can
+  std::string policy_stall_;  // why no policy can be published; empty if one can be
 
-  // While a policy is put and while it is looked for: what is put again is never one that the
-  // coordinator has deleted for a newer one.
+  // Held while a policy is put into the store, and while RestorePolicy() looks for it. So a policy that the coordinator has
+  // deleted for a newer one is never put there again.
   Mutex mutex_;
   std::string published_key_ ABSL_GUARDED_BY(mutex_);  // empty: none yet
   std::optional<EncodedBatch> published_ ABSL_GUARDED_BY(mutex_);
-  std::string found_ ABSL_GUARDED_BY(mutex_);  // memory for looking
+  std::string found_ ABSL_GUARDED_BY(mutex_);  // working memory of RestorePolicy()
 };
 
 }  // namespace ding
