@@ -1,4 +1,4 @@
-// A coordinator's options, from its config.
+// Reads the options of a coordinator from its config.
 #ifndef DING_WORKER_COORDINATOR_COORDINATOR_CONFIG_H_
 #define DING_WORKER_COORDINATOR_COORDINATOR_CONFIG_H_
 
@@ -15,8 +15,8 @@
 
 namespace ding {
 
-// Those that are in the config; name and budgets of the run come from its program.
-// Coordinator::Problems() checks them.
+// Sets the options that the config has. The program sets the name and the budgets of the run. Coordinator::Problems()
+// checks all of them.
 inline void ReadCoordinatorOptions(const CoordinatorConfig& config, Coordinator::Options* options) {
   options->collector_task_timeout = absl::Seconds(config.collector_task_timeout());
   options->learner_task_timeout = absl::Seconds(config.learner_task_timeout());
@@ -25,7 +25,8 @@ inline void ReadCoordinatorOptions(const CoordinatorConfig& config, Coordinator:
   options->max_task_failures = config.max_task_failures();
 }
 
-// The bounds of a buffer that is drawn from `batch_size` rows at a time; none if the config sets none.
+// Returns the bounds on the replay ratio of a buffer, from which `batch_size` rows are drawn at a time; nullopt if the
+// config sets none.
 inline std::optional<ReplayRatioLimiter::Options> ReadReplayRatio(const BufferConfig& config,
                                                                   int64_t batch_size) {
   const ReplayRatioConfig& section = config.replay_ratio();
@@ -39,7 +40,7 @@ inline std::optional<ReplayRatioLimiter::Options> ReadReplayRatio(const BufferCo
   return is_set ? std::make_optional(options) : std::nullopt;
 }
 
-// Adds a sentence for each of them that is out of range.
+// Adds a sentence for each of these bounds that is out of range.
 inline void AppendReplayRatioProblems(const BufferConfig& config, int64_t batch_size,
                                       std::vector<std::string>* problems) {
   const std::optional<ReplayRatioLimiter::Options> options = ReadReplayRatio(config, batch_size);

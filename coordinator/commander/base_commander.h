@@ -1,12 +1,12 @@
-// Says which tasks a parallel run needs next, and when it has converged.
+// Decides which tasks a parallel run needs next, and when it has converged.
 //
-//     Get...Task ──► task runs ──┬──► Finish...Task        it has a result
-//                                └──► NotifyFail...Task    it has none
+//     Get...Task ──► task runs ──┬──► Finish...Task        the task has a result
+//                                └──► NotifyFail...Task    the task has no result
 //
-// Every task that was given comes back by one of the two, once, unless the run ends before somebody
-// took it. Its id is never used again.
+// One of the two is called once for each task that was given, unless the run ends before a worker has taken the task.
+// The id of a task is never used again.
 //
-// Ownership: a value of the coordinator's.
+// Ownership: the coordinator owns it.
 // Threads:   thread-compatible: the coordinator calls it under its lock.
 #ifndef DING_WORKER_COORDINATOR_COMMANDER_BASE_COMMANDER_H_
 #define DING_WORKER_COORDINATOR_COMMANDER_BASE_COMMANDER_H_
@@ -26,10 +26,10 @@ class BaseCommander {
  public:
   virtual ~BaseCommander() = default;
 
-  // The next task, if there is one now: it counts as running until it is finished or failed.
+  // Return the next task, or nullopt if there is none now. The task counts as running until it is finished or has failed.
   virtual std::optional<CollectorTask> GetCollectorTask() = 0;
   virtual std::optional<LearnerTask> GetLearnerTask() = 0;
-  // After which it is worth asking again though nothing has happened; infinite: never.
+  // The time after which there may be a new task although nothing has happened; infinite if there will be none.
   virtual absl::Duration AskAgainAfter() const { return absl::InfiniteDuration(); }
 
   virtual bool JudgeCollectorFinish(const CollectorFinished& info) const {
@@ -37,29 +37,30 @@ class BaseCommander {
   }
   virtual bool JudgeLearnerFinish(const LearnerInfo& info) const { return info.learner_done(); }
 
-  // Whether this result of an evaluation would end the run, if it is true.
+  // Whether the run would end if this result of an evaluation is true.
   virtual bool WouldConverge(const CollectorTask& /*task*/,
                              const CollectorFinished& /*info*/) const {
     return false;
   }
-  // The task has a result. True: the run has converged, which stays so: no task is given any more.
+  // Takes the result of a task. Returns whether the run has converged; from then on no task is given.
   virtual bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) = 0;
-  // The task has a result: its buffer is not needed any more.
+  // Takes note that a task is done. Its buffer is not needed any more.
   virtual void FinishLearnerTask(const LearnerTask& task) = 0;
 
-  // The task has none: nobody took it in time, or who did is gone.
+  // Take note that a task has no result, because no worker took it in time or its worker is gone.
   virtual void NotifyFailCollectorTask(const CollectorTask& task) = 0;
   virtual void NotifyFailLearnerTask(const LearnerTask& task) = 0;
 
   virtual void UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) = 0;
 
-  // A learner has stored a version of its policy.
+  // Takes note of a version of a policy that a learner has stored.
   virtual void PolicyPublished(const PolicyVersion& /*version*/) {}
-  // Whether that version is needed though there are newer ones. What is not, once, may be deleted.
+  // Whether a version is needed although there are newer ones. The coordinator may delete a version as soon as this was
+  // false once.
   virtual bool KeepsPolicy(const PolicyVersion& /*version*/) const { return false; }
 
-  // A collector joined beyond those that the run was begun with, or one of these left. Tasks that run
-  // go on.
+  // Called when a collector has joined beyond those that the run was begun with, or when such a collector has left. They
+  // change how many collecting tasks may run; tasks that run already go on.
   virtual void IncreaseCollectorTaskSpace() = 0;
   virtual void DecreaseCollectorTaskSpace() = 0;
 
@@ -72,10 +73,10 @@ class BaseCommander {
 
   // The env steps of all finished collecting tasks.
   virtual int64_t total_collector_env_step() const = 0;
-  // The mean and the returns of the last evaluation; nullopt and empty if there was none.
+  // The mean return and the returns of the last evaluation; nullopt and empty if there was none.
   virtual std::optional<double> last_eval_value() const = 0;
   virtual const std::vector<double>& last_eval_returns() const = 0;
-  // Adds the commander's own facts to the status of the run.
+  // Adds what the commander knows to the status of the run.
   virtual void AddStatus(RunStatus* /*status*/) const {}
 };
 

@@ -1,7 +1,7 @@
-// Tells the modes of a policy, in a serial run, how to act now: epsilon by the env steps so far,
-// and such.
+// Asks the command mode of a policy, in a serial run, for the settings of the other modes, such as epsilon as a function
+// of the env steps so far.
 //
-// Ownership: none of what it is given; all must outlive it.
+// Ownership: owns none of its arguments, which must outlive it.
 // Threads:   thread-compatible.
 #ifndef DING_WORKER_COORDINATOR_COMMANDER_BASE_SERIAL_COMMANDER_H_
 #define DING_WORKER_COORDINATOR_COMMANDER_BASE_SERIAL_COMMANDER_H_
@@ -17,19 +17,19 @@ namespace ding {
 
 class BaseSerialCommander {
  public:
-  // `policy` may be null: every setting is then empty.
+  // `policy` may be null: there are no settings then.
   BaseSerialCommander(const ILearner* learner, const ISerialCollector* collector,
                       CommandMode* policy);
 
-  // Settings for the next Collect(), by the progress of learner and collector.
+  // Returns the settings for the next Collect(), given the progress of learner and collector.
   NamedValues Step();
-  // The same for what is learned next, the learning rate, say. The learner knows of `envstep` env steps, which may be
-  // fewer than those of a collector that works at the same time.
+  // Returns the settings for the next batch of the learner, such as the learning rate. `envstep` is the number of env steps
+  // that the learner knows of, which may be less than that of a collector that works at the same time.
   NamedValues LearnSettings(int64_t envstep);
 
   CommandMode* policy() const { return policy_; }
   void set_policy(CommandMode* policy) { policy_ = policy; }
-  // The values that the policy got last: "learner_step", "envstep".
+  // The progress that the policy was asked with last: "learner_step" and "envstep".
   const NamedValues& info() const { return info_; }
 
  private:

@@ -25,30 +25,31 @@ struct CommanderDeps : ComponentDeps {
   CommanderDeps() = default;
   CommanderDeps(ComponentDeps component) : ComponentDeps(std::move(component)) {}  // NOLINT: above
 
-  // Says how to act, by the progress of the run; may be null. Outlives the commander.
+  // Gives the settings of collecting tasks, as functions of the progress of the run. It may be null, and must outlive the
+  // commander.
   CommandMode* policy = nullptr;
-  // Mean return of an evaluation at which the run has converged.
+  // The mean return of an evaluation at which the run has converged.
   double stop_value = std::numeric_limits<double>::infinity();
-  // Whether a confirmation, with fresh episodes, must reach it, too (CollectorTask.confirmation).
+  // Whether a confirmation, with fresh episodes, must reach the stop value, too (CollectorTask.confirmation).
   bool confirms = false;
-  // Whether rows are collected; else the learner learns from a data set, and all collecting tasks are evaluations.
+  // Whether rows are collected. If not, the learner learns from a data set, and all collecting tasks are evaluations.
   bool collects = true;
-  // Whether there is an env to evaluate in. It is there if rows are collected.
+  // Whether there is an env to evaluate in. If rows are collected, there always is.
   bool evaluates = true;
-  // Env steps of an earlier run, from which a run that begins goes on counting.
+  // The env steps of an earlier run that this run continues: it counts on from there.
   int64_t first_env_step = 0;
-  // Train iterations between two log lines of what was collected, at least.
+  // The least number of train iterations between two log lines about collected data.
   int64_t collect_print_freq = 0;
   // The opponents that the evaluations of a league play.
   std::vector<EvalOpponent> eval_opponents;
 };
 
-// A type of commander, before one is made: the result of get_parallel_commander_cls().
+// A type of commander, which get_parallel_commander_cls() returns.
 struct CommanderDescriptor {
   std::string name;
   CommanderConfig default_config;
-  bool plays_games = false;  // its collecting tasks have two players; else one
-  // Obeys CommanderDeps::collects and evaluates. Only such a commander is accepted in a run with a data set.
+  bool plays_games = false;  // whether its collecting tasks have two players instead of one
+  // Whether it obeys CommanderDeps::collects and evaluates. Runs with a data set accept only such commanders.
   bool for_data_sets = false;
   // Checks config.params before a run begins and before `create` is called; if it is empty, only
   // `create` decides (base/params.h).

@@ -1,4 +1,4 @@
-// Whom the policy of a league plays when it is evaluated: a difficulty.
+// An opponent that the policy of a league plays against when it is evaluated: a level of difficulty.
 #ifndef DING_WORKER_COORDINATOR_COMMANDER_EVAL_OPPONENT_H_
 #define DING_WORKER_COORDINATOR_COMMANDER_EVAL_OPPONENT_H_
 
@@ -7,12 +7,12 @@
 
 namespace ding {
 
-// The original's only one.
+// The only opponent that DI-engine has.
 inline constexpr char kRuleBasedOpponent[] = "RULE_BASED";
 
 struct EvalOpponent {
-  std::string name;  // of the worker's config, not empty
-  // Mean return at which an evaluation is won. None: more than 70 % of its games are.
+  std::string name;  // its name in the worker's config, not empty
+  // The mean return at which an evaluation counts as won. Not set: it is won if more than 70 % of its games are.
   std::optional<double> win_return;
 };
 

@@ -1,6 +1,6 @@
-// Gives the same tasks over and over, for one buffer and one policy: to try a coordinator out.
+// A commander to try out a coordinator: it gives the same tasks over and over, for one buffer and one policy.
 //
-// Ownership: a value of the coordinator's.   Threads: as of a BaseCommander.
+// Ownership, threads: as BaseCommander.
 #ifndef DING_WORKER_COORDINATOR_COMMANDER_NAIVE_COMMANDER_H_
 #define DING_WORKER_COORDINATOR_COMMANDER_NAIVE_COMMANDER_H_
 
@@ -24,17 +24,16 @@ class NaiveCommander : public BaseCommander {
     int collector_task_space = 1;
     int learner_task_space = 1;
   };
-  // A sentence for each option that is out of range.
+  // Returns a sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
-  // kInvalidArgument lists them.
+  // kInvalidArgument lists the options that are out of range.
   static absl::StatusOr<std::unique_ptr<NaiveCommander>> Create(const Options& options);
 
-  // "collector_task_id<n>" for buffer "test" and policy "test.pth", with eps 0.9; never an
-  // evaluation.
+  // Returns task "collector_task_id<n>" for buffer "test" and policy "test.pth", with eps 0.9. It is never an evaluation.
   std::optional<CollectorTask> GetCollectorTask() override;
-  // "learner_task_id<n>" for the same.
+  // Returns task "learner_task_id<n>" for the same buffer and policy.
   std::optional<LearnerTask> GetLearnerTask() override;
-  // Never converges.
+  // Returns false: the run never converges.
   bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) override;
   void FinishLearnerTask(const LearnerTask& task) override;
   void NotifyFailCollectorTask(const CollectorTask& task) override;
@@ -50,7 +49,7 @@ class NaiveCommander : public BaseCommander {
   const TaskSpace& learner_space() const { return learner_space_; }
   int64_t finished_collector_tasks() const { return finished_collector_tasks_; }
   int64_t finished_learner_tasks() const { return finished_learner_tasks_; }
-  // All that was told of a task of this id.
+  // All reports about the task with this id.
   std::vector<LearnerInfo> learner_infos(const std::string& task_id) const;
 
  private:
@@ -58,7 +57,7 @@ class NaiveCommander : public BaseCommander {
 
   TaskSpace collector_space_;
   TaskSpace learner_space_;
-  int64_t collector_tasks_ = 0;  // given
+  int64_t collector_tasks_ = 0;  // the number of tasks that were given
   int64_t learner_tasks_ = 0;
   int64_t finished_collector_tasks_ = 0;
   int64_t finished_learner_tasks_ = 0;

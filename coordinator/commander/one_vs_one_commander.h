@@ -1,24 +1,23 @@
-// Trains one policy in games of two: against itself and what it was before.
+// Trains one policy in two-player games, against itself and earlier versions of itself.
 //
 //     SoloCommander ──► tasks, evaluations, measurements
-//     OneVsOneLeague ─► of a collecting task: who plays whom
+//     OneVsOneLeague ─► the players of each collecting task
 //         ▲   ▲
 //         │   └── train iterations, versions of the policy: snapshots
 //         └────── results of collecting tasks: the payoff
 //
-//     evaluation   against an opponent that the env plays, the easiest first. Won, which is more
-//                  than 70 % of its games or as EvalOpponent says: the next one is played
-//     converged    a mean return of stop_value, in an evaluation that was won against the hardest
+// Evaluations are games against opponents that the env plays, beginning with the easiest one. When an evaluation is won
+// (more than 70 % of its games, or as EvalOpponent says), the next ones are against the next opponent. The run has
+// converged when an evaluation against the hardest opponent is won with a mean return of at least stop_value.
 //
-// Player 0 of a task is the policy that learns. It sits in seat 0 of the env in every other
-// collecting task, and in seat 1 in the others. Snapshots are versions of the policy that the
-// coordinator does not delete (KeepsPolicy()).
+// Player 0 of a task is the policy that learns. It has seat 0 of the env in every other collecting task, and seat 1 in
+// the tasks between them. Snapshots are versions of the policy that the coordinator does not delete (KeepsPolicy()).
 //
-// Measurements: those of SoloCommander, and with each snapshot "league_iter/historical_players",
-// ".../min_win_rate", ".../rating_mu" and ".../rating_sigma".
+// Metrics: those of SoloCommander, and with each snapshot "league_iter/historical_players", ".../min_win_rate",
+// ".../rating_mu" and ".../rating_sigma".
 //
-// Ownership: a value of the coordinator's; the command mode is not owned and outlives it.
-// Threads:   as of a BaseCommander.
+// Ownership: as BaseCommander. The command mode must outlive it.
+// Threads:   as BaseCommander.
 //
 // Example:
 //   OneVsOneCommander::Options options;
@@ -51,13 +50,13 @@ namespace ding {
 class OneVsOneCommander : public BaseCommander {
  public:
   struct Options {
-    SoloCommander::Options solo;  // may_converge is not looked at
+    SoloCommander::Options solo;  // may_converge is replaced
     OneVsOneLeague::Options league;
-    // Easiest first, at least one.
+    // The opponents, the easiest one first. There must be at least one.
     std::vector<EvalOpponent> eval_opponents = {{kRuleBasedOpponent, std::nullopt}};
   };
-  // kInvalidArgument lists what is wrong with the options: a league without players, say. `policy`
-  // may be null: there are no settings then.
+  // `policy` may be null: there are no settings then.
+  //   kInvalidArgument  lists all problems of the options, such as a league without players
   static absl::StatusOr<std::unique_ptr<OneVsOneCommander>> Create(const Options& options,
                                                                    CommandMode* policy,
                                                                    const ComponentDeps& deps);
@@ -85,10 +84,10 @@ class OneVsOneCommander : public BaseCommander {
 
   const SoloCommander& solo() const { return *solo_; }
   const OneVsOneLeague& league() const { return league_; }
-  // Whom the next evaluation plays.
+  // The opponent of the next evaluation.
   const EvalOpponent& eval_opponent() const { return opponents_[level_]; }
 
-  // Tasks, league and difficulty. LoadState() changes nothing if it fails.
+  // Save and load the tasks, the league and the level of difficulty. After an error of LoadState() nothing is changed.
   absl::Status SaveState(StateWriter* writer) const override;
   absl::Status LoadState(StateReader* reader) override;
 
@@ -97,7 +96,7 @@ class OneVsOneCommander : public BaseCommander {
                     const ComponentDeps& deps);
 
   void AddPlayers(CollectorTask* task);
-  // Takes note of it: whether the hardest opponent was beaten, and who is next.
+  // Notes the result of an evaluation: whether it has beaten the hardest opponent, and which opponent is next.
   void Judge(const CollectorTask& evaluation, const CollectorFinished& info);
   void Report(const CollectorTask& task, const CollectorFinished& info);
   void MeasureLeague() const;
@@ -106,8 +105,8 @@ class OneVsOneCommander : public BaseCommander {
   const std::vector<EvalOpponent> opponents_;
   const ComponentDeps deps_;
   std::unique_ptr<SoloCommander> solo_;
-  size_t level_ = 0;           // of opponents_
-  bool beat_hardest_ = false;  // in the last evaluation
+  size_t level_ = 0;           // the index in opponents_ of the next opponent
+  bool beat_hardest_ = false;  // whether the last evaluation has beaten the hardest opponent
   int64_t snapshots_ = 0;
   int64_t games_with_historical_ = 0;
 };

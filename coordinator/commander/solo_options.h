@@ -1,4 +1,4 @@
-// Options of SoloCommander from the config.
+// Reads the options of a SoloCommander from the config.
 #ifndef DING_WORKER_COORDINATOR_COMMANDER_SOLO_OPTIONS_H_
 #define DING_WORKER_COORDINATOR_COMMANDER_SOLO_OPTIONS_H_
 

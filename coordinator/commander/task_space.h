@@ -1,4 +1,4 @@
-// How many tasks of a kind may run at a time, and how many do.
+// Counts how many tasks of one kind run, and how many may run at a time.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_COORDINATOR_COMMANDER_TASK_SPACE_H_
@@ -15,7 +15,7 @@ namespace ding {
 
 class TaskSpace {
  public:
-  // Adds a sentence if `max`, an option of this name, is out of range.
+  // Adds a sentence if `max` is out of range. `name` is the name of the option.
   static void AppendProblems(int max, absl::string_view name, std::vector<std::string>* problems) {
     if (max >= 1) return;
     problems->push_back(absl::StrCat(name, " is ", max, ", expected at least 1"));
@@ -27,22 +27,22 @@ class TaskSpace {
   int running() const { return running_; }
   int max() const { return max_; }
 
-  // A task begins; there is room for it.
+  // Counts a task that begins. There must be room for it.
   void Take() {
     DING_CHECK(!full()) << running_ << " tasks run of at most " << max_;
     ++running_;
   }
-  // One is over.
+  // Counts a task that is over.
   void Release() {
     DING_CHECK(running_ > 0) << "no task runs";
     --running_;
   }
 
-  // As many run as did when it was saved.
+  // Sets the number of running tasks to a saved one.
   void Restore(int running) { running_ = running; }
 
   void Increase() { ++max_; }
-  // Tasks that run go on, also if they are more than that now.
+  // Tasks that run already go on, even if they are more than max() now.
   void Decrease() {
     DING_CHECK(max_ > 0) << "decreased more often than increased";
     --max_;

@@ -1,4 +1,5 @@
-// Compacting a journal: when, and which of its records stay. How is the journal's own.
+// Decides when a journal is worth compacting, and which of its records stay. Each implementation of Journal does the
+// compaction in its own way.
 //
 //     for each record of the journal: NoteRemoved
 //     for each record again:          Keeps ──► copy
@@ -24,28 +25,27 @@ inline constexpr int64_t kMinCompactionBytes = int64_t{16} << 20;
 inline constexpr int64_t kShortTailBytes = int64_t{1} << 16;
 inline constexpr int kMaxTailRounds = 8;
 
-// `compacted_bytes`: its size after the last time.
+// `compacted_bytes` is the size of the journal after its last compaction.
 inline bool IsWorthCompacting(int64_t size_bytes, int64_t compacted_bytes, int64_t min_bytes) {
   return size_bytes >= min_bytes && size_bytes >= 2 * compacted_bytes;
 }
 
-// Whether a record that was appended while the journal was compacted stays. What else there is, the
-// state at the end says anew.
+// Whether a record stays that was appended during the compaction. Other records are replaced by the state at the end.
 inline bool StaysInTail(const JournalRecord& record) {
   return record.has_push() || record.has_removed();
 }
 
 class LivePushes {
  public:
-  // Keeps pushes only into buffers that are `alive`.
+  // Keeps only pushes into buffers for which `alive` returns true.
   explicit LivePushes(Journal::IsAlive alive) : alive_(std::move(alive)) {}
 
   void NoteRemoved(const JournalRecord& record) {
     removed_.insert(record.removed().chunk().begin(), record.removed().chunk().end());
   }
-  // Whether it is a push with a chunk that was not removed.
+  // Whether the record is a push into such a buffer, with a chunk that was not removed.
   bool Keeps(const JournalRecord& record);
-  // Other chunks of pushes that were kept; not set: there are none.
+  // A record of the removed chunks that are in pushes that were kept; without content if there are none.
   const JournalRecord& still_removed() const { return still_removed_; }
 
  private:

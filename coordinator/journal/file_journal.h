@@ -1,18 +1,18 @@
-// A journal in a file of this machine; its bytes: journal_file.h.
+// A journal in a file on this machine. journal_file.h describes its bytes.
 //
-// An append is one write(2): what that has taken survives the end of the process, however it ends.
-// The end of the machine may cost what the kernel had not yet brought to the disk, the last 30
-// seconds or so; compacting flushes.
+// An append is one write(2). Records that were written survive the end of the process, however it ends. If the machine
+// goes down, the records that the kernel had not written to the disk yet are lost (about the last 30 seconds). A
+// compaction flushes the file.
 //
-// A torn end, as a crash leaves it, is cut off by Open(), and the log says how many bytes and where.
-// Any other damage is refused: records behind it were acknowledged. journal_check.h (`ctl journal`)
-// says what is left, and makes a journal of it.
+// A crash can leave a torn end. Open() cuts it off and logs how many bytes were cut off, and where. Any other damage is
+// refused, because records behind it were acknowledged; journal_check.h (`ctl journal`) reports what can still be read
+// and makes a journal of it.
 //
-// The file is locked: a second process is refused.
+// The file is locked, so that a second process cannot open it.
 //
-// Ownership: the file is open from Open() on.
+// Ownership: the file is open from Open() to destruction.
 // Threads:   as Journal.
-// Errors:    name the file.
+// Errors:    every message names the file.
 #ifndef DING_WORKER_COORDINATOR_JOURNAL_FILE_JOURNAL_H_
 #define DING_WORKER_COORDINATOR_JOURNAL_FILE_JOURNAL_H_
 
@@ -39,10 +39,10 @@ class FileJournal : public Journal {
     int64_t min_compaction_bytes = kMinCompactionBytes;
   };
 
-  // Opens the file, made if there is none; cuts off a torn end.
-  //   kDataLoss            it is damaged; says where, and what to do
-  //   kFailedPrecondition  it is no journal, of another version, or in use by another process
-  //   kInvalidArgument     not a regular file
+  // Opens the file, or creates it, and cuts off a torn end.
+  //   kDataLoss            the file is damaged; the message says where, and what to do
+  //   kFailedPrecondition  the file is not a journal, has another version, or is in use by another process
+  //   kInvalidArgument     the path is not a regular file
   static absl::StatusOr<std::unique_ptr<FileJournal>> Open(const Options& options);
   FileJournal(const FileJournal&) = delete;
   FileJournal& operator=(const FileJournal&) = delete;
@@ -62,7 +62,7 @@ class FileJournal : public Journal {
 
   FileJournal(Options options, int fd, int64_t size_bytes);
 
-  // Cuts off the bytes that a failed append left: a later, shorter append would not cover them.
+  // Cuts off the bytes that a failed append has left, because a later, shorter append would not cover them.
   absl::Status CutTornEnd() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
@@ -70,9 +70,9 @@ class FileJournal : public Journal {
   int fd_ ABSL_GUARDED_BY(mutex_);
   int64_t size_bytes_ ABSL_GUARDED_BY(mutex_);
   bool has_torn_end_ ABSL_GUARDED_BY(mutex_) = false;
-  int64_t compacted_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // size after the last time
+  int64_t compacted_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // size after the last compaction
   int64_t compactions_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::unique_ptr<Rewrite> rewrite_;  // of who compacts
+  std::unique_ptr<Rewrite> rewrite_;  // only the thread that compacts uses it
 };
 
 }  // namespace ding

@@ -1,18 +1,19 @@
-// The coordinator's memory beyond its process: records that it appends, of what must survive, before
-// it tells anybody that it has happened.
+// A record of what must survive the coordinator's process. The coordinator appends to it before it tells anybody what has
+// happened.
 //
 //   push ─┐                          ┌── Read(): a new coordinator repeats what is in it
 //   state ┼─Append─► [ r r r r r r ] ┤
-//   over ─┘                          └── compaction: pushes of chunks that still live + the state
+//   over ─┘                          └── compaction: pushes of chunks that are still needed + the state
 //
-// Implementations: FileJournal, a file; StoreJournal, in a store that other machines reach, too.
+// Implementations: FileJournal (a file), and StoreJournal (a store that other machines can reach, too).
 //
-// Compacting copies behind the appends and stops them only for the last few of them. It is worth it
-// when the journal has doubled since the last time, so that its cost per push is bounded.
+// A compaction copies records while others are appended, and stops the appends only for the last few of them. It happens
+// when the journal has doubled in size since the last one, so that its cost per push is bounded.
 //
-// Threads: thread-safe; one at a time compacts.
-// Errors:  name the journal. An append that fails leaves it as it was, and may be repeated, unless
-//            kAborted  another coordinator goes on with this run: nothing is appended any more
+// Threads: thread-safe, but only one thread at a time may compact.
+// Errors:  every message names the journal. A failed append leaves the journal as it was, and may be repeated, except
+//          after
+//            kAborted  another coordinator has taken over this run, and nothing can be appended any more
 //
 // Example: coordinator/journal/journal_test.cc.
 #ifndef DING_WORKER_COORDINATOR_JOURNAL_JOURNAL_H_
@@ -28,7 +29,7 @@
 
 namespace ding {
 
-// The memory that a record may take when it is parsed: several times its bytes.
+// The most memory that a parsed record may take, which is several times its bytes.
 inline constexpr int64_t kMaxParsedRecordBytes = int64_t{4} << 30;
 
 class Journal {
@@ -38,23 +39,23 @@ class Journal {
 
   virtual ~Journal() = default;
 
-  // Calls `visit` for each record that is in it now, in their order, until one returns an error. Not
-  // while somebody compacts.
+  // Calls `visit` for each record in the journal, in their order, until a call returns an error. Must not be called during
+  // a compaction.
   virtual absl::Status Read(const Visitor& visit) const = 0;
 
-  // All or none of them.
-  //   kResourceExhausted  there is no room
+  // Appends all of the records or, after an error, none of them.
+  //   kResourceExhausted  there is no room for them
   virtual absl::Status Append(absl::Span<const JournalRecord> records) = 0;
 
   virtual bool WantsCompaction() const = 0;
-  // Copies what is worth keeping while others append: pushes with a chunk that was not removed, into
-  // a buffer that is `alive`. Slow.
+  // Copies the pushes that are still needed: those with a chunk that was not removed, into a buffer for which `alive`
+  // returns true. It is slow; records may be appended meanwhile.
   virtual absl::Status BeginCompaction(const IsAlive& alive) = 0;
-  // Puts the copy in the place of the journal, with `state` at its end, once or twice: all that is to be known now
-  // beside pushes and removals, which alone may be appended meanwhile. Fast.
+  // Replaces the journal by the copy, with `state` at its end (once or twice). `state` must contain everything that is to be
+  // known now except pushes and removals, the only records that may be appended meanwhile. It is fast.
   virtual absl::Status FinishCompaction(absl::Span<const JournalRecord> state) = 0;
-  // Deletes what lies in the place of the journal before, if that takes long: what it cannot delete
-  // is left for the next time.
+  // Deletes what is left of the journal before the compaction, for implementations in which that takes long. What cannot be
+  // deleted is left for the next call.
   virtual void DropReplaced() {}
 
   virtual int64_t size_bytes() const = 0;

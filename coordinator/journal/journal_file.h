@@ -1,14 +1,13 @@
-// The bytes of a journal in a file: for FileJournal, which writes them, and journal_check.h, which
-// says what is left of a damaged one.
+// The file format of a journal. FileJournal writes it, and journal_check.h examines damaged files.
 //
 //   file    "DINGJNL2" | group ...
-//   group   the records of one append: all of them count, or none
+//   group   the records of one append, which are valid together or not at all
 //   record  length u32 | CRC-32C u32 of the bytes | CRC-32C u32 of the record's place in the file
 //           (u64), the length and the first CRC | bytes of a JournalRecord | 0xE5
 //
-// All numbers are little endian. Bit 30 of the length: the record begins a group; bit 31: it ends one.
-// A record is whole only where it was written: one that was moved or copied is not. Since it ends
-// with a byte that is not 0, a file that ends in zeros ends torn.
+// All numbers are little endian. Bit 30 of the length is set if the record begins a group, and bit 31 if it ends one. A
+// record is valid only at the place where it was written, not if it was moved or copied. Since a record ends with a byte
+// that is not 0, a file that ends in zeros has a torn end.
 //
 // A torn end, which a crash leaves, differs from damage:
 //
@@ -19,7 +18,7 @@
 //   [ r r r ] ? ? ?                      damage: no crash leaves that
 //
 // Threads: thread-compatible; pure functions are thread-safe.
-// Errors:  name the file.
+// Errors:  every message names the file.
 #ifndef DING_WORKER_COORDINATOR_JOURNAL_JOURNAL_FILE_H_
 #define DING_WORKER_COORDINATOR_JOURNAL_JOURNAL_FILE_H_
 
@@ -37,20 +36,21 @@ namespace ding {
 
 inline constexpr absl::string_view kJournalMagic = "DINGJNL2";
 inline constexpr int kJournalVersion = 2;
-inline constexpr int64_t kJournalBegin = int64_t{kJournalMagic.size()};  // of the first record
+inline constexpr int64_t kJournalBegin =
+    int64_t{kJournalMagic.size()};  // where the first record begins
 
-// Appends the group of these records to `frames`, which are not placed yet.
+// Append the frames of these records, as one group, to `frames`. PlaceJournalFrames() must complete them.
 void AppendJournalGroup(absl::Span<const JournalRecord> records, std::string* frames);
 void AppendJournalGroup(absl::Span<const absl::string_view> payloads, std::string* frames);
-// Makes the frames what they are from `place` in the file on.
+// Completes the frames for the place in the file where they will be written.
 void PlaceJournalFrames(int64_t place, std::string* frames);
 
-// Writes all of it at `place`, whatever write(2) takes at once.
+// Writes all bytes at `place`, with as many calls of pwrite(2) as it takes.
 absl::Status WriteJournalBytes(int fd, const std::string& path, absl::string_view bytes,
                                int64_t place);
 
 struct JournalFrame {
-  absl::string_view payload;  // of a JournalRecord
+  absl::string_view payload;  // the bytes of a JournalRecord
   bool begins_group = false;
   bool ends_group = false;
 };
@@ -60,23 +60,23 @@ class JournalScanner {
  public:
   JournalScanner(int fd, const std::string& path, int64_t begin, int64_t end);
 
-  // Where the record that Next() will return begins; after the last whole one, where that ended.
+  // Where the record begins that Next() will return; after the last whole record, where that ended.
   int64_t position() const { return next_; }
   // Where the last whole group ended; at first, `begin`.
   int64_t group_end() const { return group_end_; }
-  // The next record, valid until the next call; none: there is no whole one at position().
+  // Returns the next record, which is valid until the next call; nullopt if there is no whole record at position().
   //   kInternal  the file cannot be read
   absl::StatusOr<std::optional<JournalFrame>> Next();
 
  private:
-  // `size` bytes from the next record on, or what there is of them.
+  // Returns `size` bytes from the next record on, or fewer at the end of the range.
   absl::StatusOr<absl::string_view> Peek(int64_t size);
 
   const int fd_;
   const std::string path_;
   int64_t next_;
   int64_t group_end_;
-  int64_t read_;  // The buffer ends there.
+  int64_t read_;  // where the bytes in buffer_ end
   int64_t end_;
   std::string buffer_;
 };
@@ -91,18 +91,18 @@ struct JournalEnd {
   bool records_follow = false;
 };
 
-// Looks at what is behind group_end() of a scanner of [.., size) that has found no more.
+// Examines the bytes behind group_end() of `scanner`, which has returned its last record. `size` is that of the file.
 absl::StatusOr<JournalEnd> ExamineJournalEnd(int fd, const std::string& path,
                                              const JournalScanner& scanner, int64_t size);
 
-// Where the records of a file begin: kJournalBegin; 0: the file is empty, or its first write was torn.
-//   kFailedPrecondition  no journal, or one of another version: says which
+// Returns where the records of a file begin: kJournalBegin, or 0 if the file is empty or its first write was torn.
+//   kFailedPrecondition  the file is not a journal, or has another version, which the message names
 absl::StatusOr<int64_t> FindJournalBegin(int fd, const std::string& path, int64_t size);
 
-// A journal is locked while it is open to write: fcntl(2), which the kernel undoes with the process.
-//   kFailedPrecondition  another process has it open: names it
+// Locks a journal that is open for writing, by fcntl(2). The kernel releases the lock at the end of the process.
+//   kFailedPrecondition  another process has locked it; the message names the process
 absl::Status LockJournalFile(int fd, const std::string& path);
-// The process that has locked it; none: nobody else.
+// Returns the process that has locked the file; nullopt if no other process has.
 std::optional<int64_t> JournalFileUser(int fd);
 
 }  // namespace ding

@@ -1,7 +1,7 @@
-// Reads what a journal says of a run, for the coordinator that goes on with it.
+// Reads the state of a run from its journal, for the coordinator that continues the run.
 //
-//     journal ──ReadJournal──► RecoveredRun     the newest of everything that is small
-//             ──Journal::Read─► pushes ──KeepChunks──► what of them still has data
+//     journal ──ReadJournal──► RecoveredRun     the newest state, without rows
+//             ──Journal::Read─► pushes ──KeepChunks──► the rows whose data still exist
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_COORDINATOR_JOURNAL_RECOVERY_H_
@@ -23,12 +23,12 @@
 namespace ding {
 
 struct RecoveredRun {
-  StateRecord state;      // with the env steps of the pushes behind it
+  StateRecord state;      // includes the env steps of the pushes behind its record
   std::string commander;  // its state, as SaveCommander() makes it
-  // Tasks that were given and are not over, in the order in which they were given.
+  // The tasks that were given and are not over, in the order in which they were given.
   std::vector<LearnerTask> learner_tasks;
   std::vector<CollectorTask> collector_tasks;
-  // Chunks that had left their buffer.
+  // The chunks that had left their buffer.
   std::unordered_set<int64_t> removed_chunks;
 
   // The buffer's part of the state; null if the buffer is closed.
@@ -38,21 +38,20 @@ struct RecoveredRun {
 // Calls a visitor for each record, as Journal::Read() does.
 using JournalReader = std::function<absl::Status(const Journal::Visitor& visit)>;
 
-// Returns nullopt if nothing has happened yet. A buffer's rows_total and rows_drawn are those of
+// Returns the state of the run, or nullopt if nothing has happened yet. A buffer's rows_total and rows_drawn are those of
 // its last push, or of the last state.
-//   kDataLoss  there are pushes, and no state of the run
+//   kDataLoss  there are pushes, but no state of the run
 absl::StatusOr<std::optional<RecoveredRun>> ReadJournal(const Journal& journal);
 absl::StatusOr<std::optional<RecoveredRun>> ReadJournal(const JournalReader& read);
 
-// The keys of the store that the run needs to go on: of chunks that are in a buffer, and of
-// policies.
+// Returns the keys of the store that the run needs to continue: those of chunks that are in a buffer, and of policies.
 absl::StatusOr<std::vector<std::string>> LiveKeys(const Journal& journal);
 
-// The rows of `items` whose chunk is accepted by `keep`, in their order.
+// Returns the rows of `items` for whose chunk `keep` returns true, in their order.
 absl::StatusOr<Batch> KeepChunks(const Batch& items,
                                  const std::function<bool(int64_t chunk)>& keep);
 
-// A commander's state as bytes, and back.
+// Convert the state of a commander to bytes, and back.
 absl::StatusOr<std::string> SaveCommander(const BaseCommander& commander);
 absl::Status LoadCommander(const std::string& bytes, BaseCommander* commander);
 

@@ -1,38 +1,38 @@
-// A journal in a store: for a run whose coordinator may be started again on another machine, which
-// shares nothing with the first one but Redis.
+// A journal in a store. It is for a run whose coordinator may be started again on another machine, which shares only the
+// store (Redis) with the first one.
 //
-//   journal/owner                   the coordinator whose journal it is: <since>-<random>, so that a
-//                                   later one is the greater string
-//   journal/<owner>/<number>/1..    an entry for each append. After each compaction the place is a new
-//                       .../head    one, a "generation". Its head is put when it is whole, and says
-//                                   how many entries it begins with
+//   journal/owner                   the coordinator that owns the journal: <since>-<random>. The string of a later owner
+//                                   is greater
+//   journal/<owner>/<number>/1..    one entry for each append. Each compaction begins a new <number>, a "generation".
+//                       .../head    It is put when the generation is complete, and has the number of entries with which
+//                                   the generation begins
 //
-// The journal is the greatest generation with a head: all entries that are there. A gap in them is
-// damage and refused.
+// The content of the journal is the greatest generation that has a head, with all of its entries. A gap in the entries is
+// damage, and is refused.
 //
-//   Append   Put the entry, then look whether (1) what was put before it and (2) `owner` are there
+// An append puts an entry, and then checks (1) that the entry before it and (2) that `owner` are still in the store.
 //
-// (1) A store that has lost something (restarted empty, or without its last second; emptied by hand)
-// is found out by the first append after that, before it is acknowledged. Everything that is in the
-// journal is also in memory, and goes into a new generation. What the lost chunks were, a restart
-// counts. What is lost one by one (a Redis that is told to evict) is found by the next coordinator.
+// (1) The first append after the store has lost data (it was restarted empty or without its last second, or emptied by
+// hand) notices the loss before it is acknowledged. Everything in the journal is also in memory, and is written to a new
+// generation. A restart of the coordinator counts the lost chunks. If the store loses single entries (a Redis that evicts
+// keys), the next coordinator notices that.
 //
-// (2) Who opens the journal makes itself the owner, and then reads: an append whose writer has seen
-// itself as the owner after it was put, is read. One who was the owner before, hung and wakes, writes
-// where nobody reads, and gets kAborted from then on.
+// (2) A coordinator that opens the journal makes itself the owner before it reads. So it reads every append whose writer
+// has seen that it was the owner after it put the entry. A former owner that hung and wakes up writes entries that nobody
+// reads, and gets kAborted from then on.
 //
-// An append whose outcome is unknown (kUnavailable) may take effect late, when its place was used
-// again: the next one begins a new generation, too. It costs what a compaction does.
+// An append whose outcome is unknown (kUnavailable) may take effect later, when another entry has its key. Therefore the
+// next append begins a new generation, which costs as much as a compaction.
 //
-// Limits. All of it is held in memory: twice what lives, or min_compaction_bytes. Of two that open it
-// in the same moment one fails. One that hung, and wakes after the store was emptied, takes itself for
-// the owner until the owner appends.
+// Limits: the whole journal is held in memory, which is up to twice what is still needed, or min_compaction_bytes. If two
+// coordinators open it at the same moment, one of them fails. A coordinator that hung and wakes up after the store was
+// emptied believes that it is the owner until the real owner appends.
 //
-// Ownership: the store outlives it.
+// Ownership: the store must outlive it.
 // Threads:   as Journal.
-// Blocking:  Append three commands of the store, with all other appends behind it; FinishCompaction
-//            some more.
-// Errors:    those of Journal and of Store; name the store.
+// Blocking:  Append() waits for three commands of the store, and for the appends before it; FinishCompaction() for some
+//            more commands.
+// Errors:    those of Journal and of Store; every message names the store.
 #ifndef DING_WORKER_COORDINATOR_JOURNAL_STORE_JOURNAL_H_
 #define DING_WORKER_COORDINATOR_JOURNAL_STORE_JOURNAL_H_
 
@@ -55,26 +55,26 @@
 
 namespace ding {
 
-// All keys of a journal begin with it.
+// The beginning of all keys of a journal.
 inline constexpr char kJournalPrefix[] = "journal/";
 
 class StoreJournal : public Journal {
  public:
   struct Options {
     Store* store = nullptr;
-    // There is one already: none is an error.
+    // Whether it is an error if the store has no journal.
     bool must_exist = false;
     // A smaller journal is not worth compacting.
     int64_t min_compaction_bytes = kMinCompactionBytes;
-    // An entry that is larger is of one append.
+    // A compaction puts an entry as soon as it has this size.
     int64_t entry_bytes = int64_t{1} << 20;
   };
 
-  // Makes itself the owner, and reads it.
-  //   kNotFound            there is none, and must be
-  //   kDataLoss            something in it is damaged, or missing; says what
-  //   kFailedPrecondition  it is of another version
-  //   kAborted             another coordinator has opened it in this moment
+  // Makes the caller the owner of the journal, and reads it.
+  //   kNotFound            there is no journal, and must_exist is set
+  //   kDataLoss            an entry is damaged or missing; the message says which
+  //   kFailedPrecondition  the journal has another version
+  //   kAborted             another coordinator has opened the journal at the same moment
   static absl::StatusOr<std::unique_ptr<StoreJournal>> Open(const Options& options);
   StoreJournal(const StoreJournal&) = delete;
   StoreJournal& operator=(const StoreJournal&) = delete;
@@ -102,7 +102,7 @@ class StoreJournal : public Journal {
   absl::Status CopyLive(const IsAlive& alive, Rewrite* rewrite) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CopyTail(const std::vector<Entry>& source, Rewrite* rewrite) const;
 
-  // Into the store.
+  // These write to the store.
   Generation NewGeneration() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Add(absl::string_view frames, Generation* generation) const;
   absl::Status Flush(Generation* generation) const;
@@ -112,11 +112,11 @@ class StoreJournal : public Journal {
   absl::Status CheckOwner() const;
   void DropKeys(std::vector<std::string>* keys) const;
 
-  // A new generation with all that there is, and `entry`, if it is not null.
+  // Begins a new generation with all entries and `entry`, unless that is null.
   absl::Status Renew(const Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Replace(Generation generation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Abandon(const Generation& generation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Remembers what `status`, an error, says of the journal; returns what a caller is to be told.
+  // Remembers what the error `status` means for the journal. Returns the error for the caller.
   absl::Status Note(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
@@ -124,17 +124,17 @@ class StoreJournal : public Journal {
   const std::string owner_;
   mutable Mutex mutex_;
   std::unique_ptr<Generation> current_ ABSL_GUARDED_BY(mutex_);
-  int64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;    // of a generation
-  bool must_renew_ ABSL_GUARDED_BY(mutex_) = true;     // the next append begins a new one
-  absl::Status replaced_ ABSL_GUARDED_BY(mutex_);      // by another coordinator, if it is not OK
-  absl::Status last_failure_ ABSL_GUARDED_BY(mutex_);  // kUnavailable
+  int64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;  // the number of the last generation
+  bool must_renew_ ABSL_GUARDED_BY(mutex_) = true;   // whether the next append begins a new one
+  absl::Status replaced_ ABSL_GUARDED_BY(mutex_);    // an error if another coordinator is the owner
+  absl::Status last_failure_ ABSL_GUARDED_BY(mutex_);         // the last kUnavailable
   std::vector<std::string> dropped_ ABSL_GUARDED_BY(mutex_);  // keys that are to be deleted
-  // These when a later generation is published: until then they may be what is read.
+  // Keys that may be deleted when a later generation is published. Until then a coordinator may read them.
   std::vector<std::string> dropped_later_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<Rewrite> rewrite_;  // of who compacts
-  std::atomic<int64_t> failures_{0};  // with kUnavailable
+  std::unique_ptr<Rewrite> rewrite_;  // only the thread that compacts uses it
+  std::atomic<int64_t> failures_{0};  // the number of kUnavailable errors
   std::atomic<int64_t> size_bytes_{0};
-  std::atomic<int64_t> compacted_bytes_{0};  // size after the last time
+  std::atomic<int64_t> compacted_bytes_{0};  // size after the last compaction
   std::atomic<int64_t> compactions_{0};
 };
 

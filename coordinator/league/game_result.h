@@ -1,4 +1,4 @@
-// How a game went for one of its two players.
+// The result of a game for one of its two players.
 #ifndef DING_WORKER_COORDINATOR_LEAGUE_GAME_RESULT_H_
 #define DING_WORKER_COORDINATOR_LEAGUE_GAME_RESULT_H_
 
@@ -6,7 +6,7 @@ namespace ding {
 
 enum class GameResult { kWin, kDraw, kLoss };
 
-// The same game, for the other one.
+// Returns the result of the same game for the other player.
 inline GameResult Reversed(GameResult result) {
   switch (result) {
     case GameResult::kWin:

@@ -1,15 +1,15 @@
-// A league: chooses the players of each game while a policy learns a game of two.
+// A league: it chooses the players of each game while a policy learns a two-player game.
 //
 //                     ┌─ sp ────► itself
 //   active player ──► │
-//        │  learns    └─ pfsp ──► historical players, rather those that it does not beat
+//        │  learns    └─ pfsp ──► historical players, most often those that it does not beat
 //        │                             ▲    by BattleSharedPayoff: results of finished tasks
 //        └── trained enough: snapshot ─┘
 //
-// A snapshot is a version of the player's policy that is kept from then on: Keeps() says which ones
-// are. There is none of a player whose policy has no new version since the last one.
+// A snapshot is a version of the player's policy that is kept from then on (Keeps()). A snapshot is made only if the
+// policy has a new version since the last one.
 //
-// Everything random comes from the seed: the same calls make the same jobs.
+// All random numbers come from the seed, so that the same calls return the same jobs.
 //
 // Ownership: a value.   Threads: thread-compatible.
 // Errors:    kInvalidArgument lists all options that are out of range.
@@ -44,7 +44,7 @@ class OneVsOneLeague {
  public:
   struct Options {
     std::vector<std::string> player_category = {"default"};
-    int naive_sp_players = 1;  // active players of each category; one in all
+    int naive_sp_players = 1;  // active players of each category; there must be one in total
     NaiveSpPlayer::Options naive_sp_player;
     BattleSharedPayoff::Options payoff;
     LeagueMetric::Options metric;
@@ -54,11 +54,11 @@ class OneVsOneLeague {
   struct Job {
     std::string home_id;  // the active player
     std::string away_id;
-    PolicyVersion away_policy;  // of a historical player; of itself: not set
+    PolicyVersion away_policy;  // that of a historical player; not set in self-play
     bool self_play() const { return home_id == away_id; }
   };
 
-  // A sentence for each option that is out of range.
+  // Returns a sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
   static absl::StatusOr<OneVsOneLeague> Create(const Options& options);
 
@@ -70,18 +70,19 @@ class OneVsOneLeague {
   std::vector<double> WinRates() const;
 
   Job GetJob();
-  // Adds the games that a job's task played: `results` are those of the home player.
+  // Adds the games that the task of a job has played. `results` are those of the home player.
   void FinishJob(const std::string& home_id, const std::string& away_id,
                  absl::Span<const GameResult> results);
 
-  // The newest version of the active player's policy.
+  // Notes the newest version of the active player's policy.
   void NotePolicy(const PolicyVersion& version) { active_.policy = version; }
-  // How far the active player has learned. True: a snapshot of it was made.
+  // Notes the train iteration of the active player. Returns whether a snapshot was made.
   bool NoteTrainStep(int64_t train_step);
-  // Whether a historical player is that version.
+  // Whether a historical player has this version of the policy.
   bool Keeps(const PolicyVersion& version) const;
 
-  // LoadState(): kDataLoss, kInvalidArgument say what does not fit; nothing is changed then.
+  // Save and load the league. LoadState() returns kDataLoss or kInvalidArgument, and changes nothing, if the state does not
+  // fit.
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);
 
@@ -90,7 +91,7 @@ class OneVsOneLeague {
 
   Rating* FindRating(const std::string& id);
   void Snapshot();
-  // The one that is beaten most, the oldest of those, leaves.
+  // Removes the historical player that is beaten most often, among equals the oldest one.
   void DropWeakest();
 
   int max_historical_players_;

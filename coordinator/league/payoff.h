@@ -5,8 +5,7 @@
 //     the game                     one of the three += 1
 //     win rate                     (wins + draws / 2) / games; 0.5 while there are too few games
 //
-// A pair is one record, whoever of the two is asked about: its players stand in it in the order of
-// their names.
+// A pair of players has one record, with the players in the order of their names.
 //
 // Ownership: a value.   Threads: thread-compatible.
 //
@@ -39,14 +38,15 @@ struct BattleRecord {
 class BattleSharedPayoff {
  public:
   struct Options {
-    double decay = 0.99;            // above 0, at most 1
-    double min_win_rate_games = 8;  // decayed ones, at least 1
+    double decay = 0.99;  // above 0, at most 1
+    double min_win_rate_games =
+        8;  // decayed count of games below which the rate is 0.5; at least 1
   };
   using Pair = std::pair<std::string, std::string>;  // in the order of their names
   // The records are those of the first player of each pair.
   using Records = std::map<Pair, BattleRecord>;
 
-  // A sentence for each option that is out of range.
+  // Returns a sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
 
   explicit BattleSharedPayoff(const Options& options) : options_(options) {}
@@ -55,8 +55,8 @@ class BattleSharedPayoff {
   BattleRecord Record(const std::string& home, const std::string& away) const;
   double WinRate(const std::string& home, const std::string& away) const;
 
-  // Adds the games that one task played, in this order; the results are those of `home`. A game of
-  // self-play, whose result says nothing, counts as a draw.
+  // Adds the games that one task has played, in this order. The results are those of `home`. A game of self-play counts as a
+  // draw, because its result has no meaning.
   void Update(const std::string& home, const std::string& away,
               absl::Span<const GameResult> results);
   // Drops the records of a player who has left.

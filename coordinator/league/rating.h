@@ -1,12 +1,12 @@
-// How strong the players of a league are: TrueSkill for games of two (Herbrich, Minka and Graepel,
-// "TrueSkill: a Bayesian skill rating system", NIPS 2006), by moments.
+// Rates the strength of the players of a league: TrueSkill for two-player games (Herbrich, Minka and Graepel, "TrueSkill:
+// a Bayesian skill rating system", NIPS 2006), by moment matching.
 //
 //     skill ~ N(mu, sigma^2);   play ~ N(skill, beta^2);   a draw: plays differ by less than a margin,
 //     which is such that players of equal skill draw with probability draw_probability
 //
-// Before a game each sigma^2 grows by tau^2. With tau 0, which is the original's, a player's rating
-// comes to rest, though an active player goes on to learn: what it is good for is a line in the log,
-// not a choice of opponents (payoff.h).
+// Before a game each sigma^2 grows by tau^2. With tau 0, as in DI-engine, the rating of a player changes less and less,
+// although an active player continues to learn. Therefore ratings are only logged; opponents are chosen by win rates
+// (payoff.h).
 //
 // Threads: thread-compatible.
 //
@@ -31,19 +31,19 @@ struct Rating {
 class LeagueMetric {
  public:
   struct Options {
-    double mu = 0;                   // of a new player
-    double sigma = 25.0 / 3;         // above 0
+    double mu = 0;                   // the mean of a new player
+    double sigma = 25.0 / 3;         // the deviation of a new player, above 0
     double beta = 25.0 / 6;          // above 0
     double tau = 0;                  // at least 0
     double draw_probability = 0.02;  // above 0 and below 1
   };
-  // A sentence for each option that is out of range.
+  // Returns a sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
 
   explicit LeagueMetric(const Options& options);
 
   Rating NewRating() const { return {options_.mu, options_.sigma}; }
-  // Takes a game into account; `result` of `home`.
+  // Updates both ratings after a game. `result` is that of `home`.
   void Rate(GameResult result, Rating* home, Rating* away) const;
 
  private:
