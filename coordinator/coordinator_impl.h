@@ -70,7 +70,7 @@ namespace internal_coordinator {
 // Prefixes of the keys of chunks and of policies in the store.
 inline constexpr char kDataPrefix[] = "data/";
 inline constexpr char kPolicyPrefix[] = "policy/";
-// Why a run has ended that an operator has stopped.
+// The reason for the end of a run that an operator has stopped.
 inline constexpr char kStopped[] = "an operator has stopped it";
 
 // The items that a message of a collector announces. Empty if it reports progress only.
@@ -106,8 +106,8 @@ class CoordinatorImpl : public Coordinator {
   }
   ~CoordinatorImpl() override { Close("the coordinator is closed").IgnoreError(); }
 
-  // Goes on with the run that is in the journal, if there is one. Once, before all others.
-  // An error leaves the journal and the data as they are.
+  // Continues the run in the journal, if there is one. Call it once, before any other function. After an error the journal
+  // and the data are as before.
   absl::Status Recover() ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Start() override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -165,19 +165,19 @@ class CoordinatorImpl : public Coordinator {
   // Tells the commander the result of its task.
   void CountResult(const CollectorTask& task, const CollectorFinished& info)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Tells stoppers, and the hooks of the policy's learner, of an evaluation.
+  // Passes the result of an evaluation to the stoppers and to the hooks of the policy's learner.
   void TellOfEvaluation(const CollectorTask& task, const CollectorFinished& info)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // `evaluation` may be null.
   void AskStoppers(const Evaluation* evaluation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountEvaluation(uint32_t worker, const CollectorTask& task, const CollectorFinished& info)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Another worker evaluates the same version of the policy.
+  // Lets another worker evaluate the same version of the policy.
   void AskWitness(DoubtedEvaluation doubted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Settle(const DoubtedEvaluation& doubted, const std::string& witness,
               const CollectorFinished& info) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AssignWitnesses() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A collector's task has no result: tells the commander, or asks another witness.
+  // Takes back a collector's task that has no result: tells the commander, or asks another witness.
   void GiveBack(const CollectorTask& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropDoubted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Accuse(uint32_t learner, const BadChunk& bad, RunningTask* task)
@@ -188,7 +188,7 @@ class CoordinatorImpl : public Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Adds a warning to the log and to the status.
   void Warn(const std::string& what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A message of a learner names its train iteration.
+  // Notes the train iteration that a message of a learner has named.
   void NoteProgress(int64_t iter, const Worker& worker, RunningTask* task)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteStalls() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -215,7 +215,7 @@ class CoordinatorImpl : public Coordinator {
   void WaitToGoOn(uint32_t worker, const std::string& task_id, TaskBuffer* buffer)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Serve(const std::shared_ptr<TaskBuffer>& buffer) ABSL_LOCKS_EXCLUDED(mutex_);
-  // A round from a buffer with rounds.
+  // Draws for a demand: a round from a buffer with rounds, or else batches.
   absl::StatusOr<Drawn> DrawFor(const LearnerDemand& demand, const ChunkSet* undrawable,
                                 TaskBuffer* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<LearnerDemand> NextDemand(bool answered, TaskBuffer* buffer,
@@ -229,25 +229,26 @@ class CoordinatorImpl : public Coordinator {
   // Tasks.
   void Schedule() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeTasks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether the settings of the task, which has some, are valid. If not, says so, and ends the run
-  // after a few of them in a row.
+  // Whether the settings of the task, which has some, are valid. If not, warns, and ends the run after a few such tasks in a
+  // row.
   bool HasValidSettings(const StartTask& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveBackExpired() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Says which tasks no worker can be given, and ends the run if none will come that can.
   void NoteUnmet() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The task has waited for as long as it may. Ends the run if no worker could ever be given one of its
-  // kind, because of the resources that it needs.
+  // Called when the task has waited for as long as it may. Ends the run if no worker will ever have the resources that tasks
+  // of this kind need.
   void EndIfUnmet(Hello::Role kind, const std::string& task_id, const Resources& needed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether as many workers of the kind are here as the run was begun with or has tasks for, and each has
   // all the resources that it will have.
   bool AllHaveJoined(Hello::Role kind) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool StartLearnerTask(const LearnerTask& waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // `witness_of`: the task is to confirm a result of that worker, which does not get it.
+  // Starts the task on a free worker; returns false if there is none. If `witness_of` is set, the task confirms a result of
+  // that worker, which therefore does not get it.
   bool StartCollectorTask(const CollectorTask& waiting,
                           std::optional<uint32_t> witness_of = std::nullopt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Makes it, with these settings, if it is not there.
+  // Returns the buffer; makes it, with these settings, if it does not exist.
   absl::StatusOr<std::shared_ptr<TaskBuffer>> BufferOf(const std::string& buffer_id,
                                                        std::vector<std::string> settings)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -270,7 +271,7 @@ class CoordinatorImpl : public Coordinator {
   absl::Status RecoverFromJournal() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RecoverRows(const RecoveredRun& run) ABSL_LOCKS_EXCLUDED(mutex_);
   void RecoverPolicies(const RecoveredRun& run) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The keys of the store; none if the store cannot list them.
+  // Returns the keys of the store; nullopt if the store cannot list them.
   std::optional<std::unordered_set<std::string>> ListKeys(const std::string& prefix) const;
   // Deletes what a worker that joins again left under its previous number.
   void ForgetPrevious(const Hello& hello) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -293,14 +294,14 @@ class CoordinatorImpl : public Coordinator {
   absl::StatusOr<std::string> CarryOut(const OperatorRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Drain(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A worker that has nothing to do any more is told to leave.
+  // Tells a worker that is not needed any more to leave.
   void LetGo(uint32_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // As WorkerRoster::FindTask(), for the first look at a message: counts those that come late.
+  // As WorkerRoster::FindTask(). Counts the message as late if the worker does not run the task any more.
   RunningTask* FindTaskOf(uint32_t worker, const std::string& task_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t EnvSteps() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Those of the policy that learns from the buffer.
+  // The env steps of the policy that learns from the buffer.
   int64_t EnvStepsOf(const TaskBuffer& buffer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration Elapsed(int64_t since_nanos) const {
     return absl::Nanoseconds(deps_.clock->MonotonicNanos() - since_nanos);
@@ -342,7 +343,7 @@ class CoordinatorImpl : public Coordinator {
   std::deque<std::string> warnings_ ABSL_GUARDED_BY(mutex_);  // the last few
   // How many tasks in a row the commander gave with invalid settings.
   std::map<Hello::Role, int> invalid_settings_ ABSL_GUARDED_BY(mutex_);
-  // For each kind of task of which one waits that no worker can be given, the reason.
+  // For each kind of task: why no worker can be given a task of this kind that waits.
   std::map<Hello::Role, std::string> unmet_ ABSL_GUARDED_BY(mutex_);
   // Noted for deletion: keys of the store, and the rows of buffers.
   std::vector<std::string> forgotten_keys_ ABSL_GUARDED_BY(mutex_);

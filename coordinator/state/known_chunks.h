@@ -31,18 +31,18 @@ class KnownChunks {
     kLeft,     // it has left the buffer, and its data are deleted when nobody reads them
   };
 
-  // They are about to be pushed.
+  // Adds chunks that are about to be pushed.
   void Add(absl::Span<const int64_t> chunks);
-  // They are not in the store any more, or were never pushed.
+  // Forgets chunks that are not in the store any more, or were never pushed.
   void Forget(absl::Span<const int64_t> chunks);
-  // They left the buffer. Returns those whose data are still there.
+  // Notes that chunks have left the buffer. Returns those whose data are still in the store.
   std::vector<int64_t> Leave(absl::Span<const int64_t> chunks);
-  // A learner says that it cannot learn from it.
+  // Notes that a learner cannot learn from the chunk.
   Marked MarkBad(int64_t chunk);
 
   // The number of good chunks that lie in the store.
   int64_t stored() const { return static_cast<int64_t>(chunks_.size() - bad_.size()); }
-  // Since the beginning.
+  // The number of chunks that were ever added.
   int64_t added() const { return added_; }
   int64_t marked() const { return marked_; }
   // The chunks whose rows are in the buffer and must not be drawn; null if there are none.

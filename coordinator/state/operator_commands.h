@@ -3,7 +3,7 @@
 //     OperatorRequest ──Decide──► Decision: whom to drain, whether to stop, and the answer
 //                        └──────► or an error: the sentence that the operator reads
 //
-// It counts how many collectors there are to be. The coordinator carries the decision out.
+// It remembers how many collectors are wanted. The coordinator carries out the decisions.
 //
 // Ownership: a value of the coordinator.
 // Threads:   thread-compatible: the caller holds the coordinator's lock.
@@ -28,26 +28,26 @@ class OperatorCommands {
   struct Decision {
     std::string message;            // the answer
     std::vector<uint32_t> drained;  // workers, in the order in which they are drained
-    bool stops = false;             // the run ends
+    bool stops = false;             // whether the run ends
   };
 
   OperatorCommands(int wanted_collectors, int max_collectors)
       : max_collectors_(max_collectors), wanted_collectors_(wanted_collectors) {}
 
   int wanted_collectors() const { return wanted_collectors_; }
-  // An operator has stopped the run.
+  // Whether an operator has stopped the run.
   bool stop_wanted() const { return stop_wanted_; }
 
-  // `buffers`: the names of all buffers. An error changes nothing.
-  //   kNotFound            there is nothing of that name
-  //   kInvalidArgument     a number out of range; a learner or buffer that is to be drained
+  // Decides a request. `buffers` are the names of all buffers. After an error nothing is changed.
+  //   kNotFound            nothing has the name in the request
+  //   kInvalidArgument     a number is out of range, or the request is to drain a learner or a buffer
   //   kFailedPrecondition  the collector is being drained already
   absl::StatusOr<Decision> Decide(const OperatorRequest& request, const WorkerRoster& workers,
                                   const std::vector<std::string>& buffers);
 
   // For the journal.
   void Save(StateRecord* state) const;
-  // `goes_on_after_stop`: a run that was stopped goes on.
+  // Continues from what Save() has written. With `goes_on_after_stop`, a run that was stopped goes on.
   void Load(const StateRecord& state, bool goes_on_after_stop);
 
  private:
@@ -60,7 +60,8 @@ class OperatorCommands {
   bool stop_wanted_ = false;
 };
 
-// Leaves in a status what is called so, also a learner of an aggregator; empty: all of it.
+// Removes from a status everything that does not have this name, which may be that of a learner of an aggregator. An empty
+// name leaves all of it.
 void KeepNamed(const std::string& name, RunStatus* status);
 
 }  // namespace internal_coordinator

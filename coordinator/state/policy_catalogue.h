@@ -28,16 +28,16 @@ namespace ding {
 
 class PolicyCatalogue {
  public:
-  // Whether a version is needed though there are newer ones.
+  // Returns whether a version is needed although there are newer ones.
   using IsKept = absl::FunctionRef<bool(const PolicyVersion& version)>;
-  // Whether a task plays by the newest version of a policy.
+  // Returns whether a task acts by the newest version of a policy.
   using IsPlayed = absl::FunctionRef<bool(const std::string& policy_id)>;
 
   // The number of the last version of any policy.
   uint64_t last_published() const { return last_published_; }
   // These three return 0 for a policy without a version.
   uint64_t Newest(const std::string& policy_id) const;
-  // The highest train iteration of its versions: collectors act by none that is newer.
+  // The highest train iteration of its versions. Collectors cannot act by a newer one.
   int64_t NewestIter(const std::string& policy_id) const;
   // Null if no version of it is stored. Valid until the next change.
   const PolicyVersion* NewestStored(const std::string& policy_id) const;
@@ -45,13 +45,14 @@ class PolicyCatalogue {
   const PolicyVersion* FindStored(const std::string& policy_id, uint64_t version) const;
   std::vector<std::string> StoredKeys() const;
 
-  // A task begins to train the policy. Returns the number of the first version that it publishes.
+  // Notes that a task begins to train the policy. Returns the number of the first version that the task will publish.
   uint64_t Begin(const std::string& policy_id);
-  // The task that trained the policy is over.
+  // Notes that the task that trained the policy is over.
   void Finish(const std::string& policy_id);
   void FinishAll();
 
-  //   kInvalidArgument  the number is not the next one, or far beyond it; the key is not `key`
+  // Checks a version that a learner wants to publish.
+  //   kInvalidArgument  its number is not above the last one, or is far above it; or its key is not `key`
   absl::Status CheckNext(const PolicyVersion& version, const std::string& key) const;
   void Publish(const PolicyVersion& version);
 
@@ -63,8 +64,8 @@ class PolicyCatalogue {
 
   // For the journal.
   void Save(StateRecord* state) const;
-  // Goes on with what Save() wrote. `present`: the keys that the store still holds; null if the
-  // store cannot tell, and is taken to be complete.
+  // Continues from what Save() has written. `present` are the keys that the store still has; null if the store cannot list
+  // them, which then counts as complete.
   void Load(const StateRecord& state, const std::unordered_set<std::string>* present);
 
  private:

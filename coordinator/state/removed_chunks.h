@@ -22,21 +22,21 @@ namespace ding {
 
 class RemovedChunks {
  public:
-  // The reader's demand number `sequence`, which grows, is about to be drawn.
+  // Notes that the reader's demand number `sequence` is about to be drawn. The numbers grow.
   void BeginDraw(uint64_t sequence) { unread_[sequence] = ++draws_; }
-  // It was not answered.
+  // Notes that the demand was not answered.
   void CancelDraw(uint64_t sequence) { unread_.erase(sequence); }
-  // The reader has read the answers to all demands up to this one.
+  // Notes that the reader has read the answers to all demands up to this one.
   void Read(uint64_t sequence) { unread_.erase(unread_.begin(), unread_.upper_bound(sequence)); }
-  // The reader is gone; the next one counts its demands anew.
+  // Notes that the reader is gone. The next one numbers its demands anew.
   void ForgetReader() { unread_.clear(); }
 
-  // They left the buffer now.
+  // Adds chunks that have just left the buffer.
   void Add(absl::Span<const int64_t> chunks) {
     for (const int64_t chunk : chunks) waiting_.push_back({chunk, draws_});
   }
 
-  // Those that nobody reads any more, in the order in which they left. Each is returned once.
+  // Returns the chunks that nobody reads any more, in the order in which they left. Each is returned once.
   std::vector<int64_t> TakeDeletable() {
     std::vector<int64_t> chunks;
     while (!waiting_.empty() &&
@@ -47,16 +47,16 @@ class RemovedChunks {
     return chunks;
   }
 
-  // Demands that were drawn and are not read.
+  // The number of demands that were drawn and whose answers were not read yet.
   size_t unread() const { return unread_.size(); }
 
  private:
   struct Removed {
     int64_t chunk;
-    uint64_t draws;  // that had begun
+    uint64_t draws;  // the number of draws that had begun when it left
   };
 
-  uint64_t draws_ = 0;                   // begun since the beginning
+  uint64_t draws_ = 0;                   // the number of draws that have begun
   std::map<uint64_t, uint64_t> unread_;  // number of the draw, by sequence; both grow
   std::deque<Removed> waiting_;
 };

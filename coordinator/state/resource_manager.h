@@ -19,7 +19,7 @@
 
 namespace ding {
 
-// A worker that was assigned, and what it has.
+// A worker that was assigned, with its resources.
 struct AssignedWorker {
   uint32_t worker = 0;
   Resources resources;
@@ -27,26 +27,25 @@ struct AssignedWorker {
 
 class NaiveResourceManager {
  public:
-  // The worker is free from now on, with these resources.
+  // Makes the worker free from now on, with these resources.
   void Update(Hello::Role role, uint32_t worker, const Resources& resources)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Takes the free worker that has all that is needed, of several the one with the most cpus, of
-  // these the one that has been free for longest. None if there is no such worker.
-  // `except`, if there is one, is not assigned.
+  // Assigns a free worker that has all needed resources: of several the one with the most CPUs, and of these the one that
+  // has been free for longest. The worker `except` is not assigned. Returns nullopt if there is no such worker.
   std::optional<AssignedWorker> Assign(Hello::Role role, const Resources& needed,
                                        std::optional<uint32_t> except = std::nullopt)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Whether the worker has been assigned and not been updated since.
   bool HaveAssigned(Hello::Role role, uint32_t worker) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The worker is gone, free or not. False if it was not there.
+  // Removes a worker, free or not. Returns false if it was not there.
   bool Delete(Hello::Role role, uint32_t worker) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Entry {
     Resources resources;
-    std::optional<int64_t> free_since;  // number of the update; none: assigned
+    std::optional<int64_t> free_since;  // the number of the update; not set while it is assigned
   };
 
   mutable Mutex mutex_;

@@ -11,8 +11,8 @@
 // Ownership: a value of the coordinator. The journal is not owned and outlives it.
 // Threads:   thread-compatible: the caller holds the coordinator's lock. get() itself is
 //            thread-safe.
-// Errors:    those of the journal. Once it says kAborted (another coordinator goes on with the
-//            run), replaced() says so, too.
+// Errors:    those of the journal. After a kAborted (another coordinator has taken over the run), replaced() returns it,
+//            too.
 #ifndef DING_WORKER_COORDINATOR_STATE_RUN_JOURNAL_H_
 #define DING_WORKER_COORDINATOR_STATE_RUN_JOURNAL_H_
 
@@ -34,47 +34,47 @@ namespace ding {
 
 class RunJournal {
  public:
-  // `journal`: null if nothing is to survive. `on_replaced` is called when replaced() changes.
+  // `journal` is null if nothing needs to survive the process. `on_replaced` is called when replaced() changes.
   RunJournal(Journal* journal, std::function<void()> on_replaced);
 
-  // Null if nothing is to survive, or after Detach().
+  // Null if there is no journal, or after Detach().
   Journal* get() const { return journal_; }
-  // Nothing is written any more.
+  // From now on nothing is written.
   void Detach() { journal_ = nullptr; }
   // An error if another coordinator has taken the journal over.
   const absl::Status& replaced() const { return replaced_; }
-  // Looks at a status of the journal for that error.
+  // Sets replaced() if `status`, which the journal has returned, is that error.
   void NoteError(const absl::Status& status);
 
-  // The state of the run has changed, or that of the commander.
+  // Note that the state of the run, or that of the commander, has changed.
   void NoteState() { state_changed_ = true; }
   void NoteCommander() { commander_changed_ = true; }
-  // The commander gave a task, or a task is over: that changes the commander's state, too.
+  // Note that the commander has given a task, or that a task is over. Both also change the commander's state.
   void NoteGiven(const LearnerTask& task);
   void NoteGiven(const CollectorTask& task);
   void NoteOver(const std::string& task_id);
-  // Chunks that left their buffer. They are not deleted before PersistRemoved().
+  // Notes chunks that have left their buffer. They must not be deleted before PersistRemoved().
   void NoteRemoved(absl::Span<const int64_t> chunks);
 
-  // Writes what was noted, if anything was, with the state of the run behind it.
+  // Writes what was noted, if anything was, followed by the state of the run.
   absl::Status Persist(absl::FunctionRef<JournalRecord()> state, const BaseCommander& commander);
   void PersistRemoved();
 
   bool WantsCompaction() const { return journal_ != nullptr && journal_->WantsCompaction(); }
   // Whether a compaction is wanted, and the last failure is not too recent.
   bool ShouldCompact(int64_t now_nanos) const;
-  // The journal's new state contains all that was noted, except removed chunks.
+  // Notes that the state at the end of a compacted journal contains all that was noted, except removed chunks.
   void NoteCompacted();
   void NoteCompactionFailed(const absl::Status& status, int64_t now_nanos);
 
  private:
-  // A new record at the end of `unwritten_`; null if nothing is to survive.
+  // Adds a record to `unwritten_`; returns null if there is no journal.
   JournalRecord* AddTaskRecord();
 
   Journal* journal_;
   std::function<void()> on_replaced_;
   absl::Status replaced_;
-  // Since the last Persist(). A new coordinator has written nothing yet.
+  // Whether these have changed since the last Persist(). A new coordinator has not written them yet.
   bool state_changed_ = true;
   bool commander_changed_ = true;
   std::vector<JournalRecord> unwritten_;  // of tasks

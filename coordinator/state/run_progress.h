@@ -1,9 +1,8 @@
-// How far the run has come, and the budgets that end it: time, env steps, train iterations,
-// returns.
+// The progress of the run (time, env steps, train iterations, returns), and the budgets that end it.
 //
-// A run that goes on under a new coordinator goes on counting (Load).
+// If a new coordinator continues the run, it counts on from the saved progress (Load()).
 //
-// Ownership: a value of the coordinator; the clock outlives it.
+// Ownership: a value of the coordinator; the clock must outlive it.
 // Threads:   thread-compatible: the caller holds the coordinator's lock.
 #ifndef DING_WORKER_COORDINATOR_STATE_RUN_PROGRESS_H_
 #define DING_WORKER_COORDINATOR_STATE_RUN_PROGRESS_H_
@@ -35,17 +34,17 @@ class RunProgress {
 
   RunProgress(const Budgets& budgets, const Clock* clock) : budgets_(budgets), clock_(clock) {}
 
-  // The time of the run begins. Once.
+  // Starts to measure the time of the run. Call it once.
   void Start();
   bool started() const { return started_; }
-  // The time of the run is over.
+  // Stops to measure the time of the run.
   void End() { end_nanos_ = clock_->MonotonicNanos(); }
-  // A task collects. True: it is the first one of the run.
+  // Notes that a collecting task has started. Returns whether it is the first one of the run.
   bool BeginCollecting();
-  // Since the beginning of the run, also under earlier coordinators.
+  // The time since the beginning of the run, that under earlier coordinators included.
   absl::Duration Elapsed() const;
 
-  // Env steps of tasks that are over.
+  // The env steps of tasks that are over.
   int64_t finished_steps() const { return finished_steps_; }
   void AddFinishedSteps(int64_t steps) { finished_steps_ += steps; }
   // The sum over all policies that were trained.
@@ -61,22 +60,21 @@ class RunProgress {
   void NoteReturns(absl::Span<const double> returns);
   void NoteReported(const Settings& values) { Keep(values, &reported_); }
   void NoteCollectSettings(const Settings& values) { Keep(values, &collect_settings_); }
-  // The mean return of an evaluation.
+  // Notes the mean return of an evaluation.
   void NoteEvaluation(double mean_return);
   bool converged() const { return converged_; }
   void set_converged() { converged_ = true; }
 
-  // The budget that is used up, as a reason to end the run; none: the run goes on. `envsteps`:
-  // those of tasks that run included.
+  // Returns a sentence about the budget that is used up; nullopt if none is. `envsteps` includes those of running tasks.
   std::optional<std::string> UsedUpBudget(int64_t envsteps) const;
-  // Until max_time is over; infinite without that budget.
+  // The time until max_time is over; infinite without that budget.
   absl::Duration TimeLeft() const;
 
-  // `has_evaluation`: the status of the run has a last return, and so the best one.
+  // Fills in the fields of the status. `has_evaluation` says whether the run has an evaluation, and so a best return.
   void FillStatus(int64_t envsteps, bool has_evaluation, RunStatus* status) const;
   // For the journal.
   void Save(int64_t envsteps, StateRecord* state) const;
-  // Goes on with what Save() wrote. Before Start().
+  // Continues from what Save() has written. Call it before Start().
   void Load(const StateRecord& state);
 
  private:
@@ -87,9 +85,9 @@ class RunProgress {
   const Budgets budgets_;
   const Clock* const clock_;
   bool started_ = false;
-  int64_t start_nanos_ = 0;                  // as if the whole run had been under this coordinator
-  int64_t elapsed_before_nanos_ = 0;         // under earlier coordinators
-  std::optional<int64_t> collecting_nanos_;  // of the first task that collects
+  int64_t start_nanos_ = 0;                  // when this coordinator would have begun the whole run
+  int64_t elapsed_before_nanos_ = 0;         // the time under earlier coordinators
+  std::optional<int64_t> collecting_nanos_;  // when the first collecting task started
   std::optional<int64_t> end_nanos_;
   int64_t finished_steps_ = 0;
   std::map<std::string, int64_t> train_iters_;  // by policy

@@ -11,9 +11,9 @@ namespace ding {
 
 struct TaskState {
   std::string task_id;
-  Hello::Role kind = Hello::COLLECTOR;  // of the workers that run such tasks
-  uint32_t worker = 0;                  // that runs it
-  int64_t start_nanos = 0;              // monotonic, of the coordinator's clock
+  Hello::Role kind = Hello::COLLECTOR;  // the role of the workers that run such tasks
+  uint32_t worker = 0;                  // the worker that runs it
+  int64_t start_nanos = 0;              // when it started, by the coordinator's monotonic clock
 };
 
 }  // namespace ding

@@ -13,9 +13,9 @@
 namespace ding {
 namespace internal_coordinator {
 
-// Returns a sentence if no worker of the role has all that the task needs: what it needs by the names of
-// the config's fields, and what the largest of them has, which is the one that lacks least. Workers that
-// have a task count, those that are draining do not. None if there is no such worker at all.
+// Returns a sentence if no worker of the role has all resources that the task needs. It says what the task needs, by the
+// names of the config's fields, and what the worker has that lacks least. Workers that have a task count; those that are
+// draining do not. Returns nullopt if a worker has all of them, and if there is no worker of the role.
 std::optional<std::string> FindUnmet(Hello::Role role, const std::string& task_id,
                                      const Resources& needed, const WorkerRoster& workers);
 
