@@ -1,4 +1,5 @@
-// How many GPUs a process may use, as a library that it links says. Without such a library, it uses none.
+// Counts the GPUs that a process may use. A library that uses GPUs provides the counter; without such a library, there are
+// none.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_BASE_GPU_COUNT_H_
@@ -6,11 +7,11 @@
 
 namespace ding {
 
-// Names the function that counts GPUs. To be called before main(), by the library that uses them; a program
-// has at most one such library.
+// Sets the function that counts GPUs. The library that uses them calls this before main(); a program has at most one such
+// library.
 void SetGpuCounter(int (*counter)());
 
-// Returns what that function returns, or 0 without one.
+// Returns the result of that function, or 0 if none is set.
 int CountGpus();
 
 }  // namespace ding

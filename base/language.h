@@ -1,5 +1,6 @@
-// Stops a compilation for a language that is too old, with what to do: without this the compiler would complain about our headers.
-// Every file of ours reaches this header, and by it names its version (base/version.h).
+// Stops a compilation for a C++ standard that is too old with a message that says what to do. Without it the compiler would
+// complain about our headers. All our files include this header, directly or not, and so refer to the version
+// (base/version.h).
 #ifndef DING_WORKER_BASE_LANGUAGE_H_
 #define DING_WORKER_BASE_LANGUAGE_H_
 

@@ -1,6 +1,6 @@
-// The log lines of this repository. They go to stderr, or to the sink that the program sets: glog in our own programs, and
-// whatever a program that links one of our modules logs with. Only packages that run something log (collector, learner,
-// coordinator and those above them); the others return a Status.
+// Log lines. They go to stderr, or to the sink that the program sets: our own programs set glog, and a program that links
+// one of our modules may set its own. Only packages that run something log (collector, learner, coordinator and those
+// above them); the others return a Status.
 //
 // Ownership: the caller owns the sink.
 // Threads:   thread-safe.
@@ -8,13 +8,13 @@
 // Example:
 //   DING_LOG(INFO) << name << " joined as worker " << id;
 //   DING_LOG_IF(WARNING, lost > 0) << lost << " rows are lost";
-//   DING_LOG_EVERY_N(WARNING, 100) << status.message();   // the 1st, 101st, 201st ... time that it comes here
+//   DING_LOG_EVERY_N(WARNING, 100) << status.message();   // the 1st, 101st, 201st ... time that it is reached
 //   DING_LOG_FIRST_N(WARNING, 1) << status.message();     // the first time
 //
 //   class MySink : public ding::LogSink {
 //     void Send(const ding::LogLine& line) override { my_log(line.file, line.line, line.message); }
 //   };
-//   ding::SetLogSink(new MySink);  // in main(), and never deleted
+//   ding::SetLogSink(new MySink);  // in main(); it is never deleted
 #ifndef DING_WORKER_BASE_LOG_H_
 #define DING_WORKER_BASE_LOG_H_
 
@@ -40,15 +40,16 @@ struct LogLine {
 class LogSink {
  public:
   virtual ~LogSink() = default;
-  // Called from any thread, from several at once. What it logs itself comes back to it.
+  // Any thread may call it, also several at the same time. If it logs a line itself, it is called for that line, too.
   virtual void Send(const LogLine& line) = 0;
 };
 
-// Sends the lines to `sink` from now on, or to stderr again if it is null. Returns the sink before, null if that was stderr. A
-// sink may be destroyed after another one is set and every thread that was logging then has ended its call.
+// Sends the lines to `sink` from now on, or to stderr if it is null. Returns the sink before, null if that was stderr. A
+// sink may be destroyed when another one is set and all calls that were logging at that time have returned.
 LogSink* SetLogSink(LogSink* sink);
 
-// Lines below `least` are left out, and their messages not made, from now on. Returns the bound before; at first it is kInfo.
+// From now on lines below `least` are left out, and their messages are not made. Returns the bound before, which is kInfo
+// at first.
 LogSeverity SetMinLogSeverity(LogSeverity least);
 
 namespace internal_log {

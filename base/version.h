@@ -1,5 +1,6 @@
-// The version of ding_worker, the marks of what is to go, and what keeps two versions out of one program: each file that is compiled
-// names the version of its headers, and only the library of that version has the name. The linker then says
+// The version of ding_worker, a mark for deprecated declarations, and a check that a program has only one version of
+// ding_worker: each file that is compiled refers to a name with the version of its headers, and only the library of that
+// version defines the name. Otherwise the linker says
 //   undefined reference to `ding_worker_version_0_1_0'                     headers of 0.1.0, library of another version
 //   multiple definition of `ding_worker_has_two_versions_in_one_program'  two libraries
 // tools/presubmit version compares with MODULE.bazel.
@@ -11,8 +12,8 @@
 #define DING_WORKER_VERSION_NUMBER 1000
 #define DING_WORKER_VERSION_SYMBOL ding_worker_version_0_1_0
 
-// Marks a declaration that is to go, as DING_DEPRECATED("0.2", "write NewName"): whoever uses it is warned by the compiler. A program
-// that is compiled with -DDING_WORKER_NO_DEPRECATION is not warned.
+// Marks a declaration that will be removed, as in DING_DEPRECATED("0.2", "write NewName"). The compiler warns code that uses
+// it, unless that is compiled with -DDING_WORKER_NO_DEPRECATION.
 #ifdef DING_WORKER_NO_DEPRECATION
 #define DING_DEPRECATED(since, instead)
 #else
@@ -24,7 +25,7 @@ extern "C" const char DING_WORKER_VERSION_SYMBOL[];
 namespace ding {
 namespace internal_version {
 
-// Without "retain" the linker may drop the name together with the variable that nobody reads.
+// Without "retain" the linker may drop the name together with the variable, which no code reads.
 #if defined(__has_attribute)
 #if __has_attribute(retain)
 __attribute__((retain))

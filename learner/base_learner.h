@@ -133,7 +133,7 @@ class BaseLearner : public ILearner {
 
  private:
   absl::Status FinishIteration(LearnStep* step);
-  // Those of the last step that has any: one for each row of `data`, or each sequence, by its first row.
+  // Keeps the priorities of the last step that has any: one for each row of `data`, or for each sequence, by its first row.
   absl::Status RememberPriorities(const Batch& data);
 
   const Options options_;

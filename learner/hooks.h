@@ -18,7 +18,7 @@ namespace ding {
 
 // The priority of the hooks that short forms of the config create.
 inline constexpr int kDefaultHookPriority = 20;
-// It is lower, so that values are averaged over the learners before they are logged.
+// The priority of LogReduceHook. It is lower, so that values are averaged over the learners before they are logged.
 inline constexpr int kLogReduceHookPriority = 10;
 
 // Loads policy, optimizer and counters from the checkpoint at `path`; does nothing if it is empty.
@@ -53,7 +53,7 @@ class SavePeriodicallyHook : public LearnerHook {
   absl::Status Call(ILearner* learner) override;
 
  private:
-  // Until the next save.
+  // The time from the last save to the next one.
   absl::Duration CurrentPeriod() const;
 
   const absl::Duration period_;

@@ -102,8 +102,8 @@ class ILearner {
   virtual bool at_end_of_batch() const = 0;
   // The number of iterations before the current batch.
   virtual int64_t batch_begin_iter() const = 0;
-  // Whether this rank logs the averages over the last iterations, which are these: of the values that the
-  // policy reports, and of the seconds taken.
+  // Whether this rank logs averages over the last iterations. The monitors below have the values that the policy reports, and
+  // the seconds that the parts of an iteration take.
   virtual bool monitors() const = 0;
   virtual Monitor* monitor() = 0;
   virtual const Monitor& timings() const = 0;

@@ -30,9 +30,9 @@ struct StopperDeps {
   bool has_evaluations = true;  // whether the run plays episodes to evaluate
   // The highest mean return that the env's reward bounds allow.
   double max_return = std::numeric_limits<double>::infinity();
-  // After which the run ends anyway; infinite: there is no such limit.
+  // The time after which the run ends in any case; infinite if there is no such limit.
   absl::Duration max_time = absl::InfiniteDuration();
-  // Evaluations that the run's budget allows at most; the highest number: there is no such limit.
+  // The most evaluations that the run's budget allows; the highest number if there is no such limit.
   int64_t max_evaluations = std::numeric_limits<int64_t>::max();
 };
 

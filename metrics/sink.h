@@ -67,7 +67,7 @@ class MetricSink {
   virtual void BeginRun(const RunDescription& /*run*/) {}
   virtual void EndRun(RunEnd /*end*/, int64_t /*step*/, const RunResults& /*results*/) {}
 
-  // Over what components write their metrics, if they know the env steps; otherwise always over train iterations.
+  // The axis over which components write their metrics if they know the env steps. Otherwise they write over train iterations.
   virtual MetricAxis axis() const { return MetricAxis::kBoth; }
 
   // Writes the buffers to the operating system, and returns and forgets the first error since the last

@@ -44,7 +44,7 @@ absl::Span<const int> GameSeats(int player, int players, absl::Span<const int> e
 // Saves the checkpoint "ckpt_best" by `save`, if it is set.
 absl::Status SaveBest(const SaveCheckpointFn& save, absl::string_view name);
 
-// Call it when no env is ready. OK if an env for which wanted(env_id) is true runs or resets in the
+// To be called when no env is ready. Returns OK if an env for which wanted(env_id) is true runs or resets in the
 // background, so that a step of no envs may return it. Counts calls in `*waits` and sleeps for a
 // millisecond from the second call on. kFailedPrecondition, with the states of all envs, if there is no
 // such env or after a minute.

@@ -1,4 +1,4 @@
-// What all our models look like: sky, ground and light. The texts of the models have marks where it belongs.
+// The sky, ground and light of all our models. The texts of the models have marks in their places.
 #ifndef DING_WORKER_ENV_MUJOCO_MODEL_SCENE_H_
 #define DING_WORKER_ENV_MUJOCO_MODEL_SCENE_H_
 
@@ -9,7 +9,7 @@
 
 namespace ding {
 
-// Returns `model` with what stands for its <scene/> and <light/>.
+// Returns `model` with sky and ground in the place of <scene/>, and the light in the place of <light/>.
 inline std::string CompleteModel(absl::string_view model) {
   // clang-format off
   static constexpr char kScene[] = R"(<visual>

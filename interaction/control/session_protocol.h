@@ -96,7 +96,7 @@ class SessionProtocol {
   void EndSilently(const absl::Status& status);
   // Whether nothing is sent any more.
   bool mute() const { return mute_; }
-  // Until when the last words may take to be sent, by the machine's monotonic clock.
+  // The time, by the machine's monotonic clock, until which the last frames may take to be sent.
   absl::Duration close_by() const { return close_by_; }
   // Returns to the budget what is under way. To be called when the connection is closed.
   void ReturnUnderWay();

@@ -1,5 +1,5 @@
-// What a person wants to know about the fields of a config: meaning, kind of value, default, values of an enum, types
-// and their params. `--help_config` prints it, and docs/config.md is made of it.
+// Describes the fields of a config for people: meaning, kind of value, default, values of an enum, types and their params.
+// `--help_config` prints these descriptions, and docs/config.md is made of them.
 //
 // Threads: thread-safe (pure functions, and the registries, which are thread-safe).
 #ifndef DING_WORKER_WORKER_CONFIG_CONFIG_HELP_H_
@@ -23,7 +23,7 @@ std::string DescribeKind(const google::protobuf::FieldDescriptor& field);
 // The comment of the field, or else of its message, and what the values of an enum mean.
 std::string DescribeMeaning(const google::protobuf::FieldDescriptor& field);
 
-// What becomes of the field in each kind of run; empty if this program does not know it.
+// In which kinds of runs the field is used or refused; empty if this program does not know it.
 std::string DescribeUse(const ConfigNode& node);
 
 // The types that this program has for a field that chooses one; none for other fields.

@@ -1,5 +1,5 @@
-// What becomes of each field of a config in each kind of run: the table worker/config_fields.txt, whose head says how to
-// read it.
+// In which kinds of runs each field of a config is used or refused: the table worker/config_fields.txt, whose head says how
+// to read it.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_WORKER_CONFIG_FIELD_USES_H_
@@ -24,7 +24,7 @@ inline constexpr std::array<absl::string_view, 6> kKindsOfRuns = {
 struct FieldUse {
   std::string uses;                   // one letter for each kind
   std::string value;                  // another value than the default, for the test
-  std::vector<std::string> settings;  // that the value needs
+  std::vector<std::string> settings;  // further settings that the value needs
   std::string note;
 };
 using FieldUses =

@@ -25,8 +25,8 @@ class BestCheckpoints {
  public:
   BestCheckpoints(const ExperimentConfig& config, std::string exp_dir, Store* store);
 
-  // Saves those that are others than the last ones saved. One that cannot be saved is a warning, and is tried
-  // again with the next call only if there is another version.
+  // Saves each best policy that is not the one saved last. If one cannot be saved, this logs a warning, and does not try that
+  // version again.
   void Update(const RunStatus& status);
 
  private:

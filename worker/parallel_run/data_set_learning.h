@@ -38,7 +38,7 @@ namespace ding {
 
 // Returns the spec of the env in which a run with a data set evaluates, with the spaces of `data`, which is loaded
 // from the file of the config; without an env it has nothing else.
-//   errors of LoadDataSet(), SpecOfEnv()
+// Returns the errors of LoadDataSet() and SpecOfEnv().
 absl::StatusOr<EnvSpec> SpecOfDataSetRun(const ExperimentConfig& config, const Clock* clock,
                                          DataSet* data);
 
@@ -47,16 +47,16 @@ class DataSetLearning : public OwnData {
   static absl::StatusOr<std::unique_ptr<DataSetLearning>> Create(const ExperimentConfig& config,
                                                                  DataSet data);
 
-  // A batch of fewer rows than there are learners is learned from by all of them.
+  // If a batch has fewer rows than there are learners, all of them learn from the whole batch.
   absl::StatusOr<Batch> BatchOf(int64_t train_iter, int rank, int world_size) override;
 
-  // Judges `policy` before the first iteration and after each in which an evaluation is due, by hooks of
-  // `learner`. To be called once. `checkpoint` is the path of one that an earlier rank 0 may leave: the best result
-  // in it is the best so far, and its data set must be this one. Empty: there is none.
+  // Adds hooks to `learner` that evaluate `policy` before the first iteration, and after each iteration in which an evaluation
+  // is due. Call it once. `checkpoint` is the path of a checkpoint that an earlier rank 0 may have left; empty: there is
+  // none. It has the best result so far, and its data set must be this one.
   absl::Status Judge(EvalMode* policy, ILearner* learner, ComponentDeps deps,
                      const std::string& checkpoint);
 
-  // What a checkpoint of the learner has of it.
+  // Its components of a checkpoint of the learner.
   std::vector<CheckpointComponent> Components();
 
  private:
@@ -65,7 +65,7 @@ class DataSetLearning : public OwnData {
   DataSetLearning(const ExperimentConfig& config, DataSet data)
       : config_(config), data_(std::move(data)) {}
 
-  // Loads what an earlier rank 0 has left.
+  // Loads the state that an earlier rank 0 has left.
   absl::Status Load();
   absl::Status EvaluateIfDue(ILearner* learner);
 

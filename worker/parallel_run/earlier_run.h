@@ -1,4 +1,4 @@
-// Finds out from where a run goes on that begins with a checkpoint of an earlier one
+// Finds out how many env steps a run counts on from that begins with a checkpoint of an earlier run
 // (policy.learn.resume_training).
 //
 // Threads: thread-safe.
@@ -13,9 +13,8 @@
 
 namespace ding {
 
-// Returns the env steps of the earlier run, from which this one goes on counting; 0 if the config does
-// not want that. A run of `journal` (which may be null) has its own count, so that it needs the
-// checkpoint no more.
+// Returns the env steps of the earlier run, from which this one counts on; 0 if the config does not set resume_training. A
+// run that is in `journal` (which may be null) has its own count and does not need the checkpoint any more.
 //   kInvalidArgument  the checkpoint does not say how many they were
 //   other codes       it cannot be read
 absl::StatusOr<int64_t> FirstEnvStep(const ExperimentConfig& config, const Journal* journal);

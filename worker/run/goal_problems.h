@@ -1,4 +1,4 @@
-// What is wrong with a replay buffer that puts goals in hindsight into its rows, given the env, before anything is collected.
+// Finds out, before anything is collected, whether the env has what a replay buffer of type "hindsight" needs.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_WORKER_RUN_GOAL_PROBLEMS_H_

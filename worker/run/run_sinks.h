@@ -15,14 +15,14 @@
 
 namespace ding {
 
-// Makes the sinks of the config, for the metrics of `process`, and replaces `*metrics`, which writes the files of
-// the process, by a sink that passes everything to the old one, unless the config does without files, and to them. It
-// wants the x axis of the config. Errors are those of create_sink(), and name the field.
+// Makes the sinks of the config for the metrics of `process`. Replaces `*metrics`, which writes the files of the process, by
+// a sink that passes everything to these sinks and, unless the config turns the files off, to the old sink. Its axis() is
+// that of the config. Errors are those of create_sink(), and name the field.
 absl::Status AddSinks(const ExperimentConfig& config, const std::string& exp_dir,
                       const std::string& process, std::shared_ptr<MetricSink>* metrics);
 
-// What MetricSink::BeginRun() and EndRun() are told of a run: the fields of the config that are not defaults, and the
-// results "final_eval" (if there was an evaluation), "env_steps" and "wall_seconds".
+// Make the arguments of MetricSink::BeginRun() and EndRun(): the fields of the config that are not defaults, and the results
+// "final_eval" (if there was an evaluation), "env_steps" and "wall_seconds".
 RunDescription DescribeRunForSinks(const ExperimentConfig& config);
 RunResults ResultsForSinks(std::optional<double> eval_value, int64_t env_steps,
                            double wall_seconds);

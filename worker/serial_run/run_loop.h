@@ -129,7 +129,7 @@ class RunLoop {
 
   // The result of the run so far.
   SerialResult* result() { return &result_; }
-  // In which the stages of a round note their time.
+  // The stages of a round note their time in it.
   RunSpeed* speed() { return &speed_; }
   RunCheckpoints* checkpoints() { return &checkpoints_; }
 
@@ -142,7 +142,7 @@ class RunLoop {
   absl::Status Loop();
   // Saves ckpt_exception and returns `error`, also if the checkpoint cannot be saved.
   absl::Status SaveAfter(absl::Status error);
-  // The first reason to end the run counts. An empty one is none.
+  // Ends the run for the reason `why`, unless it has one already. Does nothing if `why` is empty.
   void End(absl::string_view why);
   void EndInterrupted();
   bool ended() const { return !result_.why.empty(); }
