@@ -63,7 +63,7 @@ TEST_F(CgroupTest, AContainersOwnLimitsAreAtTheMount) {
   }
 }
 
-TEST_F(CgroupTest, WhatIsNoLimitDoesNotLimit) {
+TEST_F(CgroupTest, FilesWithoutALimitDoNotLimit) {
   Make("max", "max 100000\n", "max\n");
   Make("broken", "many 100000\n", "lots\n");
   Make("negative", "-1 100000\n", "-5\n");

@@ -324,9 +324,9 @@ class HookedBuffer : public IBuffer {
 };
 
 // Calls that come while another call uses the buffer.
-class InTheMiddleTest : public CoordinatorTest {
+class DuringADrawTest : public CoordinatorTest {
  protected:
-  InTheMiddleTest() {
+  DuringADrawTest() {
     make_buffer_ = [this](const std::string&,
                           OnRemoved on_removed) -> absl::StatusOr<std::unique_ptr<IBuffer>> {
       NaiveReplayBuffer::Options options;
@@ -344,14 +344,14 @@ class InTheMiddleTest : public CoordinatorTest {
   HookedBuffer::Hooks hooks_;
 };
 
-TEST_F(InTheMiddleTest, RowsThatArriveDuringAFailedDrawAreDrawn) {
+TEST_F(DuringADrawTest, RowsThatArriveDuringAFailedDrawAreDrawn) {
   StartTraining();
   hooks_.after_sample = [this] { Push(1); };
   Handle(kLearner, Demand(learner_.task_id(), 1, 4));
   EXPECT_THAT(TakeAnswers(kLearner), SizeIs(1));
 }
 
-TEST_F(InTheMiddleTest, AChunkEvictedDuringADrawIsKeptUntilTheDrawIsRead) {
+TEST_F(DuringADrawTest, AChunkEvictedDuringADrawIsKeptUntilTheDrawIsRead) {
   StartTraining();
   Push(1);
   hooks_.after_sample = [this] { Push(2); };
@@ -362,7 +362,7 @@ TEST_F(InTheMiddleTest, AChunkEvictedDuringADrawIsKeptUntilTheDrawIsRead) {
   EXPECT_THAT(DeletedWhen(1), ElementsAre(ChunkKey(Chunk(kCollector, 1))));
 }
 
-TEST_F(InTheMiddleTest, ALearnerThatIsReplacedDuringADrawGetsNoAnswer) {
+TEST_F(DuringADrawTest, ALearnerThatIsReplacedDuringADrawGetsNoAnswer) {
   StartTraining();
   Push(1);
   hooks_.after_sample = [this] {
@@ -379,7 +379,7 @@ TEST_F(InTheMiddleTest, ALearnerThatIsReplacedDuringADrawGetsNoAnswer) {
   EXPECT_EQ(DecodeBatch(answers[0].items(0)).value().rows(), 2);
 }
 
-TEST_F(InTheMiddleTest, RowsPushedIntoAClosedBufferAreForgotten) {
+TEST_F(DuringADrawTest, RowsPushedIntoAClosedBufferAreForgotten) {
   StartTraining();
   hooks_.before_push = [this] { Handle(kLearner, Info(learner_.task_id(), 7, /*done=*/true)); };
   Push(1);

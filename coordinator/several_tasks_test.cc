@@ -272,7 +272,7 @@ TEST_F(SettingsTest, AreRefusedByAProgramThatTakesNone) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("settings")));
 }
 
-TEST_F(SettingsTest, ThatAreWrongEndTheRunBeforeAnythingIsCollected) {
+TEST_F(SettingsTest, InvalidSettingsEndTheRunBeforeAnythingIsCollected) {
   check_settings_ = [](const StartTask& task) {
     return absl::InvalidArgumentError(
         absl::StrCat(task.learner().task_id(), " has setting ", task.learner().setting(0)));
@@ -284,7 +284,7 @@ TEST_F(SettingsTest, ThatAreWrongEndTheRunBeforeAnythingIsCollected) {
   EXPECT_THAT(buffers_made_, IsEmpty());
 }
 
-TEST_F(SettingsTest, OfATaskThatIsGivenBackMayBeBetterTheNextTime) {
+TEST_F(SettingsTest, ATaskThatIsGivenBackMayHaveValidSettingsTheNextTime) {
   int checks = 0;
   check_settings_ = [&checks](const StartTask&) {
     return ++checks < 3 ? absl::InvalidArgumentError("wrong") : absl::OkStatus();
@@ -300,7 +300,7 @@ TEST_F(SettingsTest, OfATaskThatIsGivenBackMayBeBetterTheNextTime) {
   EXPECT_THAT(coordinator_->status().warning(), Contains("wrong"));
 }
 
-TEST_F(SettingsTest, OfACollectorsTaskAreCheckedToo) {
+TEST_F(SettingsTest, SettingsOfCollectorTasksAreCheckedToo) {
   commander_options_.prepare = nullptr;
   check_settings_ = [](const StartTask& task) {
     return absl::InvalidArgumentError(absl::StrCat(task.collector().task_id(), " is wrong"));

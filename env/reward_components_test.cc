@@ -163,7 +163,7 @@ TEST_P(RewardComponentsTest, ReturnsContinueAfterLoading) {
   EXPECT_GE(episodes, kEnvs);
 }
 
-TEST_P(RewardComponentsTest, WhatDoesNotFitTheSpecIsAnError) {
+TEST_P(RewardComponentsTest, ResultsThatDoNotFitTheSpecAreErrors) {
   const auto error_of = [](const ObjectivesEnv::Alter& alter) {
     const auto manager = Manager(ObjectivesEnv::Factory({kComponents}, alter));
     return Step(manager.get(), {0, 1, 1}).status();

@@ -86,33 +86,33 @@ enum Deed : int64_t {
   kEatMemory,
   kKillItself,
   kHangOnce,  // the first time that any env is told to
-  kStartServants,
+  kStartDescendants,
   kDeeds,
 };
 
 // Processes that envs have started; shared by all processes.
-struct Servants {
+struct Descendants {
   std::atomic<int> count{0};
   std::atomic<pid_t> pids[16];
 };
-Servants& AllServants() {
-  static auto* const servants = new (mmap(nullptr, sizeof(Servants), PROT_READ | PROT_WRITE,
-                                          MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Servants();
-  return *servants;
+Descendants& AllDescendants() {
+  static auto* const descendants = new (mmap(nullptr, sizeof(Descendants), PROT_READ | PROT_WRITE,
+                                             MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Descendants();
+  return *descendants;
 }
 
 // In a session of its own, so that no signal to the group of the env reaches it.
 void Serve() {
   setsid();
   for (const int number : {SIGTERM, SIGHUP, SIGINT}) signal(number, SIG_IGN);
-  AllServants().pids[AllServants().count.fetch_add(1) % 16].store(getpid());
+  AllDescendants().pids[AllDescendants().count.fetch_add(1) % 16].store(getpid());
   while (true) absl::SleepFor(absl::Seconds(1));
 }
 
 // One that is a child of the env, one that is a daemon: its parent has ended, and one that the daemon
 // has started.
-void StartServants() {
-  const int before = AllServants().count.load();
+void StartDescendants() {
+  const int before = AllDescendants().count.load();
   if (fork() == 0) Serve();
   const pid_t parent = fork();
   if (parent == 0) {
@@ -124,7 +124,7 @@ void StartServants() {
     _exit(0);
   }
   waitpid(parent, nullptr, 0);
-  while (AllServants().count.load() < before + 3) absl::SleepFor(absl::Milliseconds(1));
+  while (AllDescendants().count.load() < before + 3) absl::SleepFor(absl::Milliseconds(1));
 }
 
 // Shared by all processes.
@@ -153,8 +153,8 @@ void Do(int64_t deed) {
         eaten.push_back(std::make_unique<char[]>(1 << 20));
       }
       break;
-    case kStartServants:
-      StartServants();
+    case kStartDescendants:
+      StartDescendants();
       break;
     case kHangOnce:
       if (TimesHung().fetch_add(1) > 0) return;
@@ -254,16 +254,16 @@ pid_t ParentOf(pid_t pid) {
 // The fork server that started the process of an env; a keeper is between them.
 pid_t ForkServerOf(pid_t env) { return ParentOf(ParentOf(env)); }
 
-struct DeedCase {
+struct FaultCase {
   const char* name;
   Deed deed;
   absl::StatusCode code;
   const char* how;
 };
 
-class DeedTest : public SubprocessTest, public testing::WithParamInterface<DeedCase> {};
+class FaultTest : public SubprocessTest, public testing::WithParamInterface<FaultCase> {};
 
-TEST_P(DeedTest, AStepThatKillsTheProcessIsAbnormalAndTheRunGoesOn) {
+TEST_P(FaultTest, AStepThatKillsTheProcessIsAbnormalAndTheRunGoesOn) {
   options_.memory_limit_mb = GetParam().deed == kEatMemory ? 64 : 0;
   // The others may take the time that a busy machine gives them.
   if (GetParam().deed != kHang) options_.step_timeout = absl::Minutes(1);
@@ -292,7 +292,7 @@ TEST_P(DeedTest, AStepThatKillsTheProcessIsAbnormalAndTheRunGoesOn) {
   EXPECT_THAT(next->causes, IsEmpty());
 }
 
-const DeedCase kDeedCases[] = {
+const FaultCase kFaultCases[] = {
     {"Segfault", kSegfault, kUnavailable, "was killed by signal 11 (Segmentation fault)"},
     {"Abort", kAbort, kUnavailable, "was killed by signal 6"},
     {"Exit", kExit, kUnavailable, "exited with code 3"},
@@ -304,12 +304,12 @@ const DeedCase kDeedCases[] = {
 #endif
 };
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-INSTANTIATE_TEST_SUITE_P(Deeds, DeedTest, testing::ValuesIn(kDeedCases),
+INSTANTIATE_TEST_SUITE_P(Faults, FaultTest, testing::ValuesIn(kFaultCases),
                          [](const auto& info) { return std::string(info.param.name); });
 #else
 // They also make a signal of their own of SIGSEGV and SIGABRT.
-INSTANTIATE_TEST_SUITE_P(Deeds, DeedTest,
-                         testing::Values(kDeedCases[2], kDeedCases[3], kDeedCases[4]),
+INSTANTIATE_TEST_SUITE_P(Faults, FaultTest,
+                         testing::Values(kFaultCases[2], kFaultCases[3], kFaultCases[4]),
                          [](const auto& info) { return std::string(info.param.name); });
 #endif
 
@@ -514,44 +514,45 @@ TEST_F(SubprocessTest, NoProcessOutlivesAParentThatIsKilled) {
 }
 
 // Whatever becomes of it, and wherever they hide.
-class ServantsTest : public SubprocessTest {
+class DescendantsTest : public SubprocessTest {
  protected:
-  ServantsTest() {
+  DescendantsTest() {
     options_.step_timeout = absl::Minutes(1);
-    AllServants().count.store(0);
+    AllDescendants().count.store(0);
   }
 };
 
-class ServantsWayTest : public ServantsTest, public testing::WithParamInterface<const char*> {};
+class DescendantsEndTest : public DescendantsTest,
+                           public testing::WithParamInterface<const char*> {};
 
-TEST_P(ServantsWayTest, WhatAnEnvHasStartedEndsWithIt) {
+TEST_P(DescendantsEndTest, ProcessesThatAnEnvHasStartedEndWithIt) {
   const std::string how = GetParam();
   auto manager = Launched(2);
   const std::vector<pid_t> envs = Pids(manager.get());
-  ASSERT_THAT(Step(manager.get(), {kStartServants, 0}), IsOk());
-  ASSERT_THAT(Step(manager.get(), {0, kStartServants}), IsOk());
-  ASSERT_EQ(AllServants().count.load(), 6);
-  const auto servants_alive = [] {
-    return std::count_if(std::begin(AllServants().pids), std::begin(AllServants().pids) + 6,
+  ASSERT_THAT(Step(manager.get(), {kStartDescendants, 0}), IsOk());
+  ASSERT_THAT(Step(manager.get(), {0, kStartDescendants}), IsOk());
+  ASSERT_EQ(AllDescendants().count.load(), 6);
+  const auto descendants_alive = [] {
+    return std::count_if(std::begin(AllDescendants().pids), std::begin(AllDescendants().pids) + 6,
                          [](const auto& pid) { return Exists(pid.load()); });
   };
-  ASSERT_EQ(servants_alive(), 6) << "they live for as long as their env does";
+  ASSERT_EQ(descendants_alive(), 6) << "they live for as long as their env does";
   if (how == "crashes") {
     ASSERT_THAT(Step(manager.get(), {kSegfault, 0}), IsOk());
-    EXPECT_EQ(servants_alive(), 3) << "the other env's stay";
+    EXPECT_EQ(descendants_alive(), 3) << "the other env's stay";
   } else if (how == "keeper is killed") {
     const pid_t keeper = ParentOf(envs[0]);
     ASSERT_GT(keeper, 0);
     ASSERT_EQ(kill(keeper, SIGKILL), 0);
-    while (Exists(envs[0]) || servants_alive() > 3) absl::SleepFor(absl::Milliseconds(1));
+    while (Exists(envs[0]) || descendants_alive() > 3) absl::SleepFor(absl::Milliseconds(1));
     ASSERT_THAT(Step(manager.get(), {0, 0}), IsOk());
-    EXPECT_EQ(servants_alive(), 3) << "the other env's stay";
+    EXPECT_EQ(descendants_alive(), 3) << "the other env's stay";
   }
   manager->Close();
-  EXPECT_EQ(servants_alive(), 0);
+  EXPECT_EQ(descendants_alive(), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, ServantsWayTest,
+INSTANTIATE_TEST_SUITE_P(Causes, DescendantsEndTest,
                          testing::Values("closes", "crashes", "keeper is killed"),
                          [](const auto& info) {
                            std::string name = info.param;
@@ -559,29 +560,29 @@ INSTANTIATE_TEST_SUITE_P(Ways, ServantsWayTest,
                            return name;
                          });
 
-TEST_F(ServantsTest, TheyEndWhenTheProgramOrTheForkServerIsKilled) {
+TEST_F(DescendantsTest, DescendantsEndWhenTheProgramOrTheForkServerIsKilled) {
   ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
   for (const bool server : {false, true}) {
     SCOPED_TRACE(server);
-    AllServants().count.store(0);
+    AllDescendants().count.store(0);
     int ready[2];
     ASSERT_EQ(pipe(ready), 0);
     const pid_t parent = fork();
     if (parent == 0) {
       const auto manager = Launched(1);
       const pid_t pid = ForkServerOf(Pids(manager.get())[0]);
-      const bool started = Step(manager.get(), {kStartServants}).ok();
+      const bool started = Step(manager.get(), {kStartDescendants}).ok();
       if (!started || write(ready[1], &pid, sizeof(pid)) != sizeof(pid)) _exit(1);
       while (true) absl::SleepFor(absl::Seconds(1));
     }
     pid_t fork_server = 0;
     ASSERT_EQ(read(ready[0], &fork_server, sizeof(fork_server)), sizeof(fork_server));
     ASSERT_GT(fork_server, 0);
-    ASSERT_EQ(AllServants().count.load(), 3);
+    ASSERT_EQ(AllDescendants().count.load(), 3);
     ASSERT_EQ(kill(server ? fork_server : parent, SIGKILL), 0);
     for (int i = 0; i < 3; ++i) {
-      while (Exists(AllServants().pids[i].load())) {
-        waitpid(AllServants().pids[i].load(), nullptr, WNOHANG);
+      while (Exists(AllDescendants().pids[i].load())) {
+        waitpid(AllDescendants().pids[i].load(), nullptr, WNOHANG);
         absl::SleepFor(absl::Milliseconds(1));
       }
     }

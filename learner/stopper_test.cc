@@ -68,7 +68,7 @@ std::string Why(double mean, StopperList* list) {
   return list->why();
 }
 
-TEST(StopperTest, NoImprovementCountsEvaluationsSinceTheBest) {
+TEST(StopperTest, NoImprovementCountsEvaluationsSinceTheBestOne) {
   StopperList list = Make({NoImprovement("evaluations: 3 min_delta: 1")});
   for (const double mean : {5.0, 6.0, 7.0, 7.5}) EXPECT_EQ(Why(mean, &list), "") << mean;
   EXPECT_THAT(list.Ask(RunMoment()), IsOk());  // There is no evaluation.
@@ -78,7 +78,7 @@ TEST(StopperTest, NoImprovementCountsEvaluationsSinceTheBest) {
       "stopper 'no_improvement': no evaluation of the last 3 was better than 7 by more than 1");
 }
 
-TEST(StopperTest, NoImprovementStartsAnewAtABetterOne) {
+TEST(StopperTest, NoImprovementCountsAnewAfterABetterEvaluation) {
   StopperList list = Make({NoImprovement("evaluations: 2")});
   for (const double mean : {5.0, 5.0, 6.0, 1.0}) EXPECT_EQ(Why(mean, &list), "") << mean;
   EXPECT_THAT(Why(6, &list), HasSubstr("no evaluation of the last 2 was better than 6"));

@@ -112,7 +112,7 @@ void ConnectAndLeave(in_port_t port) {
   close(fd);
 }
 
-TEST(GlooAllReduceTest, WhoeverConnectsAndLeavesDoesNotEndTheProcess) {
+TEST(GlooAllReduceTest, APeerThatConnectsAndLeavesDoesNotEndTheProcess) {
   LocalRendezvous rendezvous;
   AllReduceOptions options;
   options.group = "a";

@@ -87,7 +87,7 @@ TEST(EncodeItemsTest, SequencesStayWithinTheirSegment) {
               ElementsAre(Item{kChunk, 0, 3}, Item{kChunk, 1, 3}, Item{kChunk, 2, 3}));
 }
 
-TEST(EncodeItemsTest, WithPaddingTheRowsOfNoSequenceAreTheEndOfOneMore) {
+TEST(EncodeItemsTest, WithPaddingRemainingRowsBelongToOneMoreItem) {
   EXPECT_THAT(
       ItemsFor(Rows({8, 2}), Sequences(4, 1, /*padding=*/true)),
       ElementsAre(Item{kChunk, 0, 4}, Item{kChunk, 3, 4}, Item{kChunk, 6, 2}, Item{kChunk, 8, 2}));

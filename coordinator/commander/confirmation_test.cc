@@ -131,7 +131,7 @@ TEST_F(ConfirmationTest, AFailedConfirmationIsGivenAgain) {
   EXPECT_TRUE(Finish(commander.get(), again, 3, {25, 25}));
 }
 
-TEST_F(ConfirmationTest, TheBestIsThatOfTheHighestMeanOfWhichAConfirmationKnowsBetter) {
+TEST_F(ConfirmationTest, AConfirmationReplacesTheMeanOfItsEvaluation) {
   const auto commander = Make();
   EXPECT_FALSE(Finish(commander.get(), NextEvaluation(commander.get()), 1, {12}));
   EXPECT_EQ(Best(*commander), 1u);

@@ -138,7 +138,7 @@ TEST_F(GymnasiumFaultsTest, AProcessThatLeaksIsReplaced) {
   ExpectVoidStep("passed memory_limit_mb (200)");
 }
 
-TEST_F(GymnasiumFaultsTest, WhatPythonPrintsGoesToTheLog) {
+TEST_F(GymnasiumFaultsTest, OutputOfPythonGoesToTheLog) {
   testing::internal::CaptureStderr();
   Launch(TroubleConfig("print"));
   EXPECT_THAT(StepIntoTrouble(), IsOk());
@@ -177,7 +177,7 @@ TEST_F(GymnasiumFaultsTest, SpacesMustNotChange) {
                                                             HasSubstr("obs: float32[2]"))));
 }
 
-TEST_F(GymnasiumFaultsTest, WhatIsNotThereIsNamed) {
+TEST_F(GymnasiumFaultsTest, MissingModulesClassesAndPackagesAreNamed) {
   EXPECT_THAT(ErrorOf(TestEnvConfig("no_such_module:Env")),
               StatusIs(absl::StatusCode::kNotFound,
                        HasSubstr("entry_point 'no_such_module:Env': No module named "

@@ -129,7 +129,7 @@ TEST_F(SessionProtocolTest, TheWindowHasRoomAgainWhenThePeerHasReceived) {
   EXPECT_FALSE(here_->Send("sixth"));
 }
 
-TEST_F(SessionProtocolTest, WhatWasTakenIsToldAtTheEndOfThePeriodAtTheLatest) {
+TEST_F(SessionProtocolTest, ReceiptsAreReportedAtTheEndOfThePeriodAtTheLatest) {
   options_.window = 100;
   Restart();
   here_->Send("1");

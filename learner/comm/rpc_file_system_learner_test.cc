@@ -309,7 +309,7 @@ TEST_F(InitPolicyTest, IsNotLoadedByALearnerThatGoesOnFromItsCheckpoint) {
   EXPECT_EQ(PublishedWeight(1), 0);
 }
 
-TEST_F(InitPolicyTest, ThatIsGoneFailsTheTask) {
+TEST_F(InitPolicyTest, AMissingInitPolicyFailsTheTask) {
   Run();
   Start("policy/gone");
   EXPECT_THAT(ServeTask().end.task_failed().message(),
@@ -375,7 +375,7 @@ TEST_F(RpcFileSystemLearnerTest, AFactoryThatFailsFailsTheTask) {
   EXPECT_EQ(ServeTask().end.task_failed().message(), "no policy 'dpn'");
 }
 
-TEST_F(RpcFileSystemLearnerTest, NoDataFailTheTask) {
+TEST_F(RpcFileSystemLearnerTest, ATaskWithoutDataFails) {
   options_.data_timeout = absl::Milliseconds(50);
   Run();
   coordinator_.StartLearner("a");

@@ -366,7 +366,7 @@ RecurrentCase WithoutMemory() {
   return {"without_memory", VectorObservation(), DiscreteAction(), Memory::kNone};
 }
 
-TEST(UnrollLen, OfSingleRowsIsRefusedForRecurrentNetworks) {
+TEST(UnrollLen, SamplesOfOneRowAreRefusedForRecurrentNetworks) {
   EXPECT_THAT(CreateRecurrent(Discrete(), RecurrentOptions(1)),
               StatusIs(kInvalid, AllOf(HasSubstr("unroll_len is 1"), HasSubstr("gru 3 in 4"))));
 }
@@ -400,7 +400,7 @@ TEST(UnrollLen, WithoutMemoryRowsAreLearnedAsRows) {
   }
 }
 
-TEST(Samples, ThatDoNotFitAreRefused) {
+TEST(Samples, SamplesThatDoNotFitAreRefused) {
   ActorCriticPolicyOptions options = RecurrentOptions(4);
   options.last_sample = LastSample::kDrop;
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, CreateRecurrent(Discrete(), options));
@@ -441,7 +441,7 @@ TEST(EnvIds, AreNeededToFindTheStates) {
   }
 }
 
-TEST(CollectState, OfOtherNetworksIsRefusedAndChangesNothing) {
+TEST(CollectState, TheStateOfOtherNetworksIsRefusedAndChangesNothing) {
   DING_ASSERT_OK_AND_ASSIGN(const auto shared, CreateRecurrent(Discrete(), RecurrentOptions(4)));
   DING_ASSERT_OK_AND_ASSIGN(const auto both,
                             CreateRecurrent(RecurrentCases()[1], RecurrentOptions(4)));

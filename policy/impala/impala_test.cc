@@ -247,7 +247,7 @@ TEST_P(ImpalaMlp, TheGradientOnStaleDataAgreesWithTheDefinitionByFiniteDifferenc
   EXPECT_GT(largest, 0.05) << "the tolerance would hide an error";
 }
 
-TEST_P(ImpalaMlp, OfTheCurrentPolicyAllRatiosAreOne) {
+TEST_P(ImpalaMlp, AllRatiosOfTheCurrentPolicyAreOne) {
   std::vector<LearnStep> steps;
   ASSERT_THAT(policy_->learn_mode()->Forward(ActOn(3), {}, &steps), IsOk());
   EXPECT_NEAR(*steps[0].scalars.Get("mean_ratio"), 1, 1e-5);
@@ -305,7 +305,7 @@ class ImpalaBatches : public testing::Test {
   std::unique_ptr<Policy> policy_;
 };
 
-TEST_F(ImpalaBatches, WhatCannotBeLearnedFromIsRefused) {
+TEST_F(ImpalaBatches, BatchesThatCannotBeLearnedFromAreRefused) {
   EXPECT_THAT(Learn(MakeBatch()), IsOk());
   EXPECT_THAT(LearnWith<uint8_t>("burn_in", 7, 1),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("row 7 is burn-in")));

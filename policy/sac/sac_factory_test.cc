@@ -95,7 +95,7 @@ TEST_F(SacFactory, CriticsMayHaveLayersOfTheirOwn) {
   EXPECT_THAT(policy->learn_mode()->info(), HasSubstr("3 critics, mlp 5-6-4 for each head"));
 }
 
-TEST_F(SacFactory, CriticsMayHaveDropoutAndLayerNormalizationWhichTheActorHasNot) {
+TEST_F(SacFactory, CriticsButNotTheActorMayHaveDropoutAndLayerNormalization) {
   params_.set_critic_dropout(0.25);
   params_.set_critic_layer_norm(true);
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create());

@@ -30,7 +30,7 @@ TEST(UniformDraw, IndicesWithoutReplacementAreDifferentAndInRange) {
   }
 }
 
-TEST(UniformDraw, AllOfAllIsAPermutation) {
+TEST(UniformDraw, DrawingAllIndicesGivesAPermutation) {
   UniformDraw draw;
   Rng rng(2, "test");
   std::vector<int64_t> out(500);

@@ -93,7 +93,7 @@ TEST(ProtoCommentsTest, AFieldRightBelowAnotherSharesItsComment) {
   EXPECT_EQ(OfField(*DqnConfig::descriptor(), "eps"), "") << "it is a message";
 }
 
-TEST(ProtoCommentsTest, WhatWasNotAddedHasNoComment) {
+TEST(ProtoCommentsTest, DeclarationsOfOtherFilesHaveNoComment) {
   EXPECT_EQ(CommentOf(*google::protobuf::Any::descriptor()), "");
   EXPECT_EQ(OfField(*NetworkConfig::descriptor(), "activation"), "");
 }

@@ -73,7 +73,7 @@ TEST_F(TextErrorTest, TheUnclosedBlockIsFoundByTheIndentation) {
               ElementsAre(AllOf(StartsWith("c:2:9: "), HasSubstr("the '{' of 'learn' in line 2"))));
 }
 
-TEST_F(TextErrorTest, BracesInStringsCommentsAndListsAreNoBlocksThatAreOpen) {
+TEST_F(TextErrorTest, BracesInStringsCommentsAndListsOpenNoBlocks) {
   EXPECT_THAT(Problems("exp_name: '{'  # {\nmetrics { sink: [{ type: 'a' }, { type: 'b' }] }\n"
                        "env { reward_weights: [1, 2] }"),
               IsEmpty());

@@ -87,7 +87,7 @@ TEST_F(TaskConfigTest, IsThatOfTheRunWithTheSettingsOfTheTask) {
   EXPECT_THAT(CheckLearner(settings), IsOk()) << "again";
 }
 
-TEST_F(TaskConfigTest, OfACollectorMayHaveAnotherEnv) {
+TEST_F(TaskConfigTest, ACollectorTaskMayHaveAnotherEnv) {
   const std::vector<std::string> settings = {"env.type=CartPole-v1", "env.collector_env_num=3"};
   EXPECT_THAT(CheckCollector(settings), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig own, ConfigOfTask(run_, Collector(settings)));
@@ -122,7 +122,7 @@ TEST_F(TaskConfigTest, ATaskDoesNotChangeTheRun) {
       << "the replay ratio allows for batches of 32";
 }
 
-TEST_F(TaskConfigTest, WhatAWorkerCouldNotMakeIsRefusedBefore) {
+TEST_F(TaskConfigTest, SettingsThatAWorkerCouldNotUseAreRefused) {
   EXPECT_THAT(CheckCollector({"env.type=Pendulum-v1"}), Refuses("collector_task_9", "obs"));
   EXPECT_THAT(CheckCollector({"env.type=CartPole-v7"}), Refuses("collector_task_9", "CartPole-v7"));
   EXPECT_THAT(CheckLearner({"policy.params.learning_rate=-1"}),
