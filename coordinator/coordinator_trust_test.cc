@@ -347,7 +347,7 @@ TEST_F(WitnessTest, ReturnsThatTheEnvDoesNotGiveDoNotCountIfTheWitnessSaysTheSam
   ASSERT_TRUE(witness.eval_flag());
   Handle(collects_, Result(witness.task_id(), 50));
   EXPECT_EQ(coordinator_->status().best_eval_value(), 1) << "both may be the same hand";
-  EXPECT_THAT(Warnings(), ElementsAre(HasSubstr("neither can be, and neither counts")));
+  EXPECT_THAT(Warnings(), ElementsAre(HasSubstr("neither is possible, and neither counts")));
   EXPECT_THAT(coordinator_->WaitUntilDone(absl::ZeroDuration()), Not(IsOk()));
 }
 

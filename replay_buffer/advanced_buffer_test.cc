@@ -116,8 +116,8 @@ TEST(AdvancedReplayBuffer, RatesAndRowsAreLimited) {
                        HasSubstr("41 rows: the buffer holds 60, expected at least 61.5")));
   for (int i = 0; i < 3; ++i) EXPECT_THAT(buffer->Sample(40, 0), IsOk());
   const TensorMap before = Saved(*buffer);
-  EXPECT_THAT(buffer->Sample(1, 0), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                             HasSubstr("rows pushed per row drawn (60 and 120")));
+  EXPECT_THAT(buffer->Sample(1, 0),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("60 pushed, 120 drawn")));
   EXPECT_THAT(buffer->Push(TestRows(60, 181), 0),
               StatusIs(absl::StatusCode::kUnavailable,
                        AllOf(StartsWith("replay_buffer: "), HasSubstr("a push of 181 rows"))));

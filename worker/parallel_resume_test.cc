@@ -102,7 +102,7 @@ TEST_F(ParallelTest, ARunThatHasConvergedSaysSoWhenItIsResumed) {
   const auto again = Run("again", {exp_dir, "--resume"});
   EXPECT_EQ(again->Wait(kPatience), 0) << again->err();
   EXPECT_EQ(again->out(), program->out());
-  EXPECT_THAT(again->err(), AllOf(HasSubstr("had converged and let its rows go"),
+  EXPECT_THAT(again->err(), AllOf(HasSubstr("had converged and has deleted its rows"),
                                   Not(HasSubstr("are gone from the store"))));
   const auto further =
       Run("further", Args(kConfig, "a", {"--seed=0", "--resume", "--set=env.stop_value=199"}));

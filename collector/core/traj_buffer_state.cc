@@ -82,7 +82,7 @@ absl::StatusOr<std::vector<TrajBuffer::RowInfo>> TrajBuffer::LoadInfos(StateRead
         state[i] < static_cast<int64_t>(RowState::kOpen) ||
         state[i] > static_cast<int64_t>(RowState::kTruncated)) {
       return absl::DataLossError(absl::StrCat("saved row ", i, " is of env ", env[i],
-                                              " and in state ", state[i], ", which cannot be"));
+                                              " and in state ", state[i], ", which is impossible"));
     }
     infos[i].env_id = static_cast<int>(env[i]);
     infos[i].step = step[i];

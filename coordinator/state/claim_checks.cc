@@ -59,7 +59,7 @@ absl::Status CheckCollectIters(const SegmentBatch& items, int64_t newest) {
     if (iter >= -1 && iter <= newest) continue;
     return absl::InvalidArgumentError(absl::StrCat("a row that was collected at train iteration ",
                                                    iter, ", expected -1 to ", newest,
-                                                   ", the newest that a policy was published at"));
+                                                   ", that of the newest published policy"));
   }
   return absl::OkStatus();
 }

@@ -107,9 +107,9 @@ DoubtedEvaluations::Verdict DoubtedEvaluations::Compare(const DoubtedEvaluation&
         absl::StrCat(evaluation.name, " says that ", evaluation.task.task_id(),
                      " has a mean return of ", MeanReturn(evaluation.result), ", and ",
                      witness_name, ", which has evaluated the same policy, ", says,
-                     neither           ? ": neither can be, and neither counts"
+                     neither           ? ": neither is possible, and neither counts"
                      : first == second ? ": the lower one counts"
-                                       : ": the one that can be counts");
+                                       : ": the possible one counts");
   }
   // Two that say the impossible may be one that has joined again under another name.
   if (neither || witness_result.episode_return_size() == 0) return verdict;

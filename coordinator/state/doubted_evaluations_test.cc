@@ -131,7 +131,7 @@ TEST_F(DoubtedEvaluationsTest, TheLowerOfTwoResultsCounts) {
 TEST_F(DoubtedEvaluationsTest, TwoImpossibleResultsBothDoNotCount) {
   const auto verdict = doubted_.Compare(Evaluation({500}), "collector-b", Result({500}), true);
   EXPECT_FALSE(verdict.result.has_value());
-  EXPECT_THAT(verdict.warning, HasSubstr("500: neither can be, and neither counts"));
+  EXPECT_THAT(verdict.warning, HasSubstr("500: neither is possible, and neither counts"));
 }
 
 TEST_F(DoubtedEvaluationsTest, APossibleResultCountsRatherThanAnImpossibleOne) {
@@ -142,7 +142,7 @@ TEST_F(DoubtedEvaluationsTest, APossibleResultCountsRatherThanAnImpossibleOne) {
 TEST_F(DoubtedEvaluationsTest, NoEpisodesOfTheWitnessGiveNoResult) {
   const auto verdict = doubted_.Compare(Evaluation({190}), "collector-b", Result({}), false);
   EXPECT_FALSE(verdict.result.has_value());
-  EXPECT_THAT(verdict.warning, HasSubstr("nothing: the one that can be counts"));
+  EXPECT_THAT(verdict.warning, HasSubstr("nothing: the possible one counts"));
 }
 
 TEST_F(DoubtedEvaluationsTest, WarnsOfResultsThatDiffer) {
@@ -151,7 +151,7 @@ TEST_F(DoubtedEvaluationsTest, WarnsOfResultsThatDiffer) {
               HasSubstr("collector-a says that eval_0 has a mean return of 190, and collector-b, "
                         "which has evaluated the same policy, 50: the lower one counts"));
   EXPECT_THAT(Warning({500}, {190}, /*would_converge=*/true),
-              HasSubstr("190: the one that can be counts"));
+              HasSubstr("190: the possible one counts"));
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ absl::Status CheckDrawnItems(const Batch& items, const ItemSequences& sequences)
   if (items.sequence_length() > 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("items are drawn as sequences of ", items.sequence_length(),
-                     ", expected single items: sequences with missing rows could not be told"));
+                     ", expected single items: a sequence with missing rows would not be noticed"));
   }
   const absl::StatusOr<int> id = items.spec().IndexOf(kColumnReplayUniqueId, "drawn items");
   if (!id.ok()) return absl::InvalidArgumentError(id.status().message());

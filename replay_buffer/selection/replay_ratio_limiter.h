@@ -11,7 +11,7 @@
 //   max * P < S + n  and  S + error_buffer < min * P  contradict each other, because min <= max.
 // A buffer with too few rows for a draw is not known here: TaskBuffer lets pushes pass then.
 //
-// ThruputController bounds the same ratio of late, in a window of seconds. This one forgets nothing, so that
+// ThruputController bounds the same ratio within the last seconds. This one forgets nothing, so that
 // a whole run has the ratio; that is what update_per_collect is in a serial run.
 //
 // Threads: thread-compatible.

@@ -52,18 +52,20 @@ absl::Status ThruputController::CheckPush(int64_t rows) {
   if (sampled_ < kNoSamples) return absl::OkStatus();
   const double ratio = (pushed_ + static_cast<double>(rows)) / sampled_;
   if (ratio <= options_.max_push_sample_ratio) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat(
-      "a push of ", rows, " rows would make it ", ratio, " rows pushed per row drawn (", pushed_,
-      " and ", sampled_, " of late), allowed are ", options_.max_push_sample_ratio));
+  return absl::UnavailableError(
+      absl::StrCat("a push of ", rows, " rows would raise the rows pushed per row drawn to ", ratio,
+                   " (recently ", pushed_, " pushed, ", sampled_, " drawn), expected at most ",
+                   options_.max_push_sample_ratio));
 }
 
 absl::Status ThruputController::CheckSample(int64_t rows) {
   Fade();
   const double ratio = pushed_ / (sampled_ + static_cast<double>(rows));
   if (ratio >= options_.min_push_sample_ratio) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "a sample of ", rows, " rows would make it ", ratio, " rows pushed per row drawn (", pushed_,
-      " and ", sampled_, " of late), needed are ", options_.min_push_sample_ratio));
+  return absl::FailedPreconditionError(
+      absl::StrCat("a draw of ", rows, " rows would lower the rows pushed per row drawn to ", ratio,
+                   " (recently ", pushed_, " pushed, ", sampled_, " drawn), expected at least ",
+                   options_.min_push_sample_ratio));
 }
 
 void ThruputController::CountPush(int64_t rows) {

@@ -56,8 +56,8 @@ TEST(ThruputController, PushesAreRefusedAboveTheMaximum) {
   EXPECT_THAT(controller.CheckPush(200), IsOk());
   EXPECT_THAT(controller.CheckPush(201),
               StatusIs(absl::StatusCode::kUnavailable,
-                       AllOf(HasSubstr("a push of 201 rows"), HasSubstr("1000 and 600"),
-                             HasSubstr("allowed are 2"))));
+                       AllOf(HasSubstr("a push of 201 rows"), HasSubstr("1000 pushed, 600 drawn"),
+                             HasSubstr("expected at most 2"))));
   controller.Reset();
   EXPECT_THAT(controller.CheckPush(201), IsOk());
 }
@@ -71,7 +71,7 @@ TEST(ThruputController, DrawsAreRefusedBelowTheMinimum) {
   EXPECT_THAT(controller.CheckSample(64), IsOk());
   EXPECT_THAT(controller.CheckSample(65),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("a sample of 65 rows"), HasSubstr("needed are 0.5"))));
+                       AllOf(HasSubstr("a draw of 65 rows"), HasSubstr("expected at least 0.5"))));
 }
 
 TEST(ThruputController, OnePercentIsLeftAfterTheWindowHoweverOftenItFades) {

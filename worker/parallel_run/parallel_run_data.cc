@@ -189,14 +189,14 @@ absl::StatusOr<std::optional<std::string>> ResultOfConvergedRun(const Experiment
   if (config.env().stop_value() > before.env().stop_value()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the run in '", exp_dir, "' had converged, at env.stop_value ", before.env().stop_value(),
-        ", and let its rows go: it cannot continue to ", config.env().stop_value(),
+        ", and has deleted its rows: it cannot continue to ", config.env().stop_value(),
         ". A new run can start from its policy with --set policy.learn.learner.hook."
         "load_ckpt_before_run=",
         ShellWord(JoinPath(exp_dir, "ckpt/learner_resume"))));
   }
   DING_LOG(WARNING)
       << "the run in '" << exp_dir
-      << "' had converged and let its rows go: it has nothing from which to continue, and "
+      << "' had converged and has deleted its rows: it has nothing from which to continue, and "
          "this is its result";
   return std::string(absl::StripTrailingAsciiWhitespace(*result));
 }

@@ -90,9 +90,9 @@ absl::StatusOr<ExperimentConfig> Apply(const ExperimentConfig& run, absl::string
                      std::none_of(std::begin(kOfRun), std::end(kOfRun), contains);
     if (may) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat(Describe(run, task_id), " of which '", setting,
-                     "' is none that it may have, expected one of ", absl::StrJoin(allowed, ", "),
-                     " or inside of it, and not ", absl::StrJoin(kOfRun, ", ")));
+        absl::StrCat(Describe(run, task_id), ": '", setting,
+                     "' must not change in a task, expected ", absl::StrJoin(allowed, ", "),
+                     " or a field inside of these, and none of ", absl::StrJoin(kOfRun, ", ")));
   }
   absl::StatusOr<ExperimentConfig> config =
       ParseExperimentConfig(PrintTextConfig(run), Describe(run, task_id), settings);
