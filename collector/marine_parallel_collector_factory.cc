@@ -1,4 +1,5 @@
-// Registers MarineParallelCollector as "marine".
+// Registers MarineParallelCollector as "marine". Each collector has such a file of its own, so that a program links
+// only those that it uses.
 #include <memory>
 
 #include "absl/status/statusor.h"

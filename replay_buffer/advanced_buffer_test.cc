@@ -73,6 +73,7 @@ TEST(AdvancedReplayBuffer, AllWrongOptionsAreListed) {
                      HasSubstr("max_staleness is 0, expected at least 1"))));
 }
 
+// See naive_buffer_test.cc for why the columns are written out in both.
 TEST(AdvancedReplayBuffer, TheColumnsOfABatch) {
   const auto buffer = MakeAdvancedBuffer({});
   TestStreams streams;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests which program tools/train builds and starts, and with which arguments, in a checkout of its own, whose Bazel and
-# programs are shell scripts.
+# programs are shell scripts. evaluate_test.sh fakes its checkout in the same way: each test shows all that its tool sees.
 set -euo pipefail
 mkdir -p "$TEST_TMPDIR/repo/tools" "$TEST_TMPDIR/repo/worker/configs"
 cp "$(readlink -f tools/train)" "$(readlink -f tools/lib.sh)" "$TEST_TMPDIR/repo/tools"

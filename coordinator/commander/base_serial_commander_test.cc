@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/coordinator/testing/fake_command_mode.h"
 #include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/testing/fake_learn_mode.h"
 #include "gtest/gtest.h"
@@ -25,13 +26,6 @@ class FakeCollector : public ISerialCollector {
 
  private:
   int64_t envstep_ = 0;
-};
-
-class FakeCommandMode : public CommandMode {
- public:
-  NamedValues GetSettingCollect(const NamedValues& info) override {
-    return {{"eps", 1000 * *info.Get("learner_step") + *info.Get("envstep")}};
-  }
 };
 
 TEST(BaseSerialCommanderTest, TellsThePolicyTheProgressOfTheRun) {

@@ -12,6 +12,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/commander/eval_opponent.h"
+#include "ding_worker/coordinator/testing/fake_command_mode.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -28,13 +29,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr char kMain[] = "naive_sp_player_default_0";
-
-class FakeCommandMode : public CommandMode {
- public:
-  NamedValues GetSettingCollect(const NamedValues& info) override {
-    return {{"eps", 1000 * *info.Get("learner_step") + *info.Get("envstep")}};
-  }
-};
 
 class OneVsOneCommanderTest : public testing::Test {
  protected:

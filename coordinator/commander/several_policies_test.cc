@@ -12,6 +12,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/coordinator/commander/trained_policy.h"
+#include "ding_worker/coordinator/testing/fake_command_mode.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -26,13 +27,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
-
-class FakeCommandMode : public CommandMode {
- public:
-  NamedValues GetSettingCollect(const NamedValues& info) override {
-    return {{"eps", 1000 * *info.Get("learner_step") + *info.Get("envstep")}};
-  }
-};
 
 class SeveralPoliciesTest : public testing::Test {
  protected:

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/coordinator/testing/fake_command_mode.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
@@ -27,13 +28,6 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
-
-class FakeCommandMode : public CommandMode {
- public:
-  NamedValues GetSettingCollect(const NamedValues& info) override {
-    return {{"eps", 1000 * *info.Get("learner_step") + *info.Get("envstep")}};
-  }
-};
 
 class SoloCommanderTest : public testing::Test {
  protected:

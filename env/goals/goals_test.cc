@@ -34,6 +34,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+// classic_control_test.cc has the same two functions: the registry holds the envs that a test links, so that each test lists its own.
 absl::StatusOr<std::unique_ptr<Env>> Create(const std::string& name) {
   EnvConfig config;
   config.set_type(name);

@@ -5,6 +5,7 @@ namespace ding {
 namespace {
 
 // clang-format off
+// The four legs are written out, so that the text can be read, and compared with the original, as it is.
 constexpr char kAnt[] = R"(<mujoco model="ant">
   <option timestep="0.01" integrator="RK4"/>
   <scene/>

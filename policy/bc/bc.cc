@@ -69,6 +69,7 @@ class BcPolicy::Learn : public LearnMode {
     if (discrete()) names.push_back("accuracy");
     return names;
   }
+  // These overrides look like those of impala.cc: each is a line that hands over to parts that the two share.
   std::string info() const override { return absl::StrCat(kName, " on ", networks_.info()); }
 
   absl::Status Forward(const Batch& data, const NamedValues& settings,

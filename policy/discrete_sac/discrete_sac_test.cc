@@ -28,6 +28,7 @@
 #include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/small_mlp.h"
 #include "ding_worker/policy/testing/specs.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -42,14 +43,6 @@ using testing::HasSubstr;
 constexpr int64_t kRows = 16;
 constexpr int64_t kActions = 3;
 constexpr double kAlpha = 0.5;
-
-MlpOptions SmallOptions() {
-  MlpOptions options;
-  options.encoder_hidden_size = {12, 8};
-  options.head_layer_num = 0;
-  options.activation = MlpOptions::Activation::kTanh;  // smooth: finite differences hold
-  return options;
-}
 
 DiscreteSacOptions Options() {
   DiscreteSacOptions options;
@@ -68,7 +61,7 @@ struct Sac {
 
 absl::StatusOr<Sac> Create(const DiscreteSacOptions& options, const SpecPtr& observation) {
   const auto make = [&](const char* head, uint64_t seed) {
-    return Mlp::Create(SmallOptions(), WithoutActionMask(observation),
+    return Mlp::Create(SmallMlpOptions(), WithoutActionMask(observation),
                        *MakeSpec({Box(head, {kActions})}), seed);
   };
   DiscreteSacNetworks networks;

@@ -110,6 +110,7 @@ class ImpalaPolicy::Learn : public LearnMode {
   ProgressVars progress_vars() const override {
     return {{"loss", "total_loss"}, {"entropy", "entropy"}, {"kl", "approx_kl"}};
   }
+  // These overrides look like those of bc.cc: each is a line that hands over to parts that the two share.
   std::string info() const override { return absl::StrCat(kName, " on ", networks_.info()); }
 
   absl::Status Forward(const Batch& data, const NamedValues& settings,

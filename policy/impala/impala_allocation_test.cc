@@ -1,16 +1,12 @@
 // Learning and acting must not allocate while sizes repeat: the allocator would take as much time as a
 // layer, and fragment memory over billions of calls.
-#include <cstdint>
-#include <vector>
-
-#include "ding_worker/base/allocation_count.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/impala/impala.h"
 #include "ding_worker/policy/impala/impala_test_batch.h"
 #include "ding_worker/policy/mlp/mlp.h"
-#include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/allocation.h"
 #include "gtest/gtest.h"
 
 namespace ding {
@@ -30,19 +26,7 @@ TEST(ImpalaAllocation, AllocatesNothingWhileSizesRepeat) {
       action, options);
   const Batch batch = MakeImpalaTestBatch(observation, action, 64, 16, 1);
   const Batch obs = MakeObservationBatch(observation, 8, 1);
-  const BatchBuilder out = *BatchBuilder::Create(policy->collect_mode()->output_spec(), 8);
-  const BatchBuilder actions = *BatchBuilder::Create(policy->eval_mode()->output_spec(), 8);
-  std::vector<LearnStep> steps;
-  int64_t before = 0;
-  for (int i = 0; i < 10; ++i) {
-    if (i == 1) before = AllocationCount();
-    const bool ok = policy->learn_mode()->Forward(batch, {}, &steps).ok() &&
-                    policy->collect_mode()->Forward(obs.view(), {}, {}, out.view()).ok() &&
-                    policy->eval_mode()->Forward(obs.view(), {}, {}, actions.view()).ok();
-    ASSERT_TRUE(ok);
-  }
-  EXPECT_GT(before, 0) << "the counter does not count";
-  EXPECT_EQ(AllocationCount() - before, 0);
+  ExpectAllocatesNothingWhileSizesRepeat(policy.get(), batch, obs);
 }
 
 }  // namespace

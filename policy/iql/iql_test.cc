@@ -27,6 +27,7 @@
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/random_batch.h"
 #include "ding_worker/policy/sampled_transition_reader.h"
+#include "ding_worker/policy/testing/small_mlp.h"
 #include "ding_worker/policy/testing/specs.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -42,17 +43,7 @@ constexpr int64_t kRows = 16;
 constexpr double kExpectile = 0.8;
 constexpr double kBeta = 2;
 
-SpecPtr Action() { return *MakeSpec({Box("action", {2}, {-2, -1}, {2, 3})}); }
-
-Batch Transitions() { return MakeTransitionBatch(VectorObservation(), Action(), kRows, 9); }
-
-MlpOptions SmallOptions() {
-  MlpOptions options;
-  options.encoder_hidden_size = {12, 8};
-  options.head_layer_num = 0;
-  options.activation = MlpOptions::Activation::kTanh;  // smooth: finite differences hold
-  return options;
-}
+Batch Transitions() { return MakeTransitionBatch(VectorObservation(), BoxAction(), kRows, 9); }
 
 // A policy whose networks stay as they are, with pointers to them.
 struct Iql {
@@ -64,19 +55,20 @@ struct Iql {
 absl::StatusOr<Iql> Create(IqlOptions options = {}) {
   options.base.actor_adam.lr = 0;
   options.base.critic_adam.lr = 0;
-  DING_ASSIGN_OR_RETURN(const SpecPtr outputs, ActorOutputs(Action()->field(0), ActorHead::kMean));
+  DING_ASSIGN_OR_RETURN(const SpecPtr outputs,
+                        ActorOutputs(BoxAction()->field(0), ActorHead::kMean));
   IqlNetworks networks;
   DING_ASSIGN_OR_RETURN(networks.actor,
-                        Mlp::Create(SmallOptions(), VectorObservation(), outputs, 4));
+                        Mlp::Create(SmallMlpOptions(), VectorObservation(), outputs, 4));
+  DING_ASSIGN_OR_RETURN(networks.critics,
+                        CriticEnsemble::Create(SmallMlpOptions(), VectorObservation(),
+                                               BoxAction()->field(0), 2, 104));
   DING_ASSIGN_OR_RETURN(
-      networks.critics,
-      CriticEnsemble::Create(SmallOptions(), VectorObservation(), Action()->field(0), 2, 104));
-  DING_ASSIGN_OR_RETURN(networks.value,
-                        Mlp::Create(SmallOptions(), VectorObservation(), StateValueOutputs(), 7));
+      networks.value, Mlp::Create(SmallMlpOptions(), VectorObservation(), StateValueOutputs(), 7));
   Iql iql;
   iql.critics = networks.critics.get();
   iql.value = networks.value.get();
-  DING_ASSIGN_OR_RETURN(iql.policy, CreateIql(std::move(networks), Action(), options));
+  DING_ASSIGN_OR_RETURN(iql.policy, CreateIql(std::move(networks), BoxAction(), options));
   return iql;
 }
 
@@ -153,7 +145,7 @@ class Reference {
 
  private:
   Iql& iql_;
-  SampledTransitionReader reader_{VectorObservation(), Action()};
+  SampledTransitionReader reader_{VectorObservation(), BoxAction()};
   TransitionView view_;
   std::vector<float> action_;
 };
@@ -196,8 +188,8 @@ TEST(IqlTest, TheGradientsOfActorAndStateValueAgreeWithFiniteDifferences) {
 TEST(IqlTest, CollectsAsItEvaluates) {
   DING_ASSERT_OK_AND_ASSIGN(Iql iql, Create(Options()));
   const Batch obs = MakeObservationBatch(VectorObservation(), kRows, 3);
-  BatchBuilder best = *BatchBuilder::Create(Action(), kRows);
-  BatchBuilder tried = *BatchBuilder::Create(Action(), kRows);
+  BatchBuilder best = *BatchBuilder::Create(BoxAction(), kRows);
+  BatchBuilder tried = *BatchBuilder::Create(BoxAction(), kRows);
   ASSERT_THAT(iql.policy->eval_mode()->Forward(obs.view(), {}, {}, best.view()), IsOk());
   ASSERT_THAT(iql.policy->collect_mode()->Forward(obs.view(), {}, {}, tried.view()), IsOk());
   EXPECT_EQ(best.column<float>(0), tried.column<float>(0));
@@ -230,7 +222,7 @@ PolicyConfig Config(const std::string& params) {
 }
 
 absl::StatusOr<std::unique_ptr<Policy>> CreateFromConfig(const std::string& params,
-                                                         SpecPtr action = Action()) {
+                                                         SpecPtr action = BoxAction()) {
   PolicyContext context;
   context.observation = VectorObservation();
   context.action = std::move(action);
@@ -271,7 +263,7 @@ TEST(IqlFactory, ErrorsListAllProblems) {
 }
 
 TEST(IqlFactory, DescribesItsActor) {
-  DING_ASSERT_OK_AND_ASSIGN(const ActorDescription actor, DescribeActor(Config(""), *Action()));
+  DING_ASSERT_OK_AND_ASSIGN(const ActorDescription actor, DescribeActor(Config(""), *BoxAction()));
   EXPECT_EQ(actor.parameters, "model/actor");
   EXPECT_EQ(actor.head, kTanhHead);
   EXPECT_EQ(actor.obs_clip, 10);

@@ -99,6 +99,8 @@ TEST_P(CategoricalLoss, EqualsItsDefinition) {
   EXPECT_NEAR(result.mean_next_value, mean_next, 1e-4);
 }
 
+// The loop is written out here and in quantile_loss_test.cc: the batches share no type, and each loss needs its own
+// step and bound.
 TEST_P(CategoricalLoss, TheGradientAgreesWithFiniteDifferences) {
   RandomBatch batch(2, GetParam());
   batch.Compute();

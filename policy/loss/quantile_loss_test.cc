@@ -78,6 +78,7 @@ TEST_P(QuantileLoss, EqualsItsDefinition) {
   EXPECT_NEAR(result.mean_next_value, mean_next, 1e-5);
 }
 
+// See categorical_loss_test.cc for why the loop is written out in both.
 TEST_P(QuantileLoss, TheGradientAgreesWithFiniteDifferences) {
   RandomBatch batch(2, GetParam());
   batch.Compute();

@@ -5,18 +5,17 @@
 #include <utility>
 #include <vector>
 
-#include "ding_worker/base/allocation_count.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/mlp/mlp.h"
-#include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/ppo/ppo.h"
 #include "ding_worker/policy/random_batch.h"
 #include "ding_worker/policy/rnn/rnn.h"
 #include "ding_worker/policy/rnn/rnn_structure.h"
+#include "ding_worker/policy/testing/allocation.h"
 #include "gtest/gtest.h"
 
 namespace ding {
@@ -38,19 +37,7 @@ TEST(PpoAllocation, AllocatesNothingWhileSizesRepeat) {
                  observation, action, options);
   const Batch batch = MakeOnPolicyBatch(observation, action, 64, 1);
   const Batch obs = MakeObservationBatch(observation, 8, 1);
-  const BatchBuilder out = *BatchBuilder::Create(policy->collect_mode()->output_spec(), 8);
-  const BatchBuilder actions = *BatchBuilder::Create(policy->eval_mode()->output_spec(), 8);
-  std::vector<LearnStep> steps;
-  int64_t before = 0;
-  for (int i = 0; i < 10; ++i) {
-    if (i == 1) before = AllocationCount();
-    const bool ok = policy->learn_mode()->Forward(batch, {}, &steps).ok() &&
-                    policy->collect_mode()->Forward(obs.view(), {}, {}, out.view()).ok() &&
-                    policy->eval_mode()->Forward(obs.view(), {}, {}, actions.view()).ok();
-    ASSERT_TRUE(ok);
-  }
-  EXPECT_GT(before, 0) << "the counter does not count";
-  EXPECT_EQ(AllocationCount() - before, 0);
+  ExpectAllocatesNothingWhileSizesRepeat(policy.get(), batch, obs);
 }
 
 TEST(PpoAllocation, AllocatesNothingWithRecurrentNetworksWhileSizesRepeat) {
@@ -76,19 +63,7 @@ TEST(PpoAllocation, AllocatesNothingWithRecurrentNetworksWhileSizesRepeat) {
   for (float& state : samples.column<float>(samples.spec().size() - 1)) state = 0;
   const Batch batch = std::move(samples).Seal(64).AsSequences(8);
   const Batch obs = MakeObservationBatch(observation, 8, 1);
-  const std::vector<int> env_ids = {0, 1, 2, 3, 4, 5, 6, 7};
-  const BatchBuilder out = *BatchBuilder::Create(policy->collect_mode()->output_spec(), 8);
-  const BatchBuilder actions = *BatchBuilder::Create(policy->eval_mode()->output_spec(), 8);
-  std::vector<LearnStep> steps;
-  int64_t before = 0;
-  for (int i = 0; i < 10; ++i) {
-    if (i == 1) before = AllocationCount();
-    const bool ok = policy->learn_mode()->Forward(batch, {}, &steps).ok() &&
-                    policy->collect_mode()->Forward(obs.view(), env_ids, {}, out.view()).ok() &&
-                    policy->eval_mode()->Forward(obs.view(), env_ids, {}, actions.view()).ok();
-    ASSERT_TRUE(ok);
-  }
-  EXPECT_EQ(AllocationCount() - before, 0);
+  ExpectAllocatesNothingWhileSizesRepeat(policy.get(), batch, obs);
 }
 
 }  // namespace

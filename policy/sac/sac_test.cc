@@ -24,6 +24,7 @@
 #include "ding_worker/policy/random_batch.h"
 #include "ding_worker/policy/sampled_transition_reader.h"
 #include "ding_worker/policy/testing/allocation.h"
+#include "ding_worker/policy/testing/small_mlp.h"
 #include "ding_worker/policy/testing/specs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -36,16 +37,6 @@ using testing::HasSubstr;
 constexpr int64_t kRows = 16;
 constexpr uint64_t kSeed = 4;
 
-SpecPtr Action() { return *MakeSpec({Box("action", {2}, {-2, -1}, {2, 3})}); }
-
-MlpOptions SmallOptions() {
-  MlpOptions options;
-  options.encoder_hidden_size = {12, 8};
-  options.head_layer_num = 0;
-  options.activation = MlpOptions::Activation::kTanh;  // smooth: finite differences hold
-  return options;
-}
-
 // A policy with pointers to its parts.
 struct Sac {
   std::unique_ptr<ContinuousPolicy> policy;
@@ -55,25 +46,25 @@ struct Sac {
 
 // DroQ's critics, with so much dropout that it shows.
 MlpOptions DroqCritics() {
-  MlpOptions options = SmallOptions();
+  MlpOptions options = SmallMlpOptions();
   options.dropout = 0.25;
   options.layer_norm = true;
   return options;
 }
 
 absl::StatusOr<Sac> Create(const SacOptions& options, int num_critics = 2,
-                           const MlpOptions& critic_options = SmallOptions()) {
+                           const MlpOptions& critic_options = SmallMlpOptions()) {
   DING_ASSIGN_OR_RETURN(const SpecPtr outputs,
-                        ActorOutputs(Action()->field(0), ActorHead::kNormal));
-  DING_ASSIGN_OR_RETURN(
-      auto network, Mlp::Create(SmallOptions(), VectorObservation(), outputs, options.base.seed));
-  DING_ASSIGN_OR_RETURN(
-      auto critics, CriticEnsemble::Create(critic_options, VectorObservation(), Action()->field(0),
-                                           num_critics, options.base.seed + 100));
+                        ActorOutputs(BoxAction()->field(0), ActorHead::kNormal));
+  DING_ASSIGN_OR_RETURN(auto network, Mlp::Create(SmallMlpOptions(), VectorObservation(), outputs,
+                                                  options.base.seed));
+  DING_ASSIGN_OR_RETURN(auto critics, CriticEnsemble::Create(critic_options, VectorObservation(),
+                                                             BoxAction()->field(0), num_critics,
+                                                             options.base.seed + 100));
   Sac sac;
   sac.critics = critics.get();
   DING_ASSIGN_OR_RETURN(sac.policy,
-                        CreateSac(std::move(network), std::move(critics), Action(), options));
+                        CreateSac(std::move(network), std::move(critics), BoxAction(), options));
   return sac;
 }
 
@@ -86,7 +77,7 @@ SacOptions Options() {
 }
 
 Batch Transitions(int64_t rows = kRows, uint64_t seed = 9) {
-  return MakeTransitionBatch(VectorObservation(), Action(), rows, seed);
+  return MakeTransitionBatch(VectorObservation(), BoxAction(), rows, seed);
 }
 
 absl::StatusOr<std::unique_ptr<Policy>> CreateForConformance(SacOptions options, int num_critics,
@@ -112,13 +103,13 @@ INSTANTIATE_TEST_SUITE_P(
                                           [](uint64_t seed, PolicyModes modes) {
                                             return CreateForConformance(Options(), 2, seed, modes);
                                           },
-                                          VectorObservation(), Action()},
+                                          VectorObservation(), BoxAction()},
                     PolicyConformanceCase{"Redq",
                                           [](uint64_t seed, PolicyModes modes) {
                                             return CreateForConformance(RedqOptions(), 4, seed,
                                                                         modes);
                                           },
-                                          VectorObservation(), Action()}));
+                                          VectorObservation(), BoxAction()}));
 
 // What a learner computes for a batch, by brute force: an independent implementation in double precision on top of
 // the networks.
@@ -209,7 +200,7 @@ class Reference {
   Sac& sac_;
   const double alpha_;
   const bool mean_;
-  SampledTransitionReader reader_{VectorObservation(), Action()};
+  SampledTransitionReader reader_{VectorObservation(), BoxAction()};
   TransitionView view_;
   std::vector<float> next_noise_, noise_, action_, log_prob_;
   std::vector<uint64_t>
@@ -267,7 +258,7 @@ void ExpectActorGradientOfFiniteDifferences(SacOptions options, const MlpOptions
 }
 
 TEST(SacTest, TheActorsGradientAgreesWithFiniteDifferencesThroughTheCritics) {
-  ExpectActorGradientOfFiniteDifferences(Options(), SmallOptions());
+  ExpectActorGradientOfFiniteDifferences(Options(), SmallMlpOptions());
   ExpectActorGradientOfFiniteDifferences(DroqOptions(), DroqCritics());
 }
 
@@ -339,7 +330,7 @@ TEST(SacTest, LearnsTheBestActionOfABandit) {
     ASSERT_THAT(sac.policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
   }
   const Batch obs = MakeObservationBatch(VectorObservation(), 8, 77);
-  const BatchBuilder out = *BatchBuilder::Create(Action(), 8);
+  const BatchBuilder out = *BatchBuilder::Create(BoxAction(), 8);
   ASSERT_THAT(sac.policy->eval_mode()->Forward(obs.view(), {}, {}, out.view()), IsOk());
   for (size_t row = 0; row < 8; ++row) {
     EXPECT_NEAR(out.column<float>(0)[2 * row], 1, 0.3) << "row " << row;
@@ -363,7 +354,7 @@ TEST(SacTest, AnActorThatIsNotFiniteIsAnErrorOfCollectEvalAndLearn) {
   const absl::Span<float> parameters = sac.actor().network().parameters();
   absl::c_fill(parameters, std::numeric_limits<float>::infinity());
   const Batch obs = MakeObservationBatch(VectorObservation(), 3, 1);
-  const BatchBuilder out = *BatchBuilder::Create(Action(), 3);
+  const BatchBuilder out = *BatchBuilder::Create(BoxAction(), 3);
   EXPECT_THAT(sac.policy->collect_mode()->Forward(obs.view(), {}, {}, out.view()),
               StatusIs(absl::StatusCode::kInternal, HasSubstr("sac, collect: 'mean'")));
   EXPECT_THAT(sac.policy->eval_mode()->Forward(obs.view(), {}, {}, out.view()),
@@ -398,7 +389,7 @@ TEST(SacTest, RefusesOptionsThatAreOutOfRange) {
 TEST(SacTest, AllocatesNothingWhileSizesRepeat) {
   for (const bool redq : {false, true}) {
     DING_ASSERT_OK_AND_ASSIGN(Sac sac, Create(redq ? RedqOptions() : Options(), 4,
-                                              redq ? SmallOptions() : DroqCritics()));
+                                              redq ? SmallMlpOptions() : DroqCritics()));
     std::vector<LearnStep> steps;
     // The tenth iteration, the first one below, reports the most scalars.
     for (int i = 0; i < 9; ++i) {

@@ -22,6 +22,7 @@
 #include "ding_worker/policy/random_batch.h"
 #include "ding_worker/policy/sampled_transition_reader.h"
 #include "ding_worker/policy/testing/allocation.h"
+#include "ding_worker/policy/testing/small_mlp.h"
 #include "ding_worker/policy/testing/specs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -34,16 +35,6 @@ using testing::HasSubstr;
 constexpr int64_t kRows = 16;
 constexpr uint64_t kSeed = 4;
 
-SpecPtr Action() { return *MakeSpec({Box("action", {2}, {-2, -1}, {2, 3})}); }
-
-MlpOptions SmallOptions() {
-  MlpOptions options;
-  options.encoder_hidden_size = {12, 8};
-  options.head_layer_num = 0;
-  options.activation = MlpOptions::Activation::kTanh;  // smooth: finite differences hold
-  return options;
-}
-
 // A policy with a pointer to its critics.
 struct Td3 {
   std::unique_ptr<ContinuousPolicy> policy;
@@ -52,16 +43,17 @@ struct Td3 {
 };
 
 absl::StatusOr<Td3> Create(const Td3Options& options, int num_critics = 2) {
-  DING_ASSIGN_OR_RETURN(const SpecPtr outputs, ActorOutputs(Action()->field(0), ActorHead::kMean));
-  DING_ASSIGN_OR_RETURN(
-      auto network, Mlp::Create(SmallOptions(), VectorObservation(), outputs, options.base.seed));
-  DING_ASSIGN_OR_RETURN(
-      auto critics, CriticEnsemble::Create(SmallOptions(), VectorObservation(), Action()->field(0),
-                                           num_critics, options.base.seed + 100));
+  DING_ASSIGN_OR_RETURN(const SpecPtr outputs,
+                        ActorOutputs(BoxAction()->field(0), ActorHead::kMean));
+  DING_ASSIGN_OR_RETURN(auto network, Mlp::Create(SmallMlpOptions(), VectorObservation(), outputs,
+                                                  options.base.seed));
+  DING_ASSIGN_OR_RETURN(auto critics, CriticEnsemble::Create(SmallMlpOptions(), VectorObservation(),
+                                                             BoxAction()->field(0), num_critics,
+                                                             options.base.seed + 100));
   Td3 td3;
   td3.critics = critics.get();
   DING_ASSIGN_OR_RETURN(td3.policy,
-                        CreateTd3(std::move(network), std::move(critics), Action(), options));
+                        CreateTd3(std::move(network), std::move(critics), BoxAction(), options));
   return td3;
 }
 
@@ -84,7 +76,7 @@ Td3Options DdpgOptions() {
 }
 
 Batch Transitions(uint64_t seed = 9) {
-  return MakeTransitionBatch(VectorObservation(), Action(), kRows, seed);
+  return MakeTransitionBatch(VectorObservation(), BoxAction(), kRows, seed);
 }
 
 absl::StatusOr<std::unique_ptr<Policy>> CreateForConformance(Td3Options options, int num_critics,
@@ -101,13 +93,13 @@ INSTANTIATE_TEST_SUITE_P(
                                           [](uint64_t seed, PolicyModes modes) {
                                             return CreateForConformance(Options(), 2, seed, modes);
                                           },
-                                          VectorObservation(), Action()},
+                                          VectorObservation(), BoxAction()},
                     PolicyConformanceCase{"Ddpg",
                                           [](uint64_t seed, PolicyModes modes) {
                                             return CreateForConformance(DdpgOptions(), 1, seed,
                                                                         modes);
                                           },
-                                          VectorObservation(), Action()}));
+                                          VectorObservation(), BoxAction()}));
 
 // What a learner computes for a batch in its first iteration, where the targets equal what they follow: an
 // independent implementation on top of the networks.
@@ -167,7 +159,7 @@ class Reference {
   }
 
   Td3& td3_;
-  SampledTransitionReader reader_{VectorObservation(), Action()};
+  SampledTransitionReader reader_{VectorObservation(), BoxAction()};
   TransitionView view_;
   std::vector<float> action_;
 };
@@ -230,8 +222,8 @@ TEST(Td3Test, ExploresAroundTheBestAction) {
   DING_ASSERT_OK_AND_ASSIGN(Td3 td3, Create(options));
   constexpr int64_t kMany = 2000;
   const Batch obs = MakeObservationBatch(VectorObservation(), kMany, 1);
-  const BatchBuilder best = *BatchBuilder::Create(Action(), kMany);
-  const BatchBuilder tried = *BatchBuilder::Create(Action(), kMany);
+  const BatchBuilder best = *BatchBuilder::Create(BoxAction(), kMany);
+  const BatchBuilder tried = *BatchBuilder::Create(BoxAction(), kMany);
   ASSERT_THAT(td3.policy->eval_mode()->Forward(obs.view(), {}, {}, best.view()), IsOk());
   ASSERT_THAT(td3.policy->collect_mode()->Forward(obs.view(), {}, {}, tried.view()), IsOk());
   double squares = 0;

@@ -28,6 +28,7 @@
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/random_batch.h"
 #include "ding_worker/policy/td3/td3.h"
+#include "ding_worker/policy/testing/small_mlp.h"
 #include "ding_worker/policy/testing/specs.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -42,17 +43,7 @@ using testing::HasSubstr;
 constexpr int64_t kRows = 16;
 constexpr double kAlpha = 2.5;
 
-SpecPtr Action() { return *MakeSpec({Box("action", {2}, {-2, -1}, {2, 3})}); }
-
-Batch Transitions() { return MakeTransitionBatch(VectorObservation(), Action(), kRows, 9); }
-
-MlpOptions SmallOptions() {
-  MlpOptions options;
-  options.encoder_hidden_size = {12, 8};
-  options.head_layer_num = 0;
-  options.activation = MlpOptions::Activation::kTanh;  // smooth: finite differences hold
-  return options;
-}
+Batch Transitions() { return MakeTransitionBatch(VectorObservation(), BoxAction(), kRows, 9); }
 
 // A policy whose networks stay as they are, with a pointer to its critics.
 struct Td3Bc {
@@ -67,14 +58,16 @@ absl::StatusOr<Td3Bc> Create(double alpha = kAlpha) {
   options.base.actor_adam.lr = 0;
   options.base.critic_adam.lr = 0;
   options.cloning_alpha = alpha;
-  DING_ASSIGN_OR_RETURN(const SpecPtr outputs, ActorOutputs(Action()->field(0), ActorHead::kMean));
-  DING_ASSIGN_OR_RETURN(auto network, Mlp::Create(SmallOptions(), VectorObservation(), outputs, 4));
-  DING_ASSIGN_OR_RETURN(auto critics, CriticEnsemble::Create(SmallOptions(), VectorObservation(),
-                                                             Action()->field(0), 2, 104));
+  DING_ASSIGN_OR_RETURN(const SpecPtr outputs,
+                        ActorOutputs(BoxAction()->field(0), ActorHead::kMean));
+  DING_ASSIGN_OR_RETURN(auto network,
+                        Mlp::Create(SmallMlpOptions(), VectorObservation(), outputs, 4));
+  DING_ASSIGN_OR_RETURN(auto critics, CriticEnsemble::Create(SmallMlpOptions(), VectorObservation(),
+                                                             BoxAction()->field(0), 2, 104));
   Td3Bc made;
   made.critics = critics.get();
   DING_ASSIGN_OR_RETURN(made.policy,
-                        CreateTd3(std::move(network), std::move(critics), Action(), options));
+                        CreateTd3(std::move(network), std::move(critics), BoxAction(), options));
   return made;
 }
 
@@ -169,7 +162,7 @@ TEST(Td3Bc, TheEvalModeNormalizesByTheStatisticsOfTheModel) {
   const Batch batch = Transitions();
   const Batch obs = MakeObservationBatch(VectorObservation(), kRows, 3);
   const auto act = [&obs](Td3Bc* policy) {
-    BatchBuilder out = *BatchBuilder::Create(Action(), kRows);
+    BatchBuilder out = *BatchBuilder::Create(BoxAction(), kRows);
     EXPECT_THAT(policy->policy->eval_mode()->Forward(obs.view(), {}, {}, out.view()), IsOk());
     return std::vector<float>(out.column<float>(0).begin(), out.column<float>(0).end());
   };
@@ -199,7 +192,7 @@ PolicyConfig Config(const std::string& params) {
 }
 
 absl::StatusOr<std::unique_ptr<Policy>> CreateFromConfig(const std::string& params,
-                                                         SpecPtr action = Action()) {
+                                                         SpecPtr action = BoxAction()) {
   PolicyContext context;
   context.observation = VectorObservation();
   context.action = std::move(action);
@@ -250,12 +243,12 @@ TEST(Td3BcFactory, ErrorsListAllProblems) {
 }
 
 TEST(Td3BcFactory, DescribesItsActor) {
-  DING_ASSERT_OK_AND_ASSIGN(const ActorDescription actor, DescribeActor(Config(""), *Action()));
+  DING_ASSERT_OK_AND_ASSIGN(const ActorDescription actor, DescribeActor(Config(""), *BoxAction()));
   EXPECT_EQ(actor.parameters, "model/actor");
   EXPECT_EQ(actor.head, kTanhHead);
   EXPECT_EQ(actor.obs_clip, 10);
   DING_ASSERT_OK_AND_ASSIGN(const ActorDescription plain,
-                            DescribeActor(Config("normalize_obs: false"), *Action()));
+                            DescribeActor(Config("normalize_obs: false"), *BoxAction()));
   EXPECT_FALSE(plain.obs_clip.has_value());
 }
 

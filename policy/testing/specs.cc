@@ -18,4 +18,6 @@ SpecPtr MaskedObservation(int64_t categories, int64_t width) {
 
 SpecPtr DiscreteAction(int64_t categories) { return *MakeSpec({Discrete("action", categories)}); }
 
+SpecPtr BoxAction() { return *MakeSpec({Box("action", {2}, {-2, -1}, {2, 3})}); }
+
 }  // namespace ding

@@ -22,6 +22,9 @@ SpecPtr MaskedObservation(int64_t categories, int64_t width = 4);
 // "action", one of `categories`.
 SpecPtr DiscreteAction(int64_t categories = 3);
 
+// "action" float32[2], from (-2, -1) to (2, 3): bounds that are not symmetric show a wrong scale or shift.
+SpecPtr BoxAction();
+
 }  // namespace ding
 
 #endif  // DING_WORKER_POLICY_TESTING_SPECS_H_
