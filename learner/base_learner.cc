@@ -68,15 +68,35 @@ absl::StatusOr<std::unique_ptr<BaseLearner>> BaseLearner::Create(const Options& 
 
 BaseLearner::BaseLearner(Parts parts)
     : options_(parts.options),
-      policy_(parts.policy),
       hooks_(std::move(parts.hooks)),
       deps_(std::move(parts.deps)),
       group_(parts.group == nullptr ? &single_process_ : parts.group),
       monitor_(options_.monitor_window),
       timings_(options_.monitor_window) {
-  DING_CHECK(policy_ != nullptr) << "a learner is made of parts without a policy";
+  DING_CHECK(parts.policy != nullptr) << "a learner is made of parts without a policy";
+  UsePolicy(parts.policy);
+}
+
+void BaseLearner::UsePolicy(LearnMode* policy) {
+  policy_ = policy;
   for (const std::string& name : policy_->monitor_vars()) monitor_.Declare(name);
   if (options_.log_policy) DING_LOG(INFO) << deps_.name << ": " << policy_->info();
+}
+
+absl::Status BaseLearner::ResetPolicy(LearnMode* policy) {
+  if (policy == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(deps_.name, ": the policy has no learn mode, which a learner needs"));
+  }
+  if (current_step_ != nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(deps_.name, ": ResetPolicy() at iteration ", train_iter_,
+                     ", whose steps are of the policy before: expected between two batches"));
+  }
+  monitor_ = Monitor(options_.monitor_window);
+  priority_info_.reset();
+  UsePolicy(policy);
+  return absl::OkStatus();
 }
 
 absl::Status BaseLearner::CallHooks(HookPosition position) {

@@ -111,6 +111,11 @@ class BaseLearner : public ILearner {
   // They are not saved, so that the state of a run does not depend on the speed of the machine.
   const Monitor& timings() const final { return timings_; }
 
+  // From now on it trains `policy`, which must outlive it. Counters and hooks stay; averages and priorities, which are
+  // those of the policy before, are dropped.
+  //   kInvalidArgument     null
+  //   kFailedPrecondition  between the iterations of a batch, as from an after_iter hook
+  absl::Status ResetPolicy(LearnMode* policy);
   const LearnerHooks& hooks() const { return hooks_; }
   const Options& options() const { return options_; }
   // For a learner of which this one is a part: hooks are called with `outer` (not null), Start() trains by
@@ -132,12 +137,14 @@ class BaseLearner : public ILearner {
   virtual absl::Status OnIteration(LearnStep* step);
 
  private:
+  // Begins with `policy`, which is not null.
+  void UsePolicy(LearnMode* policy);
   absl::Status FinishIteration(LearnStep* step);
   // Keeps the priorities of the last step that has any: one for each row of `data`, or for each sequence, by its first row.
   absl::Status RememberPriorities(const Batch& data);
 
   const Options options_;
-  LearnMode* const policy_;
+  LearnMode* policy_ = nullptr;
   LearnerHooks hooks_;
   const ComponentDeps deps_;
   SingleProcess single_process_;

@@ -115,6 +115,45 @@ TEST_F(BaseLearnerTest, CallsHooksAroundIterations) {
   EXPECT_TRUE(learner->learn_info().learner_done);
 }
 
+// Resets the policy of the learner whenever it is called.
+class ResettingHook : public LearnerHook {
+ public:
+  ResettingHook(LearnMode* policy, absl::Status* status)
+      : LearnerHook("resetting", 50, HookPosition::kAfterIter), policy_(policy), status_(status) {}
+  absl::Status Call(ILearner* learner) override {
+    *status_ = dynamic_cast<BaseLearner&>(*learner).ResetPolicy(policy_);
+    return absl::OkStatus();
+  }
+
+ private:
+  LearnMode* const policy_;
+  absl::Status* const status_;
+};
+
+TEST_F(BaseLearnerTest, TrainsAnotherPolicyFromResetPolicyOn) {
+  const std::unique_ptr<ILearner> made = Create(kNoHooks);
+  auto& learner = dynamic_cast<BaseLearner&>(*made);
+  policy_.report_priority = true;
+  ASSERT_THAT(learner.Train(MakeBatch(3)), IsOk());
+  EXPECT_EQ(learner.monitor()->Average("total_loss"), 1);
+  FakeLearnMode other;
+  other.weight = 9;
+  EXPECT_THAT(learner.ResetPolicy(&other), IsOk());
+  EXPECT_EQ(learner.policy(), &other);
+  EXPECT_EQ(learner.monitor()->Average("total_loss"), std::nullopt);
+  EXPECT_FALSE(learner.learn_info().priority_info.has_value());
+  ASSERT_THAT(learner.Train(MakeBatch(3)), IsOk());
+  EXPECT_EQ(policy_.weight, 1) << "it is left alone";
+  EXPECT_EQ(other.weight, 10);
+  EXPECT_EQ(learner.train_iter(), 2);
+  EXPECT_THAT(learner.ResetPolicy(nullptr), StatusIs(absl::StatusCode::kInvalidArgument));
+  absl::Status within;
+  learner.RegisterHook(std::make_shared<ResettingHook>(&policy_, &within));
+  ASSERT_THAT(learner.Train(MakeBatch(3)), IsOk());
+  EXPECT_THAT(within, StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(learner.policy(), &other);
+}
+
 TEST_F(BaseLearnerTest, ResumesFromACheckpointAndSavesByFrequency) {
   {
     auto learner = Create(kNoHooks);

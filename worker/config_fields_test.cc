@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -69,6 +70,7 @@
 #include "ding_worker/worker/config/unused_fields.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/parallel_run/parallel_problems.h"
+#include "ding_worker/worker/run/evaluation.h"
 #include "ding_worker/worker/serial_run/create_pipeline.h"
 #include "ding_worker/worker/serial_run/pipeline.h"
 #include "ding_worker/worker/testing/demonstrations.h"
@@ -315,12 +317,42 @@ enum class Kind : size_t {
   kParallel,
   kLeague,
   kEvaluate,
-  kOnPolicyParallel  // not in the table: see UseOf()
+  // Not in the table: see UseOf().
+  kOnPolicyParallel,
+  kSupervisedParallel
 };
+
+bool StartsWithAny(const std::string& field, absl::Span<const char* const> beginnings) {
+  return absl::c_any_of(beginnings, [&](const char* b) { return absl::StartsWith(field, b); });
+}
+
+// A parallel run with a data set does as a serial one does, but for its processes.
+char UseOfSupervisedParallel(const std::string& field, const FieldUse& row) {
+  if (StartsWithAny(field, {"policy.params<"})) return '-';  // tried in a serial run
+  // The coordinator judges them when it has made the policy.
+  if (StartsWithAny(field, {"policy.priority", "policy.nstep", "policy.discount_factor"})) {
+    return '-';
+  }
+  if (StartsWithAny(field, {"resume.period_rounds", "policy.eval.evaluator.eval_freq",
+                            "policy.collect.parallel_collector.print_freq",
+                            "policy.collect.parallel_collector.update_policy_second",
+                            "policy.collect.parallel_collector.max_abnormal",
+                            "policy.collect.parallel_collector.reward_shaping"})) {
+    return 'r';
+  }
+  const bool of_processes = StartsWithAny(
+      field, {"env.evaluator_", "policy.collect.collector_num", "policy.collect.parallel_collector",
+              "policy.learn.all_reduce_timeout", "policy.learn.learner.hook.log_reduce_after_iter",
+              "policy.learn.learner.only_monitor_rank0", "policy.learn.learner.train_iterations",
+              "policy.learn.learner_num", "policy.learn.send_policy_freq", "policy.other.commander",
+              "system."});
+  return row.uses[static_cast<size_t>(of_processes ? Kind::kParallel : Kind::kSupervised)];
+}
 
 // What becomes of a field, as in the table. An on-policy parallel run does as other parallel runs do, but for
 // what is named here.
 char UseOf(const std::string& field, const FieldUse& row, Kind kind) {
+  if (kind == Kind::kSupervisedParallel) return UseOfSupervisedParallel(field, row);
   if (kind != Kind::kOnPolicyParallel) return row.uses[static_cast<size_t>(kind)];
   if (absl::StartsWith(field, "policy.params<")) return '-';  // tried in a serial run
   for (const char* const used :
@@ -378,7 +410,7 @@ class ConfigFieldsOfRunTest : public testing::TestWithParam<Kind> {
     if (kind == Kind::kOnPolicy || kind == Kind::kOnPolicyParallel) {
       policy = PolicyText("ppo", *PpoConfig::descriptor(),
                           absl::StrCat("actor_critic { ", kModels, " }"));
-    } else if (kind == Kind::kSupervised) {
+    } else if (kind == Kind::kSupervised || kind == Kind::kSupervisedParallel) {
       policy = PolicyText("bc", *BcConfig::descriptor(), kModel);
       data_set = absl::StrCat("data_set { path: \"", DataSet(), "\" }");
     } else if (kind == Kind::kLeague) {
@@ -401,10 +433,12 @@ class ConfigFieldsOfRunTest : public testing::TestWithParam<Kind> {
     const absl::StatusOr<ExperimentConfig> config =
         ParseExperimentConfig(Text(kind), "config", settings);
     if (!config.ok()) return config.status();
-    if (kind == Kind::kParallel || kind == Kind::kLeague || kind == Kind::kOnPolicyParallel) {
+    const bool collects_in_parallel =
+        kind == Kind::kParallel || kind == Kind::kLeague || kind == Kind::kOnPolicyParallel;
+    if (collects_in_parallel || kind == Kind::kSupervisedParallel) {
       std::vector<std::string> problems = FindParallelProblems(*config);
       // The coordinator does this when it has made the policy.
-      if (problems.empty() && kind != Kind::kLeague) {
+      if (problems.empty() && collects_in_parallel && kind != Kind::kLeague) {
         problems = FindUnusedFields(
             *config, kind == Kind::kParallel ? RunKind::kParallel : RunKind::kOnPolicyParallel);
       }
@@ -473,15 +507,35 @@ TEST_P(ConfigFieldsOfRunTest, RefusedFieldsAreNamedAndOthersAccepted) {
 }
 
 std::string NameOfKind(const testing::TestParamInfo<Kind>& info) {
-  constexpr const char* kNames[] = {"Serial", "OnPolicy", "Supervised",      "Parallel",
-                                    "League", "Evaluate", "OnPolicyParallel"};
+  constexpr const char* kNames[] = {"Serial", "OnPolicy", "Supervised",       "Parallel",
+                                    "League", "Evaluate", "OnPolicyParallel", "SupervisedParallel"};
   return kNames[static_cast<size_t>(info.param)];
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, ConfigFieldsOfRunTest,
                          testing::Values(Kind::kSerial, Kind::kOnPolicy, Kind::kSupervised,
-                                         Kind::kParallel, Kind::kLeague, Kind::kOnPolicyParallel),
+                                         Kind::kParallel, Kind::kLeague, Kind::kOnPolicyParallel,
+                                         Kind::kSupervisedParallel),
                          NameOfKind);
+
+// It does so before it looks for the checkpoint, whose policy it plays: that cannot be set.
+TEST(ConfigFieldsTest, AnEvaluationRefusesToSetWhatItDoesNotRead) {
+  const FieldUses table = ReadTable();
+  for (const Field& field : AllFields()) {
+    const auto found = table.find(field.name);
+    if (found == table.end()) continue;  // The other test reports this.
+    if (StartsWithAny(field.name, {"policy.eval.evaluator.params<"})) continue;  // parts of params
+    const bool kept = StartsWithAny(
+        field.name, {"policy.type", "policy.params", "policy.schedule", "env.evaluator_env_num"});
+    const bool reads = found->second.uses[static_cast<size_t>(Kind::kEvaluate)] != '-';
+    EvaluationOptions options;
+    options.checkpoint = "nowhere";
+    options.settings = {absl::StrCat(field.path, "=1")};
+    const std::string message(EvaluateCheckpoint(options).status().message());
+    EXPECT_EQ(absl::StrContains(message, "has no effect here"), kept || !reads)
+        << field.name << ": " << message;
+  }
+}
 
 // A network has layers by default, so that a policy needs no params. Those that learn from sequences need a buffer of them.
 TEST(ConfigFieldsTest, APolicyNeedsNoParams) {

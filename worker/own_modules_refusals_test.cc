@@ -122,6 +122,21 @@ std::vector<Part> SerialParts() {
   return {
       FactoryOf<std::unique_ptr<Env>>(
           &EnvRegistry(), [](Fault f) { return create_env(ConfigFor<EnvConfig>(f)).status(); }),
+      PartOf<EnvWrapperCreator>(
+          &EnvWrapperRegistry(),
+          [](Fault fault) {
+            return OneEnvWrapperCreator([fault](const EnvWrapperConfig& config, const EnvSpec&) {
+              return Make<std::unique_ptr<EnvWrapper>>(fault, config);
+            });
+          },
+          [](Fault f) {
+            EnvConfig env;
+            *env.add_wrapper() = ConfigFor<EnvWrapperConfig>(f);
+            return WrappersOf(env)(EnvSpec()).status();
+          }),
+      FactoryOf<std::unique_ptr<ISchedule>>(
+          &ScheduleRegistry(),
+          [](Fault f) { return create_schedule(ConfigFor<FieldScheduleConfig>(f), {}).status(); }),
       FactoryOf<std::unique_ptr<EnvManager>>(
           &EnvManagerRegistry(),
           [](Fault f) {

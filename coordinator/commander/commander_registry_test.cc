@@ -90,6 +90,20 @@ TEST(CommanderRegistry, ReadsTheConfig) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("eval_interval is -1")));
 }
 
+TEST(CommanderRegistry, NaiveRefusesWhatItDoesNotUse) {
+  CommanderConfig config;
+  config.set_type("naive");
+  config.set_eval_interval(60);  // the default, which a run fills in
+  EXPECT_THAT(create_parallel_commander(config, ComponentDeps()), IsOk());
+  config.set_stop_after_seconds(3);
+  config.mutable_collector_resources()->set_cpus(0);
+  config.mutable_learner_resources()->set_gpus(4);
+  EXPECT_THAT(create_parallel_commander(config, ComponentDeps()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("type 'naive' does not use stop_after_seconds, "
+                                 "learner_resources: expected the defaults, or type 'solo'")));
+}
+
 TEST(CommanderRegistry, ReadsTheConfigOfALeague) {
   CommanderConfig config;
   config.set_type("one_vs_one");

@@ -102,6 +102,11 @@ constexpr Unused kUnused[] = {
      "rows would wait for the ends of their episodes, and be too old"},
     {"policy.collect.parallel_collector.reward_shaping", kSupervisedParallel,
      "nothing is collected"},
+    {"policy.collect.parallel_collector.print_freq", kSupervisedParallel, "nothing is collected"},
+    {"policy.collect.parallel_collector.update_policy_second", kSupervisedParallel,
+     "an evaluation plays by the version with which it began"},
+    {"policy.collect.parallel_collector.max_abnormal", kSupervisedParallel,
+     "set that of policy.eval.evaluator"},
     {"policy.collect.parallel_collector", kOneProcess, "policy.collect.collector collects"},
     {"policy.collect.collector_num", kOneProcess, "there is one collector"},
     {"policy.eval.evaluator.eval_freq", kManyProcesses,
@@ -119,6 +124,8 @@ constexpr Unused kUnused[] = {
      "it is that of commander 'one_vs_one'"},
     {"policy.other.commander.learner_task_space", kLeague,
      "there is one learning task; set policy.learn.learner_num to learn in several processes"},
+    {"metrics.x_axis", kHasDataSet,
+     "there are no env steps, so that metrics are over train iterations"},
 };
 
 // Values that are filled in from another field, and refused if they are set to something else.

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/replay_buffer/advanced_buffer.h"
 #include "ding_worker/replay_buffer/selection/selectors.h"
 #include "ding_worker/worker/config/experiment_config.h"
@@ -68,6 +69,15 @@ std::vector<std::string> FindPolicyKindProblems(const ExperimentConfig& config,
                                     "' is on-policy: the learners of a group would take different "
                                     "numbers of steps on their parts "
                                     "of a round; expected 1"));
+  }
+  const CollectSection& collect = config.policy().collect();
+  if (collect.last_sample() == PolicyConfig::DROP && collect.n_sample() < collect.unroll_len()) {
+    problems.push_back(absl::StrCat(
+        "policy.collect.n_sample is ", collect.n_sample(), ", but policy.collect.unroll_len is ",
+        collect.unroll_len(),
+        " and last_sample DROP: no sample is complete within the rows of an env that are handed "
+        "over together; expected as many rows or more, best a multiple, or last_sample: "
+        "NULL_PADDING"));
   }
   if (policy.keeps_statistics) {
     problems.push_back(absl::StrCat(

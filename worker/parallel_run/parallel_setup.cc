@@ -82,7 +82,12 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   }
   CollectAttributes attributes;
   if (!supervised) attributes = made.policy->collect_mode()->attributes();
-  const std::vector<std::string> refused = FindPolicyKindProblems(config, attributes);
+  std::vector<std::string> refused = FindPolicyKindProblems(config, attributes);
+  if (attributes.on_policy) {
+    for (std::string& problem : FindSampleProblems(config, env.max_episode_steps)) {
+      refused.push_back(std::move(problem));
+    }
+  }
   if (!refused.empty()) return absl::InvalidArgumentError(absl::StrJoin(refused, "; "));
   const bool on_policy = attributes.on_policy;
   const BufferConfig& rows_config = config.policy().other().replay_buffer();

@@ -24,6 +24,7 @@
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/parallel_run/expected_data.h"
 #include "ding_worker/worker/parallel_run/item_buffer.h"
+#include "ding_worker/worker/parallel_run/on_policy_rounds.h"
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
 #include "ding_worker/worker/parallel_run/parallel_problems.h"
 #include "ding_worker/worker/run/experiment_setup.h"
@@ -184,6 +185,13 @@ absl::Status TaskSettings::CheckRows(const ExperimentConfig& config, const EnvSp
   DING_ASSIGN_OR_RETURN(
       const std::unique_ptr<Policy> policy,
       create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, modes)));
+  if (policy->collect_mode() != nullptr) {
+    const CollectAttributes attributes = policy->collect_mode()->attributes();
+    DING_RETURN_IF_ERROR(ProblemsOf(FindPolicyKindProblems(config, attributes)));
+    if (attributes.on_policy) {
+      DING_RETURN_IF_ERROR(ProblemsOf(FindSampleProblems(config, env.max_episode_steps)));
+    }
+  }
   if (policy->learn_mode() != nullptr) {
     DING_RETURN_IF_ERROR(ProblemsOf(FindSequenceProblems(
         config, policy->learn_mode()->attributes(),

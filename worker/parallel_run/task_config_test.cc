@@ -122,6 +122,14 @@ TEST_F(TaskConfigTest, ATaskDoesNotChangeTheRun) {
       << "the replay ratio allows for batches of 32";
 }
 
+TEST_F(TaskConfigTest, SettingsWithoutEffectAreRefused) {
+  EXPECT_THAT(
+      CheckLearner({"policy.learn.update_per_collect=3"}),
+      Refuses("learner_task_1", "policy.learn.update_per_collect is 3, which has no effect"));
+  EXPECT_THAT(CheckLearner({"policy.learn.max_data_age=3"}),
+              Refuses("learner_task_1", "it is for on-policy policies"));
+}
+
 TEST_F(TaskConfigTest, SettingsThatAWorkerCouldNotUseAreRefused) {
   EXPECT_THAT(CheckCollector({"env.type=Pendulum-v1"}), Refuses("collector_task_9", "obs"));
   EXPECT_THAT(CheckCollector({"env.type=CartPole-v7"}), Refuses("collector_task_9", "CartPole-v7"));

@@ -44,9 +44,11 @@ constexpr absl::string_view kSettable[] = {"env.type",
                                            "env.reward_weights",
                                            "env.evaluator_type",
                                            "env.evaluator_params",
-
+                                           "env.wrapper",
                                            "env.manager",
-                                           "policy.eval.evaluator",
+                                           "policy.eval.evaluator.type",
+                                           "policy.eval.evaluator.params",
+                                           "policy.eval.evaluator.max_abnormal",
                                            "policy.eval.opponent_checkpoint"};
 
 absl::Status CheckSettings(const std::vector<std::string>& settings) {
@@ -54,7 +56,7 @@ absl::Status CheckSettings(const std::vector<std::string>& settings) {
     const std::string path = setting.substr(0, setting.find('='));
     const bool settable = absl::c_any_of(
         kSettable, [&](absl::string_view field) { return IsWithinField(path, field); });
-    if (settable && path != "policy.eval.evaluator.n_episode") continue;
+    if (settable) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("--set ", path, " has no effect here. An evaluation reads: ",
                      absl::StrJoin(kSettable, ", "), "; --episodes is the number of episodes"));
@@ -65,7 +67,6 @@ absl::Status CheckSettings(const std::vector<std::string>& settings) {
 // The run's config with the changes of the options.
 absl::StatusOr<ExperimentConfig> ConfigFor(const EvaluationOptions& options,
                                            const CheckpointInfo& info) {
-  DING_RETURN_IF_ERROR(CheckSettings(options.settings));
   DING_RETURN_IF_ERROR(CheckPolicyIsLinked(info));
   absl::StatusOr<ExperimentConfig> config = ConfigOfCheckpoint(info);
   if (!config.ok()) {
@@ -228,6 +229,7 @@ absl::Status CheckOptions(const EvaluationOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("--episodes: n_episode is ", options.n_episode, ", expected 1 or more"));
   }
+  DING_RETURN_IF_ERROR(CheckSettings(options.settings));
   const EvaluationVideo& video = options.video;
   if (video.path.empty()) return absl::OkStatus();
   if (video.episode != "worst" && video.episode != "median" && video.episode != "best") {

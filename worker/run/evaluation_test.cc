@@ -33,6 +33,7 @@ namespace ding {
 namespace {
 
 using testing::AllOf;
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
@@ -159,11 +160,19 @@ TEST_F(EvaluationTest, ASettingThatHasNoEffectIsRefused) {
   Save(kCartPole);
   for (const char* const setting :
        {"policy.learn.batch_size=3", "seed=3", "env.stop_value=3", "env.n_evaluator_episode=3",
-        "policy.eval.evaluator.n_episode=3"}) {
+        "policy.eval.evaluator.n_episode=3", "policy.eval.evaluator.eval_freq=3"}) {
     options_.settings = {setting};
     EXPECT_THAT(Refusal(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no effect")))
         << setting;
   }
+}
+
+TEST_F(EvaluationTest, WrappersOfTheRunMayBeOthers) {
+  Save(kCartPole);
+  options_.settings = {
+      "env.wrapper=[{type:\"time_limit\" "
+      "params{[type.googleapis.com/ding.TimeLimitConfig]{max_steps:3}}}]"};
+  EXPECT_THAT(EvaluateCheckpoint(options_)->episode_return, Each(3));
 }
 
 TEST_F(EvaluationTest, FilmsAnEpisode) {

@@ -103,6 +103,12 @@ absl::StatusOr<std::unique_ptr<ISerialCollector>> MakeCollector(const Experiment
   }
   DING_RETURN_IF_ERROR(
       CheckFits(kPath, collector.type(), envs->env_spec(), BattleCollectorRegistry()));
+  BattleEpisodeCollectorParams params;
+  if (collector.params().UnpackTo(&params) && params.get_train_sample()) {
+    return absl::InvalidArgumentError(
+        "policy.collect.collector.params.get_train_sample is true, which has no effect: self-play "
+        "makes training data of the choices of all players in any case; expected false");
+  }
   const auto make = [&](EnvManager* games, const std::vector<CollectMode*>& policies) {
     return create_battle_collector(collector, games, policies, deps);
   };

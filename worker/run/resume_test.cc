@@ -124,6 +124,27 @@ policy {
 resume { period_seconds: 0 period_rounds: 3 }
 )";
 
+// The recurrent state of each env is a part of the state, and stands in the rows of the buffer. Collects end within
+// episodes and within samples.
+constexpr char kRecurrentConfig[] = R"(
+seed: 5
+max_train_iter: 600
+env { type: "CartPole-v0-masked-velocity" collector_env_num: 3 evaluator_env_num: 2 n_evaluator_episode: 3 }
+policy {
+  type: "r2d2"
+  priority: true
+  params { [type.googleapis.com/ding.R2d2Config] { dqn { model {
+    type: "rnn" encoder_hidden_size: [8] recurrent { cell: LSTM hidden_size: 8 } } } nstep: 2 } }
+  learn { batch_size: 4 update_per_collect: 2 learner { hook { save_ckpt_after_iter: 200 log_show_after_iter: 10 } } }
+  collect { n_sample: 5 unroll_len: 6 collector { collect_print_freq: 20 } }
+  eval { evaluator { eval_freq: 30 } }
+  other { replay_buffer { type: "sequence" replay_buffer_size: 1500 params {
+    [type.googleapis.com/ding.SequenceBufferConfig] {
+      unroll_len: 6 burn_in: 2 overlap: 3 cross_episodes: true priority {} } } } }
+}
+resume { period_seconds: 0 period_rounds: 3 }
+)";
+
 class ResumeTest : public testing::Test {
  protected:
   explicit ResumeTest(absl::string_view config = kConfig) {
@@ -335,6 +356,25 @@ TEST_F(OnPolicyResumeTest, KilledAtRandomMomentsWithEnvsInProcesses) {
   settings_ = {"env.manager.type=subprocess"};
   ExpectSameAfterRandomKills();
 }
+
+class RecurrentResumeTest : public ResumeTest {
+ protected:
+  RecurrentResumeTest() : ResumeTest(kRecurrentConfig) {}
+};
+
+TEST_F(RecurrentResumeTest, KilledAtRandomMoments) { ExpectSameAfterRandomKills(); }
+
+class RecurrentOnPolicyResumeTest : public ResumeTest {
+ protected:
+  RecurrentOnPolicyResumeTest()
+      : ResumeTest(absl::StrReplaceAll(
+            kOnPolicyConfig, {{"model { encoder_hidden_size: [16] }",
+                               "model { type: \"rnn\" recurrent { cell: GRU hidden_size: 8 } }"},
+                              {"Pendulum-v1", "Pendulum-v1-masked-velocity"},
+                              {"n_sample: 31", "n_sample: 13 unroll_len: 4"}})) {}
+};
+
+TEST_F(RecurrentOnPolicyResumeTest, KilledAtRandomMoments) { ExpectSameAfterRandomKills(); }
 
 class A2cResumeTest : public ResumeTest {
  protected:

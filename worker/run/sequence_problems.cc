@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/sequence_buffer.pb.h"
 
@@ -79,6 +80,20 @@ std::vector<std::string> FindSequenceProblems(const ExperimentConfig& config,
                                                         &problems);
   if (sequence != nullptr) CheckLength(*sequence, max_episode_steps, &problems);
   return problems;
+}
+
+std::vector<std::string> FindSampleProblems(const ExperimentConfig& config,
+                                            int64_t max_episode_steps) {
+  const CollectSection& collect = config.policy().collect();
+  if (collect.last_sample() != PolicyConfig::DROP || max_episode_steps == 0 ||
+      collect.unroll_len() <= max_episode_steps) {
+    return {};
+  }
+  return {absl::StrCat("policy.collect.unroll_len is ", collect.unroll_len(),
+                       ", but an episode of the env ends after ", max_episode_steps,
+                       " steps at the latest, and last_sample DROP drops shorter samples: expected "
+                       "at most ",
+                       max_episode_steps, ", or last_sample: NULL_PADDING")};
 }
 
 }  // namespace ding

@@ -25,6 +25,11 @@ std::vector<std::string> FindSequenceProblems(const ExperimentConfig& config,
                                               const LearnAttributes& policy, bool draws_sequences,
                                               int64_t max_episode_steps);
 
+// Returns a sentence if no episode of the env has the rows of a sample, policy.collect.unroll_len, and those that are
+// left at its end are dropped (policy.collect.last_sample): an on-policy policy would learn from nothing.
+std::vector<std::string> FindSampleProblems(const ExperimentConfig& config,
+                                            int64_t max_episode_steps);
+
 }  // namespace ding
 
 #endif  // DING_WORKER_WORKER_RUN_SEQUENCE_PROBLEMS_H_

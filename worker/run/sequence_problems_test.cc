@@ -6,6 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/replay_buffer/sequence_buffer.pb.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "gmock/gmock.h"
@@ -89,6 +90,20 @@ TEST(SequenceProblemsTest, ASequenceIsNotLongerThanAnyEpisode) {
   params.set_padding(false);
   params.set_cross_episodes(true);
   EXPECT_THAT(find(500), IsEmpty());
+}
+
+TEST(SequenceProblemsTest, ASampleThatIsNotFilledUpIsNotLongerThanAnyEpisode) {
+  ExperimentConfig config = Config("naive");
+  CollectSection& collect = *config.mutable_policy()->mutable_collect();
+  collect.set_unroll_len(501);
+  EXPECT_THAT(FindSampleProblems(config, 500), IsEmpty()) << "it is padded";
+  collect.set_last_sample(PolicyConfig::DROP);
+  EXPECT_THAT(FindSampleProblems(config, 500),
+              ElementsAre(AllOf(HasSubstr("policy.collect.unroll_len is 501, but an episode of the "
+                                          "env ends after 500 steps at the latest"),
+                                HasSubstr("last_sample: NULL_PADDING"))));
+  EXPECT_THAT(FindSampleProblems(config, 501), IsEmpty());
+  EXPECT_THAT(FindSampleProblems(config, 0), IsEmpty()) << "there is no limit";
 }
 
 TEST(SequenceProblemsTest, APolicyOfRowsGetsNoRowsThatWereAdded) {

@@ -159,13 +159,18 @@ void SerialPipeline::CreateBuffer(std::vector<std::string>* problems) {
     problems->push_back(std::move(problem));
   }
   const BufferConfig& config = config_.policy().other().replay_buffer();
-  if (on_policy) return;
+  const int64_t max_episode_steps = collector_env_->env_spec().max_episode_steps;
+  if (on_policy) {
+    for (std::string& problem : FindSampleProblems(config_, max_episode_steps)) {
+      problems->push_back(std::move(problem));
+    }
+    return;
+  }
   TakeOrReport(create_buffer(config, LearnDeps("replay_buffer")), "replay buffer", &buffer_,
                problems);
   if (buffer_ == nullptr) return;
   for (std::string& problem : FindSequenceProblems(config_, policy_->learn_mode()->attributes(),
-                                                   buffer_->draws_sequences(),
-                                                   collector_env_->env_spec().max_episode_steps)) {
+                                                   buffer_->draws_sequences(), max_episode_steps)) {
     problems->push_back(std::move(problem));
   }
   for (std::string& problem : FindGoalProblems(config_, collector_env_->env_spec())) {
