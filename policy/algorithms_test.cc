@@ -11,10 +11,12 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/policy/algorithm_conformance.h"
+#include "ding_worker/policy/impala/impala_test_batch.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/random_sequences.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 
@@ -51,6 +53,45 @@ AlgorithmCase OnPolicy(const std::string& type, const std::string& message,
   return c;
 }
 
+// Continuous actions that tanh squashes, and an entropy weight that follows the entropy.
+AlgorithmCase SquashedPpo() {
+  AlgorithmCase c =
+      OnPolicy("ppo", "PpoConfig", "epoch_per_collect: 2 adv_norm: false target_entropy: -1");
+  c.name = "ppo_squashed";
+  c.config = absl::StrReplaceAll(
+      c.config, {{"actor_critic {", "actor_critic { squash_actions: true entropy_weight: 0.01"}});
+  c.action = *MakeSpec({Box("action", {2}, {-2, -1}, {2, 3})});
+  return c;
+}
+
+// Sequences of 4 rows.
+AlgorithmCase Impala() {
+  AlgorithmCase c = {"impala",
+                     Config("impala", "ImpalaConfig", kActorCritic, "batch_size: 8 unroll_len: 4")};
+  c.make_batch = [](const SpecPtr& observation, const SpecPtr& action, int64_t rows,
+                    uint64_t seed) {
+    return MakeImpalaTestBatch(observation, action, rows, /*length=*/4, seed);
+  };
+  c.needed_column = kColumnLogProb;
+  return c;
+}
+
+AlgorithmCase R2d2() {
+  AlgorithmCase c = {
+      "r2d2", Config("r2d2", "R2d2Config",
+                     "dqn { model { type: 'rnn' encoder_hidden_size: [8] recurrent { cell: GRU "
+                     "hidden_size: 3 } } learning_rate: 0.003 target_update_freq: 2 }",
+                     "priority: true batch_size: 8 unroll_len: 4")};
+  c.make_batch = [](const SpecPtr& observation, const SpecPtr& action, int64_t rows,
+                    uint64_t seed) {
+    RandomSequencesOptions options;
+    options.sequences = rows / options.length;
+    options.burn_in = 1;
+    return MakeRandomSequences(observation, action, seed, options);
+  };
+  return c;
+}
+
 AlgorithmCase Imitation() {
   AlgorithmCase c = {
       "bc", Config("bc", "BcConfig", "model { encoder_hidden_size: [16, 8] } learning_rate: 0.003",
@@ -80,10 +121,21 @@ AlgorithmCase Droq() {
   return c;
 }
 
+AlgorithmCase Redq() {
+  AlgorithmCase c = Continuous(
+      "sac", "SacConfig", "num_critics: 4 target_subset: 2 actor_value: MEAN actor_update_freq: 2");
+  c.name = "redq";
+  return c;
+}
+
 std::vector<AlgorithmCase> ContinuousAlgorithms() {
-  return {Continuous("sac", "SacConfig"),     Droq(),
-          Continuous("td3", "Td3Config"),     Continuous("ddpg", "DdpgConfig"),
-          Continuous("td3bc", "Td3BcConfig"), Continuous("iql", "IqlConfig")};
+  return {Continuous("sac", "SacConfig"),
+          Droq(),
+          Redq(),
+          Continuous("td3", "Td3Config"),
+          Continuous("ddpg", "DdpgConfig"),
+          Continuous("td3bc", "Td3BcConfig"),
+          Continuous("iql", "IqlConfig")};
 }
 
 std::vector<AlgorithmCase> Algorithms() {
@@ -101,7 +153,10 @@ std::vector<AlgorithmCase> Algorithms() {
               "model { encoder_hidden_size: [16, 8] } critic { encoder_hidden_size: [8] dueling: "
               "true } actor_learning_rate: 0.003 critic_learning_rate: 0.003 grad_clip_norm: 1")},
       OnPolicy("ppo", "PpoConfig", "epoch_per_collect: 2 adv_norm: false"),
+      SquashedPpo(),
       OnPolicy("a2c", "A2cConfig"),
+      Impala(),
+      R2d2(),
       Imitation(),
   };
   for (const AlgorithmCase& c : ContinuousAlgorithms()) algorithms.push_back(c);

@@ -1,9 +1,13 @@
 #include "ding_worker/replay_buffer/buffer_file.h"
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/status_matchers.h"
@@ -11,9 +15,12 @@
 #include "ding_worker/data/safetensors.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/data/tensor.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
+#include "ding_worker/replay_buffer/saved_episodes.h"
 #include "ding_worker/replay_buffer/testing/reference_buffer.h"
+#include "ding_worker/replay_buffer/testing/saved_state.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -21,6 +28,7 @@
 namespace ding {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::unique_ptr<IBuffer> Make(int64_t capacity_rows = 64) {
@@ -100,6 +108,89 @@ TEST(BufferFile, RefusesTruncatedAndAlteredFiles) {
 TEST(BufferFile, SavingToAMissingFolderFails) {
   const std::unique_ptr<IBuffer> buffer = Make();
   EXPECT_THAT(SaveData(*buffer, PathOf("no/such/folder")), StatusIs(absl::StatusCode::kNotFound));
+}
+
+// Two streams in turn; the last episode has not ended yet.
+std::vector<std::vector<SegmentPlan>> TwoStreams() {
+  return {{{0, 3}}, {{1, 4, SegmentEnd::kTruncated}, {0, 2, SegmentEnd::kTerminated}}, {{0, 2}}};
+}
+
+TensorMap SavedTwoStreams(int64_t capacity_rows, bool stacks) {
+  const std::unique_ptr<IBuffer> buffer = Make(capacity_rows);
+  TestStreams streams(0, stacks);
+  for (const std::vector<SegmentPlan>& plans : TwoStreams()) {
+    EXPECT_THAT(buffer->Push(streams.Make(plans), 0), IsOk());
+  }
+  return Saved(*buffer);
+}
+
+TEST(SavedEpisodes, AreTheEpisodesThatWerePushed) {
+  for (const bool stacks : {false, true}) {
+    SCOPED_TRACE(absl::StrCat("stacks: ", stacks));
+    StateDict state(SavedTwoStreams(64, stacks), "test");
+    DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch episodes, ReadSavedEpisodes(&state));
+    ASSERT_THAT(ValidateSegments(episodes), IsOk());
+    // The same rows, episode by episode.
+    TestStreams streams(0, stacks);
+    const SegmentBatch whole = streams.Make({{0, 5, SegmentEnd::kTerminated},
+                                             {1, 4, SegmentEnd::kTruncated},
+                                             {0, 2, SegmentEnd::kTruncated}});
+    ASSERT_EQ(episodes.segments.size(), whole.segments.size());
+    for (size_t i = 0; i < whole.segments.size(); ++i) {
+      SCOPED_TRACE(absl::StrCat("episode ", i));
+      EXPECT_EQ(episodes.segments[i].stream, static_cast<int64_t>(i));
+      EXPECT_EQ(episodes.segments[i].length, whole.segments[i].length);
+      EXPECT_EQ(episodes.segments[i].end, whole.segments[i].end);
+    }
+    EXPECT_TRUE(SameBytes(episodes.final_obs, whole.final_obs));
+    ASSERT_EQ(episodes.rows.rows(), whole.rows.rows());
+    EXPECT_EQ(episodes.rows.spec(), whole.rows.spec());
+    // Observation, action and reward; later fields depend on the pushes.
+    for (int field = 0; field < TestStreams::ObsSpec(stacks)->size() + 2; ++field) {
+      EXPECT_TRUE(BitwiseEqual(episodes.rows.tensor(field), whole.rows.tensor(field)))
+          << episodes.rows.spec().field(field).name;
+    }
+  }
+}
+
+TEST(SavedEpisodes, LackTheRowsThatWereEvicted) {
+  for (const bool stacks : {false, true}) {
+    SCOPED_TRACE(absl::StrCat("stacks: ", stacks));
+    StateDict state(SavedTwoStreams(6, stacks), "test");
+    DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch episodes, ReadSavedEpisodes(&state));
+    ASSERT_EQ(episodes.segments.size(), 3);
+    for (const Segment& segment : episodes.segments) EXPECT_EQ(segment.length, 2);
+    // {stream, step, episode, steps into the episode}
+    const absl::Span<const float> place = episodes.rows.column<float>("obs/place");
+    EXPECT_THAT(place.subspan(0, 4), ElementsAre(1, 2, 0, 2));
+    EXPECT_THAT(place.subspan(8, 4), ElementsAre(0, 3, 0, 3));
+    EXPECT_THAT(place.subspan(16, 4), ElementsAre(0, 5, 1, 0));
+  }
+}
+
+TEST(SavedEpisodes, RefuseWhatIsNoBufferOrHasNoRowsOrIsDamaged) {
+  StateDict other;
+  ASSERT_THAT(other.WriteInt("version", 1), IsOk());
+  EXPECT_THAT(ReadSavedEpisodes(&other), StatusIs(absl::StatusCode::kNotFound));
+
+  StateDict empty(Saved(*Make()), "test");
+  EXPECT_THAT(ReadSavedEpisodes(&empty),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has no rows")));
+
+  TensorMap damaged = CloneAll(SavedTwoStreams(64, /*stacks=*/false));
+  // The first row of stream 0 is followed by the third one, as the second is.
+  damaged.FindMutable("store/links")->mutable_data<int32_t>()[0] = 1;
+  StateDict twice(damaged, "test");
+  EXPECT_THAT(ReadSavedEpisodes(&twice),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("row 2 follows two rows")));
+
+  TensorMap incomplete;
+  for (const auto& [name, tensor] : damaged) {
+    if (name != "store/links") incomplete.Set(name, tensor);
+  }
+  StateDict without(incomplete, "test");
+  EXPECT_THAT(ReadSavedEpisodes(&without),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("links")));
 }
 
 }  // namespace

@@ -14,23 +14,96 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/crc32c.h"
+#include "ding_worker/base/file.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/shuffle.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/episodes.h"
 #include "ding_worker/data/returns.h"
+#include "ding_worker/data/safetensors.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/policy/column_binding.h"
+#include "ding_worker/replay_buffer/saved_episodes.h"
+#include "ding_worker/worker/run/run_checkpoints.h"
 
 namespace ding {
 namespace {
 
 // Rows of a held-out batch: enough to keep a network busy, and few enough to stay in the caches.
 constexpr int64_t kHeldOutBatchRows = 1024;
+
+constexpr char kReplayBuffer[] = "replay_buffer";
+
+uint32_t ChecksumOf(const SegmentBatch& episodes) {
+  uint32_t crc = 0;
+  for (const Batch* const batch : {&episodes.rows, &episodes.final_obs}) {
+    for (int field = 0; field < batch->spec().size(); ++field) {
+      crc = Crc32c(batch->tensor(field).bytes(), crc);
+    }
+  }
+  return crc;
+}
+
+// Errors as of ReadSavedEpisodes(), which name `path`.
+absl::StatusOr<EpisodeSet> EpisodesOfBuffer(const std::string& path, StateReader* state,
+                                            std::string env) {
+  EpisodeSet set;
+  absl::StatusOr<SegmentBatch> episodes = ReadSavedEpisodes(state);
+  if (!episodes.ok()) return Annotate(episodes.status(), absl::StrCat("'", path, "'"));
+  set.episodes = *std::move(episodes);
+  set.env = std::move(env);
+  set.checksum = ChecksumOf(set.episodes);
+  return set;
+}
+
+// `path` is the folder of a run, whose newest resume point counts, or of a resume point.
+absl::StatusOr<EpisodeSet> EpisodesOfRun(const std::string& path) {
+  std::optional<CheckpointReader> checkpoint;
+  if (PathExists(JoinPath(path, "manifest.json"))) {
+    DING_ASSIGN_OR_RETURN(checkpoint, CheckpointReader::Open(path));
+  } else {
+    DING_ASSIGN_OR_RETURN(std::optional<ResumePoint> newest, OpenNewestResumePoint(path));
+    if (!newest.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the folder '", path,
+                       "' has no resume point, expected the folder of a serial run or of one of "
+                       "its resume points"));
+    }
+    checkpoint = std::move(newest->checkpoint);
+  }
+  const absl::StatusOr<std::unique_ptr<StateReader>> buffer = checkpoint->Component(kReplayBuffer);
+  if (!buffer.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", path, "': ", buffer.status().message(),
+        "; resume points have a replay buffer if the run has one that is not larger than "
+        "resume.max_replay_bytes"));
+  }
+  const auto& fields = checkpoint->info().fields;
+  const auto env = fields.find("env");
+  return EpisodesOfBuffer(path, buffer->get(), env == fields.end() ? "" : env->second);
+}
+
+// A file of episodes or of a replay buffer.
+absl::StatusOr<EpisodeSet> EpisodesOfFile(const std::string& path) {
+  absl::StatusOr<EpisodeSet> set = ReadEpisodes(path);
+  if (!absl::IsInvalidArgument(set.status())) return set;
+  const auto file = SafetensorsReader::OpenSelfChecked(path);
+  if (!file.ok()) return set;
+  absl::StatusOr<EpisodeSet> of_buffer = EpisodesOfBuffer(path, file->get(), /*env=*/"");
+  return absl::IsNotFound(of_buffer.status()) ? set : of_buffer;
+}
+
+// " of env 'X'", if it is known.
+std::string OfEnv(const EpisodeSet& set) {
+  return set.env.empty() ? "" : absl::StrCat(" of env '", set.env, "'");
+}
 
 // Appends a sentence for each field of `wanted` that is missing from `rows`, or is different there.
 void CompareFields(const Spec& wanted, const Spec& rows, std::vector<std::string>* problems) {
@@ -61,7 +134,7 @@ absl::Status CheckSpaces(const EpisodeSet& set, const EnvSpec& env) {
                                     ", the env's has not"));
   }
   if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("episodes of env '", set.env, "' do not fit env '",
+  return absl::InvalidArgumentError(absl::StrCat("episodes", OfEnv(set), " do not fit env '",
                                                  env.name, "': ", absl::StrJoin(problems, "; ")));
 }
 
@@ -209,15 +282,16 @@ absl::StatusOr<DataSet> MakeDataSet(const DataSetOptions& options, const EnvSpec
   DING_ASSIGN_OR_RETURN(made.held_out, MakeHeldOut(judged, made.action, made.observation->size()));
   made.checksum = set.checksum;
   made.description =
-      absl::StrCat(training.size(), " episodes (", made.training.rows(), " rows) of env '", set.env,
-                   "' to learn from, ", held_out.size(), " (", judged.rows(), " rows) held out");
+      absl::StrCat(training.size(), " episodes (", made.training.rows(), " rows)", OfEnv(set),
+                   " to learn from, ", held_out.size(), " (", judged.rows(), " rows) held out");
   return made;
 }
 
 }  // namespace
 
 absl::StatusOr<DataSet> LoadDataSet(const DataSetOptions& options, const EnvSpec* env) {
-  const absl::StatusOr<EpisodeSet> set = ReadEpisodes(options.path);
+  const absl::StatusOr<EpisodeSet> set =
+      IsDirectory(options.path) ? EpisodesOfRun(options.path) : EpisodesOfFile(options.path);
   if (absl::IsNotFound(set.status())) {
     return absl::NotFoundError(absl::StrCat(
         "data set: ", set.status().message(),

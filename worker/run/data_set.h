@@ -1,5 +1,5 @@
-// The data set of a supervised run: a file of episodes (data/episodes.h), checked against the env
-// and split into a training part and a held-out part.
+// The data set of a supervised run: a file of episodes (data/episodes.h), or the replay buffer of a run or of a file
+// (replay_buffer/buffer_file.h), checked against the env and split into a training part and a held-out part.
 //
 // Episodes are held out as a whole: rows of one episode resemble each other so much that a policy
 // would be judged too well on rows whose neighbours it was trained on.
@@ -28,7 +28,7 @@ struct TransitionOptions {
 };
 
 struct DataSetOptions {
-  std::string path;
+  std::string path;       // a file, or the folder of a serial run or of one of its resume points
   double held_out = 0.1;  // share of the episodes, above 0 and below 1; at least one is held out
   uint64_t seed = 0;      // determines which are held out: stream (seed, "data_set/held_out")
   std::optional<TransitionOptions> transitions = std::nullopt;
@@ -41,13 +41,13 @@ struct DataSet {
   // "reward" and "discount" (data/sample_columns.h).
   Batch training;
   std::unique_ptr<IEvalData> held_out;
-  uint32_t checksum = 0;    // of the file
+  uint32_t checksum = 0;    // of the episodes
   std::string description;  // for the log: "45 episodes (22500 rows) to learn from, ..."
 };
 
 // Loads and splits a data set. `env` may be null: the spaces are then those of the file.
 //   kNotFound, kDataLoss, kFailedPrecondition  as from ReadEpisodes
-//   kInvalidArgument  it is not a file of episodes, has fewer than 2, has other spaces than the env
+//   kInvalidArgument  it has no episodes and no replay buffer, has fewer than 2 episodes, has other spaces than the env
 //                     (lists the differences), or has an action that does not exist
 //   kInternal         it contains NaN or infinity; names column and row
 //   kInvalidArgument  with transitions: it has no rewards, or those of several components

@@ -3,17 +3,25 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
+#include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/episodes.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/data/tensor.h"
+#include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/buffer_file.h"
+#include "ding_worker/replay_buffer/naive_buffer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -27,7 +35,7 @@ constexpr int64_t kLength = 3;
 
 // Episodes of 3 rows: row t of episode e has the observation 10 e + t and the reward 100 e + t, and the observation
 // after the episode is 10 e + 9. Odd episodes are terminated and even ones truncated.
-std::string WriteSmallEpisodes(const FieldSpec& reward) {
+EpisodeSet MakeSmallEpisodes(const FieldSpec& reward) {
   BatchBuilder rows = *BatchBuilder::Create(
       *MakeSpec({Box("obs", {1}), Discrete("action", 2), reward}), kEpisodes * kLength);
   BatchBuilder last = *BatchBuilder::Create(*MakeSpec({Box("obs", {1})}), kEpisodes);
@@ -46,9 +54,25 @@ std::string WriteSmallEpisodes(const FieldSpec& reward) {
   }
   set.episodes.rows = std::move(rows).Seal(kEpisodes * kLength);
   set.episodes.final_obs = std::move(last).Seal(kEpisodes);
-  const std::string path = absl::StrCat(testing::TempDir(), "/small.episodes");
-  EXPECT_THAT(WriteEpisodes(path, set), IsOk());
+  return set;
+}
+
+std::string PathOf(const std::string& name) { return JoinPath(testing::TempDir(), name); }
+
+std::string WriteSmallEpisodes(const FieldSpec& reward) {
+  const std::string path = PathOf("small.episodes");
+  EXPECT_THAT(WriteEpisodes(path, MakeSmallEpisodes(reward)), IsOk());
   return path;
+}
+
+// A buffer to which these episodes were pushed.
+std::unique_ptr<IBuffer> MakeBuffer() {
+  NaiveReplayBuffer::Options options;
+  options.capacity_rows = 100;
+  std::unique_ptr<IBuffer> buffer = *NaiveReplayBuffer::Create(options);
+  const EpisodeSet set = MakeSmallEpisodes(Scalar("reward", DType::kFloat32));
+  EXPECT_THAT(buffer->Push(set.episodes, 0), IsOk());
+  return buffer;
 }
 
 TEST(DataSetTest, TransitionsHaveNStepReturnsAndTheObservationAfterThem) {
@@ -89,6 +113,60 @@ TEST(DataSetTest, TransitionsNeedARewardOfOneNumber) {
   const std::string path = WriteSmallEpisodes(Box("gain", {}));
   EXPECT_THAT(LoadDataSet({path, 0.2, 1, TransitionOptions{}}, nullptr),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("reward")));
+}
+
+TEST(DataSetTest, AReplayBufferOnDiskIsADataSetToo) {
+  const std::string episodes = WriteSmallEpisodes(Scalar("reward", DType::kFloat32));
+  const TransitionOptions transitions{2, 0.5};
+  DING_ASSERT_OK_AND_ASSIGN(const DataSet wanted,
+                            LoadDataSet({episodes, 0.2, 1, transitions}, nullptr));
+
+  const std::unique_ptr<IBuffer> buffer = MakeBuffer();
+  ASSERT_THAT(SaveData(*buffer, PathOf("small.buffer")), IsOk());
+  const std::string run = PathOf("run");
+  const std::string point = JoinPath(run, "ckpt/resume_18");
+  ASSERT_THAT(CreateDirectories(JoinPath(run, "ckpt")), IsOk());
+  ASSERT_THAT(WriteCheckpoint(point, {"train", {{"env", "small"}}},
+                              {{"replay_buffer", buffer->Snapshot()}}),
+              IsOk());
+  uint32_t checksum = 0;
+  for (const std::string& path : {PathOf("small.buffer"), run, point}) {
+    SCOPED_TRACE(path);
+    DING_ASSERT_OK_AND_ASSIGN(const DataSet data,
+                              LoadDataSet({path, 0.2, 1, transitions}, nullptr));
+    ASSERT_EQ(data.training.spec(), wanted.training.spec());
+    for (int field = 0; field < data.training.spec().size(); ++field) {
+      EXPECT_TRUE(BitwiseEqual(data.training.tensor(field), wanted.training.tensor(field)))
+          << data.training.spec().field(field).name;
+    }
+    EXPECT_NE(data.checksum, 0u);
+    if (checksum == 0) checksum = data.checksum;
+    EXPECT_EQ(data.checksum, checksum);
+  }
+}
+
+TEST(DataSetTest, RefusesFoldersAndFilesWithoutAReplayBuffer) {
+  const std::string folder = PathOf("no_run");
+  ASSERT_THAT(CreateDirectories(folder), IsOk());
+  EXPECT_THAT(LoadDataSet({folder}, nullptr), StatusIs(absl::StatusCode::kInvalidArgument,
+                                                       HasSubstr("no_run' has no resume point")));
+
+  const std::string checkpoint = PathOf("model_only");
+  ASSERT_THAT(WriteCheckpoint(
+                  checkpoint, {"train", {}},
+                  {{"model", [](StateWriter* writer) { return writer->WriteInt("number", 1); }}}),
+              IsOk());
+  EXPECT_THAT(LoadDataSet({checkpoint}, nullptr),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("resume.max_replay_bytes")));
+  EXPECT_THAT(LoadDataSet({JoinPath(checkpoint, "model.safetensors")}, nullptr),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+
+  NaiveReplayBuffer::Options options;
+  options.capacity_rows = 100;
+  ASSERT_THAT(SaveData(**NaiveReplayBuffer::Create(options), PathOf("empty.buffer")), IsOk());
+  EXPECT_THAT(LoadDataSet({PathOf("empty.buffer")}, nullptr),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("empty.buffer': the replay buffer has no rows")));
 }
 
 }  // namespace

@@ -1,0 +1,165 @@
+// Measures training by PPO on envs with physics, by worker/configs/lunar_lander_ppo.textproto and half_cheetah_ppo.textproto with a
+// learning rate of 0, so that the episodes stay as they are at the beginning of a run:
+//   Lander, HalfCheetah             a round, collecting and learning, as the loop of the pipeline does it
+//   LanderFloor, HalfCheetahFloor   the physics of as many steps, and the passes of actor and critic: Infer() for each step of all
+//                                   envs, Forward() and Backward() for each minibatch; without env, distribution, loss, optimizer
+// Items are env steps. The working folder must be the root of the checkout.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "benchmark/benchmark.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/env/box2d/lunar_lander.h"
+#include "ding_worker/env/classic_control/outcome.h"
+#include "ding_worker/env/mujoco/bare_half_cheetahs.h"
+#include "ding_worker/policy/mlp/mlp.h"
+#include "ding_worker/policy/random_batch.h"
+#include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/serial_run/serial_pipeline.h"
+#include "ding_worker/worker/testing/cartpole_pipeline.h"
+
+namespace ding {
+namespace {
+
+constexpr int64_t kMinibatchRows = 64;
+constexpr int64_t kMaxSteps = 1000;  // of an episode of the lander
+
+void Check(const absl::Status& status) { DING_CHECK(status.ok()) << status; }
+
+// What the floor repeats of a config.
+struct Round {
+  int64_t envs;
+  int64_t rows;
+  int64_t epochs;
+  int64_t obs_size;
+  FieldSpec actor_output;
+};
+Round LanderRound() { return {16, 4096, 4, 8, Box("logit", {4})}; }
+Round HalfCheetahRound() { return {8, 2048, 10, 17, Box("mean", {6})}; }
+
+void RunLoop(benchmark::State& state, const std::string& config_name, const Round& round) {
+  absl::StatusOr<ExperimentConfig> config =
+      LoadExperimentConfig("worker/configs/" + config_name + ".textproto",
+                           {"policy.params.actor_critic.learning_rate=0"});
+  Check(config.status());
+  CartPolePipeline pipeline(*config);
+  int64_t rounds = 0;
+  for (auto _ : state) {
+    CollectOptions options;
+    options.train_iter = pipeline->learner()->train_iter();
+    const absl::StatusOr<SegmentBatch> data = pipeline->collector()->Collect(options);
+    Check(data.status());
+    DING_CHECK(data->size() == round.rows) << data->size();
+    Check(pipeline->learner()->Train(data->rows, pipeline->collector()->envstep()));
+    ++rounds;
+  }
+  DING_CHECK(pipeline->learner()->train_iter() ==
+             rounds * round.epochs * round.rows / kMinibatchRows)
+      << pipeline->learner()->train_iter();
+  state.SetItemsProcessed(rounds * round.rows);
+  state.SetLabel("reach=1.2");
+}
+
+// One network of the configs, with memory for its passes.
+class BareNetwork {
+ public:
+  BareNetwork(const Round& round, const FieldSpec& output)
+      : envs_(round.envs),
+        obs_(*MakeSpec({Box("obs", {round.obs_size})})),
+        input_(MakeObservationBatch(obs_, kMinibatchRows, 1)) {
+    MlpOptions options;
+    options.encoder_hidden_size = {64, 64};
+    options.activation = MlpOptions::Activation::kTanh;
+    options.head_layer_num = 0;
+    network_ = *Mlp::Create(options, obs_, *MakeSpec({output}), 0);
+    output_.emplace(*BatchBuilder::Create(network_->output_spec(), kMinibatchRows));
+    d_output_.emplace(*BatchBuilder::Create(network_->output_spec(), kMinibatchRows));
+    for (float& value : d_output_->column<float>(0)) value = 0.01f;
+  }
+
+  void Infer() { Check(network_->Infer(input_.view().Slice(0, envs_), output_->view())); }
+  void ForwardBackward() {
+    Check(network_->Forward(input_.view(), output_->view()));
+    Check(network_->Backward(d_output_->view()));
+  }
+
+ private:
+  const int64_t envs_;
+  const SpecPtr obs_;
+  const Batch input_;
+  std::unique_ptr<Mlp> network_;
+  std::optional<BatchBuilder> output_;
+  std::optional<BatchBuilder> d_output_;
+};
+
+// Lets `step(env)` move the physics of one env by a step.
+template <typename Step>
+void RunFloor(benchmark::State& state, const Round& round, const Step& step) {
+  BareNetwork actor(round, round.actor_output);
+  BareNetwork critic(round, Box("value", {}));
+  for (auto _ : state) {
+    for (int64_t i = 0; i < round.rows / round.envs; ++i) {
+      actor.Infer();
+      critic.Infer();
+      for (int64_t env = 0; env < round.envs; ++env) step(static_cast<size_t>(env));
+    }
+    for (int64_t i = 0; i < round.epochs * round.rows / kMinibatchRows; ++i) {
+      actor.ForwardBackward();
+      critic.ForwardBackward();
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * round.rows);
+}
+
+void BM_Lander(benchmark::State& state) { RunLoop(state, "lunar_lander_ppo", LanderRound()); }
+BENCHMARK(BM_Lander)->Unit(benchmark::kMillisecond);
+
+void BM_LanderFloor(benchmark::State& state) {
+  struct Episode {
+    std::unique_ptr<DiscreteLunarLander> game;
+    int64_t steps = 0;
+  };
+  uint64_t seed = 0;
+  const auto start = [&seed] {
+    return Episode{std::make_unique<DiscreteLunarLander>(LunarLanderOptions(), seed++)};
+  };
+  std::vector<Episode> episodes;
+  for (int64_t i = 0; i < LanderRound().envs; ++i) episodes.push_back(start());
+  Rng rng(0, "bench/actions");
+  std::vector<float> obs(DiscreteLunarLander::kObsSize);
+  RunFloor(state, LanderRound(), [&](size_t env) {
+    Episode& episode = episodes[env];
+    const auto action = static_cast<int64_t>(rng.UniformInt(4));
+    const ClassicOutcome outcome = episode.game->Step({&action, 1});
+    episode.game->Observe(absl::MakeSpan(obs));
+    benchmark::DoNotOptimize(obs.data());
+    if (outcome.terminated || ++episode.steps == kMaxSteps) episode = start();
+  });
+}
+BENCHMARK(BM_LanderFloor)->Unit(benchmark::kMillisecond);
+
+void BM_HalfCheetah(benchmark::State& state) {
+  RunLoop(state, "half_cheetah_ppo", HalfCheetahRound());
+}
+BENCHMARK(BM_HalfCheetah)->Unit(benchmark::kMillisecond);
+
+void BM_HalfCheetahFloor(benchmark::State& state) {
+  BareHalfCheetahs cheetahs(static_cast<size_t>(HalfCheetahRound().envs));
+  RunFloor(state, HalfCheetahRound(), [&cheetahs](size_t env) { cheetahs.Step(env); });
+}
+BENCHMARK(BM_HalfCheetahFloor)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace ding
