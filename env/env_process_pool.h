@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -72,19 +73,21 @@ class EnvProcessPool {
   int ProcessOf(int env_id) const { return env_id / envs_per_process_; }
   std::vector<int> EnvsOf(int i) const;
 
-  // Counts a call that process i has to answer; starts the process if it is not there. Returns whether it
-  // is the only such call: the process then needs a Wake().
+  // Counts a call that process i has to answer; starts the process if it is not there. Returns whether it is the first
+  // since the last Wake(), which the process then needs: it may sleep although calls before are not taken, because
+  // it has answered them.
   bool AddCall(int i) {
     Process& process = this->process(i);
-    if (process.calls++ > 0) return false;
+    ++process.calls;
     if (!process.up) Start(i);
-    return true;
+    return !std::exchange(process.to_wake, true);
   }
   // The call was answered, or the process ended before it was.
   void RemoveCall(int i) { --process(i).calls; }
 
   // Tells process i that there are requests in the memory.
   void Wake(int i) {
+    process(i).to_wake = false;
     ProcessMemory::Process& shared = memory_->process(i);
     shared.requests.fetch_add(1);
     if (shared.sleeping.load() != 0) FutexWake(&shared.requests);
@@ -103,7 +106,7 @@ class EnvProcessPool {
   bool HasEnded(int i) const {
     return processes_[static_cast<size_t>(i)].up && server_->state(i) == ForkServer::State::kEnded;
   }
-  // Call it only if HasEnded(i). The next AddCall() that finds no other call starts a new process.
+  // Call it only if HasEnded(i). The next AddCall() starts a new process.
   Ending TakeEnding(int i);
 
   // OK while the fork server lives; without it no process can be started or killed.
@@ -115,8 +118,9 @@ class EnvProcessPool {
 
  private:
   struct Process {
-    bool up = false;  // it was started, and its end was not yet taken
-    int calls = 0;    // calls that it has to answer
+    bool up = false;       // it was started, and its end was not yet taken
+    int calls = 0;         // calls that it has to answer
+    bool to_wake = false;  // some of them came after the last Wake()
     ProcessDeadline deadline;
   };
 

@@ -300,10 +300,15 @@ TEST_F(EnvProcessPoolTest, AProcessRunsSeveralEnvs) {
   EXPECT_EQ(StepOf(&pool, 1), 1);
 }
 
-TEST_F(EnvProcessPoolTest, OnlyTheFirstUnansweredCallNeedsAWake) {
+TEST_F(EnvProcessPoolTest, TheFirstCallAfterAWakeNeedsAnother) {
   EnvProcessPool pool = Create(2, /*envs_per_process=*/2);
   EXPECT_TRUE(pool.AddCall(0));
   EXPECT_FALSE(pool.AddCall(0));
+  pool.Wake(0);
+  pool.RemoveCall(0);
+  // The other one may be answered already, and the process asleep.
+  EXPECT_TRUE(pool.AddCall(0));
+  pool.Wake(0);
   pool.RemoveCall(0);
   pool.RemoveCall(0);
   EXPECT_TRUE(pool.AddCall(0));

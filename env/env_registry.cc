@@ -126,6 +126,15 @@ WrapperStackFactory WrappersOf(const EnvConfig& config) {
       absl::StatusOr<std::unique_ptr<EnvWrapper>> made = CallFactory(
           "env wrapper", wrapper.type(), [&] { return (*create_one)(wrapper, inside); });
       if (!made.ok()) return Annotate(made.status(), where);
+      const auto clips = std::find_if(wrappers.begin(), wrappers.end(), [](const auto& other) {
+        return other->changes().clips_to_bounds;
+      });
+      if ((*made)->changes().maps_to_bounds && clips != wrappers.end()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            where, " stands behind ", NameOf(config, static_cast<int>(clips - wrappers.begin())),
+            ", which takes actions of nearly any size and would have them mapped to "
+            "that size: expected it before"));
+      }
       wrappers.push_back(*std::move(made));
     }
     return WrapperStack::Create(inner, std::move(wrappers));

@@ -41,6 +41,10 @@ class EnvWrapper {
   struct Changes {
     bool observation = false;
     bool action = false;
+    // What it does with the bounds of the action inside: clips to them actions of nearly any size, whose own bounds mean
+    // nothing to the env, or maps its actions to them. The first one cannot stand inside of the second.
+    bool clips_to_bounds = false;
+    bool maps_to_bounds = false;
   };
 
   EnvWrapper(EnvSpec spec, Changes changes) : spec_(std::move(spec)), changes_(changes) {}

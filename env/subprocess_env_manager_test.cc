@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -87,6 +89,7 @@ enum Deed : int64_t {
   kKillItself,
   kHangOnce,  // the first time that any env is told to
   kStartDescendants,
+  kTakeTime,
   kDeeds,
 };
 
@@ -136,6 +139,7 @@ std::atomic<int>& TimesHung() {
 
 void Do(int64_t deed) {
   if (deed == kNothing) return;
+  if (deed == kTakeTime) return absl::SleepFor(absl::Milliseconds(5));
   std::fprintf(stderr, "line 1\nlast words\n");
   switch (deed) {
     case kSegfault:
@@ -341,6 +345,26 @@ TEST_F(SubprocessTest, EnvsOfOneProcessShareItsFate) {
       AllOf(HasSubstr("env 1 (Fragile): it shares a process with env 0"), HasSubstr("last words")));
   DING_ASSERT_OK_AND_ASSIGN(steps, Step(manager.get(), {0, 0, 0, 0}));
   EXPECT_THAT(steps->abnormal, Each(0));
+}
+
+TEST_F(SubprocessTest, AProcessIsWokenAlthoughItsLastAnswerIsNotTaken) {
+  options_.envs_per_process = 2;
+  options_.wait_num = 1;
+  const auto manager = Launched(2);
+  alarm(60);  // A process that sleeps on would hang the test.
+  for (int i = 0; i < 20; ++i) {
+    const ReadyObs ready = manager->ready_obs();
+    const std::vector<int> env_ids(ready.env_ids.begin(), ready.env_ids.end());
+    std::vector<int64_t> actions;
+    for (const int env_id : env_ids) actions.push_back(env_id == 0 ? kNothing : kTakeTime);
+    std::byte* const column = reinterpret_cast<std::byte*>(actions.data());
+    EXPECT_THAT(manager->Step(env_ids, ColumnsView(manager->env_spec().action.get(), &column, 0,
+                                                   static_cast<int64_t>(env_ids.size()))),
+                IsOk());
+    // The slow env answers meanwhile, and their process goes to sleep.
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  alarm(0);
 }
 
 TEST_F(SubprocessTest, AbnormalStepsByCrashesAreBounded) {

@@ -18,6 +18,7 @@ import platform
 import resource
 import struct
 import sys
+import sysconfig
 import threading
 import time
 import traceback
@@ -519,13 +520,22 @@ def load_env(env, message):
 # Building envs.
 
 
+def how_to_install(package):
+    """The command. An interpreter that the system's package manager manages refuses pip, besides in a virtual environment."""
+    marker = os.path.join(sysconfig.get_path('stdlib'), 'EXTERNALLY-MANAGED')
+    if sys.prefix != sys.base_prefix or not os.path.exists(marker):
+        return f"install it by '{sys.executable} -m pip install {package}'"
+    return (f"install it by '{sys.executable} -m venv --system-site-packages venv && venv/bin/python -m pip install {package}' "
+            'and set --python=venv/bin/python')
+
+
 def import_numpy():
     global np
     try:
         import numpy
     except ImportError as error:
-        raise Failure(FAILED_PRECONDITION, f'the interpreter {sys.executable} has no numpy ({error}); install it by '
-                      f"'{sys.executable} -m pip install numpy', or choose another interpreter by --python") from None
+        raise Failure(FAILED_PRECONDITION, f'the interpreter {sys.executable} has no numpy ({error}); '
+                      f'{how_to_install("numpy")}, or choose another interpreter by --python') from None
     np = numpy
 
 
@@ -542,9 +552,11 @@ def maker_of(params):
         try:
             gymnasium = importlib.import_module('gymnasium')
         except ImportError as error:
+            if getattr(error, 'name', None) != 'gymnasium':
+                raise Failure(FAILED_PRECONDITION, f'gymnasium cannot be imported by {sys.executable}:\n{text_of(error)}') from None
             raise Failure(FAILED_PRECONDITION, f'the interpreter {sys.executable} has no gymnasium ({error}), which id '
-                          f"'{params['id']}' needs; install it by '{sys.executable} -m pip install gymnasium', choose another "
-                          'interpreter by --python, or name a class by entry_point') from None
+                          f"'{params['id']}' needs; {how_to_install('gymnasium')}, choose another interpreter by --python, or "
+                          'name a class by entry_point') from None
 
         def make(**more):
             return gymnasium.make(params['id'], **{'disable_env_checker': True, **kwargs, **more})

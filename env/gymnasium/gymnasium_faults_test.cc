@@ -191,6 +191,13 @@ TEST_F(GymnasiumFaultsTest, MissingModulesClassesAndPackagesAreNamed) {
   by_id.set_id("NoSuchEnv-v3");
   EXPECT_THAT(ErrorOf(by_id), StatusIs(absl::StatusCode::kFailedPrecondition,
                                        HasSubstr("-m pip install gymnasium")));
+  // A gymnasium that lacks a module of its own is there, but broken: the stub without the folder of its CartPole.
+  GymnasiumConfig broken = by_id;
+  broken.clear_python_path();
+  broken.add_python_path("env/gymnasium/testdata/stub");
+  EXPECT_THAT(ErrorOf(broken), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                        AllOf(HasSubstr("gymnasium cannot be imported by"),
+                                              HasSubstr("No module named 'cartpole'"))));
   by_id.add_python_path("env/gymnasium/testdata/stub");
   EXPECT_THAT(
       ErrorOf(by_id),

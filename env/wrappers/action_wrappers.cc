@@ -1,4 +1,5 @@
-// Registers the wrappers that change actions: discretize_action, rescale_action and clip_action. They have no state.
+// Registers the wrappers that change actions: discretize_action, rescale_action and clip_action. They have no state. The
+// first two map their actions to the bounds of the env, so they cannot stand behind the third, which hides these bounds.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -49,7 +50,9 @@ absl::StatusOr<Bounds> BoundsOf(const EnvSpec& spec) {
 class DiscretizeAction : public EnvWrapper {
  public:
   DiscretizeAction(EnvSpec spec, Bounds bounds, int bins)
-      : EnvWrapper(std::move(spec), {false, true}), bounds_(std::move(bounds)), bins_(bins) {}
+      : EnvWrapper(std::move(spec), {false, true, false, true}),
+        bounds_(std::move(bounds)),
+        bins_(bins) {}
 
   void BeginStep(const RowView& action, const RowRef& inner_action) override {
     const absl::Span<const int64_t> bins = action.field<int64_t>(0);
@@ -85,7 +88,7 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateDiscretize(const EnvWrapperCon
 class FitAction : public EnvWrapper {
  public:
   FitAction(EnvSpec spec, const Bounds& bounds, bool rescales, float low, float high)
-      : EnvWrapper(std::move(spec), {false, true}), from_(rescales ? low : 0) {
+      : EnvWrapper(std::move(spec), {false, true, !rescales, rescales}), from_(rescales ? low : 0) {
     for (size_t i = 0; i < bounds.low.size(); ++i) {
       const float slope = rescales ? (bounds.high[i] - bounds.low[i]) / (high - low) : 1;
       elements_.push_back({rescales ? bounds.low[i] : 0, slope, bounds.low[i], bounds.high[i]});

@@ -351,6 +351,12 @@ TEST(WrappersTest, WhatDoesNotFitIsRefused) {
       {"Diary", Wrapper("time_limit", "CropConfig", ""), "CropConfig"},
       {"Diary", Wrapper("one_hot", "OneHotConfig", "field: 'obs/told'"), "expected categories"},
       {"Diary", Wrapper("discretize_action"), "expected float32 with finite bounds"},
+      {"Pendulum", Wrapper("clip_action") + Wrapper("rescale_action"),
+       "env.wrapper[1] 'rescale_action' stands behind env.wrapper[0] 'clip_action'"},
+      {"Pendulum",
+       Wrapper("time_limit", "TimeLimitConfig", "max_steps: 9") + Wrapper("clip_action") +
+           Wrapper("reward_clip") + Wrapper("discretize_action"),
+       "env.wrapper[3] 'discretize_action' stands behind env.wrapper[1] 'clip_action'"},
       {"Pendulum", Wrapper("no_op_starts"), "expected one discrete action"},
       {"Diary", Wrapper("no_op_starts", "NoOpStartsConfig", "action: 4"), "expected 0 to 3"},
       {"Diary", Wrapper("episodic_life", "EpisodicLifeConfig", image), "expected one number"},

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Whole programs with a CartPole of Python: a run that is killed and goes on ends with the bytes of one that was not disturbed; an
+# env without a state goes on with a warning; evaluations and parallel runs play it; --python chooses the interpreter.
+set -euo pipefail
+testdata=$PWD/env/gymnasium/testdata
+
+# An interpreter of its own, which leaves a line for each process that it becomes.
+python=$TEST_TMPDIR/python
+printf '#!/bin/sh\necho started >>"%s/started"\nexec /usr/bin/python3 "$@"\n' "$TEST_TMPDIR" >"$python"
+chmod +x "$python"
+
+# write_config FILE CLASS CONFIG: a shipped config whose env is a class of testdata.
+write_config() {
+  sed -E 's|type: "CartPole-v0"|type: "gymnasium" manager { type: "subprocess" envs_per_process: 2 }|
+      s|^env \{|&\n  params { [type.googleapis.com/ding.GymnasiumConfig] {\n'"    entry_point: \"cartpole:$2\" python_path: \"$testdata\" } }|" \
+    "worker/configs/$3.textproto" >"$1"
+}
+fail() { printf '%s\n' "$@" >&2; exit 1; }
+
+write_config "$TEST_TMPDIR/exact" CartPole cartpole_dqn
+write_config "$TEST_TMPDIR/forgetful" ForgetfulCartPole cartpole_dqn
+write_config "$TEST_TMPDIR/parallel_config" CartPole cartpole_dqn_parallel
+settings=(--set=resume.period_seconds=0 --set=resume.period_rounds=5 --max_env_step=900 --seed=4 --python="$python")
+
+# killed NAME CONFIG: a run that is killed as soon as it has a resume point, and goes on.
+killed() {
+  local run=$TEST_TMPDIR/$1 pid deadline=$((SECONDS + 60))
+  worker/serial --config="$TEST_TMPDIR/$2" --exp_dir="$run" "${settings[@]}" >"$run.out" 2>"$run.err" &
+  pid=$!
+  until ls "$run/ckpt" 2>/dev/null | grep -qxE 'resume_[1-9][0-9]*'; do
+    kill -0 $pid 2>/dev/null || fail "the run ended before it could be killed:" "$(cat "$run.err")"
+    [ $SECONDS -lt $deadline ] || fail "there is no resume point after a minute:" "$(cat "$run.err")"
+    sleep 0.01
+  done
+  kill -9 $pid
+  wait $pid 2>/dev/null || true
+  [ ! -e "$run/result.json" ] || fail "the run was over before it was killed"
+  worker/serial --resume --exp_dir="$run" --python="$python" >"$run.out" 2>"$run.resumed" || fail "$(cat "$run.resumed")"
+}
+
+worker/serial --config="$TEST_TMPDIR/exact" --exp_dir="$TEST_TMPDIR/whole" "${settings[@]}" >/dev/null 2>"$TEST_TMPDIR/whole.err" ||
+  fail "$(cat "$TEST_TMPDIR/whole.err")"
+[ -s "$TEST_TMPDIR/started" ] || fail "--python did not choose the interpreter"
+killed killed exact
+last=$(cd "$TEST_TMPDIR/whole/ckpt" && ls -d iteration_* | sort -V | tail -n 1)
+cmp "$TEST_TMPDIR/whole/ckpt/$last/model.safetensors" "$TEST_TMPDIR/killed/ckpt/$last/model.safetensors"
+! grep -q 'goes on inexactly' "$TEST_TMPDIR/killed.resumed" || fail "an env with a state began new episodes"
+killed killed_forgetful forgetful
+grep -q 'cannot save their state: they begin new episodes, the run goes on inexactly' "$TEST_TMPDIR/killed_forgetful.resumed" ||
+  fail "no warning:" "$(cat "$TEST_TMPDIR/killed_forgetful.resumed")"
+
+# The same policy plays the same episodes in Python as in C++.
+rm "$TEST_TMPDIR/started"
+play() {
+  worker/evaluate --checkpoint="$TEST_TMPDIR/whole" --episodes=5 --seed=1 --json "$@" 2>"$TEST_TMPDIR/play.err" || fail "$(cat "$TEST_TMPDIR/play.err")"
+}
+play --python="$python" >"$TEST_TMPDIR/in_python"
+[ -s "$TEST_TMPDIR/started" ] || fail "--python did not choose the interpreter of the evaluation"
+play --env=CartPole-v1 >"$TEST_TMPDIR/in_cpp"
+python3 - "$TEST_TMPDIR/in_python" "$TEST_TMPDIR/in_cpp" <<'END'
+import json, sys
+first, second = (json.load(open(path)) for path in sys.argv[1:])
+assert len(first["returns"]) == 5 and first["returns"] == second["returns"], (first, second)
+END
+
+# In a parallel run.
+rm "$TEST_TMPDIR/started"
+worker/parallel --config="$TEST_TMPDIR/parallel_config" --exp_dir="$TEST_TMPDIR/parallel" --max_env_step=600 --seed=1 \
+  --set=env.manager.envs_per_process=1 --python="$python" >/dev/null 2>"$TEST_TMPDIR/parallel.err" ||
+  fail "$(tail -n 40 "$TEST_TMPDIR/parallel.err")"
+[ -s "$TEST_TMPDIR/started" ] || fail "--python did not choose the interpreter of the parallel run"
+[ "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["env_step"] >= 600)' "$TEST_TMPDIR/parallel/result.json")" = True ] ||
+  fail "$(cat "$TEST_TMPDIR/parallel/result.json")"
