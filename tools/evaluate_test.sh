@@ -54,6 +54,7 @@ expect $'setup: build\nbuild: //worker:evaluate\nevaluate: --checkpoint=plain --
 expect $'setup: build\nbuild: //worker:evaluate\nevaluate: --video=a.gif --checkpoint=plain --checkpoint=plain/ckpt' \
   --video=a.gif plain plain/ckpt
 expect $'setup: build\nbuild: //worker:evaluate\nevaluate: --checkpoint plain --env E' --checkpoint plain --env E
+expect $'setup: build\nbuild: //worker:evaluate\nevaluate: --checkpoint=plain --python /usr/bin/python3' plain --python /usr/bin/python3
 expect $'setup: build torch\nbuild: //worker:evaluate_torch\nevaluate_torch: --checkpoint=torch' torch
 expect $'setup: build torch\nbuild: //worker:evaluate_torch\nevaluate_torch: --checkpoint=plain --checkpoint=torch/ckpt/ckpt_best' \
   plain torch/ckpt/ckpt_best

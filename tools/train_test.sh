@@ -56,6 +56,11 @@ expect $'setup: build grpc redis\nbuild: //worker:parallel\nparallel: --config=p
 expect $'setup: build grpc redis\nbuild: //worker:parallel\nparallel: --role=collector --coordinator=127.0.0.1:7235' \
   --parallel --role=collector --coordinator=127.0.0.1:7235
 expect $'setup: build grpc redis\nbuild: //worker:parallel\n'"$PWD/bin/worker/parallel" --parallel --program plain.textproto
+# The config and --parallel may stand behind flags.
+expect $'setup: build grpc redis\nbuild: //worker:parallel\nparallel: --config=plain.textproto --seed 1 --resume' \
+  --seed 1 plain.textproto --parallel --resume
+expect $'setup: build torch\nbuild: //worker:serial_torch\nserial_torch: --config=torch.textproto --resume' --resume torch.textproto
+expect $'setup: build\nbuild: //worker:serial\nserial: --seed=1 --config plain.textproto' --seed=1 --config plain.textproto
 expect $'setup: build\nbuild: //worker:serial\n'"$PWD/bin/worker/serial" --program plain.textproto
 
 expect $'setup: build torch grpc redis\nbuild: //worker:parallel_torch\nparallel_torch: --config=torch.textproto' \
@@ -124,5 +129,6 @@ if tools/train bc.textproto >out 2>&1; then fail "it trains without episodes:" "
 refused '--parallel needs a CONFIG' --parallel
 refused '--program needs one CONFIG' --parallel --program
 refused "there is no file 'nothing.textproto'" --parallel nothing.textproto
+refused "there is no file 'nothing.textproto'" --seed=1 nothing.textproto
 tools/train --help >out
 grep -q 'tools/train --parallel CONFIG' out || fail "$(cat out)"

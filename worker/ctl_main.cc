@@ -12,11 +12,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/status_macros.h"
@@ -218,6 +220,16 @@ int RunJournalCommand(const std::vector<std::string>& words) {
   return report->whole() ? 0 : 1;
 }
 
+// Whether the value of this flag is the next argument, as in `--coordinator HOST:PORT`.
+bool TakesNextArgument(absl::string_view argument) {
+  if (absl::StrContains(argument, '=')) return false;
+  absl::ConsumePrefix(&argument, "-");
+  absl::ConsumePrefix(&argument, "-");
+  google::CommandLineFlagInfo flag;
+  return google::GetCommandLineFlagInfo(std::string(argument).c_str(), &flag) &&
+         flag.type != "bool";
+}
+
 // Removes the command and its arguments, which may stand anywhere among the flags, from the
 // arguments of the program. A negative number is not a flag.
 std::vector<std::string> TakeWords(int* argc, char** argv) {
@@ -227,9 +239,10 @@ std::vector<std::string> TakeWords(int* argc, char** argv) {
     const bool number = argv[i][0] == '-' && argv[i][1] >= '0' && argv[i][1] <= '9';
     if (argv[i][0] != '-' || number) {
       words.push_back(argv[i]);
-    } else {
-      argv[kept++] = argv[i];
+      continue;
     }
+    argv[kept++] = argv[i];
+    if (TakesNextArgument(argv[i]) && i + 1 < *argc) argv[kept++] = argv[++i];
   }
   *argc = kept;
   argv[kept] = nullptr;

@@ -199,6 +199,9 @@ TEST_F(ParallelSecurityTest, BeyondLoopbackCredentialsAreRequired) {
                     Not(HasSubstr("token_file is"))));
   EXPECT_THAT(Failure("worker/ctl", {"status", "--coordinator=10.0.0.7:7235"}, {}),
               HasSubstr("--tls_ca, --token_file are missing"));
+  // The value of a flag may stand behind it, before the command.
+  EXPECT_THAT(Failure("worker/ctl", {"--coordinator", "10.0.0.7:7235", "status"}, {}),
+              HasSubstr("--tls_ca, --token_file are missing"));
   // A worker's certificate is not valid for a coordinator.
   EXPECT_THAT(Failure("worker/parallel", {config, exp_dir}, LinkFlags("certs/collector")),
               HasSubstr("may not be used to listen"));

@@ -195,6 +195,13 @@ absl::StatusOr<EvalCore::Outcome> EvalCore::Eval(const EvalOptions& options, Eva
   return outcome;
 }
 
+absl::Status EvalCore::CheckRender() {
+  return Annotate(env_->Render(0).status(),
+                  absl::StrCat(deps_.name,
+                               ": render_freq asks for videos, but env 0 cannot be rendered (leave "
+                               "render out for a run without videos)"));
+}
+
 absl::Status EvalCore::Play(const EvalOptions& options, Run* run) {
   while (!run->monitor->is_finished()) {
     if (options.cancelled && options.cancelled()) {

@@ -99,6 +99,9 @@ class EvalCore {
   // null.
   absl::StatusOr<Outcome> Eval(const EvalOptions& options, EvalVideos* videos);
 
+  // Returns an error if the envs cannot be rendered.
+  absl::Status CheckRender();
+
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);
 

@@ -69,6 +69,7 @@ absl::Status InteractionSerialEvaluator::Reset(EvalMode* policy, EnvManager* env
 }
 
 absl::StatusOr<EvalResult> InteractionSerialEvaluator::Eval(const EvalOptions& options) {
+  DING_RETURN_IF_ERROR(CheckCanFilm(options));
   std::optional<EvalVideos> videos;
   if (ShouldRender(options)) {
     DING_RETURN_IF_ERROR(CheckFigurePath());
@@ -77,10 +78,25 @@ absl::StatusOr<EvalResult> InteractionSerialEvaluator::Eval(const EvalOptions& o
   DING_ASSIGN_OR_RETURN(const EvalCore::Outcome outcome,
                         core_->Eval(options, videos.has_value() ? &*videos : nullptr));
   if (videos.has_value()) {
-    DING_RETURN_IF_ERROR(Annotate(WriteVideos(options, &*videos), core_->deps().name));
+    // A video is worth less than the evaluation, and than the run that a full disk would end here.
+    const absl::Status written = WriteVideos(options, &*videos);
+    DING_LOG_IF(WARNING, !written.ok())
+        << core_->deps().name
+        << ": not all videos of this evaluation could be written: " << written.message()
+        << ". The run goes on";
     last_render_iter_ = RenderClock(options);
   }
   return outcome.ToResult();
+}
+
+absl::Status InteractionSerialEvaluator::CheckCanFilm(const EvalOptions& options) {
+  if (can_film_ || options_.render_freq == -1 || RenderClock(options) < 0) return absl::OkStatus();
+  DING_RETURN_IF_ERROR(CheckFigurePath());
+  const absl::Status picture = core_->CheckRender();
+  // An env that has not answered yet shows nothing. The next evaluation asks again.
+  if (absl::IsFailedPrecondition(picture)) return absl::OkStatus();
+  can_film_ = picture.ok();
+  return picture;
 }
 
 int64_t InteractionSerialEvaluator::RenderClock(const EvalOptions& options) const {

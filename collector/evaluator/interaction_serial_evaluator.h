@@ -89,6 +89,9 @@ class InteractionSerialEvaluator : public ISerialEvaluator {
   // Returns the train iterations or env steps that render_freq counts.
   int64_t RenderClock(const EvalOptions& options) const;
   bool ShouldRender(const EvalOptions& options) const;
+  // Fails in the first evaluation if videos are wanted, but could not be made, and not when the first of them is due, which may
+  // be hours later.
+  absl::Status CheckCanFilm(const EvalOptions& options);
   std::string FigureFolder() const;
   absl::Status CheckFigurePath() const;
   absl::Status WriteVideos(const EvalOptions& options, EvalVideos* videos) const;
@@ -96,6 +99,7 @@ class InteractionSerialEvaluator : public ISerialEvaluator {
   const Options options_;
   const std::unique_ptr<EvalCore> core_;
   int64_t last_render_iter_ = -1;
+  bool can_film_ = false;  // whether CheckCanFilm() has found that it can
 };
 
 }  // namespace ding

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_policy.h"
@@ -482,6 +483,43 @@ TEST(InteractionSerialEvaluatorTest, NamesAnEnvThatCannotBeRendered) {
                              HasSubstr("nothing to see"))));
   EXPECT_TRUE(f.envs.events().empty());
   EXPECT_THAT(f.evaluator->Eval(At(1, 1)), IsOk());
+}
+
+TEST(InteractionSerialEvaluatorTest, NamesItInTheFirstEvaluationIfVideosAreDueLater) {
+  Options options;
+  options.render_freq = 1000;
+  Fixture f({}, options);
+  EXPECT_THAT(f.evaluator->Eval(At(0, 0)),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       AllOf(HasSubstr("eval: render_freq asks for videos, but env 0 cannot"),
+                             HasSubstr("nothing to see"))));
+  EXPECT_TRUE(f.envs.events().empty());
+  // An evaluation that belongs to no iteration, as of a checkpoint, makes no videos.
+  EXPECT_THAT(f.evaluator->Eval(EvalOptions()), IsOk());
+
+  const std::string file = testing::TempDir() + "/no_folder";
+  ASSERT_THAT(WriteFileAtomically(file, "x"), IsOk());
+  options.figure_path = file + "/videos";
+  Fixture without_folder(WithPictures(3), options);
+  EXPECT_THAT(without_folder.evaluator->Eval(At(0, 0)).status().message(),
+              HasSubstr("no_folder/videos' cannot be written"));
+}
+
+TEST(InteractionSerialEvaluatorTest, AFullDiskCostsTheVideosAlone) {
+  const std::string folder = testing::TempDir() + "/full";
+  ASSERT_THAT(RemoveRecursively(folder), IsOk());
+  Options options;
+  options.render_freq = 10;
+  options.figure_path = folder;
+  Fixture f(WithPictures(3), options);
+  {
+    const FileSizeLimit full(20);
+    DING_ASSERT_OK_AND_ASSIGN(const EvalResult result, f.evaluator->Eval(At(10, 10)));
+    EXPECT_FALSE(result.episode_return.empty());
+  }
+  EXPECT_THAT(ListDirectory(folder).value(), IsEmpty()) << "half a video was left";
+  ASSERT_THAT(f.evaluator->Eval(At(20, 20)), IsOk());
+  EXPECT_EQ(ListDirectory(folder).value().size(), 3u);
 }
 
 TEST(InteractionSerialEvaluatorTest, RefusesAFolderThatCannotBeWritten) {
