@@ -4,7 +4,8 @@ A label that they name must exist. It must be public, too, unless it is a test o
 page of a package, `:name` and `folder:name` are of that package or of the label before them on the line, as are the factories
 that "(`_factory`...)" behind them stands for.
 
-Every public class must be installed, too (tools/install/BUILD).
+Every public class must be installed, too (tools/install/BUILD), and every one of data, env, policy/dqn and replay_buffer must be in
+a test that shows which outside libraries it needs (worker/BUILD).
 
     tools/check_targets.py           complains, a line each, with status 1
     tools/check_targets.py --write   writes docs/public_targets.txt
@@ -35,6 +36,11 @@ INSTALL = 'tools/install/BUILD'
 NOT_INSTALLED = re.compile(r'_(factory|proto|registry|config|matchers|conformance)$|[:/](testing|fuzz_driver|conformance)\b|'
                            r'^//:|^//(adapter|worker|tools|policy/(export|torch)|env/(box2d|mujoco)|interaction/(grpc|redis))\b|'
                            r':((lz4|zstd)_codec|describe_actor)$')
+
+LIGHT_TESTS = 'worker/BUILD'
+# Packages whose classes need few outside libraries, and what of them reads configs: those are messages of protobuf.
+LIGHT = re.compile(r'^//(data|env|replay_buffer|policy/dqn)\b')
+READS_CONFIGS = re.compile(r'^//env:env_params$|^//env/([a-z0-9_]+):\1$')
 
 LABEL = re.compile(r'(?<![\w:/.])(@[\w.-]*)?//([a-z_][\w/]*(?:\.\.\.)?|\.\.\.)?(?::([\w.+/-]*[\w+]|\.\.\.))?')
 RELATIVE = re.compile(r'`([a-z_]*(?:/[a-z_]+)*):([a-z_][a-z0-9_]*)`')
@@ -145,12 +151,25 @@ def check_installed(kinds, public):
             ['%s:1: %s is installed and is no public class' % (INSTALL, label) for label in sorted(listed - classes)])
 
 
+def check_light(kinds, public):
+    with open(LIGHT_TESTS, encoding='utf-8') as file:
+        listed = set(re.findall(r'^ {12}"(//[^"]+:[^"]+)",$', file.read(), re.M))
+    classes = {
+        label for label in public if kinds.get(label) in ('cc_library', 'alias') and LIGHT.search(label) and
+        not NOT_INSTALLED.search(label) and not READS_CONFIGS.search(label)
+    }
+    return [
+        '%s:1: classes_need_abseil_alone_test and its neighbour do not name the public class %s' % (LIGHT_TESTS, label)
+        for label in sorted(classes - listed)
+    ]
+
+
 def main():
     kinds, public = load_targets()
     if sys.argv[1:] == ['--write']:
         write_golden(public)
         return
-    complaints = compare_with_golden(public) + check_names(kinds, public) + check_installed(kinds, public)
+    complaints = compare_with_golden(public) + check_names(kinds, public) + check_installed(kinds, public) + check_light(kinds, public)
     for complaint in complaints:
         print(complaint)
     sys.exit(1 if complaints else 0)
