@@ -22,8 +22,8 @@ using testing::UnorderedElementsAreArray;
 
 class RestartModelTest : public RestartTest {};
 INSTANTIATE_TEST_SUITE_P(Journal, RestartModelTest,
-                         testing::Values(JournalPlace::kFile, JournalPlace::kStore),
-                         JournalPlaceName);
+                         testing::Values(JournalMedium::kFile, JournalMedium::kStore),
+                         JournalMediumName);
 
 // The coordinator is killed at random moments of a random sequence of messages. Its successor has the
 // rows that the model expects: the newest of all that were acknowledged.

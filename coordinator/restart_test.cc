@@ -36,8 +36,8 @@ using testing::IsEmpty;
 using testing::UnorderedElementsAreArray;
 
 INSTANTIATE_TEST_SUITE_P(Journal, RestartTest,
-                         testing::Values(JournalPlace::kFile, JournalPlace::kStore),
-                         JournalPlaceName);
+                         testing::Values(JournalMedium::kFile, JournalMedium::kStore),
+                         JournalMediumName);
 
 TEST_P(RestartTest, ContinuesWhereItWasKilled) {
   ASSERT_THAT(Begin(), IsOk());
@@ -335,7 +335,7 @@ TEST_P(RestartTest, ADamagedJournalIsRefused) {
   JoinAll();
   Kill();
   std::map<std::string, std::string> journal = SaveJournal();
-  if (GetParam() == JournalPlace::kFile) {
+  if (GetParam() == JournalMedium::kFile) {
     std::string& bytes = journal.at(file_.path);
     bytes[40] = static_cast<char>(bytes[40] ^ 1);
   } else {
@@ -374,7 +374,7 @@ TEST_P(RestartTest, AStartThatFailsChangesNothing) {
 }
 
 class StoreRestartTest : public RestartTest {};
-INSTANTIATE_TEST_SUITE_P(Store, StoreRestartTest, testing::Values(JournalPlace::kStore));
+INSTANTIATE_TEST_SUITE_P(Store, StoreRestartTest, testing::Values(JournalMedium::kStore));
 
 // The coordinator hangs, another one is started, and the first one wakes up.
 TEST_P(StoreRestartTest, AReplacedCoordinatorEndsItsRunAndDeletesNothing) {

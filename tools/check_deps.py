@@ -3,7 +3,7 @@
 GCC does not notice: the headers of outside libraries are all in /usr/include, and those of ours are found through the deps of deps. (With
 clang, layering_check sees the latter.) A workspace that brings its own Abseil, or another compiler, does.
 
-    bazel query 'kind("(cc_.*|proto_library|alias) rule", //...)' --output=xml | python3 tools/check_deps.py
+    bazel query 'kind("(cc_.*|proto_library|alias|genrule) rule", //...)' --output=xml | python3 tools/check_deps.py
 """
 
 import os
@@ -57,6 +57,7 @@ OTHERS = [
     (r'EGL/', ['//third_party:egl', '@mujoco//:egl']),
     (r'hiredis/', ['//third_party:hiredis', '@hiredis//:hiredis']),
 ]
+UNIT = re.compile(r'_unit_\d+_test$')
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 
 
@@ -116,10 +117,14 @@ def owners_of_headers(rules):
     return owners
 
 
-def missing_deps(rule, aliases, owners):
+def missing_deps(rule, aliases, owners, units):
     """A label that the rule does not list -> the first line that needs it."""
     deps = {short(aliases.get(label, label)) for label in rule.labels('deps')}
-    files = [path_of(label) for label in rule.labels('srcs', 'hdrs', 'textual_hdrs')]
+    files = [
+        path_of(file)
+        for label in rule.labels('srcs', 'hdrs', 'textual_hdrs')
+        for file in units.get(label, [label])
+    ]
     missing = {}
     for path in files:
         if path is None or not os.path.isfile(path):
@@ -140,11 +145,13 @@ def main():
     rules = [Rule(element) for element in ElementTree.parse(sys.stdin).getroot().iter('rule')]
     aliases = {rule.name: rule.actual for rule in rules if rule.kind == 'alias'}
     owners = owners_of_headers(rules)
+    # A source that ding_cc_tests has made -> the files that it consists of.
+    units = {rule.name + '.cc': rule.labels('srcs') for rule in rules if rule.kind == 'genrule' and UNIT.search(rule.name)}
     complaints = 0
     for rule in rules:
         if not rule.kind.startswith('cc_'):
             continue
-        for label, place in sorted(missing_deps(rule, aliases, owners).items()):
+        for label, place in sorted(missing_deps(rule, aliases, owners, units).items()):
             print('%s: %s does not list "%s"' % (place, rule.name, label))
             complaints += 1
     sys.exit(1 if complaints else 0)

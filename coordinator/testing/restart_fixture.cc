@@ -31,8 +31,8 @@ void NewestMessages::Send(uint32_t worker, const CoordinatorMessage& message) {
   if (message.has_end_run()) ended.insert(worker);
 }
 
-std::string JournalPlaceName(const testing::TestParamInfo<JournalPlace>& info) {
-  return info.param == JournalPlace::kFile ? "InFile" : "InStore";
+std::string JournalMediumName(const testing::TestParamInfo<JournalMedium>& info) {
+  return info.param == JournalMedium::kFile ? "InFile" : "InStore";
 }
 
 RestartTest::RestartTest() {
@@ -53,7 +53,7 @@ RestartTest::~RestartTest() {
 
 absl::StatusOr<std::unique_ptr<Journal>> RestartTest::OpenJournal(Store* store) {
   constexpr int64_t kMinBytes = 4096;
-  if (GetParam() == JournalPlace::kFile) return FileJournal::Open({file_.path, kMinBytes});
+  if (GetParam() == JournalMedium::kFile) return FileJournal::Open({file_.path, kMinBytes});
   // It is among the data, as in a run.
   StoreJournal::Options options;
   options.store = store;
@@ -64,7 +64,7 @@ absl::StatusOr<std::unique_ptr<Journal>> RestartTest::OpenJournal(Store* store) 
 
 std::map<std::string, std::string> RestartTest::SaveJournal() {
   std::map<std::string, std::string> saved;
-  if (GetParam() == JournalPlace::kFile) {
+  if (GetParam() == JournalMedium::kFile) {
     saved[file_.path] = ReadFile(file_.path).value();
     return saved;
   }
@@ -74,7 +74,7 @@ std::map<std::string, std::string> RestartTest::SaveJournal() {
 }
 
 void RestartTest::SetJournal(const std::map<std::string, std::string>& saved) {
-  if (GetParam() == JournalPlace::kFile) {
+  if (GetParam() == JournalMedium::kFile) {
     ASSERT_THAT(WriteFileAtomically(file_.path, saved.at(file_.path)), IsOk());
     return;
   }
@@ -109,7 +109,7 @@ absl::Status RestartTest::Begin() {
 
 void RestartTest::Kill() {
   life_->store.Die();
-  if (GetParam() == JournalPlace::kStore) {
+  if (GetParam() == JournalMedium::kStore) {
     life_.reset();
     return;
   }

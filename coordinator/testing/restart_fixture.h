@@ -93,9 +93,9 @@ struct PlayedWorker {
 };
 
 // Where the journal is.
-enum class JournalPlace { kFile, kStore };
+enum class JournalMedium { kFile, kStore };
 // Returns "InFile" or "InStore", for the names of tests.
-std::string JournalPlaceName(const testing::TestParamInfo<JournalPlace>& info);
+std::string JournalMediumName(const testing::TestParamInfo<JournalMedium>& info);
 
 // A row of the buffer: its chunk, and its number within the chunk.
 using ChunkRow = std::pair<int64_t, int64_t>;
@@ -103,7 +103,7 @@ using ChunkRow = std::pair<int64_t, int64_t>;
 // A run with one learner, kCollectors collectors and one buffer of kCapacity rows. A test begins
 // with Begin() and JoinAll(), and may then alternate between messages of workers and
 // Kill(), Begin(), JoinAll().
-class RestartTest : public testing::TestWithParam<JournalPlace> {
+class RestartTest : public testing::TestWithParam<JournalMedium> {
  protected:
   static constexpr int64_t kCapacity = 40;
   static constexpr int kCollectors = 2;

@@ -67,6 +67,43 @@ def ding_cc_test(name, size = "small", copts = [], deps = [], linkstatic = True,
         **kwargs
     )
 
+def ding_cc_tests(name, srcs, files_per_unit = 12, deps = [], **kwargs):
+    """One cc_test of several files, which are compiled together: most of the time of a test's compilation is spent in headers.
+
+    Each file is a whole test that could be compiled alone, with its helpers in "namespace {" below "namespace ding {". A
+    translation unit is a copy of some of the files, one after the other, in which these namespaces have different parents, so that
+    equal names do not meet. A test that needs data, tags, or registrations that others must not see, is a ding_cc_test.
+
+        bazel test //data:tests --test_filter='BatchTest.*'
+
+    Args:
+      name: as in cc_test.
+      srcs: the files, FILE_test.cc.
+      files_per_unit: how many files are compiled together at most. After a change in one, the others of its unit are compiled again, too.
+      deps: what all of them need.
+      **kwargs: as in cc_test.
+    """
+    script = str(Label("//tools/build_defs:test_unit.sh"))
+    units = []
+    for start in range(0, len(srcs), files_per_unit):
+        # .bazelrc and tools/check_deps.py know units by their names.
+        units.append("%s_unit_%d_test" % (name, start // files_per_unit))
+        native.genrule(
+            name = units[-1],
+            testonly = True,
+            srcs = srcs[start:start + files_per_unit],
+            outs = [units[-1] + ".cc"],
+            cmd = "bash $(location %s) $(SRCS) > $@" % script,
+            tools = [script],
+            visibility = ["//visibility:private"],
+        )
+    ding_cc_test(
+        name = name,
+        srcs = [unit + ".cc" for unit in units],
+        deps = deps,
+        **kwargs
+    )
+
 def ding_cc_benchmark(name, copts = [], deps = [], tags = [], data = [], smoke_size = "small", **kwargs):
     """A benchmark program, and `<name>_smoke_test`, which runs it for a moment.
 
