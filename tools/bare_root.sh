@@ -3,6 +3,7 @@
 # Sets $passed and $failed to 0 and $place to a root with a Debian and packages, which is made if it is not there.
 #   open_root SUITE "PACKAGE..." [--keep] [FOLDER]
 # FOLDER is the place of the root; one that is there is used again. Without it the root is new, and removed at the end unless --keep.
+# If $preferred is set, "SUITE2: PACKAGE...", apt takes these packages from SUITE2 of the same mirror, and everything else from SUITE.
 open_root() {
   local suite=$1 packages=$2 keep=false argument mirror tool=${0##*/}
   shift 2
@@ -37,6 +38,11 @@ open_root() {
   # How this machine reaches the mirror.
   cp --update /etc/apt/apt.conf.d/*proxy* /etc/apt/apt.conf.d/*mirror* "$place/etc/apt/apt.conf.d/" 2>/dev/null || true
   cp --archive /etc/ssl/certs/. "$place/etc/ssl/certs/"
+  if [ -n "${preferred:-}" ]; then
+    echo "deb $mirror ${preferred%%:*} main" >"$place/etc/apt/sources.list.d/preferred.list"
+    printf 'Package:%s\nPin: release a=%s\nPin-Priority: 900\n' "${preferred#*:}" "${preferred%%:*}" \
+      >"$place/etc/apt/preferences.d/preferred"
+  fi
   in_root network "apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends -q $packages" >&2
   touch "$place/.ready"
 }

@@ -55,7 +55,7 @@ std::string Cell(const std::string& text) {
   return absl::StrReplaceAll(Escape(text), {{"|", "\\|"}});
 }
 
-std::string Code(const std::string& text) {
+std::string Code(absl::string_view text) {
   return text.empty() ? "" : absl::StrCat("`", text, "`");
 }
 

@@ -1,5 +1,6 @@
 // Fills in the defaults of configs, finds what differs from them, and prints configs.
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -43,7 +44,7 @@ void FillInScalar(const FieldDescriptor& field, Message* message) {
     case FieldDescriptor::CPPTYPE_ENUM:
       return reflection.SetEnum(message, &field, field.default_value_enum());
     case FieldDescriptor::CPPTYPE_STRING:
-      return reflection.SetString(message, &field, field.default_value_string());
+      return reflection.SetString(message, &field, std::string(field.default_value_string()));
     case FieldDescriptor::CPPTYPE_MESSAGE:
       return;
   }
