@@ -226,7 +226,7 @@ absl::StatusOr<CheckpointEvaluation> Evaluate(const EvaluationOptions& options) 
 absl::Status CheckOptions(const EvaluationOptions& options) {
   if (options.n_episode < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--episodes: n_episode is ", options.n_episode, ", expected 1 or more"));
+        absl::StrCat("--episodes: n_episode is ", options.n_episode, ", expected at least 1"));
   }
   const EvaluationVideo& video = options.video;
   if (video.path.empty()) return absl::OkStatus();
