@@ -41,6 +41,11 @@ int TerminalWidth(int fd) {
   return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+int TerminalHeight(int fd) {
+  winsize size;
+  return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+}
+
 bool CanDrawOver(int fd) {
   const char* const term = std::getenv("TERM");
   return isatty(fd) == 1 && (term == nullptr || absl::string_view(term) != "dumb");

@@ -17,6 +17,9 @@ int TerminalWidth(int fd);
 // Whether `fd` is a terminal on which a line can be drawn over: not one of TERM "dumb".
 bool CanDrawOver(int fd);
 
+// Its height in lines, 24 if that is unknown.
+int TerminalHeight(int fd);
+
 // Whether to write colours to `fd`: it is a terminal that knows them (TERM is set, and not "dumb"), and the
 // environment does not have a NO_COLOR that is not empty (no-color.org).
 bool UsesColors(int fd);

@@ -147,9 +147,25 @@ def check_tags(runs, tags):
         known = sorted(set.union(*(run.tags for run in runs)))
         if tag in known:
             raise Refused(f"{who} no values of '{tag}' that are finite, so there is nothing to draw")
+        other = _on_other_axis(tag)
+        if other in known:
+            axis = "TRAIN_ITER" if "_step/" in other else "ENV_STEP"
+            raise Refused(
+                f"{who} '{other}', but no values of '{tag}': a run writes these, too, with metrics {{ x_axis: BOTH }} in its "
+                f"config (--set metrics.x_axis=BOTH), or instead with {axis}"
+            )
         close = difflib.get_close_matches(tag, known, 1)
         meant = f" (did you mean '{close[0]}'?)" if close else ""
         raise Refused(f"{who} no values of '{tag}'{meant}; the tags are:\n" + _listed(known))
+
+
+def _on_other_axis(tag):
+    """The same metric over train iterations instead of env steps, or the other way round."""
+    instance, slash, metric = tag.partition("/")
+    for axis, other in (("_step", "_iter"), ("_iter", "_step")):
+        if instance.endswith(axis):
+            return instance[: -len(axis)] + other + slash + metric
+    return None
 
 
 def _listed(words):

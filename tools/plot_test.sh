@@ -184,6 +184,10 @@ refused "'other.csv' has the columns ['a', 'b'], expected step, tag and value" o
 refused "'a/log/metrics.csv' has no values of 'evaluator_step/reward_men' (did you mean 'evaluator_step/reward_mean'?); the tags are:
   evaluator_iter/reward_mean" --tag evaluator_step/reward_men a
 refused "the 2 runs have no values of 'reward'" --tag reward a b
+mkdir -p steps_only/log
+sed 's/evaluator_iter/other_iter/' a/log/metrics.csv >steps_only/log/metrics.csv
+refused "'steps_only/log/metrics.csv' has 'evaluator_step/reward_mean', but no values of 'evaluator_iter/reward_mean': a run writes these, \
+too, with metrics { x_axis: BOTH }" --x iteration steps_only
 cp -r b partly && sed -i '/reward_std/d' partly/log/metrics.csv
 refused "the runs are mixed: some have values of 'evaluator_step/reward_std', but these have not:
   partly/log/metrics.csv

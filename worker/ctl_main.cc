@@ -143,6 +143,8 @@ void PrintStatus(const RunStatus& status) {
   std::string text = FormatRunStatus(status);
   if (isatty(STDOUT_FILENO) == 1) text = FoldLines(text, TerminalWidth(STDOUT_FILENO));
   if (FLAGS_watch && CanDrawOver(STDOUT_FILENO)) {
+    // The last line stays free: a newline in it would move all others up.
+    text = KeepFirstLines(text, TerminalHeight(STDOUT_FILENO) - 1);
     const std::string lines = absl::StrReplaceAll(text, {{"\n", kClearsBehind}});
     std::printf("%s%s%s", kToTopLeft, lines.c_str(), kClearsBelow);
   } else {

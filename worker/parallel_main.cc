@@ -129,7 +129,7 @@ could not save its rows: it says where they are, and how to go on.
 // Returns the settings for the flags that stand for a field of the config.
 std::vector<std::string> FlagSettings() {
   std::vector<std::string> settings = RunFlagSettings();
-  if (FLAGS_max_seconds >= 0) {
+  if (!google::GetCommandLineFlagInfoOrDie("max_seconds").is_default) {
     settings.push_back(absl::StrCat("system.max_seconds=", FLAGS_max_seconds));
   }
   return settings;

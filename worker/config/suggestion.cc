@@ -1,7 +1,6 @@
 #include "ding_worker/worker/config/suggestion.h"
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -12,16 +11,22 @@ namespace {
 
 using google::protobuf::Descriptor;
 
-// The Levenshtein distance.
+// The Levenshtein distance, in which two neighbours that were swapped are one error.
 size_t EditDistance(absl::string_view a, absl::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
+  std::vector<size_t> row(b.size() + 1);  // from the first i characters of a to the first j of b
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  std::vector<size_t> above = row;
+  std::vector<size_t> two_above = row;
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
+    two_above.swap(above);
+    above.swap(row);
+    row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+      const size_t substituted = above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, substituted});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], two_above[j - 2] + 1);
+      }
     }
   }
   return row[b.size()];

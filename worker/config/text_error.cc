@@ -68,6 +68,12 @@ std::string ExplainTextError(const TextError& error, const std::string& text,
         taken == nullptr ? std::string("link the module that takes it")
                          : absl::StrCat("the type takes [", kUrl, taken->full_name(), "]"));
   }
+  // [ding.DqnConfig] instead of [type.googleapis.com/ding.DqnConfig].
+  if (absl::StartsWith(error.message, "Expected \"/\", found \"]\"")) {
+    const Descriptor* const taken = ParamsMessageOfBlock(blocks, root);
+    return absl::StrCat("the name of a message begins with ", kUrl, ", as in [", kUrl,
+                        taken == nullptr ? "my.Message" : taken->full_name(), "]");
+  }
   if (blocks.open.size() == 1 && absl::EndsWith(error.message, "got: }")) {
     return "this '}' ends nothing: it is one too many, or a '{' before it is missing";
   }

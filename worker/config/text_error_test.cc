@@ -58,6 +58,10 @@ TEST_F(TextErrorTest, AnUnknownValueOfAnEnumListsTheValues) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected RESET, RENEW")));
 }
 
+TEST_F(TextErrorTest, TwoLettersThatWereSwappedAreOneError) {
+  EXPECT_THAT(Problems("sede: 1"), ElementsAre(HasSubstr("did you mean 'seed'?")));
+}
+
 TEST_F(TextErrorTest, AnUnclosedBlockIsNamedWithItsLine) {
   EXPECT_THAT(Problems("env {\n  type: 'plain'\n"),
               ElementsAre("c:1:5: the '{' of 'env' in line 1 is never closed: a '}' is missing"));
@@ -104,6 +108,12 @@ TEST_F(TextErrorTest, AMessageThatDoesNotExistNamesTheOneThatTheTypeTakes) {
                                     "[type.googleapis.com/ding.PpoConfig]")));
 }
 
+TEST_F(TextErrorTest, AMessageWithoutItsPrefixIsNamedWithIt) {
+  EXPECT_THAT(Problems("policy { type: \"dqn\" params { [ding.DqnConfig] { learning_rate: 1 } } }"),
+              ElementsAre(HasSubstr("the name of a message begins with type.googleapis.com/, as in "
+                                    "[type.googleapis.com/ding.DqnConfig]")));
+}
+
 TEST_F(TextErrorTest, AnotherMessageThanTheTypeTakesIsNamed) {
   ExperimentConfig config;
   ASSERT_THAT(
@@ -112,7 +122,7 @@ TEST_F(TextErrorTest, AnotherMessageThanTheTypeTakesIsNamed) {
       IsEmpty());
   EXPECT_THAT(FindWrongParams(config),
               ElementsAre("policy.params hold a ding.DqnConfig, expected a ding.PpoConfig "
-                          "for type 'ppo'"));
+                          "for type 'ppo'; --set 'policy.params={}' leaves them out"));
   config.mutable_policy()->set_type("dqn");
   EXPECT_THAT(FindWrongParams(config), IsEmpty());
   config.mutable_policy()->set_type("of another program");

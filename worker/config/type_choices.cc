@@ -56,7 +56,8 @@ void AppendWrong(const Message& message, const std::string& path,
     const FieldDescriptor* const type = FindTypeField(*field);
     problems->push_back(absl::StrCat(place, " hold a ", TypeNameOfAny(*any), ", expected a ",
                                      (*taken)->full_name(), " for type '",
-                                     reflection.GetString(message, type), "'"));
+                                     reflection.GetString(message, type), "'; --set '", place,
+                                     "={}' leaves them out"));
   }
 }
 

@@ -297,9 +297,8 @@ absl::StatusOr<DataSet> LoadDataSet(const DataSetOptions& options, const EnvSpec
         "data set: ", set.status().message(),
         "; two commands make one: tools/train worker/configs/cartpole_ppo.textproto "
         "--exp_dir=expert (or another config whose policy plays the env), then "
-        "bazel run //worker:evaluate -- --checkpoint=expert/ckpt/ckpt_best --episodes=50 "
-        "--record_episodes=",
-        options.path));
+        "tools/evaluate expert --episodes=50 --record_episodes=",
+        options.path, " (tools/train does both if a comment of the config says of which agent)"));
   }
   if (!set.ok()) return Annotate(set.status(), "data set");
   absl::StatusOr<DataSet> made = MakeDataSet(options, env, *set);

@@ -227,7 +227,7 @@ absl::StatusOr<CheckpointEvaluation> Evaluate(const EvaluationOptions& options) 
 absl::Status CheckOptions(const EvaluationOptions& options) {
   if (options.n_episode < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--episodes: n_episode is ", options.n_episode, ", expected 1 or more"));
+        absl::StrCat("--episodes: n_episode is ", options.n_episode, ", expected at least 1"));
   }
   DING_RETURN_IF_ERROR(CheckSettings(options.settings));
   const EvaluationVideo& video = options.video;

@@ -10,6 +10,12 @@ DEFINE_int64(max_train_iter, -1,
 DEFINE_string(python, "", "Python interpreter of envs of type 'gymnasium'; overrides the config's");
 
 namespace ding {
+namespace {
+
+// What is given is passed on whatever it is, so that the check of the config refuses what makes no sense.
+bool IsGiven(const char* flag) { return !google::GetCommandLineFlagInfoOrDie(flag).is_default; }
+
+}  // namespace
 
 const char kRunFlagsHelp[] =
     R"(  --seed=N              seed of the run
@@ -20,11 +26,11 @@ const char kRunFlagsHelp[] =
 
 std::vector<std::string> RunFlagSettings() {
   std::vector<std::string> settings;
-  if (FLAGS_seed >= 0) settings.push_back(absl::StrCat("seed=", FLAGS_seed));
-  if (FLAGS_max_env_step >= 0) {
+  if (IsGiven("seed")) settings.push_back(absl::StrCat("seed=", FLAGS_seed));
+  if (IsGiven("max_env_step")) {
     settings.push_back(absl::StrCat("max_env_step=", FLAGS_max_env_step));
   }
-  if (FLAGS_max_train_iter >= 0) {
+  if (IsGiven("max_train_iter")) {
     settings.push_back(absl::StrCat("max_train_iter=", FLAGS_max_train_iter));
   }
   if (!FLAGS_python.empty()) {

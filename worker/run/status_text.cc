@@ -200,4 +200,13 @@ std::string FoldLines(absl::string_view text, int width) {
   return folded;
 }
 
+std::string KeepFirstLines(absl::string_view text, int most) {
+  const std::vector<absl::string_view> lines = absl::StrSplit(absl::StripSuffix(text, "\n"), '\n');
+  const size_t room = static_cast<size_t>(std::max(most, 2));
+  if (lines.size() <= room) return std::string(text);
+  std::string kept;
+  for (size_t i = 0; i + 1 < room; ++i) absl::StrAppend(&kept, lines[i], "\n");
+  return absl::StrCat(kept, "... ", lines.size() - room + 1, " lines more\n");
+}
+
 }  // namespace ding

@@ -31,6 +31,9 @@ std::string FormatRunStatus(const RunStatus& status);
 // are any. What is left of a line stands below it, indented.
 std::string FoldLines(absl::string_view text, int width);
 
+// Keeps the first lines of `text` if it has more than `most` (at least 2), and says in the last one how many are missing.
+std::string KeepFirstLines(absl::string_view text, int most);
+
 }  // namespace ding
 
 #endif  // DING_WORKER_WORKER_RUN_STATUS_TEXT_H_

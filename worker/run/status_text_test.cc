@@ -221,5 +221,11 @@ TEST(StatusTextTest, LinesAreFoldedToTheWidthOfATerminal) {
   }
 }
 
+TEST(StatusTextTest, ATextThatIsTooHighForATerminalSaysWhatIsMissing) {
+  EXPECT_EQ(KeepFirstLines("a\nb\nc\n", 3), "a\nb\nc\n");
+  EXPECT_EQ(KeepFirstLines("a\nb\nc\nd\n", 3), "a\nb\n... 2 lines more\n");
+  EXPECT_EQ(KeepFirstLines("a\nb\nc\n", 0), "a\n... 2 lines more\n");
+}
+
 }  // namespace
 }  // namespace ding

@@ -155,8 +155,14 @@ absl::Status SerialPipeline::CreateWorkers() {
 void SerialPipeline::CreateBuffer(std::vector<std::string>* problems) {
   const bool on_policy = policy_->collect_mode()->attributes().on_policy;
   const RunKind kind = on_policy ? RunKind::kOnPolicy : RunKind::kSerial;
-  for (std::string& problem : FindUnusedFields(config_, kind)) {
-    problems->push_back(std::move(problem));
+  std::vector<std::string> unused = FindUnusedFields(config_, kind);
+  const size_t unused_in_parallel = FindUnusedFields(config_, kind, RunKind::kParallel).size();
+  const bool is_for_parallel = unused_in_parallel < unused.size();
+  for (std::string& problem : unused) problems->push_back(std::move(problem));
+  if (is_for_parallel) {
+    problems->push_back(
+        "the config sets fields of parallel runs: tools/train --parallel (//worker:parallel) "
+        "trains by it");
   }
   const BufferConfig& config = config_.policy().other().replay_buffer();
   const int64_t max_episode_steps = collector_env_->env_spec().max_episode_steps;
