@@ -117,15 +117,12 @@ inline std::ostream& operator<<(std::ostream& out, const Said& said) {
 }
 
 inline Said SaidBy(const Journal& journal) {
-  // In a compacted journal the push of a chunk may come after its removal; the journal then has the removal twice.
-  std::vector<JournalRecord> records;
-  EXPECT_THAT(journal.Read([&records](const JournalRecord& record) {
-    records.push_back(record);
+  Said said;
+  EXPECT_THAT(journal.Read([&said](const JournalRecord& record) {
+    said.Add(record);
     return absl::OkStatus();
   }),
               IsOk());
-  Said said;
-  for (const JournalRecord& record : records) said.Add(record);
   return said;
 }
 
