@@ -147,7 +147,7 @@ absl::Status CoordinatorImpl::RecoverRows(const RecoveredRun& run) {
     journal = journal_.get();
   }
   DING_RETURN_IF_ERROR(journal->Read(push));
-  // They are counted once.
+  // The journal says that these chunks are lost, so that the next coordinator does not count them again.
   if (lost_chunks.has_removed()) DING_RETURN_IF_ERROR(journal->Append({lost_chunks}));
   MutexLock lock(&mutex_);
   for (const std::string& key : forgotten_keys_) kept.erase(key);

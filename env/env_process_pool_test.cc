@@ -47,7 +47,15 @@ constexpr absl::Duration kLongEnough = absl::Seconds(50);  // for everything tha
 constexpr absl::StatusCode kNoAnswer = absl::StatusCode::kAborted;
 
 // What an env can be told to do, by its action or by the seed of its reset.
-enum Deed : int64_t { kNothing, kExit, kSegfault, kKillItself, kEatMemory, kHang, kDeeds };
+enum Behavior : int64_t {
+  kNothing,
+  kExit,
+  kSegfault,
+  kKillItself,
+  kEatMemory,
+  kHang,
+  kNumBehaviors
+};
 
 // State that the test and all processes share.
 struct Shared {
@@ -61,10 +69,10 @@ Shared& SharedByAll() {
   return *shared;
 }
 
-void Do(int64_t deed) {
-  if (deed == kNothing) return;
+void Behave(int64_t behavior) {
+  if (behavior == kNothing) return;
   std::fprintf(stderr, "line 1\nlast words\n");
-  switch (deed) {
+  switch (behavior) {
     case kExit:
       _exit(3);
     case kSegfault:
@@ -88,7 +96,7 @@ EnvSpec TestSpec(int64_t observation_size = 2) {
   EnvSpec spec;
   spec.name = "Test";
   spec.observation = MakeSpec({Box("obs", {observation_size})}).value();
-  spec.action = MakeSpec({Discrete("action", kDeeds)}).value();
+  spec.action = MakeSpec({Discrete("action", kNumBehaviors)}).value();
   return spec;
 }
 
@@ -97,13 +105,13 @@ class TestEnv : public Env {
  public:
   const EnvSpec& spec() const override { return spec_; }
   absl::Status Reset(const EpisodeStart& start, const RowRef& obs) override {
-    Do(static_cast<int64_t>(start.seed));
+    Behave(static_cast<int64_t>(start.seed));
     step_ = 0;
     Show(obs);
     return absl::OkStatus();
   }
   absl::Status Step(const RowView& action, const RowRef& obs, StepResult* /*result*/) override {
-    Do(action.scalar<int64_t>(0));
+    Behave(action.scalar<int64_t>(0));
     ++step_;
     Show(obs);
     return absl::OkStatus();
@@ -191,14 +199,14 @@ class EnvProcessPoolTest : public testing::Test {
   }
 
   // Asks the env as a manager does.
-  static void Ask(EnvProcessPool* pool, int env_id, EnvCall call, Deed deed = kNothing,
+  static void Ask(EnvProcessPool* pool, int env_id, EnvCall call, Behavior behavior = kNothing,
                   int attempts_made = 0) {
     ProcessMemory::Env& env = pool->memory()->env(env_id);
     env.call = static_cast<uint32_t>(call);
     env.attempts_made = attempts_made;
-    env.seed = static_cast<uint64_t>(deed);
+    env.seed = static_cast<uint64_t>(behavior);
     env.message_size = 0;
-    pool->memory()->actions().row(env_id).field<int64_t>(0)[0] = deed;
+    pool->memory()->actions().row(env_id).field<int64_t>(0)[0] = behavior;
     env.turn.store(ProcessMemory::kAsked);
     const int i = pool->ProcessOf(env_id);
     if (pool->AddCall(i)) pool->Wake(i);
@@ -221,9 +229,9 @@ class EnvProcessPoolTest : public testing::Test {
     ProcessMessageReader message(pool->memory()->message(env_id));
     return TakeStatus(&message);
   }
-  static absl::Status Call(EnvProcessPool* pool, int env_id, EnvCall call, Deed deed = kNothing,
-                           int attempts_made = 0) {
-    Ask(pool, env_id, call, deed, attempts_made);
+  static absl::Status Call(EnvProcessPool* pool, int env_id, EnvCall call,
+                           Behavior behavior = kNothing, int attempts_made = 0) {
+    Ask(pool, env_id, call, behavior, attempts_made);
     return TakeAnswer(pool, env_id);
   }
   // Waits until process i has ended, and gives up the calls that it has not answered.
@@ -349,7 +357,7 @@ TEST_F(EnvProcessPoolTest, APoolMayBeMovedWhileItsProcessesRun) {
 
 struct EndingCase {
   const char* name;
-  Deed deed;
+  Behavior behavior;
   absl::StatusCode code;
   const char* how;
 };
@@ -358,13 +366,13 @@ class EnvProcessPoolEndingTest : public EnvProcessPoolTest,
                                  public testing::WithParamInterface<EndingCase> {};
 
 TEST_P(EnvProcessPoolEndingTest, TheEndIsReportedAndTheProcessReplaced) {
-  options_.memory_limit_mb = GetParam().deed == kEatMemory ? 64 : 0;
+  options_.memory_limit_mb = GetParam().behavior == kEatMemory ? 64 : 0;
   EnvProcessPool pool = Create(4, /*envs_per_process=*/2);
   for (const int env_id : {0, 1, 2, 3}) ASSERT_THAT(Call(&pool, env_id, EnvCall::kReset), IsOk());
   const pid_t ended = Pid(&pool, 0);
   const pid_t other = Pid(&pool, 2);
 
-  EXPECT_THAT(Call(&pool, 0, EnvCall::kStep, GetParam().deed), StatusIs(kNoAnswer));
+  EXPECT_THAT(Call(&pool, 0, EnvCall::kStep, GetParam().behavior), StatusIs(kNoAnswer));
   EXPECT_FALSE(Exists(ended));
   const EnvProcessPool::Ending ending = TakeEnding(&pool, 0);
   EXPECT_THAT(ending.cause, StatusIs(GetParam().code, AllOf(HasSubstr(GetParam().how),

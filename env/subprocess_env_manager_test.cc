@@ -78,8 +78,8 @@ INSTANTIATE_TEST_SUITE_P(Processes, EnvManagerStateConformance, testing::ValuesI
 INSTANTIATE_TEST_SUITE_P(Processes, AsyncEnvManagerConformance,
                          testing::Values(Processes("OneEach", 1)), EnvManagerConformanceName);
 
-// What a FragileEnv can be told to do, as an action or by the parameter "deed" of a reset.
-enum Deed : int64_t {
+// What a FragileEnv can be told to do, as an action or by the parameter "behavior" of a reset.
+enum Behavior : int64_t {
   kNothing,
   kSegfault,
   kAbort,
@@ -90,7 +90,7 @@ enum Deed : int64_t {
   kHangOnce,  // the first time that any env is told to
   kStartDescendants,
   kTakeTime,
-  kDeeds,
+  kNumBehaviors,
 };
 
 // Processes that envs have started; shared by all processes.
@@ -137,11 +137,11 @@ std::atomic<int>& TimesHung() {
   return *times;
 }
 
-void Do(int64_t deed) {
-  if (deed == kNothing) return;
-  if (deed == kTakeTime) return absl::SleepFor(absl::Milliseconds(5));
+void Behave(int64_t behavior) {
+  if (behavior == kNothing) return;
+  if (behavior == kTakeTime) return absl::SleepFor(absl::Milliseconds(5));
   std::fprintf(stderr, "line 1\nlast words\n");
-  switch (deed) {
+  switch (behavior) {
     case kSegfault:
       raise(SIGSEGV);
       break;
@@ -177,13 +177,13 @@ class FragileEnv : public Env {
 
   const EnvSpec& spec() const override { return spec_; }
   absl::Status Reset(const EpisodeStart& start, const RowRef& obs) override {
-    Do(static_cast<int64_t>(start.params.GetOr("deed", 0)));
+    Behave(static_cast<int64_t>(start.params.GetOr("behavior", 0)));
     step_ = 0;
     Show(obs);
     return absl::OkStatus();
   }
   absl::Status Step(const RowView& action, const RowRef& obs, StepResult* /*result*/) override {
-    Do(action.scalar<int64_t>(0));
+    Behave(action.scalar<int64_t>(0));
     ++step_;
     Show(obs);
     return absl::OkStatus();
@@ -203,7 +203,7 @@ absl::StatusOr<std::unique_ptr<Env>> MakeFragile() {
   EnvSpec spec;
   spec.name = "Fragile";
   DING_ASSIGN_OR_RETURN(spec.observation, MakeSpec({Box("obs", {2})}));
-  DING_ASSIGN_OR_RETURN(spec.action, MakeSpec({Discrete("action", kDeeds)}));
+  DING_ASSIGN_OR_RETURN(spec.action, MakeSpec({Discrete("action", kNumBehaviors)}));
   return std::make_unique<FragileEnv>(std::move(spec));
 }
 
@@ -223,7 +223,7 @@ class SubprocessTest : public testing::Test {
     return *std::move(manager);
   }
 
-  // Has all ready envs do nothing, except those that `deeds` names.
+  // Has all ready envs do nothing, except those that `behaviors` names.
   static absl::StatusOr<const Timesteps*> Step(EnvManager* manager, std::vector<int64_t> actions) {
     std::byte* const column = reinterpret_cast<std::byte*>(actions.data());
     std::vector<int> env_ids;
@@ -260,7 +260,7 @@ pid_t ForkServerOf(pid_t env) { return ParentOf(ParentOf(env)); }
 
 struct FaultCase {
   const char* name;
-  Deed deed;
+  Behavior behavior;
   absl::StatusCode code;
   const char* how;
 };
@@ -268,14 +268,14 @@ struct FaultCase {
 class FaultTest : public SubprocessTest, public testing::WithParamInterface<FaultCase> {};
 
 TEST_P(FaultTest, AStepThatKillsTheProcessIsAbnormalAndTheRunGoesOn) {
-  options_.memory_limit_mb = GetParam().deed == kEatMemory ? 64 : 0;
+  options_.memory_limit_mb = GetParam().behavior == kEatMemory ? 64 : 0;
   // The others may take the time that a busy machine gives them.
-  if (GetParam().deed != kHang) options_.step_timeout = absl::Minutes(1);
+  if (GetParam().behavior != kHang) options_.step_timeout = absl::Minutes(1);
   const auto manager = Launched();
   const std::vector<pid_t> before = Pids(manager.get());
   ASSERT_THAT(Step(manager.get(), {0, 0, 0}), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const steps,
-                            Step(manager.get(), {0, GetParam().deed, 0}));
+                            Step(manager.get(), {0, GetParam().behavior, 0}));
   EXPECT_THAT(steps->abnormal, ElementsAre(0, 1, 0));
   ASSERT_THAT(steps->causes, SizeIs(1));
   EXPECT_EQ(steps->causes[0].row, 1);
@@ -385,8 +385,8 @@ TEST_F(SubprocessTest, AResetThatHangsOrCrashesIsTriedAgainInANewProcess) {
   options_.max_retry = 2;
   const auto manager = Launched();
   const pid_t before = Pids(manager.get())[1];
-  const auto reset = [&](Deed deed) {
-    return manager->Reset({EnvReset{1, NamedValues{{"deed", static_cast<double>(deed)}}}});
+  const auto reset = [&](Behavior behavior) {
+    return manager->Reset({EnvReset{1, NamedValues{{"behavior", static_cast<double>(behavior)}}}});
   };
   ASSERT_THAT(reset(kHangOnce), IsOk());
   EXPECT_EQ(TimesHung().load(), 2);
@@ -413,7 +413,7 @@ std::atomic<int>& StartsToFail() {
 struct FailingStart {
   FailingStart() = default;
   FailingStart(const FailingStart& other) : made_in(other.made_in) {
-    if (getpid() != made_in && StartsToFail().fetch_sub(1) > 0) Do(kExit);
+    if (getpid() != made_in && StartsToFail().fetch_sub(1) > 0) Behave(kExit);
   }
   absl::StatusOr<std::unique_ptr<Env>> operator()() const { return MakeFragile(); }
 
@@ -451,7 +451,7 @@ TEST_F(SubprocessTest, AnEnvThatIsNeverReadyIsNamed) {
   EXPECT_THAT(manager->Launch(),
               StatusIs(kDeadlineExceeded, AllOf(HasSubstr("env 1"), HasSubstr("connect_timeout"))));
   const EnvFactory crashes = []() -> absl::StatusOr<std::unique_ptr<Env>> {
-    Do(kExit);
+    Behave(kExit);
     return absl::InternalError("unreachable");
   };
   EXPECT_THAT(CreateSubprocessEnvManager(options_, {crashes}),

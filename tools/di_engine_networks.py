@@ -228,7 +228,7 @@ def _encoder_names(prefix, count):
 
 
 def _block_names(prefix, count):
-    """Of a head: `count` layers, of which the last is its output."""
+    """The layers of a head: there are `count`, and the last one is its output."""
     return [f"{prefix}0.{2 * i}" for i in range(count - 1)] + [f"{prefix}1.0"]
 
 

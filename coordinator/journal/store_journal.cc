@@ -260,7 +260,7 @@ absl::Status StoreJournal::BeginCompaction(const IsAlive& alive) {
   {
     MutexLock lock(&mutex_);
     DING_RETURN_IF_ERROR(replaced_);
-    // Else the first append meanwhile would do that, and all of this be in vain.
+    // Otherwise the first append during the compaction would renew the journal, and the compaction would be in vain.
     if (must_renew_) DING_RETURN_IF_ERROR(Renew(nullptr));
     rewrite->source = current_->folder;
     rewrite->generation = NewGeneration();
@@ -357,7 +357,7 @@ void StoreJournal::DropReplaced() {
   if (replaced_.ok()) dropped_.insert(dropped_.end(), keys.begin(), keys.end());
 }
 
-// Those that could not be deleted are left.
+// Deletes the keys in the store, and leaves those in `keys` that could not be deleted.
 void StoreJournal::DropKeys(std::vector<std::string>* keys) const {
   while (!keys->empty() && store_->Delete(keys->back()).ok()) keys->pop_back();
 }

@@ -19,25 +19,25 @@
 
 namespace ding {
 
-// Env steps, rows or train iterations of a task that has run for `elapsed`: no more than any worker
-// makes in that time.
+// Checks that a task which has run for `elapsed` claims no more env steps, rows or train iterations than any
+// worker makes in that time.
 absl::Status CheckPace(const std::string& task_id, int64_t steps, absl::Duration elapsed);
 
-// The train iteration at which a task begins that goes on from the checkpoint of its predecessor,
+// Checks the train iteration at which a task begins. The task goes on from the checkpoint of its predecessor,
 // which was last known to be at iteration `known`. The run has taken `run_elapsed`.
 absl::Status CheckFirstIter(const std::string& task_id, int64_t iter, int64_t known,
                             absl::Duration run_elapsed);
 
-// Announced items: they have the columns of `expected`, and as many rows each as `sequences` says: an
-// episode may have any number.
+// Checks that announced items have the columns of `expected`, and that each has as many rows as `sequences`
+// says. An item that is an episode may have any number.
 absl::Status CheckItemLayout(const Spec& expected, const ItemSequences& sequences,
                              const SegmentBatch& items);
 
-// The train iterations at which rows were collected, if the items have them: none is beyond
+// Checks the train iterations at which rows were collected, if the items have them: none may be beyond
 // `newest`, the highest one of a published policy.
 absl::Status CheckCollectIters(const SegmentBatch& items, int64_t newest);
 
-// The version that a finished task was played by: it was published.
+// Checks that the version by which a finished task was played was published.
 absl::Status CheckPlayedVersion(const CollectorTask& task, const CollectorFinished& info,
                                 uint64_t newest_version, int64_t newest_iter);
 

@@ -25,37 +25,37 @@
 namespace ding {
 
 struct DoubtedEvaluation {
-  uint32_t worker = 0;  // that reports the result
-  std::string name;     // of that worker
-  CollectorTask task;   // of the commander
+  uint32_t worker = 0;  // reports the result
+  std::string name;     // the name of that worker
+  CollectorTask task;   // the commander made it
   CollectorFinished result;
 };
 
 class DoubtedEvaluations {
  public:
   struct Verdict {
-    std::optional<CollectorFinished> result;  // that counts; none: there is no result
+    std::optional<CollectorFinished> result;  // the result that counts; none: neither does
     std::string warning;                      // empty: the two agree
   };
 
-  // Mean returns that the env's rewards allow.
+  // The rewards of the env allow mean returns from `min_return` to `max_return`.
   DoubtedEvaluations(double min_return, double max_return)
       : min_return_(min_return), max_return_(max_return) {}
 
-  // Whether the env's rewards allow the mean return; true without an episode.
+  // Returns whether the env's rewards allow the mean return; true if the result has no episode.
   bool IsPossible(const CollectorFinished& result) const;
-  // A sentence about an evaluation that is not possible, and that nobody can confirm.
+  // Returns a sentence about an evaluation that is not possible, and that nobody can confirm.
   std::string DescribeImpossible(const DoubtedEvaluation& evaluation) const;
 
-  // Makes a task that evaluates `policy` again; null: that version is not stored any more, and the
-  // witness evaluates the newest one.
+  // Makes a task for a witness, which evaluates `policy` again. If that version is not stored any more, pass
+  // null: the witness evaluates the newest one.
   void Ask(DoubtedEvaluation evaluation, const PolicyVersion* policy);
-  // The evaluation that the task of a witness is to confirm. Null or none: it is no such task.
+  // Returns the evaluation that this task of a witness confirms; null or none if it is no task of a witness.
   const DoubtedEvaluation* Find(const std::string& witness_task_id) const;
   std::optional<DoubtedEvaluation> Take(const std::string& witness_task_id);
   std::vector<DoubtedEvaluation> TakeAll();
 
-  // Tasks of witnesses that no worker has, in the order in which they were made.
+  // Returns the tasks of witnesses that no worker has, in the order in which they were made.
   std::vector<CollectorTask> TakeWaitingTasks();
   void WaitAgain(CollectorTask task);
   bool HasWaitingTask(absl::FunctionRef<bool(const CollectorTask& task)> matches) const;
@@ -65,13 +65,13 @@ class DoubtedEvaluations {
   Verdict Compare(const DoubtedEvaluation& evaluation, const std::string& witness_name,
                   const CollectorFinished& witness_result, bool would_converge) const;
 
-  // A record for each task of the commander whose result is doubted.
+  // Appends a record for each task of the commander whose result is doubted.
   void Save(std::vector<JournalRecord>* records) const;
 
  private:
   const double min_return_;
   const double max_return_;
-  int64_t asked_ = 0;                                     // tasks that were made
+  int64_t asked_ = 0;                                     // how many tasks were made
   std::map<std::string, DoubtedEvaluation> evaluations_;  // by the id of the task of the witness
   std::vector<CollectorTask> waiting_tasks_;
 };

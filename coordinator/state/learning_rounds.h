@@ -12,8 +12,8 @@ namespace ding {
 struct LearningRounds {
   int64_t rows = 0;            // items of a round, at least 1
   int64_t hand_over_rows = 0;  // items that a collector usually hands over together, at least 1
-  // Rounds that are collected while the learner learns, and so the versions that the policy of their rows is
-  // older than the learner's. With 0 collectors wait until the learner demands a round.
+  // How many rounds are collected while the learner learns. The policy of their rows is as many versions older
+  // than the learner's. With 0, collectors wait until the learner demands a round.
   int64_t ahead = 1;
 };
 

@@ -18,8 +18,8 @@
 //
 //     rows there + rows that are being collected  <  LearningRounds::ahead rounds, and one that a demand waits for
 //
-// so that rows are not collected by a version that will be more than `ahead` versions old when they are learned
-// from. What is being collected is not known: it is estimated by the number of collectors.
+// so that no version collects rows that are learned from more than `ahead` versions later. How many rows are
+// being collected is not known: it is estimated from the number of collectors.
 //
 // Ownership: owns the buffer.
 // Threads:   thread-compatible: the caller holds the coordinator's lock. Only the buffer itself is
@@ -55,8 +55,8 @@ namespace ding {
 struct Drawn {
   LearnerData answer;
   int64_t rows = 0;
-  double staleness = 0;  // mean; 0 if the rows do not say
-  int64_t too_old = 0;   // rows that DrawRound() has left out
+  double staleness = 0;  // the mean; 0 if the rows do not have it
+  int64_t too_old = 0;   // how many rows DrawRound() has left out
 };
 
 // Draws as many of the demanded batches as there are rows for, at least one; an error if there are
@@ -65,11 +65,11 @@ struct Drawn {
 absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand,
                            const ChunkSet* undrawable = nullptr);
 
-// Draws the oldest rows of a buffer whose rows are used once, at least `demand.batch_size()`: if n times as many
-// are there, an n-th of all. Left out are those of the chunks in `undrawable` and those with another
-// collect_iter than `demand` wants, which are too old: the answer may have fewer rows. If none is left, the
-// next ones are drawn.
-//   kFailedPrecondition  too few rows are there; `too_old` may be above 0 all the same
+// Draws the oldest rows of a buffer whose rows are used once, at least `demand.batch_size()` of them. If n times
+// as many are there, it draws an n-th of all. It leaves out rows of the chunks in `undrawable`, and rows with
+// another collect_iter than `demand` wants, which are too old. So the answer may have fewer rows; if none is
+// left, the next ones are drawn.
+//   kFailedPrecondition  there are too few rows; `too_old` may be above 0 nevertheless
 struct DrawnRound {
   absl::Status status;
   Drawn drawn;
@@ -77,7 +77,7 @@ struct DrawnRound {
 DrawnRound DrawRound(IBuffer* rows, const LearnerDemand& demand,
                      const ChunkSet* undrawable = nullptr);
 
-// The chunks of `items`, each once, in the order of their numbers.
+// Returns the chunks of `items`, each once, in the order of their numbers.
 // Consecutive items of a chunk may have `overlap` rows in common, but not the same first row.
 //   kInvalidArgument  `worker` did not make one of them; two items of a chunk have more rows in common;
 //                     a row number that no chunk has
@@ -91,10 +91,10 @@ class TaskBuffer {
     // The first rows that are pushed, for which collectors act at random. No row is drawn before they
     // are there, and they do not count in the replay ratio.
     int64_t random_rows = 0;
-    std::optional<LearningRounds> rounds;  // of an on-policy policy
+    std::optional<LearningRounds> rounds;  // for an on-policy policy
   };
 
-  // The most demands that wait for data, and the most whose answers are not read.
+  // At most so many demands wait for data, and at most so many answers are not read.
   static constexpr size_t kMaxWaitingDemands = 64;
   static constexpr size_t kMaxUnreadDemands = 1024;
 
@@ -102,91 +102,97 @@ class TaskBuffer {
   TaskBuffer(std::string id, const Limits& limits, std::vector<std::string> settings = {});
 
   const std::string& id() const { return id_; }
-  // Those of the learner task for which it was made.
+  // The settings of the learner task for which the buffer was made.
   const std::vector<std::string>& settings() const { return settings_; }
   IBuffer* rows() const { return rows_.get(); }
-  // Once. The buffer is made after this object, because it reports to it what it removes.
+  // Sets the buffer, once. It is made after this object, because it reports to it what it removes.
   void set_rows(std::unique_ptr<IBuffer> rows) { rows_ = std::move(rows); }
 
-  // Is held while rows are pushed and journaled, so that the journal has the order of the buffer.
-  // It is taken before the coordinator's lock.
+  // The lock that is held while rows are pushed and journaled, so that the journal has the order of the
+  // buffer. It is taken before the coordinator's lock.
   Mutex* pushing() { return &pushing_; }
-  // Rows that were pushed since the beginning of the run, also under earlier coordinators.
+  // Returns how many rows were pushed since the beginning of the run, also under earlier coordinators.
   int64_t rows_total() const { return rows_before_ + rows_->push_count(); }
-  // Env steps of tasks that are over, of the policy that learns from it.
+  // The env steps of finished tasks of the policy that learns from this buffer.
   int64_t finished_steps() const { return finished_steps_; }
   void AddFinishedSteps(int64_t steps) { finished_steps_ += steps; }
   int64_t rows_lost() const { return rows_lost_; }
   int64_t rows_drawn() const { return rows_drawn_; }
-  // The buffer holds what is left of the rows of an earlier coordinator, which `record` counts; the data
-  // of `rows_lost` of them are gone. To be called before anything else is pushed.
+  // Says that the buffer holds what is left of the rows of an earlier coordinator, which `record` counts, and that
+  // the data of `rows_lost` of them are gone. Call it before anything else is pushed.
   void Recovered(const BufferRecord& record, int64_t rows_lost);
 
-  // Whether CheckPush() and Pushed() have to be called for each push; does not change.
+  // Returns whether CheckPush() and Pushed() must be called for each push; the answer does not change.
   bool limited() const { return limiter_.has_value(); }
-  // Whether collectors wait for the learner at times.
+  // Returns whether collectors wait for the learner at times.
   bool holds_pushes() const {
     return limits_.replay_ratio.has_value() && limits_.replay_ratio->min > 0;
   }
+  // Asks whether that many rows may be pushed now.
   //   kUnavailable  the push has to wait
   absl::Status CheckPush(int64_t rows);
+  // Counts rows that were pushed.
   void Pushed(int64_t rows);
-  // Whether it has the rows of an on-policy policy; does not change.
+  // Returns whether the buffer has the rows of an on-policy policy; the answer does not change.
   bool has_rounds() const { return limits_.rounds.has_value(); }
-  // Whether a collector is to go on when `rows` rows are there and `collecting` collectors are at work.
-  // For buffers with rounds.
-  //   kUnavailable  it has to wait
+  // Asks whether a collector goes on when `rows` rows are there and `collecting` collectors are at work. Only for
+  // buffers with rounds.
+  //   kUnavailable  the collector has to wait
   absl::Status CheckGoOn(int64_t rows, int collecting) const;
-  // Whether what is collected for it now is to be collected at random.
+  // Returns whether collectors of this buffer act at random for now.
   bool wants_random_rows() const { return rows_pushed_ < limits_.random_rows; }
 
-  // A learner has started: collecting for it makes sense.
+  // Whether a learner has started, so that collecting for it makes sense.
   bool started() const { return started_; }
   void set_started() { started_ = true; }
-  // The last task that learned from it is over.
+  // Whether the last task that learned from the buffer is over.
   bool closed() const { return closed_; }
   void set_closed() { closed_ = true; }
-  // The worker that runs its learner's task.
+  // The worker that runs the task of the learner.
   std::optional<uint32_t> learner() const { return learner_; }
   void set_learner(uint32_t worker) { learner_ = worker; }
   // Drops the demands of the learner; the next learner numbers its own from 1.
   void ForgetLearner();
 
-  //   kResourceExhausted  too many demands wait, or are not reported read
+  // Appends a demand of the learner.
+  //   kResourceExhausted  too many demands wait, or the answers of too many are not reported read
   absl::Status AddDemand(const LearnerDemand& demand);
-  // False: another thread serves, and will look again.
+  // Returns whether the caller serves the demands now. If not, another thread does, and will look again.
   bool BeginServing();
-  // Chunks whose rows are not to be drawn; null: none.
+  // Returns the chunks whose rows must not be drawn; null if there are none.
   std::shared_ptr<const ChunkSet> undrawable() { return chunks_.undrawable(); }
-  // The next demand to draw for; none: serving is over. `answered`: the last one was answered.
+  // Returns the next demand to draw for; none if serving is over. `answered` says whether the last one was
+  // answered.
   std::optional<LearnerDemand> NextDemand(bool answered);
   // Lowers demand->batches to those that may be drawn now.
-  //   kFailedPrecondition  there are none
+  //   kFailedPrecondition  no batch may be drawn now
   absl::Status CheckDraw(LearnerDemand* demand);
-  // Whether the demand still waits.
+  // Returns whether the demand still waits.
   bool IsAsked(const LearnerDemand& demand) const;
+  // Says that the demand was answered with these rows.
   void Answered(const Drawn& drawn);
-  // Nothing could be drawn for it.
+  // Says that nothing could be drawn for the demand.
   void TooFewRows(const LearnerDemand& demand);
-  // Rows were removed instead of drawn.
+  // Says that so many rows were removed instead of drawn, because they were too old.
   void LeftOut(int64_t too_old) { rows_too_old_ += too_old; }
-  // The number of demands that were answered: when it grows, a push that waits may have room.
+  // The number of answered demands. When it grows, a push that waits may have room.
   int64_t answers() const { return answers_; }
 
-  // Chunks that are about to be pushed, or could not be.
+  // Say that chunks are about to be pushed, and that they could not be pushed.
   void AddChunks(const std::vector<int64_t>& chunks) { chunks_.Add(chunks); }
   void DropChunks(const std::vector<int64_t>& chunks) { chunks_.Forget(chunks); }
-  // The learner cannot learn from the chunk: its rows are not drawn any more.
+  // Says that the learner cannot learn from the chunk, so that its rows are not drawn any more.
   KnownChunks::Marked MarkBad(int64_t chunk) { return chunks_.MarkBad(chunk); }
   const KnownChunks& chunks() const { return chunks_; }
+  // Says that the buffer has removed these items.
   void Removed(const RemovedItems& removed);
-  // Chunks that nobody reads any more; each is returned once.
+  // Returns chunks that nobody reads any more, each of them once.
   std::vector<int64_t> TakeDeletable();
 
-  // The counts of the buffer, which may wait for its lock: not to be called under the coordinator's
-  // lock.
+  // Fills in the counts of the buffer. This may wait for the lock of the buffer: do not call it under the
+  // coordinator's lock.
   void FillRows(BufferStatus* status) const;
-  // All other fields.
+  // Fills in all other fields.
   void FillStatus(BufferStatus* status) const;
 
  private:
@@ -199,14 +205,14 @@ class TaskBuffer {
   int64_t rows_before_ = 0;  // pushed, and not counted by the buffer
   int64_t rows_lost_ = 0;
   int64_t finished_steps_ = 0;
-  int64_t rows_pushed_ = 0;  // of all coordinators; counted only if it is limited()
+  int64_t rows_pushed_ = 0;  // under all coordinators of the run; counted only if limited()
   bool started_ = false;
   bool closed_ = false;
   std::optional<uint32_t> learner_;
   std::deque<LearnerDemand> demands_;
   bool serving_ = false;      // a thread draws for the demands
-  bool serve_again_ = false;  // and rows came meanwhile
-  bool hungry_ = false;       // a demand waits for rows, and none came since it was tried
+  bool serve_again_ = false;  // rows came while that thread drew
+  bool hungry_ = false;       // a demand waits for rows, and no rows came since it was tried
   RemovedChunks removed_;
   int64_t answers_ = 0;
   int64_t rows_drawn_ = 0;

@@ -2,11 +2,11 @@
 //
 //     NewNumber ──► Add ──► here ──► Remove      a number is given once, also across restarts
 //
-// Each worker is kept with the last report about itself and its task. A worker that is draining gets
-// no further task; one that was sent away is not admitted again for ten minutes.
+// The roster keeps the last report of each worker about itself and its task. A worker that is draining gets no
+// further task. A worker that was sent away is not admitted again for ten minutes.
 //
-// Ownership: a value of the coordinator, which sends the messages and gives the tasks. They share
-//            the buffers of tasks.
+// Ownership: a value of the coordinator, which sends the messages and gives the tasks. Both share the buffers of
+//            tasks.
 // Threads:   thread-compatible: the caller holds the coordinator's lock.
 #ifndef DING_WORKER_COORDINATOR_STATE_WORKER_ROSTER_H_
 #define DING_WORKER_COORDINATOR_STATE_WORKER_ROSTER_H_
@@ -32,38 +32,38 @@
 namespace ding {
 namespace internal_coordinator {
 
-// Env steps that a row backs: in a game against an older player every second step has a row, and an
-// env may drop episodes. What a collector claims beyond does not count.
+// A collector may claim at most so many env steps per row; more do not count. One step per row would be too few: in
+// a game against an older player every second step has a row, and an env may drop episodes.
 inline constexpr int64_t kStepsPerRow = 4;
 
 struct RunningTask {
   TaskState state;
-  CollectorTask collector;  // the one of state.kind
-  LearnerTask learner;
+  CollectorTask collector;  // set if state.kind is COLLECTOR
+  LearnerTask learner;      // set if state.kind is LEARNER
   std::shared_ptr<TaskBuffer> buffer;
-  int64_t steps = 0;        // env steps that a collector claims, or the learner's step
-  int64_t rows = 0;         // of the items of a collecting task that were pushed
-  bool holds_back = false;  // a collecting task that waits to go on (TaskBuffer::CheckGoOn)
+  int64_t steps = 0;        // the env steps that a collector claims, or the step of the learner
+  int64_t rows = 0;         // how many rows a collecting task has pushed
+  bool holds_back = false;  // a collecting task waits to go on (TaskBuffer::CheckGoOn)
   // The following are for learners.
-  int64_t first_step = -1;   // -1: none was heard of
-  int64_t policy_iter = -1;  // of the version that it published last
-  // Train iterations that its messages have named; -1: none.
+  int64_t first_step = -1;   // -1: it has reported none
+  int64_t policy_iter = -1;  // the train iteration of the version that it published last
+  // The first and the newest train iteration in its messages; -1: there was none.
   int64_t first_iter = -1;
   int64_t newest_iter = -1;
   int64_t progress_nanos = 0;  // when newest_iter grew last
-  bool stalls = false;         // and that was logged
-  bool doubted = false;        // what it says of chunks
-  bool complains = false;      // of many chunks, and that was logged
+  bool stalls = false;         // it makes no progress, and that was logged
+  bool doubted = false;        // what it says of chunks is not believed
+  bool complains = false;      // it complains of many chunks, and that was logged
   std::set<uint32_t> accused;  // collectors whose chunks it could not learn from
 
-  // Env steps that count for the run.
+  // Returns the env steps that count for the run.
   int64_t counted_steps() const {
     if (state.kind != Hello::COLLECTOR || collector.eval_flag()) return 0;
     return std::min(steps, kStepsPerRow * rows);
   }
 };
 
-// The tasks with which its failures are counted.
+// Returns the kind of tasks among which failures of this task are counted.
 inline TaskScheduler::TaskKind KindOf(const RunningTask& task) {
   const bool learns = task.state.kind == Hello::LEARNER;
   return {task.state.kind, learns ? task.learner.policy_id() : task.collector.policy_id()};
@@ -74,27 +74,27 @@ struct Worker {
   std::string peer;
   int64_t joined_nanos = 0;
   std::optional<RunningTask> task;
-  uint64_t data_sequence = 0;    // of the last data that were handled
-  int64_t newest_chunk = -1;     // of those data
-  uint64_t demand_sequence = 0;  // of the last demand
-  int policies_since_heard = 0;  // versions that it was sent since it said something
-  std::optional<PolicyVersion> withheld_policy;  // the newest, if it was not sent
-  std::string stalled;                           // what it says that it waits for
-  std::string waits_for;                         // what it waits for at its buffer
+  uint64_t data_sequence = 0;    // the number of the last data that were handled
+  int64_t newest_chunk = -1;     // the newest chunk of those data
+  uint64_t demand_sequence = 0;  // the number of the last demand
+  int policies_since_heard = 0;  // how many versions were sent to it since its last message
+  std::optional<PolicyVersion> withheld_policy;  // the newest version, if it was not sent
+  std::string stalled;                           // what the worker says it waits for
+  std::string waits_for;                         // why its data or its demand wait at its buffer
   bool draining = false;
-  std::string sent_away;   // the reason; nothing that it says is taken any more
-  int64_t bad_chunks = 0;  // of those that it announced
-  // It joined without resources, as an aggregator does: it gets those of the learners that join it.
+  std::string sent_away;   // why; its messages are not accepted any more
+  int64_t bad_chunks = 0;  // how many of its chunks are bad
+  // True if it joined without resources, as an aggregator does: it gets those of the learners that join it.
   bool may_grow = false;
   GroupStatus group;        // the last report of an aggregator
-  int64_t group_nanos = 0;  // when that came
+  int64_t group_nanos = 0;  // when that report came
 };
 
-// Whether a player of the task plays by that version for as long as the task lasts.
+// Returns whether a player of the task plays by that version for as long as the task lasts.
 bool PlaysBy(const CollectorTask& task, const PolicyVersion& version);
-// Whether the task begins with the parameters of that version.
+// Returns whether the task begins with the parameters of that version.
 bool BeginsWith(const LearnerTask& task, const PolicyVersion& version);
-// Whether the task evaluates that version.
+// Returns whether the task evaluates that version.
 bool Evaluates(const CollectorTask& task, const PolicyVersion& version);
 
 class WorkerRoster {
@@ -106,44 +106,44 @@ class WorkerRoster {
   void Add(uint32_t id, const Hello& hello, const std::string& peer, int64_t now_nanos);
   void Remove(uint32_t id);
 
-  // Null if it is not here.
+  // Returns null if the worker is not here.
   Worker* Find(uint32_t id);
   const Worker* Find(uint32_t id) const;
-  // Null if the worker is not here, or runs another task.
+  // Returns null if the worker is not here, or runs another task.
   RunningTask* FindTask(uint32_t id, const std::string& task_id);
-  // In the order of their numbers.
+  // Iterate over the workers in the order of their numbers.
   Map::iterator begin() { return workers_.begin(); }
   Map::iterator end() { return workers_.end(); }
   Map::const_iterator begin() const { return workers_.begin(); }
   Map::const_iterator end() const { return workers_.end(); }
 
-  // Env steps of running tasks that count for the run; of those for one buffer.
+  // Return the env steps of running tasks that count for the run: of all tasks, or of those for one buffer.
   int64_t EnvSteps() const;
   int64_t EnvStepsFor(const TaskBuffer& buffer) const;
-  // Whether a running task plays by the newest version of the policy.
+  // Returns whether a running task plays by the newest version of the policy.
   bool IsPlayed(const std::string& policy_id) const;
-  // Whether a running task plays by that version, evaluates it, or began with it.
+  // Returns whether a running task plays by that version, evaluates it, or began with it.
   bool Needs(const PolicyVersion& version) const;
-  // Whether there is a collector that gets tasks, beside this worker.
+  // Returns whether a collector other than this worker gets tasks.
   bool HasOtherCollector(uint32_t id) const;
   int collectors() const;
-  // Collectors that are at work for this buffer, and not held back.
+  // Returns how many collectors are at work for this buffer, without those that are held back.
   int Collecting(const TaskBuffer* buffer) const;
-  // Collectors that are to be drained for `wanted` to be left: first those without a task, and the
-  // newest ones of both.
+  // Returns the collectors to drain so that `wanted` are left: those without a task first, and the newest first
+  // among both.
   std::vector<uint32_t> Surplus(int64_t wanted) const;
-  // Names of all workers, and of the learners behind aggregators.
+  // Returns the names of all workers, and of the learners behind aggregators.
   std::vector<std::string> Names() const;
 
-  // Workers of its name and process are not admitted for ten minutes.
+  // Says that workers with its name and process id must not be admitted for ten minutes.
   void NoteSentAway(const Hello& hello, const std::string& why, int64_t now_nanos);
-  //   kFailedPrecondition  it was sent away
+  //   kFailedPrecondition  it was sent away less than ten minutes ago
   absl::Status CheckNotSentAway(const Hello& hello, int64_t now_nanos) const;
-  // Whether an earlier coordinator was draining the worker; true once.
+  // Returns whether an earlier coordinator was draining the worker; true only once.
   bool TakeWasDraining(const Hello& hello);
 
   void FillStatus(int64_t now_nanos, RunStatus* status) const;
-  // For the journal.
+  // Write the roster into a record of the journal, and read it from one.
   void Save(StateRecord* state) const;
   void Load(const StateRecord& state);
 
@@ -158,7 +158,8 @@ class WorkerRoster {
   uint32_t last_number_ = 0;
   int64_t joined_ = 0;
   int64_t lost_ = 0;
-  std::set<NameAndPid> were_draining_;  // and have not joined again yet
+  std::set<NameAndPid>
+      were_draining_;  // under an earlier coordinator, and have not joined again yet
   std::map<NameAndPid, SentAway> sent_away_;
 };
 

@@ -1,7 +1,7 @@
-// A coordinator whose workers are the test: what it sends them is kept, and what they say is what the
-// test passes to Handle().
+// A test fixture with a coordinator. The test plays its workers: it passes their messages to Handle(), and takes
+// what the coordinator has sent them from a sender that keeps it.
 //
-// Threads: as the test.
+// Threads: the fixture belongs to the thread of the test. FakeSender and FakeStore are thread-safe.
 #ifndef DING_WORKER_COORDINATOR_TESTING_COORDINATOR_FIXTURE_H_
 #define DING_WORKER_COORDINATOR_TESTING_COORDINATOR_FIXTURE_H_
 
@@ -42,14 +42,14 @@ inline constexpr uint32_t kLearner = 1;
 inline constexpr uint32_t kCollector = 2;
 inline constexpr uint32_t kOther = 3;  // another collector
 
-// Keeps what is sent.
+// Keeps the messages that the coordinator sends.
 class FakeSender : public CoordinatorSender {
  public:
   void Send(uint32_t worker, const CoordinatorMessage& message) override {
     MutexLock lock(&mutex_);
     sent_[worker].push_back(message);
   }
-  // Returns the messages that the worker got since the last call.
+  // Returns the messages that were sent to the worker since the last call.
   std::vector<CoordinatorMessage> Take(uint32_t worker) {
     MutexLock lock(&mutex_);
     return std::exchange(sent_[worker], {});
@@ -60,7 +60,7 @@ class FakeSender : public CoordinatorSender {
   std::map<uint32_t, std::vector<CoordinatorMessage>> sent_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The keys that were deleted.
+// A store that only notes which keys were deleted.
 class FakeStore {
  public:
   DataDeleter deleter() {
@@ -79,6 +79,8 @@ class FakeStore {
   mutable Mutex mutex_;
   std::vector<std::string> deleted_ ABSL_GUARDED_BY(mutex_);
 };
+
+// The following make messages of workers.
 
 inline int64_t Chunk(uint32_t worker, uint32_t number) { return ChunkNumber(worker, number); }
 
@@ -156,7 +158,7 @@ inline Hello HelloOf(Hello::Role role, double cpus = 1) {
   return hello;
 }
 
-// As SoloCommander; keeps version 2, and its first collecting task plays against version 1.
+// A SoloCommander that keeps version 2 of the policy, and whose first collecting task plays against version 1.
 class KeepingCommander : public SoloCommander {
  public:
   explicit KeepingCommander(const SoloCommander& solo) : SoloCommander(solo) {}
@@ -177,7 +179,7 @@ class KeepingCommander : public SoloCommander {
   PolicyVersion first_;
 };
 
-// As SoloCommander; its collecting tasks have settings.
+// A SoloCommander whose collecting tasks have settings.
 class SettingCommander : public SoloCommander {
  public:
   explicit SettingCommander(const SoloCommander& solo) : SoloCommander(solo) {}
@@ -189,6 +191,7 @@ class SettingCommander : public SoloCommander {
   }
 };
 
+// A test sets the members that it wants to be different, and then calls Start() or StartTraining().
 class CoordinatorTest : public testing::Test {
  protected:
   CoordinatorTest() {
@@ -222,7 +225,8 @@ class CoordinatorTest : public testing::Test {
     coordinator_ = Coordinator::Create(options_, std::move(parts), deps_).value();
     coordinator_->Start();
   }
-  // With an evaluation that is over, and a collecting task on worker kCollector.
+  // Starts the coordinator, lets a learner and a collector join, and finishes the first evaluation: kLearner then has
+  // the task learner_, and kCollector the collecting task collector_.
   void StartTraining() {
     Start();
     Join(kLearner, Hello::LEARNER);
@@ -241,7 +245,7 @@ class CoordinatorTest : public testing::Test {
   void Lose(uint32_t worker) {
     coordinator_->WorkerLost(worker, absl::UnavailableError("its lease ran out"));
   }
-  // Advances the clock, and makes a call, in which the coordinator does what has become due.
+  // Advances the clock, and makes a call in which the coordinator does what has become due.
   void Advance(absl::Duration by) {
     clock_.Advance(by);
     Operate({});
@@ -262,6 +266,7 @@ class CoordinatorTest : public testing::Test {
     request.set_drain(name);
     return Operate(request);
   }
+  // Returns whether the worker was told since the last Take...() that it may leave.
   bool IsLetGo(uint32_t worker) {
     for (const CoordinatorMessage& message : sender_.Take(worker)) {
       if (message.has_end_run()) return true;
@@ -271,13 +276,16 @@ class CoordinatorTest : public testing::Test {
   void Handle(uint32_t worker, const WorkerMessage& message) {
     EXPECT_THAT(coordinator_->Handle(worker, message), IsOk());
   }
-  // Returns the messages that came since the last Take...(), without tasks and answers.
+  // Take...() and IsLetGo() take all messages that were sent to the worker since the last of these calls, and drop
+  // those of other kinds.
+  //
+  // Returns the last task; it has no id if there was none.
   LearnerTask TakeLearnerTask(uint32_t worker) {
     LearnerTask task;
     for (const CoordinatorMessage& message : sender_.Take(worker)) {
       if (message.start_task().has_learner()) task = message.start_task().learner();
     }
-    return task;  // without an id if there was none
+    return task;
   }
   CollectorTask TakeCollectorTask(uint32_t worker) {
     CollectorTask task;
@@ -300,18 +308,19 @@ class CoordinatorTest : public testing::Test {
     }
     return answers;
   }
-  // Everything that is to be deleted, deleted.
+  // Closes the coordinator, which then has deleted everything that it must, and returns the deleted keys.
   std::vector<std::string> DeletedAfterClose() {
     EXPECT_THAT(coordinator_->Close("over"), IsOk());
     return store_.deleted();
   }
-  // Waits for the thread that deletes.
+  // Returns the deleted keys when there are `count`, or after 5 seconds: a thread deletes them.
   std::vector<std::string> DeletedWhen(size_t count) {
     for (int i = 0; i < 5000 && store_.deleted().size() < count; ++i) {
       absl::SleepFor(absl::Milliseconds(1));
     }
     return store_.deleted();
   }
+  // Returns the number of rows in the first buffer.
   int64_t rows() { return coordinator_->status().buffer(0).count(); }
   WorkerStatus StatusOf(uint32_t worker) {
     const RunStatus run = coordinator_->status();

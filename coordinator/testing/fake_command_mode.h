@@ -1,4 +1,4 @@
-// A command mode whose settings show which progress of the run it was told.
+// A command mode for tests. Its settings show which progress of the run the coordinator has passed to it.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_COORDINATOR_TESTING_FAKE_COMMAND_MODE_H_

@@ -1,7 +1,7 @@
-// The parts that tests of journals share: records and their content, random records beside a model of
-// what a journal must hold, and a journal in a file whose bytes the test changes.
+// The parts that tests of journals share: functions that make and describe records, random records with a model of
+// what a journal must hold, and a fixture with a journal in a file whose bytes the test changes.
 //
-// Threads: as the test.
+// Threads: thread-compatible; a test uses them in its own thread.
 #ifndef DING_WORKER_COORDINATOR_TESTING_JOURNAL_FIXTURE_H_
 #define DING_WORKER_COORDINATOR_TESTING_JOURNAL_FIXTURE_H_
 
@@ -50,7 +50,7 @@ inline JournalRecord State(int32_t incarnation) {
   return record;
 }
 
-// "push 7", "removed 7 8", "state 3"
+// Describes a record as "push 7", "removed 7 8" or "state 3".
 inline std::string Describe(const JournalRecord& record) {
   std::string text = record.has_push() ? "push" : record.has_removed() ? "removed" : "state";
   for (const int64_t chunk : record.push().chunk()) absl::StrAppend(&text, " ", chunk);
@@ -59,8 +59,8 @@ inline std::string Describe(const JournalRecord& record) {
   return text;
 }
 
-// Descriptions of all records. The state at the end of a compacted journal, which may be there
-// twice, is described once.
+// Returns the descriptions of all records. A compacted journal may have the state at its end twice; it is described
+// once.
 inline std::vector<std::string> Read(const Journal& journal) {
   std::vector<std::string> records;
   EXPECT_THAT(journal.Read([&records](const JournalRecord& record) {
@@ -73,6 +73,7 @@ inline std::vector<std::string> Read(const Journal& journal) {
   return records;
 }
 
+// Keeps all chunks in a compaction.
 inline bool All(const std::string& /*buffer_id*/) { return true; }
 
 inline absl::Status Compact(Journal* journal, const JournalRecord& state) {
@@ -82,6 +83,7 @@ inline absl::Status Compact(Journal* journal, const JournalRecord& state) {
   return status;
 }
 
+// A folder of its own for the test, which is removed with it.
 class Folder {
  public:
   Folder() {
@@ -115,19 +117,16 @@ inline std::ostream& operator<<(std::ostream& out, const Said& said) {
 }
 
 inline Said SaidBy(const Journal& journal) {
-  // A push may come after the chunk's removal, if the journal was compacted: twice.
-  std::vector<JournalRecord> records;
-  EXPECT_THAT(journal.Read([&records](const JournalRecord& record) {
-    records.push_back(record);
+  Said said;
+  EXPECT_THAT(journal.Read([&said](const JournalRecord& record) {
+    said.Add(record);
     return absl::OkStatus();
   }),
               IsOk());
-  Said said;
-  for (const JournalRecord& record : records) said.Add(record);
   return said;
 }
 
-// Pushes, removals and states at random, each chunk once.
+// Makes random pushes, removals and states. Each chunk is pushed once.
 class Records {
  public:
   explicit Records(Rng* rng) : rng_(*rng) {}
@@ -161,18 +160,18 @@ inline uint64_t NewSeed() { return static_cast<uint64_t>(absl::ToUnixNanos(absl:
 // A journal in a file of a folder of its own.
 class FileJournalTest : public testing::Test {
  protected:
-  // Its tests log no warnings: they would be thousands.
+  // Switches warnings off: these tests would log thousands.
   FileJournalTest();
   ~FileJournalTest() override;
   std::unique_ptr<FileJournal> Open() { return FileJournal::Open(options_).value(); }
   std::string Bytes() { return ReadFile(options_.path).value(); }
   void SetBytes(const std::string& bytes) { OverwriteFile(options_.path, bytes); }
-  // Writes a journal of records of many sizes; ends_[i] is the size with the first i records.
+  // Writes a journal of records of many sizes. ends_[i] is then the size of the file with the first i records.
   void Fill(int records) {
     ends_ = {8};
     for (int i = 0; i < records; ++i) {
       JournalRecord record = i % 3 == 0 ? State(i) : Push(i);
-      // Some end in zeros; some hold a sector of them.
+      // Some records end in zeros, and some hold a whole sector of zeros.
       if (i % 3 == 1) record.mutable_push()->set_items(std::string(static_cast<size_t>(40 * i), 0));
       if (i % 3 == 2) record.mutable_push()->set_envstep(0);
       ASSERT_THAT(Open()->Append({record}), IsOk());
@@ -187,7 +186,7 @@ class FileJournalTest : public testing::Test {
     while (whole + 1 < ends_.size() && ends_[whole + 1] <= size) ++whole;
     return {all_.begin(), all_.begin() + static_cast<ptrdiff_t>(whole)};
   }
-  // Expects that it opens with those records, and that an append goes behind them.
+  // Expects that the journal opens with those records, and that an append adds a record behind them.
   void ExpectRecords(std::vector<std::string> expected, const std::string& what) {
     SCOPED_TRACE(what);
     {

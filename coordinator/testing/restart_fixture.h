@@ -1,10 +1,10 @@
-// A coordinator that the test kills at any moment, and a new one of the same journal that continues
-// the run. The test is the workers: it sends their messages, and keeps a model of the rows that the
-// coordinator has acknowledged.
+// A test fixture with a coordinator that the test kills at any moment, and starts again from the same journal, so
+// that the run goes on. The test plays the workers: it sends their messages, and keeps a model of the rows that
+// the coordinator has acknowledged.
 //
 // Ownership: the fixture owns the coordinator, its journal and its store. The store and the journal's
 //            bytes outlive each coordinator.
-// Threads:   as the test.
+// Threads:   the fixture belongs to the thread of the test.
 #ifndef DING_WORKER_COORDINATOR_TESTING_RESTART_FIXTURE_H_
 #define DING_WORKER_COORDINATOR_TESTING_RESTART_FIXTURE_H_
 

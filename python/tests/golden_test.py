@@ -68,7 +68,7 @@ def log_prob(actor, result, raw, mask):
     if actor.head == "mean":
         std = np.exp(actor._log_std)
         u = (raw - result["mean"]) / std
-        # Of the head "squashed_normal", that of tanh(raw).
+        # The head "squashed_normal" gives the density of tanh(raw).
         squash = np.log(1 - np.tanh(raw) ** 2) if actor._kind == "squashed_normal" else 0
         return (-0.5 * (u * u + np.log(2 * np.pi)) - np.log(std) - squash).sum(axis=1)
     total, begin = 0, 0

@@ -209,7 +209,7 @@ TEST_F(RunEndsTest, AStopperAlsoAfterAnInterruption) {
   EXPECT_THAT(
       CheckpointReader::Open(Checkpoint("whole", absl::StrCat("iteration_", whole.train_iter))),
       IsOk());
-  // Within the evaluations that the stopper counts.
+  // Interrupts a second run while its stopper counts evaluations, and resumes it.
   const int64_t rounds = whole.env_step / 4;
   int64_t asked = 0;
   DING_ASSERT_OK_AND_ASSIGN(const SerialResult part, Run("resumed", {kNoImprovement},

@@ -226,9 +226,9 @@ absl::Status RunLoop::Evaluate() {
   learner->run_signals()->NoteEvaluation(seen);
   DING_RETURN_IF_ERROR(
       CallUser("the learner", [&] { return learner->CallHooks(HookPosition::kAfterEval); }));
-  // They see every evaluation, also one that ends the run or whose confirmation is interrupted.
+  // Stoppers see every evaluation, also one that ends the run or whose confirmation is interrupted.
   DING_RETURN_IF_ERROR(AskStoppers(&seen));
-  // A confirmation tells better how good the policy is.
+  // If there is a confirmation, its mean return decides: it tells better how good the policy is.
   if (!StopValueReached() || played_.confirmer == nullptr) {
     DING_RETURN_IF_ERROR(SaveIfBest(eval.mean_return));
   }
@@ -348,7 +348,7 @@ absl::Status RunLoop::SaveResumePoint() {
   info.fields[kWallSecondsField] = absl::StrCat(WallSeconds());
   DescribeRun(config_, work_.env_spec(), &info);
   resume_point_timer_ = Timer(options_.clock);
-  // The files are cut back to their size of now when the run is resumed.
+  // Flushes the logs, because a run that is resumed cuts their files back to the size that they have now.
   const absl::Status flushed = options_.metrics->Flush();
   DING_LOG_IF(WARNING, !flushed.ok())
       << "some of the logs could not be written: " << flushed.message();

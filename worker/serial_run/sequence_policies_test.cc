@@ -35,13 +35,13 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// What a "fake" policy says of itself.
+// The attributes of a policy of type "fake".
 struct Says {
-  bool sequences = false;     // that it learns from sequences
-  bool stores_state = false;  // that it writes a field "state" beside the action
+  bool sequences = false;     // it learns from sequences
+  bool stores_state = false;  // it writes a field "state" beside the action
 };
 
-// The collect mode of DQN, which says other things of itself.
+// The collect mode of DQN with other attributes.
 class FakeCollectMode : public CollectMode {
  public:
   FakeCollectMode(CollectMode* dqn, const Says& says, int64_t unroll_len)
@@ -71,7 +71,7 @@ class FakeCollectMode : public CollectMode {
   SpecPtr output_;
 };
 
-// Likewise the learn mode.
+// The learn mode of DQN with other attributes.
 class FakeLearnMode : public LearnMode {
  public:
   FakeLearnMode(LearnMode* dqn, const Says& says) : dqn_(dqn), says_(says) {}

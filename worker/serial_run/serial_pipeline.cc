@@ -42,11 +42,11 @@ constexpr char kEvaluatorEnv[] = "evaluator_env";
 constexpr char kCollector[] = "collector";
 constexpr char kEvaluator[] = "evaluator";
 constexpr char kReplayBuffer[] = "replay_buffer";
-constexpr char kOverlap[] = "overlap";  // of an overlapped run
+constexpr char kOverlap[] = "overlap";  // a component of overlapped runs
 constexpr char kHasNewRowsField[] = "has_new_rows";
 
-// Returns how many train iterations before `train_iter` the rows were collected, on average; nothing if they do not
-// say.
+// Returns how many train iterations before `train_iter` the rows were collected, on average; none if the batch does
+// not have that column.
 std::optional<double> AgeOf(const Batch& batch, int64_t train_iter) {
   const std::optional<int> column = batch.spec().Find(kColumnCollectIter);
   if (!column.has_value() || batch.rows() == 0) return std::nullopt;
@@ -56,7 +56,7 @@ std::optional<double> AgeOf(const Batch& batch, int64_t train_iter) {
          static_cast<double>(sum) / static_cast<double>(batch.rows());
 }
 
-// The error of a round whose threads ended with these two: of one of them, or of both.
+// Returns the error of a round from those of its two threads; if both have failed, it names both.
 absl::Status ErrorOfRound(const absl::Status& collected, const absl::Status& learned) {
   if (collected.ok()) return learned;
   if (learned.ok()) return collected;
@@ -279,7 +279,7 @@ absl::Status SerialPipeline::OverlappedRound() {
     return LearnFromBuffer(known_env_step);
   };
   const bool learns = std::exchange(has_new_rows_, false);
-  // Nothing would be learned from a further collect.
+  // The run ends after these updates, so that nothing would be learned from rows of a further collect.
   if (learns && loop_.TrainBudgetSpentAfter(config_.policy().learn().update_per_collect())) {
     return learn();
   }
@@ -300,7 +300,7 @@ absl::Status SerialPipeline::OverlappedRound() {
   DING_RETURN_IF_ERROR(Push(*data));
   has_new_rows_ = true;
   if (!loop_.EnvStepsSpent()) return absl::OkStatus();
-  // There is no further round, which would learn from these rows.
+  // No further round would learn from these rows, so this one does.
   has_new_rows_ = false;
   const RunSpeed::Scope timed(loop_.speed(), RunSpeed::kLearn);
   return LearnFromBuffer(env_step());
@@ -348,7 +348,7 @@ ProgressValues SerialPipeline::progress_values() const {
 absl::Status SerialPipeline::Push(const SegmentBatch& collected) {
   const absl::Status pushed = buffer_->Push(collected, env_step());
   if (!absl::IsUnavailable(pushed)) return pushed;
-  // There are more rows than the buffer's rate control admits.
+  // The rate control of the buffer admits no more rows for now; the run goes on without these.
   DING_LOG_FIRST_N(WARNING, 1) << "rows are dropped: " << pushed.message();
   return absl::OkStatus();
 }
@@ -380,7 +380,8 @@ absl::Status SerialPipeline::Learn(const Batch& batch, int64_t env_step) {
 
 std::vector<CheckpointComponent> SerialPipeline::ActingComponents() {
   if (!collector_env_->has_statistics()) return {};
-  // A hook that saves a checkpoint works beside the envs.
+  // While a round overlaps, a hook that saves a checkpoint gets the statistics of before the round: the envs are
+  // changing them on the other thread.
   if (env_statistics_ != nullptr) return {{kEnvStatisticsComponent, env_statistics_}};
   return {{kEnvStatisticsComponent,
            [this](StateWriter* writer) { return collector_env_->SaveStatistics(writer); }}};
