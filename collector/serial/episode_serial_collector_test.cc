@@ -118,9 +118,9 @@ struct Case {
   int env_num = 4;
 };
 
-class ExactnessTest : public testing::TestWithParam<Case> {};
+class EpisodeExactnessTest : public testing::TestWithParam<Case> {};
 
-TEST_P(ExactnessTest, BeginsAndFinishesExactlyTheTarget) {
+TEST_P(EpisodeExactnessTest, BeginsAndFinishesExactlyTheTarget) {
   const Case& param = GetParam();
   for (uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
@@ -162,7 +162,7 @@ TEST_P(ExactnessTest, BeginsAndFinishesExactlyTheTarget) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ExactnessTest,
+INSTANTIATE_TEST_SUITE_P(All, EpisodeExactnessTest,
                          testing::Values(Case{"Plain"}, Case{"OneEnv", false, false, 0.2, 1},
                                          Case{"Abnormal", false, false, 0.3},
                                          Case{"Subsets", true, false, 0.2},

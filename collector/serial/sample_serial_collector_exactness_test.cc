@@ -109,7 +109,7 @@ struct Case {
   int env_num = 3;
 };
 
-class ExactnessTest : public testing::TestWithParam<Case> {};
+class SampleExactnessTest : public testing::TestWithParam<Case> {};
 
 Obs ObsAt(const Batch& batch, int64_t row) {
   const absl::Span<const float> values = batch.column<float>("obs").subspan(3 * row, 3);
@@ -168,7 +168,7 @@ void ExpectSegments(const SegmentBatch& data, const std::vector<std::vector<Even
   }
 }
 
-TEST_P(ExactnessTest, RowsSegmentsAndLinksEqualTheModel) {
+TEST_P(SampleExactnessTest, RowsSegmentsAndLinksEqualTheModel) {
   const Case& param = GetParam();
   for (uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
@@ -221,7 +221,7 @@ TEST_P(ExactnessTest, RowsSegmentsAndLinksEqualTheModel) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, ExactnessTest,
+    All, SampleExactnessTest,
     testing::Values(Case{"Plain"}, Case{"OneEnv", false, false, false, false, 0.2, 1},
                     Case{"Abnormal", false, false, false, false, 0.3},
                     Case{"Subsets", false, false, true, false, 0.2, 5},
