@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
@@ -34,12 +33,9 @@ absl::StatusOr<std::unique_ptr<ISerialCollector>> CreateEpisodeSerialCollector(
   ReadSerialCollectorOptions(config, &options);
   options.get_train_sample = params.get_train_sample();
   if (!params.reward_shaping().empty()) {
-    absl::StatusOr<RewardShaping> shaping = RewardShapingRegistry().Find(params.reward_shaping());
+    absl::StatusOr<RewardShaping> shaping = FindRewardShaping(params.reward_shaping());
     if (!shaping.ok()) {
       problems.emplace_back(shaping.status().message());
-    } else if (*shaping == nullptr) {
-      problems.push_back(absl::StrCat("reward shaping '", params.reward_shaping(),
-                                      "' is an empty function, expected one that can be called"));
     } else {
       options.reward_shaping = *std::move(shaping);
     }

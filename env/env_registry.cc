@@ -74,7 +74,8 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateUnwrapped(const EnvConfig& env
       !manager.has_type() || manager.type() == "subprocess" || manager.type() == "async_subprocess";
   const absl::StatusOr<EnvGroupCreator> create_group = EnvGroupRegistry().Find(env.type());
   if (create_group.ok() && in_processes) {
-    return CallFactory("env", env.type(), [&] { return (*create_group)(env, manager, env_num); });
+    return CallFactory(EnvGroupRegistry().kind(), env.type(),
+                       [&] { return (*create_group)(env, manager, env_num); });
   }
   const EnvFactory factory = [env] { return create_env(env); };
   return create_env_manager(manager, std::vector<EnvFactory>(static_cast<size_t>(env_num), factory),

@@ -3,6 +3,8 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_factory.h"
+#include "ding_worker/base/status_macros.h"
 
 namespace ding {
 
@@ -30,6 +32,14 @@ absl::Status CheckVideoFrame(absl::string_view format, const VideoEncoder& video
 Registry<VideoEncoderFactory>& VideoFormatRegistry() {
   static auto* const registry = new Registry<VideoEncoderFactory>("video format");
   return *registry;
+}
+
+absl::StatusOr<std::unique_ptr<VideoEncoder>> MakeVideoEncoder(absl::string_view format,
+                                                               int frames_per_second) {
+  DING_ASSIGN_OR_RETURN(const VideoEncoderFactory make, VideoFormatRegistry().Find(format));
+  return CallFactory(
+      VideoFormatRegistry().kind(), format,
+      [&]() -> absl::StatusOr<std::unique_ptr<VideoEncoder>> { return make(frames_per_second); });
 }
 
 }  // namespace ding

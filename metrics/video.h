@@ -4,8 +4,8 @@
 // Ownership: an encoder owns its bytes until Finish().   Threads: thread-compatible.
 //
 // Example:
-//   DING_ASSIGN_OR_RETURN(const VideoEncoderFactory make, VideoFormatRegistry().Find("gif"));
-//   const std::unique_ptr<VideoEncoder> video = make(/*frames_per_second=*/30);
+//   DING_ASSIGN_OR_RETURN(const std::unique_ptr<VideoEncoder> video,
+//                         MakeVideoEncoder("gif", /*frames_per_second=*/30));
 //   for (const Image& picture : pictures) DING_RETURN_IF_ERROR(video->AddFrame(picture));
 //   DING_ASSIGN_OR_RETURN(const std::string bytes, video->Finish());
 #ifndef DING_WORKER_METRICS_VIDEO_H_
@@ -47,6 +47,12 @@ absl::Status CheckVideoFrame(absl::string_view format, const VideoEncoder& video
 
 using VideoEncoderFactory = std::function<std::unique_ptr<VideoEncoder>(int frames_per_second)>;
 Registry<VideoEncoderFactory>& VideoFormatRegistry();
+
+// Makes an encoder of the format that is registered by this name.
+//   kNotFound  the format is not linked: lists those that are
+//   kInternal  its factory threw an exception, or returned none
+absl::StatusOr<std::unique_ptr<VideoEncoder>> MakeVideoEncoder(absl::string_view format,
+                                                               int frames_per_second);
 
 }  // namespace ding
 

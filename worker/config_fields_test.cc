@@ -525,8 +525,8 @@ TEST(ConfigFieldsTest, AnEvaluationRefusesToSetWhatItDoesNotRead) {
     const auto found = table.find(field.name);
     if (found == table.end()) continue;  // The other test reports this.
     if (StartsWithAny(field.name, {"policy.eval.evaluator.params<"})) continue;  // parts of params
-    const bool kept = StartsWithAny(
-        field.name, {"policy.type", "policy.params", "policy.schedule", "env.evaluator_env_num"});
+    const bool kept =
+        StartsWithAny(field.name, {"policy.type", "policy.params", "policy.schedule"});
     const bool reads = found->second.uses[static_cast<size_t>(Kind::kEvaluate)] != '-';
     EvaluationOptions options;
     options.checkpoint = "nowhere";

@@ -1,5 +1,7 @@
 // What becomes of a module of a user that throws, returns none, is registered twice, or is given params of
 // another message: the same for every registry, with a sentence that names the module.
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -10,24 +12,34 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/collector/evaluator/metric.h"
 #include "ding_worker/collector/parallel.pb.h"
+#include "ding_worker/collector/parallel/parallel_collector_core.h"
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/coordinator/coordinator.pb.h"
 #include "ding_worker/env/env.pb.h"
+#include "ding_worker/interaction/all_reduce/all_reduce.h"
+#include "ding_worker/interaction/store/codec.h"
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/learner/learner.pb.h"
 #include "ding_worker/learner/stopper.pb.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/sink.pb.h"
+#include "ding_worker/policy/export/exporter.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
+#include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/parallel_run/parallel_registry.h"
 #include "ding_worker/worker/registry.h"
+#include "ding_worker/worker/run/data_set.h"
+#include "ding_worker/worker/run/supervised_setup.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/any.pb.h"
 #include "gtest/gtest.h"
@@ -133,6 +145,12 @@ std::vector<Part> SerialParts() {
             EnvConfig env;
             *env.add_wrapper() = ConfigFor<EnvWrapperConfig>(f);
             return WrappersOf(env)(EnvSpec()).status();
+          }),
+      FactoryOf<std::unique_ptr<EnvManager>>(
+          &EnvGroupRegistry(),
+          [](Fault f) {
+            return create_envs(ConfigFor<EnvConfig>(f), EnvManagerConfig(), 1, Clock::Real())
+                .status();
           }),
       FactoryOf<std::unique_ptr<ISchedule>>(
           &ScheduleRegistry(),
@@ -293,6 +311,124 @@ TEST(OwnStoreRefusalsTest, AFactoryThatThrowsOrReturnsNoneIsNamed) {
   EXPECT_THAT(status(Fault::kReturnsNone),
               StatusIs(absl::StatusCode::kInternal,
                        "store 'of_a_user:place': the factory of store 'of_a_user' returned none"));
+}
+
+// ------------------------------------------------------------- what takes no params: the rest
+
+// Throws, or makes none.
+template <typename Pointer>
+Pointer MakeWithoutParams(Fault fault) {
+  return Make<Pointer>(fault, {kType, nullptr}).value();
+}
+
+TEST(OwnAllReduceRefusalsTest, AFactoryThatThrowsOrReturnsNoneIsNamed) {
+  const auto status = [](Fault fault) {
+    const ScopedRegistration<AllReduceCreator> scoped(
+        &AllReduceRegistry(), kType, [fault](const AllReduceOptions&, Rendezvous*) {
+          return MakeWithoutParams<std::unique_ptr<AllReduce>>(fault);
+        });
+    return create_all_reduce(kType, AllReduceOptions(), nullptr).status();
+  };
+  EXPECT_THAT(status(Fault::kThrows),
+              StatusIs(absl::StatusCode::kInternal,
+                       "the factory of all-reduce 'of_a_user' threw an exception: out of ideas"));
+  EXPECT_THAT(
+      status(Fault::kReturnsNone),
+      StatusIs(absl::StatusCode::kInternal, "the factory of all-reduce 'of_a_user' returned none"));
+}
+
+TEST(OwnVideoFormatRefusalsTest, AFactoryThatThrowsOrReturnsNoneIsNamed) {
+  const auto status = [](Fault fault) {
+    const ScopedRegistration<VideoEncoderFactory> scoped(
+        &VideoFormatRegistry(), kType,
+        [fault](int) { return MakeWithoutParams<std::unique_ptr<VideoEncoder>>(fault); });
+    return MakeVideoEncoder(kType, /*frames_per_second=*/1).status();
+  };
+  EXPECT_THAT(status(Fault::kThrows),
+              StatusIs(absl::StatusCode::kInternal,
+                       "the factory of video format 'of_a_user' threw an exception: out of ideas"));
+  EXPECT_THAT(status(Fault::kReturnsNone),
+              StatusIs(absl::StatusCode::kInternal,
+                       "the factory of video format 'of_a_user' returned none"));
+}
+
+class ThrowingCodec : public Codec {
+ public:
+  uint8_t id() const override { return 200; }
+  size_t Compress(absl::string_view /*raw*/, absl::Span<char> /*to*/) const override {
+    throw std::runtime_error("out of ideas");
+  }
+  bool Decompress(absl::string_view /*compressed*/, absl::Span<char> /*to*/) const override {
+    throw std::runtime_error("out of ideas");
+  }
+  uint64_t MaxRawBytes(size_t compressed_bytes) const override { return compressed_bytes; }
+};
+
+TEST(OwnCodecRefusalsTest, OneThatThrowsOrIsNullIsNamed) {
+  const ThrowingCodec codec;
+  for (const Codec* const registered :
+       {static_cast<const Codec*>(&codec), static_cast<const Codec*>(nullptr)}) {
+    const ScopedRegistration<const Codec*> scoped(&CodecRegistry(), kType, registered);
+    const absl::StatusOr<std::unique_ptr<Store>> store =
+        create_store("mem:own_codec?compress=of_a_user");
+    if (registered == nullptr) {
+      EXPECT_THAT(store.status(),
+                  StatusIs(absl::StatusCode::kInternal,
+                           HasSubstr("codec 'of_a_user' is a null pointer, expected an object")));
+      continue;
+    }
+    ASSERT_THAT(store, IsOk());
+    EXPECT_THAT((*store)->Put("key", {"value"}),
+                StatusIs(absl::StatusCode::kInternal,
+                         HasSubstr("'key': the codec threw an exception: out of ideas")));
+  }
+}
+
+TEST(OwnMetricRefusalsTest, OneThatIsNullIsNamed) {
+  const ScopedRegistration<std::shared_ptr<const IMetric>> scoped(&MetricRegistry(), kType,
+                                                                  nullptr);
+  ExperimentConfig config;
+  config.mutable_policy()->mutable_eval()->mutable_metric_evaluator()->set_metric(kType);
+  EXPECT_THAT(MetricOf(config, DataSet()).status(),
+              StatusIs(absl::StatusCode::kInternal,
+                       "metric 'of_a_user' is a null pointer, expected an object"));
+}
+
+TEST(OwnRewardShapingRefusalsTest, OneThatIsEmptyIsNamed) {
+  const ScopedRegistration<RewardShaping> scoped(&RewardShapingRegistry(), kType, nullptr);
+  constexpr char kMessage[] = "reward shaping 'of_a_user' is an empty function";
+  EpisodeCollectorParams params;
+  params.set_reward_shaping(kType);
+  SerialCollectorConfig serial;
+  serial.set_type("episode");
+  serial.mutable_params()->PackFrom(params);
+  EXPECT_THAT(create_serial_collector(serial, nullptr, nullptr, {}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(kMessage)));
+  ParallelCollectorCore::Options parallel;
+  parallel.reward_shaping = kType;
+  EXPECT_THAT(parallel.Problems(), testing::ElementsAre(HasSubstr(kMessage)));
+}
+
+template <typename Factory>
+void ExpectTwiceEndsTheProgram(Registry<Factory>* registry) {
+  const auto register_twice = [&] {
+    registry->Register(kType, Factory(), "the first one", "mine.cc:1");
+    registry->Register(kType, Factory(), "the other one", "yours.cc:2");
+  };
+  EXPECT_DEATH(register_twice(),
+               absl::StrCat(registry->kind(), " type '", kType,
+                            "' is registered twice: at mine.cc:1 and at yours.cc:2"));
+}
+
+TEST(OwnModulesWithoutParamsTest, ANameThatIsRegisteredTwiceEndsTheProgramAndNamesBothPlaces) {
+  ExpectTwiceEndsTheProgram(&StoreRegistry());
+  ExpectTwiceEndsTheProgram(&AllReduceRegistry());
+  ExpectTwiceEndsTheProgram(&VideoFormatRegistry());
+  ExpectTwiceEndsTheProgram(&CodecRegistry());
+  ExpectTwiceEndsTheProgram(&MetricRegistry());
+  ExpectTwiceEndsTheProgram(&RewardShapingRegistry());
+  ExpectTwiceEndsTheProgram(&ExporterRegistry());
+  ExpectTwiceEndsTheProgram(&ActorDescriberRegistry());
 }
 
 }  // namespace

@@ -20,6 +20,8 @@
 #include <functional>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/data/columns.h"
@@ -34,6 +36,11 @@ using RewardShaping =
 
 // The functions by the name in the config (EpisodeCollectorParams::reward_shaping).
 Registry<RewardShaping>& RewardShapingRegistry();
+
+// Returns the function of this name.
+//   kNotFound  it is not linked: lists those that are
+//   kInternal  it is empty
+absl::StatusOr<RewardShaping> FindRewardShaping(absl::string_view name);
 
 }  // namespace ding
 

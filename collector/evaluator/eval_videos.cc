@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/metrics/gif.h"
 
@@ -49,7 +50,7 @@ EvalVideos::EvalVideos(int env_num, int64_t max_frames)
                  [] { return std::make_unique<GifEncoder>(kFramesPerSecond); }) {}
 
 EvalVideos::EvalVideos(int env_num, int64_t max_frames,
-                       std::function<std::unique_ptr<VideoEncoder>()> make_encoder)
+                       std::function<absl::StatusOr<std::unique_ptr<VideoEncoder>>()> make_encoder)
     : max_frames_(max_frames),
       make_encoder_(std::move(make_encoder)),
       running_(static_cast<size_t>(env_num)) {}
@@ -62,8 +63,10 @@ bool EvalVideos::is_full(int env_id) {
 
 absl::Status EvalVideos::AddFrame(int env_id, const Image& picture) {
   std::unique_ptr<VideoEncoder>& video = running_[env_id].video;
-  if (video == nullptr) video = make_encoder_();
-  return video->AddFrame(picture);
+  if (video == nullptr) {
+    DING_ASSIGN_OR_RETURN(video, make_encoder_());
+  }
+  return CallUser("the video's encoder", [&] { return video->AddFrame(picture); });
 }
 
 absl::Status EvalVideos::EndEpisode(int env_id, double episode_return) {
@@ -74,7 +77,8 @@ absl::Status EvalVideos::EndEpisode(int env_id, double episode_return) {
   video.width = ended.video->width();
   video.height = ended.video->height();
   video.cut = ended.cut;
-  DING_ASSIGN_OR_RETURN(video.bytes, ended.video->Finish());
+  DING_ASSIGN_OR_RETURN(video.bytes,
+                        CallUser("the video's encoder", [&] { return ended.video->Finish(); }));
   episodes_.push_back(std::move(video));
   return absl::OkStatus();
 }

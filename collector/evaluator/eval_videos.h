@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/data/image.h"
 #include "ding_worker/metrics/video.h"
@@ -39,11 +40,12 @@ class EvalVideos {
   // Keeps at most `max_frames` pictures of an episode; further ones are dropped. `make_encoder` makes the encoder
   // of an episode.
   EvalVideos(int env_num, int64_t max_frames,
-             std::function<std::unique_ptr<VideoEncoder>()> make_encoder);
+             std::function<absl::StatusOr<std::unique_ptr<VideoEncoder>>()> make_encoder);
 
   // Whether the running episode of this env has `max_frames` pictures; the episode counts as cut then.
   bool is_full(int env_id);
-  // Adds a picture to the running episode of the env. kInvalidArgument as for VideoEncoder::AddFrame().
+  // Adds a picture to the running episode of the env. Errors are those of `make_encoder` and of
+  // VideoEncoder::AddFrame(); its exceptions are kInternal.
   absl::Status AddFrame(int env_id, const Image& picture);
   // Ends the running episode, or drops it as void.
   absl::Status EndEpisode(int env_id, double episode_return);
@@ -61,7 +63,7 @@ class EvalVideos {
   };
 
   const int64_t max_frames_;
-  const std::function<std::unique_ptr<VideoEncoder>()> make_encoder_;
+  const std::function<absl::StatusOr<std::unique_ptr<VideoEncoder>>()> make_encoder_;
   std::vector<Episode> running_;  // per env
   std::vector<Video> episodes_;
 };

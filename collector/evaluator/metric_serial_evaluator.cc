@@ -1,6 +1,7 @@
 #include "ding_worker/collector/evaluator/metric_serial_evaluator.h"
 
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -53,6 +54,14 @@ absl::StatusOr<NamedValues> LoadValues(absl::string_view which, StateReader* rea
   NamedValues loaded;
   for (size_t i = 0; i < names.size(); ++i) loaded.Set(names[i], values[i]);
   return loaded;
+}
+
+// Calls a function of the metric, which returns a StatusOr.
+template <typename Call>
+std::invoke_result_t<Call&> CallMetric(Call&& call) {
+  std::invoke_result_t<Call&> result = CallUser("it", call);
+  if (result.ok()) return result;
+  return Annotate(result.status(), "metric");
 }
 
 }  // namespace
@@ -123,7 +132,11 @@ absl::StatusOr<MetricEvalResult> MetricSerialEvaluator::Eval(const EvalOptions& 
   absl::StatusOr<Totals> totals = Measure(options.policy_settings);
   if (!totals.ok()) return Annotate(totals.status(), deps_.name);
   MetricEvalResult result;
-  result.metric = metric_->ReduceMean(totals->values, totals->rows);
+  absl::StatusOr<NamedValues> mean = CallMetric([&]() -> absl::StatusOr<NamedValues> {
+    return metric_->ReduceMean(totals->values, totals->rows);
+  });
+  if (!mean.ok()) return Annotate(mean.status(), deps_.name);
+  result.metric = *std::move(mean);
   for (const auto& [name, value] : result.metric) {
     if (!std::isnan(value)) continue;
     return absl::InternalError(absl::StrCat(deps_.name, ": metric '", name, "' is NaN"));
@@ -134,8 +147,9 @@ absl::StatusOr<MetricEvalResult> MetricSerialEvaluator::Eval(const EvalOptions& 
                                                    "', but the metric gives ",
                                                    MetricsLine(result.metric)));
   }
-  result.stop = !options_.stop_value.empty() && options.train_iter > 0 &&
-                metric_->GreaterOrEqual(result.metric, options_.stop_value);
+  if (!options_.stop_value.empty() && options.train_iter > 0) {
+    DING_ASSIGN_OR_RETURN(result.stop, IsAsGood(result.metric, options_.stop_value));
+  }
   Log(options, *totals, timer.Seconds(), result.metric);
   DING_RETURN_IF_ERROR(NoteBest(options, result.metric));
   last_ = result;
@@ -171,13 +185,20 @@ absl::Status MetricSerialEvaluator::MeasureBatch(int64_t index, const NamedValue
   const auto ids = absl::MakeConstSpan(row_ids_).first(static_cast<size_t>(rows));
   DING_RETURN_IF_ERROR(CallPolicy(
       [&] { return policy_->Forward(batch.input.view(), ids, settings, output.view()); }));
-  const absl::Status evaluated = CallUser("it", [&]() -> absl::Status {
-    DING_ASSIGN_OR_RETURN(NamedValues values, metric_->Eval(output.view(), batch.label.view()));
-    totals->values.push_back(std::move(values));
-    totals->rows.push_back(rows);
-    return absl::OkStatus();
-  });
-  return Annotate(evaluated, "metric");
+  absl::StatusOr<NamedValues> values =
+      CallMetric([&] { return metric_->Eval(output.view(), batch.label.view()); });
+  if (!values.ok()) return values.status();
+  totals->values.push_back(*std::move(values));
+  totals->rows.push_back(rows);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> MetricSerialEvaluator::IsAsGood(const NamedValues& a,
+                                                     const NamedValues& b) const {
+  const absl::StatusOr<bool> as_good =
+      CallMetric([&]() -> absl::StatusOr<bool> { return metric_->GreaterOrEqual(a, b); });
+  if (as_good.ok()) return as_good;
+  return Annotate(as_good.status(), deps_.name);
 }
 
 void MetricSerialEvaluator::Log(const EvalOptions& options, const Totals& totals, double seconds,
@@ -195,7 +216,10 @@ void MetricSerialEvaluator::Log(const EvalOptions& options, const Totals& totals
 
 absl::Status MetricSerialEvaluator::NoteBest(const EvalOptions& options,
                                              const NamedValues& result) {
-  if (best_.has_value() && !metric_->GreaterOrEqual(result, *best_)) return absl::OkStatus();
+  if (best_.has_value()) {
+    DING_ASSIGN_OR_RETURN(const bool as_good, IsAsGood(result, *best_));
+    if (!as_good) return absl::OkStatus();
+  }
   DING_RETURN_IF_ERROR(SaveBest(options.save_checkpoint, deps_.name));
   best_ = result;
   return absl::OkStatus();

@@ -84,6 +84,7 @@ class MetricSerialEvaluator : public IMetricEvaluator {
   };
   absl::StatusOr<Totals> Measure(const NamedValues& settings);
   absl::Status MeasureBatch(int64_t index, const NamedValues& settings, Totals* totals);
+  absl::StatusOr<bool> IsAsGood(const NamedValues& a, const NamedValues& b) const;
   void Log(const EvalOptions& options, const Totals& totals, double seconds,
            const NamedValues& result);
   absl::Status NoteBest(const EvalOptions& options, const NamedValues& result);

@@ -91,6 +91,46 @@ TEST(MetricSerialEvaluatorTest, APerfectPolicyStopsTheTraining) {
   EXPECT_THAT(f.sink->ValuesOf("eval_step/data_length"), ElementsAre(6, 6));
 }
 
+// A metric of a user that throws in the function of this name.
+class ThrowingMetric : public ActionAccuracy {
+ public:
+  explicit ThrowingMetric(std::string function) : function_(std::move(function)) {}
+  absl::StatusOr<NamedValues> Eval(const ColumnsView& output,
+                                   const ColumnsView& label) const override {
+    ThrowIn("Eval");
+    return ActionAccuracy::Eval(output, label);
+  }
+  NamedValues ReduceMean(absl::Span<const NamedValues> values,
+                         absl::Span<const int64_t> rows) const override {
+    ThrowIn("ReduceMean");
+    return ActionAccuracy::ReduceMean(values, rows);
+  }
+  bool GreaterOrEqual(const NamedValues& a, const NamedValues& b) const override {
+    ThrowIn("GreaterOrEqual");
+    return ActionAccuracy::GreaterOrEqual(a, b);
+  }
+
+ private:
+  void ThrowIn(const std::string& function) const {
+    if (function == function_) throw std::runtime_error("out of ideas");
+  }
+  const std::string function_;
+};
+
+TEST(MetricSerialEvaluatorTest, AMetricThatThrowsIsAnError) {
+  Options options;
+  options.stop_value = {{"accuracy", 0.75}};
+  for (const char* const function : {"Eval", "ReduceMean", "GreaterOrEqual"}) {
+    const ThrowingMetric metric(function);
+    Fixture f({Labelled({0, 1})}, options, &metric);
+    EXPECT_THAT(f.evaluator->Eval(At(1)).status(),
+                StatusIs(absl::StatusCode::kInternal,
+                         AllOf(testing::StartsWith("eval: "),
+                               HasSubstr("metric: it threw an exception: out of ideas"))))
+        << function;
+  }
+}
+
 TEST(MetricSerialEvaluatorTest, AShortBatchCountsByItsRows) {
   // 3 of 4 rows are right in one batch and 0 of 1 in the other.
   Fixture f({Labelled({0, 1, 2, 0}), Labelled({3})});

@@ -62,7 +62,7 @@ std::vector<std::string> ParallelCollectorCore::Options::Problems() const {
     problems.push_back(absl::StrCat("max_abnormal is ", max_abnormal, ", expected at least 1"));
   }
   if (!reward_shaping.empty()) {
-    const absl::Status found = RewardShapingRegistry().Find(reward_shaping).status();
+    const absl::Status found = FindRewardShaping(reward_shaping).status();
     if (!found.ok()) problems.push_back(absl::StrCat("reward_shaping: ", found.message()));
   }
   return problems;
@@ -140,8 +140,7 @@ ParallelCollectorCore::ParallelCollectorCore(Setup setup)
       averages_(static_cast<int>(2 * options_.print_freq)) {
   acting_.policy_settings = task_.collect_setting;
   if (!options_.reward_shaping.empty()) {
-    reward_shaping_ =
-        *RewardShapingRegistry().Find(options_.reward_shaping);  // Problems() has looked
+    reward_shaping_ = *FindRewardShaping(options_.reward_shaping);  // Problems() has looked
   }
   info_.eval_flag = task_.eval_flag;
   info_.is_game = setup.is_game;

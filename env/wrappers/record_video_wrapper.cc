@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
@@ -35,11 +36,9 @@ constexpr char kSteps[] = "steps";
 
 class RecordedEnvs : public EnvManagerWrapper {
  public:
-  RecordedEnvs(std::unique_ptr<EnvManager> inner, RecordVideoConfig params,
-               VideoEncoderFactory make_encoder, std::string path_start)
+  RecordedEnvs(std::unique_ptr<EnvManager> inner, RecordVideoConfig params, std::string path_start)
       : EnvManagerWrapper(std::move(inner)),
         params_(std::move(params)),
-        make_encoder_(std::move(make_encoder)),
         path_start_(std::move(path_start)) {
     this->inner()->set_on_episode_end([this](int env_id) {
       if (env_id == kFilmed) last_picture_ = AddPicture();
@@ -114,7 +113,7 @@ class RecordedEnvs : public EnvManagerWrapper {
   absl::Status BeginEpisode() {
     video_ = nullptr;
     if (episode_ % params_.every() != 0) return absl::OkStatus();
-    video_ = make_encoder_(params_.frames_per_second());
+    DING_ASSIGN_OR_RETURN(video_, MakeVideoEncoder(params_.format(), params_.frames_per_second()));
     return AddFrame();
   }
 
@@ -126,18 +125,20 @@ class RecordedEnvs : public EnvManagerWrapper {
     if (video_ == nullptr || video_->frames() >= params_.max_frames()) return absl::OkStatus();
     const absl::StatusOr<Image> picture = inner()->Render(kFilmed);
     if (!picture.ok()) return Annotate(picture.status(), "env.wrapper 'record_video'");
-    return Annotate(video_->AddFrame(*picture), "env.wrapper 'record_video'");
+    const absl::Status added = CallUser("its encoder", [&] { return video_->AddFrame(*picture); });
+    return Annotate(added, "env.wrapper 'record_video'");
   }
 
   absl::Status EndVideo() {
     if (video_ == nullptr || video_->frames() == 0) return absl::OkStatus();
-    DING_ASSIGN_OR_RETURN(const std::string bytes, video_->Finish());
+    const absl::StatusOr<std::string> bytes =
+        CallUser("its encoder", [&] { return video_->Finish(); });
     video_ = nullptr;
-    return WriteFileAtomically(absl::StrCat(path_start_, episode_, ".", params_.format()), bytes);
+    if (!bytes.ok()) return Annotate(bytes.status(), "env.wrapper 'record_video'");
+    return WriteFileAtomically(absl::StrCat(path_start_, episode_, ".", params_.format()), *bytes);
   }
 
   const RecordVideoConfig params_;
-  const VideoEncoderFactory make_encoder_;
   const std::string path_start_;
   int64_t episode_ = 0;                             // number of the running episode of env 0
   int64_t steps_ = 0;                               // its steps so far
@@ -159,8 +160,9 @@ absl::StatusOr<std::unique_ptr<EnvManager>> Create(const EnvWrapperConfig& confi
     return absl::InvalidArgumentError(absl::StrCat(
         "params.frames_per_second is ", params.frames_per_second(), ", expected 1 to 100"));
   }
-  const absl::StatusOr<VideoEncoderFactory> make = VideoFormatRegistry().Find(params.format());
-  if (!make.ok()) return Annotate(make.status(), "params.format");
+  // A format that cannot be made is refused now, not at the first picture.
+  DING_RETURN_IF_ERROR(Annotate(
+      MakeVideoEncoder(params.format(), params.frames_per_second()).status(), "params.format"));
   if (use.video_folder.empty()) {
     if (use.evaluates) return inner;
     return absl::InvalidArgumentError(
@@ -170,7 +172,7 @@ absl::StatusOr<std::unique_ptr<EnvManager>> Create(const EnvWrapperConfig& confi
   DING_RETURN_IF_ERROR(CreateDirectories(use.video_folder));
   std::string path_start =
       absl::StrCat(use.video_folder, "/", use.evaluates ? "evaluation_episode_" : "episode_");
-  return std::make_unique<RecordedEnvs>(std::move(inner), params, *make, std::move(path_start));
+  return std::make_unique<RecordedEnvs>(std::move(inner), params, std::move(path_start));
 }
 
 DING_REGISTER(EnvWrapperRegistry(), "record_video", Create,

@@ -5,6 +5,10 @@
 #ifndef DING_WORKER_INTERACTION_ALL_REDUCE_ALL_REDUCE_REGISTRY_H_
 #define DING_WORKER_INTERACTION_ALL_REDUCE_ALL_REDUCE_REGISTRY_H_
 
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/interaction/all_reduce/all_reduce.h"
 
@@ -12,6 +16,14 @@ namespace ding {
 
 // The registry of this process.
 Registry<AllReduceCreator>& AllReduceRegistry();
+
+// Connects one rank to its group by the all-reduce of this type.
+//   kNotFound  the type is not linked: lists those that are
+//   kInternal  its factory threw an exception, or returned none
+//   else       as for AllReduceCreator
+absl::StatusOr<std::unique_ptr<AllReduce>> create_all_reduce(absl::string_view type,
+                                                             const AllReduceOptions& options,
+                                                             Rendezvous* rendezvous);
 
 }  // namespace ding
 

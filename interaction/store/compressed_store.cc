@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/bytes.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/store/store_checks.h"
 
@@ -52,8 +54,13 @@ absl::Status CompressedStore::Put(absl::string_view key,
   for (const absl::string_view piece : pieces) scratch->raw.append(piece.data(), piece.size());
   // The buffer only grows, so that no byte is cleared twice.
   if (scratch->packed.size() < raw_size) scratch->packed.resize(raw_size);
-  const size_t packed =
-      codec_->Compress(scratch->raw, absl::MakeSpan(&scratch->packed[0], raw_size));
+  const absl::StatusOr<size_t> compressed = CallUser("the codec", [&]() -> absl::StatusOr<size_t> {
+    return codec_->Compress(scratch->raw, absl::MakeSpan(&scratch->packed[0], raw_size));
+  });
+  if (!compressed.ok()) {
+    return Annotate(compressed.status(), absl::StrCat("store '", url_, "': '", key, "'"));
+  }
+  const size_t packed = *compressed;
   const std::string header = MakeHeader(packed > 0 ? codec_->id() : kNotCompressed, raw_size);
   return store_->Put(key, {header, packed > 0 ? absl::string_view(scratch->packed).substr(0, packed)
                                               : absl::string_view(scratch->raw)});
@@ -63,8 +70,9 @@ absl::Status CompressedStore::Get(absl::string_view key, std::string* value) {
   std::unique_ptr<Scratch> scratch = TakeScratch();
   const auto giver = absl::MakeCleanup([&] { ReturnScratch(std::move(scratch)); });
   DING_RETURN_IF_ERROR(store_->Get(key, &scratch->raw));
-  return Annotate(internal_store::Unpack(scratch->raw, *codec_, value),
-                  absl::StrCat("store '", url_, "': '", key, "'"));
+  const absl::Status unpacked =
+      CallUser("the codec", [&] { return internal_store::Unpack(scratch->raw, *codec_, value); });
+  return Annotate(unpacked, absl::StrCat("store '", url_, "': '", key, "'"));
 }
 
 absl::Status internal_store::Unpack(absl::string_view packed, const Codec& codec,

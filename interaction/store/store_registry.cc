@@ -50,6 +50,10 @@ absl::StatusOr<std::unique_ptr<Store>> CreateChecked(absl::string_view url) {
   const auto compress = settings.find(std::string(kCompress));
   if (compress != settings.end()) {
     DING_ASSIGN_OR_RETURN(codec, CodecRegistry().Find(compress->second));
+    if (codec == nullptr) {
+      return absl::InternalError(absl::StrCat(CodecRegistry().kind(), " '", compress->second,
+                                              "' is a null pointer, expected an object"));
+    }
     settings.erase(compress);
   }
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Store> store, CallFactory("store", scheme, [&] {

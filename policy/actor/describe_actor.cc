@@ -1,6 +1,7 @@
 #include "ding_worker/policy/actor/describe_actor.h"
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/policy/mlp/mlp_config.h"
 #include "ding_worker/policy/rnn/rnn_config.h"
@@ -18,7 +19,10 @@ absl::StatusOr<ActorDescription> DescribeActor(const PolicyConfig& config, const
     return absl::UnimplementedError(
         absl::StrCat("policy '", config.type(), "' does not describe its actor"));
   }
-  DING_ASSIGN_OR_RETURN(ActorDescription description, (*describer)(config, action));
+  DING_ASSIGN_OR_RETURN(
+      ActorDescription description,
+      CallUser(absl::StrCat("the description of the actor of policy '", config.type(), "'"),
+               [&] { return (*describer)(config, action); }));
   description.policy = config.type();
   return description;
 }

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
@@ -110,7 +111,12 @@ absl::StatusOr<std::vector<std::string>> ExportCheckpoint(const std::string& che
                                                           const std::string& output) {
   DING_ASSIGN_OR_RETURN(const Exporter exporter, ExporterRegistry().Find(format));
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<Actor> actor, Actor::Load(checkpoint));
-  absl::StatusOr<std::vector<ExportedFile>> files = exporter(actor->model());
+  const std::string named = absl::StrCat(ExporterRegistry().kind(), " '", format, "'");
+  absl::StatusOr<std::vector<ExportedFile>> files =
+      CallUser(named, [&] { return exporter(actor->model()); });
+  if (files.ok() && files->empty()) {
+    files = absl::InternalError(absl::StrCat(named, " returned no files, expected at least one"));
+  }
   if (!files.ok()) {
     return Annotate(files.status(), absl::StrCat("checkpoint ", checkpoint, ", format ", format));
   }

@@ -47,6 +47,7 @@ absl::StatusOr<std::string> MakeGolden(Actor* actor);
 // Exports the checkpoint to the folder `output`, which is created; other files in it stay. Writes golden.json
 // last. Returns the files. Errors name the checkpoint or the file:
 //   kNotFound  no exporter has this format: lists those there are
+//   kInternal  the exporter threw an exception, or returned no files
 //   others     as of LoadActorModel(), of the exporter and of writing files
 absl::StatusOr<std::vector<std::string>> ExportCheckpoint(const std::string& checkpoint,
                                                           const std::string& format,

@@ -2,12 +2,15 @@
 
 #include <chrono>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/actor/actor.h"
@@ -73,6 +76,22 @@ TEST_F(ExporterTest, NamesTheFormatsThatThereAre) {
       ExportCheckpoint(path_, "tflite", path_).status(),
       StatusIs(absl::StatusCode::kNotFound,
                HasSubstr("unknown export format type 'tflite'; this program has: c, onnx")));
+}
+
+TEST_F(ExporterTest, AnExporterOfAUserThatThrowsOrReturnsNoneIsNamed) {
+  Save(FindActorCase("Bc"));
+  const auto refusal = [&](const Exporter& exporter) {
+    const ScopedRegistration<Exporter> scoped(&ExporterRegistry(), "mine", exporter);
+    return ExportCheckpoint(path_, "mine", path_ + "_out").status();
+  };
+  EXPECT_THAT(refusal([](const ActorModel&) -> absl::StatusOr<std::vector<ExportedFile>> {
+                throw std::runtime_error("out of ideas");
+              }),
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("export format 'mine' threw an exception: out of ideas")));
+  EXPECT_THAT(refusal([](const ActorModel&) { return std::vector<ExportedFile>(); }),
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("export format 'mine' returned no files, expected at least one")));
 }
 
 TEST_F(ExporterTest, CNamesTheLayerThatItCannotHold) {

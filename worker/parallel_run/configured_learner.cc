@@ -239,8 +239,11 @@ CommLearnerOptions MakeCommLearnerOptions(const ExperimentConfig& config) {
   options.send_policy_freq = policy.learn().send_policy_freq();
   options.send_info_freq = policy.priority() ? 1 : kSendInfoFreq;
   options.data_timeout = absl::Seconds(policy.learn().data_timeout());
-  const absl::StatusOr<AllReduceCreator> connect = AllReduceRegistry().Find(kAllReduceType);
-  if (connect.ok()) options.connect_group = *connect;
+  if (AllReduceRegistry().Find(kAllReduceType).ok()) {
+    options.connect_group = [](const AllReduceOptions& of_group, Rendezvous* rendezvous) {
+      return create_all_reduce(kAllReduceType, of_group, rendezvous);
+    };
+  }
   options.group_timeout = absl::Seconds(policy.learn().all_reduce_timeout());
   return options;
 }

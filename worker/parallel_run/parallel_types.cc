@@ -56,7 +56,7 @@ std::vector<std::string> FindTypeProblems(const ExperimentConfig& config) {
         collector_config);
   if (!collector_config.reward_shaping().empty()) {
     report("policy.collect.parallel_collector.reward_shaping",
-           RewardShapingRegistry().Find(collector_config.reward_shaping()).status());
+           FindRewardShaping(collector_config.reward_shaping()).status());
     if (collector.ok() && collector->plays_games) {
       problems.push_back(
           absl::StrCat("policy.collect.parallel_collector.reward_shaping is '",

@@ -1,7 +1,9 @@
 #include "ding_worker/worker/run/evaluation.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -44,6 +46,7 @@ constexpr absl::string_view kSettable[] = {"env.type",
                                            "env.reward_weights",
                                            "env.evaluator_type",
                                            "env.evaluator_params",
+                                           "env.evaluator_env_num",
                                            "env.wrapper",
                                            "env.manager",
                                            "policy.eval.evaluator.type",
@@ -84,6 +87,8 @@ absl::StatusOr<ExperimentConfig> ConfigFor(const EvaluationOptions& options,
     env.clear_evaluator_params();
   }
   if (options.env.empty() && options.settings.empty()) return config;
+  // An evaluation plays options.n_episode: the run's number must not limit env.evaluator_env_num.
+  config->mutable_env()->set_n_evaluator_episode(std::numeric_limits<int32_t>::max());
   DING_ASSIGN_OR_RETURN(
       config, ParseExperimentConfig(PrintTextConfig(*config),
                                     "the run's config with --env and --set", options.settings));
@@ -129,14 +134,15 @@ absl::Status Film(const EvaluationOptions& options, const CheckpointReader& chec
   const std::string file(Basename(video.path));
   const size_t dot = file.rfind('.');
   const std::string format = dot == std::string::npos ? "" : file.substr(dot + 1);
-  const absl::StatusOr<VideoEncoderFactory> make = VideoFormatRegistry().Find(format);
-  if (!make.ok()) {
+  if (!VideoFormatRegistry().Find(format).ok()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the video's file '", video.path, "' ends in ",
         format.empty() ? "no format" : absl::StrCat("'.", format, "'"), ", expected one of: .",
         absl::StrJoin(VideoFormatRegistry().Names(), ", ."),
         format == "mp4" ? ". For .mp4 link //metrics:mp4_factory, or use tools/evaluate" : ""));
   }
+  // A format that cannot be made is refused now, not at the first picture.
+  DING_RETURN_IF_ERROR(MakeVideoEncoder(format, /*frames_per_second=*/1).status());
   // It is not committed, so it leaves nothing behind.
   DING_RETURN_IF_ERROR(AtomicFileWriter::Create(video.path).status());
 
@@ -160,7 +166,7 @@ absl::Status Film(const EvaluationOptions& options, const CheckpointReader& chec
   const int frames_per_second =
       video.frames_per_second.value_or(FramesPerSecond(env.max_episode_steps));
   EvalVideos videos(players.envs->env_num(), kMaxVideoFrames,
-                    [&] { return (*make)(frames_per_second); });
+                    [&] { return MakeVideoEncoder(format, frames_per_second); });
   DING_RETURN_IF_ERROR(core->Eval(EvalOptions(), &videos).status());
   const std::vector<EvalVideos::Video> chosen = videos.TakeChosen();
   const size_t place = video.episode == "worst"  ? 0

@@ -21,6 +21,7 @@
 #include "ding_worker/env/env_registry.h"
 #include "ding_worker/env/game_spec.h"
 #include "ding_worker/learner/checkpoint.h"
+#include "ding_worker/metrics/video.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
@@ -167,6 +168,20 @@ TEST_F(EvaluationTest, ASettingThatHasNoEffectIsRefused) {
   }
 }
 
+// More envs than the run plays episodes in an evaluation of its own (2).
+TEST_F(EvaluationTest, TheNumberOfEnvsMayBeAnother) {
+  Save(kCartPole);
+  options_.sample = true;
+  DING_ASSERT_OK_AND_ASSIGN(const CheckpointEvaluation with_two, EvaluateCheckpoint(options_));
+  options_.settings = {"env.evaluator_env_num=5"};
+  DING_ASSERT_OK_AND_ASSIGN(const CheckpointEvaluation with_five, EvaluateCheckpoint(options_));
+  EXPECT_THAT(with_five.episode_return, SizeIs(5));
+  EXPECT_NE(with_five.episode_return, with_two.episode_return);  // each env has seeds of its own
+  options_.settings = {"env.evaluator_env_num=0"};
+  EXPECT_THAT(Refusal(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                  HasSubstr("env.evaluator_env_num is 0, expected 1 or more")));
+}
+
 TEST_F(EvaluationTest, WrappersOfTheRunMayBeOthers) {
   Save(kCartPole);
   options_.settings = {
@@ -215,6 +230,12 @@ TEST_F(EvaluationTest, RefusesVideosThatCannotBeMade) {
   refused("out.mp4", absl::StatusCode::kInvalidArgument, "//metrics:mp4_factory");
   refused("out", absl::StatusCode::kInvalidArgument, "no format");
   refused("no/folder.gif", absl::StatusCode::kNotFound, "no/folder.gif");
+  {
+    const ScopedRegistration<VideoEncoderFactory> none(&VideoFormatRegistry(), "mine",
+                                                       [](int) { return nullptr; });
+    refused("out.mine", absl::StatusCode::kInternal,
+            "the factory of video format 'mine' returned none");
+  }
   options_.video.episode = "longest";
   refused("out.gif", absl::StatusCode::kInvalidArgument, "'longest', expected worst, median or");
   options_.video.episode = "best";

@@ -67,9 +67,12 @@ absl::StatusOr<std::unique_ptr<ShuffledEpochs>> EpochsOf(const ExperimentConfig&
 
 absl::StatusOr<std::shared_ptr<const IMetric>> MetricOf(const ExperimentConfig& config,
                                                         const DataSet& data) {
-  const MetricEvaluatorConfig& evaluator = config.policy().eval().metric_evaluator();
-  if (!evaluator.metric().empty()) return MetricRegistry().Find(evaluator.metric());
-  return MetricRegistry().Find(data.action->field(0).is_discrete() ? "accuracy" : "action_mse");
+  std::string name = config.policy().eval().metric_evaluator().metric();
+  if (name.empty()) name = data.action->field(0).is_discrete() ? "accuracy" : "action_mse";
+  DING_ASSIGN_OR_RETURN(std::shared_ptr<const IMetric> metric, MetricRegistry().Find(name));
+  if (metric != nullptr) return metric;
+  return absl::InternalError(
+      absl::StrCat(MetricRegistry().kind(), " '", name, "' is a null pointer, expected an object"));
 }
 
 absl::Status CheckLearnsFromData(const ExperimentConfig& config, const LearnMode* policy) {
