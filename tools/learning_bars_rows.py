@@ -76,6 +76,9 @@ class Row:
         self.check = shlex.split(fields[7]) if len(fields) > 7 else []
         # The name of the episodes' value that is the result, if the check is one.
         self.info = self.check[0].partition("info:")[2] if self.check else ""
+        self.best = self.check == ["best"]
+        # Whether the program that plays checkpoints judges it, not one of its own.
+        self.plays = not self.check or bool(self.info) or self.best
         try:
             self.seeds, self.bar = list(range(int(seeds))), float(bar)
             self.lowest = None

@@ -48,6 +48,7 @@ mkdir -p "$folder"
 case $config$seed in
   good*) value=$((10 + seed)) ;;
   bad1) value=-5 ;;
+  several*) value=10 ;;
   bad*) value=10 ;;
   null*) value=null ;;
   teach0)
@@ -67,7 +68,9 @@ case $config$seed in
 esac
 [ $config = good ] && mkdir -p "$folder/log" && printf 'step,tag,value\n%s' "$(for i in {1..250}; do
   echo "$i,evaluator_step/reward_mean,$((i + seed))"; done)" >"$folder/log/metrics.csv" && echo >>"$folder/log/metrics.csv"
-mkdir -p "$folder/ckpt/iteration_9" "$folder/ckpt/iteration_40"
+policies=(ckpt)
+[ $config != several ] || policies=(ckpt_policy_0 ckpt_policy_1)
+for policy in "${policies[@]}"; do mkdir -p "$folder/$policy"/{iteration_9,iteration_40,ckpt_best}; done
 echo "{\"env_step\": 990, \"train_iter\": 40, \"eval_value\": $value, \"wall_seconds\": 0.5}" >"$folder/result.json"
 EOF
 cp tools/serial_physics tools/parallel
@@ -91,8 +94,15 @@ if [[ $3 == --record_episodes=* ]]; then
   echo "${2#--episodes=}" >"${3#--record_episodes=}"
   exit
 fi
-[ "${checkpoint##*/} $2 $3 $4" = "iteration_40 --episodes=100 --seed=20000 --json" ] || exit 1
+[ -d "$checkpoint" ] && [ "$2 $3 $4" = "--episodes=100 --seed=20000 --json" ] || exit 1
 value=$(sed 's/.*"eval_value": \([^,]*\),.*/\1/' "$checkpoint/../../result.json")
+case $checkpoint in
+  */ckpt_policy_1/iteration_40) value=4 ;;
+  */ckpt_policy_0/ckpt_best) ;;
+  */ckpt_policy_1/ckpt_best) value=8 ;;
+  */iteration_40) ;;
+  *) exit 1 ;;
+esac
 echo "{\"mean\": $value, \"info\": {\"is_success\": 0.25}}"
 EOF
 cp bin/worker/evaluate bin/worker/evaluate_physics
@@ -115,13 +125,15 @@ judged_last  null    1  every      0.8   1000  bars  //worker:judge --run {run} 
 judged_bad   null    1  every      0.9   1000  bars  //worker:judge --run {run}
 cloned       clone<teach 2 every  60   1000  bars
 unjudged     good    1  every      0.9   1000  bars  //worker:judge --run nowhere
+several      several 1  every      4       1000  bars
+several_best several 1  every      9       1000  bars  best
 low          good    2  below      11    1000  bars
 success      good    1  every      0.2   1000  bars  info:is_success
 no_success   good    1  every      0.2   1000  bars  info:other
 slow         slow    1  every      10    1000  bars
 lost         lost    1  every      10    1000  bars
 EOF
-for config in good good_parallel bad broken null clone teach slow lost; do
+for config in good good_parallel bad broken null clone teach several slow lost; do
   printf '# %s # is a comment.\nexp_name: "%s # not"\n' $config $config >worker/configs/$config.textproto
 done
 
@@ -155,6 +167,9 @@ expect 1 'judged_bad .* 0.85 +MISSED' judged_bad
 expect 0 'cloned .* 60, 60 +reached' cloned
 expect 1 'unjudged, seed 0: judge ended with status 1' unjudged
 expect 1 'low +below 11 within 1,000 env steps, every seed +10, 11 +MISSED' low
+# Of several policies the worst counts.
+expect 0 'several .* 4 +reached' several
+expect 1 'several_best .* 8 +MISSED' several_best
 expect 0 'success .* 0.25 +reached' success
 expect 1 "no_success, seed 0: its episodes have no 'other'; they have: is_success" no_success
 expect 1 "no row 'nothing' in worker/learning_bars.txt; there are: every_good, every_bad" nothing

@@ -17,6 +17,7 @@ has '"stop":true' "convergence" "$run/result.json"
 has '^own/evaluations_reached 2 2$' "the commander, which waits for two evaluations" "$run/log/lines_coordinator.txt"
 has '^own/best_loss [0-9]+ [0-9]' "the hook in the learner" "$run"/log/lines_learner*.txt
 has 'counting:file:.*: [1-9][0-9]* puts' "the store" "$run"/log/*_logger.txt
+has 'warm_up: [0-9]+ rows are not sent' "the collector" "$run"/log/collector*_logger.txt
 # Its buffer has room for 100,000 rows: no others are evicted before it has that many.
 has 'rows pushed, [0-9]{1,5} in it, [1-9][0-9]* evicted' "the remover" "$run/log/coordinator_logger.txt"
 
