@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Tests what tools/new_env writes and refuses. Its output for a workspace of its own must equal examples/new_env, which
-# tools/test builds and tests.
+# tools/test builds, tests and trains; the environment in Python is trained here.
 set -euo pipefail
 new_env=$(readlink -f tools/new_env)
+serial=$(readlink -f worker/serial)
 root=$(dirname "$(dirname "$new_env")")
 # Not $TEST_TMPDIR, which may lie below a WORKSPACE.
 folder=$(mktemp -d)
@@ -46,12 +47,15 @@ done
 for workspace in "$root"/examples/*/WORKSPACE; do
   diff "${workspace%/*}/.bazelrc" alone/corridor/.bazelrc || fail "$workspace has other flags"
 done
-# In Python: its own tests pass, and the config names the class.
+# In Python: its own tests pass, the config names the class, and what it trains solves it.
 "$new_env" IceMaze --python >stdout_python
 (cd ice_maze && /usr/bin/python3 ice_maze_test.py) || fail "the tests of the Python environment fail"
 grep -q 'entry_point: "ice_maze:IceMaze"' ice_maze/ice_maze_dqn.textproto || fail "the config does not name the class"
 grep -qF "python_path: \"$PWD/ice_maze\"" ice_maze/ice_maze_dqn.textproto || fail "the config does not name the folder"
 grep -q 'tools/train .*ice_maze_dqn.textproto' stdout_python || fail "no line says how to train it:" "$(cat stdout_python)"
+"$serial" --config=ice_maze/ice_maze_dqn.textproto --exp_dir=ice_maze_run --seed=0 --python=/usr/bin/python3 >stdout_run 2>stderr_run ||
+  fail "the training of the Python environment fails:" "$(cat stderr_run)"
+tail -n 1 stdout_run | grep -q '^result {"stop":true,' || fail "the training does not solve the Python environment:" "$(tail -n 1 stdout_run)"
 expect_refusal 'expected no --actions=continuous' MyRobot --python --actions=continuous
 
 XDG_CACHE_HOME=/elsewhere "$new_env" Hall --folder=alone/hall >stdout

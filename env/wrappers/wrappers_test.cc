@@ -231,6 +231,48 @@ TEST(WrappersTest, AnEpisodePerLife) {
   EXPECT_THAT(game.told(), ElementsAre(0, 0));
 }
 
+// All that a Diary tells in the steps [from, to), whose numbers decide the actions and seeds. `over`: a reset comes first. The
+// last number says whether one would come next.
+std::vector<float> Tell(Game* game, int from, int to, bool over) {
+  std::vector<float> seen;
+  for (int i = from; i < to; ++i) {
+    if (over) game->Reset(static_cast<uint64_t>(i));
+    const StepResult result = game->Step(int64_t{i % 4});
+    over = result.terminated || result.truncated;
+    const std::vector<float> told = game->told();
+    seen.insert(seen.end(), told.begin(), told.end());
+    seen.push_back(result.reward);
+    seen.push_back(over ? 1 : 0);
+  }
+  return seen;
+}
+
+// Not a case of the conformance suite, which wants episodes that do not depend on the ones before: a life goes on where the
+// one before it ended.
+TEST(WrappersTest, LivesGoOnExactlyAfterALoad) {
+  const std::string wrappers =
+      Wrapper("no_op_starts", "NoOpStartsConfig", "max_steps: 3 action: 1") +
+      Wrapper("sticky_actions", "StickyActionsConfig", "probability: 0.5") +
+      Wrapper("episodic_life", "EpisodicLifeConfig", "field: 'obs/lives' action: 3");
+  constexpr int kSteps = 45;  // more than two episodes of the env
+  int ends = 0;
+  for (int saved = 1; saved < kSteps; ++saved) {
+    for (const int played : {1, 11}) {  // by the env that loads, which then has more or fewer lives
+      SCOPED_TRACE(absl::StrCat("saved after step ", saved, ", loaded after step ", played));
+      Game first("Diary", wrappers);
+      const bool over = Tell(&first, 0, saved, false).back() != 0;
+      ends += over ? 1 : 0;
+      StateDict state;
+      ASSERT_THAT(first.env().SaveState(&state), IsOk());
+      Game second("Diary", wrappers);
+      Tell(&second, 0, played, false);
+      ASSERT_THAT(second.env().LoadState(&state), IsOk());
+      EXPECT_EQ(Tell(&second, saved, kSteps + 5, over), Tell(&first, saved, kSteps + 5, over));
+    }
+  }
+  EXPECT_GT(ends, 12) << "expected that many saved at the end of a life";
+}
+
 TEST(WrappersTest, RewardsChangeAndReturnsStay) {
   Game game("Diary", Wrapper("reward_scale", "RewardScaleConfig", "scale: 0.05") +
                          Wrapper("reward_clip", "RewardClipConfig", "low: -1 high: 0.25") +
