@@ -167,7 +167,7 @@ expect 1 'judged_bad .* 0.85 +MISSED' judged_bad
 expect 0 'cloned .* 60, 60 +reached' cloned
 expect 1 'unjudged, seed 0: judge ended with status 1' unjudged
 expect 1 'low +below 11 within 1,000 env steps, every seed +10, 11 +MISSED' low
-# Of several policies the worst counts.
+# The worst of several policies counts.
 expect 0 'several .* 4 +reached' several
 expect 1 'several_best .* 8 +MISSED' several_best
 expect 0 'success .* 0.25 +reached' success
