@@ -519,7 +519,7 @@ TEST(InteractionSerialEvaluatorTest, AFullDiskCostsTheVideosAlone) {
   }
   EXPECT_THAT(ListDirectory(folder).value(), IsEmpty()) << "half a video was left";
   ASSERT_THAT(f.evaluator->Eval(At(20, 20)), IsOk());
-  EXPECT_EQ(ListDirectory(folder).value().size(), 3u);
+  EXPECT_EQ(ListDirectory(folder).value().size(), 4u);
 }
 
 TEST(InteractionSerialEvaluatorTest, RefusesAFolderThatCannotBeWritten) {

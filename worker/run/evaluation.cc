@@ -89,6 +89,7 @@ absl::StatusOr<ExperimentConfig> ConfigFor(const EvaluationOptions& options,
   if (options.env.empty() && options.settings.empty()) return config;
   // An evaluation plays options.n_episode: the run's number must not limit env.evaluator_env_num.
   config->mutable_env()->set_n_evaluator_episode(std::numeric_limits<int32_t>::max());
+  config->mutable_policy()->mutable_eval()->mutable_evaluator()->clear_n_episode();
   DING_ASSIGN_OR_RETURN(
       config, ParseExperimentConfig(PrintTextConfig(*config),
                                     "the run's config with --env and --set", options.settings));
