@@ -67,7 +67,7 @@ def ding_cc_test(name, size = "small", copts = [], deps = [], linkstatic = True,
         **kwargs
     )
 
-def ding_cc_tests(name, srcs, files_per_unit = 12, deps = [], **kwargs):
+def ding_cc_tests(name, srcs, size = "medium", files_per_unit = 12, deps = [], **kwargs):
     """One cc_test of several files, which are compiled together: most of the time of a test's compilation is spent in headers.
 
     Each file is a whole test that could be compiled alone, with its helpers in "namespace {" below "namespace ding {". A
@@ -79,6 +79,7 @@ def ding_cc_tests(name, srcs, files_per_unit = 12, deps = [], **kwargs):
     Args:
       name: as in cc_test.
       srcs: the files, FILE_test.cc.
+      size: as in cc_test, for all of them together.
       files_per_unit: how many files are compiled together at most. After a change in one, the others of its unit are compiled again, too.
       deps: what all of them need.
       **kwargs: as in cc_test.
@@ -99,6 +100,7 @@ def ding_cc_tests(name, srcs, files_per_unit = 12, deps = [], **kwargs):
         )
     ding_cc_test(
         name = name,
+        size = size,
         srcs = [unit + ".cc" for unit in units],
         deps = deps,
         **kwargs
