@@ -48,7 +48,8 @@ def _modules_impl(ctx):
                 module["outside"].append(_development_package(outside))
             module["flags"] += linked.user_link_flags
             for library in linked.libraries:
-                archive = library.pic_static_library or library.static_library
+                archives = [library.pic_static_library, library.static_library]
+                archive = (archives[0] or archives[1]) if ctx.attr.pic else (archives[1] or archives[0])
                 if not archive:
                     continue
                 if outside:
@@ -80,6 +81,10 @@ installed_modules = rule(
             doc = "target -> its name in pkg-config and CMake",
             mandatory = True,
             providers = [CcInfo],
+        ),
+        "pic": attr.bool(
+            default = True,
+            doc = "whether the static libraries can be linked into a shared one, too",
         ),
     },
 )
