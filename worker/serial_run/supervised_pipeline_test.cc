@@ -328,15 +328,14 @@ TEST_F(SupervisedPipelineTest, ADataSetThatCannotBeUsedIsRefused) {
   ASSERT_THAT(WriteFileAtomically(Path(), ""), IsOk());
   EXPECT_THAT(Create(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr(Path())));
   ASSERT_THAT(RemoveFile(Path()), IsOk());
-  EXPECT_THAT(
-      Create(),
-      StatusIs(absl::StatusCode::kNotFound,
-               AllOf(HasSubstr(Path()),
-                     HasSubstr("tools/train worker/configs/cartpole_ppo.textproto "
-                               "--exp_dir=expert"),
-                     HasSubstr("evaluate -- --checkpoint=expert/ckpt/ckpt_best --episodes=50 "
-                               "--record_episodes=" +
-                               Path()))));
+  EXPECT_THAT(Create(),
+              StatusIs(absl::StatusCode::kNotFound,
+                       AllOf(HasSubstr(Path()),
+                             HasSubstr("tools/train worker/configs/cartpole_ppo.textproto "
+                                       "--exp_dir=expert"),
+                             HasSubstr("tools/evaluate expert --episodes=50 "
+                                       "--record_episodes=" +
+                                       Path()))));
 }
 
 TEST_F(SupervisedPipelineTest, OtherSpacesThanTheEnvsAreListed) {
