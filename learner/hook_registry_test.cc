@@ -60,16 +60,15 @@ TEST(BuildLearnerHookTest, FullFormSetsPositionAndPriority) {
 }
 
 TEST(BuildLearnerHookTest, ReportsEveryProblemAtOnce) {
-  EXPECT_THAT(
-      build_learner_hook_by_cfg(Parse("log_show_after_iter: -3 "
-                                      "hook { type: 'save_ckpt' priority: -1 } "
-                                      "hook { type: 'no_such' } "
-                                      "hook { name: 'no_such' type: 'log_show' }")),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("freq is -3"), HasSubstr("priority is -1"),
-                     HasSubstr("unknown learner hook type 'no_such'; this program has: load_ckpt, "
-                               "log_reduce, log_show, save_ckpt"),
-                     HasSubstr("hook 'no_such' appears twice"))));
+  EXPECT_THAT(build_learner_hook_by_cfg(Parse("log_show_after_iter: -3 "
+                                              "hook { type: 'save_ckpt' priority: -1 } "
+                                              "hook { type: 'no_such' } "
+                                              "hook { name: 'no_such' type: 'log_show' }")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("freq is -3"), HasSubstr("priority is -1"),
+                             HasSubstr("unknown learner hook type 'no_such'; this program has: "),
+                             HasSubstr("load_ckpt, log_reduce, log_show, save_ckpt"),
+                             HasSubstr("hook 'no_such' appears twice"))));
 }
 
 class ReportHook : public LearnerHook {
