@@ -44,10 +44,10 @@ using ::testing::StartsWith;
 constexpr int kEnvs = 3;
 
 DING_REGISTER(
-    EnvRegistry(), "CartPole", [](const EnvConfig&) { return CreateCartPole("CartPole", 40); },
-    "a short CartPole");
+    EnvRegistry(), "ShortCartPole",
+    [](const EnvConfig&) { return CreateCartPole("ShortCartPole", 40); }, "a short CartPole");
 DING_REGISTER(
-    EnvRegistry(), "Orchard", [](const EnvConfig&) { return CreateOrchard("Orchard", 1); },
+    EnvRegistry(), "OneOrchard", [](const EnvConfig&) { return CreateOrchard("OneOrchard", 1); },
     "pictures");
 
 // Shows one number.
@@ -95,7 +95,7 @@ absl::StatusOr<std::unique_ptr<EnvManager>> Create(absl::string_view env,
 }
 
 std::unique_ptr<EnvManager> Launched(const std::string& wrappers, const EnvsUse& use = {}) {
-  std::unique_ptr<EnvManager> envs = Create("CartPole", wrappers, use).value();
+  std::unique_ptr<EnvManager> envs = Create("ShortCartPole", wrappers, use).value();
   EXPECT_THAT(envs->Launch(), IsOk());
   return envs;
 }
@@ -198,7 +198,7 @@ TEST(AllEnvsWrappersTest, GoesOnExactlyAfterALoad) {
     StateDict state;
     ASSERT_THAT(first->SaveState(&state), IsOk());
     const std::vector<float> expected = Play(first.get(), 31, 80);
-    const std::unique_ptr<EnvManager> second = *Create("CartPole", wrappers);
+    const std::unique_ptr<EnvManager> second = *Create("ShortCartPole", wrappers);
     std::vector<int> restarted;
     ASSERT_THAT(second->LoadState(&state, &restarted), IsOk());
     EXPECT_EQ(Play(second.get(), 31, 80), expected);
@@ -243,7 +243,7 @@ TEST(AllEnvsWrappersTest, RecordsEachNthEpisodeOfTheFirstEnv) {
   EXPECT_THAT(*ReadFile(absl::StrCat(folder, "/episode_0.gif")), StartsWith("GIF89a"));
   StateDict state;
   ASSERT_THAT(envs->SaveState(&state), IsOk());
-  const std::unique_ptr<EnvManager> second = *Create("CartPole", wrappers, {false, folder});
+  const std::unique_ptr<EnvManager> second = *Create("ShortCartPole", wrappers, {false, folder});
   std::vector<int> restarted;
   ASSERT_THAT(second->LoadState(&state, &restarted), IsOk());
   for (int i = 14; i < 20; ++i) StepAll(second.get(), i);
@@ -252,8 +252,8 @@ TEST(AllEnvsWrappersTest, RecordsEachNthEpisodeOfTheFirstEnv) {
 }
 
 TEST(AllEnvsWrappersTest, NoPicturesWhereThereIsNoFolder) {
-  EXPECT_THAT(Create("CartPole", Wrapper("record_video"), {/*evaluates=*/true, ""}), IsOk());
-  EXPECT_THAT(Create("CartPole", Wrapper("record_video")).status(),
+  EXPECT_THAT(Create("ShortCartPole", Wrapper("record_video"), {/*evaluates=*/true, ""}), IsOk());
+  EXPECT_THAT(Create("ShortCartPole", Wrapper("record_video")).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no folder for videos")));
 }
 
@@ -263,33 +263,35 @@ TEST(AllEnvsWrappersTest, SaysWhatDoesNotFit) {
     std::string wrappers;
     std::vector<std::string> messages;
   } kCases[] = {
-      {"Orchard",
+      {"OneOrchard",
        Wrapper("normalize_observation"),
        {"env.wrapper[0] 'normalize_observation'", "'obs' is uint8", "flatten"}},
-      {"CartPole",
+      {"ShortCartPole",
        Wrapper("normalize_observation") + Wrapper("normalize_observation"),
        {"env.wrapper[1] 'normalize_observation'", "normalized by another wrapper"}},
       {"Line",
        Wrapper("frame_stack") + Wrapper("normalize_observation"),
        {"env.wrapper[1] 'normalize_observation'", "'obs' is a stack of frames"}},
-      {"CartPole",
+      {"ShortCartPole",
        Wrapper("normalize_observation") + Wrapper("frame_stack"),
        {"env.wrapper[1] 'frame_stack' stands behind env.wrapper[0] 'normalize_observation'",
         "expected it before"}},
-      {"CartPole",
+      {"ShortCartPole",
        Wrapper("normalize_observation", "NormalizeObservationConfig", "clip: 0"),
        {"params.clip is 0"}},
-      {"CartPole",
+      {"ShortCartPole",
        Wrapper("normalize_observation", "NormalizeObservationConfig", "field: 'obs/x'"),
        {"obs/x"}},
-      {"CartPole",
+      {"ShortCartPole",
        Wrapper("normalize_reward", "NormalizeRewardConfig", "discount_factor: 1"),
        {"params.discount_factor is 1"}},
-      {"CartPole", Wrapper("record_video", "RecordVideoConfig", "every: 0"), {"params.every is 0"}},
-      {"CartPole",
+      {"ShortCartPole",
+       Wrapper("record_video", "RecordVideoConfig", "every: 0"),
+       {"params.every is 0"}},
+      {"ShortCartPole",
        Wrapper("record_video", "RecordVideoConfig", "format: 'avi'"),
        {"params.format", "avi", "gif"}},
-      {"CartPole",
+      {"ShortCartPole",
        Wrapper("record_video", "RecordVideoConfig", "frames_per_second: 0"),
        {"params.frames_per_second is 0"}},
   };
@@ -301,7 +303,7 @@ TEST(AllEnvsWrappersTest, SaysWhatDoesNotFit) {
       EXPECT_THAT(std::string(status.message()), HasSubstr(message));
     }
   }
-  EXPECT_THAT(create_env(Config("CartPole", Wrapper("normalize_reward"))).status(),
+  EXPECT_THAT(create_env(Config("ShortCartPole", Wrapper("normalize_reward"))).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("for all envs of a manager")));
 }
 

