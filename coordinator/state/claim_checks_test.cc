@@ -70,8 +70,9 @@ TEST(CheckCollectItersTest, ExpectsIterationsOfPublishedPolicies) {
     EXPECT_THAT(CheckCollectIters(TestItemsOfChunk(7, 2, iter), 7), IsOk()) << iter;
   }
   for (const int64_t iter : {-2, 8}) {
-    EXPECT_THAT(CheckCollectIters(TestItemsOfChunk(7, 2, iter), 7),
-                StatusIs(kInvalid, HasSubstr("expected -1 to 7, the newest")))
+    EXPECT_THAT(
+        CheckCollectIters(TestItemsOfChunk(7, 2, iter), 7),
+        StatusIs(kInvalid, HasSubstr("expected -1 to 7, that of the newest published policy")))
         << iter;
   }
   EXPECT_THAT(CheckCollectIters(SegmentBatch(), 7), IsOk()) << "items without iterations";
