@@ -48,8 +48,8 @@ def _modules_impl(ctx):
                 module["outside"].append(_development_package(outside))
             module["flags"] += linked.user_link_flags
             for library in linked.libraries:
-                archives = [library.pic_static_library, library.static_library]
-                archive = (archives[0] or archives[1]) if ctx.attr.pic else (archives[1] or archives[0])
+                pic, plain = library.pic_static_library, library.static_library
+                archive = pic or plain if ctx.attr.pic else plain or pic
                 if not archive:
                     continue
                 if outside:
