@@ -93,12 +93,19 @@ absl::StatusOr<OperatorReply> AskOperator(const std::string& coordinator, const 
                                           Transport* transport) {
   WorkerMessage message;
   *message.mutable_operator_request() = request;
-  DING_ASSIGN_OR_RETURN(CoordinatorMessage answer,
-                        Ask(coordinator, name, message, timeout, transport, Never));
-  if (!answer.has_operator_reply()) {
+  absl::StatusOr<CoordinatorMessage> answer =
+      Ask(coordinator, name, message, timeout, transport, Never);
+  // A run that ends at once may close the session before it has replied.
+  if (request.stop() && absl::IsAborted(answer.status())) {
+    OperatorReply reply;
+    reply.set_message(std::string(answer.status().message()));
+    return reply;
+  }
+  DING_RETURN_IF_ERROR(answer.status());
+  if (!answer->has_operator_reply()) {
     return absl::InternalError("the coordinator did not answer with a reply");
   }
-  return *std::move(answer.mutable_operator_reply());
+  return *std::move(answer->mutable_operator_reply());
 }
 
 }  // namespace ding

@@ -22,7 +22,7 @@ absl::StatusOr<RunStatus> AskStatus(
     const std::string& coordinator, const std::string& name, absl::Duration timeout,
     Transport* transport, const std::function<bool()>& cancelled = [] { return false; });
 // Sends an operator's request and returns the reply. A reply is not an error, whatever its code
-// says.
+// says. If a run that is asked to stop ends before it replies, the reply says so.
 absl::StatusOr<OperatorReply> AskOperator(const std::string& coordinator, const std::string& name,
                                           const OperatorRequest& request, absl::Duration timeout,
                                           Transport* transport);

@@ -1,15 +1,23 @@
 #include "ding_worker/worker/parallel_run/operator_client.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/interaction/control/worker_server.h"
+#include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/transport/connect_refused.h"
+#include "ding_worker/interaction/transport/in_process_transport.h"
 #include "ding_worker/interaction/transport/transport.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -76,6 +84,62 @@ TEST(OperatorClientTest, ASilentCoordinatorIsGivenTheWholeTime) {
                         [&] { return transport.attempts == 2; }),
               StatusIs(absl::StatusCode::kDeadlineExceeded));
   EXPECT_GT(transport.longest, absl::Minutes(59));
+}
+
+// Gets a request, and does not reply before the operator has stopped waiting.
+class TooLate : public WorkerHandler {
+ public:
+  absl::StatusOr<uint32_t> Admit(const Hello& /*hello*/) override { return 1; }
+  void WorkerJoined(uint32_t /*worker*/, const Hello& /*hello*/,
+                    const std::string& /*peer*/) override {}
+  void WorkerLost(uint32_t /*worker*/, const absl::Status& /*why*/) override {}
+  absl::Status Handle(uint32_t /*worker*/, const WorkerMessage& /*message*/) override {
+    return absl::OkStatus();
+  }
+  OperatorReply Operate(const OperatorRequest& /*request*/) override {
+    asked.Notify();
+    operator_is_gone.WaitForNotificationWithTimeout(absl::Minutes(1));
+    return OperatorReply();
+  }
+  RunStatus status() const override { return RunStatus(); }
+
+  absl::Notification asked;
+  absl::Notification operator_is_gone;
+};
+
+absl::StatusOr<OperatorReply> AskARunThatEndsBeforeItReplies(const OperatorRequest& request) {
+  TooLate handler;
+  InProcessTransport transport;
+  WorkerServer::Options options;
+  options.address = "coordinator";
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<WorkerServer> server,
+                        WorkerServer::Create(std::move(options), &transport));
+  DING_RETURN_IF_ERROR(server->Start(&handler));
+  absl::StatusOr<OperatorReply> reply;
+  std::thread asking([&] {
+    reply = AskOperator(server->address(), "test", request, absl::Minutes(1), &transport);
+    handler.operator_is_gone.Notify();
+  });
+  handler.asked.WaitForNotificationWithTimeout(absl::Minutes(1));
+  server->Close("the run is over");
+  asking.join();
+  return reply;
+}
+
+TEST(OperatorClientTest, ARunThatEndsBeforeItRepliesHasStopped) {
+  OperatorRequest request;
+  request.set_stop(true);
+  const absl::StatusOr<OperatorReply> reply = AskARunThatEndsBeforeItReplies(request);
+  ASSERT_THAT(reply, IsOk());
+  EXPECT_EQ(reply->code(), 0);
+  EXPECT_THAT(reply->message(), testing::HasSubstr("the run is over"));
+}
+
+TEST(OperatorClientTest, ARunThatEndsBeforeItRepliesHasDoneNothingElse) {
+  OperatorRequest request;
+  request.set_grow(1);
+  EXPECT_THAT(AskARunThatEndsBeforeItReplies(request),
+              StatusIs(absl::StatusCode::kAborted, testing::HasSubstr("the run is over")));
 }
 
 }  // namespace
