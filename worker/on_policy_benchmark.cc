@@ -34,6 +34,7 @@
 #include "ding_worker/policy/rnn/rnn_structure.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/serial_run/serial_pipeline.h"
+#include "ding_worker/worker/testing/bare_network.h"
 #include "ding_worker/worker/testing/cartpole_pipeline.h"
 
 namespace ding {
@@ -43,7 +44,6 @@ constexpr int kEnvs = 8;
 constexpr int64_t kSteps = 32;
 constexpr int64_t kRecurrentSteps = 128;
 constexpr int64_t kMinibatches = 16;
-constexpr int64_t kMinibatchRows = 64;
 
 void Check(const absl::Status& status) { DING_CHECK(status.ok()) << status; }
 
@@ -76,37 +76,9 @@ void BM_Round(benchmark::State& state) {
 }
 BENCHMARK(BM_Round);
 
-// One network of the config, with memory for its passes.
-class BareNetwork {
- public:
-  explicit BareNetwork(const FieldSpec& output) {
-    MlpOptions options;
-    options.encoder_hidden_size = {64, 64};
-    options.activation = MlpOptions::Activation::kTanh;
-    options.head_layer_num = 0;
-    network_ = *Mlp::Create(options, obs_, *MakeSpec({output}), 0);
-    output_.emplace(*BatchBuilder::Create(network_->output_spec(), kMinibatchRows));
-    d_output_.emplace(*BatchBuilder::Create(network_->output_spec(), kMinibatchRows));
-    for (float& value : d_output_->column<float>(0)) value = 0.01f;
-  }
-
-  void Infer() { Check(network_->Infer(input_.view().Slice(0, kEnvs), output_->view())); }
-  void ForwardBackward() {
-    Check(network_->Forward(input_.view(), output_->view()));
-    Check(network_->Backward(d_output_->view()));
-  }
-
- private:
-  const SpecPtr obs_ = *MakeSpec({Box("obs", {4})});
-  const Batch input_ = MakeObservationBatch(obs_, kMinibatchRows, 1);
-  std::unique_ptr<Mlp> network_;
-  std::optional<BatchBuilder> output_;
-  std::optional<BatchBuilder> d_output_;
-};
-
 void BM_RoundFloor(benchmark::State& state) {
-  BareNetwork actor(Box("logit", {2}));
-  BareNetwork critic(Box("value", {}));
+  BareNetwork actor(kEnvs, /*obs_size=*/4, Box("logit", {2}));
+  BareNetwork critic(kEnvs, /*obs_size=*/4, Box("value", {}));
   for (auto _ : state) {
     for (int64_t i = 0; i < kSteps; ++i) {
       actor.Infer();
@@ -129,8 +101,8 @@ void BM_Collect(benchmark::State& state) {
 BENCHMARK(BM_Collect);
 
 void BM_CollectFloor(benchmark::State& state) {
-  BareNetwork actor(Box("logit", {2}));
-  BareNetwork critic(Box("value", {}));
+  BareNetwork actor(kEnvs, /*obs_size=*/4, Box("logit", {2}));
+  BareNetwork critic(kEnvs, /*obs_size=*/4, Box("value", {}));
   for (auto _ : state) {
     for (int64_t i = 0; i < kSteps; ++i) {
       actor.Infer();

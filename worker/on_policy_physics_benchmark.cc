@@ -7,9 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,22 +16,19 @@
 #include "benchmark/benchmark.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/rng.h"
-#include "ding_worker/data/batch.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/box2d/lunar_lander.h"
 #include "ding_worker/env/classic_control/outcome.h"
 #include "ding_worker/env/mujoco/bare_half_cheetahs.h"
-#include "ding_worker/policy/mlp/mlp.h"
-#include "ding_worker/policy/random_batch.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/serial_run/serial_pipeline.h"
+#include "ding_worker/worker/testing/bare_network.h"
 #include "ding_worker/worker/testing/cartpole_pipeline.h"
 
 namespace ding {
 namespace {
 
-constexpr int64_t kMinibatchRows = 64;
 constexpr int64_t kMaxSteps = 1000;  // of an episode of the lander
 
 void Check(const absl::Status& status) { DING_CHECK(status.ok()) << status; }
@@ -66,56 +61,24 @@ void RunLoop(benchmark::State& state, const std::string& config_name, const Roun
     ++rounds;
   }
   DING_CHECK(pipeline->learner()->train_iter() ==
-             rounds * round.epochs * round.rows / kMinibatchRows)
+             rounds * round.epochs * round.rows / BareNetwork::kMinibatchRows)
       << pipeline->learner()->train_iter();
   state.SetItemsProcessed(rounds * round.rows);
   state.SetLabel("reach=1.2");
 }
 
-// One network of the configs, with memory for its passes.
-class BareNetwork {
- public:
-  BareNetwork(const Round& round, const FieldSpec& output)
-      : envs_(round.envs),
-        obs_(*MakeSpec({Box("obs", {round.obs_size})})),
-        input_(MakeObservationBatch(obs_, kMinibatchRows, 1)) {
-    MlpOptions options;
-    options.encoder_hidden_size = {64, 64};
-    options.activation = MlpOptions::Activation::kTanh;
-    options.head_layer_num = 0;
-    network_ = *Mlp::Create(options, obs_, *MakeSpec({output}), 0);
-    output_.emplace(*BatchBuilder::Create(network_->output_spec(), kMinibatchRows));
-    d_output_.emplace(*BatchBuilder::Create(network_->output_spec(), kMinibatchRows));
-    for (float& value : d_output_->column<float>(0)) value = 0.01f;
-  }
-
-  void Infer() { Check(network_->Infer(input_.view().Slice(0, envs_), output_->view())); }
-  void ForwardBackward() {
-    Check(network_->Forward(input_.view(), output_->view()));
-    Check(network_->Backward(d_output_->view()));
-  }
-
- private:
-  const int64_t envs_;
-  const SpecPtr obs_;
-  const Batch input_;
-  std::unique_ptr<Mlp> network_;
-  std::optional<BatchBuilder> output_;
-  std::optional<BatchBuilder> d_output_;
-};
-
 // Lets `step(env)` move the physics of one env by a step.
 template <typename Step>
 void RunFloor(benchmark::State& state, const Round& round, const Step& step) {
-  BareNetwork actor(round, round.actor_output);
-  BareNetwork critic(round, Box("value", {}));
+  BareNetwork actor(round.envs, round.obs_size, round.actor_output);
+  BareNetwork critic(round.envs, round.obs_size, Box("value", {}));
   for (auto _ : state) {
     for (int64_t i = 0; i < round.rows / round.envs; ++i) {
       actor.Infer();
       critic.Infer();
       for (int64_t env = 0; env < round.envs; ++env) step(static_cast<size_t>(env));
     }
-    for (int64_t i = 0; i < round.epochs * round.rows / kMinibatchRows; ++i) {
+    for (int64_t i = 0; i < round.epochs * round.rows / BareNetwork::kMinibatchRows; ++i) {
       actor.ForwardBackward();
       critic.ForwardBackward();
     }
