@@ -29,9 +29,7 @@ BareNetwork::BareNetwork(int64_t envs, int64_t obs_size, const FieldSpec& output
   for (float& value : d_output_.column<float>(0)) value = 0.01f;
 }
 
-void BareNetwork::Infer() {
-  Check(network_->Infer(input_.view().Slice(0, envs_), output_.view()));
-}
+void BareNetwork::Infer() { Check(network_->Infer(input_.view().Slice(0, envs_), output_.view())); }
 
 void BareNetwork::ForwardBackward() {
   Check(network_->Forward(input_.view(), output_.view()));
