@@ -38,6 +38,8 @@ open_root() {
   # How this machine reaches the mirror.
   cp --update /etc/apt/apt.conf.d/*proxy* /etc/apt/apt.conf.d/*mirror* "$place/etc/apt/apt.conf.d/" 2>/dev/null || true
   cp --archive /etc/ssl/certs/. "$place/etc/ssl/certs/"
+  # The mirror may be a snapshot, whose release files have expired.
+  echo 'Acquire::Check-Valid-Until "false";' >"$place/etc/apt/apt.conf.d/99snapshot"
   if [ -n "${preferred:-}" ]; then
     echo "deb $mirror ${preferred%%:*} main" >"$place/etc/apt/sources.list.d/preferred.list"
     printf 'Package:%s\nPin: release a=%s\nPin-Priority: 900\n' "${preferred#*:}" "${preferred%%:*}" \
