@@ -98,7 +98,7 @@ TEST_F(FileJournalTest, ALastRecordThatLacksSectorsIsCutOff) {
   }
 }
 
-// Of the records of one append either all count, or none.
+// Either all records of one append count, or none.
 TEST_F(FileJournalTest, ATornAppendLosesAllItsRecords) {
   Fill(4);
   ASSERT_THAT(Open()->Append({State(50), Push(51), Removed({51}), Push(52)}), IsOk());
