@@ -42,7 +42,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr char kAddress[] = "run";
-// Only a broken program needs that long.
+// A timeout that only a broken program reaches.
 constexpr absl::Duration kLong = absl::Minutes(1);
 // Sessions close at the same time, each within two seconds; the rest is for a busy machine.
 constexpr absl::Duration kCloseDeadline = absl::Seconds(30);
@@ -50,7 +50,7 @@ constexpr int kWorkers = 8;
 constexpr int kClosers = 3;
 constexpr char kTooLate[] = "sent after Close()";
 
-// The keys that there are.
+// The keys of a store, without values.
 class KeyStore {
  public:
   void Put(const std::string& key) {
@@ -72,7 +72,7 @@ class KeyStore {
   std::set<std::string> keys_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Passes everything on to a coordinator, and notes it.
+// Passes all calls on to a coordinator, and notes them.
 class NotingHandler : public WorkerHandler {
  public:
   explicit NotingHandler(Coordinator* coordinator) : coordinator_(coordinator) {}
@@ -115,7 +115,7 @@ class NotingHandler : public WorkerHandler {
     MutexLock lock(&mutex_);
     return here_;
   }
-  // The keys of what the coordinator was told of and has not refused.
+  // The keys of the data that were announced to the coordinator and that it has not refused.
   std::vector<std::string> accepted() const {
     MutexLock lock(&mutex_);
     return accepted_;
@@ -185,7 +185,7 @@ class CloseTest : public testing::Test {
         Learn(message->start_task().learner(), worker, session);
       }
       if (rng->UniformInt(6) != 0) continue;
-      // Half of those who leave say so.
+      // Half of the workers that leave close their session; the others vanish.
       if (rng->UniformInt(2) == 0) session->Close("it leaves");
       return;
     }
@@ -249,7 +249,7 @@ class CloseTest : public testing::Test {
     }
     for (std::thread& closer : closers) closer.join();
 
-    // Everybody who came was said to be gone, and nobody else is heard or told anything.
+    // The coordinator was told that each worker is gone. Nobody else is heard, and nobody is told anything.
     const int64_t calls = handler_->calls();
     EXPECT_THAT(handler_->here(), IsEmpty());
     CoordinatorMessage message;

@@ -94,7 +94,7 @@ class NotingCoordinator : public Coordinator {
   }
   Counters counters() const override { return {}; }
 
-  // Why it was lost; waits for that.
+  // Waits until this worker is lost, and returns why it was.
   absl::Status WhyLost(const std::string& name) {
     MutexLock lock(&mutex_);
     while (lost_.count(name) == 0) {
@@ -154,7 +154,7 @@ WorkerMessage HelloMessage(const std::string& name) {
   return message;
 }
 
-// Says of all who connect that they have shown the token of `identity`.
+// Reports for each connection that the peer has shown the token of `identity`.
 class IdentifyingTransport : public Transport {
  public:
   explicit IdentifyingTransport(std::string identity) : identity_(std::move(identity)) {}
@@ -308,7 +308,7 @@ TEST_F(CommCoordinatorTest, AdmitsWorkersAndPassesOnTheirMessages) {
   comm_->Send(b->welcome().worker(), message);
   DING_ASSERT_OK_AND_ASSIGN(const CoordinatorMessage received, b->Receive(kLong));
   EXPECT_EQ(received.close_task().task_id(), "x");
-  comm_->Send(999, message);  // Nobody: no error.
+  comm_->Send(999, message);  // No worker has this number: not an error.
 }
 
 // Messages for one incarnation of a worker do not reach another, and the coordinator tells apart the
@@ -338,7 +338,7 @@ TEST_F(CommCoordinatorTest, AWorkerThatJoinsAgainGetsANewNumber) {
     }
   }
   EXPECT_THAT(senders, ElementsAre(numbers[1], numbers[0]));
-  comm_->Send(numbers[0], message);  // Gone for good: no error.
+  comm_->Send(numbers[0], message);  // This number is never used again: not an error.
   const auto third = Join("a");
   EXPECT_GT(third->welcome().worker(), numbers[1]);
 }
@@ -412,7 +412,7 @@ TEST_F(CommCoordinatorTest, TextsOfAStrangerFitIntoOneLogLine) {
   EXPECT_THAT(line, AllOf(HasSubstr("two?lines, and much more"), SizeIs(Le(1000))));
 }
 
-// Threads of this process.
+// Returns the number of threads of this process.
 int64_t Threads() {
   const std::filesystem::directory_iterator tasks("/proc/self/task");
   return std::distance(begin(tasks), end(tasks));
@@ -423,7 +423,7 @@ TEST_F(CommCoordinatorTest, APeerHasNoThreadBeforeItIsAdmitted) {
   Start();
   const auto good = Join("good");
   ExpectServed(good.get(), "good");
-  // The pump's two; those that listen and greet; that of the worker.
+  // Two threads of the pump, one that listens, one that greets, and one of the worker.
   EXPECT_EQ(Threads(), before + 5);
   std::vector<std::unique_ptr<Connection>> silent;
   std::vector<std::unique_ptr<Session>> talking;
@@ -534,7 +534,7 @@ TEST_F(CommCoordinatorTest, MoreWorkersThanAllowedAreTurnedAwayUntilOneLeaves) {
   ExpectServed(a.get(), "a");
   b->Close("done");
   EXPECT_THAT(coordinator_.WhyLost("b"), StatusIs(absl::StatusCode::kAborted));
-  // Its place is free when its thread is joined: when the next one knocks, or a second later.
+  // The place of a worker is free again when its thread is joined: when the next peer connects, or a second later.
   absl::StatusOr<std::unique_ptr<WorkerSession>> joined = TryJoin(third);
   const absl::Time deadline = absl::Now() + kLong;
   while (!joined.ok() && absl::Now() < deadline) joined = TryJoin(third);
@@ -548,9 +548,10 @@ TEST_F(CommCoordinatorTest, AWorkerThatTakesNoMessagesIsDisconnected) {
   const uint32_t number = stuck->welcome().worker();
   CoordinatorMessage message;
   message.mutable_close_task()->set_task_id("x");
-  // One window full, and more: none of it waits.
+  // More messages than a window holds. Send() does not wait; it drops those that do not fit.
   for (int i = 0; i < 2 * options_.session.window; ++i) comm_->Send(number, message);
-  // It wakes before it is disconnected: there is room again, and a gap before what would fill it.
+  // The worker reads again before it is disconnected. There is room now, but messages were dropped: what is sent
+  // next must not follow that gap.
   for (int i = 0; i < options_.session.window / 2; ++i) {
     ASSERT_THAT(stuck->Receive(kLong), IsOk());
   }

@@ -34,10 +34,10 @@ namespace ding {
 namespace internal_coordinator {
 namespace {
 
-// Between two questions to stoppers while no evaluation ends.
+// The time between two questions to the stoppers, while no evaluation ends and would ask them.
 constexpr absl::Duration kAskStoppersPeriod = absl::Seconds(1);
 
-// The role whose message it is; none: anybody's.
+// Returns the role that may send this message; nullopt if every role may. An error: no worker may send it here.
 absl::StatusOr<std::optional<Hello::Role>> SenderOf(const WorkerMessage& message) {
   switch (message.message_case()) {
     case WorkerMessage::kTaskStarted:
@@ -221,15 +221,15 @@ absl::StatusOr<uint32_t> CoordinatorImpl::Admit(const Hello& hello) {
   DING_RETURN_IF_ERROR(CheckHelloFields(hello));
   MutexLock lock(&mutex_);
   DING_RETURN_IF_ERROR(workers_.CheckNotSentAway(hello, deps_.clock->MonotonicNanos()));
-  // Only this incarnation can tell that the worker was replaced: when another one died, both processes
-  // may have lost their sessions.
+  // Only the incarnation of the coordinator that the worker knew can tell that it was replaced. When that one
+  // died, the worker and its replacement may both have lost their sessions.
   if (hello.previous_incarnation() == incarnation_) {
     for (const auto& [id, worker] : workers_) {
       DING_RETURN_IF_ERROR(CheckNotReplaced(hello, worker.hello));
     }
   }
   const uint32_t number = workers_.NewNumber();
-  // The number of an operator names nothing, so that it may be given again after a restart.
+  // Nothing is named by the number of an operator. It is not saved, and may be given again after a restart.
   if (hello.role() == Hello::OPERATOR) return number;
   journal_.NoteState();
   DING_RETURN_IF_ERROR(Persist());
@@ -256,7 +256,7 @@ void CoordinatorImpl::End(const absl::Status& status, const std::string& reason)
   if (ended_) return;
   ended_ = true;
   progress_.End();
-  // A task's kDeadlineExceeded must not read as "the run goes on".
+  // WaitUntilDone() returns kDeadlineExceeded while the run goes on, so that of a task becomes another code.
   final_status_ = absl::IsDeadlineExceeded(status) ? absl::InternalError(status.message()) : status;
   end_reason_ = reason;
   DING_LOG(INFO) << "the run ends: " << reason << (status.ok() ? "" : ": ") << status.message();
@@ -298,7 +298,7 @@ absl::Status CoordinatorImpl::CloseJournal() {
     MutexLock lock(&mutex_);
     DING_CHECK(ended_) << "the run goes on";
   }
-  // It compacts, too.
+  // The timer thread compacts the journal, too, so it must have ended before Compact() here.
   if (timer_thread_.joinable()) timer_thread_.join();
   const absl::Status compacted = Compact();
   MutexLock lock(&mutex_);

@@ -60,7 +60,7 @@ class NullSender : public CoordinatorSender {
   }
 };
 
-// With a learner and a collector at work.
+// A coordinator with a learner and a collector at work.
 class Bench {
  public:
   explicit Bench(const Coordinator::Options& options = {}) {

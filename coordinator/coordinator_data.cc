@@ -33,7 +33,7 @@ namespace ding {
 namespace internal_coordinator {
 namespace {
 
-// How long a refused push waits before it tries again: the rate control fades with time.
+// How long a refused push waits before it is tried again, since the rate control fades with time.
 constexpr absl::Duration kPushRetry = absl::Milliseconds(5);
 
 }  // namespace
@@ -50,7 +50,7 @@ absl::Status CoordinatorImpl::HandleCollectorData(uint32_t worker, const Collect
     return pushed.status();
   }
   if (buffer->has_rounds()) {
-    Serve(buffer);  // They may complete a round.
+    Serve(buffer);  // These rows may complete a round.
     WaitToGoOn(worker, data.task_id(), buffer.get());
   }
   AcknowledgeData(worker, data, items, buffer);
@@ -61,7 +61,7 @@ absl::Status CoordinatorImpl::HandleCollectorData(uint32_t worker, const Collect
   return absl::OkStatus();
 }
 
-// Checks what a message with data shows by itself.
+// Decodes the items of a message, and checks all that can be checked without the state of the run.
 absl::StatusOr<AnnouncedItems> CoordinatorImpl::DecodeItems(uint32_t worker,
                                                             const CollectorData& data) const {
   DING_RETURN_IF_ERROR(CheckProgress(data.progress()));
@@ -78,7 +78,7 @@ absl::StatusOr<AnnouncedItems> CoordinatorImpl::DecodeItems(uint32_t worker,
   return announced;
 }
 
-// The buffer that the items go to; null: there is nothing to push.
+// Returns the buffer that the items go to; null if there is nothing to push.
 absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::AdmitData(
     uint32_t worker, const CollectorData& data, const AnnouncedItems& announced) {
   const std::vector<int64_t>& chunks = announced.chunks;
@@ -134,7 +134,7 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::AdmitData(
   return task->buffer;
 }
 
-// The message is handled: the next one may come. Null if the worker is gone.
+// Notes that the message is handled, so that the next one may come. Returns its worker; null if it is gone.
 Worker* CoordinatorImpl::FinishData(uint32_t worker, const CollectorData& data) {
   Worker* const sender = workers_.Find(worker);
   if (sender == nullptr) return nullptr;
@@ -160,7 +160,7 @@ void CoordinatorImpl::AcknowledgeData(uint32_t worker, const CollectorData& data
   RunningTask* const task = workers_.FindTask(worker, data.task_id());
   if (task != nullptr) task->rows += announced.rows_of_items;
   if (buffer->closed()) {
-    // It was closed, and its rows were forgotten, while these were pushed.
+    // The buffer was closed, and its rows were forgotten, while these rows were pushed: forget them, too.
     forgotten_buffers_.push_back(buffer);
   } else if (is_there) {
     counters_.rows_acknowledged += announced.rows();
@@ -174,7 +174,8 @@ void CoordinatorImpl::AcknowledgeData(uint32_t worker, const CollectorData& data
   }
 }
 
-// False: the task is over, and the items are not wanted any more.
+// Pushes the items, and waits for as long as they are refused. Returns false if the task is over, so that
+// nobody wants them any more.
 absl::StatusOr<bool> CoordinatorImpl::PushItems(uint32_t worker, const CollectorData& data,
                                                 const AnnouncedItems& announced,
                                                 TaskBuffer* buffer) {
@@ -191,7 +192,7 @@ absl::StatusOr<bool> CoordinatorImpl::PushItems(uint32_t worker, const Collector
       const RunningTask* const task = workers_.FindTask(worker, task_id);
       if (task == nullptr) return false;
       answers = buffer->answers();
-      // With these rows, which count when they are in.
+      // The env steps with these rows, which count as soon as the rows are in the buffer.
       RunningTask pushed = *task;
       pushed.rows += announced.rows_of_items;
       envstep = EnvSteps() - task->counted_steps() + pushed.counted_steps();
@@ -233,20 +234,22 @@ absl::StatusOr<bool> CoordinatorImpl::PushItems(uint32_t worker, const Collector
   }
 }
 
-// Both are called while buffer->pushing() is held, so that no other push comes in between.
+// CheckPush() and CountPush() are called while buffer->pushing() is held, so that no other push comes between
+// the two.
 absl::Status CoordinatorImpl::CheckPush(int64_t rows, TaskBuffer* buffer) {
   MutexLock lock(&mutex_);
   return buffer->CheckPush(rows);
 }
 
-// Returns the rows that are drawn by now.
+// Counts the pushed rows. Returns the number of rows that were drawn so far.
 int64_t CoordinatorImpl::CountPush(int64_t rows, TaskBuffer* buffer) {
   MutexLock lock(&mutex_);
   buffer->Pushed(rows);
   return buffer->rows_drawn();
 }
 
-// Writes a push that could not be written at first: until then it is not acknowledged.
+// Writes a push that could not be written at first, and which is not acknowledged before it is written. Returns
+// false if the task is over.
 bool CoordinatorImpl::JournalPush(uint32_t worker, const std::string& task_id,
                                   const JournalRecord& push, absl::Status status, Journal* journal,
                                   TaskBuffer* buffer) {
@@ -264,7 +267,7 @@ bool CoordinatorImpl::JournalPush(uint32_t worker, const std::string& task_id,
   return true;
 }
 
-// Waits until a push is worth another try; false: its task is over.
+// Waits until a push is worth another try. Returns false if its task is over.
 bool CoordinatorImpl::WaitForRoom(uint32_t worker, const std::string& task_id,
                                   const std::string& why, int64_t answers, TaskBuffer* buffer) {
   MutexLock lock(&mutex_);
@@ -307,7 +310,7 @@ absl::Status CoordinatorImpl::HandleLearnerDemand(uint32_t worker, const Learner
       return absl::InvalidArgumentError(absl::StrCat(
           "demand ", demand.sequence(), ", expected demand ", sender->demand_sequence + 1));
     }
-    if (demand.sequence() <= sender->demand_sequence) return absl::OkStatus();  // came before
+    if (demand.sequence() <= sender->demand_sequence) return absl::OkStatus();  // a repetition
     if (demand.read() >= demand.sequence()) {
       return absl::InvalidArgumentError(absl::StrCat("demand ", demand.sequence(),
                                                      " says that demand ", demand.read(),
@@ -327,7 +330,7 @@ absl::Status CoordinatorImpl::HandleLearnerDemand(uint32_t worker, const Learner
   return absl::OkStatus();
 }
 
-// Answers demands for as long as there are rows. One thread at a time: they are answered in order.
+// Answers demands for as long as there are rows. One thread at a time does so, which keeps their order.
 void CoordinatorImpl::Serve(const std::shared_ptr<TaskBuffer>& buffer) {
   {
     MutexLock lock(&mutex_);
@@ -371,11 +374,11 @@ std::optional<LearnerDemand> CoordinatorImpl::NextDemand(
   return demand;
 }
 
-// False: there were too few rows.
+// Answers the demand with the rows that were drawn. Returns false if there were too few.
 bool CoordinatorImpl::Answer(const LearnerDemand& demand, absl::StatusOr<Drawn> drawn,
                              TaskBuffer* buffer) {
   MutexLock lock(&mutex_);
-  // A learner that is gone has taken its demands along.
+  // The demands of a learner that is gone were forgotten with it.
   if (!buffer->IsAsked(demand)) return true;
   Worker* const learner = workers_.Find(*buffer->learner());
   if (!drawn.ok()) {
@@ -387,7 +390,7 @@ bool CoordinatorImpl::Answer(const LearnerDemand& demand, absl::StatusOr<Drawn> 
     }
     if (learner->waits_for.empty()) ++counters_.demands_waited;
     learner->waits_for = std::string(drawn.status().message());
-    if (buffer->has_rounds()) changed_.SignalAll();  // Collectors may go on.
+    if (buffer->has_rounds()) changed_.SignalAll();  // WaitToGoOn() may return.
     return false;
   }
   learner->waits_for.clear();

@@ -121,7 +121,7 @@ TEST_F(CoordinatorTest, ProgressWithoutRowsCountsSteps) {
   EXPECT_EQ(coordinator_->status().envstep(), 17);
   EXPECT_EQ(StatusOf(kCollector).waits_for(), "the store is full");
   EXPECT_EQ(StatusOf(kCollector).steps_per_second(), 8.5);
-  // Steps of a task that fails were made all the same.
+  // The steps of a task that fails count, too.
   Lose(kCollector);
   EXPECT_EQ(coordinator_->status().envstep(), 17);
 }
@@ -189,7 +189,7 @@ TEST_F(CoordinatorTest, UnreadAnswersEndTheirWorker) {
                                HasSubstr("answers are not reported read")));
 }
 
-// Its data are in the hands of a learner until that has read them.
+// A chunk is in use until the learner has read it.
 TEST_F(CoordinatorTest, AChunkIsDeletedWhenItsLastReaderIsDone) {
   capacity_ = 4;
   StartTraining();
@@ -212,7 +212,7 @@ TEST_F(CoordinatorTest, AChunkIsDeletedWhenItsLastReaderIsDone) {
   Handle(kLearner, Demand(learner_.task_id(), 4, 4, /*read=*/2));
   EXPECT_THAT(DeletedWhen(2), Contains(ChunkKey(Chunk(kCollector, 2))));
   EXPECT_EQ(coordinator_->status().buffer(0).chunks(), 2);
-  // Demand 3 has read chunk 3; with the learner goes who could read it.
+  // Demand 3 was answered with chunk 3. When the learner is gone, nobody can read the chunk any more.
   Lose(kLearner);
   EXPECT_THAT(DeletedWhen(3), Contains(ChunkKey(Chunk(kCollector, 3))));
   EXPECT_THAT(DeletedAfterClose(), SizeIs(4));
@@ -231,7 +231,7 @@ class PushBackTest : public CoordinatorTest {
       return AdvancedReplayBuffer::Create(options);
     };
   }
-  // Until the collector's push is refused.
+  // Waits until the collector's push is refused.
   void WaitForPushBack() {
     for (int i = 0; i < 5000 && StatusOf(kCollector).waits_for().empty(); ++i) {
       absl::SleepFor(absl::Milliseconds(1));

@@ -25,7 +25,7 @@ namespace ding {
 namespace internal_coordinator {
 namespace {
 
-// Versions of a policy that are sent to a worker who says nothing.
+// The number of policy versions that are sent to a worker which sends nothing itself.
 constexpr int kMaxPoliciesUnheard = 64;
 
 }  // namespace
@@ -45,7 +45,7 @@ void CoordinatorImpl::HandleTaskFailed(uint32_t worker, const TaskFailed& failed
   if (task == nullptr) return;
   Worker* const sender = workers_.Find(worker);
   const TaskScheduler::TaskKind kind = KindOf(*task);
-  // Only kCancelled says that it was not the task's fault.
+  // The code is kCancelled if the failure was not the fault of the task.
   const auto code = static_cast<absl::StatusCode>(failed.code());
   const absl::Status why(code == absl::StatusCode::kOk ? absl::StatusCode::kUnknown : code,
                          ForPeople(failed.message()));
@@ -118,7 +118,7 @@ absl::Status CoordinatorImpl::HandleLearnerInfo(uint32_t worker, const LearnerIn
   scheduler_.NoteTrained(worker, task->learner.policy_id(), info.learner_step(),
                          /*begins=*/task->first_step < 0);
   if (task->first_step < 0) task->first_step = info.learner_step();
-  // Threads of a learner may overtake each other.
+  // Reports of several threads of a learner may arrive in another order.
   task->steps = std::max(task->steps, info.learner_step());
   progress_.set_train_iter_of(task->learner.policy_id(), task->steps);
   if (info.shown_size() > 0) progress_.NoteReported(info.shown());
@@ -143,7 +143,7 @@ absl::Status CoordinatorImpl::HandlePolicyVersion(uint32_t worker, const PolicyV
   if (sender == nullptr || !sender->task.has_value() ||
       sender->task->learner.policy_id() != version.policy_id()) {
     ++counters_.late_messages;
-    if (ended_) forgotten_keys_.push_back(key);  // It was on its way.
+    if (ended_) forgotten_keys_.push_back(key);  // nobody else deletes it
     return absl::OkStatus();
   }
   DING_RETURN_IF_ERROR(CheckVersion(*sender->task, version, key));
@@ -165,7 +165,7 @@ absl::Status CoordinatorImpl::HandlePolicyVersion(uint32_t worker, const PolicyV
   return absl::OkStatus();
 }
 
-// An aggregator has as much as its learners, who come and go.
+// An aggregator reports the resources of its learners, which change as learners come and go.
 absl::Status CoordinatorImpl::HandleResources(uint32_t worker, const Resources& resources) {
   DING_RETURN_IF_ERROR(CheckResources(resources));
   MutexLock lock(&mutex_);

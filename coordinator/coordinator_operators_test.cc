@@ -121,7 +121,7 @@ TEST_F(CoordinatorTest, AnOperatorGrowsAndShrinksWithinTheLimits) {
     EXPECT_THAT(refused.message(), HasSubstr("expected "));
     EXPECT_EQ(refused.status().wanted_collectors(), 4);
   }
-  // Nobody is too many yet.
+  // There are as many collectors as are wanted, so none is drained.
   EXPECT_EQ(Shrink(2).status().wanted_collectors(), 2);
   EXPECT_FALSE(IsLetGo(kCollector) || IsLetGo(kOther));
   EXPECT_EQ(Shrink(1).code(), 0);

@@ -102,16 +102,16 @@ std::optional<std::unordered_set<std::string>> CoordinatorImpl::ListKeys(
   return std::nullopt;
 }
 
-// Repeats the pushes: the buffers evict by their rules what they had evicted before.
+// Repeats the pushes of the journal. The buffers then evict the same rows as before, by their own rules.
 absl::Status CoordinatorImpl::RecoverRows(const RecoveredRun& run) {
   const std::optional<std::unordered_set<std::string>> present = ListKeys(kDataPrefix);
   std::unordered_set<std::string> kept;
-  std::map<std::string, int64_t> lost;  // rows, by buffer
+  std::map<std::string, int64_t> lost;  // number of lost rows, by buffer
   JournalRecord lost_chunks;
   const auto push = [&](const JournalRecord& record) -> absl::Status {
     const BufferRecord* const known = run.FindBuffer(record.push().buffer_id());
     if (!record.has_push() || known == nullptr) return absl::OkStatus();
-    // What was drawn is not in the journal, and no row may be learned from twice.
+    // With rounds no row may be learned from twice, and the journal does not say which rows were drawn.
     if (options_.rounds.has_value()) return absl::OkStatus();
     DING_ASSIGN_OR_RETURN(const Batch items, DecodeBatch(record.push().items()));
     DING_ASSIGN_OR_RETURN(const Batch wanted, KeepChunks(items, [&run](int64_t chunk) {
@@ -185,7 +185,7 @@ void CoordinatorImpl::ForgetPrevious(const Hello& hello) {
   std::optional<std::unordered_set<std::string>> keys;
   {
     MutexLock lock(&mutex_);
-    // WorkerLost() has done this for a worker of this incarnation.
+    // WorkerLost() has done this for a worker that was lost in this incarnation of the coordinator.
     if (hello.previous_incarnation() >= incarnation_) return;
   }
   const bool learns = hello.role() == Hello::LEARNER;
@@ -238,7 +238,7 @@ JournalRecord CoordinatorImpl::StateNow() const {
 
 absl::StatusOr<std::vector<JournalRecord>> CoordinatorImpl::AllNow() const {
   std::vector<JournalRecord> records = {StateNow()};
-  // Pushes that carry the number may be left out of a compacted journal.
+  // The state carries this number, because a compaction may leave out the pushes that carry it.
   for (BufferRecord& buffer : *records[0].mutable_state()->mutable_buffer()) {
     buffer.set_rows_total(buffers_.at(buffer.buffer_id())->rows_total());
   }
@@ -251,7 +251,7 @@ absl::StatusOr<std::vector<JournalRecord>> CoordinatorImpl::AllNow() const {
       *records.emplace_back().mutable_collector_task() = worker.task->collector;
     }
   }
-  // The task of a witness is none of the commander's: the one whose result is doubted is.
+  // The commander did not give the task of a witness. It gave the task whose result is doubted, which is saved.
   doubted_.Save(&records);
   scheduler_.Save(&records);
   return records;

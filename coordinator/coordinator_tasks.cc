@@ -27,7 +27,8 @@ namespace ding {
 namespace internal_coordinator {
 namespace {
 
-// A collector has at most eight announcements under way, and stores one chunk for the next.
+// More than the chunks that a collector can have stored and not announced: at most eight announcements are
+// under way, and one chunk is stored for the next.
 constexpr int64_t kMaxUnannouncedChunks = 16;
 
 constexpr char kUnmet[] = "no worker has the resources that a task needs";
@@ -46,7 +47,7 @@ StartTask ToStartTask(const CollectorTask& task) {
 
 }  // namespace
 
-// Takes what the commander gives, and gives it to who is free.
+// Takes tasks from the commander, and gives them to free workers.
 void CoordinatorImpl::Schedule() {
   if (!progress_.started() || ended_) return;
   CheckBudget();
@@ -127,7 +128,8 @@ void CoordinatorImpl::GiveBackExpired() {
   }
 }
 
-// A run in which a worker had enough once waits for such a one to come back.
+// Ends the run if no worker has the resources of the task. It goes on if a task of this kind was ever given to a
+// worker: one with enough resources may come back.
 void CoordinatorImpl::EndIfUnmet(Hello::Role kind, const std::string& task_id,
                                  const Resources& needed) {
   if (ended_ || scheduler_.HasAssigned(kind)) return;
@@ -162,14 +164,14 @@ void CoordinatorImpl::NoteUnmet() {
   unmet_.swap(unmet);
   for (const auto& [kind, why] : unmet_) {
     if (unmet[kind] != why) DING_LOG(WARNING) << why;
-    // The workers of a restarted coordinator join again one after another.
+    // A restarted coordinator waits, since its workers join again one after another.
     if (incarnation_ > 1 || scheduler_.HasAssigned(kind) || !AllHaveJoined(kind)) continue;
     End(absl::FailedPreconditionError(why), kUnmet);
     return;
   }
 }
 
-// False: it has to wait.
+// Gives the task to a free learner. Returns false if the task has to wait.
 bool CoordinatorImpl::StartLearnerTask(const LearnerTask& waiting) {
   const auto known = buffers_.find(waiting.buffer_id());
   if (known != buffers_.end() && known->second->learner().has_value()) return false;
@@ -215,7 +217,7 @@ bool CoordinatorImpl::StartCollectorTask(const CollectorTask& waiting,
     }
   }
   if (!waiting.eval_flag()) {
-    // Every hand-over under way is collected beyond what the bounds allow, or at random.
+    // Few announcements may be under way: what they announce is collected beyond the bounds, or at random.
     if (task.buffer->has_rounds()) {
       task.collector.set_max_unacknowledged(0);
     } else if (task.buffer->holds_pushes() || task.buffer->wants_random_rows()) {
@@ -240,7 +242,8 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::BufferOf(
       buffer_id,
       TaskBuffer::Limits{options_.replay_ratio, options_.random_collect_size, options_.rounds},
       std::move(settings));
-  // The buffer belongs to what is captured, and calls it only while it is called itself.
+  // The captured TaskBuffer owns the rows that call this function, so it lives for as long as they do. They call it
+  // only while they are called themselves.
   const auto on_removed = [this, buffer = buffer.get()](const RemovedItems& removed) {
     MutexLock lock(&mutex_);
     buffer->Removed(removed);
@@ -254,13 +257,13 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::BufferOf(
                             ? make_buffer_(buffer_id, on_removed)
                             : make_task_buffer_(buffer_id, buffer->settings(), on_removed));
   buffer->set_rows(std::move(rows));
-  // Where policies follow one another, the next one goes on counting.
+  // If policies are trained one after the other, the next one continues the count of env steps.
   buffer->AddFinishedSteps(buffers_.empty() ? EnvSteps() : options_.first_env_step);
   buffers_[buffer_id] = buffer;
   return buffer;
 }
 
-// The task is over, and its worker free.
+// Ends the task of the worker, which is free afterwards. Returns the task.
 RunningTask CoordinatorImpl::EndTask(uint32_t id, Worker* worker) {
   RunningTask task = *std::move(worker->task);
   worker->task.reset();
@@ -299,7 +302,8 @@ void CoordinatorImpl::CloseTask(uint32_t id, Worker* worker) {
   sender_->Send(id, message);
 }
 
-// Its buffer goes, and with it what is collected for it. Evaluations go on.
+// Ends the task of a learner that is done. Its buffer is closed, and with it end the tasks that collect for it;
+// evaluations go on.
 void CoordinatorImpl::FinishLearnerTask(uint32_t id, Worker* worker) {
   CloseTask(id, worker);
   const RunningTask finished = EndTask(id, worker);
@@ -331,13 +335,13 @@ void CoordinatorImpl::DropFinishedPolicies() {
   ForgetKeys(policies_.DropFinished(is_played, is_kept));
 }
 
-// The commander wants it, or a task plays by it.
+// Whether the commander wants this version, or a task needs it.
 bool CoordinatorImpl::IsKept(const PolicyVersion& version) const {
   if (ended_) return false;
   const auto plays = [&version](const CollectorTask& task) { return PlaysBy(task, version); };
   const auto evaluates = [&version](const CollectorTask& task) { return Evaluates(task, version); };
   const auto begins = [&version](const LearnerTask& task) { return BeginsWith(task, version); };
-  // A version that is evaluated may be evaluated again, by a witness.
+  // A version stays while a witness may have to evaluate it once more.
   return commander_->KeepsPolicy(version) || workers_.Needs(version) ||
          doubted_.HasWaitingTask(evaluates) || scheduler_.HasCollectorTask(plays) ||
          scheduler_.HasLearnerTask(begins);
@@ -378,7 +382,7 @@ void CoordinatorImpl::DeleteForgotten() {
       // The journal records the removal before the data are deleted. If it cannot be written, the
       // data count as lost when the coordinator is started again.
       journal_.PersistRemoved();
-      // The other coordinator's rows may need them.
+      // If another coordinator goes on with the run, its rows may need these data.
       if (!journal_.replaced().ok()) keys.clear();
     }
     if (buffers.empty() && keys.empty()) return;

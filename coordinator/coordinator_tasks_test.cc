@@ -41,7 +41,7 @@ TEST_F(CoordinatorTest, AnotherLearnerContinuesWithTheSameBuffer) {
   Handle(kCollector, Data(collector_.task_id(), 1, TestItemsOfChunk(Chunk(kCollector, 0), 3)));
   Handle(kLearner, Demand(learner_.task_id(), 1, 30));
   Lose(kLearner);
-  // The collector goes on meanwhile.
+  // The collector goes on without a learner.
   Handle(kCollector, Data(collector_.task_id(), 2, TestItemsOfChunk(Chunk(kCollector, 1), 3)));
   EXPECT_THAT(TakeAcks(kCollector), ElementsAre(1, 2));
   Join(kOther, Hello::LEARNER);
@@ -195,7 +195,7 @@ TEST_F(CoordinatorTest, PoliciesThatAreKeptOrPlayedAreNotDeleted) {
   Handle(kLearner, Version("policy_0", 7));
   EXPECT_THAT(DeletedWhen(4), UnorderedElementsAre("policy/policy_0/3-1", "policy/policy_0/4-1",
                                                    "policy/policy_0/1-1", "policy/policy_0/5-1"));
-  // The learner is done: what is kept stays to the end of the run.
+  // When the learner is done, a version that the commander keeps stays until the end of the run.
   Handle(kLearner, Info(learner_.task_id(), 9, /*done=*/true));
   EXPECT_THAT(DeletedWhen(6), Not(Contains("policy/policy_0/2-1")));
   EXPECT_THAT(DeletedAfterClose(), Contains("policy/policy_0/2-1"));
@@ -245,7 +245,7 @@ TEST_F(CoordinatorTest, ALearnerTaskThatNobodyTakesIsGivenBack) {
   EXPECT_EQ(task.buffer_id(), "buffer_0") << "collectors were told of it (D93)";
 }
 
-// Has a learner task when it is asked again, which nobody takes.
+// Gives a learner task, which nobody takes, only when it is asked for the second time.
 class PatientCommander : public BaseCommander {
  public:
   explicit PatientCommander(std::atomic<int>* failed) : failed_(failed) {}
@@ -365,7 +365,7 @@ TEST_F(CoordinatorTest, ALearnerThatTrainsBetweenFailuresIsTriedAgain) {
     ASSERT_FALSE(learner_.task_id().empty()) << i;
   }
   for (int i = 0; i < 2; ++i) {
-    // Where it goes on from is no progress.
+    // The iteration at which a learner goes on is no progress.
     Handle(kLearner, Info(learner_.task_id(), 90));
     Handle(kLearner, Failed(learner_.task_id(), absl::StatusCode::kDataLoss));
     learner_ = TakeLearnerTask(kLearner);
@@ -374,7 +374,7 @@ TEST_F(CoordinatorTest, ALearnerThatTrainsBetweenFailuresIsTriedAgain) {
               StatusIs(absl::StatusCode::kDataLoss));
 }
 
-// Its checkpoints do not fit the disk, say: each learner begins where the first one did.
+// If no checkpoint can be saved (the disk is full, say), each learner begins where the first one did.
 TEST_F(CoordinatorTest, ALearnerThatKeepsFailingAtOneIterationEndsTheRun) {
   StartTraining();
   for (int i = 0; i < 3; ++i) {

@@ -111,7 +111,7 @@ TEST_F(CoordinatorTest, RunsFromTheFirstTaskToConvergence) {
     EXPECT_TRUE(sent[0].end_run().converged());
     EXPECT_THAT(sent[0].end_run().reason(), HasSubstr("converged: mean return 100"));
   }
-  // Convergence is not taken back (D91), and who comes late is told.
+  // Convergence is not taken back (D91), and a worker that joins later is told.
   Handle(kCollector, Finished(last.task_id(), 0));
   EXPECT_TRUE(coordinator_->status().converged());
   Join(kOther, Hello::COLLECTOR);
@@ -314,7 +314,7 @@ TEST_P(RandomRun, LosesNoAcknowledgedRowAndDeletesNoneThatIsRead) {
   std::sort(keys.begin(), keys.end());
   std::vector<std::string> deleted;
   for (const std::string& key : DeletedAfterClose()) {
-    // Beside them go chunks that lost collectors might have stored.
+    // The coordinator also deletes chunks that lost collectors might have stored; these are left out here.
     if (std::binary_search(keys.begin(), keys.end(), key)) deleted.push_back(key);
   }
   std::sort(deleted.begin(), deleted.end());
@@ -365,7 +365,7 @@ TEST_F(CoordinatorTest, HandlesWorkersOfSeveralThreads) {
   EXPECT_EQ(coordinator_->counters().demands_answered, static_cast<int64_t>(kMessages));
   EXPECT_EQ(coordinator_->status().envstep(), 2 * static_cast<int64_t>(kMessages));
   const std::vector<std::string> deleted = DeletedAfterClose();
-  // And what the lost collector might have stored beside.
+  // The 16 others are chunks that the lost collector might have stored and not announced.
   EXPECT_THAT(deleted, SizeIs(2 * kMessages + 16));
   EXPECT_EQ(std::set<std::string>(deleted.begin(), deleted.end()).size(), deleted.size());
 }

@@ -34,9 +34,9 @@ namespace ding {
 namespace internal_coordinator {
 namespace {
 
-// Chunks of a collector that cannot be learned from, after which it is sent away.
+// The number of bad chunks, from which nobody can learn, after which a collector is sent away.
 constexpr int64_t kMaxBadChunksOfWorker = 3;
-// A learner that complains of more than a tenth of the chunks, and of this many, is named in the log.
+// A learner is named in the log if it complains of more than a tenth of the chunks, and of at least so many.
 constexpr int64_t kManyBadChunks = 32;
 constexpr size_t kMaxWarnings = 8;
 
@@ -53,7 +53,8 @@ int64_t CoordinatorImpl::NewestIter(const std::string& policy_id) const {
 absl::Status CoordinatorImpl::CheckIter(const RunningTask& task, int64_t iter) const {
   DING_RETURN_IF_ERROR(Annotate(CheckSteps(iter), "train iterations"));
   if (task.first_iter >= 0) return CheckPaceOf(task, iter - task.first_iter);
-  // The first learner may go on from a checkpoint of another run; its successors from its own.
+  // The first learner may begin with a checkpoint of another run, so its iteration is not checked. Its successors
+  // go on from a checkpoint of this run.
   if (!task.learner.resume()) return absl::OkStatus();
   return CheckFirstIter(task.state.task_id, iter, NewestIter(task.learner.policy_id()),
                         progress_.Elapsed());
@@ -63,7 +64,8 @@ absl::Status CoordinatorImpl::CheckVersion(const RunningTask& task, const Policy
                                            const std::string& key) const {
   DING_RETURN_IF_ERROR(policies_.CheckNext(version, key));
   DING_RETURN_IF_ERROR(CheckIter(task, version.train_iter()));
-  // A group goes on from who is left, which may be a step behind who has published.
+  // A group goes on with the parameters of the learners that are left, which may be a step behind those of the
+  // learner that published the last version.
   const bool is_group = workers_.Find(task.state.worker)->group.member_size() > 0;
   if (version.train_iter() >= task.policy_iter || is_group) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -138,7 +140,7 @@ void CoordinatorImpl::CountEvaluation(uint32_t worker, const CollectorTask& task
   } else if (workers_.HasOtherCollector(worker)) {
     AskWitness({worker, name, task, info});
   } else if (possible) {
-    CountResult(task, info);  // There is nobody else.
+    CountResult(task, info);  // No other collector can be a witness.
   } else {
     Warn(doubted_.DescribeImpossible({worker, name, task, info}));
     journal_.NoteOver(task.task_id());
@@ -167,7 +169,7 @@ void CoordinatorImpl::Settle(const DoubtedEvaluation& doubted, const std::string
 void CoordinatorImpl::AssignWitnesses() {
   for (const CollectorTask& task : doubted_.TakeWaitingTasks()) {
     const DoubtedEvaluation* const doubted = doubted_.Find(task.task_id());
-    if (doubted == nullptr) continue;  // The run is over.
+    if (doubted == nullptr) continue;  // It was forgotten at the end of the run.
     if (workers_.HasOtherCollector(doubted->worker) && buffers_.count(task.buffer_id()) > 0) {
       if (!StartCollectorTask(task, doubted->worker)) doubted_.WaitAgain(task);
       continue;
@@ -200,7 +202,8 @@ void CoordinatorImpl::DropDoubted() {
   }
 }
 
-// One worker whose tasks fail is sent away; the run fails when it is all of them.
+// Sends the worker away if its tasks fail and those of others do not. Ends the run if the tasks of all workers
+// of this kind fail.
 void CoordinatorImpl::NoteFailure(uint32_t worker, const TaskScheduler::TaskKind& kind,
                                   const std::string& task_id, const absl::Status& why) {
   Worker* const failed = workers_.Find(worker);
@@ -208,7 +211,7 @@ void CoordinatorImpl::NoteFailure(uint32_t worker, const TaskScheduler::TaskKind
   bool all = true;
   for (const auto& [id, other] : workers_) {
     if (other.hello.role() != kind.role || other.draining) continue;
-    // A learner that trains another policy is not there for this one.
+    // A learner that has a task trains another policy, so it says nothing about this one.
     if (kind.role == Hello::LEARNER && other.task.has_value()) continue;
     all = all && scheduler_.HasFailed(kind, id);
   }
@@ -233,7 +236,7 @@ absl::Status CoordinatorImpl::HandleBadChunks(uint32_t worker, const BadChunks& 
     const KnownChunks::Marked marked = task->buffer->MarkBad(chunk.chunk());
     if (marked == KnownChunks::Marked::kUnknown) continue;
     if (marked == KnownChunks::Marked::kHeld) {
-      // As if it had left: a coordinator that is started again drops its rows, too.
+      // The journal notes the chunk as one that has left the buffer, so that a restarted coordinator drops its rows.
       journal_.NoteRemoved({chunk.chunk()});
       forgotten_keys_.push_back(ChunkKey(chunk.chunk()));
     }
@@ -268,9 +271,9 @@ void CoordinatorImpl::Accuse(uint32_t learner, const BadChunk& bad, RunningTask*
            collector);
 }
 
-// A learner that can learn from nobody, or complains of many chunks, may be what is wrong itself. One
-// that is doubted has nobody sent away; of many chunks alone it is only said, or a collector that
-// floods the run with them could stay.
+// Whether the learner itself may be what is wrong, because it cannot learn from any collector's chunks. No
+// collector is sent away on the word of such a learner. One that complains of many chunks is only named in the log: if
+// that made it doubtful, a collector could stay by flooding the run with bad chunks.
 bool CoordinatorImpl::IsDoubted(const std::string& learner, RunningTask* task) {
   const KnownChunks& chunks = task->buffer->chunks();
   const bool some_are_good = std::any_of(workers_.begin(), workers_.end(), [](const auto& entry) {
@@ -297,7 +300,7 @@ void CoordinatorImpl::SendAway(uint32_t id, const std::string& why, Worker* work
   worker->sent_away = why;
   const bool has_task = worker->task.has_value();
   Drain(id, worker);
-  if (has_task) FailTask(id, worker);  // It is told to leave then.
+  if (has_task) FailTask(id, worker);  // This also tells the worker to leave.
   changed_.SignalAll();
 }
 

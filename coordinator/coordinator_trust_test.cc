@@ -49,7 +49,7 @@ class TrustTest : public CoordinatorTest {
            Data(collector_.task_id(), sequence,
                 TestItemsOfChunk(Chunk(kCollector, static_cast<uint32_t>(sequence)), rows), steps));
   }
-  // The learner cannot learn from this one.
+  // The report of the learner that it cannot learn from this chunk.
   WorkerMessage Bad(int64_t chunk, bool gone = false) {
     WorkerMessage message;
     message.mutable_bad_chunks()->set_task_id(learner_.task_id());
@@ -132,7 +132,7 @@ TEST_F(TrustTest, ItemsOfAnotherLayoutAreRefused) {
                      Scalar(kColumnLength, DType::kInt64)})
                .value();
   StartTraining();
-  // The first push does not say what rows are.
+  // The layout of items is known, so that even the first push is refused if it has another one.
   ExpectRefused(kCollector,
                 Data(collector_.task_id(), 1, TestItemsOfChunk(Chunk(kCollector, 0), 3)), "items");
   const auto make = [this](int64_t length) {
@@ -244,7 +244,7 @@ class WitnessTest : public TrustTest {
  protected:
   WitnessTest() { commander_options_.eval_interval = 0; }
 
-  // Worker kCollector evaluates a trained policy, kOther collects.
+  // Has one of kCollector and kOther evaluate a trained policy, and the other one collect.
   void StartEvaluation() {
     options_.collectors = 2;
     commander_options_.collector_task_space = 2;
@@ -258,7 +258,7 @@ class WitnessTest : public TrustTest {
     Advance(absl::Seconds(1));
     Handle(kCollector, Finished(collector_.task_id(), 1));
     CollectorTask task = TakeCollectorTask(kCollector);
-    if (!task.eval_flag()) {  // The other one was given it.
+    if (!task.eval_flag()) {  // The other worker evaluates.
       std::swap(task, other_);
       evaluator_ = kOther;
       collects_ = kCollector;
@@ -272,7 +272,7 @@ class WitnessTest : public TrustTest {
     message.mutable_collector_finished()->set_policy_version(1);
     return message;
   }
-  // The task of the witness, which has to be done with what it does.
+  // Lets the other collector finish its task. Returns the next one, which is that of the witness.
   CollectorTask TakeWitnessTask() {
     Handle(collects_, Finished(other_.task_id(), 1));
     return TakeCollectorTask(collects_);
@@ -290,7 +290,7 @@ class WitnessTest : public TrustTest {
 
 TEST_F(WitnessTest, TheEndIsConfirmedByAnotherWorkerWithTheSamePolicy) {
   StartEvaluation();
-  // Newer versions come while it evaluates: the one that it plays by is kept.
+  // Newer versions come during the evaluation; the version that it plays by is kept.
   for (uint64_t version = 2; version <= 5; ++version) {
     WorkerMessage newer = Version("policy_0", version);
     newer.mutable_policy_version()->set_train_iter(50);
@@ -398,7 +398,7 @@ TEST_F(TrustTest, BadChunksAreNotDrawnAgainAndAreDeleted) {
   EXPECT_EQ(StatusOf(kCollector).bad_chunks(), 1);
   EXPECT_EQ(coordinator_->status().buffer(0).bad_chunks(), 1);
   EXPECT_EQ(coordinator_->status().buffer(0).chunks(), 1);
-  // The same again, and chunks that nobody knows, say nothing.
+  // A chunk that is reported twice, and one that is not in the buffer, do not count.
   Handle(kLearner, Bad(bad));
   Handle(kLearner, Bad(Chunk(kOther, 5)));
   EXPECT_EQ(StatusOf(kCollector).bad_chunks(), 1);
@@ -479,7 +479,7 @@ TEST_F(TrustTest, ALearnerThatReportsChunksOfAllCollectorsIsDoubted) {
   EXPECT_FALSE(IsLetGo(4)) << "the last one that there is";
   EXPECT_THAT(coordinator_->status().warning(2),
               HasSubstr("the learner or the store may be at fault"));
-  // Also those that come in the place of the others.
+  // The same holds for a collector that joins later.
   Lose(kCollector);
   Join(5, Hello::COLLECTOR);
   const CollectorTask task = TakeCollectorTask(5);
@@ -539,11 +539,11 @@ TEST_F(TrustTest, ALearnerThatMakesNoProgressStalls) {
   Handle(kLearner, Info(learner_.task_id(), 6));
   EXPECT_FALSE(StatusOf(kLearner).has_stalled_seconds());
   EXPECT_THAT(StatusOf(kLearner).waits_for(), IsEmpty());
-  // One that says nothing at all.
+  // This learner says nothing at all.
   Advance(absl::Seconds(10));
   EXPECT_EQ(StatusOf(kLearner).stalled_seconds(), 10);
   EXPECT_EQ(StatusOf(kLearner).waits_for(), "something that it has not reported");
-  // It asks for rows of a later iteration.
+  // A demand of a later iteration is progress.
   WorkerMessage demand = Demand(learner_.task_id(), 1, 4);
   demand.mutable_learner_demand()->set_train_iter(7);
   Handle(kLearner, demand);

@@ -46,7 +46,7 @@ constexpr int64_t kRowsPerChunk = 4;
 // Env steps that the coordinator believes of each item: 4 of each of its 4 rows.
 constexpr int64_t kStepsPerItem = 16;
 
-// The workers' end: does what they would do, and sometimes says something else.
+// All workers: they answer as real ones do, and sometimes say something else.
 class Workers : public CoordinatorSender {
  public:
   void Send(uint32_t worker, const CoordinatorMessage& message) override {
@@ -176,7 +176,7 @@ class Workers : public CoordinatorSender {
     const LearnerTask& task = worker->task.learner();
     switch (rng->UniformInt(10)) {
       case 9: {
-        // Seldom: each one costs rows.
+        // Bad chunks are reported seldom, since each one costs rows.
         if (acknowledged_.empty() || rng->UniformInt(8) > 0) {
           message->mutable_task_started()->set_task_id(task.task_id());
           break;
@@ -252,7 +252,7 @@ class RandomRun {
       NaiveReplayBuffer::Options buffer;
       buffer.capacity_rows = 12 * kRowsPerChunk;
       buffer.on_removed = [this, on_removed](const RemovedItems& removed) {
-        // First: what is deleted in consequence was removed before.
+        // The removal is noted before it has consequences, so that delete_key finds it noted.
         removed_.insert(removed.chunks.begin(), removed.chunks.end());
         on_removed(removed);
       };

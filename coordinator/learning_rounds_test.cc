@@ -98,7 +98,7 @@ TEST_F(LearningRoundsTest, CollectorsWaitWhileARoundIsThereOrBeingCollected) {
   EXPECT_TRUE(collector_.has_max_unacknowledged());
   EXPECT_EQ(collector_.max_unacknowledged(), 0u);
   HandOver(kCollector);
-  ExpectWaits(kCollector);  // The other one is collecting the rest of the round.
+  ExpectWaits(kCollector);  // The other collector collects the rest of the round.
   HandOver(kOther);
   ExpectWaits(kOther);
   EXPECT_EQ(rows(), 8) << "the rows are there, only the acknowledgements are not";
@@ -113,7 +113,7 @@ TEST_F(LearningRoundsTest, ARoundThatTheLearnerWaitsForIsDrawnAtOnce) {
   StartTwo();
   Ask();
   HandOver(kCollector);
-  ExpectGoesOn(kCollector);  // What it collects now is of the next round.
+  ExpectGoesOn(kCollector);  // It goes on with rows of the next round.
   HandOver(kOther);
   ExpectGoesOn(kOther);
   EXPECT_THAT(TakeAnswers(kLearner), SizeIs(1));

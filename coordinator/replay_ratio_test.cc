@@ -50,7 +50,7 @@ class ReplayRatioTest : public CoordinatorTest {
                 TestItemsOfChunk(Chunk(kCollector, static_cast<uint32_t>(pushes_)), rows));
   }
   void Push(int64_t rows) { Handle(kCollector, NextRows(rows)); }
-  // Pushes on a thread of its own, and waits until the collector waits there.
+  // Pushes on a second thread, and returns when that push waits.
   void PushAndWait(int64_t rows) {
     pusher_ = std::thread(
         [this, message = NextRows(rows)] { pushed_ = coordinator_->Handle(kCollector, message); });
@@ -65,7 +65,7 @@ class ReplayRatioTest : public CoordinatorTest {
     pusher_.join();
     EXPECT_THAT(pushed_, IsOk());
   }
-  // Demands that many batches, of 4 rows unless said.
+  // Sends a demand for so many batches.
   void Draw(int batches = 1, int64_t batch_size = 4) {
     ++demands_;
     Handle(kLearner, Demand(learner_.task_id(), demands_, batch_size, demands_ - 1, batches));
@@ -194,7 +194,7 @@ TEST_F(ReplayRatioTest, SeveralCollectorsAndALearnerKeepTheRatio) {
       answers = static_cast<int64_t>(TakeAnswers(kLearner).size());
       const BufferStatus buffer = OfBuffer();
       EXPECT_LE(buffer.sample_count(), 2 * std::max<int64_t>(0, buffer.push_count() - 10));
-      // A push of each collector may be counted already by the buffer.
+      // The buffer may have counted one push of each collector that the limiter has not counted yet.
       EXPECT_GE(buffer.sample_count() + 4 + 4 * kRows, 2 * (buffer.push_count() - 10 - kRows));
     }
     answered += answers;

@@ -80,7 +80,7 @@ TEST_P(RestartTest, ALostEvaluationBlocksNothing) {
   Kill();
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
-  // The next evaluation is due by the clock. Whichever collector gets it, the other one collects.
+  // It depends on the clock which collector gets the next evaluation. The other one collects.
   Push(TaskOf(collectors_[0]).eval_flag() ? &collectors_[1] : &collectors_[0], 1, 1);
 }
 
@@ -130,8 +130,8 @@ TEST_P(RestartTest, ARunThatHadConvergedEndsAtOnce) {
   JoinAll();
   Info(5);
   Finish(&collectors_[0], 1000);
-  Finish(&collectors_[1]);        // its task that collects
-  Finish(&collectors_[1], 1000);  // the evaluation that confirms the other one
+  Finish(&collectors_[1]);        // the task that collects
+  Finish(&collectors_[1], 1000);  // the evaluation of the witness
   EXPECT_THAT(coordinator()->WaitUntilDone(absl::ZeroDuration()), IsOk());
   Kill();
   ASSERT_THAT(Begin(), IsOk());
@@ -192,7 +192,6 @@ TEST_P(RestartTest, TheReplayRatioGoesOn) {
   EXPECT_EQ(coordinator()->status().buffer(0).sample_count(), 4);
 }
 
-// Chunks that the learner could not learn from do not come back.
 // Which rows the learner has drawn is not in the journal, and it must not learn from them again.
 TEST_P(RestartTest, RowsOfRoundsAreDropped) {
   options_.rounds = LearningRounds{/*rows=*/1000, /*hand_over_rows=*/1, /*ahead=*/1};
@@ -211,6 +210,7 @@ TEST_P(RestartTest, RowsOfRoundsAreDropped) {
   ExpectDataOf({});
 }
 
+// Chunks that the learner could not learn from do not come back.
 TEST_P(RestartTest, BadChunksStayOut) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();

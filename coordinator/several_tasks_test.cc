@@ -206,7 +206,7 @@ TEST_F(SeveralTasksTest, TheSuccessOfOneDoesNotHideThatTheOtherFails) {
 
 TEST_F(SeveralTasksTest, BothGoOnUnderANewCoordinator) {
   const std::string path = absl::StrCat(testing::TempDir(), "/several_tasks_journal");
-  ASSERT_THAT(RemoveRecursively(path), IsOk());  // of an earlier test
+  ASSERT_THAT(RemoveRecursively(path), IsOk());  // An earlier test may have left it.
   journal_ = FileJournal::Open({path}).value();
   commander_options_.prepare = [](const std::vector<TrainedPolicy>& others, LearnerTask* task) {
     task->add_setting(absl::StrCat("rate=", others.size()));

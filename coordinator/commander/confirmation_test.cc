@@ -45,7 +45,7 @@ class ConfirmationTest : public testing::Test {
     learner_ = *commander->GetLearnerTask();
     return commander;
   }
-  // The next task, which evaluates; it collects one before if it has to.
+  // Returns the next task that evaluates. If a collecting task comes first, finishes that.
   CollectorTask NextEvaluation(SoloCommander* commander) {
     clock_.Advance(absl::Seconds(2));
     CollectorTask task = *commander->GetCollectorTask();
@@ -93,7 +93,7 @@ TEST_F(ConfirmationTest, AnEvaluationThatReachesTheStopValueIsConfirmedByFreshEp
   EXPECT_TRUE(confirmation.eval_flag());
   EXPECT_EQ(confirmation.confirmation(), 1);
   EXPECT_EQ(confirmation.policy().version(), 3u);
-  // Nothing else is evaluated meanwhile.
+  // No other evaluation is given before the confirmation is over.
   clock_.Advance(absl::Seconds(5));
   EXPECT_FALSE(commander->GetCollectorTask()->eval_flag());
   EXPECT_TRUE(commander->WouldConverge(confirmation, Result({24, 26}, 3)));
@@ -116,7 +116,7 @@ TEST_F(ConfirmationTest, TheMeanMinusItsStandardErrorDecides) {
   EXPECT_FALSE(commander->WouldConverge(confirmation, Result({19, 25}, 3)));
   EXPECT_FALSE(Finish(commander.get(), confirmation, 3, {19, 25}));
   EXPECT_FALSE(commander->KeepsPolicy(Version(2, learner_.policy_id())));
-  // The next one has other episodes.
+  // The next confirmation has another number, and so other episodes.
   EXPECT_FALSE(Finish(commander.get(), NextEvaluation(commander.get()), 5, {25}));
   EXPECT_EQ(commander->GetCollectorTask()->confirmation(), 2);
 }
@@ -139,7 +139,7 @@ TEST_F(ConfirmationTest, AConfirmationReplacesTheMeanOfItsEvaluation) {
   EXPECT_EQ(Best(*commander), 1u);
   EXPECT_TRUE(commander->KeepsPolicy(Version(1, learner_.policy_id())));
   EXPECT_FALSE(commander->KeepsPolicy(Version(2, learner_.policy_id())));
-  // A lucky evaluation, and what it was worth.
+  // An evaluation with a lucky result, and its confirmation, which is worse.
   EXPECT_FALSE(Finish(commander.get(), NextEvaluation(commander.get()), 3, {25}));
   EXPECT_FALSE(Finish(commander.get(), *commander->GetCollectorTask(), 3, {13, 13}));
   EXPECT_EQ(Best(*commander), 3u);

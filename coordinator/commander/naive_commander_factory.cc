@@ -26,7 +26,7 @@ bool NeedsAny(const Resources& resources) {
   return resources.cpus() != 0 || resources.memory_bytes() != 0 || resources.gpus() != 0;
 }
 
-// Its tasks never evaluate, never converge, and go to any worker.
+// Refuses fields that NaiveCommander would ignore: its tasks never evaluate, never converge, and go to any worker.
 absl::Status RefuseUnusedFields(const CommanderConfig& config) {
   const CommanderConfig& defaults = CommanderConfig::default_instance();
   const std::pair<absl::string_view, bool> fields[] = {

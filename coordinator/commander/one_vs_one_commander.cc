@@ -17,7 +17,7 @@
 namespace ding {
 namespace {
 
-// More than this share of an evaluation's games is a win.
+// An evaluation is won with more than this share of its games.
 constexpr double kWinShare = 0.7;
 // The scope of the part of the saved state that SoloCommander writes.
 constexpr char kTasksScope[] = "tasks";
@@ -129,13 +129,13 @@ bool OneVsOneCommander::FinishCollectorTask(const CollectorTask& task,
     Report(task, info);
   }
   const bool converged = solo_->FinishCollectorTask(task, info);
-  // Results against another opponent cannot be compared.
+  // The best result so far was against an easier opponent, and cannot be compared with the next ones.
   if (level_ > level) solo_->ForgetBest();
   return converged;
 }
 
 void OneVsOneCommander::Judge(const CollectorTask& evaluation, const CollectorFinished& info) {
-  // One that began before the difficulty was raised says nothing of the next.
+  // An evaluation that began before the difficulty was raised says nothing about the opponent whose turn it is now.
   if (evaluation.eval_opponent() != eval_opponent().name || !IsWon(eval_opponent(), info)) return;
   beat_hardest_ = level_ + 1 == opponents_.size();
   if (beat_hardest_) return;

@@ -18,7 +18,7 @@ namespace ding {
 namespace {
 
 constexpr char kName[] = "one_vs_one";
-// Collecting goes on while an evaluation does.
+// Two tasks at a time, so that collecting goes on while an evaluation runs.
 constexpr int kTaskSpace = 2;
 
 OneVsOneLeague::Options ToLeagueOptions(const LeagueConfig& config) {

@@ -40,7 +40,7 @@ class OneVsOneCommanderTest : public testing::Test {
     options_.solo.stop_value = 20;
   }
   void Make() { commander_ = OneVsOneCommander::Create(options_, &policy_, deps_).value(); }
-  // With a learner, and an evaluation that is over.
+  // Makes a commander whose learner has begun and whose first evaluation is over.
   void StartCollecting() {
     Make();
     learner_ = *commander_->GetLearnerTask();
@@ -65,7 +65,7 @@ class OneVsOneCommanderTest : public testing::Test {
     info.set_learner_step(step);
     commander_->UpdateLearnerInfo(learner_, info);
   }
-  // A task whose episodes had these returns.
+  // Finishes the task with episodes of these returns.
   bool Finish(const CollectorTask& task, const std::vector<double>& returns,
               int64_t train_iter = 5) {
     CollectorFinished info;
@@ -222,7 +222,7 @@ TEST_F(OneVsOneCommanderTest, ConvergesOnlyAgainstTheHardestOpponent) {
   options_.eval_opponents = {{"random", std::nullopt}, {"perfect", -0.1}};
   StartCollecting();
   EXPECT_EQ(commander_->eval_opponent().name, "random");
-  // 70 % are not more than 70 %.
+  // To win 70 % of the games is not enough: it must be more.
   CollectorTask task = NextEvaluation();
   EXPECT_EQ(task.eval_opponent(), "random");
   EXPECT_FALSE(Finish(task, {1, 1, 1, 1, 1, 1, 1, 0, 0, 0}));

@@ -109,7 +109,7 @@ TEST_F(SeveralPoliciesTest, TasksThatRunCountBeforeEnvSteps) {
   EXPECT_THAT(given, ElementsAre(testing::Pair("policy_0", 2), testing::Pair("policy_1", 2)));
 }
 
-// No learner has taken its task yet: collectors must not wait for it.
+// Collectors must not wait for a policy whose learner has not begun.
 TEST_F(SeveralPoliciesTest, OneWhoseLearnerHasNotBegunDoesNotHoldUpTheOther) {
   Start();
   Publish("policy_1");
@@ -162,7 +162,7 @@ TEST_F(SeveralPoliciesTest, TheRunConvergesWhenAllHave) {
   EXPECT_FALSE(has_converged_);
   EXPECT_TRUE(commander_->policies()[0].converged);
 
-  // Its learner is done with its next report, and nobody learns or collects for it any more.
+  // The learner of the converged policy is done with its next report. Then nobody learns or collects for the policy.
   LearnerInfo info;
   info.set_task_id(learners_[1].task_id());
   EXPECT_FALSE(commander_->JudgeLearnerFinish(info));

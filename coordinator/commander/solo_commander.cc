@@ -23,7 +23,7 @@ double Ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
 void AppendResourceProblems(const Resources& needed, absl::string_view name,
                             std::vector<std::string>* problems) {
-  // A NaN is not at least 0.
+  // This refuses NaN, too.
   if (!(needed.cpus() >= 0)) {
     problems->push_back(
         absl::StrCat(name, ".cpus is ", needed.cpus(), ", expected at least 0 cores"));
@@ -145,7 +145,7 @@ bool SoloCommander::ReachesStopValue(const CollectorTask& task,
 
 bool SoloCommander::WouldConverge(const CollectorTask& task, const CollectorFinished& info) const {
   const TrainedPolicy* const policy = Find(task.policy_id());
-  // A single policy whose training is done may still be evaluated.
+  // The last evaluation of a single policy may end after its training: then the policy is gone.
   const bool may = policy == nullptr ? !trains_several() : !policy->converged;
   return task.eval_flag() && may && task.has_confirmation() == options_.confirms &&
          ReachesStopValue(task, info);
@@ -198,7 +198,7 @@ TrainedPolicy* SoloCommander::AddPolicy() {
   if (trains_several()) policy.task.set_name(policy.task.policy_id());
   ++models_;
   *policy.task.mutable_resources() = options_.learner_resources;
-  // Where policies follow one another, the next one goes on counting.
+  // If policies are trained one after the other, the next one continues the count of env steps.
   policy.env_steps = trains_several() ? options_.first_env_step : total_collector_env_step_;
   std::optional<int64_t> last;
   for (const TrainedPolicy& other : policies_) {
@@ -250,7 +250,7 @@ void SoloCommander::NoteEvaluation(const CollectorTask& task, const CollectorFin
   TrainedPolicy* policy = Find(task.policy_id());
   TrainedPolicy gone;
   if (policy == nullptr) {
-    if (trains_several()) return;  // It belongs to a policy that was given up.
+    if (trains_several()) return;  // the task of a policy that was given up
     gone.env_steps = total_collector_env_step_;
     policy = &gone;
   }
@@ -293,12 +293,12 @@ void SoloCommander::NoteConfirmation(const CollectorFinished& info) {
 
 void SoloCommander::NoteBest(const CollectorTask& task, const CollectorFinished& info,
                              TrainedPolicy* policy) {
-  // A collector whose version was lost has taken another one.
+  // The result says nothing about the version of the task if the collector could not read it and took another one.
   const PolicyVersion& version = task.policy();
   if (version.key().empty() || version.version() != info.policy_version()) return;
   if (options_.confirms && !task.has_confirmation() && ReachesStopValue(task, info) &&
       (!options_.may_converge || options_.may_converge())) {
-    policy->to_confirm = version;  // The confirmation tells better how good it is.
+    policy->to_confirm = version;  // Its confirmation will count in the place of this lucky result.
     return;
   }
   const double mean = MeanReturn(info.episode_return());
@@ -345,7 +345,7 @@ void SoloCommander::NoteCollected(const CollectorTask& task, const CollectorFini
   const int64_t now = deps_.clock->MonotonicNanos();
   const bool too_early = policy->measured_nanos.has_value() &&
                          absl::Nanoseconds(now - *policy->measured_nanos) < options_.log_interval;
-  // Below 0: another learner began anew.
+  // This is below 0 if another learner began anew.
   const int64_t iters = info.train_iter() - policy->measured_train_iter;
   const bool too_near =
       policy->measured_nanos.has_value() && iters >= 0 && iters < options_.log_train_iters;
@@ -361,10 +361,10 @@ void SoloCommander::Measure(absl::string_view kind, const TrainedPolicy& policy,
   const NamedValues metrics = MetricsOf(/*eval_flag=*/kind != "collector", policy, info);
   const std::string what =
       absl::StrCat(policy.task.name(), policy.task.name().empty() ? "" : "_", kind);
-  // -1: no parameters acted; a chart begins at 0.
+  // The iteration is -1 if no parameters acted; charts begin at 0.
   const int64_t train_iter = std::max<int64_t>(info.train_iter(), 0);
   DING_LOG(INFO) << what << " at iteration " << train_iter << ": " << MetricsLine(metrics);
-  // Without env steps, values are over train iterations.
+  // A run that does not collect has no env steps; -1 makes WriteMetrics() write over train iterations.
   WriteMetrics(metrics, what, train_iter, options_.collects ? policy.env_steps : -1,
                "total_envstep_count", deps_.metrics.get());
 }

@@ -26,10 +26,10 @@
 namespace ding {
 namespace {
 
-constexpr char kPolicies[] = "policies";  // how many, in a saved state
+constexpr char kPolicies[] = "policies";  // their number, in a saved state
 constexpr char kConfirmations[] = "confirmations";
 constexpr char kConfirmation[] = "confirmation";  // the last one
-constexpr char kBest[] = "best";                  // how many
+constexpr char kBest[] = "best";                  // the number of best versions
 
 // Reads a message that was saved under this name.
 absl::Status ReadMessage(const std::string& name, StateReader* reader,
@@ -43,7 +43,7 @@ absl::Status ReadMessage(const std::string& name, StateReader* reader,
 
 }  // namespace
 
-// Moments are saved as how long they were ago.
+// Saves points in time as the time that has passed since, because the clock of the next process has another zero.
 absl::Status SoloCommander::SaveState(StateWriter* writer) const {
   const int64_t now = deps_.clock->MonotonicNanos();
   const std::pair<const char*, int64_t> numbers[] = {
@@ -86,7 +86,7 @@ absl::Status SoloCommander::SaveState(StateWriter* writer) const {
 }
 
 absl::Status SoloCommander::LoadConfirmations(StateReader* reader) {
-  if (!reader->Info(kConfirmations).ok()) return absl::OkStatus();  // from before there were any
+  if (!reader->Info(kConfirmations).ok()) return absl::OkStatus();  // written before there were any
   DING_ASSIGN_OR_RETURN(const int64_t confirmations, reader->ReadInt(kConfirmations));
   DING_ASSIGN_OR_RETURN(const int64_t count, reader->ReadInt(kBest));
   std::optional<ConfirmationResult> confirmation;
@@ -143,7 +143,7 @@ absl::Status SoloCommander::LoadState(StateReader* reader) {
         "last_eval_returns_size", "failed_learner_tasks"}) {
     DING_ASSIGN_OR_RETURN(number[name], reader->ReadInt(name));
   }
-  // The size is compared with the tensor before memory is taken: the numbers come from a file.
+  // The numbers come from a file, so the size is compared with that of the tensor before memory is taken.
   std::vector<double> returns;
   if (number["last_eval_returns_size"] != 0) {
     DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info("last_eval_returns"));

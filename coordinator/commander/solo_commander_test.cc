@@ -410,7 +410,7 @@ TEST_F(SoloCommanderTest, RefusesSavedSizesThatDoNotMatchTheState) {
         ASSERT_THAT(name == size ? state.WriteInt(name, wrong) : state.WriteTensor(name, tensor),
                     IsOk());
       }
-      // Fewer than none are none.
+      // A negative number of failed tasks is read as none.
       const bool none = wrong < 0 && size == "failed_learner_tasks";
       EXPECT_EQ(Make()->LoadState(&state).ok(), none) << size << " " << wrong;
     }

@@ -50,7 +50,8 @@ absl::Status Scan(int fd, const std::string& path, int64_t begin, int64_t end, V
   return absl::OkStatus();
 }
 
-// Opens and locks it. Its user before may put another file in its place until the lock is ours.
+// Opens and locks the file. Until the lock is ours, the process that had it before may put another file in its
+// place: then the other one is opened.
 absl::StatusOr<OpenFile> OpenLocked(const std::string& path) {
   for (;;) {
     DING_ASSIGN_OR_RETURN(OpenFile file, OpenRegularFile(path, O_RDWR | O_CREAT, kFileMode));
@@ -78,7 +79,7 @@ absl::Status Damaged(const std::string& path, const JournalEnd& end) {
 
 }  // namespace
 
-// The file that is to take the journal's place.
+// A compaction under way: the file that will take the place of the journal.
 struct FileJournal::Rewrite {
   ~Rewrite() {
     if (fd < 0) return;
@@ -106,7 +107,7 @@ struct FileJournal::Rewrite {
     if (fdatasync(fd) == 0) return absl::OkStatus();
     return ErrnoStatus(errno, absl::StrCat("cannot flush '", path, "'"));
   }
-  // Pushes and removals of [copied, end) of the journal.
+  // Copies the pushes and removals in bytes [copied, end) of the journal.
   absl::Status CopyTail(int from, const std::string& from_path, int64_t end) {
     DING_RETURN_IF_ERROR(Scan(from, from_path, copied, end,
                               [this](const JournalRecord& record, absl::string_view payload) {
@@ -120,8 +121,8 @@ struct FileJournal::Rewrite {
   std::string path;
   int fd = -1;
   int64_t size_bytes = kJournalBegin;
-  int64_t copied = 0;  // of the journal
-  std::string buffer;  // records
+  int64_t copied = 0;  // the bytes of the journal that are copied
+  std::string buffer;  // records that are not written yet
 };
 
 FileJournal::FileJournal(Options options, int fd, int64_t size_bytes)
@@ -146,7 +147,7 @@ absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::Open(const Options& op
     DING_RETURN_IF_ERROR(Parse(frame->payload, path).status());
   }
   DING_ASSIGN_OR_RETURN(JournalEnd end, ExamineJournalEnd(fd, path, scanner, size));
-  // Not even its beginning was written.
+  // The file has bytes, but its beginning was never written whole.
   if (begin == 0 && size > 0) end.kind = JournalEnd::Kind::kTorn;
   if (end.kind == JournalEnd::Kind::kDamaged) return Damaged(path, end);
   if (end.kind == JournalEnd::Kind::kTorn) {
@@ -189,7 +190,7 @@ absl::Status FileJournal::Append(absl::Span<const JournalRecord> records) {
     return absl::OkStatus();
   }
   has_torn_end_ = true;
-  CutTornEnd().IgnoreError();  // Else the next append does.
+  CutTornEnd().IgnoreError();  // If it fails, the next append tries again.
   return written;
 }
 
@@ -209,7 +210,7 @@ bool FileJournal::WantsCompaction() const {
 absl::Status FileJournal::BeginCompaction(const IsAlive& alive) {
   auto rewrite = std::make_unique<Rewrite>();
   rewrite->path = absl::StrCat(options_.path, ".new");
-  DING_RETURN_IF_ERROR(RemoveFile(rewrite->path));  // A compaction before was killed.
+  DING_RETURN_IF_ERROR(RemoveFile(rewrite->path));  // A process that was killed may have left it.
   rewrite->fd = open(rewrite->path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode);
   if (rewrite->fd < 0) {
     return ErrnoStatus(errno, absl::StrCat("cannot make '", rewrite->path, "'"));
@@ -253,11 +254,11 @@ absl::Status FileJournal::FinishCompaction(absl::Span<const JournalRecord> state
   const std::unique_ptr<Rewrite> rewrite = std::move(rewrite_);
   MutexLock lock(&mutex_);
   DING_RETURN_IF_ERROR(rewrite->CopyTail(fd_, options_.path, size_bytes_));
-  // Twice: no record before them says what they do, and the pushes are worth nothing without them. So
-  // whatever takes the end of the file takes no more than a copy.
+  // The state is written twice. No earlier record holds it, and the pushes are worth nothing without it. Damage to
+  // the end of the file then costs no more than one copy.
   DING_RETURN_IF_ERROR(rewrite->WriteGroup(state));
   DING_RETURN_IF_ERROR(rewrite->WriteGroup(state));
-  // Before it takes the place of one that may be on the disk.
+  // The new file must be on the disk before it takes the place of the old one, which may be there already.
   DING_RETURN_IF_ERROR(rewrite->Flush());
   if (rename(rewrite->path.c_str(), options_.path.c_str()) != 0) {
     return ErrnoStatus(errno, absl::StrCat("cannot replace '", options_.path, "'"));

@@ -67,8 +67,8 @@ TEST_F(FileJournalTest, LogsTheDroppedBytes) {
                                                        " bytes, from byte ", ends_[6], " on"))));
 }
 
-// The machine went down before the rest was on the disk: from any byte on there are zeros, to the end
-// of what was written or of the block.
+// If the machine goes down before all is on the disk, the file may end with zeros from any byte on: up to the end
+// of what was written, or up to the end of a block.
 TEST_F(FileJournalTest, ZerosFromAnywhereToTheEndAreCutOff) {
   Fill(7);
   const std::string bytes = Bytes();
@@ -98,7 +98,7 @@ TEST_F(FileJournalTest, ALastRecordThatLacksSectorsIsCutOff) {
   }
 }
 
-// All records of an append count, or none.
+// Either all records of one append count, or none.
 TEST_F(FileJournalTest, ATornAppendLosesAllItsRecords) {
   Fill(4);
   ASSERT_THAT(Open()->Append({State(50), Push(51), Removed({51}), Push(52)}), IsOk());
@@ -112,7 +112,7 @@ TEST_F(FileJournalTest, ATornAppendLosesAllItsRecords) {
   }
 }
 
-// The values of the state are in no other record.
+// The state must survive a torn end, because no other record of a compacted journal holds it.
 TEST_F(FileJournalTest, ACompactedJournalWithATornEndKeepsItsState) {
   ASSERT_THAT(Open()->Append({State(1), Push(1), Push(2)}), IsOk());
   JournalRecord commander;
@@ -152,7 +152,7 @@ TEST_F(FileJournalTest, DamageIsNotTakenForATornEnd) {
       ASSERT_EQ(Bytes(), damaged) << "it is left as it is";
     }
   }
-  // Zeros are, too, if whole records follow.
+  // Zeros are refused, too, if whole records follow.
   for (size_t from = 8; from < ends_[6]; ++from) {
     const size_t end = *std::upper_bound(ends_.begin(), ends_.end(), from);
     std::string damaged = bytes;
@@ -160,7 +160,7 @@ TEST_F(FileJournalTest, DamageIsNotTakenForATornEnd) {
     SetBytes(damaged);
     ASSERT_THAT(FileJournal::Open(options_).status(), refused) << from;
   }
-  // A damaged beginning says nothing that is not known.
+  // A damaged magic number loses nothing: the records are whole.
   std::string damaged = bytes;
   damaged.replace(0, 8, "DINGxNL2");
   SetBytes(damaged);
@@ -207,7 +207,7 @@ TEST_F(FileJournalTest, AFullDiskLeavesTheJournalUnchanged) {
   const auto journal = Open();
   const std::string bytes = Bytes();
   {
-    // A part of it fits.
+    // Only a part of the append fits.
     const FileSizeLimit limit(bytes.size() + 2000);
     EXPECT_THAT(journal->Append({Push(6), large}), full);
     EXPECT_EQ(Bytes(), bytes) << "the part is cut off again";

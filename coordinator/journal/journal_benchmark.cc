@@ -35,7 +35,7 @@
 namespace ding {
 namespace {
 
-// A journal that is larger begins anew: neither memory nor disk are what is measured.
+// A journal that gets larger is begun anew, so that neither memory nor the disk limits what is measured.
 constexpr int64_t kMaxBytes = int64_t{64} << 20;
 constexpr int64_t kItems = 32;
 

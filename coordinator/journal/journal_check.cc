@@ -26,7 +26,7 @@ using Kind = JournalRange::Kind;
 
 constexpr absl::string_view kKept = ".damaged";
 
-// Calls `visit(frame)` for each record of the ranges that are whole.
+// Calls `visit(frame)` for each record in the whole ones of these ranges.
 template <typename Visit>
 absl::Status VisitRanges(int fd, const std::string& path, const std::vector<JournalRange>& ranges,
                          Visit visit) {
@@ -93,13 +93,13 @@ JournalSummary SummaryOf(int fd, const std::string& path, const std::vector<Jour
   return none;
 }
 
-// Summarizes the ranges before the first damage.
+// Returns what is whole before the first damage: one range, or none.
 std::vector<JournalRange> FirstOf(const std::vector<JournalRange>& ranges) {
   if (ranges.empty() || ranges[0].kind != Kind::kWhole) return {};
   return {ranges[0]};
 }
 
-// The whole groups that come next. What is left of a group whose beginning is lost is lost with it.
+// Returns the range of the whole groups that come next. It leaves out the rest of a group whose beginning is lost.
 absl::StatusOr<JournalRange> TakeGroups(JournalScanner* scanner) {
   JournalRange whole;
   whole.begin = scanner->position();
@@ -127,7 +127,7 @@ absl::StatusOr<std::vector<JournalRange>> FindRanges(int fd, const std::string& 
     if (size > 0) ranges.push_back({Kind::kTorn, 0, size, 0});
     return ranges;
   }
-  int64_t done = 0;  // Behind it nothing is known yet.
+  int64_t done = 0;  // the end of the ranges that are known
   for (int64_t at = begin;;) {
     JournalScanner scanner(fd, path, at, size);
     DING_ASSIGN_OR_RETURN(const JournalRange whole, TakeGroups(&scanner));
@@ -171,7 +171,7 @@ std::string Describe(const JournalSummary& summary) {
                       summary.policies, " stored), incarnation ", summary.incarnation);
 }
 
-// The file under its own name is there at each moment.
+// Gives the old file a second name, which it returns. A link, so that the journal has a file at each moment.
 absl::StatusOr<std::string> KeepOld(const std::string& path) {
   for (int64_t number = 1;; ++number) {
     std::string kept = absl::StrCat(path, kKept);

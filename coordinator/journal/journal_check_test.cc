@@ -92,7 +92,7 @@ TEST_F(JournalCheckTest, LocatesAndRepairsDamage) {
   EXPECT_THAT(Read(*Open()), ElementsAre("state 3", "push 1"));
   EXPECT_EQ(ReadFile(options_.path + ".damaged").value(), damaged);
   EXPECT_TRUE(Check().whole());
-  // Once more, with all that is whole.
+  // Repair the damaged file once more, and keep all records that are whole.
   SetBytes(damaged);
   EXPECT_THAT(RepairJournal(options_.path, true).value(), HasSubstr(".damaged.2"));
   EXPECT_THAT(Read(*Open()), ElementsAre("state 3", "push 1", "push 3", "removed 1"));
@@ -152,7 +152,7 @@ TEST_F(JournalCheckTest, AFileOfAnotherFormatIsRefused) {
   EXPECT_EQ(Bytes(), "something else");
 }
 
-// Whatever is done to it: it is told, never invented, and what a repair makes is whole.
+// Whatever is damaged, the report says so, a repair invents no record, and its result is whole.
 TEST_F(JournalCheckTest, MutantsAreCheckedAndRepaired) {
   Fill(12);
   const std::string bytes = Bytes();
@@ -181,7 +181,7 @@ TEST_F(JournalCheckTest, PushesWithoutAStateAreDamage) {
   ASSERT_THAT(Open()->Append({Push(1), Push(2)}), IsOk());
   EXPECT_THAT(Check().first.status, StatusIs(absl::StatusCode::kDataLoss,
                                              HasSubstr("2 pushes of rows, and not the state")));
-  // A compacted one ends with its state, so that what is before a damage is no run.
+  // A compacted journal ends with its state, so the records before the damage are no run.
   ASSERT_THAT(Compact(Open().get(), State(2)), IsOk());
   std::string bytes = Bytes();
   bytes[100] = static_cast<char>(bytes[100] ^ 1);

@@ -21,11 +21,11 @@ namespace {
 constexpr int64_t kHeaderBytes = 12;
 constexpr int64_t kMarkBytes = 1;
 constexpr char kMark = '\xE5';
-// In the length, which is below: more than the largest message of a worker.
+// Two flags in the bits above the length, which is always smaller: no message of a worker is that large.
 constexpr uint32_t kBeginsGroup = uint32_t{1} << 30;
 constexpr uint32_t kEndsGroup = uint32_t{1} << 31;
 constexpr int64_t kReadBytes = int64_t{1} << 20;
-// The least that a disk writes at once.
+// A disk writes whole sectors of this size.
 constexpr int64_t kSectorBytes = 512;
 
 struct Header {
@@ -46,7 +46,8 @@ uint32_t HeaderCrc(int64_t place, const Header& header) {
   return Crc32c({bytes, sizeof(bytes)});
 }
 
-// The header in the first bytes; none: they are too few, or were not written at `place`.
+// Returns the header at the beginning of `bytes`; nullopt if there are too few, or if they were not written at
+// `place`.
 std::optional<Header> ParseHeader(absl::string_view bytes, int64_t place) {
   ByteCursor cursor(bytes);
   Header header;
@@ -57,7 +58,7 @@ std::optional<Header> ParseHeader(absl::string_view bytes, int64_t place) {
   return header;
 }
 
-// Whether `record`, all of its bytes, is as it was written.
+// Whether the bytes of `record` are those that were written. It has as many as the header says.
 bool IsWhole(absl::string_view record, const Header& header) {
   return record.back() == kMark &&
          Crc32c(record.substr(kHeaderBytes, header.length())) == header.payload_crc;
@@ -84,7 +85,7 @@ absl::StatusOr<std::string> ReadPiece(int fd, const std::string& path, int64_t o
   return bytes;
 }
 
-// The first whole record that begins in [from, size); none: there is none.
+// Returns the place of the first whole record that begins in [from, size); nullopt if there is none.
 absl::StatusOr<std::optional<int64_t>> FindRecord(int fd, const std::string& path, int64_t from,
                                                   int64_t size) {
   for (; from + kHeaderBytes + kMarkBytes <= size; from += kReadBytes) {
@@ -108,7 +109,7 @@ absl::StatusOr<std::optional<int64_t>> FindRecord(int fd, const std::string& pat
   return std::nullopt;
 }
 
-// Whether [begin, size) ends in zeros, or holds a sector of them: no record does where it was written.
+// Whether [begin, size) ends in a zero, or holds a sector of zeros. A record that was written whole never does.
 absl::StatusOr<bool> HasUnwrittenBytes(int fd, const std::string& path, int64_t begin,
                                        int64_t size) {
   DING_ASSIGN_OR_RETURN(const std::string last, ReadPiece(fd, path, size - 1, 1));
@@ -124,7 +125,8 @@ absl::StatusOr<bool> HasUnwrittenBytes(int fd, const std::string& path, int64_t 
   return false;
 }
 
-// Appends the group of these records, which `write` puts where their bytes are to be: they are copied once.
+// Appends these records as one group. `write` writes each record into its place in `frames`, so that its bytes are
+// copied once.
 template <typename Record, typename SizeOf, typename Write>
 void AppendGroup(absl::Span<const Record> records, const SizeOf& size_of, const Write& write,
                  std::string* frames) {
@@ -200,7 +202,7 @@ absl::StatusOr<std::optional<JournalFrame>> JournalScanner::Next() {
   absl::string_view bytes;
   DING_ASSIGN_OR_RETURN(bytes, Peek(kHeaderBytes));
   const std::optional<Header> header = ParseHeader(bytes, next_);
-  // Memory is taken only for what is there.
+  // A length beyond the end of the file is refused before memory is taken for it.
   if (!header.has_value() || header->record_bytes() > end_ - next_) return std::nullopt;
   DING_ASSIGN_OR_RETURN(bytes, Peek(header->record_bytes()));
   if (static_cast<int64_t>(bytes.size()) < header->record_bytes() || !IsWhole(bytes, *header)) {
@@ -236,7 +238,7 @@ absl::StatusOr<JournalEnd> ExamineJournalEnd(int fd, const std::string& path,
   end.begin = scanner.group_end();
   end.end = size;
   if (position == size) {
-    if (end.begin < size) end.kind = JournalEnd::Kind::kTorn;  // Between two records of a group.
+    if (end.begin < size) end.kind = JournalEnd::Kind::kTorn;  // It ends within a group.
     return end;
   }
   end.kind = JournalEnd::Kind::kDamaged;
@@ -266,7 +268,7 @@ absl::StatusOr<int64_t> FindJournalBegin(int fd, const std::string& path, int64_
         "'", path, "' is a journal of version ", version, ", this program reads version ",
         kJournalVersion, ": go on with that run with the program that began it"));
   }
-  // A journal whose first bytes are damaged is one all the same.
+  // A file with a whole record in its place is a journal, even if its first bytes are damaged.
   JournalScanner scanner(fd, path, kJournalBegin, size);
   DING_ASSIGN_OR_RETURN(const std::optional<JournalFrame> record, scanner.Next());
   if (record.has_value()) return kJournalBegin;

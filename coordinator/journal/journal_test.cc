@@ -37,7 +37,7 @@ using testing::IsEmpty;
 class Place {
  public:
   virtual ~Place() = default;
-  // As the next process does; a smaller one is not worth compacting.
+  // Opens the journal as the next process would. A journal of fewer bytes is not compacted.
   virtual std::unique_ptr<Journal> Open(int64_t min_compaction_bytes = 1) = 0;
 };
 
@@ -77,7 +77,7 @@ class FileStorePlace : public Place {
   StorePlace place_{FileStore::Create(folder_.path()).value()};
 };
 
-// In one Redis for all tests of the process, under names of its own.
+// Returns a place in the one Redis that all tests of the process share, under names of its own.
 std::unique_ptr<Place> RedisPlace() {
   static RedisServer* const redis = RedisServer::Start({}).value().release();
   static int runs = 0;

@@ -26,14 +26,14 @@ void RemoveTask(const std::string& task_id, std::vector<Task>* tasks) {
   tasks->erase(std::remove_if(tasks->begin(), tasks->end(), is), tasks->end());
 }
 
-// A journal may say twice that a task was given.
+// Adds the task once, although a journal may say twice that it was given.
 template <typename Task>
 void AddTask(const Task& task, std::vector<Task>* tasks) {
   RemoveTask(task.task_id(), tasks);
   tasks->push_back(task);
 }
 
-// What was pushed into a buffer and drawn from it, and the env steps of its policy.
+// The rows that were pushed into a buffer and drawn from it, and the env steps of its policy.
 struct RowCounts {
   int64_t total = 0;
   int64_t drawn = 0;
@@ -110,7 +110,7 @@ absl::StatusOr<std::optional<RecoveredRun>> ReadJournal(const JournalReader& rea
         RemoveTask(record.task_over(), &run.collector_tasks);
         RemoveTask(record.task_over(), &run.learner_tasks);
         break;
-      case JournalRecord::RECORD_NOT_SET:  // of a later version
+      case JournalRecord::RECORD_NOT_SET:  // a record of a later version
         break;
     }
     return absl::OkStatus();

@@ -25,12 +25,12 @@ namespace {
 
 constexpr absl::string_view kOwnerName = "owner";
 constexpr absl::string_view kHeadName = "head";
-constexpr absl::string_view kVersion = "1 ";  // of a head
-constexpr size_t kSinceDigits = 16;           // of an owner
+constexpr absl::string_view kVersion = "1 ";  // a head begins with it
+constexpr size_t kSinceDigits = 16;           // the time at the beginning of an owner
 constexpr absl::string_view kBeginAnew =
     "begin a new run, from a checkpoint of this one if there is one";
 
-// A frame: length, record.
+// Appends a frame: the length of the record, and the record.
 void AppendFrame(const JournalRecord& record, std::string* frames) {
   AppendNumber(static_cast<uint32_t>(record.ByteSizeLong()), frames);
   record.AppendToString(frames);
@@ -58,7 +58,7 @@ absl::Status VisitFrames(absl::string_view frames, Visit visit) {
 
 std::string OwnerKey() { return absl::StrCat(kJournalPrefix, kOwnerName); }
 
-// Greater than all that came before it.
+// Returns the name of a new owner, greater than those of all owners before.
 std::string NewOwner(absl::string_view greatest) {
   uint64_t since = 0;
   if (!absl::SimpleHexAtoi(greatest.substr(0, kSinceDigits), &since)) since = 0;
@@ -68,7 +68,7 @@ std::string NewOwner(absl::string_view greatest) {
                       absl::Hex(random(), absl::kZeroPad8));
 }
 
-// The generations that are there, by their folder; what each has, without the folder.
+// The generations in the store: for each folder the names of its values, without the folder.
 using Listing = std::map<std::string, std::vector<std::string>>;
 
 absl::StatusOr<Listing> ListGenerations(Store* store) {
@@ -90,7 +90,7 @@ std::string OwnerOf(absl::string_view folder) {
 
 std::string EntryName(size_t number) { return absl::StrCat(absl::Hex(number, absl::kZeroPad8)); }
 
-// The error for entries that the store had and has no more. Callers do not see it: see Note().
+// The error for entries that the store has lost. Note() turns it into another one before callers see it.
 absl::Status EntriesLost() {
   return absl::DataLossError("the store has lost entries that were put");
 }
@@ -100,10 +100,10 @@ absl::Status EntriesLost() {
 struct StoreJournal::Generation {
   std::string KeyOf(size_t entry) const { return absl::StrCat(folder, EntryName(entry)); }
   std::string head() const { return absl::StrCat(folder, kHeadName); }
-  // All that may be there.
+  // Returns all keys that may be in the store.
   std::vector<std::string> Keys() const {
     std::vector<std::string> keys = {head()};
-    // The last one may have been put in vain.
+    // One more than there are entries: the next one may have been put by a call that failed.
     for (size_t i = 1; i <= entries.size() + 1; ++i) keys.push_back(KeyOf(i));
     return keys;
   }
@@ -111,14 +111,14 @@ struct StoreJournal::Generation {
   std::string folder;
   std::vector<Entry> entries;
   int64_t size_bytes = 0;
-  std::string last_key;      // that was put
-  bool may_be_read = false;  // Its head may be there.
-  std::string block;         // of the next entry
+  std::string last_key;      // the key that was put last
+  bool may_be_read = false;  // whether its head may be in the store
+  std::string block;         // the frames of the next entry
 };
 
 struct StoreJournal::Rewrite {
   std::string source;  // folder of the generation that is compacted
-  size_t copied = 0;   // entries of it
+  size_t copied = 0;   // the number of its entries that are copied
   Generation generation;
 };
 
@@ -156,7 +156,7 @@ absl::StatusOr<std::unique_ptr<StoreJournal>> StoreJournal::Open(const Options& 
 
 absl::Status StoreJournal::Load() {
   MutexLock lock(&mutex_);
-  // Once more: what was acknowledged before the owner was another one is there now.
+  // List the store once more: now that this is the owner, all that the last owner has acknowledged is there.
   DING_ASSIGN_OR_RETURN(const Listing found, ListGenerations(store_));
   const auto annotated = [this](const absl::Status& status) {
     return Annotate(status, absl::StrCat("the journal in store '", store_->url(), "'"));
@@ -255,7 +255,7 @@ bool StoreJournal::WantsCompaction() const {
 }
 
 absl::Status StoreJournal::BeginCompaction(const IsAlive& alive) {
-  DropReplaced();  // It may make the room that this needs.
+  DropReplaced();  // This may make room for the compaction.
   auto rewrite = std::make_unique<Rewrite>();
   {
     MutexLock lock(&mutex_);
@@ -299,7 +299,7 @@ absl::Status StoreJournal::CopyLive(const IsAlive& alive, Rewrite* rewrite) cons
   rewrite->copied = source.size();
   for (int round = 0; round < kMaxTailRounds; ++round) {
     source = EntriesNow();
-    // Renewed meanwhile: FinishCompaction() says so.
+    // The journal was renewed meanwhile; FinishCompaction() returns the error.
     if (source.size() < rewrite->copied) break;
     int64_t tail = 0;
     for (size_t i = rewrite->copied; i < source.size(); ++i) {
@@ -390,7 +390,7 @@ absl::Status StoreJournal::Flush(Generation* generation) const {
   return absl::OkStatus();
 }
 
-// The one that was put last must be there still.
+// Puts the value. Returns EntriesLost() if the value that was put before it is no longer there.
 absl::Status StoreJournal::PutNext(const std::string& key, absl::string_view value,
                                    std::string* last_key) const {
   DING_RETURN_IF_ERROR(store_->Put(key, {value}));
@@ -428,12 +428,12 @@ absl::Status StoreJournal::CheckOwner() const {
   if (absl::IsNotFound(read)) return EntriesLost();
   DING_RETURN_IF_ERROR(read);
   if (found == owner_) return absl::OkStatus();
-  // One that is older cannot go on with it: it found the store without an owner.
+  // An older owner found the store without an owner, so the store has lost its data. A newer one goes on with the run.
   return found > owner_ ? absl::AbortedError("") : EntriesLost();
 }
 
 absl::Status StoreJournal::Renew(const Entry& entry) {
-  DropKeys(&dropped_);  // The keys that the last attempt left may take the room.
+  DropKeys(&dropped_);  // The keys of the last attempt may take the room that this one needs.
   Generation generation = NewGeneration();
   absl::Status status;
   for (size_t i = 0; status.ok() && i < current_->entries.size(); ++i) {
@@ -470,11 +470,11 @@ absl::Status StoreJournal::Note(const absl::Status& status) {
     replaced_ = absl::AbortedError(
         absl::StrCat("another coordinator goes on with this run: the journal in store '",
                      store_->url(), "' is its own"));
-    dropped_.clear();  // by that one
+    dropped_.clear();  // The other coordinator deletes them.
     dropped_later_.clear();
     return replaced_;
   }
-  // These say that nothing was done.
+  // After these errors it is certain that nothing was written.
   if (absl::IsResourceExhausted(status) || absl::IsInvalidArgument(status)) return status;
   must_renew_ = true;
   if (absl::IsDataLoss(status)) {

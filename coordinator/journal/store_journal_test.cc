@@ -41,7 +41,7 @@ class StoreJournalTest : public testing::Test {
   }
   std::unique_ptr<StoreJournal> Open() { return StoreJournal::Open(options_).value(); }
   absl::Status OpenStatus() { return StoreJournal::Open(options_).status(); }
-  // The names of the generation that is read.
+  // Returns the names of the entries in the generation that a new coordinator would read.
   std::vector<std::string> Entries() {
     const std::vector<std::string> keys = memory_.List(kJournalPrefix).value();
     std::string folder;
@@ -76,7 +76,7 @@ TEST_F(StoreJournalTest, AReplacedCoordinatorGetsAnErrorAndItsRecordsAreNotRead)
   EXPECT_THAT(Read(*Open()), ElementsAre("push 1", "push 3"));
 }
 
-// It has put its entry, and been stopped before it looked who the owner is.
+// The old coordinator has put its entry, and was stopped before it checked the owner.
 TEST_F(StoreJournalTest, AppendsUnderAnotherOwnerAreNotAcknowledged) {
   const auto old = Open();
   ASSERT_THAT(old->Append({Push(1)}), IsOk());
@@ -224,7 +224,7 @@ TEST_F(StoreJournalTest, NeverInventsARecord) {
   const std::vector<std::string> all = Read(*Open());
   const std::vector<std::string> keys = memory_.List(kJournalPrefix).value();
   Fuzz(300, [&](Mutator* mutator) {
-    // A store checks its values: whole ones may be missing, or be another's.
+    // A store checks its values, so only whole values are mutated: they are missing, or in the place of others.
     MemStore mutant;
     std::string value;
     for (const std::string& key : keys) {
@@ -276,9 +276,9 @@ TEST(RedisJournalTest, ContinuesWhenRedisWasFullAReplicaOrKilled) {
   EXPECT_THAT(Read(*again), ElementsAre("push 1", "push 3", "push 5", "push 7"));
 }
 
-// With a store that fails, loses what was put, is emptied, and does late what it said it did not;
-// processes that die at any moment, and ones that hang and wake: what was acknowledged is there, in
-// its order, and at most one append that was not.
+// The store fails, loses values, is emptied, and does late what it has reported as failed. Processes die at any
+// moment, or hang and wake again. Whatever happens, all acknowledged appends are there, in their order, and at most
+// one append that was not acknowledged.
 TEST_F(StoreJournalTest, EqualsTheModelDespiteFaultsOfTheStore) {
   const uint64_t seed = NewSeed();
   SCOPED_TRACE(absl::StrCat("seed ", seed));

@@ -151,7 +151,7 @@ void OneVsOneLeague::FinishJob(const std::string& home_id, const std::string& aw
                                absl::Span<const GameResult> results) {
   Rating* const home = FindRating(home_id);
   Rating* const away = FindRating(away_id);
-  // One of them has left meanwhile.
+  // One of the two players has left the league meanwhile.
   if (home == nullptr || away == nullptr) return;
   payoff_.Update(home_id, away_id, results);
   if (home == away) return;
@@ -170,7 +170,7 @@ void OneVsOneLeague::Snapshot() {
   active_.NoteSnapshot();
   HistoricalPlayer player;
   player.id = absl::StrCat(active_.id(), "_", active_.train_step(), "_historical");
-  // A learner that began again comes to the same steps.
+  // The name may be taken: a learner that began anew reaches the same steps again.
   for (int i = 2; FindRating(player.id) != nullptr; ++i) {
     player.id = absl::StrCat(active_.id(), "_", active_.train_step(), "_", i, "_historical");
   }

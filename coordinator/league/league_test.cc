@@ -38,7 +38,7 @@ OneVsOneLeague Make(const OneVsOneLeague::Options& options = {}) {
   return OneVsOneLeague::Create(options).value();
 }
 
-// After `count` snapshots, of versions 1, 2, ...
+// Makes `count` snapshots, of the versions 1, 2, ...
 void MakeSnapshots(int count, OneVsOneLeague* league) {
   for (int i = 1; i <= count; ++i) {
     league->NotePolicy(Version(static_cast<uint64_t>(i)));
@@ -156,7 +156,7 @@ TEST(OneVsOneLeagueTest, TheWeakestOfTooManyLeaves) {
   EXPECT_TRUE(league.Keeps(Version(1)));
   EXPECT_FALSE(league.Keeps(Version(2)));
   EXPECT_TRUE(league.Keeps(Version(3)));
-  // A task that played against it ends only now.
+  // The result of a task that played against the player that has left does not count.
   league.FinishJob(kMain, weak, {GameResult::kWin});
   EXPECT_EQ(league.payoff().Record(kMain, weak).games(), 0);
 }

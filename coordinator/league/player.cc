@@ -9,7 +9,7 @@
 namespace ding {
 namespace {
 
-// By which probabilities may miss their sum.
+// How far the sum of probabilities may be from 1.
 constexpr double kTolerance = 1e-6;
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace ding {
 namespace {
 
-// Below it, a quotient of two probabilities is taken from its limit.
+// A quotient whose divisor is a smaller probability is replaced by its limit.
 constexpr double kTinyProbability = 1e-150;
 // The least share of sigma^2 that is left after a game: rounding must not take all of it.
 constexpr double kMinShare = 1e-9;
@@ -16,7 +16,7 @@ constexpr double kMinShare = 1e-9;
 double Density(double x) { return std::exp(-x * x / 2) / std::sqrt(2 * M_PI); }
 double Probability(double x) { return std::erfc(-x / M_SQRT2) / 2; }
 
-// The x with Probability(x) == p, for p in [0.5, 1).
+// Returns the x with Probability(x) == p, for p in [0.5, 1).
 double Quantile(double p) {
   double low = 0;
   double high = 40;
@@ -34,7 +34,7 @@ struct Correction {
   double w;
 };
 
-// `t`: the winner's lead before the game.
+// Returns the effect of a win. `t` is by how much the winner was ahead before the game, in units of the spread.
 Correction CorrectionOfWin(double t, double margin) {
   const double x = t - margin;
   const double probability = Probability(x);

@@ -11,7 +11,8 @@
 namespace ding {
 namespace {
 
-// More per second than any worker makes, and as many at once when a task begins.
+// A worker makes fewer steps per second than this. A task may claim kFreeSteps more, so that one that has just
+// begun is not refused.
 constexpr double kMaxStepsPerSecond = 1e7;
 constexpr double kFreeSteps = 1e6;
 

@@ -11,7 +11,7 @@
 namespace ding {
 namespace {
 
-// The tolerance of sums of float32 rewards beyond their bounds.
+// How far a return may be beyond its bounds, because it is a sum of rounded rewards.
 constexpr double kRounding = 1e-3;
 
 double MeanReturn(const CollectorFinished& result) {
@@ -111,7 +111,8 @@ DoubtedEvaluations::Verdict DoubtedEvaluations::Compare(const DoubtedEvaluation&
                      : first == second ? ": the lower one counts"
                                        : ": the possible one counts");
   }
-  // Two that say the impossible may be one that has joined again under another name.
+  // An impossible result does not count even if a witness confirms it: both workers may be one process, which has
+  // joined again under another name.
   if (neither || witness_result.episode_return_size() == 0) return verdict;
   const bool first_counts =
       first != second ? first : MeanReturn(evaluation.result) <= MeanReturn(witness_result);

@@ -14,7 +14,7 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// kNotFound: neither a worker nor a buffer is called so.
+// Returns kNotFound if neither a worker nor a buffer has this name.
 absl::Status CheckKnown(const std::string& name, const WorkerRoster& workers,
                         const std::vector<std::string>& buffers) {
   if (name.empty() || Contains(buffers, name)) return absl::OkStatus();

@@ -10,7 +10,8 @@
 namespace ding {
 namespace {
 
-// A learner counts its versions by one, and skips some when another learner takes its place.
+// Versions of a policy are numbered one after the other. A learner that takes the place of another one skips some
+// numbers, at most so many.
 constexpr uint64_t kMaxSkippedVersions = 1000;
 constexpr size_t kKeptVersions = 2;
 

@@ -11,7 +11,7 @@
 namespace ding {
 namespace {
 
-// Between two attempts to compact a journal that could not be compacted.
+// The time between two attempts to compact a journal, if the first one failed.
 constexpr absl::Duration kCompactionRetry = absl::Seconds(10);
 
 }  // namespace

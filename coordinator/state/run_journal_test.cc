@@ -86,7 +86,7 @@ class RunJournalTest : public testing::Test {
     };
     return journal_.Persist(state, *commander_);
   }
-  // Writes what a new coordinator has to write.
+  // Writes the state that each new coordinator writes first, and forgets the record of it.
   void Begin() {
     ASSERT_THAT(Persist(), IsOk());
     fake_.Take();

@@ -16,12 +16,12 @@
 namespace ding {
 namespace {
 
-// Draws for rows in the place of those that are left out, of one batch.
+// The most further draws for one batch, which replace rows that must be left out of it.
 constexpr int kMaxRefills = 16;
-// Rows of a chunk: far more than fit into a value of the store.
+// The most rows of a chunk: far more than fit into a value of the store.
 constexpr int64_t kMaxChunkRows = int64_t{1} << 32;
 
-// Mean iterations since the rows were collected.
+// Returns the mean number of train iterations since the rows were collected.
 double Staleness(const Batch& batch, int64_t train_iter) {
   const std::optional<int> index = batch.spec().Find(kColumnCollectIter);
   if (!index.has_value() || batch.spec().field(*index).dtype != DType::kInt64) return 0;
@@ -32,7 +32,7 @@ double Staleness(const Batch& batch, int64_t train_iter) {
   return sum / static_cast<double>(batch.rows());
 }
 
-// The rows of `batch` that may be drawn. `undrawable` null: all.
+// Returns the rows of `batch` whose chunks are not in `undrawable`; all rows if it is null.
 std::vector<int64_t> Drawable(const Batch& batch, const ChunkSet* undrawable) {
   std::vector<int64_t> rows;
   const absl::Span<const int64_t> chunks = batch.column<int64_t>(kColumnChunk);
@@ -43,7 +43,7 @@ std::vector<int64_t> Drawable(const Batch& batch, const ChunkSet* undrawable) {
   return rows;
 }
 
-// Leaves those of `rows` whose collect_iter is one of `iters`; empty: all.
+// Removes the rows whose collect_iter is none of `iters` from `rows`. Removes none if `iters` is empty.
 void KeepRowsOf(const Batch& batch, const std::set<int64_t>& iters, std::vector<int64_t>* rows) {
   const std::optional<int> index = batch.spec().Find(kColumnCollectIter);
   if (iters.empty() || !index.has_value()) return;
@@ -99,7 +99,8 @@ DrawnRound DrawRound(IBuffer* rows, const LearnerDemand& demand, const ChunkSet*
   DrawnRound round;
   const std::set<int64_t> iters(demand.collect_iter().begin(), demand.collect_iter().end());
   while (round.drawn.rows == 0) {
-    // Rows that were left would be older than the others of the next round.
+    // A round takes its share of all rows that are there. Rows that it left over would be older than the other rows
+    // of the next round.
     const int64_t there = rows->count();
     const int64_t rounds = std::max<int64_t>(1, there / demand.batch_size());
     const int64_t size = std::max(demand.batch_size(), there / rounds);
@@ -150,7 +151,7 @@ absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worke
   const auto earlier = [&](size_t a, size_t b) {
     return std::make_pair(chunk[a], row[a]) < std::make_pair(chunk[b], row[b]);
   };
-  // A collector announces them in this order.
+  // An honest collector announces its items in this order, so that they need not be sorted.
   if (!std::is_sorted(order.begin(), order.end(), earlier)) {
     std::sort(order.begin(), order.end(), earlier);
   }
@@ -200,7 +201,7 @@ absl::Status TaskBuffer::CheckPush(int64_t rows) {
 absl::Status TaskBuffer::CheckGoOn(int64_t rows, int collecting) const {
   const LearningRounds& rounds = *limits_.rounds;
   const int64_t coming = collecting * rounds.hand_over_rows;
-  // The rows that a demand waits for are learned from by the version that collects them now.
+  // A demand that waits adds one round: its rows are learned from by the same version that collects them now.
   const int64_t wanted = rounds.ahead + (demands_.empty() ? 0 : 1);
   if (rows + coming < wanted * rounds.rows) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat(
@@ -209,7 +210,7 @@ absl::Status TaskBuffer::CheckGoOn(int64_t rows, int collecting) const {
 }
 
 void TaskBuffer::Pushed(int64_t rows) {
-  // The demand is tried with these rows before more are let in beyond the bound.
+  // The demand that waits is tried again with these rows, before further rows may exceed the bound.
   hungry_ = false;
   rows_pushed_ += rows;
   if (limiter_.has_value()) limiter_->CountPush(rows);

@@ -62,7 +62,7 @@ TEST(DrawTest, ReturnsAsManyBatchesAsThereAreRowsFor) {
   EXPECT_EQ(drawn.staleness, 3);
 }
 
-// As that of rounds: each row is drawn once.
+// Returns a buffer like that of rounds, which draws each row once.
 std::unique_ptr<AdvancedReplayBuffer> RowsUsedOnce() {
   AdvancedReplayBuffer::Options options;
   options.capacity_rows = 100;

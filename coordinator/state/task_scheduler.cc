@@ -6,7 +6,7 @@
 namespace ding {
 namespace {
 
-// The first task of a queue has waited for longest.
+// Returns the time until the first task expires, which is the one at the front of the queue.
 template <typename Queue>
 absl::Duration TimeToExpiry(const Queue& queue, absl::Duration timeout, int64_t now_nanos) {
   if (queue.empty()) return absl::InfiniteDuration();
@@ -21,7 +21,7 @@ std::optional<Task> TakeExpired(absl::Duration timeout, int64_t now_nanos, Queue
   return task;
 }
 
-// Takes the tasks out for which `take` returns true. `take` may add others.
+// Removes the tasks for which `take` returns true. Meanwhile `take` may add others.
 template <typename Queue, typename Take>
 void TakeIf(Take take, Queue* queue) {
   Queue waiting;

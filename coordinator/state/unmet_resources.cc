@@ -12,7 +12,7 @@ namespace ding {
 namespace internal_coordinator {
 namespace {
 
-// A sentence for each field of which there is less than is needed.
+// Returns a sentence for each resource of which the worker has less than a task needs.
 std::vector<std::string> Lacks(absl::string_view role, const Resources& has,
                                const Resources& needed) {
   std::vector<std::string> lacks;

@@ -31,7 +31,7 @@ void FillTask(const RunningTask& task, int64_t now_nanos, WorkerStatus* status) 
   const auto steps = static_cast<double>(
       collects ? task.counted_steps() : task.steps - std::max<int64_t>(task.first_step, 0));
   status->set_steps_per_second(steps / seconds);
-  // Those of a generation take the same steps.
+  // The learners of a group take every step together.
   for (WorkerStatus& member : *status->mutable_member()) {
     if (member.waits_for().empty()) member.set_steps_per_second(steps / seconds);
   }
@@ -168,7 +168,7 @@ int WorkerRoster::Collecting(const TaskBuffer* buffer) const {
 
 std::vector<uint32_t> WorkerRoster::Surplus(int64_t wanted) const {
   std::vector<uint32_t> busy;
-  std::vector<uint32_t> order;  // the first ones are drained last
+  std::vector<uint32_t> order;  // drained from its end on: those that are busy last
   for (const auto& [id, worker] : workers_) {
     if (worker.hello.role() != Hello::COLLECTOR || worker.draining) continue;
     (worker.task.has_value() ? busy : order).push_back(id);

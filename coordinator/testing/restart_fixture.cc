@@ -54,7 +54,7 @@ RestartTest::~RestartTest() {
 absl::StatusOr<std::unique_ptr<Journal>> RestartTest::OpenJournal(Store* store) {
   constexpr int64_t kMinBytes = 4096;
   if (GetParam() == JournalMedium::kFile) return FileJournal::Open({file_.path, kMinBytes});
-  // It is among the data, as in a run.
+  // The journal lies beside the data in one store, as in a run.
   StoreJournal::Options options;
   options.store = store;
   options.min_compaction_bytes = kMinBytes;

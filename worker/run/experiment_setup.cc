@@ -90,7 +90,7 @@ absl::Status RefuseEnvStatistics(const EnvManager& envs) {
   return absl::InvalidArgumentError(
       "env.wrapper 'normalize_observation' has statistics of all envs of one process, which "
       "collects: expected serial "
-      "training. PPO and A2C normalize in every program: policy.params.actor_critic.normalize_obs");
+      "training, or a policy that normalizes (normalize_obs): impala, in supervised runs bc");
 }
 
 void DescribeRun(const ExperimentConfig& config, const EnvSpec& env, CheckpointInfo* info) {
