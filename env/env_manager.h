@@ -46,7 +46,7 @@ namespace ding {
 
 enum class EnvState : uint8_t {
   kVoid = 0,  // not launched, or closed
-  kInit = 1,
+  kInit = 1,  // for managers that build envs after Launch() returned; ours do not
   kRun = 2,
   kReset = 3,
   kDone = 4,

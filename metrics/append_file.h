@@ -1,7 +1,7 @@
 // A file to which whole records (lines, framed events) are appended through a buffer. It is the common
 // part of the file sinks and private to this package.
 //
-// On a full disk no record is lost as long as the buffer (8 MB) has room: a failed write removes the
+// On a full disk no record is lost as long as the buffer (8 MiB) has room: a failed write removes the
 // partly written record and keeps the buffer for the next attempt, so that the file always has whole
 // records. While the buffer is full, new records are lost and counted in the next error.
 //

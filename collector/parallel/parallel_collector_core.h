@@ -5,8 +5,8 @@
 //      each vector step                             └─ n_sample * env_num rows, or whole episodes
 //
 // It waits for the first version of each player's policy. Before later vector steps it loads newer versions
-// for the players that learn. Each row has the version that acted as `collect_iter` (in games that of
-// player 0). The check for a newer version is a local call of the link.
+// for the players that learn. Each row has, as `collect_iter`, the train iteration of the version that
+// acted (in games that of player 0). The check for a newer version is a local call of the link.
 //
 // Rows are sent when there are n_sample rows per env on average, those of a running episode as a segment
 // that ends as kCut. With n_episode so many whole episodes, of any envs, are sent together, or a few more that

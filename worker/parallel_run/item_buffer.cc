@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/replay_buffer/advanced_buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
@@ -65,7 +66,15 @@ BufferConfig ItemBufferConfig(const BufferConfig& config) {
 void AppendItemBufferProblems(const ExperimentConfig& config, bool plays_games,
                               std::vector<std::string>* problems) {
   BufferConfig buffer = config.policy().other().replay_buffer();
-  if (!HasItemsOfSequences(buffer)) return;
+  if (!HasItemsOfSequences(buffer)) {
+    const absl::StatusOr<BufferDescriptor> type = get_buffer_cls(buffer);
+    if (!type.ok() || type->tells_removed_items) return;  // The factory refuses an unknown type.
+    problems->push_back(absl::StrCat(
+        kBuffer, ".type is '", buffer.type(),
+        "', which does not tell which items leave it, so that a parallel run could not delete "
+        "their data: expected 'naive', 'advanced', 'sequence' or another type that does"));
+    return;
+  }
   if (plays_games) {
     problems->push_back(absl::StrCat(kBuffer, ".type is '", buffer.type(),
                                      "', but the rows of a league's games are handed over one by "
