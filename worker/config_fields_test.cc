@@ -6,6 +6,8 @@
 //
 // With DING_PRINT_FIELDS=1 in the environment the test prints all fields.
 
+#include "ding_worker/worker/testing/config_fields.h"
+
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -32,7 +34,6 @@
 #include "ding_worker/worker/run/evaluation.h"
 #include "ding_worker/worker/serial_run/create_pipeline.h"
 #include "ding_worker/worker/serial_run/pipeline.h"
-#include "ding_worker/worker/testing/config_fields.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/descriptor.h"
 #include "gtest/gtest.h"

@@ -22,7 +22,9 @@
 #include "ding_worker/env/gymnasium/gymnasium.pb.h"
 #include "ding_worker/env/mujoco/mujoco.pb.h"
 #include "ding_worker/env/wrappers/wrappers.pb.h"
+#include "ding_worker/learner/stopper.h"
 #include "ding_worker/learner/stopper.pb.h"
+#include "ding_worker/learner/stopper_registry.h"
 #include "ding_worker/metrics/mlflow.pb.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/sink.pb.h"
@@ -65,15 +67,16 @@ std::string InAny(const Descriptor& type, const std::string& content) {
   return absl::StrCat("{[type.googleapis.com/", type.full_name(), "]{", content, "}}");
 }
 
-// Writes episodes in the spaces of this env, and returns the file.
-std::string EpisodesOf(const std::string& type) {
-  const std::string path = JoinPath(testing::TempDir(), absl::StrCat(type, ".episodes"));
+std::string EpisodesOf(const std::string& type, int episodes) {
+  const std::string path =
+      JoinPath(testing::TempDir(), absl::StrCat(type, "_", episodes, ".episodes"));
   EnvConfig env;
   env.set_type(type);
   const EnvSpec spec = create_env(env).value()->spec();
-  EXPECT_THAT(WriteEpisodes(path, MakeDemonstrations(8, spec.name, spec.observation->field(0),
-                                                     spec.action->field(0))),
-              IsOk());
+  EXPECT_THAT(
+      WriteEpisodes(path, MakeDemonstrations(episodes, spec.name, spec.observation->field(0),
+                                             spec.action->field(0))),
+      IsOk());
   return path;
 }
 
@@ -100,6 +103,16 @@ class RemoveOdd : public IRemover {
 DING_REGISTER(
     RemoverRegistry(), "of_the_test",
     [](const RemoverConfig&) { return std::make_unique<RemoveOdd>(); }, "removes every second row");
+
+class StopAtOnce : public IStopper {
+ public:
+  std::string WhyStop(const RunMoment& /*now*/) override { return "it has begun"; }
+};
+
+DING_REGISTER(
+    StopperRegistry(), "of_the_test",
+    [](const StopperConfig&, const StopperDeps&) { return std::make_unique<StopAtOnce>(); },
+    "ends the run at once");
 
 SinkDescriptor DropsAll() {
   SinkDescriptor descriptor;
@@ -214,7 +227,9 @@ const std::vector<Params>& AllParams() {
                 "policy.params=" + InAny(*R2d2Config::descriptor(), kRecurrent)}},
         Params{"policy.params",
                ImpalaConfig::descriptor(),
-               {"policy.type=impala", "policy.other.replay_buffer={type:\"sequence\"}",
+               {"policy.type=impala",
+                "policy.other.replay_buffer={type:\"sequence\" params" +
+                    InAny(*SequenceBufferConfig::descriptor(), "unroll_len:4") + "}",
                 "policy.params=" + InAny(*ImpalaConfig::descriptor(),
                                          absl::StrCat("actor_critic {", kSmallModels, "}"))}},
         continuous("sac", SacConfig::descriptor()),

@@ -1,7 +1,8 @@
 // The fields of an experiment config for the tests of worker/config_fields.txt: each field with a config in which it can be
 // set, and another value for it.
 //
-// It registers a reward shaping function, a remover and a metric sink as "of_the_test", for the values in the table.
+// It registers a reward shaping function, a remover, a stopper and a metric sink as "of_the_test", for the values of the
+// tables of tests.
 //
 // The working folder must be the root of the checkout (or of a test's runfiles).
 #ifndef DING_WORKER_WORKER_TESTING_CONFIG_FIELDS_H_
@@ -26,7 +27,7 @@ struct ConfigField {
   std::string name;  // as in the table: "policy.params<DqnConfig>.learning_rate"
   std::string path;  // as for --set; in a list of messages, the path of the first element
   const google::protobuf::FieldDescriptor* descriptor;
-  // Of a field in an Any: the settings that put the message there, with what else it needs.
+  // The settings that put the message there in which the field is, with what else it needs; none if it is in no Any.
   std::vector<std::string> settings;
 };
 
@@ -44,7 +45,7 @@ std::string OtherValue(const ConfigField& field, const std::string& value);
 std::string InAny(const google::protobuf::Descriptor& type, const std::string& content = "");
 
 // Writes episodes in the spaces of this env, and returns the file.
-std::string EpisodesOf(const std::string& type);
+std::string EpisodesOf(const std::string& type, int episodes = 8);
 
 }  // namespace ding
 
