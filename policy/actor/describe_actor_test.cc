@@ -1,6 +1,7 @@
 #include "ding_worker/policy/actor/describe_actor.h"
 
 #include <cstdint>
+#include <stdexcept>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -42,6 +43,20 @@ TEST(DescribeActor, AsksThePolicy) {
   EXPECT_EQ(description.mlp.encoder_hidden_size, (std::vector<int64_t>{7}));
   EXPECT_EQ(description.head, kNormalHead);
   EXPECT_EQ(DescribeActor(config, *discrete)->head, kCategoricalHead);
+}
+
+TEST(DescribeActor, NamesThePolicyWhoseDescriptionThrows) {
+  const ScopedRegistration<ActorDescriber> throws(
+      &ActorDescriberRegistry(), "of_a_user",
+      [](const PolicyConfig&, const Spec&) -> absl::StatusOr<ActorDescription> {
+        throw std::runtime_error("out of ideas");
+      });
+  PolicyConfig config;
+  config.set_type("of_a_user");
+  EXPECT_THAT(DescribeActor(config, **MakeSpec({Discrete("action", 2)})).status(),
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("the description of the actor of policy 'of_a_user' threw an "
+                                 "exception: out of ideas")));
 }
 
 TEST(DescribeActor, NamesWhatNoActorPlays) {

@@ -54,8 +54,8 @@ SupervisedPipeline::SupervisedPipeline(const ExperimentConfig& config, const Ser
 
 absl::Status SupervisedPipeline::CreateEnv() {
   std::vector<std::string> problems;
-  TakeOrReport(MakeEnvManager(config_, config_.env().evaluator_env_num(), options_.clock,
-                              absl::StrCat(options_.exp_dir, "/videos")),
+  TakeOrReport(MakeEvaluatorEnvManager(config_, config_.env().evaluator_env_num(), options_.clock,
+                                       absl::StrCat(options_.exp_dir, "/videos")),
                "evaluator envs", &evaluator_env_, &problems);
   DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
   DING_RETURN_IF_ERROR(RefuseEnvStatistics(*evaluator_env_));
