@@ -71,6 +71,17 @@ void RequireAboveZero(double value, absl::string_view field, std::vector<std::st
   problems->push_back(absl::StrCat(field, " is ", value, ", must be finite and above 0"));
 }
 
+void RequireDefaultUnless(bool is_read, double value, double default_value, absl::string_view field,
+                          absl::string_view needs, std::vector<std::string>* problems) {
+  if (is_read || value == default_value) return;
+  problems->push_back(
+      absl::StrCat(field, " is ", value, ", which has no effect without ", needs, ": remove it"));
+}
+
+bool HasCategories(const Spec& action) {
+  return action.size() == 1 && action.field(0).is_discrete();
+}
+
 void AppendProblems(const ActorCriticConfig& config, std::vector<std::string>* problems) {
   RequireAtLeastZero(config.learning_rate(), "learning_rate", problems);
   RequireAboveZero(config.adam_eps(), "adam_eps", problems);
@@ -88,6 +99,15 @@ void AppendProblems(const ActorCriticConfig& config, std::vector<std::string>* p
         absl::StrCat("initial_log_std is ", config.initial_log_std(), ", must be in [-20, 20]"));
   }
   RequireAboveZero(config.obs_clip(), "obs_clip", problems);
+  const ActorCriticConfig defaults;
+  RequireDefaultUnless(config.normalize_obs(), config.obs_clip(), defaults.obs_clip(), "obs_clip",
+                       "normalize_obs", problems);
+  RequireDefaultUnless(config.normalize_obs(), config.freeze_obs_statistics(),
+                       defaults.freeze_obs_statistics(), "freeze_obs_statistics", "normalize_obs",
+                       problems);
+  RequireDefaultUnless(config.entropy_decay_env_steps() != 0, config.final_entropy_weight(),
+                       defaults.final_entropy_weight(), "final_entropy_weight",
+                       "entropy_decay_env_steps", problems);
 }
 
 std::vector<ChangingField> ChangingFields(const ActorCriticConfig& config) {
@@ -115,6 +135,9 @@ std::unique_ptr<Network> CreateActor(const NetworkConfig& config, const PolicyCo
 ActorCriticNetworks CreateActorCriticNetworks(const ActorCriticConfig& config,
                                               const PolicyContext& context,
                                               std::vector<std::string>* problems) {
+  RequireDefaultUnless(!HasCategories(*context.action), config.initial_log_std(),
+                       ActorCriticConfig().initial_log_std(), "initial_log_std",
+                       "continuous actions", problems);
   ActorCriticNetworks networks;
   if (!config.has_critic()) {
     networks.actor = CreateActor(config.model(), context, {ActorCritic::ValueField()}, problems);

@@ -23,8 +23,14 @@ namespace ding {
 // Append a problem unless the number is finite and at least (above) 0; `field` is its name.
 void RequireAtLeastZero(double value, absl::string_view field, std::vector<std::string>* problems);
 void RequireAboveZero(double value, absl::string_view field, std::vector<std::string>* problems);
+// Appends a problem if `field` has been changed although nothing reads it; `needs` is what it needs.
+void RequireDefaultUnless(bool is_read, double value, double default_value, absl::string_view field,
+                          absl::string_view needs, std::vector<std::string>* problems);
 
-// Appends a problem for each number of `config` that is out of range.
+// Whether an action is a category, or several.
+bool HasCategories(const Spec& action);
+
+// Appends a problem for each number of `config` that is out of range, or that nothing reads.
 void AppendProblems(const ActorCriticConfig& config, std::vector<std::string>* problems);
 
 // Creates the network of config field `model`, whose outputs are the action head and `more_outputs`.

@@ -41,6 +41,8 @@ void AppendProblems(const PolicyConfig& config, const BcConfig& bc,
   RequireAtLeastZero(bc.learning_rate(), "learning_rate", problems);
   RequireAtLeastZero(bc.grad_clip_norm(), "grad_clip_norm", problems);
   RequireAboveZero(bc.obs_clip(), "obs_clip", problems);
+  RequireDefaultUnless(bc.normalize_obs(), bc.obs_clip(), BcConfig().obs_clip(), "obs_clip",
+                       "normalize_obs", problems);
   if (!(std::abs(bc.collect_log_std()) <= 20)) {
     problems->push_back(
         absl::StrCat("collect_log_std is ", bc.collect_log_std(), ", must be in [-20, 20]"));
@@ -69,6 +71,9 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
   DING_RETURN_IF_ERROR(UnpackParams(config, &bc));
   std::vector<std::string> problems;
   AppendProblems(config, bc, &problems);
+  RequireDefaultUnless(!HasCategories(*context.action), bc.collect_log_std(),
+                       BcConfig().collect_log_std(), "collect_log_std", "continuous actions",
+                       &problems);
   BcOptions options = MakeOptions(config, bc, context);
   options.schedules =
       CreateFieldSchedules(config, {{"learning_rate", kSettingLr, bc.learning_rate()}}, &problems);

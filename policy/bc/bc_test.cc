@@ -243,6 +243,19 @@ TEST(BcFactory, ReportsAllProblemsAtOnce) {
                      HasSubstr("model: MLP: head_layer_num is -1"), HasSubstr("finite bounds"))));
 }
 
+TEST(BcFactory, RefusesFieldsThatNothingReads) {
+  BcConfig config = Config();
+  config.set_obs_clip(5);
+  config.set_collect_log_std(-1);
+  EXPECT_THAT(
+      Create(config, VectorObservation(), DiscreteAction()),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("obs_clip is 5, which has no effect without normalize_obs"),
+                     HasSubstr("collect_log_std is -1, which has no effect without continuous"))));
+  config.set_normalize_obs(true);
+  EXPECT_THAT(Create(config, VectorObservation(), Continuous()), IsOk());
+}
+
 PolicyConformanceCase Case(const std::string& name, const SpecPtr& observation,
                            const SpecPtr& action, bool normalize) {
   const auto create = [observation, action, normalize](uint64_t seed, PolicyModes modes) {

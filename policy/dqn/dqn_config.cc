@@ -72,6 +72,10 @@ void AppendProblems(const DqnConfig& config, absl::string_view prefix,
   check.RequireFinite(config.learning_rate() >= 0, config.learning_rate(), "learning_rate",
                       "at least 0");
   check.RequireFinite(config.huber_delta() > 0, config.huber_delta(), "huber_delta", "above 0");
+  if (config.loss() != DqnConfig::HUBER && config.huber_delta() != DqnConfig().huber_delta()) {
+    problems->push_back(absl::StrCat(check.Name("huber_delta"), " is ", config.huber_delta(),
+                                     ", which has no effect without loss: HUBER: remove it"));
+  }
   check.RequireFinite(config.grad_clip_norm() >= 0, config.grad_clip_norm(), "grad_clip_norm",
                       "at least 0 (0: not clipped)");
   check.RequireFinite(config.lr_decay_env_steps() >= 0, config.lr_decay_env_steps(),

@@ -118,6 +118,15 @@ TEST_F(DqnFactory, ReportsAllProblemsAtOnce) {
                      HasSubstr("dqn chooses among discrete actions"))));
 }
 
+TEST_F(DqnFactory, RefusesADeltaOfALossThatItDoesNotUse) {
+  params_.set_huber_delta(2);
+  EXPECT_THAT(Create(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("huber_delta is 2, which has no effect without loss: HUBER")));
+  params_.set_loss(DqnConfig::HUBER);
+  EXPECT_THAT(Create(), IsOk());
+}
+
 TEST_F(DqnFactory, RefusesTargetUpdatesOutOfRange) {
   params_.set_target_update_freq(0);
   EXPECT_THAT(Create(), StatusIs(absl::StatusCode::kInvalidArgument,

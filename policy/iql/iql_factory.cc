@@ -36,6 +36,8 @@ void AppendProblems(const IqlConfig& config, std::vector<std::string>* problems)
   }
   RequireAtLeastZero(config.beta(), "beta", problems);
   RequireAboveZero(config.obs_clip(), "obs_clip", problems);
+  RequireDefaultUnless(config.normalize_obs(), config.obs_clip(), IqlConfig().obs_clip(),
+                       "obs_clip", "normalize_obs", problems);
 }
 
 IqlOptions MakeOptions(const PolicyConfig& policy, const IqlConfig& config,

@@ -262,6 +262,12 @@ TEST(IqlFactory, ErrorsListAllProblems) {
                      HasSubstr("iql chooses continuous actions"))));
 }
 
+TEST(IqlFactory, RefusesABoundOfObservationsThatAreNotNormalized) {
+  EXPECT_THAT(CreateFromConfig("normalize_obs: false obs_clip: 5"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("obs_clip is 5, which has no effect without normalize_obs")));
+}
+
 TEST(IqlFactory, DescribesItsActor) {
   DING_ASSERT_OK_AND_ASSIGN(const ActorDescription actor, DescribeActor(Config(""), *BoxAction()));
   EXPECT_EQ(actor.parameters, "model/actor");

@@ -160,6 +160,25 @@ TEST_F(PpoFactory, ReportsAllProblemsAtOnce) {
   }
 }
 
+TEST_F(PpoFactory, RefusesFieldsThatNothingReads) {
+  common().set_obs_clip(5);
+  common().set_freeze_obs_statistics(true);
+  common().set_final_entropy_weight(0.1);
+  common().set_initial_log_std(-1);
+  EXPECT_THAT(
+      Create(),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("obs_clip is 5, which has no effect without normalize_obs"),
+                     HasSubstr("freeze_obs_statistics is 1, which has no effect without"),
+                     HasSubstr("final_entropy_weight is 0.1, which has no effect without "
+                               "entropy_decay_env_steps"),
+                     HasSubstr("initial_log_std is -1, which has no effect without continuous"))));
+  common().set_normalize_obs(true);
+  common().set_entropy_decay_env_steps(100);
+  common().clear_initial_log_std();
+  EXPECT_THAT(Create(), IsOk());
+}
+
 TEST_F(PpoFactory, AMaskThatDoesNotFitIsRefused) {
   context_.observation = *MakeSpec({Box("obs/x", {4}), Box("obs/action_mask", {2})});
   EXPECT_THAT(Create(), StatusIs(absl::StatusCode::kInvalidArgument,

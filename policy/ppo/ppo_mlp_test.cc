@@ -43,7 +43,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const Space& space, uint64_t seed
   common.mutable_model()->set_activation(NetworkConfig::TANH);
   common.mutable_model()->add_encoder_hidden_size(12);
   common.set_entropy_weight(0.05);
-  common.set_initial_log_std(-0.5);
+  if (!space.action->field(0).is_discrete()) common.set_initial_log_std(-0.5);
   common.set_normalize_obs(space.normalize);
   common.set_scale_reward(space.normalize);
   if (space.critic) *common.mutable_critic() = common.model();

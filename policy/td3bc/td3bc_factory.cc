@@ -34,6 +34,8 @@ void AppendProblems(const Td3BcConfig& config, std::vector<std::string>* problem
   RequireAtLeastZero(config.target_noise(), "target_noise", problems);
   RequireAtLeastZero(config.target_noise_clip(), "target_noise_clip", problems);
   RequireAboveZero(config.obs_clip(), "obs_clip", problems);
+  RequireDefaultUnless(config.normalize_obs(), config.obs_clip(), Td3BcConfig().obs_clip(),
+                       "obs_clip", "normalize_obs", problems);
   if (config.actor_update_freq() < 1) {
     problems->push_back(
         absl::StrCat("actor_update_freq is ", config.actor_update_freq(), ", must be at least 1"));

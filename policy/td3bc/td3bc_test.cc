@@ -242,6 +242,12 @@ TEST(Td3BcFactory, ErrorsListAllProblems) {
                      HasSubstr("td3bc chooses continuous actions"))));
 }
 
+TEST(Td3BcFactory, RefusesABoundOfObservationsThatAreNotNormalized) {
+  EXPECT_THAT(CreateFromConfig("normalize_obs: false obs_clip: 5"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("obs_clip is 5, which has no effect without normalize_obs")));
+}
+
 TEST(Td3BcFactory, DescribesItsActor) {
   DING_ASSERT_OK_AND_ASSIGN(const ActorDescription actor, DescribeActor(Config(""), *BoxAction()));
   EXPECT_EQ(actor.parameters, "model/actor");
