@@ -1,7 +1,9 @@
 #include "ding_worker/worker/parallel_run/operator_client.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -9,7 +11,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/status_macros.h"
@@ -97,14 +98,14 @@ class TooLate : public WorkerHandler {
     return absl::OkStatus();
   }
   OperatorReply Operate(const OperatorRequest& /*request*/) override {
-    asked.Notify();
-    operator_is_gone.WaitForNotificationWithTimeout(absl::Minutes(1));
+    asked.set_value();
+    operator_is_gone.get_future().wait_for(std::chrono::minutes(1));
     return OperatorReply();
   }
   RunStatus status() const override { return RunStatus(); }
 
-  absl::Notification asked;
-  absl::Notification operator_is_gone;
+  std::promise<void> asked;
+  std::promise<void> operator_is_gone;
 };
 
 absl::StatusOr<OperatorReply> AskARunThatEndsBeforeItReplies(const OperatorRequest& request) {
@@ -118,9 +119,9 @@ absl::StatusOr<OperatorReply> AskARunThatEndsBeforeItReplies(const OperatorReque
   absl::StatusOr<OperatorReply> reply;
   std::thread asking([&] {
     reply = AskOperator(server->address(), "test", request, absl::Minutes(1), &transport);
-    handler.operator_is_gone.Notify();
+    handler.operator_is_gone.set_value();
   });
-  handler.asked.WaitForNotificationWithTimeout(absl::Minutes(1));
+  handler.asked.get_future().wait_for(std::chrono::minutes(1));
   server->Close("the run is over");
   asking.join();
   return reply;
