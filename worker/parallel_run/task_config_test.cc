@@ -117,9 +117,9 @@ TEST_F(TaskConfigTest, ATaskDoesNotChangeTheRun) {
   EXPECT_THAT(CheckLearner({"env.type=CartPole-v1"}), Refuses("learner_task_1", "env.type"));
   EXPECT_THAT(CheckLearner({"policy.other.replay_buffer={replay_buffer_size: 5}"}),
               Refuses("learner_task_1", "replay_ratio"));
-  EXPECT_THAT(CheckLearner({"policy.learn.batch_size=64"}),
-              Refuses("learner_task_1", "batch_size: 64"))
-      << "the replay ratio allows for batches of 32";
+  EXPECT_THAT(CheckLearner({"policy.learn.batch_size=128"}),
+              Refuses("learner_task_1", "batch_size: 128"))
+      << "the replay ratio allows for batches of 64";
 }
 
 TEST_F(TaskConfigTest, SettingsWithoutEffectAreRefused) {
