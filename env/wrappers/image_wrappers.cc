@@ -111,13 +111,21 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> MakeImageWrapper(const EnvSpec& inne
 void Store(float value, float* to) { *to = value; }
 void Store(float value, uint8_t* to) { *to = static_cast<uint8_t>(value + 0.5f); }
 
+// The luma of ITU-R BT.601. Bytes are added up as integers of 1/65536, which is faster than in floats, and rounded.
+float Luma(float red, float green, float blue) {
+  return 0.299f * red + 0.587f * green + 0.114f * blue;
+}
+uint8_t Luma(uint8_t red, uint8_t green, uint8_t blue) {
+  return static_cast<uint8_t>((19595u * red + 38470u * green + 7471u * blue + 32768u) >> 16);
+}
+
 // The steps are compile-time constants so that the loop can be unrolled.
 template <typename T>
 void MakeGray(int64_t pixels, int64_t step, int64_t pixel_step, const T* in, T* out) {
   const auto loop = [pixels, in, out](auto channel, auto pixel) {
     for (int64_t i = 0; i < pixels; ++i) {
       const T* const at = in + i * pixel;
-      Store(0.299f * at[0] + 0.587f * at[channel] + 0.114f * at[2 * channel], out + i);
+      out[i] = Luma(at[0], at[channel], at[2 * channel]);
     }
   };
   if (pixel_step == 3) {

@@ -250,7 +250,8 @@ void BM_GrayscaleFloor(benchmark::State& state) {
   RunByHand(state, "colors", [&](Player* player) {
     const auto* pixel = reinterpret_cast<const uint8_t*>(player->obs.view().raw_column(0));
     for (uint8_t& to : gray) {
-      to = static_cast<uint8_t>((299 * pixel[0] + 587 * pixel[1] + 114 * pixel[2] + 500) / 1000);
+      to = static_cast<uint8_t>(
+          (19595u * pixel[0] + 38470u * pixel[1] + 7471u * pixel[2] + 32768u) >> 16);
       pixel += 3;
     }
     benchmark::DoNotOptimize(gray.data());

@@ -298,14 +298,15 @@ TEST(WrappersTest, ImagesBecomeSmallAndGray) {
   EXPECT_EQ(game.told()[1], 4);  // other fields are as they were
 }
 
-// An env that shows one picture, [4, 6, 1] with the bytes 0, 1, 2, ...
+// An env that shows one picture of 24 bytes, whose difference is `step`.
+template <int64_t height, int64_t width, int64_t channels, uint8_t step>
 class Picture : public Env {
  public:
   static absl::StatusOr<std::unique_ptr<Env>> Create(const EnvConfig&) {
     FieldSpec field;
     field.name = "obs";
     field.dtype = DType::kUint8;
-    field.shape = {4, 6, 1};
+    field.shape = {height, width, channels};
     EnvSpec spec;
     spec.name = "Picture";
     DING_ASSIGN_OR_RETURN(spec.observation, MakeSpec({std::move(field)}));
@@ -315,7 +316,10 @@ class Picture : public Env {
   const EnvSpec& spec() const override { return spec_; }
   absl::Status Reset(const EpisodeStart&, const RowRef& obs) override {
     uint8_t next = 0;
-    for (uint8_t& byte : obs.field<uint8_t>(0)) byte = next++;
+    for (uint8_t& byte : obs.field<uint8_t>(0)) {
+      byte = next;
+      next = static_cast<uint8_t>(next + step);
+    }
     return absl::OkStatus();
   }
   absl::Status Step(const RowView&, const RowRef& obs, StepResult*) override {
@@ -326,7 +330,22 @@ class Picture : public Env {
   explicit Picture(EnvSpec spec) : spec_(std::move(spec)) {}
   const EnvSpec spec_;
 };
-DING_REGISTER(EnvRegistry(), "Picture", Picture::Create, "shows one picture");
+DING_REGISTER(EnvRegistry(), "Picture", (Picture<4, 6, 1, 1>::Create), "shows 0, 1, 2, ...");
+DING_REGISTER(EnvRegistry(), "Colors", (Picture<4, 2, 3, 73>::Create), "shows colored pixels");
+DING_REGISTER(EnvRegistry(), "Planes", (Picture<3, 4, 2, 73>::Create), "the same bytes as planes");
+
+TEST(WrappersTest, GrayIsTheLumaOfItsColors) {
+  Game plain("Colors", "");
+  const absl::Span<const uint8_t> bytes = plain.obs().field<uint8_t>(0);
+  Game colors("Colors", Wrapper("grayscale"));
+  Game planes("Planes", Wrapper("grayscale"));
+  for (size_t i = 0; i < 8; ++i) {
+    const double gray = 0.299 * bytes[3 * i] + 0.587 * bytes[3 * i + 1] + 0.114 * bytes[3 * i + 2];
+    EXPECT_NEAR(colors.obs().field<uint8_t>(0)[i], gray, 0.51) << i;
+    const double other = 0.299 * bytes[i] + 0.587 * bytes[8 + i] + 0.114 * bytes[16 + i];
+    EXPECT_NEAR(planes.obs().field<uint8_t>(0)[i], other, 0.51) << i;
+  }
+}
 
 TEST(WrappersTest, APixelIsTheMeanOfItsArea) {
   Game half("Picture", Wrapper("resize", "ResizeConfig", "width: 3 height: 2"));
