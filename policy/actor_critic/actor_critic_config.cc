@@ -59,6 +59,11 @@ LastSample LastSampleFromConfig(PolicyConfig::LastSample last) {
   return LastSample::kNullPadding;
 }
 
+std::string NoEffectWithout(absl::string_view field, absl::string_view value,
+                            absl::string_view needs) {
+  return absl::StrCat(field, " is ", value, ", which has no effect without ", needs, ": remove it");
+}
+
 }  // namespace
 
 void RequireAtLeastZero(double value, absl::string_view field, std::vector<std::string>* problems) {
@@ -74,8 +79,13 @@ void RequireAboveZero(double value, absl::string_view field, std::vector<std::st
 void RequireDefaultUnless(bool is_read, double value, double default_value, absl::string_view field,
                           absl::string_view needs, std::vector<std::string>* problems) {
   if (is_read || value == default_value) return;
-  problems->push_back(
-      absl::StrCat(field, " is ", value, ", which has no effect without ", needs, ": remove it"));
+  problems->push_back(NoEffectWithout(field, absl::StrCat(value), needs));
+}
+
+void RequireDefaultUnless(bool is_read, bool value, bool default_value, absl::string_view field,
+                          absl::string_view needs, std::vector<std::string>* problems) {
+  if (is_read || value == default_value) return;
+  problems->push_back(NoEffectWithout(field, value ? "true" : "false", needs));
 }
 
 bool HasCategories(const Spec& action) {

@@ -26,6 +26,8 @@ void RequireAboveZero(double value, absl::string_view field, std::vector<std::st
 // Appends a problem if `field` has been changed although nothing reads it; `needs` is what it needs.
 void RequireDefaultUnless(bool is_read, double value, double default_value, absl::string_view field,
                           absl::string_view needs, std::vector<std::string>* problems);
+void RequireDefaultUnless(bool is_read, bool value, bool default_value, absl::string_view field,
+                          absl::string_view needs, std::vector<std::string>* problems);
 
 // Whether an action is a category, or several.
 bool HasCategories(const Spec& action);

@@ -169,7 +169,7 @@ TEST_F(PpoFactory, RefusesFieldsThatNothingReads) {
       Create(),
       StatusIs(absl::StatusCode::kInvalidArgument,
                AllOf(HasSubstr("obs_clip is 5, which has no effect without normalize_obs"),
-                     HasSubstr("freeze_obs_statistics is 1, which has no effect without"),
+                     HasSubstr("freeze_obs_statistics is true, which has no effect without"),
                      HasSubstr("final_entropy_weight is 0.1, which has no effect without "
                                "entropy_decay_env_steps"),
                      HasSubstr("initial_log_std is -1, which has no effect without continuous"))));

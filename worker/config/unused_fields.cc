@@ -2,8 +2,10 @@
 
 #include <optional>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/env/env.pb.h"
 #include "ding_worker/worker/config/text_config.h"
 
 namespace ding {
@@ -177,6 +179,43 @@ const Unused* FindUnused(const ExperimentConfig& config, absl::string_view path,
   return nullptr;
 }
 
+// Appends the fields of envs that are set although there is no env to evaluate in.
+void AppendFieldsWithoutEnv(const ExperimentConfig& config, RunKind kind,
+                            std::vector<std::string>* problems) {
+  if (!config.env().type().empty()) return;
+  for (const SetField& field : ListSetFields(config)) {
+    // That an env.evaluator_type needs an env.type, those say that use it.
+    if (!IsWithinField(field.path, "env") || field.path == "env.evaluator_type") continue;
+    if (FindUnused(config, field.path, kind) != nullptr) continue;
+    problems->push_back(
+        absl::StrCat(field.path, " is ", field.value, ", which has no effect in ", NameOf(kind),
+                     " and without env.type: expected ",
+                     field.default_value.empty() ? "that it is not set" : field.default_value));
+  }
+}
+
+// Appends the wrappers that change nothing: a data set is learned from as it is, and an evaluation reports the returns of
+// the env itself.
+void AppendWrappersWithoutEffect(const ExperimentConfig& config, RunKind kind,
+                                 std::vector<std::string>* problems) {
+  constexpr absl::string_view kChangeRewardsOnly[] = {"normalize_reward", "reward_clip",
+                                                      "reward_scale"};
+  for (int i = 0; i < config.env().wrapper_size(); ++i) {
+    const EnvWrapperConfig& wrapper = config.env().wrapper(i);
+    const std::string path = absl::StrCat("env.wrapper[", i, "]");
+    if (!wrapper.in_evaluation()) {
+      problems->push_back(absl::StrCat(path, ".in_evaluation is false, but ", NameOf(kind),
+                                       " only evaluates: remove wrapper '", wrapper.type(),
+                                       "', which has no effect"));
+    } else if (absl::c_linear_search(kChangeRewardsOnly, wrapper.type())) {
+      problems->push_back(absl::StrCat(
+          path, ".type is '", wrapper.type(), "', which has no effect in ", NameOf(kind),
+          ": it learns from the rewards of the data set, and evaluations report the returns of "
+          "the env itself: remove it"));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> FindUnusedFields(const ExperimentConfig& config, RunKind kind,
@@ -190,6 +229,10 @@ std::vector<std::string> FindUnusedFields(const ExperimentConfig& config, RunKin
         field.path, " is ", field.value, ", which has no effect in ", NameOf(kind), ": expected ",
         field.default_value.empty() ? "that it is not set" : field.default_value, "; ",
         unused->instead));
+  }
+  if ((static_cast<unsigned>(kind) & kHasDataSet) != 0) {
+    AppendFieldsWithoutEnv(config, kind, &problems);
+    AppendWrappersWithoutEffect(config, kind, &problems);
   }
   return problems;
 }

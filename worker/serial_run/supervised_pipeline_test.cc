@@ -370,6 +370,23 @@ TEST_F(SupervisedPipelineTest, ConfigsOfOtherRunsAreRefused) {
                        AllOf(HasSubstr("'bc'"), HasSubstr("data_set.path"))));
 }
 
+TEST_F(SupervisedPipelineTest, EnvsAndWrappersWithoutEffectAreRefused) {
+  EXPECT_THAT(Create({"env.type=CartPole-v0",
+                      "env.wrapper=[{type:'flatten'}, {type:'time_limit' in_evaluation:false}, "
+                      "{type:'reward_scale' params {[type.googleapis.com/ding.RewardScaleConfig] "
+                      "{scale: 2}}}, {type:'normalize_reward'}]"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("env.wrapper[1].in_evaluation is false"),
+                             HasSubstr("env.wrapper[2].type is 'reward_scale'"),
+                             HasSubstr("env.wrapper[3].type is 'normalize_reward'"),
+                             Not(HasSubstr("env.wrapper[0]")))));
+  EXPECT_THAT(Create({"env.stop_value=5", "env.manager.max_retry=2"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("env.stop_value is 5, which has no effect in a run with "
+                                       "a data_set and without env.type"),
+                             HasSubstr("env.manager.max_retry is 2"))));
+}
+
 TEST_F(SupervisedPipelineTest, ParamsReachTheMetricEvaluatorOfAUser) {
   std::string word;
   ScopedRegistration<MetricEvaluatorCreator> registration(
