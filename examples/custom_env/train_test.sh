@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Trains the env of this folder until it is solved, and plays it.
 set -euo pipefail
+cd "$(dirname "$0")"  # beside the program
 ./train --config=point_dqn.textproto --exp_dir="$TEST_TMPDIR/run" | tee "$TEST_TMPDIR/stdout"
 tail -n 1 "$TEST_TMPDIR/stdout" | grep -q '^result {"stop":true,'
 ./evaluate --checkpoint="$TEST_TMPDIR/run" --json | grep -q '"episodes":10,"mean":'

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Trains in several processes with the modules of this folder, and checks that each was used.
 set -euo pipefail
+cd "$(dirname "$0")"  # beside the programs
 run=$TEST_TMPDIR/parallel
 
 # has REGEX WHAT FILE...: fails unless a line of one of the files matches.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Trains with the modules of this folder, in one process and on recorded episodes, and checks that each was used.
 set -euo pipefail
+cd "$(dirname "$0")"  # beside the programs
 run=$TEST_TMPDIR/serial
 learned=$TEST_TMPDIR/supervised
 

@@ -24,6 +24,8 @@ def ding_registered_texts(name, srcs, function, header, deps, **kwargs):
       **kwargs: as in cc_library.
     """
     script = str(Label("//tools/build_defs:registered_texts.sh"))
+    if script.startswith("//"):
+        script = "@" + script  # Bazel 4 writes no name of the main workspace, but another one may call this.
     native.genrule(
         name = name + "_source",
         srcs = srcs,

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Trains Room until it is solved.
 set -euo pipefail
-./room/train --config=room/room_ppo.textproto --exp_dir="$TEST_TMPDIR/run" | tee "$TEST_TMPDIR/stdout"
+cd "$(dirname "$0")"  # beside the program
+./train --config=room_ppo.textproto --exp_dir="$TEST_TMPDIR/run" | tee "$TEST_TMPDIR/stdout"
 tail -n 1 "$TEST_TMPDIR/stdout" | grep -q '^result {"stop":true,'
