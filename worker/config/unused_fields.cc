@@ -184,7 +184,7 @@ void AppendFieldsWithoutEnv(const ExperimentConfig& config, RunKind kind,
                             std::vector<std::string>* problems) {
   if (!config.env().type().empty()) return;
   for (const SetField& field : ListSetFields(config)) {
-    // That an env.evaluator_type needs an env.type, those say that use it.
+    // Runs that use env.evaluator_type report themselves that it needs env.type.
     if (!IsWithinField(field.path, "env") || field.path == "env.evaluator_type") continue;
     if (FindUnused(config, field.path, kind) != nullptr) continue;
     problems->push_back(
