@@ -72,7 +72,8 @@ def ding_cc_tests(name, srcs, size = "medium", files_per_unit = 12, deps = [], *
 
     Each file is a whole test that could be compiled alone, with its helpers in "namespace {" below "namespace ding {". A
     translation unit is a copy of some of the files, one after the other, in which these namespaces have different parents, so that
-    equal names do not meet. A test that needs data, tags, or registrations that others must not see, is a ding_cc_test.
+    equal names do not meet. A file that needs other data, tags or shards than the rest, or registrations that they must not see, goes
+    into a target of its own.
 
         bazel test //data:tests --test_filter='BatchTest.*'
 
