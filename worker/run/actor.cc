@@ -40,7 +40,7 @@ class Actor : public EvalMode {
 NamedValues CollectSettings(Policy* policy, const CheckpointInfo& info) {
   if (policy->command_mode() == nullptr) return {};
   const auto progress = [&](const char* name) {
-    return static_cast<double>(ProgressField(info, name));
+    return static_cast<double>(CheckpointProgress(info, name));
   };
   return policy->command_mode()->GetSettingCollect(
       {{"learner_step", progress("train_iter")}, {"envstep", progress("env_step")}});

@@ -209,8 +209,8 @@ absl::StatusOr<CheckpointEvaluation> Evaluate(const EvaluationOptions& options) 
         "alone; name an env with the spaces of the data set by --env");
   }
   CheckpointEvaluation result;
-  result.train_iter = ProgressField(checkpoint.info(), "train_iter");
-  result.env_step = ProgressField(checkpoint.info(), "env_step");
+  result.train_iter = CheckpointProgress(checkpoint.info(), "train_iter");
+  result.env_step = CheckpointProgress(checkpoint.info(), "env_step");
   if (!options.video.path.empty()) {
     DING_RETURN_IF_ERROR(Film(options, checkpoint, config, &result));
   }

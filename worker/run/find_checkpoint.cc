@@ -43,8 +43,8 @@ absl::StatusOr<FoundCheckpoint> Newest(const std::string& folder,
     const absl::StatusOr<CheckpointInfo> info = CheckpointReader::ReadInfo(path);
     damaged.Update(info.status());
     if (!info.ok()) continue;
-    const std::pair<int64_t, int64_t> own(ProgressField(*info, "train_iter"),
-                                          ProgressField(*info, "env_step"));
+    const std::pair<int64_t, int64_t> own(CheckpointProgress(*info, "train_iter"),
+                                          CheckpointProgress(*info, "env_step"));
     if (own <= progress) continue;
     progress = own;
     newest.path = path;

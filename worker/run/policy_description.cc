@@ -80,7 +80,7 @@ absl::StatusOr<PolicyDescription> DescriptionOf(const CheckpointInfo& info) {
   return description;
 }
 
-int64_t ProgressField(const CheckpointInfo& info, absl::string_view name) {
+int64_t CheckpointProgress(const CheckpointInfo& info, absl::string_view name) {
   int64_t value = 0;
   if (!absl::SimpleAtoi(FieldOf(info, std::string(name)), &value)) return 0;
   return std::max<int64_t>(0, value);

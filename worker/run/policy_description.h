@@ -49,7 +49,7 @@ absl::StatusOr<PolicyDescription> DescriptionOf(const CheckpointInfo& info);
 
 // The number of env steps or train iterations that the run had made ("env_step", "train_iter"); 0 if it is not
 // known.
-int64_t ProgressField(const CheckpointInfo& info, absl::string_view name);
+int64_t CheckpointProgress(const CheckpointInfo& info, absl::string_view name);
 
 }  // namespace ding
 
