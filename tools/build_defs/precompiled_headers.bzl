@@ -1,42 +1,31 @@
 """Headers that are compiled once instead of once for each source.
 
-A source of a library spends a third of its compilation in the headers of absl::Status and of the standard library
-(docs/decisions has the figures).
+docs/decisions/0017-headers-are-precompiled.md says why.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+load("@rules_cc//cc:defs.bzl", "cc_library")
 
-def use_precompiled_headers(name):
-    """The flags that make a source use what the target `name` of precompiled_headers, among its deps, has made.
-
-    GCC takes the file NAME.h.gch, beside NAME.h, only if its own flags are those that the file was made with, and otherwise
-    the header, which is empty. So a source that forgets an #include does not compile with Clang (tools/presubmit), nor with other flags.
-
-    Args:
-      name: name of the target.
-    """
-    return ["-include", "ding_worker_%s.h" % name]
-
-# Other compilers than GCC do not look for the file on the include path: it stays empty. What GCC writes depends on flags that it
-# does not check, as -frandom-seed, in no way that matters.
+# Other compilers than GCC do not look for the file on the include path: it stays empty.
 _COMPILE = """
+touch "$1"
+shift
 if "$1" --version | grep -q "Free Software Foundation"; then exec "$@"; fi
 """
 
-def _precompiled_headers_impl(ctx):
+def _compiled_impl(ctx):
     toolchain = find_cpp_toolchain(ctx)
     features = cc_common.configure_features(
         ctx = ctx,
         cc_toolchain = toolchain,
         requested_features = ctx.features,
-        unsupported_features = ctx.disabled_features,
+        # Clang's module maps, which only its own rules can give.
+        unsupported_features = ctx.disabled_features + ["layering_check", "module_maps"],
     )
     context = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.deps]).compilation_context
-    stub = ctx.actions.declare_file("{0}/ding_worker_{0}.h".format(ctx.label.name))
-    compiled = ctx.actions.declare_file("{0}/ding_worker_{0}.h.gch".format(ctx.label.name))
-    header = ctx.actions.declare_file(ctx.label.name + "/precompiled.h")
-    ctx.actions.write(header, "".join(["#include %s\n" % name for name in ctx.attr.headers]))
-    ctx.actions.write(stub, "// Empty: see tools/build_defs/precompiled_headers.bzl of ding_worker.\n")
+    ctx.actions.write(ctx.outputs.empty, "// Empty: see tools/build_defs/precompiled_headers.bzl of ding_worker.\n")
+    includes = ctx.actions.declare_file(ctx.label.name + ".h")
+    ctx.actions.write(includes, "".join(["#include %s\n" % name for name in ctx.attr.headers]))
     action = "c++-compile"
     flags = cc_common.get_memory_inefficient_command_line(
         feature_configuration = features,
@@ -44,8 +33,8 @@ def _precompiled_headers_impl(ctx):
         variables = cc_common.create_compile_variables(
             feature_configuration = features,
             cc_toolchain = toolchain,
-            source_file = header.path,
-            output_file = compiled.path,
+            source_file = includes.path,
+            output_file = ctx.outputs.compiled.path,
             user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ctx.attr.copts + ["-x", "c++-header"],
             include_directories = context.includes,
             quote_include_directories = context.quote_includes,
@@ -56,10 +45,13 @@ def _precompiled_headers_impl(ctx):
         ),
     )
     ctx.actions.run_shell(
-        outputs = [compiled],
-        inputs = depset([header], transitive = [context.headers, toolchain.all_files]),
-        command = "touch %s\n%s" % (compiled.path, _COMPILE),
-        arguments = [cc_common.get_tool_for_action(feature_configuration = features, action_name = action)] + flags,
+        outputs = [ctx.outputs.compiled],
+        inputs = depset([includes], transitive = [context.headers, toolchain.all_files]),
+        command = _COMPILE,
+        arguments = [
+            ctx.outputs.compiled.path,
+            cc_common.get_tool_for_action(feature_configuration = features, action_name = action),
+        ] + flags,
         env = cc_common.get_environment_variables(
             feature_configuration = features,
             action_name = action,
@@ -68,23 +60,61 @@ def _precompiled_headers_impl(ctx):
         mnemonic = "CppPrecompile",
         progress_message = "Precompiling %s" % ctx.label,
     )
-    return [
-        DefaultInfo(files = depset([compiled])),
-        CcInfo(compilation_context = cc_common.create_compilation_context(
-            # GCC says of a source that it has read the header, too.
-            headers = depset([stub, compiled, header]),
-            quote_includes = depset([stub.dirname]),
-        )),
-    ]
+    return [DefaultInfo(files = depset([ctx.outputs.compiled]))]
 
-precompiled_headers = rule(
-    implementation = _precompiled_headers_impl,
+_compiled = rule(
+    implementation = _compiled_impl,
     attrs = {
-        "copts": attr.string_list(doc = "the flags of the sources that use it, besides those of the toolchain"),
-        "deps": attr.label_list(doc = "whose headers these are", providers = [CcInfo]),
-        "headers": attr.string_list(doc = "what to include: <vector>, or another name in quotation marks"),
+        "compiled": attr.output(mandatory = True),
+        "copts": attr.string_list(),
+        "deps": attr.label_list(providers = [CcInfo]),
+        "empty": attr.output(mandatory = True),
+        "headers": attr.string_list(mandatory = True),
         "_cc_toolchain": attr.label(default = Label("@bazel_tools//tools/cpp:current_cc_toolchain")),
     },
     fragments = ["cpp"],
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
 )
+
+def precompiled_headers(name, headers, copts, deps, testonly = False, **kwargs):
+    """A library for the deps of sources that are compiled with use_precompiled_headers(name).
+
+    Args:
+      name: name of the target.
+      headers: what to include: <vector>, or another name in quotation marks.
+      copts: the flags of those sources, besides those of the toolchain and of the command.
+      deps: the libraries of the headers.
+      testonly: as in cc_library.
+      **kwargs: as in cc_library.
+    """
+    empty = "{0}/ding_worker_{0}.h".format(name)
+    compiled = empty + ".gch"
+    _compiled(
+        name = name + "_compiled",
+        compiled = compiled,
+        copts = copts,
+        empty = empty,
+        headers = headers,
+        testonly = testonly,
+        visibility = ["//visibility:private"],
+        deps = deps,
+    )
+    cc_library(
+        name = name,
+        hdrs = [empty],
+        includes = [name],
+        testonly = testonly,
+        textual_hdrs = [compiled],
+        **kwargs
+    )
+
+def use_precompiled_headers(name):
+    """The flags that make a source use what the target `name` of precompiled_headers, among its deps, has made.
+
+    GCC takes the compiled file, beside the empty header, only if its own flags are those that the file was made with, and otherwise
+    the header. So a source that forgets an #include does not compile with Clang (tools/presubmit), nor with other flags.
+
+    Args:
+      name: name of the target.
+    """
+    return ["-include", "ding_worker_%s.h" % name]
