@@ -24,7 +24,7 @@ DING_TEST_COPTS = DING_COPTS + [
 _LIBRARY_HEADERS = Label("//tools/build_defs:library_headers")
 _TEST_HEADERS = Label("//tools/build_defs:test_headers")
 
-def ding_cc_library(name, srcs = [], hdrs = [], textual_hdrs = [], copts = [], deps = [], linkstatic = True, **kwargs):
+def ding_cc_library(name, srcs = [], hdrs = [], textual_hdrs = [], copts = [], deps = [], linkstatic = True, precompiled = True, **kwargs):
     """A cc_library whose headers are included as "ding_worker/<package>/<file>.h".
 
     Args:
@@ -35,12 +35,14 @@ def ding_cc_library(name, srcs = [], hdrs = [], textual_hdrs = [], copts = [], d
       copts: flags after those of the house.
       deps: as in cc_library.
       linkstatic: True, so that an object file is compiled once and a missing alwayslink shows in tests.
+      precompiled: False for a source with functions for other instruction sets (DING_TARGET_AVX2), on which GCC 12 has crashed with
+        precompiled headers.
       **kwargs: as in cc_library.
     """
     if hdrs or textual_hdrs:
         kwargs["include_prefix"] = "ding_worker"
         kwargs["strip_include_prefix"] = "/"
-    if srcs:
+    if srcs and precompiled:
         copts = use_precompiled_headers("library_headers") + copts
         deps = deps + [_LIBRARY_HEADERS]
     cc_library(
@@ -54,13 +56,16 @@ def ding_cc_library(name, srcs = [], hdrs = [], textual_hdrs = [], copts = [], d
         **kwargs
     )
 
-def ding_cc_binary(name, copts = [], deps = [], linkstatic = True, **kwargs):
-    """A cc_binary with the flags of the house."""
+def ding_cc_binary(name, copts = [], deps = [], linkstatic = True, precompiled = True, **kwargs):
+    """A cc_binary with the flags of the house; `precompiled` as in ding_cc_library."""
+    if precompiled:
+        copts = use_precompiled_headers("library_headers") + copts
+        deps = deps + [_LIBRARY_HEADERS]
     cc_binary(
         name = name,
-        copts = DING_COPTS + use_precompiled_headers("library_headers") + copts,
+        copts = DING_COPTS + copts,
         linkstatic = linkstatic,
-        deps = deps + [_LIBRARY_HEADERS],
+        deps = deps,
         **kwargs
     )
 
