@@ -6,6 +6,7 @@ part of the rules, because such a workspace does not read our .bazelrc.
 
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
 load("@rules_shell//shell:sh_test.bzl", "sh_test")
+load(":precompiled_headers.bzl", "use_precompiled_headers")
 
 DING_COPTS = [
     "-std=c++17",
@@ -13,43 +14,58 @@ DING_COPTS = [
     "-Wextra",
 ]
 
-# A test's own source spends its time in the compiler, not in the processor: -O2 takes half as long again to compile. What the
-# tests test, libraries, is compiled as ever.
-_TEST_COPTS = DING_COPTS + select({
-    # Bazel 4 takes no Label here.
-    str(Label("//tools/build_defs:optimized")): ["-O1"],
-    "//conditions:default": [],
-})
+# Sources of tests compile a third faster without optimization, and spend no time that counts. Debian's flag for checked calls of libc
+# needs optimization.
+DING_TEST_COPTS = DING_COPTS + [
+    "-O0",
+    "-U_FORTIFY_SOURCE",
+]
 
-def ding_cc_library(name, hdrs = [], textual_hdrs = [], copts = [], linkstatic = True, **kwargs):
+_LIBRARY_HEADERS = Label("//tools/build_defs:library_headers")
+_TEST_HEADERS = Label("//tools/build_defs:test_headers")
+
+def ding_cc_library(name, srcs = [], hdrs = [], textual_hdrs = [], copts = [], deps = [], linkstatic = True, precompiled = True, **kwargs):
     """A cc_library whose headers are included as "ding_worker/<package>/<file>.h".
 
     Args:
       name: as in cc_library.
+      srcs: as in cc_library.
       hdrs: as in cc_library. A header that other targets must not use goes into a target of its own with private visibility.
       textual_hdrs: as in cc_library.
       copts: flags after those of the house.
+      deps: as in cc_library.
       linkstatic: True, so that an object file is compiled once and a missing alwayslink shows in tests.
+      precompiled: False for a source with functions for other instruction sets (DING_TARGET_AVX2), on which GCC 12 has crashed with
+        precompiled headers.
       **kwargs: as in cc_library.
     """
     if hdrs or textual_hdrs:
         kwargs["include_prefix"] = "ding_worker"
         kwargs["strip_include_prefix"] = "/"
+    if srcs and precompiled:
+        copts = use_precompiled_headers("library_headers") + copts
+        deps = deps + [_LIBRARY_HEADERS]
     cc_library(
         name = name,
+        srcs = srcs,
         hdrs = hdrs,
         textual_hdrs = textual_hdrs,
         copts = DING_COPTS + copts,
+        deps = deps,
         linkstatic = linkstatic,
         **kwargs
     )
 
-def ding_cc_binary(name, copts = [], linkstatic = True, **kwargs):
-    """A cc_binary with the flags of the house."""
+def ding_cc_binary(name, copts = [], deps = [], linkstatic = True, precompiled = True, **kwargs):
+    """A cc_binary with the flags of the house; `precompiled` as in ding_cc_library."""
+    if precompiled:
+        copts = use_precompiled_headers("library_headers") + copts
+        deps = deps + [_LIBRARY_HEADERS]
     cc_binary(
         name = name,
         copts = DING_COPTS + copts,
         linkstatic = linkstatic,
+        deps = deps,
         **kwargs
     )
 
@@ -60,10 +76,10 @@ def ding_cc_test(name, size = "small", copts = [], deps = [], linkstatic = True,
     cc_test(
         name = name,
         size = size,
-        copts = _TEST_COPTS + copts,
+        copts = DING_TEST_COPTS + use_precompiled_headers("test_headers") + copts,
         linkstatic = linkstatic,
         # A Label is that of our own workspace, so that another one need not know the name.
-        deps = deps if has_main else deps + [Label(gtest_main)],
+        deps = deps + [_TEST_HEADERS] + ([] if has_main else [Label(gtest_main)]),
         **kwargs
     )
 
@@ -158,7 +174,7 @@ def ding_cc_fuzz_test(name, srcs, corpus, rounds, deps = [], tags = [], **kwargs
         srcs = srcs,
         args = [str(rounds)] + ["$(locations %s)" % file for file in corpus],
         data = corpus,
-        copts = _TEST_COPTS,
+        copts = DING_TEST_COPTS,
         linkstatic = True,
         tags = tags,
         deps = deps + [Label("//base:fuzz_driver")],
