@@ -9,7 +9,7 @@
 
 namespace ding {
 
-// The number of calls of operator new since the program started.
+// The number of calls of operator new since the program started, without those for memory of extended alignment.
 int64_t AllocationCount();
 
 }  // namespace ding
