@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -185,13 +186,14 @@ TEST_P(TransportConformance, AWaitingSenderGoesOnWhenThereIsRoom) {
 // Uses the connection as a user without a thread of its own does: it tries, and tries again when it is called.
 TEST_P(TransportConformance, TheReadyCallbackComesWhenAnotherTryIsWorthwhile) {
   const Ends ends = Connect();
-  std::atomic<int> calls{0};
+  // Owned by the callback, too, which may come after the test.
+  const auto calls = std::make_shared<std::atomic<int>>(0);
   const auto call_comes = [&calls](int before) {
     const Deadline deadline = Deadline::After(kLong);
-    while (calls == before && !deadline.Passed()) absl::SleepFor(absl::Milliseconds(1));
-    return calls > before;
+    while (*calls == before && !deadline.Passed()) absl::SleepFor(absl::Milliseconds(1));
+    return *calls > before;
   };
-  ends.callee->SetReadyCallback([&calls] { ++calls; });
+  ends.callee->SetReadyCallback([calls] { ++*calls; });
   const auto succeeds = [](const absl::StatusOr<bool>& tried) {
     EXPECT_THAT(tried, IsOk());
     return tried.ok() && *tried;
@@ -200,7 +202,7 @@ TEST_P(TransportConformance, TheReadyCallbackComesWhenAnotherTryIsWorthwhile) {
   std::string message = "as before";
   EXPECT_FALSE(succeeds(ends.callee->TryReceive(&message)));
   EXPECT_EQ(message, "as before");
-  int before = calls;
+  int before = *calls;
   ASSERT_THAT(ends.caller->Send("one", kLong), IsOk());
   ASSERT_TRUE(call_comes(before));
   EXPECT_TRUE(succeeds(ends.callee->TryReceive(&message)));
@@ -210,7 +212,7 @@ TEST_P(TransportConformance, TheReadyCallbackComesWhenAnotherTryIsWorthwhile) {
   bool sent = true;
   for (int i = 0; sent && i < kMaxUnderWay; ++i) {
     large.assign(size_t{1} << 20, 'x');
-    before = calls;
+    before = *calls;
     sent = succeeds(ends.callee->TrySend(&large));
   }
   ASSERT_FALSE(sent);
@@ -220,13 +222,13 @@ TEST_P(TransportConformance, TheReadyCallbackComesWhenAnotherTryIsWorthwhile) {
     }
   });
   while (!sent && call_comes(before)) {
-    before = calls;
+    before = *calls;
     sent = succeeds(ends.callee->TrySend(&large));
   }
   EXPECT_TRUE(sent);
   // The end of the connection.
   EXPECT_FALSE(succeeds(ends.callee->TryReceive(&message)));
-  before = calls;
+  before = *calls;
   ends.caller->Close();
   receiver.join();
   ASSERT_TRUE(call_comes(before));
