@@ -186,7 +186,7 @@ TEST_P(TransportConformance, AWaitingSenderGoesOnWhenThereIsRoom) {
 // Uses the connection as a user without a thread of its own does: it tries, and tries again when it is called.
 TEST_P(TransportConformance, TheReadyCallbackComesWhenAnotherTryIsWorthwhile) {
   const Ends ends = Connect();
-  // Owned by the callback, too, which may come after the test.
+  // The callback may still come while `ends` closes, when this variable is gone, so it owns the counter, too.
   const auto calls = std::make_shared<std::atomic<int>>(0);
   const auto call_comes = [&calls](int before) {
     const Deadline deadline = Deadline::After(kLong);

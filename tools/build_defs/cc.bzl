@@ -104,7 +104,7 @@ def ding_cc_tests(name, srcs, size = "medium", files_per_unit = 12, deps = [], *
     script = str(Label("//tools/build_defs:test_unit.sh"))
     units = []
     for start in range(0, len(srcs), files_per_unit):
-        # .bazelrc and tools/check_deps.py know units by their names.
+        # tools/check_deps.py and tools/compile_commands know units by their names.
         units.append("%s_unit_%d_test" % (name, start // files_per_unit))
         native.genrule(
             name = units[-1],

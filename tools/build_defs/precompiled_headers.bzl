@@ -113,8 +113,9 @@ def precompiled_headers(name, headers, copts, deps, testonly = False, **kwargs):
 def use_precompiled_headers(name):
     """The flags that make a source use what the target `name` of precompiled_headers, among its deps, has made.
 
-    GCC takes the compiled file, beside the empty header, only if its own flags are those that the file was made with, and otherwise
-    the header. So a source that forgets an #include does not compile with Clang (tools/presubmit), nor with other flags.
+    GCC takes the compiled file, beside the empty header, if its own flags fit those that the file was made with, and otherwise the
+    header. It does not compare the toolchain's definition of __DATE__ (and crashes), which is the same for both in a build. A source that
+    forgets an #include does not compile with Clang (tools/presubmit), nor with flags that do not fit.
 
     Args:
       name: name of the target.
