@@ -131,30 +131,56 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateFlatten(const EnvWrapperConfig
 
 class OneHot : public EnvWrapper {
  public:
-  OneHot(EnvSpec spec, int field) : EnvWrapper(std::move(spec), {true, false}), field_(field) {}
+  OneHot(EnvSpec spec, std::vector<bool> encoded)
+      : EnvWrapper(std::move(spec), {true, false}), encoded_(std::move(encoded)) {}
 
  protected:
   void Observe(const RowView& inner, const RowRef& obs, bool /*first*/) override {
-    CopyOtherFields(inner, field_, obs);
-    WriteFloats(inner, field_, obs.field<float>(field_).data());
+    for (size_t i = 0; i < encoded_.size(); ++i) {
+      const int field = static_cast<int>(i);
+      if (encoded_[i]) {
+        WriteFloats(inner, field, obs.field<float>(field).data());
+      } else {
+        std::memcpy(obs.raw_field(field), inner.raw_field(field),
+                    static_cast<size_t>(inner.spec().row_bytes(field)));
+      }
+    }
   }
 
  private:
-  const int field_;
+  const std::vector<bool> encoded_;  // for each field
 };
 
 absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateOneHot(const EnvWrapperConfig& config,
                                                          const EnvSpec& inner) {
   DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<OneHotConfig>(config));
-  DING_ASSIGN_OR_RETURN(const int index, FindObsField(inner, params.field()));
-  const FieldSpec& field = inner.observation->field(index);
-  if (!field.is_discrete()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("field '", field.name, "' is ", field.DebugString(), ", expected categories"));
+  const Spec& fields = *inner.observation;
+  std::vector<bool> encoded(static_cast<size_t>(fields.size()), false);
+  for (const std::string& name : params.field()) {
+    DING_ASSIGN_OR_RETURN(const int index, FindObsField(inner, name));
+    const FieldSpec& field = fields.field(index);
+    if (!field.is_discrete()) {
+      return absl::InvalidArgumentError(absl::StrCat("field '", field.name, "' is ",
+                                                     field.DebugString(), ", expected categories"));
+    }
+    encoded[static_cast<size_t>(index)] = true;
   }
-  DING_ASSIGN_OR_RETURN(EnvSpec spec,
-                        WithObsField(inner, index, Box(field.name, {WidthOf(field)}, {0}, {1})));
-  return std::make_unique<OneHot>(std::move(spec), index);
+  if (params.field().empty()) {
+    for (int i = 0; i < fields.size(); ++i) {
+      encoded[static_cast<size_t>(i)] = fields.field(i).is_discrete();
+    }
+  }
+  EnvSpec spec = inner;
+  for (int i = 0; i < fields.size(); ++i) {
+    if (!encoded[static_cast<size_t>(i)]) continue;
+    const FieldSpec& field = fields.field(i);
+    DING_ASSIGN_OR_RETURN(spec, WithObsField(spec, i, Box(field.name, {WidthOf(field)}, {0}, {1})));
+  }
+  if (std::find(encoded.begin(), encoded.end(), true) == encoded.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no field has categories; found\n", fields.DebugString()));
+  }
+  return std::make_unique<OneHot>(std::move(spec), std::move(encoded));
 }
 
 class MaskFields : public EnvWrapper {
@@ -206,7 +232,7 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateMaskFields(const EnvWrapperCon
 DING_REGISTER(EnvWrapperRegistry(), "flatten", CreateFlatten,
               "makes one float32 vector of all fields but the action mask");
 DING_REGISTER(EnvWrapperRegistry(), "one_hot", CreateOneHot,
-              "makes a float32 per category of a field of categories", &OneHotConfig::descriptor);
+              "makes a float32 per category of fields of categories", &OneHotConfig::descriptor);
 DING_REGISTER(EnvWrapperRegistry(), "mask_fields", CreateMaskFields,
               "removes fields of the observation", &MaskFieldsConfig::descriptor);
 

@@ -95,6 +95,36 @@ class Diary : public Env {
 };
 
 DING_REGISTER(EnvRegistry(), "Diary", Diary::Create, "shows what it was told");
+
+// Shows two fields of categories, which do not change, and a number.
+class House : public Env {
+ public:
+  static absl::StatusOr<std::unique_ptr<Env>> Create(const EnvConfig&) {
+    EnvSpec spec;
+    spec.name = "House";
+    DING_ASSIGN_OR_RETURN(spec.observation,
+                          MakeSpec({Discrete("obs/floor", 3), Box("obs/height", {1}, {0}, {9}),
+                                    MultiDiscrete("obs/doors", {2, 3})}));
+    DING_ASSIGN_OR_RETURN(spec.action, MakeSpec({Discrete("action", 2)}));
+    return std::unique_ptr<Env>(new House(std::move(spec)));
+  }
+  const EnvSpec& spec() const override { return spec_; }
+  absl::Status Reset(const EpisodeStart&, const RowRef& obs) override {
+    obs.field<int64_t>(0)[0] = 1;
+    obs.field<float>(1)[0] = 7;
+    obs.field<int64_t>(2)[0] = 0;
+    obs.field<int64_t>(2)[1] = 2;
+    return absl::OkStatus();
+  }
+  absl::Status Step(const RowView&, const RowRef&, StepResult*) override {
+    return absl::OkStatus();
+  }
+
+ private:
+  explicit House(EnvSpec spec) : spec_(std::move(spec)) {}
+  const EnvSpec spec_;
+};
+DING_REGISTER(EnvRegistry(), "House", House::Create, "has floors and doors");
 DING_REGISTER(
     EnvRegistry(), "CartPole", [](const EnvConfig&) { return CreateCartPole("CartPole", 60); },
     "a short CartPole");
@@ -373,6 +403,17 @@ TEST(WrappersTest, FieldsAreFlattenedAndRemoved) {
   EXPECT_THAT(one.obs().field<float>(0), ElementsAre(0, 1, 0, 0));
 }
 
+TEST(WrappersTest, OneHot_SeveralFields_AreAllEncoded) {
+  for (const char* fields : {"", "field: 'obs/floor' field: 'obs/doors'"}) {
+    const Game house("House", Wrapper("one_hot", "OneHotConfig", fields));
+    EXPECT_THAT(house.obs().field<float>(0), ElementsAre(0, 1, 0));
+    EXPECT_THAT(house.obs().field<float>(1), ElementsAre(7));
+    EXPECT_THAT(house.obs().field<float>(2), ElementsAre(1, 0, 0, 0, 1));
+  }
+  const Game doors("House", Wrapper("one_hot", "OneHotConfig", "field: 'obs/doors'"));
+  EXPECT_EQ(doors.obs().scalar<int64_t>(0), 1);
+}
+
 TEST(WrappersTest, ActionsAreMadeToFit) {
   Game bins("Pendulum", Wrapper("discretize_action", "DiscretizeActionConfig", "bins: 5"));
   EXPECT_EQ(bins.env().spec().action->field(0).num_categories, 5);
@@ -412,6 +453,7 @@ TEST(WrappersTest, WhatDoesNotFitIsRefused) {
       {"Diary", Wrapper("time_limit"), "params.max_steps is 0, expected at least 1"},
       {"Diary", Wrapper("time_limit", "CropConfig", ""), "CropConfig"},
       {"Diary", Wrapper("one_hot", "OneHotConfig", "field: 'obs/told'"), "expected categories"},
+      {"Orchard", Wrapper("one_hot"), "no field has categories; found\nobs: uint8"},
       {"Diary", Wrapper("discretize_action"), "expected float32 with finite bounds"},
       {"Pendulum", Wrapper("clip_action") + Wrapper("rescale_action"),
        "env.wrapper[1] 'rescale_action' stands behind env.wrapper[0] 'clip_action'"},

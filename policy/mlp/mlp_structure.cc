@@ -46,6 +46,16 @@ void CheckOptions(const MlpOptions& options, std::vector<std::string>* problems)
   }
 }
 
+// Names the env wrapper that makes the field float32.
+std::string HowToMakeFloat32(const FieldSpec& field) {
+  if (field.is_discrete()) {
+    return absl::StrCat("encode it by the env wrapper 'one_hot', with field: '", field.name,
+                        "' or, for all fields of categories, without params");
+  }
+  return "convert it by the env wrapper 'flatten', which makes one vector of all fields, or use a "
+         "network of another type";
+}
+
 void CheckFields(const MlpOptions& options, const Spec& input, const Spec& output,
                  std::vector<std::string>* problems) {
   if (input.size() == 0) problems->push_back("there is no input field");
@@ -53,8 +63,7 @@ void CheckFields(const MlpOptions& options, const Spec& input, const Spec& outpu
   for (const FieldSpec& field : input.fields()) {
     if (field.dtype != DType::kFloat32) {
       problems->push_back(absl::StrCat("input '", field.name, "' is ", field.DebugString(),
-                                       "; an MLP reads float32 only (encode it in the env, or use "
-                                       "a network of another type)"));
+                                       "; an MLP reads float32 only: ", HowToMakeFloat32(field)));
     }
   }
   for (const FieldSpec& field : output.fields()) {

@@ -151,7 +151,7 @@ TEST_F(SacFactory, RefusesSpacesThatDoNotFit) {
   context_.action = *MakeSpec({Box("action", {2})});
   ExpectRefused("finite bounds");
   context_.observation = *MakeSpec({Discrete("obs", 2)});
-  ExpectRefused("reads float32 only");
+  ExpectRefused("reads float32 only: encode it by the env wrapper 'one_hot'");
 }
 
 TEST_F(SacFactory, RefusesNetworksThatDoNotFit) {

@@ -49,7 +49,8 @@ void CheckFields(const Spec& input, std::vector<std::string>* problems) {
     if (IsPicture(field) || field.dtype == DType::kFloat32) continue;
     problems->push_back(absl::StrCat(
         "input '", field.name, "' is ", field.DebugString(),
-        "; a CNN reads pictures, uint8 or float32 [channels, rows, columns], and float32 vectors"));
+        "; a CNN reads pictures, uint8 or float32 [channels, rows, columns], and float32 vectors",
+        field.is_discrete() ? ": the env wrapper 'one_hot' encodes categories" : ""));
   }
   if (has_picture || !problems->empty()) return;
   problems->push_back(
