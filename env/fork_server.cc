@@ -116,8 +116,9 @@ class ForkServer::Server {
         keepers_(static_cast<size_t>(options_.num_children), 0) {}
 
   [[noreturn]] void Run() {
-    // Ctrl-C is the parent's business; so is everything else that ends it.
-    setpgid(0, 0);
+    // Ctrl-C is the parent's business; so is everything else that ends it. In a session without a terminal no child is
+    // stopped because it reads from it or writes to it.
+    setsid();
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) signal(number, SIG_IGN);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     sigset_t child_ends;
@@ -255,6 +256,12 @@ class ForkServer::Server {
     sigprocmask(SIG_SETMASK, &none, nullptr);
     dup2(standard_error, STDERR_FILENO);
     close(standard_error);
+    // A child that waits for input, such as a debugger, would wait for ever.
+    const int nothing = open("/dev/null", O_RDONLY);
+    if (nothing > STDIN_FILENO) {
+      dup2(nothing, STDIN_FILENO);
+      close(nothing);
+    }
     close(socket_);
     close(signal_);
     for (const int pipe : pipes_) {

@@ -13,7 +13,8 @@
 // (PR_SET_CHILD_SUBREAPER), or by the server if somebody has killed the keeper. Each reaps the processes
 // that it adopts. The parent has one child, the server, which the destructor reaps.
 //
-// The stderr of children appears on the parent's; its last 4 kB are kept for error messages.
+// The stderr of children appears on the parent's; its last 4 kB are kept for error messages. Children have no terminal,
+// and their stdin is empty.
 //
 // Start() forks the calling process: call it before the program starts threads. (If it is called later,
 // it works as far as the C library allows: children must not need locks that other threads held at that

@@ -1,5 +1,6 @@
 #include "ding_worker/worker/parallel_run/supervisor.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -83,8 +84,13 @@ absl::Status Supervisor::Spawn(Process* process) {
   sigset_t all;
   sigfillset(&all);
   posix_spawnattr_setsigdefault(&attributes, &all);
-  const int error = posix_spawn(&process->pid, options_.program.c_str(), nullptr, &attributes,
+  // A process of a background group that reads from the terminal, for example in a debugger, is stopped.
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  const int error = posix_spawn(&process->pid, options_.program.c_str(), &files, &attributes,
                                 arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
   if (error != 0) {
     return ErrnoStatus(

@@ -70,6 +70,21 @@ class SupervisorTest : public testing::Test {
   Supervisor::Options options_;
 };
 
+TEST_F(SupervisorTest, Start_Stdin_IsEmpty) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const int before = dup(STDIN_FILENO);
+  dup2(ends[0], STDIN_FILENO);  // Nobody writes: a process that reads it would wait for ever.
+  Supervisor supervisor(options_);
+  ASSERT_THAT(supervisor.Start(Worker(
+                  "a", absl::StrCat("read line; touch ", Path("has_read"), "; exec sleep 1000"))),
+              IsOk());
+  EXPECT_TRUE(Eventually([&] { return Exists("has_read"); }));
+  supervisor.Stop(absl::ZeroDuration());
+  dup2(before, STDIN_FILENO);
+  for (const int file : {before, ends[0], ends[1]}) close(file);
+}
+
 TEST_F(SupervisorTest, StartsAnotherProcessInThePlaceOfOneThatEnds) {
   Supervisor supervisor(options_);
   ASSERT_THAT(supervisor.Start(Worker("a", kSleep)), IsOk());
