@@ -19,6 +19,16 @@ absl::StatusOr<std::unique_ptr<Env>> BuildEnv(const EnvFactory& factory) {
   return env;
 }
 
+absl::Status BuiltAnew(const absl::Status& cause) {
+  if (cause.ok()) return cause;
+  return absl::Status(
+      cause.code(),
+      absl::StrCat(cause.message(),
+                   "\nThe env is built anew: what it kept from episode to episode, such as the "
+                   "level of a curriculum, is lost. Only resume points have it, if the env has "
+                   "get_state() and set_state(state) or, in C++, SaveState() and LoadState()"));
+}
+
 absl::Status CheckSameEnvSpec(const EnvSpec& expected, const EnvSpec& found) {
   DING_RETURN_IF_ERROR(
       CheckSameLayout(*expected.observation, *found.observation, "its observation"));

@@ -71,6 +71,9 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline absl::Status CallEnv(Call&& call) {
 // Calls the factory and checks the spec of the env.
 absl::StatusOr<std::unique_ptr<Env>> BuildEnv(const EnvFactory& factory);
 
+// Adds to the cause of a void step, if there is one, that the env is built anew, and what is lost by that.
+absl::Status BuiltAnew(const absl::Status& cause);
+
 // Returns kInvalidArgument, naming the field that differs, unless `found`, the spec of a further env,
 // equals `expected`, the spec of env 0.
 absl::Status CheckSameEnvSpec(const EnvSpec& expected, const EnvSpec& found);

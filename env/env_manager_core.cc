@@ -331,7 +331,7 @@ absl::Status EnvManagerCore::AccountRest(size_t row, int env_id, const absl::Sta
     DING_RETURN_IF_ERROR(NoteRewardComponents(row, env_id, *result));
   }
   if (result->terminated || result->truncated || result->abnormal) {
-    return NoteEnd(static_cast<int>(row), env_id, void_cause, result);
+    return NoteEnd(static_cast<int>(row), env_id, BuiltAnew(void_cause), result);
   }
   slots_[static_cast<size_t>(env_id)].abnormal_in_a_row = 0;
   return absl::OkStatus();
