@@ -343,6 +343,23 @@ TEST_F(CommCoordinatorTest, AWorkerThatJoinsAgainGetsANewNumber) {
   EXPECT_GT(third->welcome().worker(), numbers[1]);
 }
 
+TEST_F(CommCoordinatorTest, Join_Place_IsTheLowestFreeOneOfTheRole) {
+  Start();
+  auto first = Join("a"), second = Join("b");
+  EXPECT_EQ(first->welcome().place(), 0u);
+  EXPECT_EQ(second->welcome().place(), 1u);
+  EXPECT_EQ(Join("l", Hello::LEARNER)->welcome().place(), 0u);
+  Hello again;
+  again.set_previous_place(5);
+  DING_ASSERT_OK_AND_ASSIGN(const auto third, TryJoin(again));
+  EXPECT_EQ(third->welcome().place(), 5u) << "what it had before";
+  second.reset();
+  for (int i = 0; i < 1000 && (second == nullptr || second->welcome().place() != 1); ++i) {
+    second = TryJoin(again).value();
+  }
+  EXPECT_EQ(second->welcome().place(), 1u);
+}
+
 TEST_F(CommCoordinatorTest, OneCoordinatorPerAddress) {
   Start();
   EXPECT_THAT(CommCoordinator::Create(options_, &transport_),

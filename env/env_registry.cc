@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "ding_worker/base/call_factory.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/env/probe_env_spec.h"
 #include "ding_worker/env/weighted_reward.h"
 #include "ding_worker/env/wrapper_stack.h"
 
@@ -66,6 +67,15 @@ absl::StatusOr<int> CountOfOneEnvWrappers(const EnvConfig& config) {
   return count;
 }
 
+// The config of the env as it is built for its spaces only.
+EnvConfig AsProbe(EnvConfig env) {
+  EnvUse& use = *env.mutable_use();
+  use.set_role("probe");
+  use.set_number(use.probe_number());
+  use.set_pictures(false);
+  return env;
+}
+
 // The manager for these envs, whose wrappers are those of single envs.
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateUnwrapped(const EnvConfig& env,
                                                             const EnvManagerConfig& manager,
@@ -77,9 +87,26 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateUnwrapped(const EnvConfig& env
     return CallFactory(EnvGroupRegistry().kind(), env.type(),
                        [&] { return (*create_group)(env, manager, env_num); });
   }
-  const EnvFactory factory = [env] { return create_env(env); };
-  return create_env_manager(manager, std::vector<EnvFactory>(static_cast<size_t>(env_num), factory),
-                            clock);
+  std::vector<EnvFactory> factories;
+  for (int i = 0; i < env_num; ++i) {
+    EnvConfig one = env;
+    one.mutable_use()->set_number(env.use().number() + i);
+    factories.emplace_back([one] { return create_env(InEnvProbe() ? AsProbe(one) : one); });
+  }
+  return create_env_manager(manager, std::move(factories), clock);
+}
+
+EnvUse UseOf(const EnvsUse& use, const EnvConfig& env) {
+  const bool films =
+      !use.video_folder.empty() &&
+      std::any_of(env.wrapper().begin(), env.wrapper().end(),
+                  [](const auto& wrapper) { return wrapper.type() == "record_video"; });
+  EnvUse result;
+  result.set_role(use.evaluates ? "evaluator" : "collector");
+  result.set_number(use.first_number);
+  result.set_probe_number(use.probe_number);
+  result.set_pictures(use.pictures || films);
+  return result;
 }
 
 }  // namespace
@@ -172,6 +199,8 @@ absl::StatusOr<std::unique_ptr<EnvManager>> create_envs(const EnvConfig& env,
                                                         const EnvsUse& use) {
   DING_ASSIGN_OR_RETURN(const int first, CountOfOneEnvWrappers(env));
   EnvConfig inside = env;
+  *inside.mutable_use() = UseOf(use, env);
+  if (use.probes) inside = AsProbe(std::move(inside));
   inside.mutable_wrapper()->DeleteSubrange(first, env.wrapper_size() - first);
   DING_ASSIGN_OR_RETURN(std::unique_ptr<EnvManager> envs,
                         CreateUnwrapped(inside, manager, env_num, clock));

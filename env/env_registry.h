@@ -7,6 +7,7 @@
 #ifndef DING_WORKER_ENV_ENV_REGISTRY_H_
 #define DING_WORKER_ENV_ENV_REGISTRY_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -38,10 +39,14 @@ using EnvGroupCreator = std::function<absl::StatusOr<std::unique_ptr<EnvManager>
     const EnvConfig&, const EnvManagerConfig&, int env_num)>;
 Registry<EnvGroupCreator>& EnvGroupRegistry();
 
-// What a manager of envs is for.
+// What a manager of envs is for. It becomes the `use` of their EnvConfig.
 struct EnvsUse {
   bool evaluates = false;    // statistics are loaded, not learned
   std::string video_folder;  // where videos go; empty: nowhere
+  bool probes = false;       // only the spec is wanted: the role is "probe"
+  bool pictures = false;     // Render() will be called, also without a wrapper that films
+  int64_t first_number = 0;  // of the envs: EnvUse.number
+  int64_t probe_number = 0;
 };
 
 // A wrapper changes each env alone, or it wraps the manager of all envs and stands behind the others in a config.

@@ -1,5 +1,7 @@
 #include "ding_worker/env/env_registry.h"
 
+#include <cstdint>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <string>
@@ -7,12 +9,17 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/params_test.pb.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_manager.h"
@@ -60,6 +67,63 @@ TEST(EnvRegistryTest, AnEnvOfAnotherProgramIsNamedWithIt) {
   env.set_type("LunarLander-v3");
   EXPECT_THAT(create_env(env), StatusIs(absl::StatusCode::kNotFound,
                                         HasSubstr("//worker:serial_physics, which tools/train")));
+}
+
+// An env whose observation is its number.
+class Named : public Env {
+ public:
+  explicit Named(const EnvConfig& config) : number_(config.use().number()) {
+    spec_.name = "named";
+    spec_.observation = *MakeSpec({Box("obs", {1}, {0}, {1e6})});
+    spec_.action = *MakeSpec({Discrete("action", 2)});
+  }
+  const EnvSpec& spec() const override { return spec_; }
+  absl::Status Reset(const EpisodeStart&, const RowRef& obs) override {
+    obs.field<float>(0)[0] = static_cast<float>(number_);
+    return absl::OkStatus();
+  }
+  absl::Status Step(const RowView&, const RowRef& obs, StepResult*) override {
+    return Reset({}, obs);
+  }
+
+ private:
+  const int64_t number_;
+  EnvSpec spec_;
+};
+
+TEST(EnvRegistryTest, CreateEnvs_Use_ReachesTheFactoryOfEachEnv) {
+  const std::string where = absl::StrCat(FreshTestFolder(), "/built");
+  ScopedRegistration<EnvCreator> registration(
+      &EnvRegistry(), "named",
+      [&where](const EnvConfig& config) -> absl::StatusOr<std::unique_ptr<Env>> {
+        std::ofstream(where, std::ios::app)
+            << config.use().role() << " " << config.use().number() << "\n";
+        return std::make_unique<Named>(config);
+      });
+  EnvConfig env;
+  env.set_type("named");
+  EnvsUse use;
+  use.evaluates = true;
+  use.first_number = 8;
+  use.probe_number = 20;
+  for (const char* type : {"base", "async_thread", "subprocess"}) {
+    EnvManagerConfig manager;
+    manager.set_type(type);
+    manager.set_envs_per_process(manager.type() == "subprocess" ? 2 : 1);
+    DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<EnvManager> envs,
+                              create_envs(env, manager, 2, Clock::Real(), use));
+    ASSERT_THAT(envs->Launch(), IsOk());
+    EXPECT_EQ(envs->ready_obs().obs.row(0).field<float>(0)[0], 8);
+    EXPECT_EQ(envs->ready_obs().obs.row(1).field<float>(0)[0], 9);
+  }
+  use.probes = true;
+  EnvManagerConfig base;
+  EXPECT_THAT(create_envs(env, base, 1, Clock::Real(), use), IsOk());
+  // Only processes need a probe.
+  DING_ASSERT_OK_AND_ASSIGN(const std::string built, ReadFile(where));
+  EXPECT_EQ(built,
+            "evaluator 8\nevaluator 9\nevaluator 8\nevaluator 9\n"
+            "probe 20\nevaluator 8\nevaluator 9\nprobe 20\n");
 }
 
 TEST(EnvRegistryTest, ATypeIsRequired) {

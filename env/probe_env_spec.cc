@@ -14,6 +14,13 @@
 #include "ding_worker/env/process_message.h"
 
 namespace ding {
+namespace {
+
+bool in_probe = false;  // set by the process of a probe, which has one thread
+
+}  // namespace
+
+bool InEnvProbe() { return in_probe; }
 
 absl::StatusOr<EnvSpec> ProbeEnvSpec(const EnvFactory& factory, absl::Duration timeout) {
   return ProbeEnvSpec(
@@ -36,7 +43,10 @@ absl::StatusOr<EnvSpec> ProbeEnvSpec(const std::function<int(ProcessMemory*)>& r
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<ProcessMemory> memory,
                         ProcessMemory::Create(none, 1, 1));
   ForkServer::Options options;
-  options.run = [&run, &memory](int) { return run(memory.get()); };
+  options.run = [&run, &memory](int) {
+    in_probe = true;
+    return run(memory.get());
+  };
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<ForkServer> server,
                         ForkServer::Start(std::move(options)));
   DING_RETURN_IF_ERROR(server->Spawn(0));

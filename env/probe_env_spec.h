@@ -27,6 +27,9 @@ absl::StatusOr<EnvSpec> ProbeEnvSpec(const EnvFactory& factory, absl::Duration t
 absl::StatusOr<EnvSpec> ProbeEnvSpec(const std::function<int(ProcessMemory*)>& run,
                                      absl::Duration timeout, std::string* rest);
 
+// Whether this process is one in which ProbeEnvSpec() builds an env.
+bool InEnvProbe();
+
 }  // namespace ding
 
 #endif  // DING_WORKER_ENV_PROBE_ENV_SPEC_H_

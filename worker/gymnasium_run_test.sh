@@ -48,6 +48,8 @@ cmp "$TEST_TMPDIR/whole/ckpt/$last/model.safetensors" "$TEST_TMPDIR/killed/ckpt/
 killed killed_forgetful forgetful
 grep -q 'cannot save their state: they begin new episodes, the run goes on inexactly' "$TEST_TMPDIR/killed_forgetful.resumed" ||
   fail "no warning:" "$(cat "$TEST_TMPDIR/killed_forgetful.resumed")"
+grep -q 'such as the level of a curriculum, is lost.*get_state()' "$TEST_TMPDIR/killed_forgetful.resumed" ||
+  fail "the warning does not say what is lost:" "$(cat "$TEST_TMPDIR/killed_forgetful.resumed")"
 
 # The same policy plays the same episodes in Python as in C++.
 rm "$TEST_TMPDIR/started"
@@ -71,3 +73,20 @@ worker/parallel --config="$TEST_TMPDIR/parallel_config" --exp_dir="$TEST_TMPDIR/
 [ -s "$TEST_TMPDIR/started" ] || fail "--python did not choose the interpreter of the parallel run"
 [ "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["env_step"] >= 600)' "$TEST_TMPDIR/parallel/result.json")" = True ] ||
   fail "$(cat "$TEST_TMPDIR/parallel/result.json")"
+
+# No two envs of a parallel run have the same number: each holds a lock of its own.
+sed "s|\"cartpole:CartPole\"|\"simulators:Numbered\" kwargs: '{\"role\": \"{env_role}\", \"number\": \"{env_number}\", \"where\": \"$TEST_TMPDIR\"}'|" \
+  "$TEST_TMPDIR/parallel_config" >"$TEST_TMPDIR/numbered_config"
+worker/parallel --config="$TEST_TMPDIR/numbered_config" --exp_dir="$TEST_TMPDIR/numbered" --max_env_step=300 --seed=1 \
+  --set=env.manager.envs_per_process=1 --set=policy.collect.collector_num=2 --python="$python" >/dev/null 2>"$TEST_TMPDIR/numbered.err" ||
+  fail "$(tail -n 40 "$TEST_TMPDIR/numbered.err")"
+python3 - "$TEST_TMPDIR/numbers" <<'END'
+import sys
+roles = {}
+for line in open(sys.argv[1]):
+    role, number = line.split()
+    roles.setdefault(int(number), set()).add(role)
+assert all(len(found) == 1 for found in roles.values()), roles
+assert set.union(*roles.values()) == {"collector", "evaluator", "probe"}, roles
+END
+! grep -q 'Resource temporarily unavailable' "$TEST_TMPDIR/numbered.err" || fail "two envs had the same number:" "$(cat "$TEST_TMPDIR/numbered.err")"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/status_matchers.h"
@@ -21,6 +22,8 @@
 
 namespace ding {
 namespace {
+
+using ::testing::UnorderedElementsAre;
 
 // What a run has learned, and how it plays.
 struct Trained {
@@ -76,6 +79,21 @@ INSTANTIATE_TEST_SUITE_P(Configs, GymnasiumTrainingTest,
                          [](const testing::TestParamInfo<const char*>& info) {
                            return std::string(info.param);
                          });
+
+// Each env holds a lock of its number.
+TEST(GymnasiumRunTest, NoTwoEnvsHaveTheSameNumber) {
+  const std::string folder = FreshTestFolder();
+  Train(folder, "cartpole_v1_dqn",
+        {"env.type=gymnasium", "env.collector_env_num=2",
+         absl::StrCat(R"(env.params={[type.googleapis.com/ding.GymnasiumConfig]{
+            entry_point: "simulators:Numbered" python: "/usr/bin/python3"
+            kwargs: '{"role": "{env_role}", "number": "{env_number}", "where": ")",
+                      folder, R"("}' python_path: "env/gymnasium/testdata"}})")});
+  const std::string numbers = ReadFile(absl::StrCat(folder, "/numbers")).value();
+  const std::vector<std::string> lines = absl::StrSplit(numbers, '\n', absl::SkipEmpty());
+  EXPECT_THAT(lines, UnorderedElementsAre("probe 4 ", "collector 0 ", "collector 1 ",
+                                          "evaluator 2 ", "evaluator 3 "));
+}
 
 TEST(GymnasiumConfigsTest, AreThoseOfCppButForTheEnv) {
   const struct {

@@ -10,11 +10,13 @@ states) travels as a message in it (env/process_message.h). One thread; needs nu
 
 import ctypes
 import importlib
+import inspect
 import json
 import mmap
 import operator
 import os
 import platform
+import re
 import resource
 import struct
 import sys
@@ -38,6 +40,9 @@ MEMORY_EXIT_CODE = 201
 SPIN_NANOSECONDS, SHORT_WAIT_NANOSECONDS = 20_000, 200_000
 WAITS_ASLEEP = 100  # waits that are not spent awake after the machine was found to be busy
 SLEEP_SECONDS = 0.1  # a request wakes the process before
+SCRIPT = __file__
+HOW_TO_DEBUG = ('The process of an env has no terminal and no stdin. Debug one env alone, in a Python program of yours that calls '
+                'its reset() and step(), or set PYTHONBREAKPOINT to a debugger that does not need a terminal')
 np = None  # numpy, once it is imported
 
 
@@ -52,9 +57,11 @@ class Failure(Exception):
 def text_of(error):
     """The traceback of an error without the lines of this file."""
     trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+    while trace is not None and trace.tb_frame.f_code.co_filename == SCRIPT:
         trace = trace.tb_next
-    return ''.join(traceback.format_exception(type(error), error, trace)).rstrip()
+    text = ''.join(traceback.format_exception(type(error), error, trace)).rstrip()
+    asks_a_person = isinstance(error, EOFError) or type(error).__name__ == 'BdbQuit'
+    return f'{text}\n{HOW_TO_DEBUG}' if asks_a_person else text
 
 
 # Messages: as ProcessMessageWriter and ProcessMessageReader.
@@ -110,12 +117,24 @@ class Message:
 KINDS = ('Box', 'Discrete', 'MultiDiscrete', 'MultiBinary', 'Dict', 'Tuple')
 
 
+UNKNOWN = 'unknown'
+# The observation fields that wrappers of the config (mask_fields) leave out: their names, or those of all others.
+LEFT_OUT, KEPT = [], []
+
+
+def is_left_out(name):
+    return name in LEFT_OUT or (bool(KEPT) and name.startswith('obs') and name not in KEPT)
+
+
 def kind_of(space, path):
     for base in type(space).__mro__:
         if base.__name__ in KINDS:
             return base.__name__
+    if is_left_out(path):
+        return UNKNOWN
     raise Failure(INVALID_ARGUMENT, f"the space of '{path}' is a {type(space).__name__}, expected {', '.join(KINDS[:-1])} "
-                  f'or {KINDS[-1]}: wrap the env in one that converts it')
+                  f"or {KINDS[-1]}: wrap the env in one that converts it, or leave it out by the wrapper mask_fields {{ remove: "
+                  f"'{path}' }}")
 
 
 def children_of(space, kind):
@@ -166,6 +185,8 @@ def box_dtype(space, path):
 
 def field_of(space, kind, name):
     """The field for a space that is neither a Dict nor a Tuple."""
+    if kind == UNKNOWN:
+        return Field(name, UINT8, ())  # which a wrapper leaves out
     if kind == 'Discrete':
         return Field(name, INT64, (), categories=space.n)
     if kind == 'MultiBinary':
@@ -173,8 +194,6 @@ def field_of(space, kind, name):
     if kind == 'MultiDiscrete':
         nvec = np.asarray(space.nvec).reshape(-1)
         return Field(name, INT64, np.shape(space.nvec), [0.0] * nvec.size, [float(n - 1) for n in nvec], nvec.max())
-    if name in MASK_FIELDS:
-        return Field(name, BOOL, space.shape)
     dtype = box_dtype(space, name)
     low, high = collapsed(space.low), collapsed(space.high)
     if dtype in (BOOL, UINT8) and low == [0.0] and high == [255.0 if dtype == UINT8 else 1.0]:
@@ -190,11 +209,14 @@ def field_of(space, kind, name):
 MASK_FIELDS = ['obs/action_mask']  # of each player in a game
 
 
-def observation_fields(space, name, fields):
+def observation_fields(space, name, fields, mask_width):
+    if name in MASK_FIELDS and mask_width is not None:
+        fields.append(Field(name, BOOL, (mask_width,)))
+        return
     kind = kind_of(space, name)
     if kind in ('Dict', 'Tuple'):
         for part, _, child in children_of(space, kind):
-            observation_fields(child, f'{name}/{part}', fields)
+            observation_fields(child, f'{name}/{part}', fields, mask_width)
         return
     fields.append(field_of(space, kind, name))
 
@@ -268,14 +290,11 @@ def described(value):
 
 def box_writer(space, field, row, memory):
     expected, shape = np.dtype(space.dtype), field.shape
-    is_mask = field.name in MASK_FIELDS
 
     def write_slowly(value):
         known = isinstance(value, (np.ndarray, np.generic))
         if not known and shape == () and isinstance(value, (bool, int, float)):
             value = np.asarray(value, dtype=expected)
-        elif is_mask and known and value.dtype.kind in 'biu':
-            value = value.astype(np.uint8) != 0
         elif not known or value.dtype != expected:
             raise Failure(INTERNAL, f"the observation '{field.name}' is {described(value)}, expected {expected.name}"
                           f'{list(shape)} as its space says')
@@ -284,7 +303,7 @@ def box_writer(space, field, row, memory):
                           f'{list(shape)} as its space says')
         row[...] = value
 
-    if len(shape) == 1 and not is_mask and expected.name == STORED[field.dtype]:
+    if len(shape) == 1 and expected.name == STORED[field.dtype]:
         start = memory['offset'] // row.itemsize
         numbers, part = memory['all'].cast(FORMATS[field.dtype]), slice(start, start + shape[0])
 
@@ -304,7 +323,7 @@ def box_writer(space, field, row, memory):
         except AttributeError:
             pass
         write_slowly(value)
-    return write_slowly if is_mask else write_array
+    return write_array
 
 
 def category_writer(space, kind, field, row):
@@ -325,11 +344,14 @@ def category_writer(space, kind, field, row):
     return write
 
 
-def observation_writer(space, name, fields, rows, memory):
+def observation_writer(space, name, fields, rows, memory, action):
     """A function that writes an observation; takes the fields of the space off the front of `fields` and `rows`."""
+    if name in MASK_FIELDS and width_of(action) is not None:
+        row = mask_row(fields.pop(0), rows, memory)
+        return lambda mask: write_mask(row, action, mask, f"the observation '{name}'")
     kind = kind_of(space, name)
     if kind in ('Dict', 'Tuple'):
-        parts = [(key, observation_writer(child, f'{name}/{part}', fields, rows, memory))
+        parts = [(key, observation_writer(child, f'{name}/{part}', fields, rows, memory, action))
                  for part, key, child in children_of(space, kind)]
         keys = [key for key, _ in parts]
 
@@ -344,6 +366,8 @@ def observation_writer(space, name, fields, rows, memory):
                 write_part(part)
         return write
     field, offset = fields.pop(0), rows.pop(0)
+    if kind == UNKNOWN:
+        return lambda value: None
     dtype = np.uint8 if field.dtype == BOOL else np.dtype(STORED[field.dtype])
     size = int(np.prod(field.shape))
     row = np.frombuffer(memory, dtype=dtype, count=size, offset=offset).reshape(field.shape)
@@ -387,10 +411,12 @@ def fields_of(observation, action, has_mask, name='obs', action_name='action'):
     """The fields of the rows: those of the observation, and that of the action."""
     nested = kind_of(observation, name) in ('Dict', 'Tuple')
     fields = []
-    observation_fields(observation, name if nested or not has_mask else f'{name}/observation', fields)
     field = action_field(action, action_name)
+    width = width_of(action)
+    observation_fields(observation, name if nested or not has_mask else f'{name}/observation', fields, width)
     if has_mask and all(other.name not in MASK_FIELDS for other in fields):
-        width = int(sum(field.high)) + len(field.high) if field.high else field.categories
+        if width is None:
+            raise Failure(INVALID_ARGUMENT, f"info has an 'action_mask', but '{action_name}' is continuous, expected discrete actions")
         fields.append(Field(f'{name}/action_mask', BOOL, (width,)))
     return fields, field
 
@@ -403,10 +429,9 @@ def bind_player(spaces, fields, field, rows, action_at, memory, name='obs'):
     nested = kind_of(observation, name) in ('Dict', 'Tuple')
     fields = list(fields)
     masked = fields and fields[-1].name in MASK_FIELDS
-    write = observation_writer(observation, name if nested or not masked else f'{name}/observation', fields, rows, memory)
-    mask = None
-    if fields:
-        mask = np.frombuffer(memory, dtype=np.uint8, count=fields[0].shape[0], offset=rows.pop(0))
+    write = observation_writer(observation, name if nested or not masked else f'{name}/observation', fields, rows, memory,
+                               action_space)
+    mask = mask_row(fields[0], rows, memory) if fields else None
     if kind_of(action_space, 'action') == 'Discrete':
         numbers, at, first = memory.cast('l'), action_at // 8, int(start_of(action_space, 'Discrete'))
         return write, mask, ((lambda: numbers[at] + first) if first else (lambda: numbers[at]))
@@ -414,20 +439,81 @@ def bind_player(spaces, fields, field, rows, action_at, memory, name='obs'):
     return write, mask, nested_action_reader(action_space, [flat])
 
 
-def write_mask(row, info, over):
+def mask_row(field, rows, memory):
+    return np.frombuffer(memory, dtype=np.uint8, count=field.shape[0], offset=rows.pop(0))
+
+
+def write_info_mask(row, action, info, over):
     mask = info.get('action_mask')
-    if mask is None:
-        if not over:
-            raise Failure(INTERNAL, "info has no 'action_mask', expected one after each step: the first reset gave one")
+    if mask is not None:
+        write_mask(row, action, mask, "info['action_mask']")
+    elif over:
         row[:] = 1
-        return
-    if isinstance(mask, (tuple, list)) and len(mask) > 0 and np.ndim(mask[0]) > 0:
-        mask = np.concatenate([np.asarray(part).reshape(-1) for part in mask])
-    mask = np.asarray(mask)
-    if mask.shape != row.shape:
-        raise Failure(INTERNAL, f"info['action_mask'] is {described(mask)}, expected {list(row.shape)}: one element "
-                      'per category of the action')
+    else:
+        raise Failure(INTERNAL, "info has no 'action_mask', expected one after each step: the first reset gave one")
+
+
+def write_mask(row, action, mask, name):
+    if not isinstance(mask, np.ndarray) or mask.shape != row.shape or mask.dtype.kind not in 'biuf':
+        flat = flat_mask(action, mask)
+        if flat is None:
+            raise Failure(INTERNAL, f'{name} is {described(mask)}, expected {mask_form(action)}: an element per category that says '
+                          'whether the category is legal')
+        mask = flat
     row[:] = mask != 0
+
+
+def width_of(action):
+    """The number of elements of a mask; None if the actions are continuous."""
+    leaves = []
+    action_leaves(action, 'action', leaves)
+    counts = [counts_of(*leaf) for leaf in leaves]
+    return None if any(count is None for count in counts) else sum(map(sum, counts))
+
+
+def flat_mask(space, mask):
+    """The elements of a mask of any form that mask_form() names; None if it has another form."""
+    kind = kind_of(space, 'action')
+    if mask is None:
+        return np.ones(width_of(space), bool)  # Gymnasium: this part has no mask.
+    children = children_of(space, kind) if kind in ('Dict', 'Tuple') else []
+    if kind == 'Dict' and isinstance(mask, dict):
+        return joined([(child, mask[key]) for _, key, child in children]) if set(mask) == {key for _, key, _ in children} else None
+    if kind == 'Tuple' and isinstance(mask, (tuple, list)) and any(not np.isscalar(part) for part in mask):
+        return joined([(child, part) for (_, _, child), part in zip(children, mask)]) if len(mask) == len(children) else None
+    counts = [width_of(space)] if children else counts_of(space, kind, 'action')
+    if isinstance(mask, (tuple, list)) or (isinstance(mask, np.ndarray) and mask.dtype == object):
+        parts = [np.asarray(part) for part in mask]
+        if [part.shape for part in parts] == [(count,) for count in counts]:
+            return np.concatenate(parts)
+    try:
+        array = np.asarray(mask)
+    except ValueError:  # Its parts differ in length.
+        return None
+    shapes = [(sum(counts),)]
+    if not children and min(counts) == max(counts):
+        shapes += [(len(counts), counts[0]), (*space.shape, counts[0])]
+    return array.reshape(-1) if array.shape in shapes and array.dtype.kind in 'biuf' else None
+
+
+def joined(parts):
+    masks = [flat_mask(space, mask) for space, mask in parts]
+    return None if any(mask is None for mask in masks) else np.concatenate(masks)
+
+
+def mask_form(space):
+    """The forms of a mask, for people."""
+    kind = kind_of(space, 'action')
+    if kind == 'Dict':
+        return '{' + ', '.join(f'{key!r}: {mask_form(child)}' for _, key, child in children_of(space, kind)) + '}'
+    if kind == 'Tuple':
+        return '(' + ', '.join(mask_form(child) for _, _, child in children_of(space, kind)) + ')'
+    counts = counts_of(space, kind, 'action')
+    if len(counts) == 1:
+        return f'bool[{counts[0]}]'
+    if min(counts) == max(counts):
+        return f'bool{[sum(counts)]} or bool{[*space.shape, counts[0]]}'
+    return f'bool{[sum(counts)]} or (' + ', '.join(f'bool[{count}]' for count in counts) + ')'
 
 
 # Saved states: get_state() may return numbers, texts, bytes, arrays, and lists and dicts of them. Nothing is pickled.
@@ -539,8 +625,33 @@ def import_numpy():
     np = numpy
 
 
+PLACEHOLDER = re.compile(r'\{(?:(\d+) *\+ *)?env_number\}|\{env_role\}')
+
+
+def filled(value, use):
+    """The keyword argument of an env with its role and number in the place of {env_role}, {env_number} and {15000+env_number}."""
+    if isinstance(value, dict):
+        return {key: filled(part, use) for key, part in value.items()}
+    if isinstance(value, list):
+        return [filled(part, use) for part in value]
+    if not isinstance(value, str):
+        return value
+
+    def meaning(found):
+        return use['role'] if 'role' in found.group() else int(found.group(1) or 0) + use['number']
+    whole = PLACEHOLDER.fullmatch(value)
+    if whole:
+        return meaning(whole)
+    text = PLACEHOLDER.sub(lambda found: str(meaning(found)), value)
+    if '{env_' in text or '+env_' in text:
+        raise Failure(INVALID_ARGUMENT, f"kwargs has '{value}', expected {{env_role}}, {{env_number}} or, for ports and the like, "
+                      '{15000+env_number}')
+    return text
+
+
 def maker_of(params):
-    """A function that builds the env, and its name."""
+    """A function that builds the env of some keyword arguments; these arguments; and whether the env says by its class that it
+    cannot draw into memory."""
     try:
         kwargs = json.loads(params['kwargs'] or '{}')
     except ValueError as error:
@@ -558,9 +669,9 @@ def maker_of(params):
                           f"'{params['id']}' needs; {how_to_install('gymnasium')}, choose another interpreter by --python, or "
                           'name a class by entry_point') from None
 
-        def make(**more):
-            return gymnasium.make(params['id'], **{'disable_env_checker': True, **kwargs, **more})
-        return make, kwargs
+        def make(arguments):
+            return gymnasium.make(params['id'], **{'disable_env_checker': True, **arguments})
+        return make, kwargs, False
     module_name, colon, class_name = params['entry_point'].partition(':')
     if not module_name or not colon or not class_name:
         raise Failure(INVALID_ARGUMENT, f"entry_point is '{params['entry_point']}', expected 'module:Class'")
@@ -575,42 +686,69 @@ def maker_of(params):
             raise Failure(NOT_FOUND, f"entry_point '{params['entry_point']}': module {module_name} ({made.__name__}) has no "
                           f"'{name}', it has {public}")
         made = getattr(made, name)
-    return lambda **more: made(**{**kwargs, **more}), kwargs
+    modes = (getattr(made, 'metadata', None) or {}).get('render_modes') or ()
+    cannot_draw = not takes_render_mode(made) or (isinstance(made, type) and 'rgb_array' not in modes)
+    return lambda arguments: made(**arguments), kwargs, cannot_draw
+
+
+def takes_render_mode(made):
+    try:
+        parameters = inspect.signature(made).parameters.values()
+    except (TypeError, ValueError):  # It has no signature.
+        return True
+    return any(parameter.name == 'render_mode' or parameter.kind == parameter.VAR_KEYWORD for parameter in parameters)
 
 
 class Builder:
-    """Builds the envs of this process."""
+    """Builds the envs of this process, each once. An env gets a render_mode if pictures are wanted."""
 
     def __init__(self, params):
         for folder in reversed(params['python_path']):
             sys.path.insert(0, folder)
         import_numpy()
-        self.make, self.kwargs = maker_of(params)
-        self.renders = 'render_mode' in self.kwargs  # whether the config says how, or pictures were asked for and work
+        self.make, self.kwargs, cannot_draw = maker_of(params)
+        self.draws = params['pictures'] and 'render_mode' not in self.kwargs and not cannot_draw
 
-    def __call__(self):
-        if self.renders:
-            return self.with_pictures() if 'render_mode' not in self.kwargs else self.make()
-        env = self.make()
-        # An env that can draw into memory is built again to do so: that costs nothing until a picture is asked for.
-        modes = (getattr(env, 'metadata', None) or {}).get('render_modes', ())
-        if 'rgb_array' not in modes or getattr(env, 'render_mode', None) is not None:
-            return env
-        try:
-            drawing = self.make(render_mode='rgb_array')
-        except TypeError:  # It takes no render_mode.
-            return env
-        if hasattr(env, 'close'):
-            env.close()
-        self.renders = True
-        return drawing
-
-    def with_pictures(self):
-        return self.make(render_mode='rgb_array')
+    def __call__(self, use):
+        kwargs = filled(self.kwargs, use)
+        if self.draws:
+            try:
+                return self.make({**kwargs, 'render_mode': 'rgb_array'})
+            except TypeError as error:
+                if 'render_mode' not in str(error):
+                    raise
+                self.draws = False  # It takes no render_mode.
+        return self.make(kwargs)
 
 
 def seed_for(seed, bits):
     return seed & ((1 << bits) - 1)
+
+
+LARGEST_SEED = (1 << 64) - 1
+
+
+def refuses(error, seed):
+    """Whether the error may be that the seed does not fit into 32 bits."""
+    text = str(error).lower()
+    return seed >> 32 > 0 and (isinstance(error, OverflowError) or (
+        isinstance(error, (ValueError, TypeError)) and ('seed' in text or str(seed) in text)))
+
+
+FINAL = ('final_obs', 'final_observation')
+
+
+def last_of(info):
+    """What an env that resets itself says of the episode that has ended: its last observation, or None; and its info."""
+    def only(value):
+        return value[0] if isinstance(value, np.ndarray) and value.dtype == object and value.shape == (1,) else value
+
+    if 'final_info' not in info and not any(name in info for name in FINAL):
+        return None, info
+    observation = next((only(info[name]) for name in FINAL if info.get(name) is not None), None)
+    final_info = only(info.get('final_info'))
+    rest = {key: value for key, value in info.items() if str(key).lstrip('_') not in (*FINAL, 'final_info')}
+    return observation, {**rest, **final_info} if isinstance(final_info, dict) else rest
 
 
 class Slot:
@@ -620,6 +758,7 @@ class Slot:
 
     def __init__(self, plan, env_plan, builder, memory):
         self.id, self.plan, self.builder = env_plan['id'], plan, builder
+        self.use = {'role': plan['role'], 'number': plan['first_number'] + env_plan['id']}
         self.bytes, self.at = memory, env_plan['at']
         self.message_at, self.rows, self.actions = env_plan['message'], env_plan['rows'], env_plan['actions']
         self.next_rows, self.next_at = env_plan['next_rows'], self.at['next'] // 4
@@ -647,7 +786,7 @@ class Slot:
     def build(self):
         if self.env is not None:
             self.close()
-        env = self.builder()
+        env = self.builder(self.use)
         self.check_interface(env, ('reset', 'step', 'observation_space', 'action_space'), 'gymnasium.Env')
         self.env, self.spaces = env, self.spaces_of(env)
         self.has_mask = self.plan['has_mask']
@@ -695,7 +834,13 @@ class Slot:
         args = {'seed': seed_for(seed, self.plan['params']['seed_bits'])}
         if options:
             args['options'] = options
-        result = self.env.reset(**args)
+        try:
+            result = self.env.reset(**args)
+        except Exception as error:
+            if refuses(error, args['seed']):
+                raise Failure(INTERNAL, f"{text_of(error)}\nreset(seed={args['seed']}) got a seed of 64 bits: if the env takes smaller "
+                              'ones, as numpy.random.seed() does, set seed_bits: 32 in the params of the env') from None
+            raise
         if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], dict):
             raise Failure(INTERNAL, f'reset() returned {described(result)}, expected (observation, info): found the interface '
                           'of gym before 0.26?')
@@ -709,7 +854,7 @@ class Slot:
         observation, info = self.begin(seed, {})
         self.write_next(observation)
         if self.next_mask is not None:
-            write_mask(self.next_mask, info, False)
+            write_info_mask(self.next_mask, self.spaces[1], info, False)
 
     def begin(self, seed, options):
         """Resets the env; returns what it returns."""
@@ -727,7 +872,7 @@ class Slot:
         """Writes the first observation of an episode."""
         self.write(observation)
         if self.mask is not None:
-            write_mask(self.mask, info, False)
+            write_info_mask(self.mask, self.spaces[1], info, False)
 
     # What a state has besides that of the env.
 
@@ -743,7 +888,7 @@ class Slot:
         env_step, read_action, write, mask = self.env.step, self.read_action, self.write, self.mask
         numbers, at = self.i64, self.actions[0] // 8
         category = kind_of(self.spaces[1], 'action') == 'Discrete' and int(start_of(self.spaces[1], 'Discrete')) == 0
-        vector = getattr(write, 'vector', None)
+        action_space, vector = self.spaces[1], getattr(write, 'vector', None)
         floats, reward_at = self.bytes.cast('f'), self.at['reward'] // 4
         elements, part = vector or (None, None)
 
@@ -767,12 +912,15 @@ class Slot:
                 raise Failure(INTERNAL, f'the reward is {described(reward)}, expected a number') from None
             if terminated or truncated:
                 self.u32[self.ends_at] = (1 if terminated else 0) | (256 if truncated else 0)
+                observation, info = last_of(info)
+                if observation is not None:
+                    write(observation)
                 if mask is not None:
-                    write_mask(mask, info, True)
+                    write_info_mask(mask, action_space, info, True)
                 self.end_of_episode(info)
                 return self.u32[self.next_at] == WANTED
             if mask is not None:
-                write_mask(mask, info, False)
+                write_info_mask(mask, action_space, info, False)
         return step
 
     def end_of_episode(self, info):
@@ -830,7 +978,7 @@ class GameSlot(Slot):
     def build(self):
         if self.env is not None:
             self.close()
-        env = self.builder()
+        env = self.builder(self.use)
         self.check_interface(env, ('reset', 'step', 'possible_agents', 'observation_space', 'action_space'),
                              'pettingzoo.ParallelEnv')
         self.agents = list(env.possible_agents)
@@ -847,6 +995,9 @@ class GameSlot(Slot):
 
     def note_masks(self, infos):
         self.has_mask = ['action_mask' in self.of_agent(infos, agent, 'infos', 'reset()') for agent in self.agents]
+
+    def action_space(self, agent):
+        return self.spaces[2 * self.agents.index(agent) + 1]
 
     def player_spaces(self, player):
         return self.spaces[2 * player:2 * player + 2]
@@ -881,7 +1032,7 @@ class GameSlot(Slot):
         for agent, (write, mask, _) in zip(self.agents, self.ways):
             write(self.of_agent(observations, agent, 'observations', 'reset()'))
             if mask is not None:
-                write_mask(mask, self.of_agent(infos, agent, 'infos', 'reset()'), False)
+                write_info_mask(mask, self.action_space(agent), self.of_agent(infos, agent, 'infos', 'reset()'), False)
         self.left = set()
 
     def more_state(self):
@@ -921,7 +1072,7 @@ class GameSlot(Slot):
                 if ended or cut:
                     self.left.add(i)
                 if mask is not None:
-                    write_mask(mask, of_agent(infos, agent, 'infos', 'step()'), ended or cut)
+                    write_info_mask(mask, self.action_space(agent), of_agent(infos, agent, 'infos', 'step()'), ended or cut)
             if len(self.left) == self.players:
                 self.u32[self.ends_at] = (1 if terminated else 0) | (256 if truncated else 0)
                 self.end_of_episode(infos)
@@ -947,6 +1098,7 @@ class EnvProcess:
         self.event_address = ctypes.c_void_p(base + manager['event'])
         self.fence_lock = threading.Lock()
         self.builder = None
+        LEFT_OUT[:], KEPT[:] = plan['params']['left_out'], plan['params']['kept']
         make = GameSlot if plan['params']['game'] else Slot
         self.slots = [make(plan, env, self.build_env, self.memory) for env in plan['envs']]
         self.progress = self.u32[self.at['progress']]
@@ -954,11 +1106,11 @@ class EnvProcess:
         self.soon = True  # whether the last request came soon
         self.waits_asleep = 0  # the next waits that are not spent awake
 
-    def build_env(self):
+    def build_env(self, use):
         if self.builder is None:
             self.builder = Builder(self.plan['params'])
             self.limit_memory()
-        return self.builder()
+        return self.builder(use)
 
     def limit_memory(self):
         if self.plan['memory_limit_mb'] <= 0:
@@ -1148,14 +1300,14 @@ class EnvProcess:
         slot = self.slots[0]
         try:
             env = slot.build()
-            _, info = slot.first_reset(0, {})
+            _, info = slot.first_reset(LARGEST_SEED, {})
             slot.note_masks(info)
             slot.spaces = slot.spaces_of(env)
             fields, actions = slot.describe()
-            boxes = [leaf for space in slot.spaces[::2] for leaf in leaves_of(space)]
-            for field, box in zip([field for field in fields if field.name not in MASK_FIELDS], boxes):
-                if getattr(box, 'dtype', None) == np.float64:
-                    print(f"the observation '{field.name}' is float64: it is narrowed to float32", file=sys.stderr)
+            for i, space in enumerate(slot.spaces[::2]):
+                for name, leaf in leaves_of(space, 'obs' if slot.players == 1 else f'obs/{i}'):
+                    if getattr(leaf, 'dtype', None) == np.float64 and name not in MASK_FIELDS:
+                        print(f"the observation '{name}' is float64: it is narrowed to float32", file=sys.stderr)
             spec = getattr(env, 'spec', None)
             steps = getattr(spec, 'max_episode_steps', None) or 0
             params = self.plan['params']
@@ -1171,18 +1323,32 @@ class EnvProcess:
             slot.leave_message(self.failed(error))
 
 
-def leaves_of(space):
-    kind = kind_of(space, 'obs')
+def leaves_of(space, name):
+    kind = kind_of(space, name)
     if kind in ('Dict', 'Tuple'):
-        return [leaf for _, _, child in children_of(space, kind) for leaf in leaves_of(child)]
-    return [space]
+        return [leaf for part, _, child in children_of(space, kind) for leaf in leaves_of(child, f'{name}/{part}')]
+    return [(name, space)]
+
+
+def become_plain():
+    """Makes this process look like an interpreter without a script to the code of envs. multiprocessing would have its children
+    run the script of this process, which is not theirs."""
+    del sys.modules['__main__'].__file__
+    sys.argv = ['']
+    sys.path[0] = os.getcwd()
+    if not os.environ.get('PYTHONBREAKPOINT'):
+        sys.breakpointhook = refuse_breakpoint
+
+
+def refuse_breakpoint(*_args, **_kwargs):
+    raise Failure(FAILED_PRECONDITION, 'breakpoint() was called. ' + HOW_TO_DEBUG)
 
 
 def main():
     with os.fdopen(int(sys.argv[1]), 'r') as file:
         file.seek(0)
         plan = json.load(file)
-    sys.path[0] = os.getcwd()
+    become_plain()
     process = EnvProcess(plan)
     if plan['probe']:
         process.probe()

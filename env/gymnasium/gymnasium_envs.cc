@@ -11,10 +11,12 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/async_env_manager.h"
 #include "ding_worker/env/env_process_pool.h"
+#include "ding_worker/env/env_registry.h"
 #include "ding_worker/env/env_workers.h"
 #include "ding_worker/env/gymnasium/python_program.h"
 #include "ding_worker/env/process_env_workers.h"
 #include "ding_worker/env/subprocess_options.h"
+#include "ding_worker/env/wrapped_env.h"
 
 namespace ding {
 namespace {
@@ -66,10 +68,10 @@ class GymnasiumEnv : public Env {
 
 absl::StatusOr<std::unique_ptr<EnvWorkers>> CreateWorkers(
     const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
-    PythonInterface interface) {
+    const EnvConfig& around, PythonInterface interface) {
   DING_RETURN_IF_ERROR(CheckSubprocessOptions(options, env_num));
   DING_ASSIGN_OR_RETURN(const PythonEnv env,
-                        ProbePythonEnv(config, interface, options.connect_timeout));
+                        ProbePythonEnv(config, interface, around, options.connect_timeout));
   const bool waits_for_some = options.wait_num > 0 && options.wait_num < env_num;
   return CreateProcessEnvWorkers(PoolOptions(options), env.spec, env_num,
                                  RunPython(env, waits_for_some), /*check_bounds=*/true);
@@ -77,9 +79,10 @@ absl::StatusOr<std::unique_ptr<EnvWorkers>> CreateWorkers(
 
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateManager(
     const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
-    const WrapperStackFactory& wrappers, PythonInterface interface) {
+    const EnvConfig& around, PythonInterface interface) {
   DING_ASSIGN_OR_RETURN(std::unique_ptr<EnvWorkers> workers,
-                        CreateWorkers(options, config, env_num, interface));
+                        CreateWorkers(options, config, env_num, around, interface));
+  const WrapperStackFactory wrappers = WrappersOf(around);
   if (wrappers) {
     DING_ASSIGN_OR_RETURN(workers, WrapWorkers(std::move(workers), wrappers));
   }
@@ -87,9 +90,9 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateManager(
 }
 
 absl::StatusOr<std::unique_ptr<Env>> CreateOne(const GymnasiumConfig& config,
-                                               PythonInterface interface) {
+                                               const EnvConfig& around, PythonInterface interface) {
   DING_ASSIGN_OR_RETURN(std::unique_ptr<EnvWorkers> workers,
-                        CreateWorkers({}, config, 1, interface));
+                        CreateWorkers({}, config, 1, around, interface));
   return std::make_unique<GymnasiumEnv>(std::move(workers));
 }
 
@@ -97,22 +100,24 @@ absl::StatusOr<std::unique_ptr<Env>> CreateOne(const GymnasiumConfig& config,
 
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateGymnasiumEnvs(
     const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
-    const WrapperStackFactory& wrappers) {
-  return CreateManager(options, config, env_num, wrappers, PythonInterface::kGymnasium);
+    const EnvConfig& around) {
+  return CreateManager(options, config, env_num, around, PythonInterface::kGymnasium);
 }
 
-absl::StatusOr<std::unique_ptr<Env>> CreateGymnasiumEnv(const GymnasiumConfig& config) {
-  return CreateOne(config, PythonInterface::kGymnasium);
+absl::StatusOr<std::unique_ptr<Env>> CreateGymnasiumEnv(const GymnasiumConfig& config,
+                                                        const EnvConfig& around) {
+  return CreateOne(config, around, PythonInterface::kGymnasium);
 }
 
 absl::StatusOr<std::unique_ptr<EnvManager>> CreatePettingZooEnvs(
     const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
-    const WrapperStackFactory& wrappers) {
-  return CreateManager(options, config, env_num, wrappers, PythonInterface::kPettingZoo);
+    const EnvConfig& around) {
+  return CreateManager(options, config, env_num, around, PythonInterface::kPettingZoo);
 }
 
-absl::StatusOr<std::unique_ptr<Env>> CreatePettingZooEnv(const GymnasiumConfig& config) {
-  return CreateOne(config, PythonInterface::kPettingZoo);
+absl::StatusOr<std::unique_ptr<Env>> CreatePettingZooEnv(const GymnasiumConfig& config,
+                                                         const EnvConfig& around) {
+  return CreateOne(config, around, PythonInterface::kPettingZoo);
 }
 
 }  // namespace ding

@@ -23,7 +23,7 @@ template <auto create>
 absl::StatusOr<std::unique_ptr<Env>> CreateOne(const EnvConfig& config) {
   GymnasiumConfig params;
   DING_RETURN_IF_ERROR(UnpackEnvParams(config, &params));
-  return create(params);
+  return create(params, config);
 }
 
 template <auto create>
@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateGroup(const EnvConfig& config,
     return absl::InvalidArgumentError(
         "reward_weights are set, but the reward of a Python env is one number: remove them");
   }
-  return create(options, params, env_num, WrappersOf(config));
+  return create(options, params, env_num, config);
 }
 
 constexpr char kHelp[] = "a Python env with Gymnasium's interface, by id or module:Class";

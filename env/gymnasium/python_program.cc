@@ -8,10 +8,15 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/base/mutex.h"
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
@@ -20,6 +25,7 @@
 #include "ding_worker/env/probe_env_spec.h"
 #include "ding_worker/env/process_memory.h"
 #include "ding_worker/env/process_message.h"
+#include "ding_worker/env/wrappers/wrappers.pb.h"
 #include "nlohmann/json.hpp"
 
 namespace ding {
@@ -49,14 +55,27 @@ int MemoryFile(const char* name, absl::string_view first, absl::string_view seco
   return file;
 }
 
-Json ConfigJson(const GymnasiumConfig& config, PythonInterface interface) {
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Json ConfigJson(const GymnasiumConfig& config, PythonInterface interface, const EnvConfig& around) {
   Json json = {{"id", config.id()},
                {"entry_point", config.entry_point()},
                {"kwargs", config.kwargs()},
                {"seed_bits", config.seed_bits()},
+               {"pictures", around.use().pictures()},
                {"game", interface == PythonInterface::kPettingZoo}};
   json["python_path"] = Json::array();
   for (const std::string& folder : config.python_path()) json["python_path"].push_back(folder);
+  // A field whose space is unknown may be there if a wrapper leaves it out.
+  json["left_out"] = json["kept"] = Json::array();
+  for (const EnvWrapperConfig& wrapper : around.wrapper()) {
+    MaskFieldsConfig fields;
+    if (wrapper.type() != "mask_fields" || !wrapper.params().UnpackTo(&fields)) continue;
+    for (const std::string& name : fields.remove()) json["left_out"].push_back(name);
+    for (const std::string& name : fields.keep()) json["kept"].push_back(name);
+  }
   return json;
 }
 
@@ -115,15 +134,17 @@ Json Layout(ProcessMemory* memory, int env_id) {
 }
 
 // What the script must know.
-Json MakePlan(const GymnasiumConfig& config, PythonInterface interface, ProcessMemory* memory,
-              int process, const std::vector<int>& env_ids) {
+Json MakePlan(const PythonEnv& env, ProcessMemory* memory, int process,
+              const std::vector<int>& env_ids) {
   Json plan = {{"memory", memory->fd()},
                {"bytes", memory->bytes()},
                {"message_bytes", ProcessMemory::kMessageBytes},
                {"index", process},
                {"manager", Layout(*memory, &memory->manager())},
                {"process", Layout(*memory, &memory->process(process))},
-               {"params", ConfigJson(config, interface)},
+               {"params", ConfigJson(env.config, env.interface, env.around)},
+               {"role", env.around.use().role()},
+               {"first_number", env.around.use().number()},
                {"probe", false},
                {"layout", ""},
                {"has_mask", false},
@@ -137,11 +158,33 @@ Json MakePlan(const GymnasiumConfig& config, PythonInterface interface, ProcessM
   return plan;
 }
 
+// The envs that were probed in this process, by their configs.
+class KnownPythonEnvs {
+ public:
+  std::optional<PythonEnv> Find(const std::string& key) const {
+    const MutexLock lock(&mutex_);
+    const auto found = envs_.find(key);
+    return found == envs_.end() ? std::nullopt : std::optional<PythonEnv>(found->second);
+  }
+  void Add(const std::string& key, const PythonEnv& env) {
+    const MutexLock lock(&mutex_);
+    envs_[key] = env;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::map<std::string, PythonEnv> envs_ ABSL_GUARDED_BY(mutex_);
+};
+
+KnownPythonEnvs& KnownEnvs() {
+  static auto* const envs = new KnownPythonEnvs;
+  return *envs;
+}
+
 // Becomes the interpreter. Returns an exit code if that fails, after it has said why.
 int BecomePython(const GymnasiumConfig& config, const Json& plan, int memory) {
   const int script = MemoryFile("env_process.py", kQuote, kScript);
-  const int plan_file =
-      MemoryFile("plan", plan.dump(-1, ' ', false, Json::error_handler_t::replace), "");
+  const int plan_file = MemoryFile("plan", Dump(plan), "");
   if (script < 0 || plan_file < 0) {
     std::fprintf(stderr, "no memory for the script: %s\n", std::strerror(errno));
     return kNoInterpreter;
@@ -184,27 +227,41 @@ absl::Status CheckGymnasiumConfig(const GymnasiumConfig& config, PythonInterface
 }
 
 absl::StatusOr<PythonEnv> ProbePythonEnv(const GymnasiumConfig& config, PythonInterface interface,
-                                         absl::Duration timeout) {
+                                         const EnvConfig& around, absl::Duration timeout) {
   DING_RETURN_IF_ERROR(CheckGymnasiumConfig(config, interface));
   PythonEnv env;
   env.config = config;
   env.interface = interface;
-  const auto run = [&config, interface](ProcessMemory* memory) {
-    Json plan = MakePlan(config, interface, memory, 0, {0});
+  // All that the spec depends on.
+  EnvConfig wrappers = around;
+  wrappers.clear_use();
+  const std::string key =
+      absl::StrCat(config.python(), "\n", Dump(ConfigJson(config, interface, wrappers)));
+  std::optional<PythonEnv> known = KnownEnvs().Find(key);
+  if (known.has_value()) {
+    known->around = around;
+    return *std::move(known);
+  }
+  env.around = std::move(wrappers);
+  env.around.mutable_use()->set_role("probe");
+  env.around.mutable_use()->set_number(around.use().probe_number());
+  const auto run = [&env](ProcessMemory* memory) {
+    Json plan = MakePlan(env, memory, 0, {0});
     plan["probe"] = true;
-    return BecomePython(config, plan, memory->fd());
+    return BecomePython(env.config, plan, memory->fd());
   };
   absl::StatusOr<EnvSpec> spec = ProbeEnvSpec(run, timeout, &env.layout);
   if (!spec.ok()) return Annotate(spec.status(), "env 0");
   DING_RETURN_IF_ERROR(ValidateEnvSpec(*spec));
   env.spec = *std::move(spec);
+  KnownEnvs().Add(key, env);
+  env.around = around;
   return env;
 }
 
 EnvProcessPool::Run RunPython(const PythonEnv& env, bool notify_each) {
   return [env, notify_each](const EnvProcessOptions& options) {
-    Json plan =
-        MakePlan(env.config, env.interface, options.memory, options.process, options.env_ids);
+    Json plan = MakePlan(env, options.memory, options.process, options.env_ids);
     plan.update(Json::parse(env.layout));
     plan["max_retry"] = options.retry->max_retry;
     plan["retry_waiting_time"] = absl::ToDoubleSeconds(options.retry->retry_waiting_time);

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ding_worker/env/env.h"
+#include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_process_pool.h"
 #include "ding_worker/env/gymnasium/gymnasium.pb.h"
 
@@ -27,10 +28,11 @@ enum class PythonInterface {
   kPettingZoo,  // PettingZoo's ParallelEnv: a game of at least 2 players
 };
 
-// An env of Python that was built once.
+// An env of Python whose spec is known.
 struct PythonEnv {
   GymnasiumConfig config;
   PythonInterface interface = PythonInterface::kGymnasium;
+  EnvConfig around;  // its use, and its wrappers
   EnvSpec spec;
   std::string layout;  // JSON of env_process.py: its spaces, which must not change
 };
@@ -38,7 +40,9 @@ struct PythonEnv {
 // kInvalidArgument with all problems of the config that show without Python.
 absl::Status CheckGymnasiumConfig(const GymnasiumConfig& config, PythonInterface interface);
 
-// Builds the env in a process of its own, which then ends, resets it, and returns its spec.
+// Builds the env in a process of its own, which then ends, resets it, and returns its spec. Does so once in this process
+// for equal configs. Of `around` it reads the use, and which fields the wrappers leave out: those may have spaces that
+// this project does not know.
 //   kInvalidArgument     the config, or a space that this project does not support
 //   kNotFound            there is no such module or class
 //   kFailedPrecondition  the interpreter has no numpy or gymnasium
@@ -46,7 +50,7 @@ absl::Status CheckGymnasiumConfig(const GymnasiumConfig& config, PythonInterface
 //   kUnavailable         there is no such interpreter, its process died before, or the system refuses processes
 //   kInternal            the env's code failed; with the traceback
 absl::StatusOr<PythonEnv> ProbePythonEnv(const GymnasiumConfig& config, PythonInterface interface,
-                                         absl::Duration timeout);
+                                         const EnvConfig& around, absl::Duration timeout);
 
 // A process becomes the interpreter, which runs the envs of this process. `notify_each`: it wakes the manager after
 // each answer, and not only when all envs that were asked have answered.

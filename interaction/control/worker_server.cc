@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -231,8 +232,29 @@ absl::Status WorkerServer::StartServing(int64_t number, uint32_t worker, const H
                                       Serve(number, worker, hello, session);
                                     }));
   peer.state = Peer::State::kServed;
-  if (hello.role() != Hello::OPERATOR) workers_[worker].session = peer.session;
+  if (hello.role() == Hello::OPERATOR) return absl::OkStatus();
+  const uint32_t place = FreePlace(
+      hello.role(),
+      hello.has_previous_place() ? std::optional<uint32_t>(hello.previous_place()) : std::nullopt);
+  Worker& joined = workers_[worker];
+  joined.session = peer.session;
+  joined.role = hello.role();
+  joined.place = place;
   return absl::OkStatus();
+}
+
+uint32_t WorkerServer::FreePlace(Hello::Role role, std::optional<uint32_t> previous) const {
+  std::set<uint32_t> taken;
+  for (const auto& [number, worker] : workers_) {
+    if (worker.role == role) taken.insert(worker.place);
+  }
+  if (previous.has_value() && *previous < static_cast<uint32_t>(options_.max_workers) &&
+      taken.count(*previous) == 0) {
+    return *previous;
+  }
+  uint32_t place = 0;
+  while (taken.count(place) > 0) ++place;
+  return place;
 }
 
 absl::Status WorkerServer::SendWelcome(uint32_t worker, Session* session) const {
@@ -240,6 +262,11 @@ absl::Status WorkerServer::SendWelcome(uint32_t worker, Session* session) const 
   *answer.mutable_welcome() = options_.welcome;
   *answer.mutable_welcome()->mutable_version() = CurrentProtocol();
   answer.mutable_welcome()->set_worker(worker);
+  {
+    MutexLock lock(&mutex_);
+    const auto found = workers_.find(worker);
+    if (found != workers_.end()) answer.mutable_welcome()->set_place(found->second.place);
+  }
   answer.mutable_welcome()->set_incarnation(handler_->incarnation());
   return session->Send(answer.SerializeAsString(), kGreetTimeout);
 }

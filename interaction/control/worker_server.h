@@ -29,6 +29,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -133,6 +134,8 @@ class WorkerServer : public WorkerSender {
   struct Worker {
     std::shared_ptr<Session> session;
     absl::Status stuck;  // OK, or the reason why nothing is sent to it any more
+    Hello::Role role = Hello::OPERATOR;
+    uint32_t place = 0;  // Welcome.place
   };
   struct Peer {
     enum class State {
@@ -176,6 +179,9 @@ class WorkerServer : public WorkerSender {
              const std::shared_ptr<Session>& session);
   absl::Status ServeAdmitted(uint32_t worker, const Hello& hello,
                              const std::shared_ptr<Session>& session);
+  // The place for a worker that has had `previous`, or none.
+  uint32_t FreePlace(Hello::Role role, std::optional<uint32_t> previous) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status SendWelcome(uint32_t worker, Session* session) const;
   // OK while an admitted worker takes its messages, else why it is stuck.
   absl::Status TakesMessages(uint32_t worker) const;

@@ -58,15 +58,18 @@ class ConfiguredCollector : public TaskCollector {
   static absl::StatusOr<std::unique_ptr<TaskCollector>> Create(const ExperimentConfig& config,
                                                                const CollectorTask& task,
                                                                CollectorLink* link,
-                                                               ComponentDeps deps) {
+                                                               ComponentDeps deps, int place) {
     auto made = std::make_unique<ConfiguredCollector>();
     const uint64_t seed = config.seed();
     const uint64_t number = static_cast<uint64_t>(task.number());
     const bool eval = task.eval_flag();
+    EnvsOptions envs;
+    envs.place.index = place;
     DING_ASSIGN_OR_RETURN(
-        made->env_, eval ? MakeEvaluatorEnvs(config, task.eval_opponent(),
-                                             config.env().evaluator_env_num(), deps.clock)
-                         : MakeEnvManager(config, config.env().collector_env_num(), deps.clock));
+        made->env_,
+        eval ? MakeEvaluatorEnvs(config, task.eval_opponent(), config.env().evaluator_env_num(),
+                                 deps.clock, envs.place)
+             : MakeEnvManager(config, config.env().collector_env_num(), deps.clock, envs));
     DING_RETURN_IF_ERROR(made->env_->Seed(EnvSeed(config, task), /*dynamic=*/true));
     PolicyModes modes;
     modes.learn = modes.command = false;
@@ -162,12 +165,13 @@ class ConfiguredCollector : public TaskCollector {
 }  // namespace
 
 TaskCollectorFactory MakeTaskCollectorFactory(const ExperimentConfig& config,
-                                              const ComponentDeps& deps) {
-  return [config, deps](const CollectorTask& task,
-                        CollectorLink* link) -> absl::StatusOr<std::unique_ptr<TaskCollector>> {
-    DING_ASSIGN_OR_RETURN(const ExperimentConfig own, ConfigOfTask(config, task));
-    return ConfiguredCollector::Create(own, task, link, deps);
-  };
+                                              const ComponentDeps& deps, int place) {
+  return
+      [config, deps, place](const CollectorTask& task,
+                            CollectorLink* link) -> absl::StatusOr<std::unique_ptr<TaskCollector>> {
+        DING_ASSIGN_OR_RETURN(const ExperimentConfig own, ConfigOfTask(config, task));
+        return ConfiguredCollector::Create(own, task, link, deps, place);
+      };
 }
 
 }  // namespace ding

@@ -10,9 +10,10 @@
 
 namespace ding {
 
-// For collector processes. `deps` are metrics, clock and exp_dir of the process.
+// For collector processes. `deps` are metrics, clock and exp_dir of the process; `place` is its number among them
+// (Welcome.place).
 TaskCollectorFactory MakeTaskCollectorFactory(const ExperimentConfig& config,
-                                              const ComponentDeps& deps);
+                                              const ComponentDeps& deps, int place = 0);
 
 }  // namespace ding
 

@@ -56,8 +56,8 @@ class ConfiguredLearner : public TaskLearner {
  public:
   static absl::StatusOr<std::unique_ptr<TaskLearner>> Create(const ExperimentConfig& config,
                                                              const LearnerTask& task,
-                                                             GroupMember* group,
-                                                             ComponentDeps deps) {
+                                                             GroupMember* group, ComponentDeps deps,
+                                                             int place) {
     auto made = std::make_unique<ConfiguredLearner>();
     DING_RETURN_IF_ERROR(CheckName(task));
     if (task.setting_size() > 0) made->own_options_ = MakeCommLearnerOptions(config);
@@ -65,13 +65,14 @@ class ConfiguredLearner : public TaskLearner {
     EnvSpec env;
     DataSet data;
     if (supervised) {
-      absl::StatusOr<EnvSpec> spec = SpecOfDataSetRun(config, deps.clock, &data);
+      absl::StatusOr<EnvSpec> spec =
+          SpecOfDataSetRun(config, deps.clock, {EnvPlace::kLearner, place}, &data);
       // The coordinator has read it.
       DING_RETURN_IF_ERROR(
           Annotate(spec.status(), "all machines with learners must see the data set"));
       env = *std::move(spec);
     } else {
-      DING_ASSIGN_OR_RETURN(env, SpecOfEnv(config, deps.clock));
+      DING_ASSIGN_OR_RETURN(env, SpecOfEnv(config, deps.clock, {EnvPlace::kLearner, place}));
     }
     PolicyModes modes;
     modes.collect = false;
@@ -215,12 +216,12 @@ absl::Status CheckCanGroupLearners(const ExperimentConfig& config) {
                    ", but this program has no all-reduce: expected 1, or //worker:parallel_torch"));
 }
 
-TaskLearnerFactory MakeTaskLearnerFactory(const ExperimentConfig& config,
-                                          const ComponentDeps& deps) {
-  return [config, deps](const LearnerTask& task,
-                        GroupMember* group) -> absl::StatusOr<std::unique_ptr<TaskLearner>> {
+TaskLearnerFactory MakeTaskLearnerFactory(const ExperimentConfig& config, const ComponentDeps& deps,
+                                          int place) {
+  return [config, deps, place](const LearnerTask& task,
+                               GroupMember* group) -> absl::StatusOr<std::unique_ptr<TaskLearner>> {
     DING_ASSIGN_OR_RETURN(const ExperimentConfig own, ConfigOfTask(config, task));
-    return ConfiguredLearner::Create(own, task, group, deps);
+    return ConfiguredLearner::Create(own, task, group, deps, place);
   };
 }
 

@@ -12,9 +12,9 @@
 namespace ding {
 
 // For learner processes: makes a learner that saves its checkpoints below deps.exp_dir, and resumes
-// from them if its task says so.
-TaskLearnerFactory MakeTaskLearnerFactory(const ExperimentConfig& config,
-                                          const ComponentDeps& deps);
+// from them if its task says so. `place` is the number of the process among the learners (Welcome.place).
+TaskLearnerFactory MakeTaskLearnerFactory(const ExperimentConfig& config, const ComponentDeps& deps,
+                                          int place = 0);
 CommLearnerOptions MakeCommLearnerOptions(const ExperimentConfig& config);
 
 // Whether the learner processes of this program can learn together as the config wants.

@@ -32,10 +32,10 @@ constexpr int kJudgePriority = 60;
 }  // namespace
 
 absl::StatusOr<EnvSpec> SpecOfDataSetRun(const ExperimentConfig& config, const Clock* clock,
-                                         DataSet* data) {
+                                         const EnvPlace& place, DataSet* data) {
   EnvSpec env;
   if (Evaluates(config)) {
-    DING_ASSIGN_OR_RETURN(env, SpecOfEnv(config, clock));
+    DING_ASSIGN_OR_RETURN(env, SpecOfEnv(config, clock, place));
   }
   DING_ASSIGN_OR_RETURN(*data, LoadDataSetOf(config, &env));
   return env;

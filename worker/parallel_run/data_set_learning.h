@@ -33,6 +33,7 @@
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/run/data_set.h"
+#include "ding_worker/worker/run/experiment_setup.h"
 
 namespace ding {
 
@@ -40,7 +41,7 @@ namespace ding {
 // from the file of the config; without an env it has nothing else.
 // Returns the errors of LoadDataSet() and SpecOfEnv().
 absl::StatusOr<EnvSpec> SpecOfDataSetRun(const ExperimentConfig& config, const Clock* clock,
-                                         DataSet* data);
+                                         const EnvPlace& place, DataSet* data);
 
 class DataSetLearning : public OwnData {
  public:

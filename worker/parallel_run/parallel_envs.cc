@@ -11,7 +11,6 @@
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/parallel_run/item_buffer.h"
-#include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/game_setup.h"
 #include "ding_worker/worker/run/startup_problems.h"
 
@@ -56,8 +55,12 @@ int CollectorsOf(const ExperimentConfig& config) {
   return Evaluates(config) ? config.policy().collect().collector_num() : 0;
 }
 
-absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* clock) {
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<EnvManager> env, MakeEnvManager(config, 1, clock));
+absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* clock,
+                                  const EnvPlace& place) {
+  EnvsOptions options;
+  options.place = place;
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<EnvManager> env,
+                        MakeEnvManager(config, 1, clock, options));
   DING_RETURN_IF_ERROR(RefuseEnvStatistics(*env));
   const EnvSpec& spec = env->env_spec();
   const std::string commander = absl::StrCat("policy.other.commander.type '",
@@ -75,9 +78,12 @@ absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* c
 
 absl::StatusOr<std::unique_ptr<EnvManager>> MakeEvaluatorEnvs(const ExperimentConfig& config,
                                                               const std::string& opponent,
-                                                              int env_num, const Clock* clock) {
-  return PlaysGames(config) ? MakeOpponentEnvManager(config, opponent, env_num, clock)
-                            : MakeEvaluatorEnvManager(config, env_num, clock);
+                                                              int env_num, const Clock* clock,
+                                                              const EnvPlace& place) {
+  EnvsOptions options;
+  options.place = place;
+  return PlaysGames(config) ? MakeOpponentEnvManager(config, opponent, env_num, clock, options)
+                            : MakeEvaluatorEnvManager(config, env_num, clock, options);
 }
 
 std::vector<EvalOpponent> OpponentsOf(const ExperimentConfig& config) {
@@ -94,8 +100,9 @@ absl::StatusOr<ReturnBounds> CheckEvaluatorEnvs(const ExperimentConfig& config,
                                                 const EnvSpec& player, const Clock* clock) {
   std::optional<ReturnBounds> bounds;
   for (const EvalOpponent& opponent : OpponentsOf(config)) {
-    DING_ASSIGN_OR_RETURN(const std::unique_ptr<EnvManager> env,
-                          MakeEvaluatorEnvs(config, opponent.name, 1, clock));
+    DING_ASSIGN_OR_RETURN(
+        const std::unique_ptr<EnvManager> env,
+        MakeEvaluatorEnvs(config, opponent.name, 1, clock, {EnvPlace::kCoordinator, 0}));
     DING_RETURN_IF_ERROR(CheckSamePlayer(player, env->env_spec()));
     DING_RETURN_IF_ERROR(CheckEvaluator(config, env->env_spec()));
     const ReturnBounds returns = BoundsOfReturns(env->env_spec());

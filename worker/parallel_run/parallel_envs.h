@@ -15,6 +15,7 @@
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/return_bounds.h"
 
 namespace ding {
@@ -29,13 +30,15 @@ bool Evaluates(const ExperimentConfig& config);
 int CollectorsOf(const ExperimentConfig& config);
 
 // Returns the observations and actions of one player in the env that collects, which may be a game. It is
-// an error if the run cannot collect in envs of this kind.
-absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* clock);
+// an error if the run cannot collect in envs of this kind. `place` is that of a learner or coordinator.
+absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* clock,
+                                  const EnvPlace& place = {EnvPlace::kCoordinator, 0});
 
 // Makes the envs that evaluate; in a league, against the opponent that the task names.
 absl::StatusOr<std::unique_ptr<EnvManager>> MakeEvaluatorEnvs(const ExperimentConfig& config,
                                                               const std::string& opponent,
-                                                              int env_num, const Clock* clock);
+                                                              int env_num, const Clock* clock,
+                                                              const EnvPlace& place);
 
 // The opponents of a league's evaluations.
 std::vector<EvalOpponent> OpponentsOf(const ExperimentConfig& config);

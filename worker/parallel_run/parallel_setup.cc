@@ -61,7 +61,8 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   EnvSpec env;
   DataSet data;  // The learners have it; here it is only checked.
   if (supervised) {
-    DING_ASSIGN_OR_RETURN(env, SpecOfDataSetRun(config, deps.clock, &data));
+    DING_ASSIGN_OR_RETURN(env,
+                          SpecOfDataSetRun(config, deps.clock, {EnvPlace::kCoordinator, 0}, &data));
     DING_LOG(INFO) << "data set " << config.data_set().path() << ": " << data.description;
   } else {
     DING_ASSIGN_OR_RETURN(env, SpecOfEnv(config, deps.clock));

@@ -137,18 +137,21 @@ absl::Status Serve(Hello::Role role, const ParallelWorkerOptions& options, Worke
   deps.exp_dir = welcome.exp_dir();
   DING_RETURN_IF_ERROR(AddSinks(config, deps.exp_dir, options.name, &deps.metrics));
 
+  const int place = static_cast<int>(welcome.place());
   absl::Status status;
   if (role == Hello::LEARNER) {
     CommLearnerOptions learner_options = MakeCommLearnerOptions(config);
     learner_options.group_host = options.all_reduce_host;
-    DING_ASSIGN_OR_RETURN(const std::unique_ptr<BaseCommLearner> learner,
-                          create_comm_learner(CommLearnerConfig(config), learner_options, session,
-                                              store.get(), MakeTaskLearnerFactory(config, deps)));
+    DING_ASSIGN_OR_RETURN(
+        const std::unique_ptr<BaseCommLearner> learner,
+        create_comm_learner(CommLearnerConfig(config), learner_options, session, store.get(),
+                            MakeTaskLearnerFactory(config, deps, place)));
     status = RunUntilTheEnd(options, learner.get());
   } else {
     DING_ASSIGN_OR_RETURN(const std::unique_ptr<BaseCommCollector> collector,
                           create_comm_collector(CommCollectorConfig(config), session, store.get(),
-                                                MakeTaskCollectorFactory(config, deps)));
+
+                                                MakeTaskCollectorFactory(config, deps, place)));
     status = RunUntilTheEnd(options, collector.get());
   }
   session->Close(status.ok() ? "done" : status.message());
@@ -198,6 +201,7 @@ absl::Status JoinAndServe(const ParallelWorkerOptions& options, Hello hello, Tra
     session.reset();
     hello.set_previous_worker(welcome.worker());
     hello.set_previous_incarnation(welcome.incarnation());
+    hello.set_previous_place(welcome.place());
     absl::StatusOr<std::unique_ptr<WorkerSession>> again =
         Rejoin(options, hello, absl::Seconds(welcome.rejoin_seconds()), transport);
     if (!again.ok()) {

@@ -106,11 +106,15 @@ struct Players {
 // Makes them anew for each pass, so that equal seeds give equal episodes.
 absl::StatusOr<Players> MakePlayers(const EvaluationOptions& options,
                                     const CheckpointReader& checkpoint,
-                                    const ExperimentConfig& config, int64_t n_episode) {
+                                    const ExperimentConfig& config, int64_t n_episode,
+                                    bool pictures) {
   const auto env_num =
       static_cast<int>(std::min<int64_t>(n_episode, config.env().evaluator_env_num()));
   Players players;
-  DING_ASSIGN_OR_RETURN(players.envs, MakeEvaluatorEnvManager(config, env_num, Clock::Real()));
+  EnvsOptions envs;
+  envs.pictures = pictures;
+  DING_ASSIGN_OR_RETURN(players.envs,
+                        MakeEvaluatorEnvManager(config, env_num, Clock::Real(), envs));
   const EnvSpec player = PlayerSpec(players.envs->env_spec());
   DING_ASSIGN_OR_RETURN(const EnvSpec trained, SpacesOf(checkpoint.info()));
   if (trained.observation != nullptr && trained.action != nullptr) {
@@ -148,7 +152,8 @@ absl::Status Film(const EvaluationOptions& options, const CheckpointReader& chec
   DING_RETURN_IF_ERROR(AtomicFileWriter::Create(video.path).status());
 
   const int64_t n_episode = std::min(options.n_episode, kMaxFilmedEpisodes);
-  DING_ASSIGN_OR_RETURN(const Players players, MakePlayers(options, checkpoint, config, n_episode));
+  DING_ASSIGN_OR_RETURN(const Players players, MakePlayers(options, checkpoint, config, n_episode,
+                                                           /*pictures=*/true));
   const EnvSpec& env = players.envs->env_spec();
   if (env.players > 1) {
     return absl::FailedPreconditionError(
@@ -215,7 +220,8 @@ absl::StatusOr<CheckpointEvaluation> Evaluate(const EvaluationOptions& options) 
     DING_RETURN_IF_ERROR(Film(options, checkpoint, config, &result));
   }
   DING_ASSIGN_OR_RETURN(const Players players,
-                        MakePlayers(options, checkpoint, config, options.n_episode));
+                        MakePlayers(options, checkpoint, config, options.n_episode,
+                                    /*pictures=*/false));
   result.env = players.envs->env_spec().name;
   if (!options.record_episodes.empty()) {
     DING_RETURN_IF_ERROR(Record(options, players, &result));

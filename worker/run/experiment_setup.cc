@@ -1,9 +1,11 @@
 #include "ding_worker/worker/run/experiment_setup.h"
 
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env_registry.h"
 #include "ding_worker/env/game_spec.h"
@@ -17,9 +19,30 @@ namespace {
 
 constexpr char kConfigField[] = "config";
 
+// Whether the evaluator of the config takes pictures. An evaluator of somebody else's may do so.
+bool Films(const SerialEvaluatorConfig& evaluator) {
+  InteractionEvaluatorParams params;
+  const bool ours = evaluator.type() == "interaction" || evaluator.type() == "battle_interaction";
+  if (!ours || !evaluator.params().UnpackTo(&params)) return !ours;
+  return params.render().render_freq() != -1;
+}
+
+// The numbers of the envs of a process are a block: those that collect, those that evaluate, and a probe of the process,
+// of the learner and of the coordinator with the same index.
 absl::StatusOr<std::unique_ptr<EnvManager>> ManagerOf(const EnvConfig& env,
                                                       const ExperimentConfig& config, int env_num,
-                                                      const Clock* clock, const EnvsUse& use) {
+                                                      const Clock* clock, bool evaluates,
+                                                      const EnvsOptions& options) {
+  const int64_t collectors = config.env().collector_env_num();
+  const int64_t players = collectors + config.env().evaluator_env_num();
+  const int64_t first = options.place.index * (players + 3);
+  EnvsUse use;
+  use.evaluates = evaluates;
+  use.video_folder = options.video_folder;
+  use.probes = options.place.kind != EnvPlace::kCollector;
+  use.pictures = options.pictures || (evaluates && Films(config.policy().eval().evaluator()));
+  use.first_number = first + (evaluates ? collectors : 0);
+  use.probe_number = first + players + options.place.kind;
   return create_envs(env, config.env().manager(), env_num, clock, use);
 }
 
@@ -27,24 +50,23 @@ absl::StatusOr<std::unique_ptr<EnvManager>> ManagerOf(const EnvConfig& env,
 
 absl::StatusOr<std::unique_ptr<EnvManager>> MakeEnvManager(const ExperimentConfig& config,
                                                            int env_num, const Clock* clock,
-                                                           const std::string& video_folder) {
-  return ManagerOf(MakeEnvConfig(config), config, env_num, clock,
-                   {/*evaluates=*/false, video_folder});
+                                                           const EnvsOptions& options) {
+  return ManagerOf(MakeEnvConfig(config), config, env_num, clock, /*evaluates=*/false, options);
 }
 
-absl::StatusOr<std::unique_ptr<EnvManager>> MakeEvaluatorEnvManager(
-    const ExperimentConfig& config, int env_num, const Clock* clock,
-    const std::string& video_folder) {
-  return ManagerOf(MakeEvaluatorEnvConfig(config), config, env_num, clock,
-                   {/*evaluates=*/true, video_folder});
+absl::StatusOr<std::unique_ptr<EnvManager>> MakeEvaluatorEnvManager(const ExperimentConfig& config,
+                                                                    int env_num, const Clock* clock,
+                                                                    const EnvsOptions& options) {
+  return ManagerOf(MakeEvaluatorEnvConfig(config), config, env_num, clock, /*evaluates=*/true,
+                   options);
 }
 
 absl::StatusOr<std::unique_ptr<EnvManager>> MakeOpponentEnvManager(const ExperimentConfig& config,
                                                                    const std::string& opponent,
-                                                                   int env_num,
-                                                                   const Clock* clock) {
+                                                                   int env_num, const Clock* clock,
+                                                                   const EnvsOptions& options) {
   if (config.env().eval_opponent_size() == 0) {
-    return MakeEvaluatorEnvManager(config, env_num, clock);
+    return MakeEvaluatorEnvManager(config, env_num, clock, options);
   }
   for (const EvalOpponentConfig& found : config.env().eval_opponent()) {
     if (found.name() != opponent) continue;
@@ -53,7 +75,7 @@ absl::StatusOr<std::unique_ptr<EnvManager>> MakeOpponentEnvManager(const Experim
     env.clear_params();
     if (found.has_evaluator_params()) *env.mutable_params() = found.evaluator_params();
     env.clear_reward_weights();
-    return ManagerOf(env, config, env_num, clock, {/*evaluates=*/true, /*video_folder=*/""});
+    return ManagerOf(env, config, env_num, clock, /*evaluates=*/true, options);
   }
   return absl::NotFoundError(
       absl::StrCat("the config has no env.eval_opponent named '", opponent, "'"));

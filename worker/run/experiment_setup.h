@@ -18,20 +18,34 @@
 
 namespace ding {
 
-// Makes a manager of `env_num` envs, which is not launched and not seeded. `video_folder` is for the wrapper
-// record_video; if it is empty, nothing is recorded.
+// Which process of a run makes envs, from which their numbers derive (EnvUse.number). Envs of the last two kinds are
+// probes: only their specs are wanted.
+struct EnvPlace {
+  enum Kind { kCollector, kLearner, kCoordinator };
+  Kind kind = kCollector;  // also a serial run, and an evaluation
+  int index = 0;           // among the processes of its kind
+};
+
+struct EnvsOptions {
+  std::string video_folder;  // for the wrapper record_video; if it is empty, nothing is recorded
+  bool pictures = false;     // whether Render() will be called for other reasons than the config
+  EnvPlace place;
+};
+
+// Makes a manager of `env_num` envs, which is not launched and not seeded.
 absl::StatusOr<std::unique_ptr<EnvManager>> MakeEnvManager(const ExperimentConfig& config,
                                                            int env_num, const Clock* clock,
-                                                           const std::string& video_folder = "");
+                                                           const EnvsOptions& options = {});
 // The same for the envs that evaluate.
 absl::StatusOr<std::unique_ptr<EnvManager>> MakeEvaluatorEnvManager(
     const ExperimentConfig& config, int env_num, const Clock* clock,
-    const std::string& video_folder = "");
+    const EnvsOptions& options = {});
 // The same for the envs in which the policy of a league plays against `opponent`. kNotFound: the
 // config has no opponent of that name.
 absl::StatusOr<std::unique_ptr<EnvManager>> MakeOpponentEnvManager(const ExperimentConfig& config,
                                                                    const std::string& opponent,
-                                                                   int env_num, const Clock* clock);
+                                                                   int env_num, const Clock* clock,
+                                                                   const EnvsOptions& options = {});
 
 // Makes the context of a policy. `env` is the spec of an env for one player; for a game it is its
 // PlayerSpec().

@@ -100,7 +100,8 @@ SerialPipeline::SerialPipeline(const ExperimentConfig& config, const SerialOptio
 
 absl::Status SerialPipeline::CreateEnvs() {
   std::vector<std::string> problems = FindSerialCollectProblems(config_);
-  const std::string videos = absl::StrCat(options_.exp_dir, "/videos");
+  EnvsOptions videos;
+  videos.video_folder = absl::StrCat(options_.exp_dir, "/videos");
   TakeOrReport(MakeEnvManager(config_, config_.env().collector_env_num(), options_.clock, videos),
                "collector envs", &collector_env_, &problems);
   TakeOrReport(
@@ -435,7 +436,10 @@ absl::Status SerialPipeline::LoadComponents(const CheckpointReader& checkpoint) 
   if (!restarted.empty()) {
     DING_LOG(WARNING)
         << "envs " << absl::StrJoin(restarted, ", ")
-        << " cannot save their state: they begin new episodes, the run goes on inexactly";
+        << " cannot save their state: they begin new episodes, the run goes on inexactly. What "
+           "they kept from episode to episode, such as the level of a curriculum, is lost, also in "
+           "the envs that evaluate. A Python env saves it by get_state() and set_state(state), one "
+           "in C++ by SaveState() and LoadState()";
     DING_RETURN_IF_ERROR(collector_->DropEpisodes(restarted));
   }
   DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kEvaluator, evaluator_.get()));

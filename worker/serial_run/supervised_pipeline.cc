@@ -54,9 +54,11 @@ SupervisedPipeline::SupervisedPipeline(const ExperimentConfig& config, const Ser
 
 absl::Status SupervisedPipeline::CreateEnv() {
   std::vector<std::string> problems;
-  TakeOrReport(MakeEvaluatorEnvManager(config_, config_.env().evaluator_env_num(), options_.clock,
-                                       absl::StrCat(options_.exp_dir, "/videos")),
-               "evaluator envs", &evaluator_env_, &problems);
+  EnvsOptions videos;
+  videos.video_folder = absl::StrCat(options_.exp_dir, "/videos");
+  TakeOrReport(
+      MakeEvaluatorEnvManager(config_, config_.env().evaluator_env_num(), options_.clock, videos),
+      "evaluator envs", &evaluator_env_, &problems);
   DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
   DING_RETURN_IF_ERROR(RefuseEnvStatistics(*evaluator_env_));
   env_spec_ = evaluator_env_->env_spec();
