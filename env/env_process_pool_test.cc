@@ -30,6 +30,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_host.h"
+#include "ding_worker/env/fork_server.h"
 #include "ding_worker/env/process_memory.h"
 #include "ding_worker/env/process_message.h"
 #include "gmock/gmock.h"
@@ -613,6 +614,24 @@ TEST_F(EnvProcessPoolTest, AnEnvOfAnotherSpecIsAnErrorOfItsReset) {
   EXPECT_THAT(Call(&pool, 0, EnvCall::kReset),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("its spec differs")));
   EXPECT_FALSE(pool.HasEnded(0));
+}
+
+TEST(ForkServerTest, Spawn_Stdin_IsEmpty) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const int before = dup(STDIN_FILENO);
+  dup2(ends[0], STDIN_FILENO);  // Nobody writes: a process that reads it would wait for ever.
+  ForkServer::Options options;
+  options.run = [](int) {
+    char byte;
+    return getsid(0) != getpid() && read(STDIN_FILENO, &byte, 1) == 0 ? 7 : 1;
+  };
+  const std::unique_ptr<ForkServer> server = ForkServer::Start(std::move(options)).value();
+  ASSERT_THAT(server->Spawn(0), IsOk());
+  EXPECT_TRUE(server->WaitForEnd(0, absl::Seconds(20)));
+  EXPECT_EQ(WEXITSTATUS(server->wait_status(0)), 7);
+  dup2(before, STDIN_FILENO);
+  for (const int file : {before, ends[0], ends[1]}) close(file);
 }
 
 TEST_F(EnvProcessPoolTest, WithoutItsForkServerThePoolCanNeitherStartNorKill) {
