@@ -11,12 +11,10 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/async_env_manager.h"
 #include "ding_worker/env/env_process_pool.h"
-#include "ding_worker/env/env_registry.h"
 #include "ding_worker/env/env_workers.h"
 #include "ding_worker/env/gymnasium/python_program.h"
 #include "ding_worker/env/process_env_workers.h"
 #include "ding_worker/env/subprocess_options.h"
-#include "ding_worker/env/wrapped_env.h"
 
 namespace ding {
 namespace {
@@ -79,10 +77,9 @@ absl::StatusOr<std::unique_ptr<EnvWorkers>> CreateWorkers(
 
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateManager(
     const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
-    const EnvConfig& around, PythonInterface interface) {
+    const WrapperStackFactory& wrappers, const EnvConfig& around, PythonInterface interface) {
   DING_ASSIGN_OR_RETURN(std::unique_ptr<EnvWorkers> workers,
                         CreateWorkers(options, config, env_num, around, interface));
-  const WrapperStackFactory wrappers = WrappersOf(around);
   if (wrappers) {
     DING_ASSIGN_OR_RETURN(workers, WrapWorkers(std::move(workers), wrappers));
   }
@@ -100,8 +97,8 @@ absl::StatusOr<std::unique_ptr<Env>> CreateOne(const GymnasiumConfig& config,
 
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateGymnasiumEnvs(
     const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
-    const EnvConfig& around) {
-  return CreateManager(options, config, env_num, around, PythonInterface::kGymnasium);
+    const WrapperStackFactory& wrappers, const EnvConfig& around) {
+  return CreateManager(options, config, env_num, wrappers, around, PythonInterface::kGymnasium);
 }
 
 absl::StatusOr<std::unique_ptr<Env>> CreateGymnasiumEnv(const GymnasiumConfig& config,
@@ -111,8 +108,8 @@ absl::StatusOr<std::unique_ptr<Env>> CreateGymnasiumEnv(const GymnasiumConfig& c
 
 absl::StatusOr<std::unique_ptr<EnvManager>> CreatePettingZooEnvs(
     const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
-    const EnvConfig& around) {
-  return CreateManager(options, config, env_num, around, PythonInterface::kPettingZoo);
+    const WrapperStackFactory& wrappers, const EnvConfig& around) {
+  return CreateManager(options, config, env_num, wrappers, around, PythonInterface::kPettingZoo);
 }
 
 absl::StatusOr<std::unique_ptr<Env>> CreatePettingZooEnv(const GymnasiumConfig& config,

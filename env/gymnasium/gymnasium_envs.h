@@ -22,24 +22,25 @@
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/gymnasium/gymnasium.pb.h"
 #include "ding_worker/env/subprocess_env_manager_options.h"
+#include "ding_worker/env/wrapped_env.h"
 
 namespace ding {
 
-// A manager of `env_num` envs, options.envs_per_process in each Python process. `around` has the wrappers of each, which
-// run in the caller's thread, and their use; its other fields are not read.
+// A manager of `env_num` envs, options.envs_per_process in each Python process. `wrappers`, if not null, makes the
+// wrappers of each; they run in the caller's thread. `around` is the EnvConfig of the env, of which this reads the use
+// and which observation fields its wrappers leave out: those may have spaces that this project does not know.
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateGymnasiumEnvs(
     const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
-    const EnvConfig& around = {});
+    const WrapperStackFactory& wrappers = nullptr, const EnvConfig& around = {});
 
-// One env alone, for code that steps envs itself. Its manager cannot wake several at once. It is not wrapped, but fields
-// that the wrappers of `around` leave out may have spaces that this project does not know.
+// One env alone, for code that steps envs itself. Its manager cannot wake several at once.
 absl::StatusOr<std::unique_ptr<Env>> CreateGymnasiumEnv(const GymnasiumConfig& config,
                                                         const EnvConfig& around = {});
 
 // The same for games with PettingZoo's parallel interface, whose player i is possible_agents[i].
 absl::StatusOr<std::unique_ptr<EnvManager>> CreatePettingZooEnvs(
     const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
-    const EnvConfig& around = {});
+    const WrapperStackFactory& wrappers = nullptr, const EnvConfig& around = {});
 absl::StatusOr<std::unique_ptr<Env>> CreatePettingZooEnv(const GymnasiumConfig& config,
                                                          const EnvConfig& around = {});
 

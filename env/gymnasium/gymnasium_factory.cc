@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateGroup(const EnvConfig& config,
     return absl::InvalidArgumentError(
         "reward_weights are set, but the reward of a Python env is one number: remove them");
   }
-  return create(options, params, env_num, config);
+  return create(options, params, env_num, WrappersOf(config), config);
 }
 
 constexpr char kHelp[] = "a Python env with Gymnasium's interface, by id or module:Class";

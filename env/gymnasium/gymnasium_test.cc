@@ -190,8 +190,7 @@ TEST(GymnasiumEnvsTest, IdsAreMadeByGymnasium) {
 }
 
 TEST(GymnasiumEnvsTest, PicturesAreRendered) {
-  const std::unique_ptr<EnvManager> manager =
-      Make(TestEnvConfig(kCartPole, R"({"render_mode": "rgb_array"})"), 2);
+  const std::unique_ptr<EnvManager> manager = Make(TestEnvConfig(kCartPole), 2);
   ASSERT_THAT(manager->Launch(), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const Image image, manager->Render(1));
   EXPECT_EQ(image.width, 6);

@@ -44,7 +44,7 @@ EnvConfig Config(const std::string& wrappers) {
 std::unique_ptr<EnvManager> Python(const EnvConfig& config) {
   return CreateGymnasiumEnvs(TwoPerProcess(),
                              TestEnvConfig("cartpole:CartPole", R"({"max_steps": 60})"), kEnvs,
-                             config)
+                             WrappersOf(config))
       .value();
 }
 

@@ -18,6 +18,7 @@
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_manager.h"
+#include "ding_worker/env/env_registry.h"
 #include "ding_worker/env/gymnasium/gymnasium.pb.h"
 #include "ding_worker/env/gymnasium/gymnasium_envs.h"
 #include "ding_worker/env/gymnasium/testing_envs.h"
@@ -51,7 +52,7 @@ EnvConfig Around(const std::string& text) {
 absl::StatusOr<std::unique_ptr<EnvManager>> Begin(const GymnasiumConfig& config,
                                                   const EnvConfig& around = {}) {
   absl::StatusOr<std::unique_ptr<EnvManager>> manager =
-      CreateGymnasiumEnvs(TwoPerProcess(), config, 2, around);
+      CreateGymnasiumEnvs(TwoPerProcess(), config, 2, WrappersOf(around), around);
   if (!manager.ok()) return manager.status();
   const absl::Status launched = (*manager)->Launch();
   if (!launched.ok()) return launched;
