@@ -136,6 +136,25 @@ TEST_F(ParallelTest, CtlChangesTheNumberOfCollectorsAndStopsTheRun) {
   EXPECT_THAT(program->out(), HasSubstr("\"stop\":false"));
 }
 
+TEST_F(ParallelTest, ARunThatNoWorkerJoined_EndsWithAnError) {
+  const auto program =
+      Run("run", Args(kConfig, "a", {"--role=coordinator", "--max_seconds=0.3"}));
+  EXPECT_EQ(program->Wait(kPatience), 1);
+  EXPECT_THAT(program->err(), HasSubstr("no worker joined before the run ended"));
+}
+
+TEST_F(ParallelTest, AConfigTooLargeToSendToWorkers_IsRefusedAtTheStart) {
+  DING_ASSERT_OK_AND_ASSIGN(std::string config, ReadFile(kConfig));
+  const std::string path = Path("large.textproto");
+  const std::string kName = "exp_name: \"";
+  config.insert(config.find(kName) + kName.size(), std::string(1 << 20, 'n'));
+  ASSERT_THAT(WriteFileAtomically(path, config), IsOk());
+  const auto program = Run("run", Args(path, "a", {}));
+  EXPECT_EQ(program->Wait(kPatience), 1);
+  EXPECT_THAT(program->err(), HasSubstr("workers get the run's config when they join: it takes"));
+  EXPECT_FALSE(PathExists(RunPath("a")));
+}
+
 TEST_F(ParallelTest, AFolderThatIsThereStaysAsItIs) {
   ASSERT_THAT(CreateDirectories(RunPath("a")), IsOk());
   const auto program = Run("run", Args(kConfig, "a", {}));

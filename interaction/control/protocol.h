@@ -21,6 +21,9 @@ namespace ding {
 inline constexpr int kProtocolMajor = 2;
 inline constexpr int kProtocolMinor = 0;
 
+// The largest Welcome, which has the run's config. A worker that joins accepts no larger message.
+inline constexpr int64_t kMaxWelcomeBytes = int64_t{1} << 20;
+
 // The largest GroupStatus of an aggregator: the number of its learners, and its size.
 inline constexpr int kMaxGroupMembers = 256;
 inline constexpr size_t kMaxGroupStatusBytes = 64 * 1024;

@@ -32,6 +32,8 @@ constexpr absl::Duration kLeaveTime = absl::Milliseconds(1600);
 // thread waits until the oldest one has closed.
 constexpr size_t kMaxDismissed = 256;
 constexpr size_t kMaxReportBytes = 1000;
+// What SendWelcome() adds to a Welcome, and its frame.
+constexpr int64_t kWelcomeOverheadBytes = 256;
 
 }  // namespace
 
@@ -70,6 +72,13 @@ class WorkerServer::News {
 
 absl::StatusOr<std::unique_ptr<WorkerServer>> WorkerServer::Create(Options options,
                                                                    Transport* transport) {
+  const int64_t welcome_bytes = static_cast<int64_t>(options.welcome.ByteSizeLong());
+  if (welcome_bytes > kMaxWelcomeBytes - kWelcomeOverheadBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "workers get the run's config when they join: it takes ", welcome_bytes,
+        " bytes, expected at most ", kMaxWelcomeBytes - kWelcomeOverheadBytes,
+        ": keep long values, such as lists of numbers, in files"));
+  }
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener, transport->Listen(options.address));
   options.session.budget =
       std::make_shared<SessionBudget>(kServerSessionBytes, options.max_workers);

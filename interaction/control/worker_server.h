@@ -110,7 +110,8 @@ class WorkerServer : public WorkerSender {
     std::function<void(const Hello&, const absl::Status&)> on_worker_lost;
   };
 
-  // Creates a server that listens at options.address. Errors are those of Transport::Listen().
+  // Creates a server that listens at options.address. Errors are those of Transport::Listen(), and kInvalidArgument
+  // if options.welcome exceeds kMaxWelcomeBytes.
   static absl::StatusOr<std::unique_ptr<WorkerServer>> Create(Options options,
                                                               Transport* transport);
   ~WorkerServer() override;  // as Close()

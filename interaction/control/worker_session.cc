@@ -12,9 +12,6 @@
 namespace ding {
 namespace {
 
-// The bytes that the coordinator may send before the worker admits it. The Welcome contains the run's config.
-constexpr int64_t kWelcomeBytes = int64_t{1} << 20;
-
 // The lease in the coordinator's Welcome, or `otherwise` if it has none.
 absl::StatusOr<absl::Duration> LeaseOf(const Welcome& welcome, absl::Duration otherwise) {
   if (!welcome.has_lease_seconds()) return otherwise;
@@ -62,7 +59,7 @@ absl::StatusOr<std::unique_ptr<WorkerSession>> WorkerSession::Join(Transport* tr
   // Until the Welcome, join_timeout and not the lease limits how long the worker waits.
   SessionOptions joining = options.session;
   joining.lease += options.join_timeout;
-  joining.first_window_bytes = std::max(joining.first_window_bytes, kWelcomeBytes);
+  joining.first_window_bytes = std::max(joining.first_window_bytes, kMaxWelcomeBytes);
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
                         Session::Start(std::move(connection), joining));
   absl::StatusOr<Welcome> welcome = AskToJoin(hello, options, session.get());

@@ -19,13 +19,15 @@ namespace {
 // The longest name of a host, by RFC 1035.
 constexpr size_t kMaxNameBytes = 253;
 
-// Whether `name` can be the name of a host, such as "trainer-1.lan". Its last part must contain a
-// letter; otherwise it is a mistyped numeric address.
+// Whether `name` can be the name of a host, such as "trainer-1.lan", or of a container, such as
+// "rl_coordinator": Docker allows underscores. Its last part must contain a letter; otherwise it is a
+// mistyped numeric address.
 bool IsHostName(absl::string_view name) {
   const absl::string_view last = name.substr(name.rfind('.') + 1);
-  return name.size() <= kMaxNameBytes && absl::ascii_isalnum(name.front()) &&
+  const auto is_word = [](char c) { return absl::ascii_isalnum(c) || c == '_'; };
+  return name.size() <= kMaxNameBytes && is_word(name.front()) &&
          std::all_of(name.begin(), name.end(),
-                     [](char c) { return absl::ascii_isalnum(c) || c == '-' || c == '.'; }) &&
+                     [&](char c) { return is_word(c) || c == '-' || c == '.'; }) &&
          std::any_of(last.begin(), last.end(), absl::ascii_isalpha);
 }
 
@@ -79,13 +81,18 @@ absl::StatusOr<LinkAddress> ParseLinkAddress(const std::string& address) {
                                     : LinkAddress::Kind::kName;
   const bool host_ok = !host.empty() && (brackets ? IsV6(parsed.host)
                                                   : IsV4(parsed.host) || IsHostName(parsed.host));
-  if (colon == std::string::npos || !host_ok ||
+  const bool has_port = colon != std::string::npos;
+  if (!has_port || !host_ok ||
       !absl::SimpleAtoi(absl::string_view(address).substr(colon + 1), &parsed.port) ||
       parsed.port < 0 || parsed.port > 65535) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", address,
-                     "' is not an address; expected one like 127.0.0.1:50051, [::1]:50051 or "
-                     "trainer.lan:50051"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", address, "' is not an address: ",
+        !has_port  ? "it has no port"
+        : !host_ok ? absl::StrCat("'", host,
+                                  "' is neither a number nor a name of letters, digits, '-', '_' "
+                                  "and '.'")
+                   : "its port is not a number from 0 to 65535",
+        "; expected an address like 127.0.0.1:50051, [::1]:50051 or trainer.lan:50051"));
   }
   return parsed;
 }

@@ -168,6 +168,11 @@ absl::Status Run::Watch() {
     rates.WriteIfDue(status);
     if (absl::IsDeadlineExceeded(done)) continue;
     rates.Write(status);
+    if (done.ok() && status.workers_joined() == 0) {
+      return absl::UnavailableError(absl::StrCat(
+          "no worker joined before the run ended (", status.end_reason(), "); they join at ",
+          comm_->address(), ", and their own output says why they could not"));
+    }
     return done;
   }
   parts_.coordinator->RequestEnd("it was interrupted");
