@@ -78,6 +78,7 @@ TEST_F(ParallelTest, ConvergesAndLeavesNothing) {
   EXPECT_EQ(checkpoints.front(), "ckpt_best");
   EXPECT_THAT(checkpoints, testing::Contains(testing::StartsWith("iteration_")));
   EXPECT_EQ(checkpoints.back(), "learner_resume");
+  EXPECT_THAT(Log("a", "coordinator"), Not(HasSubstr("was cut")));
 }
 
 TEST_F(ParallelTest, CtlTellsTheStatus) {

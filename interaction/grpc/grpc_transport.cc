@@ -458,6 +458,22 @@ absl::StatusOr<std::unique_ptr<Listener>> GrpcTransport::Listen(const std::strin
   return std::make_unique<GrpcListener>(std::move(server));
 }
 
+std::shared_ptr<grpc::Channel> GrpcTransport::TakeUnfinished(
+    const std::string& target_and_credentials) {
+  MutexLock lock(&mutex_);
+  std::shared_ptr<grpc::Channel> taken;
+  const auto ended = [&](Unfinished& each) {
+    if (taken == nullptr && each.target_and_credentials == target_and_credentials) {
+      taken = std::move(each.channel);
+      return true;
+    }
+    return each.channel->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_CONNECTING;
+  };
+  unfinished_.erase(std::remove_if(unfinished_.begin(), unfinished_.end(), ended),
+                    unfinished_.end());
+  return taken;
+}
+
 absl::StatusOr<std::unique_ptr<Connection>> GrpcTransport::Connect(const std::string& address,
                                                                    absl::Duration timeout) {
   const Deadline deadline = Deadline::After(timeout);
@@ -468,8 +484,13 @@ absl::StatusOr<std::unique_ptr<Connection>> GrpcTransport::Connect(const std::st
   }
   DING_ASSIGN_OR_RETURN(const LinkCredentials credentials,
                         LoadCallerCredentials(options_, endpoint, Clock::Real()->Now()));
-  const std::shared_ptr<grpc::Channel> channel = grpc::CreateCustomChannel(
-      endpoint.target(), ChannelCredentials(credentials), ClientArguments(endpoint));
+  const std::string target_and_credentials = absl::StrCat(
+      endpoint.target(), "\n", credentials.ca, credentials.cert, credentials.key);
+  std::shared_ptr<grpc::Channel> channel = TakeUnfinished(target_and_credentials);
+  if (channel == nullptr) {
+    channel = grpc::CreateCustomChannel(endpoint.target(), ChannelCredentials(credentials),
+                                        ClientArguments(endpoint));
+  }
   std::string refusal;
   while (true) {
     auto connection =
@@ -487,6 +508,10 @@ absl::StatusOr<std::unique_ptr<Connection>> GrpcTransport::Connect(const std::st
     connection->CloseWithin(absl::ZeroDuration());
     const absl::Duration left = deadline.Left();
     if (left <= absl::ZeroDuration()) {
+      {
+        MutexLock lock(&mutex_);
+        unfinished_.push_back({target_and_credentials, std::move(channel)});
+      }
       const absl::Status late = absl::DeadlineExceededError(absl::StrCat(
           "no connection to ", address, " within ", absl::FormatDuration(timeout), refusal));
       return refusal.empty() ? late : MarkConnectRefused(late);

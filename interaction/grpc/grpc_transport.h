@@ -25,7 +25,8 @@
 //            Connect() tries again until its deadline when 128 peers already wait to be accepted, or
 //            when the listener closes the connection at once. TLS says nothing else to a peer that it
 //            rejects, so the final error lists the possible causes. An invalid certificate or a
-//            refused token ends Connect() at once.
+//            refused token ends Connect() at once. An attempt that a silent listener has not answered
+//            by the deadline goes on, and the next Connect() to the same address takes it over.
 //
 // Example:
 //   GrpcTransport transport;
@@ -40,11 +41,18 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/mutex.h"
 #include "ding_worker/interaction/grpc/link_credentials.h"
 #include "ding_worker/interaction/transport/transport.h"
+
+namespace grpc {
+class Channel;
+}  // namespace grpc
 
 namespace ding {
 
@@ -65,7 +73,19 @@ class GrpcTransport : public Transport {
                                                       absl::Duration timeout) override;
 
  private:
+  // A channel whose TCP connection may still be in the making. gRPC 1.51 leaks the connection of a
+  // channel that is destroyed before the listener has answered, and answers later.
+  struct Unfinished {
+    std::string target_and_credentials;
+    std::shared_ptr<grpc::Channel> channel;
+  };
+  // Returns the unfinished channel for the same target and credentials, or nullptr. Drops those that
+  // have ended.
+  std::shared_ptr<grpc::Channel> TakeUnfinished(const std::string& target_and_credentials);
+
   const GrpcTransportOptions options_;
+  Mutex mutex_;
+  std::vector<Unfinished> unfinished_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ding

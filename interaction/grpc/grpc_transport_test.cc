@@ -1,9 +1,15 @@
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -288,6 +294,38 @@ TEST_F(GrpcTransportTest, ConnectTimesOutOnASilentServer) {
 // ---- peers that speak something else
 
 // The sockets stay open until the end, so the listener must not wait for them to close.
+// The sockets that this process has open.
+int64_t OpenSockets() {
+  const std::filesystem::directory_iterator descriptors("/proc/self/fd");
+  return std::count_if(begin(descriptors), end(descriptors), [](const auto& descriptor) {
+    std::error_code gone;
+    const std::string target = std::filesystem::read_symlink(descriptor, gone).string();
+    return absl::StartsWith(target, "socket:");
+  });
+}
+
+// Like a listener whose process is stopped for a moment: the kernel takes its connections, and it answers later.
+TEST_F(GrpcTransportTest, AttemptsThatAreAnsweredLate_LeaveNoSocketOpen) {
+  const auto listener = Socket::Listening();
+  const int64_t before = OpenSockets();
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_THAT(transport_.Connect(listener->address(), absl::Milliseconds(100)),
+                StatusIs(kDeadlineExceeded));
+  }
+  EXPECT_LE(OpenSockets(), before + 1) << "attempts at one address share a TCP connection";
+  std::vector<std::unique_ptr<Socket>> late;
+  for (pollfd polled = {listener->fd(), POLLIN, 0}; poll(&polled, 1, /*timeout=*/0) == 1;) {
+    late.push_back(std::make_unique<Socket>(accept(listener->fd(), nullptr, nullptr)));
+    late.back()->Write(absl::string_view("\0\0\0\x04\0\0\0\0\0", 9));  // empty HTTP/2 SETTINGS
+  }
+  ASSERT_FALSE(late.empty());
+  absl::SleepFor(kShort);  // for the settings to arrive
+  late.clear();
+  const absl::Time deadline = absl::Now() + kLong;
+  while (OpenSockets() > before && absl::Now() < deadline) absl::SleepFor(kShort);
+  EXPECT_EQ(OpenSockets(), before);
+}
+
 TEST_F(GrpcTransportTest, GarbageDoesNotDisturbOtherPeers) {
   constexpr uint64_t kSeed = 20240607;
   Rng rng(kSeed, Rng::Purpose("test/garbage"));
