@@ -43,7 +43,7 @@ absl::Status CheckThreads(int count) {
   for (std::thread& thread : threads) thread.join();
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat("this process needs ", count,
-                                                  " threads at start-up, but could start only ",
+                                                  " more threads, but could start only ",
                                                   threads.size(), ": ", status.message()));
 }
 

@@ -138,8 +138,7 @@ TEST_F(ParallelTest, CtlChangesTheNumberOfCollectorsAndStopsTheRun) {
 }
 
 TEST_F(ParallelTest, ARunThatNoWorkerJoined_EndsWithAnError) {
-  const auto program =
-      Run("run", Args(kConfig, "a", {"--role=coordinator", "--max_seconds=0.3"}));
+  const auto program = Run("run", Args(kConfig, "a", {"--role=coordinator", "--max_seconds=0.3"}));
   EXPECT_EQ(program->Wait(kPatience), 1);
   EXPECT_THAT(program->err(), HasSubstr("no worker joined before the run ended"));
 }

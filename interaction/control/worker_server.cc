@@ -32,6 +32,9 @@ constexpr absl::Duration kLeaveTime = absl::Milliseconds(1600);
 // thread waits until the oldest one has closed.
 constexpr size_t kMaxDismissed = 256;
 constexpr size_t kMaxReportBytes = 1000;
+// The threads that gRPC may still want to start. Without them it drops work silently, and connections hang: so no
+// worker takes one of the last.
+constexpr int kSpareThreads = 24;
 // What SendWelcome() adds to a Welcome, and its frame.
 constexpr int64_t kWelcomeOverheadBytes = 256;
 
@@ -74,10 +77,10 @@ absl::StatusOr<std::unique_ptr<WorkerServer>> WorkerServer::Create(Options optio
                                                                    Transport* transport) {
   const int64_t welcome_bytes = static_cast<int64_t>(options.welcome.ByteSizeLong());
   if (welcome_bytes > kMaxWelcomeBytes - kWelcomeOverheadBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "workers get the run's config when they join: it takes ", welcome_bytes,
-        " bytes, expected at most ", kMaxWelcomeBytes - kWelcomeOverheadBytes,
-        ": keep long values, such as lists of numbers, in files"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("workers get the run's config when they join: it takes ", welcome_bytes,
+                     " bytes, expected at most ", kMaxWelcomeBytes - kWelcomeOverheadBytes,
+                     ": keep long values, such as lists of numbers, in files"));
   }
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener, transport->Listen(options.address));
   options.session.budget =
@@ -232,6 +235,7 @@ absl::StatusOr<Hello> WorkerServer::TakeHello(Session* session, uint32_t* worker
 }
 
 absl::Status WorkerServer::StartServing(int64_t number, uint32_t worker, const Hello& hello) {
+  DING_RETURN_IF_ERROR(CheckThreads(kSpareThreads));
   MutexLock lock(&mutex_);
   if (closing_) return absl::CancelledError("the run is over");
   Peer& peer = peers_[number];

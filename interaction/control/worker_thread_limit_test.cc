@@ -1,13 +1,6 @@
 // Tests a worker server when the system refuses to start threads. It is a test of its own because it limits the
 // address space, of which sanitizers need much.
-#include <pthread.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cstddef>
 #include <cstdint>
-#include <fstream>
 #include <memory>
 #include <string>
 
@@ -15,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/base/thread_limit_testing.h"
 #include "ding_worker/interaction/control/worker_server.h"
 #include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -60,21 +54,6 @@ void ExpectServed(WorkerSession* worker) {
   EXPECT_THAT(worker->Receive(kLong), IsOk());
 }
 
-// Lets the system refuse all further threads of this process. It limits the address space, because root is exempt
-// from the limit of processes. There is enough for a session, but not for the stack of a thread, and the stack of an
-// earlier thread is too small to be used again.
-void RefuseThreads() {
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, size_t{1} << 30);
-  pthread_setattr_default_np(&attributes);
-  rlim_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  const rlim_t most = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{512} << 20);
-  const rlimit limit = {most, most};
-  ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
-}
-
 void RunWithoutThreads() {
   InProcessTransport transport;
   Handler handler;
@@ -85,9 +64,10 @@ void RunWithoutThreads() {
   const auto good = Join(&transport, "good").value();
   ExpectServed(good.get());
   RefuseThreads();
-  EXPECT_THAT(Join(&transport, "second"),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("cannot start a thread for worker 'second'")));
+  EXPECT_THAT(
+      Join(&transport, "second"),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               HasSubstr("needs 24 more threads, but could start only 0: cannot start a thread")));
   ExpectServed(good.get());
   good->Close("done");
   server->Close("over");
@@ -98,17 +78,8 @@ void RunWithoutThreads() {
                                                  HasSubstr("cannot start a thread for")));
 }
 
-// Runs in a child process, because the limit cannot be raised again.
 TEST(WorkerThreadLimitTest, AWorkerWithoutAThreadIsRefusedAndTheOthersGoOn) {
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    RunWithoutThreads();
-    _exit(testing::Test::HasFailure() ? 1 : 0);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "wait status " << status;
+  RunInChild(RunWithoutThreads);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/interaction/grpc/grpc_log.h"
 
 namespace ding {
 namespace {
@@ -140,6 +141,7 @@ void FramesConnection::BeginClose() {
     if (closing_) return;
     closing_ = true;
     close_by_ = Deadline::After(kFlushTimeout);
+    release_by_ = Deadline::After(kReleaseTimeout);
     received_.Clear();
     part_ = std::string();
     receivable_.SignalAll();
@@ -155,7 +157,12 @@ void FramesConnection::CloseWithin(absl::Duration flush) {
   while (!gone_ && !deadline.Passed()) state_.WaitUntil(&mutex_, deadline);
   if (!gone_) CancelOnce();
   // This wait is short: everything that was under way has been cancelled.
-  while (!gone_) state_.WaitFor(&mutex_, absl::InfiniteDuration());
+  while (!gone_ && !release_by_.Passed()) state_.WaitUntil(&mutex_, release_by_);
+}
+
+bool FramesConnection::released() const {
+  MutexLock lock(&mutex_);
+  return gone_;
 }
 
 absl::Status FramesConnection::WaitUntilOpen(absl::Duration timeout) {
@@ -364,6 +371,16 @@ void FramesConnection::CancelOnce() {
   if (cancelled_) return;
   cancelled_ = true;
   Cancel();
+}
+
+void DeleteReleased::operator()(FramesConnection* connection) const {
+  connection->Close();
+  if (connection->released()) {
+    delete connection;
+    return;
+  }
+  ReportRefusal(absl::StrCat("gRPC keeps the connection of ", connection->peer(),
+                             ": it could not start a thread, see the limit of processes"));
 }
 
 }  // namespace ding

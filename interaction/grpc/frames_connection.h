@@ -8,8 +8,9 @@
 // ended and no operation is under way, Release() tells it to release the stream; Released() is the last
 // report.
 //
-// Ownership: the stream must live until Released(). A derived class therefore calls Close() in its
-//            destructor, which waits for Released().
+// Ownership: the stream must live until Released(). The owner therefore deletes the connection only if
+//            released() after Close(). gRPC never releases a stream whose last report it queued for a
+//            thread that it could not start.
 // Threads:   thread-safe.
 #ifndef DING_WORKER_INTERACTION_GRPC_FRAMES_CONNECTION_H_
 #define DING_WORKER_INTERACTION_GRPC_FRAMES_CONNECTION_H_
@@ -20,6 +21,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -47,6 +49,7 @@ class FramesConnection : public Connection {
   absl::StatusOr<bool> TryReceive(std::string* message) override;
   void SetReadyCallback(std::function<void()> ready) override;
   void SetMaxReceivedBytes(int64_t bytes) override;
+  // Waits for Released(), but not for more than kReleaseTimeout.
   void Close() override { CloseWithin(kFlushTimeout); }
   void BeginClose() override;
   const std::string& peer() const override { return peer_; }
@@ -60,6 +63,8 @@ class FramesConnection : public Connection {
   // Whether nothing more can be received: the peer has closed or is gone, and everything that it sent
   // was received.
   bool exhausted() const;
+  // Whether Released() was reported: gRPC does not use the connection any more.
+  bool released() const;
   // Tells a connection that was created to wait that it has been accepted. Until then it reads only
   // the first Frames.
   void NotifyAccepted();
@@ -94,6 +99,7 @@ class FramesConnection : public Connection {
 
  private:
   static constexpr absl::Duration kFlushTimeout = absl::Seconds(1);
+  static constexpr absl::Duration kReleaseTimeout = absl::Seconds(5);
 
   struct Queue {
     bool HasRoom(int64_t more) const {
@@ -149,6 +155,7 @@ class FramesConnection : public Connection {
   bool receiver_waits_ ABSL_GUARDED_BY(mutex_) = false;
   bool sender_waits_ ABSL_GUARDED_BY(mutex_) = false;
   Deadline close_by_ ABSL_GUARDED_BY(mutex_) = Deadline::Never();
+  Deadline release_by_ ABSL_GUARDED_BY(mutex_) = Deadline::Never();
   bool waits_ ABSL_GUARDED_BY(mutex_);  // until it is accepted
   bool opened_ ABSL_GUARDED_BY(mutex_) = false;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
@@ -162,6 +169,41 @@ class FramesConnection : public Connection {
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
   bool gone_ ABSL_GUARDED_BY(mutex_) = false;
   std::string reason_ ABSL_GUARDED_BY(mutex_);  // why the peer is gone; empty: it closed
+};
+
+// Deletes a connection once gRPC has released it. Leaks one that gRPC still refers to.
+struct DeleteReleased {
+  void operator()(FramesConnection* connection) const;
+};
+template <typename FramesConnectionType>
+using OwnedFrames = std::unique_ptr<FramesConnectionType, DeleteReleased>;
+
+// What users of a transport own: their end of a connection, which gRPC may keep for longer.
+class GrpcConnection final : public Connection {
+ public:
+  explicit GrpcConnection(OwnedFrames<FramesConnection> frames) : frames_(std::move(frames)) {}
+
+  absl::Status Send(std::string message, absl::Duration timeout) override {
+    return frames_->Send(std::move(message), timeout);
+  }
+  absl::StatusOr<std::string> Receive(absl::Duration timeout) override {
+    return frames_->Receive(timeout);
+  }
+  absl::StatusOr<bool> TrySend(std::string* message) override { return frames_->TrySend(message); }
+  absl::StatusOr<bool> TryReceive(std::string* message) override {
+    return frames_->TryReceive(message);
+  }
+  void SetReadyCallback(std::function<void()> ready) override {
+    frames_->SetReadyCallback(std::move(ready));
+  }
+  void SetMaxReceivedBytes(int64_t bytes) override { frames_->SetMaxReceivedBytes(bytes); }
+  void Close() override { frames_->Close(); }
+  void BeginClose() override { frames_->BeginClose(); }
+  const std::string& peer() const override { return frames_->peer(); }
+  absl::string_view identity() const override { return frames_->identity(); }
+
+ private:
+  const OwnedFrames<FramesConnection> frames_;
 };
 
 }  // namespace ding

@@ -29,8 +29,8 @@
 #include "ding_worker/interaction/grpc/link.pb.h"
 #include "ding_worker/interaction/grpc/link_address.h"
 #include "ding_worker/interaction/grpc/link_tokens.h"
+#include "ding_worker/interaction/grpc/refused_calls.h"
 #include "ding_worker/interaction/transport/connect_refused.h"
-#include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/grpcpp.h"
 
 namespace ding {
@@ -95,7 +95,6 @@ class ServerConnection final : public FramesConnection,
       : FramesConnection(PeerOfUri(context->peer()), /*waits=*/true),
         identity_(identity),
         context_(context) {}
-  ~ServerConnection() override { Close(); }
 
   grpc::ServerBidiReactor<Frames, Frames>* Start() {
     StartSendInitialMetadata();
@@ -130,35 +129,6 @@ class ServerConnection final : public FramesConnection,
   std::shared_ptr<Server> server_;
   grpc::CallbackServerContext* const context_;  // valid until OnDone()
   const Frames goodbye_;
-};
-
-// Answers a peer that is refused.
-class Refusal final : public grpc::ServerBidiReactor<Frames, Frames> {
- public:
-  Refusal(grpc::StatusCode code, const std::string& why) { Finish(grpc::Status(code, why)); }
-  void OnDone() override { delete this; }
-};
-
-// Answers calls of methods that Link does not have. Without it, gRPC would keep these calls open.
-class UnknownMethods final : public grpc::CallbackGenericService {
- public:
-  explicit UnknownMethods(std::function<void(const std::string& peer)> count)
-      : count_(std::move(count)) {}
-
-  grpc::ServerGenericBidiReactor* CreateReactor(
-      grpc::GenericCallbackServerContext* context) override {
-    count_(PeerOfUri(context->peer()));
-    return new Answer;
-  }
-
- private:
-  class Answer final : public grpc::ServerGenericBidiReactor {
-   public:
-    Answer() { Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "no such method")); }
-    void OnDone() override { delete this; }
-  };
-
-  const std::function<void(const std::string& peer)> count_;
 };
 
 // Owned by the listener and by each accepted connection.
@@ -228,7 +198,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
   absl::StatusOr<std::unique_ptr<Connection>> Accept(absl::Duration timeout) {
     const Deadline deadline = Deadline::After(timeout);
     while (true) {
-      std::unique_ptr<ServerConnection> connection;
+      OwnedFrames<ServerConnection> connection;
       {
         MutexLock lock(&mutex_);
         while (waiting_.empty() && !closed_ && !deadline.Passed()) {
@@ -246,13 +216,13 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
       }
       if (connection->given_up()) continue;
       connection->Keep(shared_from_this());
-      return connection;
+      return std::make_unique<GrpcConnection>(std::move(connection));
     }
   }
 
   // Returns when another listener can use the address.
   void StopListening() {
-    std::deque<std::unique_ptr<ServerConnection>> waiting;
+    std::deque<OwnedFrames<ServerConnection>> waiting;
     {
       MutexLock lock(&mutex_);
       if (closed_) return;
@@ -284,7 +254,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
     if (const absl::Status room = gate_->LetIn(peer, !identity->empty()); !room.ok()) {
       return new Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED, std::string(room.message()));
     }
-    waiting_.push_back(std::make_unique<ServerConnection>(context, *identity));
+    waiting_.push_back(OwnedFrames<ServerConnection>(new ServerConnection(context, *identity)));
     changed_.SignalAll();
     return waiting_.back()->Start();
   }
@@ -321,7 +291,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
   Mutex mutex_;
   CondVar changed_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  std::deque<std::unique_ptr<ServerConnection>> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::deque<OwnedFrames<ServerConnection>> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
 class GrpcListener final : public Listener {
@@ -357,7 +327,6 @@ class ClientConnection final : public FramesConnection,
     StartCall();
     Advance();
   }
-  ~ClientConnection() override { Close(); }
 
   // Why the connection could not be opened. Valid once WaitUntilOpen() has returned kUnavailable.
   const grpc::Status& end() const { return end_; }
@@ -484,8 +453,8 @@ absl::StatusOr<std::unique_ptr<Connection>> GrpcTransport::Connect(const std::st
   }
   DING_ASSIGN_OR_RETURN(const LinkCredentials credentials,
                         LoadCallerCredentials(options_, endpoint, Clock::Real()->Now()));
-  const std::string target_and_credentials = absl::StrCat(
-      endpoint.target(), "\n", credentials.ca, credentials.cert, credentials.key);
+  const std::string target_and_credentials =
+      absl::StrCat(endpoint.target(), "\n", credentials.ca, credentials.cert, credentials.key);
   std::shared_ptr<grpc::Channel> channel = TakeUnfinished(target_and_credentials);
   if (channel == nullptr) {
     channel = grpc::CreateCustomChannel(endpoint.target(), ChannelCredentials(credentials),
@@ -493,10 +462,10 @@ absl::StatusOr<std::unique_ptr<Connection>> GrpcTransport::Connect(const std::st
   }
   std::string refusal;
   while (true) {
-    auto connection =
-        std::make_unique<ClientConnection>(channel, credentials.tokens, endpoint.ToString());
+    OwnedFrames<ClientConnection> connection(
+        new ClientConnection(channel, credentials.tokens, endpoint.ToString()));
     const absl::Status status = connection->WaitUntilOpen(deadline.Left());
-    if (status.ok()) return connection;
+    if (status.ok()) return std::make_unique<GrpcConnection>(std::move(connection));
     if (absl::IsUnavailable(status)) {
       Failure failure = Explain(connection->end(), credentials);
       if (failure.final) {

@@ -222,7 +222,7 @@ TEST_F(GrpcTransportTest, ChecksAddresses) {
                                     "1.2.3.4.5:5",
                                     "256.1.1.1:5",
                                     "[127.0.0.1]:5",
-                                    "a_b:5",
+                                    "a+b:5",
                                     "-a:5",
                                     "a b:5",
                                     "a/b:5",

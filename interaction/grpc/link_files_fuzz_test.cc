@@ -44,8 +44,10 @@ TEST(LinkAddressFuzz, ParsesOrRefuses) {
 }
 
 TEST(LinkAddressTest, NamesOfHostsAndContainers) {
-  for (const char* const name : {"trainer.lan", "rl_coordinator", "_dns.trainer", "trainer_1.my-run.svc"}) {
-    DING_ASSERT_OK_AND_ASSIGN(const LinkAddress address, ParseLinkAddress(absl::StrCat(name, ":7235")));
+  for (const char* const name :
+       {"trainer.lan", "rl_coordinator", "_dns.trainer", "trainer_1.my-run.svc"}) {
+    DING_ASSERT_OK_AND_ASSIGN(const LinkAddress address,
+                              ParseLinkAddress(absl::StrCat(name, ":7235")));
     EXPECT_EQ(address.target(), absl::StrCat("dns:///", name, ":7235"));
     EXPECT_FALSE(address.loopback());
   }
@@ -58,7 +60,8 @@ TEST(LinkAddressTest, AnErrorSaysWhatIsWrong) {
   EXPECT_THAT(error("rl_coordinator"), HasSubstr("it has no port"));
   EXPECT_THAT(error("trainer:65536"), HasSubstr("its port is not a number from 0 to 65535"));
   EXPECT_THAT(error("trainer:"), HasSubstr("its port is not a number"));
-  EXPECT_THAT(error("rl coordinator:1"), HasSubstr("'rl coordinator' is neither a number nor a name"));
+  EXPECT_THAT(error("rl coordinator:1"),
+              HasSubstr("'rl coordinator' is neither a number nor a name"));
   EXPECT_THAT(error("127.0.0.256:1"), HasSubstr("'127.0.0.256' is neither"));
   EXPECT_THAT(error(":1"), HasSubstr("'' is neither"));
 }
