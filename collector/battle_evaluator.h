@@ -25,8 +25,9 @@ struct BattleEvalResult {
   double mean_return = 0;                           // of player 0
   int64_t envstep_count = 0;                        // env steps of the evaluation
   std::vector<std::vector<double>> episode_return;  // for each player, all returns, env by env
-  std::map<std::string, std::vector<double>>
-      episode_info;  // values that the env gave at the end of its episodes
+  // The values of episodes by name, env by env: what the env gave at their ends, as "info/<name>", and of ours
+  // "eval_episode_return" and, of a reward with components, "return_0", "return_1", ... Not every episode may have one.
+  std::map<std::string, std::vector<double>> episode_info;
 };
 
 class IBattleEvaluator {

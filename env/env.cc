@@ -168,11 +168,4 @@ absl::Status CheckRewardComponents(const EnvSpec& spec, const StepResult& result
                                           " reward_components, expected that it stays 0"));
 }
 
-void AddComponentReturns(absl::Span<const double> returns, NamedValues* info) {
-  for (size_t i = 0; i < returns.size(); ++i) {
-    const std::string name = absl::StrCat("return_", i);
-    if (!info->Get(name).has_value()) info->Set(name, returns[i]);
-  }
-}
-
 }  // namespace ding

@@ -68,6 +68,9 @@ struct EpisodeStart {
   NamedValues params;  // the parameters configured for this env; empty in most runs
 };
 
+// The name in StepResult::info by which an env reports the return of its episode.
+inline constexpr char kEpisodeReturn[] = "eval_episode_return";
+
 struct StepResult {
   float reward = 0;  // in a game, the reward of player 0
   // [R], if the spec has a reward_shape {R}; the manager passes it filled with zeros. `reward` must then
@@ -87,6 +90,8 @@ struct StepResult {
   // replaces the sum of rewards (of player 0, or of all components): an env that shapes its rewards
   // reports the true return here.
   NamedValues info;
+  // Set at the end of an episode by an env that made one reward of several components: their returns.
+  std::vector<double> component_returns;
 };
 
 class Env {
@@ -127,9 +132,6 @@ absl::Status ValidateEnvSpec(const EnvSpec& spec);
 // Returns kInternal unless the result of a step has as many components as the spec's reward_shape says and,
 // if there are any, nothing in `reward`.
 absl::Status CheckRewardComponents(const EnvSpec& spec, const StepResult& result);
-// Sets the returns of the components of an episode as "return_0", "return_1", ..., unless `info` has values
-// of these names.
-void AddComponentReturns(absl::Span<const double> returns, NamedValues* info);
 
 }  // namespace ding
 

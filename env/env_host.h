@@ -89,6 +89,7 @@ inline void ClearStepResult(const EnvSpec& spec, StepResult* result) {
   result->truncated = false;
   result->abnormal = false;
   if (ABSL_PREDICT_FALSE(!result->info.empty())) result->info.Clear();
+  if (ABSL_PREDICT_FALSE(!result->component_returns.empty())) result->component_returns.clear();
 }
 
 absl::StatusOr<BatchBuilder> ZeroedRows(const SpecPtr& spec, int64_t rows);

@@ -69,9 +69,9 @@ struct FinishedEpisode {
   double episode_return = 0;
   std::vector<double> other_returns;  // in a game, the returns of players 1, 2, ...
   int64_t length = 0;                 // in steps
-  // StepResult::info of the last step. If the reward has R components, also their returns
-  // ("return_0", "return_1", ...), unless the env has set values of these names.
-  NamedValues info;
+  NamedValues info;           // StepResult::info of the last step: names of the env's own
+  // The returns of the components, if the reward has components, also where `reward_weights` make one of them.
+  std::vector<double> component_returns;
 };
 
 // Why a step is abnormal, if the env did not report it itself: the env failed and was renewed, or its

@@ -380,7 +380,8 @@ absl::Status EnvManagerCore::NoteRewardComponents(size_t row, int env_id,
 absl::Status EnvManagerCore::NoteEnd(int row, int env_id, const absl::Status& void_cause,
                                      StepResult* result) {
   Slot& slot = slots_[static_cast<size_t>(env_id)];
-  ended_.push_back({row, result->abnormal, std::move(result->info)});
+  ended_.push_back({row, result->abnormal, std::move(result->info),
+                    std::exchange(result->component_returns, {})});
   result->info.Clear();
   if (!result->abnormal) {
     terminated()[static_cast<size_t>(row)] = result->terminated ? 1 : 0;
@@ -471,10 +472,10 @@ void EnvManagerCore::FinishEpisode(int env_id, Ended* ended) {
   Slot& slot = slots_[static_cast<size_t>(env_id)];
   CopyRows(ColumnsView(rows_).Slice(env_id, 1), blocks_.final.view(),
            static_cast<int64_t>(finished_.size()));
-  const double episode_return = ended->info.GetOr("eval_episode_return", slot.episode_return);
-  AddComponentReturns(slot.component_returns, &ended->info);
+  const double episode_return = ended->info.GetOr(kEpisodeReturn, slot.episode_return);
   finished_.push_back(
-      {ended->row, episode_return, slot.other_returns, slot.length, std::move(ended->info)});
+      {ended->row, episode_return, slot.other_returns, slot.length, std::move(ended->info),
+       components_ > 0 ? slot.component_returns : std::move(ended->component_returns)});
   ++slot.episodes_done;
   if (options_.episode_num > 0 && slot.episodes_done >= options_.episode_num) {
     SetState(env_id, EnvState::kDone);

@@ -203,6 +203,7 @@ class EnvManagerCore : public EnvManager {
     int row;
     bool abnormal;
     NamedValues info;
+    std::vector<double> component_returns;
   };
   struct SavedState;
   struct Counter;

@@ -128,12 +128,17 @@ class EnvProcess {
       std::copy_n(result_.reward_components.begin(), components,
                   memory_->reward_components(env_id));
     }
-    if (status.ok() && all_rewards && result_.info.empty() && !result_.abnormal) return;
+    if (status.ok() && all_rewards && result_.info.empty() && result_.component_returns.empty() &&
+        !result_.abnormal) {
+      return;
+    }
     ProcessMessageWriter message;
     Put(result_.info, &message);
     Put(result_.abnormal ? host->TakeVoidCause() : absl::OkStatus(), &message);
     message.Number(static_cast<int64_t>(result_.other_rewards.size()));
     message.Number(static_cast<int64_t>(result_.reward_components.size()));
+    message.Number(static_cast<int64_t>(result_.component_returns.size()));
+    for (const double component : result_.component_returns) message.Number(component);
     Send(env_id, status, message);
   }
 

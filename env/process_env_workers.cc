@@ -384,12 +384,16 @@ class ProcessEnvWorkers : public EnvWorkers {
     const float* const components = memory_->reward_components(env_id);
     result.reward_components.assign(components, components + spec_.reward_components());
     if (!result.info.empty()) result.info.Clear();
+    result.component_returns.clear();
     if (env.message_size == 0) return;
     ProcessMessageReader in(rest);
     result.info = TakeNamedValues(&in);
     answer.void_cause = TakeStatus(&in);
     result.other_rewards.resize(static_cast<size_t>(in.Number<int64_t>()));
     result.reward_components.resize(static_cast<size_t>(in.Number<int64_t>()));
+    for (int64_t left = in.Number<int64_t>(); left > 0 && in.ok(); --left) {
+      result.component_returns.push_back(in.Number<double>());
+    }
     if (!in.ok() || !outer.ok()) {
       answer.status.Update(absl::DataLossError("its answer is cut off"));
     }

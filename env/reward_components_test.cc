@@ -107,9 +107,9 @@ void ExpectStep(const Timesteps& steps, const ReadyObs& after, std::vector<Sums>
     if (!ends) continue;
     const FinishedEpisode& episode = steps.finished[finished++];
     EXPECT_THAT(episode.episode_return, DoubleEq((*sums)[env].all));
+    ASSERT_EQ(episode.component_returns.size(), kComponents);
     for (size_t c = 0; c < kComponents; ++c) {
-      EXPECT_THAT(episode.info.GetOr(absl::StrCat("return_", c), -1),
-                  DoubleEq((*sums)[env].components[c]));
+      EXPECT_THAT(episode.component_returns[c], DoubleEq((*sums)[env].components[c]));
     }
     (*sums)[env] = Sums();
   }
@@ -154,10 +154,7 @@ TEST_P(RewardComponentsTest, ReturnsContinueAfterLoading) {
     ASSERT_EQ(steps->finished.size(), expected->finished.size());
     for (size_t k = 0; k < steps->finished.size(); ++k, ++episodes) {
       EXPECT_EQ(steps->finished[k].episode_return, expected->finished[k].episode_return);
-      for (size_t c = 0; c < kComponents; ++c) {
-        const std::string name = absl::StrCat("return_", c);
-        EXPECT_EQ(steps->finished[k].info.Get(name), expected->finished[k].info.Get(name));
-      }
+      EXPECT_EQ(steps->finished[k].component_returns, expected->finished[k].component_returns);
     }
   }
   EXPECT_GE(episodes, kEnvs);
@@ -215,7 +212,7 @@ TEST_P(RewardComponentsTest, AllEnvsMustHaveTheSameComponents) {
                        HasSubstr("its reward is float32[2], expected float32[3]")));
 }
 
-TEST_P(RewardComponentsTest, ValuesOfTheEnvAreKept) {
+TEST_P(RewardComponentsTest, StatisticsOfTheEnv_WithNamesOfReturns_StandBesideThem) {
   const auto manager =
       Manager(ObjectivesEnv::Factory({kComponents}, [](int64_t, StepResult* result) {
         result->truncated = true;
@@ -225,7 +222,33 @@ TEST_P(RewardComponentsTest, ValuesOfTheEnvAreKept) {
   ASSERT_EQ(steps->finished.size(), kEnvs);
   EXPECT_EQ(steps->finished[0].episode_return, 6);
   EXPECT_EQ(steps->finished[0].info.Get("return_1"), 5);
-  EXPECT_EQ(steps->finished[0].info.Get("return_2"), steps->reward_components[2]);
+  EXPECT_THAT(steps->finished[0].component_returns,
+              ElementsAre(steps->reward_components[0], steps->reward_components[1],
+                          steps->reward_components[2]));
+}
+
+TEST_P(RewardComponentsTest, WeightedRewards_KeepTheReturnsOfTheirComponents) {
+  const auto manager = Manager([]() -> absl::StatusOr<std::unique_ptr<Env>> {
+    return MakeWeightedReward(
+        std::make_unique<ObjectivesEnv>(Shape{kComponents},
+                                        [](int64_t step, StepResult* result) {
+                                          result->truncated = step == 2;
+                                          if (step == 2) result->info = {{"return_1", 5}};
+                                        }),
+        {1, 0, -2});
+  });
+  ASSERT_NE(manager, nullptr);
+  for (int episode = 0; episode < 2; ++episode) {
+    DING_ASSERT_OK_AND_ASSIGN(const Timesteps* steps, Step(manager.get(), {0, 1, 1}));
+    EXPECT_TRUE(steps->finished.empty());
+    DING_ASSERT_OK_AND_ASSIGN(steps, Step(manager.get(), {0, 1, 1}));
+    ASSERT_EQ(steps->finished.size(), kEnvs);
+    const FinishedEpisode& finished = steps->finished[0];
+    EXPECT_EQ(finished.info.Get("return_1"), 5);
+    ASSERT_EQ(finished.component_returns.size(), kComponents);
+    EXPECT_NEAR(finished.component_returns[0] - 2 * finished.component_returns[2],
+                finished.episode_return, 1e-5);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -285,9 +308,7 @@ TEST(WeightedRewardTest, TheRewardIsTheWeightedSum) {
     }
     ASSERT_EQ(steps->finished.size(), expected->finished.size());
     for (size_t k = 0; k < steps->finished.size(); ++k, ++episodes) {
-      for (const char* const name : {"return_0", "return_1", "return_2"}) {
-        EXPECT_EQ(steps->finished[k].info.Get(name), expected->finished[k].info.Get(name));
-      }
+      EXPECT_EQ(steps->finished[k].component_returns, expected->finished[k].component_returns);
     }
   }
   EXPECT_GT(episodes, 10);

@@ -58,7 +58,7 @@ class WeightedReward : public Env {
     }
     result->reward = static_cast<float>(sum);
     result->reward_components.clear();
-    if (result->terminated || result->truncated) AddComponentReturns(returns_, &result->info);
+    if (result->terminated || result->truncated) result->component_returns = returns_;
     return absl::OkStatus();
   }
 

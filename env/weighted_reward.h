@@ -3,8 +3,8 @@
 //
 //   reward = sum over c of weight_c * component_c, in float64, rounded to float32
 //
-// The return of an episode is the sum of these rewards. StepResult::info also has the returns of the
-// components ("return_0", ...).
+// The return of an episode is the sum of these rewards. StepResult::component_returns has the returns of
+// the components.
 //
 // Ownership: owns the other env.   Threads: as Env.
 //

@@ -65,6 +65,32 @@ first, second = (json.load(open(path)) for path in sys.argv[1:])
 assert len(first["returns"]) == 5 and first["returns"] == second["returns"], (first, second)
 END
 
+# Statistics of an env replace no metric of ours, and say in how many episodes they are.
+write_config "$TEST_TMPDIR/statistics_config" CartPole cartpole_dqn
+sed -i 's|cartpole:CartPole|sample_envs:Statistics|' "$TEST_TMPDIR/statistics_config"
+worker/serial --config="$TEST_TMPDIR/statistics_config" --exp_dir="$TEST_TMPDIR/statistics" --max_env_step=200 --python="$python" \
+  --set=env.stop_value=1000 >/dev/null 2>"$TEST_TMPDIR/statistics.err" || fail "$(cat "$TEST_TMPDIR/statistics.err")"
+evaluate() {
+  worker/evaluate --checkpoint="$TEST_TMPDIR/statistics" --episodes=10 --python="$python" --set=env.evaluator_env_num=1 "$@" \
+    2>"$TEST_TMPDIR/evaluate.err" || fail "$(cat "$TEST_TMPDIR/evaluate.err")"
+}
+evaluate >"$TEST_TMPDIR/text"
+grep -qx 'info/is_success mean 1 (in 1 of 10 episodes)' "$TEST_TMPDIR/text" || fail "$(cat "$TEST_TMPDIR/text")"
+grep -qx 'info/nan    no mean (in 0 of 10 episodes, and not finite in 10)' "$TEST_TMPDIR/text" || fail "$(cat "$TEST_TMPDIR/text")"
+evaluate --json >"$TEST_TMPDIR/json"
+python3 - "$TEST_TMPDIR/json" "$TEST_TMPDIR/statistics" <<'END'
+import csv, json, sys
+played = json.load(open(sys.argv[1], encoding="utf-8"))
+assert played["mean"] == played["max"] == 10 and played["info"]["reward"] == -12345, played
+assert played["info_count"]["is_success"] == 1 and played["info_not_finite"]["nan"] == 10, played
+run = sys.argv[2]
+assert json.load(open(run + "/result.json"))["eval_value"] == 10
+rows = list(csv.DictReader(open(run + "/log/metrics.csv", newline="", encoding="utf-8")))
+values = lambda tag: {float(row["value"]) for row in rows if row["tag"] == "evaluator_step/" + tag}
+assert values("reward_mean") == {10} and values("info/reward_mean") == {-12345}, (values("reward_mean"), values("info/reward_mean"))
+assert values("info/reward_mean_mean") == {-1} and values("info/奖励_mean") == {1} and min(values("episode_count")) > 0
+END
+
 # In a parallel run.
 rm "$TEST_TMPDIR/started"
 worker/parallel --config="$TEST_TMPDIR/parallel_config" --exp_dir="$TEST_TMPDIR/parallel" --max_env_step=600 --seed=1 \

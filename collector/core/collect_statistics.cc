@@ -53,6 +53,7 @@ absl::Status CollectStatistics::Account(const Timesteps& timesteps,
     episode.samples = std::exchange(env.samples, 0);
     episode.last_step = next_step[env_id] - 1;
     if (!finished.info.empty()) episode.info = finished.info;
+    episode.component_returns = finished.component_returns;
     env.abnormal = 0;
     ended_envs->push_back(env_id);
   }
@@ -128,7 +129,10 @@ void CollectStatistics::FinishCollect(bool record, double seconds, int64_t train
   if (train_iter - last_log_iter_ < options_.collect_print_freq || episodes_.empty()) return;
   last_log_iter_ = train_iter;
   NamedValues metrics = Metrics();
-  for (const auto& [name, value] : settings) metrics.Set(name, value);
+  for (const auto& [name, value] : settings) {
+    // A setting of a policy never replaces a metric.
+    metrics.Set(metrics.Get(name).has_value() ? absl::StrCat("setting/", name) : name, value);
+  }
   episodes_.clear();
   window_ = Window();
   DING_LOG(INFO) << deps.name << " at iteration " << train_iter << ": " << MetricsLine(metrics);

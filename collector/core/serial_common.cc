@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/utf8.h"
 #include "ding_worker/env/game_spec.h"
 
 namespace ding {
@@ -111,6 +113,41 @@ void AddStatistics(absl::string_view prefix, absl::Span<const double> values,
   metrics->Set(absl::StrCat(prefix, "_min"), *std::min_element(values.begin(), values.end()));
 }
 
+std::string EnvStatisticName(absl::string_view name) {
+  return absl::StrCat("info/", PrintableUtf8(name));
+}
+
+std::vector<EpisodeValue> SummarizeEpisodeInfo(
+    const std::map<std::string, std::vector<double>>& info) {
+  std::vector<EpisodeValue> summary;
+  for (const auto& [name, values] : info) {
+    EpisodeValue& value = summary.emplace_back();
+    value.name = name;
+    double sum = 0;
+    for (const double given : values) {
+      if (!std::isfinite(given)) continue;
+      sum += given;
+      ++value.count;
+    }
+    value.mean = sum / static_cast<double>(value.count);
+    value.not_finite = static_cast<int64_t>(values.size()) - value.count;
+  }
+  return summary;
+}
+
+void AddEpisodeInfo(const std::map<std::string, std::vector<double>>& info, int64_t episodes,
+                    NamedValues* metrics) {
+  for (const EpisodeValue& value : SummarizeEpisodeInfo(info)) {
+    if (value.count > 0) metrics->Set(absl::StrCat(value.name, "_mean"), value.mean);
+    if (value.count < episodes) {
+      metrics->Set(absl::StrCat(value.name, "_count"), static_cast<double>(value.count));
+    }
+    if (value.not_finite > 0) {
+      metrics->Set(absl::StrCat(value.name, "_not_finite"), static_cast<double>(value.not_finite));
+    }
+  }
+}
+
 void WriteIterMetrics(const NamedValues& metrics, absl::string_view name, int64_t train_iter,
                       MetricSink* sink) {
   for (const auto& [metric, value] : metrics) {
@@ -128,9 +165,14 @@ void WriteMetrics(const NamedValues& metrics, absl::string_view name, int64_t tr
 }
 
 std::string MetricsLine(const NamedValues& metrics) {
-  return absl::StrJoin(metrics, ", ", [](std::string* out, const NamedValues::Entry& entry) {
-    absl::StrAppend(out, entry.first, " ", entry.second);
-  });
+  constexpr size_t kShown = 100;
+  const auto shown = static_cast<std::ptrdiff_t>(std::min(metrics.size(), kShown));
+  std::string line = absl::StrJoin(metrics.begin(), metrics.begin() + shown, ", ",
+                                   [](std::string* out, const NamedValues::Entry& entry) {
+                                     absl::StrAppend(out, entry.first, " ", entry.second);
+                                   });
+  if (metrics.size() > kShown) absl::StrAppend(&line, ", and ", metrics.size() - kShown, " more");
+  return line;
 }
 
 }  // namespace ding

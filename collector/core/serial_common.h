@@ -4,6 +4,7 @@
 #define DING_WORKER_COLLECTOR_CORE_SERIAL_COMMON_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,6 +58,24 @@ std::string CauseOfAbnormal(const Timesteps& timesteps, size_t row);
 // Adds <prefix>_mean, _std (of the population), _max and _min of `values`, which must not be empty.
 void AddStatistics(absl::string_view prefix, absl::Span<const double> values, NamedValues* metrics);
 
+// Returns the name under which a statistic of an env is reported: "info/<name>", so that none replaces a value of ours. Bytes
+// that cannot stand in a line of UTF-8 are written as "\xNN".
+std::string EnvStatisticName(absl::string_view name);
+
+// A value that an env gives at the end of its episodes.
+struct EpisodeValue {
+  std::string name;
+  double mean = 0;         // of the finite values; NaN if there are none
+  int64_t count = 0;       // episodes that gave a finite value
+  int64_t not_finite = 0;  // episodes that gave NaN or infinity
+};
+std::vector<EpisodeValue> SummarizeEpisodeInfo(
+    const std::map<std::string, std::vector<double>>& info);
+// Adds each of them as "<name>_mean". Unless all `episodes` gave a finite value, adds "<name>_count" (how many did) and, if any is
+// not finite, "<name>_not_finite".
+void AddEpisodeInfo(const std::map<std::string, std::vector<double>>& info, int64_t episodes,
+                    NamedValues* metrics);
+
 // Writes each metric to "<name>_iter/<metric>" at train_iter.
 void WriteIterMetrics(const NamedValues& metrics, absl::string_view name, int64_t train_iter,
                       MetricSink* sink);
@@ -65,7 +84,7 @@ void WriteIterMetrics(const NamedValues& metrics, absl::string_view name, int64_
 void WriteMetrics(const NamedValues& metrics, absl::string_view name, int64_t train_iter,
                   int64_t envstep, absl::string_view except, MetricSink* sink);
 
-// Formats metrics for the log: "reward_mean 21.5, reward_std 3.2".
+// Formats metrics for the log: "reward_mean 21.5, reward_std 3.2"; after the first hundred, says how many there are.
 std::string MetricsLine(const NamedValues& metrics);
 
 }  // namespace ding

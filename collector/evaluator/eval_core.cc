@@ -28,6 +28,18 @@ double Mean(const std::vector<double>& values) {
   return sum / static_cast<double>(values.size());
 }
 
+// Returns the values of an episode by the names of EvalResult::episode_info.
+NamedValues NamesOfRun(const FinishedEpisode& episode) {
+  NamedValues info = {{kEpisodeReturn, episode.episode_return}};
+  for (size_t i = 0; i < episode.component_returns.size(); ++i) {
+    info.Set(absl::StrCat("return_", i), episode.component_returns[i]);
+  }
+  for (const auto& [name, value] : episode.info) {
+    if (name != kEpisodeReturn) info.Set(EnvStatisticName(name), value);
+  }
+  return info;
+}
+
 std::vector<std::string> ProblemsOf(const EvalCore::Options& options, const EnvManager* env,
                                     const std::vector<EvalMode*>& policies) {
   std::vector<std::string> problems = options.common.Problems();
@@ -288,8 +300,7 @@ absl::Status EvalCore::Account(const Timesteps& timesteps, Run* run) {
   }
   for (const FinishedEpisode& finished : timesteps.finished) {
     const int env_id = timesteps.env_ids[finished.row];
-    NamedValues info = finished.info;
-    info.Set("eval_episode_return", finished.episode_return);
+    const NamedValues info = NamesOfRun(finished);
     DING_RETURN_IF_ERROR(
         run->monitor->Update(env_id, finished.episode_return, info, finished.other_returns));
     if (run->videos != nullptr) {
@@ -332,9 +343,7 @@ void EvalCore::Log(const EvalOptions& options, const Outcome& outcome, double se
     AddStatistics(absl::StrCat("reward", player), outcome.monitor.GetEpisodeReturn(player),
                   &metrics);
   }
-  for (const auto& [name, values] : outcome.monitor.GetEpisodeInfo()) {
-    metrics.Set(absl::StrCat(name, "_mean"), Mean(values));
-  }
+  AddEpisodeInfo(outcome.monitor.GetEpisodeInfo(), outcome.monitor.n_episode(), &metrics);
   if (options_.score) metrics.Set("score", outcome.score);
   DING_LOG(INFO) << deps_.name << " at iteration " << options.train_iter << " (iteration_"
                  << options.train_iter << "): " << MetricsLine(metrics);

@@ -102,8 +102,60 @@ TEST(InteractionSerialEvaluatorTest, UsesTheFirstEpisodesOfEachEnv) {
   EXPECT_THAT(
       result.episode_info,
       ElementsAre(Pair("eval_episode_return", ElementsAre(100, 200, 201, 401)),
-                  Pair("fouls", ElementsAre(4, 4)), Pair("goals", ElementsAre(1, 1, 2, 2))));
+                  Pair("info/fouls", ElementsAre(4, 4)),
+                  Pair("info/goals", ElementsAre(1, 1, 2, 2))));
   EXPECT_FALSE(result.stop);
+}
+
+TEST(InteractionSerialEvaluatorTest, StatisticsOfTheEnv_ReplaceNoMetric) {
+  const NamedValues metrics_of_ours = {{"reward", -1},        {"reward_mean", -2},
+                                       {"episode_count", -3}, {"eval_episode_return", -4},
+                                       {"score", -5},         {"info/reward", -6},
+                                       {"evaluate_time", -7}, {"", -8},
+                                       {"a b/c", -9},         {"two\nlines\xff", -10}};
+  FakeEnvManager::Options env_options = WithScript(2, ByEnv);
+  Fixture plain(env_options);
+  env_options.info = [&](int, int64_t) { return metrics_of_ours; };
+  Fixture f(env_options);
+  EvalOptions eval;
+  eval.n_episode = 4;
+  eval.train_iter = 1;
+  DING_ASSERT_OK_AND_ASSIGN(const EvalResult expected, plain.evaluator->Eval(eval));
+  DING_ASSERT_OK_AND_ASSIGN(const EvalResult result, f.evaluator->Eval(eval));
+  EXPECT_EQ(result.mean_return, expected.mean_return);
+  for (const std::string& tag : plain.sink->ScalarTags()) {
+    EXPECT_EQ(f.sink->ValuesOf(tag), plain.sink->ValuesOf(tag)) << tag;
+  }
+  EXPECT_THAT(f.sink->ValuesOf("eval_iter/info/reward_mean"), ElementsAre(-1));
+  EXPECT_THAT(f.sink->ValuesOf("eval_iter/info/reward_mean_mean"), ElementsAre(-2));
+  EXPECT_THAT(f.sink->ValuesOf("eval_iter/info/info/reward_mean"), ElementsAre(-6));
+  EXPECT_THAT(f.sink->ValuesOf("eval_iter/info/_mean"), ElementsAre(-8));
+  EXPECT_THAT(f.sink->ValuesOf("eval_iter/info/a b/c_mean"), ElementsAre(-9));
+  EXPECT_THAT(f.sink->ValuesOf("eval_iter/info/two\\x0Alines\\xFF_mean"), ElementsAre(-10));
+}
+
+TEST(InteractionSerialEvaluatorTest, AStatisticOfSomeEpisodes_HasACount) {
+  FakeEnvManager::Options env_options = WithScript(2, ByEnv);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  env_options.info = [nan](int env_id, int64_t) {
+    return env_id == 0 ? NamedValues{{"all", 1}, {"some", 1}, {"odd", 3}, {"never", nan}}
+                       : NamedValues{{"all", 0}, {"odd", nan}, {"never", -nan}};
+  };
+  Fixture f(env_options);
+  EvalOptions eval;
+  eval.n_episode = 4;
+  ASSERT_THAT(f.evaluator->Eval(eval), IsOk());
+  EXPECT_THAT(f.sink->ValuesOf("eval_iter/info/all_mean"), ElementsAre(0.5));
+  EXPECT_THAT(f.sink->ValuesOf("eval_iter/info/all_count"), ElementsAre());
+  EXPECT_THAT(f.sink->ValuesOf("eval_iter/info/some_mean"), ElementsAre(1));
+  EXPECT_THAT(f.sink->ValuesOf("eval_iter/info/some_count"), ElementsAre(2));
+  EXPECT_THAT(f.sink->ValuesOf("eval_iter/info/some_not_finite"), ElementsAre());
+  EXPECT_THAT(f.sink->ValuesOf("eval_iter/info/odd_mean"), ElementsAre(3));
+  EXPECT_THAT(f.sink->ValuesOf("eval_iter/info/odd_count"), ElementsAre(2));
+  EXPECT_THAT(f.sink->ValuesOf("eval_iter/info/odd_not_finite"), ElementsAre(2));
+  EXPECT_THAT(f.sink->ValuesOf("eval_iter/info/never_mean"), ElementsAre());
+  EXPECT_THAT(f.sink->ValuesOf("eval_iter/info/never_count"), ElementsAre(0));
+  EXPECT_THAT(f.sink->ValuesOf("eval_iter/info/never_not_finite"), ElementsAre(4));
 }
 
 TEST(InteractionSerialEvaluatorTest, ResetsThePolicyAtTheEndOfEpisodes) {

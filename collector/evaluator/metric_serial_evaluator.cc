@@ -208,7 +208,10 @@ void MetricSerialEvaluator::Log(const EvalOptions& options, const Totals& totals
   NamedValues metrics = {{"data_length", static_cast<double>(rows)},
                          {"evaluate_time", seconds},
                          {"avg_time_per_data", seconds / static_cast<double>(rows)}};
-  for (const auto& [name, value] : result) metrics.Set(name, value);
+  for (const auto& [name, value] : result) {
+    // A value of the metric never replaces one of ours.
+    metrics.Set(metrics.Get(name).has_value() ? absl::StrCat("metric/", name) : name, value);
+  }
   DING_LOG(INFO) << deps_.name << " at iteration " << options.train_iter << " (iteration_"
                  << options.train_iter << "): " << MetricsLine(metrics);
   WriteMetrics(metrics, deps_.name, options.train_iter, options.envstep, "", deps_.metrics.get());

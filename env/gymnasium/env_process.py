@@ -72,7 +72,7 @@ def put_bytes(data):
 
 
 def put_text(text):
-    return put_bytes(text.encode('utf-8', 'replace'))
+    return put_bytes(text.encode('utf-8', 'backslashreplace'))
 
 
 def put_status(code=0, message=''):
@@ -932,11 +932,15 @@ class Slot:
                 name = prefix + str(key)
                 if isinstance(value, dict):
                     collect(name + '/', value)
-                elif isinstance(value, (bool, int, float, np.number, np.bool_)) or (
+                elif isinstance(value, (bool, int, float, np.floating, np.integer, np.bool_)) or (
                         isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in 'biuf'):
-                    number = float(value)
-                    if np.isfinite(number):
-                        values[name] = number
+                    # NaN and infinity, too: evaluations count them.
+                    try:
+                        values[name] = float(value)
+                    except OverflowError:
+                        values[name] = np.inf if value > 0 else -np.inf
+                    except TypeError:
+                        pass  # a timedelta64, which numpy counts among the integers
         collect('', info)
         values.pop('action_mask', None)
         values.pop('episode/t', None)  # seconds, which differ from run to run
@@ -949,7 +953,7 @@ class Slot:
         self.leave_step_message(put_values(values), put_status())
 
     def leave_step_message(self, values, void_cause, status=None):
-        rest = values + void_cause + struct.pack('<qq', self.players - 1, 0)
+        rest = values + void_cause + struct.pack('<qqq', self.players - 1, 0, 0)
         self.leave_message((status or put_status()) + put_bytes(rest))
 
     def render(self):

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -152,6 +154,25 @@ TEST(GymnasiumEnvsTest, TheLastInfoHasTheStatisticsOfTheEpisode) {
   EXPECT_EQ(steps->finished[0].length, 2);
   EXPECT_EQ(steps->finished[0].info.GetOr("is_success", 0), 1);
   EXPECT_EQ(steps->finished[0].info.size(), 2u);
+}
+
+TEST(GymnasiumEnvsTest, StatisticsOfAnyNameAndValueArrive) {
+  const std::unique_ptr<EnvManager> manager = Make(TestEnvConfig("sample_envs:Statistics"), 1);
+  ASSERT_THAT(manager->Launch(), IsOk());
+  absl::StatusOr<const Timesteps*> steps = StepReady(manager.get(), {0});
+  for (int i = 1; i < 10; ++i) steps = StepReady(manager.get(), {0});
+  ASSERT_THAT(steps, IsOk());
+  ASSERT_EQ((*steps)->finished.size(), 1);
+  EXPECT_EQ((*steps)->finished[0].episode_return, 10);
+  const NamedValues& info = (*steps)->finished[0].info;
+  EXPECT_EQ(info.Get("reward"), -12345);
+  EXPECT_EQ(info.Get("length"), 7);
+  EXPECT_EQ(info.Get("\xE5\xA5\x96\xE5\x8A\xB1"), 1);
+  EXPECT_EQ(info.Get("odd\\ud800"), 2);
+  EXPECT_TRUE(std::isnan(info.GetOr("nan", 0)));
+  EXPECT_EQ(info.Get("huge"), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(info.Get("is_success"), 1);
+  EXPECT_EQ(info.size(), 10u) << "a time is not a number";
 }
 
 TEST(GymnasiumEnvsTest, MasksForbidActions) {

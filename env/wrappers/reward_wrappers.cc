@@ -22,8 +22,6 @@
 namespace ding {
 namespace {
 
-constexpr char kEpisodeReturn[] = "eval_episode_return";
-
 // `Change` maps a reward to another one, both double.
 template <typename Change>
 class ChangedReward : public EnvWrapper {

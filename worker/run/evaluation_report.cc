@@ -8,9 +8,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/collector/core/serial_common.h"
+#include "ding_worker/env/env.h"
 #include "ding_worker/metrics/table.h"
 #include "nlohmann/json.hpp"
 
@@ -34,13 +37,23 @@ absl::string_view Actions(const EvaluationOptions& options) {
   return options.sample ? "sampled" : "greedy";
 }
 
-// The means of the values that the env gave at the ends of its episodes; its own returns are reported as such.
-std::vector<std::pair<std::string, double>> InfoMeans(const CheckpointEvaluation& result) {
-  std::vector<std::pair<std::string, double>> means;
-  for (const auto& [name, values] : result.episode_info) {
-    if (name != "eval_episode_return") means.emplace_back(name, Statistics(values).mean);
-  }
-  return means;
+// The values at the ends of episodes, without the returns, which are reported as such.
+std::vector<EpisodeValue> InfoOf(const CheckpointEvaluation& result) {
+  std::vector<EpisodeValue> info = SummarizeEpisodeInfo(result.episode_info);
+  info.erase(std::remove_if(info.begin(), info.end(),
+                            [](const EpisodeValue& value) { return value.name == kEpisodeReturn; }),
+             info.end());
+  return info;
+}
+
+// "mean 0.5 (in 8 of 10 episodes, and not finite in 2)".
+std::string InfoText(const EpisodeValue& value, size_t episodes) {
+  std::string text =
+      value.count > 0 ? absl::StrCat("mean ", Number(value.mean)) : std::string("no mean");
+  if (value.count == static_cast<int64_t>(episodes)) return text;
+  absl::StrAppend(&text, " (in ", value.count, " of ", episodes, " episodes");
+  if (value.not_finite > 0) absl::StrAppend(&text, ", and not finite in ", value.not_finite);
+  return absl::StrCat(text, ")");
 }
 
 // Whether the evaluator judges by something else than the mean return.
@@ -78,8 +91,8 @@ std::string OneAsText(const ReportedEvaluation& evaluation) {
   }
   line("range", absl::StrCat(Number(statistics.min), " to ", Number(statistics.max), ", median ",
                              Number(statistics.median)));
-  for (const auto& [name, mean] : InfoMeans(result)) {
-    line(name, absl::StrCat("mean ", Number(mean)));
+  for (const EpisodeValue& value : InfoOf(result)) {
+    line(value.name, InfoText(value, result.episode_return.size()));
   }
   if (HasScore(result, statistics)) line("score", Number(result.mean_return));
   if (!options.record_episodes.empty()) line("recorded", options.record_episodes);
@@ -117,6 +130,21 @@ std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// Adds a value that the env gave to the members "info...", by its own name, and one of ours as a member.
+void AddInfo(const EpisodeValue& value, Json* json) {
+  const std::string prefix = EnvStatisticName("");
+  if (!absl::StartsWith(value.name, prefix)) {
+    (*json)[value.name] = value.mean;
+    return;
+  }
+  const std::string name = value.name.substr(prefix.size());
+  (*json)["info"][name] = value.mean;  // NaN is printed as null
+  if (value.count < (*json)["episodes"].get<int64_t>()) {
+    (*json)["info_count"][name] = value.count;
+  }
+  if (value.not_finite > 0) (*json)["info_not_finite"][name] = value.not_finite;
+}
+
 Json OneAsJson(const ReportedEvaluation& evaluation) {
   const CheckpointEvaluation& result = evaluation.result;
   const ReturnStatistics statistics = Statistics(result.episode_return);
@@ -140,7 +168,7 @@ Json OneAsJson(const ReportedEvaluation& evaluation) {
   json["max"] = statistics.max;
   json["mean_length"] = MeanLength(result);
   json["returns"] = result.episode_return;
-  for (const auto& [name, mean] : InfoMeans(result)) json["info"][name] = mean;
+  for (const EpisodeValue& value : InfoOf(result)) AddInfo(value, &json);
   if (HasScore(result, statistics)) json["score"] = result.mean_return;
   if (result.video_return.has_value()) {
     json["video"] = {{"path", evaluation.options.video.path},
@@ -156,7 +184,10 @@ ReturnStatistics Statistics(absl::Span<const double> returns) {
   DING_CHECK(!returns.empty());
   const auto n = static_cast<double>(returns.size());
   std::vector<double> sorted(returns.begin(), returns.end());
-  std::sort(sorted.begin(), sorted.end());
+  // NaN, which an env may report as the return of an episode, comes first.
+  std::sort(sorted.begin(), sorted.end(), [](double a, double b) {
+    return std::isnan(a) || std::isnan(b) ? !std::isnan(b) && std::isnan(a) : a < b;
+  });
   ReturnStatistics statistics;
   statistics.mean = std::accumulate(returns.begin(), returns.end(), 0.0) / n;
   statistics.min = sorted.front();

@@ -76,10 +76,18 @@ TEST(EvaluationReportTest, TextOfOneEvaluation) {
   evaluation.result.video_return = 4;
   evaluation.result.video_is_cut = true;
   evaluation.result.mean_return = 0.5;
-  evaluation.result.episode_info = {{"is_success", {1, 0, 1, 1}}};
+  const double nan = std::nan("");
+  evaluation.result.episode_info = {{"info/is_success", {1, 0, 1, 1}},
+                                    {"info/mean", {1, nan, 2}},
+                                    {"info/lost", {nan}},
+                                    {"return_0", {1, 2, 3, 4}}};
   const std::string more = EvaluationText({evaluation});
   EXPECT_THAT(more, HasSubstr("sampled actions"));
-  EXPECT_THAT(more, HasSubstr("\nis_success  mean 0.75\nscore       0.5\n"));
+  EXPECT_THAT(more,
+              HasSubstr("\ninfo/is_success mean 0.75\n"
+                        "info/lost   no mean (in 0 of 4 episodes, and not finite in 1)\n"
+                        "info/mean   mean 1.5 (in 2 of 4 episodes, and not finite in 1)\n"
+                        "return_0    mean 2.5\nscore       0.5\n"));
   EXPECT_THAT(more, HasSubstr("\nvideo       /out.gif (the median of the first 4 episodes, "
                               "return 4, cut)\n"));
   const std::string long_one = EvaluationText({Evaluated("c", std::vector<double>(21, 1.0))});
@@ -125,8 +133,17 @@ TEST(EvaluationReportTest, JsonIsOneObject) {
   EXPECT_FALSE(one.contains("score"));
   EXPECT_FALSE(one.contains("info"));
   evaluation.result.episode_info = {{"eval_episode_return", {2, 8, 4, 6}},
-                                    {"is_success", {1, 0, 1, 1}}};
+                                    {"info/is_success", {1, 0, 1, 1}}};
   EXPECT_EQ(json::parse(EvaluationJson({evaluation}))["info"], json({{"is_success", 0.75}}));
+  evaluation.result.episode_info = {{"return_0", {1, 2, 3, 4}},
+                                    {"info/return_0", {5, 5}},
+                                    {"info/mean", {std::nan(""), 6}}};
+  const json partial = json::parse(EvaluationJson({evaluation}));
+  EXPECT_EQ(partial["mean"], 5);
+  EXPECT_EQ(partial["return_0"], 2.5);
+  EXPECT_EQ(partial["info"], json({{"return_0", 5}, {"mean", 6}}));
+  EXPECT_EQ(partial["info_count"], json({{"return_0", 2}, {"mean", 1}}));
+  EXPECT_EQ(partial["info_not_finite"], json({{"mean", 1}}));
 
   const json single = json::parse(EvaluationJson({Evaluated("a", {2})}));
   EXPECT_TRUE(single["deviation"].is_null());

@@ -80,6 +80,26 @@ class Masked:
         return np.array([self.steps], np.float32), 1, self.steps == 4, False, self.info()
 
 
+class Statistics:
+    """Ten steps of reward 1. Its statistics have names of metrics of ours; `is_success` is there in one episode of ten."""
+
+    def __init__(self):
+        self.observation_space, self.action_space = Box(0, 1, (4,)), Discrete(2)
+        self.episode = 0
+
+    def reset(self, *, seed=None, options=None):
+        self.steps, self.episode = 0, self.episode + 1
+        return np.zeros(4, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        info = {'reward': -12345.0, 'reward_mean': -1, 'return_0': -2, 'episode_count': -3, 'length': np.int8(7), '奖励': 1,
+                'odd\ud800': 2, 'nan': float('nan'), 'huge': 10**400, 'span': np.timedelta64(1, 's')}
+        if self.episode % 10 == 1:
+            info['is_success'] = True
+        return np.full(4, self.steps / 10, np.float32), 1.0, False, self.steps == 10, info
+
+
 class Pixels:
     """Images of 84 x 84 x 4, for the benchmark."""
 
