@@ -232,6 +232,7 @@ TEST_P(RewardComponentsTest, WeightedRewards_KeepTheReturnsOfTheirComponents) {
     return MakeWeightedReward(
         std::make_unique<ObjectivesEnv>(Shape{kComponents},
                                         [](int64_t step, StepResult* result) {
+                                          result->terminated = false;
                                           result->truncated = step == 2;
                                           if (step == 2) result->info = {{"return_1", 5}};
                                         }),

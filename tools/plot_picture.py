@@ -314,6 +314,9 @@ UNITS = [
 
 
 def y_unit(tag):
+    metric = tag.partition("/")[2]
+    if metric.startswith("info/"):  # a statistic of the env, of which only the env knows the unit
+        return metric
     metric = tag.rsplit("/", 1)[-1]
     return next((f"{metric} ({unit})" for pattern, unit in UNITS if re.search(pattern, metric)), metric)
 

@@ -24,6 +24,7 @@ make_run() {
     echo "$((i * 10)),evaluator_iter/reward_mean,$value,$((1700000000 + i * 5 / 2)).$((i * 25 % 10))00"
     echo "$((i * 100)),evaluator_step/reward_mean,$value,$((1700000000 + i * 5 / 2)).$((i * 25 % 10))00"
     echo "$((i * 100)),evaluator_step/reward_std,1,1700000000.5"
+    echo "$((i * 100)),evaluator_step/info/reward_mean,-12345,1700000000.5"
     echo "$((i * 10)),learner_iter/loss_avg,0.00000${value#-},1700000000.5"
     i=$((i + 1))
   done >>"$folder/log/metrics.csv"
@@ -106,6 +107,11 @@ make_run many $(seq 101)
 sed -i 's/^\([0-9]*\)00,evaluator_step/\100000,evaluator_step/' many/log/metrics.csv
 "$plot" --out many.svg many >out; drawn many.svg 'x=0 2,000,000 4,000,000 6,000,000 8,000,000 10,000,000'
 says 'many: last 101 at 10,000,000 env steps, lowest 1, highest 101'
+
+echo '== a statistic of the env, of any unit'
+"$plot" --out info.svg --tag evaluator_step/info/reward_mean a >out
+drawn info.svg 'y_unit=info/reward_mean' title=evaluator_step/info/reward_mean
+says 'a: last -12345 at 300 env steps, lowest -12345, highest -12345'
 
 echo '== panels, over seconds and iterations'
 "$plot" --out panels.svg --title 'a & b' --tag evaluator_step/reward_mean --tag learner_iter/loss_avg --tag evaluator_step/reward_std \
