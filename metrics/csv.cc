@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/utf8.h"
 #include "ding_worker/metrics/histogram.h"
 
 namespace ding {
@@ -15,8 +16,9 @@ namespace {
 
 using ::ding::internal_metrics::AppendFile;
 
-std::string Quoted(absl::string_view field) {
-  if (field.find_first_of(",\"\r\n") == absl::string_view::npos) return std::string(field);
+std::string Quoted(absl::string_view tag) {
+  const std::string field = PrintableUtf8(tag, /*keep=*/"\r\n");
+  if (field.find_first_of(",\"\r\n") == std::string::npos) return field;
   return absl::StrCat("\"", absl::StrReplaceAll(field, {{"\"", "\"\""}}), "\"");
 }
 

@@ -69,6 +69,18 @@ TEST_F(CsvTest, QuotesTagsIfNeeded) {
                                    "lines\",1,1700000000.250", "0,a b;c,1,1700000000.250", ""));
 }
 
+TEST_F(CsvTest, TagsAreUtf8AndDiffer) {
+  const auto sink = Open();
+  for (const char* tag : {"\xE5\xA5\x96", "\xFF", "\xFE", "a\tb", "a b", "A b"}) {
+    sink->Scalar(tag, 0, 1);
+  }
+  EXPECT_THAT(sink->Flush(), IsOk());
+  EXPECT_THAT(Lines(), ElementsAre("step,tag,value,wall_time", "0,\xE5\xA5\x96,1,1700000000.250",
+                                   "0,\\xFF,1,1700000000.250", "0,\\xFE,1,1700000000.250",
+                                   "0,a\\x09b,1,1700000000.250", "0,a b,1,1700000000.250",
+                                   "0,A b,1,1700000000.250", ""));
+}
+
 TEST_F(CsvTest, ValuesRoundTrip) {
   const auto sink = Open();
   const std::vector<double> values = {1.0 / 3, 5e-324, 12345678901234567.0, -0.0};

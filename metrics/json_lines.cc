@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/utf8.h"
 #include "ding_worker/metrics/histogram.h"
 #include "nlohmann/json.hpp"
 
@@ -20,7 +21,7 @@ std::string Print(const Json& json) {
 }
 
 std::string TagAndStep(absl::string_view tag, int64_t step) {
-  return absl::StrCat("\"tag\":", Print(std::string(tag)), ",\"step\":", step);
+  return absl::StrCat("\"tag\":", Print(PrintableUtf8(tag)), ",\"step\":", step);
 }
 
 absl::string_view NameOf(RunEnd end) {
@@ -71,14 +72,16 @@ void JsonLinesSink::Text(absl::string_view tag, int64_t step, absl::string_view 
 
 void JsonLinesSink::BeginRun(const RunDescription& run) {
   Json hyperparameters = Json::object();
-  for (const auto& [name, value] : run.hyperparameters) hyperparameters[name] = value;
-  Append(
-      absl::StrCat("\"begin\":", Print(run.name), ",\"hyperparameters\":", Print(hyperparameters)));
+  for (const auto& [name, value] : run.hyperparameters) {
+    hyperparameters[PrintableUtf8(name)] = PrintableUtf8(value);
+  }
+  Append(absl::StrCat("\"begin\":", Print(PrintableUtf8(run.name)),
+                      ",\"hyperparameters\":", Print(hyperparameters)));
 }
 
 void JsonLinesSink::EndRun(RunEnd end, int64_t step, const RunResults& results) {
   Json values = Json::object();
-  for (const auto& [name, value] : results) values[name] = value;
+  for (const auto& [name, value] : results) values[PrintableUtf8(name)] = value;
   Append(absl::StrCat("\"end\":\"", NameOf(end), "\",\"step\":", step,
                       ",\"results\":", Print(values)));
 }

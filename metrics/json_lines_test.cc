@@ -62,6 +62,21 @@ TEST_F(JsonLinesTest, WritesEveryKindOfValueAsOneObject) {
           R"({"time":1714550400.250,"end":"interrupted","step":124,"results":{"final_eval":195.5}})"));
 }
 
+TEST_F(JsonLinesTest, NamesAreUtf8AndDiffer) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto sink, JsonLinesSink::Create(options_));
+  sink->BeginRun({"br_\xE5\x90\x8D\xFF", {{"exp_name", "br_\xE5\x90\x8D"}}});
+  for (const char* tag : {"\xE5\xA5\x96", "\xFF", "\xFE"}) sink->Scalar(tag, 0, 1);
+  ASSERT_THAT(sink->Flush(), IsOk());
+  EXPECT_THAT(
+      Lines(),
+      ElementsAre(
+          "{\"time\":1714550400.250,\"begin\":\"br_\xE5\x90\x8D\\\\xFF\",\"hyperparameters\":{"
+          "\"exp_name\":\"br_\xE5\x90\x8D\"}}",
+          "{\"time\":1714550400.250,\"tag\":\"\xE5\xA5\x96\",\"step\":0,\"value\":1.0}",
+          R"({"time":1714550400.250,"tag":"\\xFF","step":0,"value":1.0})",
+          R"({"time":1714550400.250,"tag":"\\xFE","step":0,"value":1.0})"));
+}
+
 TEST_F(JsonLinesTest, AnExistingFileIsContinuedAndATornLineCutOff) {
   ASSERT_THAT(WriteFileAtomically(options_.path, "{\"tag\":\"old\"}\n{\"ta"), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(auto sink, JsonLinesSink::Create(options_));

@@ -6,21 +6,28 @@
 //                                     metrics/<tag>      lines "<milliseconds since 1970> <value> <step>"
 //                                     artifacts/         empty
 //
-// The format is that which mlflow/store/tracking/file_store.py (MLflow 2) reads. Characters of names that MLflow
-// refuses become '_'. Only scalars, hyperparameters and results (metrics "result/<name>") are written.
+// The format is that which mlflow/store/tracking/file_store.py (MLflow 2) reads. It refuses a whole experiment if one metric
+// has no line, so a file of a metric appears with its first lines. Only scalars, hyperparameters and results (metrics
+// "result/<name>") are written.
 //
-// The run id is kept in a file of the run's folder, so that a resumed run is the same run there. Two metrics of which one is
-// the beginning of the other's path ("a" and "a/b") cannot both be files: the later one is an error of Flush().
+// Names. MLflow allows letters, digits and "_-. /" in names that are paths. Every other byte is written as "-" and its two
+// hexadecimal digits, "-E5"; so is a byte that would make another path of the name (of "..", "//"), or that would read as such
+// an escape. No two names have one file; names of 250 bytes or more end with a digest. Where "a" is a file, "a/b" is "a-2Fb".
 //
-// Ownership, threads, errors: as MetricSink. The clock must outlive the sink. Files are written when a buffer is full, on a
-// value that comes `flush_interval` after the last write of its tag, on Flush() and on destruction.
+// The run id is kept in a file of the run's folder, so that a resumed run is the same run there: it is RUNNING again. A run that
+// ends without EndRun(), because it could not begin, is FAILED.
+//
+// Ownership, threads, errors: as MetricSink. The clock must outlive the sink. All files are written when the buffer is full, on a
+// value that comes `flush_interval` after the last write, on Flush() and on destruction. On a full disk up to 8 MiB wait.
 #ifndef DING_WORKER_METRICS_MLFLOW_H_
 #define DING_WORKER_METRICS_MLFLOW_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -31,7 +38,6 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
-#include "ding_worker/metrics/append_file.h"
 #include "ding_worker/metrics/sink.h"
 
 namespace ding {
@@ -50,6 +56,7 @@ class MlflowSink : public MetricSink {
   //   kPermissionDenied, kResourceExhausted, ...  the folders or files cannot be written
   //   kDataLoss                                   run_id_file has something else than a run id
   static absl::StatusOr<std::unique_ptr<MlflowSink>> Create(const Options& options);
+  ~MlflowSink() override;
 
   void Scalar(absl::string_view tag, int64_t step, double value) override
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -68,22 +75,40 @@ class MlflowSink : public MetricSink {
 
   MlflowSink(const Options& options, std::string experiment_id, std::string run_id);
 
+  // A metric: its file below metrics/, and the lines that are not written yet.
+  struct Series {
+    std::string file;
+    std::string lines;
+  };
+
   int64_t NowMillis() const { return absl::ToUnixMillis(options_.clock->Now()); }
   absl::Status WriteExperiment() const;
   absl::Status WriteRun(Status status, int64_t end_millis) const;
-  // Returns the file of a metric; null, with an error kept for Flush(), if it cannot be opened.
-  internal_metrics::AppendFile* FileOf(absl::string_view tag) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Keeps the start time of a run that is resumed.
+  void KeepStartTime();
+  // Writes the status alone, which needs no space on the disk.
+  absl::Status OverwriteStatus(Status status) const;
+  std::string PathOf(const Series& series) const;
+  Series& SeriesOf(absl::string_view tag) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Writes the lines that wait. What cannot be written waits on.
+  void WriteLines() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status AppendTo(const std::string& path, absl::string_view lines) const;
+  // Puts a whole file into a folder that MLflow reads.
+  absl::Status Place(const std::string& path, absl::string_view content) const;
 
   const Options options_;
   const std::string experiment_id_;
   const std::string run_id_;
   const std::string experiment_folder_;
   const std::string run_folder_;
-  const int64_t start_millis_;
+  int64_t start_millis_;
   Mutex mutex_;
-  // By tag; null: it could not be opened.
-  std::map<std::string, std::unique_ptr<internal_metrics::AppendFile>, std::less<>> files_
-      ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Series, std::less<>> series_ ABSL_GUARDED_BY(mutex_);  // by tag
+  std::set<std::string> files_ ABSL_GUARDED_BY(mutex_);  // those of all series
+  size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t lost_lines_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t last_write_nanos_ ABSL_GUARDED_BY(mutex_);
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status error_ ABSL_GUARDED_BY(mutex_);
 };
 

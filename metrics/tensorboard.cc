@@ -12,6 +12,7 @@
 #include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/utf8.h"
 #include "ding_worker/metrics/histogram.h"
 #include "ding_worker/metrics/tensorboard.pb.h"
 
@@ -74,7 +75,7 @@ Event MakeEvent(const Clock& clock, int64_t step) {
 
 Summary::Value* AddValue(absl::string_view tag, Event* event) {
   Summary::Value* const value = event->mutable_summary()->add_value();
-  value->set_tag(std::string(tag));
+  value->set_tag(PrintableUtf8(tag));
   return value;
 }
 
@@ -99,7 +100,7 @@ HParamValue ValueOf(absl::string_view text) {
     value.set_bool_value(text == "true");
   } else {
     const bool quoted = text.size() >= 2 && text.front() == '"' && text.back() == '"';
-    value.set_string_value(std::string(quoted ? text.substr(1, text.size() - 2) : text));
+    value.set_string_value(PrintableUtf8(quoted ? text.substr(1, text.size() - 2) : text));
   }
   return value;
 }
@@ -153,7 +154,7 @@ void TensorBoardSink::Text(absl::string_view tag, int64_t step, absl::string_vie
   TensorProto* const tensor = value->mutable_tensor();
   tensor->set_dtype(tensorboard::DT_STRING);
   tensor->mutable_tensor_shape()->add_dim()->set_size(1);
-  tensor->add_string_val(std::string(text));
+  tensor->add_string_val(PrintableUtf8(text, "\n\r\t"));
   WriteRecord(event.SerializeAsString());
 }
 
@@ -173,7 +174,7 @@ void TensorBoardSink::BeginRun(const RunDescription& run) {
   SessionStartInfo* const info = session.mutable_session_start_info();
   info->set_start_time_secs(UnixSeconds(clock_->Now()));
   for (const auto& [name, value] : run.hyperparameters) {
-    (*info->mutable_hparams())[name] = ValueOf(value);
+    (*info->mutable_hparams())[PrintableUtf8(name)] = ValueOf(value);
   }
   WriteHParams("_hparams_/session_start_info", session);
 }

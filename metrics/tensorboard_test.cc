@@ -103,6 +103,18 @@ TEST_F(TensorBoardTest, WritesScalarsWithTheTimeOfTheCall) {
   EXPECT_EQ(events[2].summary().value(0).simple_value(), -std::numeric_limits<float>::infinity());
 }
 
+TEST_F(TensorBoardTest, TagsAreUtf8AndDiffer) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto sink, TensorBoardSink::Create(options_));
+  sink->Scalar("\xE5\xA5\x96", 1, 0);
+  sink->Scalar("\xFF", 1, 0);
+  sink->Scalar("\xFE", 1, 0);
+  const std::vector<Event> events = FlushAndRead(sink.get());
+  ASSERT_THAT(events, SizeIs(3));
+  EXPECT_EQ(events[0].summary().value(0).tag(), "\xE5\xA5\x96");
+  EXPECT_EQ(events[1].summary().value(0).tag(), "\\xFF");
+  EXPECT_EQ(events[2].summary().value(0).tag(), "\\xFE");
+}
+
 TEST_F(TensorBoardTest, WritesHistograms) {
   DING_ASSERT_OK_AND_ASSIGN(const auto sink, TensorBoardSink::Create(options_));
   sink->Histogram("q", 4, {});

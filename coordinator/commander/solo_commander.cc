@@ -358,7 +358,8 @@ void SoloCommander::NoteCollected(const CollectorTask& task, const CollectorFini
 
 void SoloCommander::Measure(absl::string_view kind, const TrainedPolicy& policy,
                             const CollectorFinished& info) {
-  const NamedValues metrics = MetricsOf(/*eval_flag=*/kind != "collector", policy, info);
+  const bool evaluates = kind != "collector";
+  const NamedValues metrics = MetricsOf(evaluates, policy, info);
   const std::string what =
       absl::StrCat(policy.task.name(), policy.task.name().empty() ? "" : "_", kind);
   // The iteration is -1 if no parameters acted; charts begin at 0.
@@ -367,6 +368,10 @@ void SoloCommander::Measure(absl::string_view kind, const TrainedPolicy& policy,
   // A run that does not collect has no env steps; -1 makes WriteMetrics() write over train iterations.
   WriteMetrics(metrics, what, train_iter, options_.collects ? policy.env_steps : -1,
                "total_envstep_count", deps_.metrics.get());
+  if (!evaluates) return;
+  const absl::Status flushed = deps_.metrics->Flush();
+  DING_LOG_IF(WARNING, !flushed.ok())
+      << "some of the metrics could not be written: " << flushed.message();
 }
 
 NamedValues SoloCommander::MetricsOf(bool eval_flag, const TrainedPolicy& policy,

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/utf8.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/config/type_choices.h"
@@ -281,6 +282,11 @@ absl::Status ConfigError(absl::string_view source, const std::vector<std::string
 
 std::vector<std::string> FindProblems(const ExperimentConfig& config) {
   Checker check;
+  // It is the name of a folder, and stands in logs and metrics.
+  if (const std::string shown = PrintableUtf8(config.exp_name()); shown != config.exp_name()) {
+    check.Report("exp_name", absl::StrCat("'", shown, "'"),
+                 "text in UTF-8 without control characters");
+  }
   if (config.exp_name().empty() || config.exp_name().find('/') != std::string::npos) {
     check.Report("exp_name", absl::StrCat("'", config.exp_name(), "'"),
                  "a name without slashes (--exp_dir says where the run is written)");

@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ding_worker/base/utf8.h"
 #include "ding_worker/worker/config/any_content.h"
 #include "ding_worker/worker/config/text_config.h"
 #include "google/protobuf/any.pb.h"
@@ -85,12 +86,28 @@ void FillIn(int depth, Message* message) {
   }
 }
 
+// Prints by `print`, with characters of UTF-8 as they are. If some bytes are not UTF-8, all bytes beyond ASCII become escapes.
+template <typename Print>
+std::string PrintUtf8(const Print& print) {
+  std::string text;
+  for (const bool utf8 : {true, false}) {
+    TextFormat::Printer printer;
+    printer.SetExpandAny(true);
+    printer.SetUseShortRepeatedPrimitives(true);
+    printer.SetUseUtf8StringEscaping(utf8);
+    text.clear();
+    print(printer, &text);
+    if (IsUtf8(text)) break;
+  }
+  return text;
+}
+
 // Returns the value of the field as it is written in a file. `index` is -1 unless the field is
 // repeated.
 std::string FieldText(const Message& message, const FieldDescriptor& field, int index) {
-  std::string text;
-  TextFormat::PrintFieldValueToString(message, &field, index, &text);
-  return text;
+  return PrintUtf8([&](const TextFormat::Printer& printer, std::string* text) {
+    printer.PrintFieldValueToString(message, &field, index, text);
+  });
 }
 
 // Appends the fields of the message that differ from their defaults to `*found`. `path` leads to the
@@ -146,12 +163,9 @@ std::vector<SetField> ListSetFields(const Message& message) {
 }
 
 std::string PrintTextConfig(const Message& message) {
-  TextFormat::Printer printer;
-  printer.SetExpandAny(true);
-  printer.SetUseShortRepeatedPrimitives(true);
-  std::string text;
-  printer.PrintToString(message, &text);
-  return text;
+  return PrintUtf8([&](const TextFormat::Printer& printer, std::string* text) {
+    printer.PrintToString(message, text);
+  });
 }
 
 }  // namespace ding

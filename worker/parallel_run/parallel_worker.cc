@@ -155,6 +155,10 @@ absl::Status Serve(Hello::Role role, const ParallelWorkerOptions& options, Worke
     status = RunUntilTheEnd(options, collector.get());
   }
   session->Close(status.ok() ? "done" : status.message());
+  const RunEnd how = !status.ok()            ? RunEnd::kFailed
+                     : options.interrupted() ? RunEnd::kInterrupted
+                                             : RunEnd::kFinished;
+  deps.metrics->EndRun(how, /*step=*/0, /*results=*/{});
   absl::Status flushed = deps.metrics->Flush();
   flushed.Update(logs->Flush());
   if (!flushed.ok()) DING_LOG(WARNING) << "some logs could not be written: " << flushed.message();

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -24,6 +25,8 @@ namespace {
 constexpr int kMaxFolderNames = 100;
 constexpr char kResultName[] = "result.json";
 constexpr char kCsvName[] = "metrics.csv";
+// Files by which a sink finds its run again, also if the run begins anew.
+constexpr char kRunIdEnd[] = "_run_id.txt";
 // When a run is killed, the processes of its envs still hold the lock of its folder for a moment,
 // until they end.
 constexpr absl::Duration kMaxLockWait = absl::Seconds(2);
@@ -76,6 +79,18 @@ absl::StatusOr<LogSizes> MeasureFiles(const std::string& folder) {
   return sizes;
 }
 
+// Flushes the files to the disk, so that a resume point never says more than is left of them after a power loss.
+absl::Status SyncFiles(const std::string& folder, const LogSizes& sizes) {
+  for (const auto& [name, bytes] : sizes) {
+    const std::string path = JoinPath(folder, name);
+    DING_ASSIGN_OR_RETURN(const OpenFile file, OpenRegularFile(path, O_RDONLY | O_CLOEXEC));
+    if (fdatasync(file.fd()) != 0) {
+      return ErrnoStatus(errno, absl::StrCat("cannot flush '", path, "' to the disk"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CutBackLogs(const std::string& folder, const LogSizes& sizes) {
   if (!IsDirectory(folder)) return absl::OkStatus();
   DING_ASSIGN_OR_RETURN(const LogSizes found, MeasureFiles(folder));
@@ -84,6 +99,7 @@ absl::Status CutBackLogs(const std::string& folder, const LogSizes& sizes) {
     const auto wanted = sizes.find(name);
     std::error_code error;
     if (wanted == sizes.end()) {
+      if (absl::EndsWith(name, kRunIdEnd)) continue;
       std::filesystem::remove(path, error);
     } else if (bytes > wanted->second) {
       std::filesystem::resize_file(path, static_cast<uint64_t>(wanted->second), error);
@@ -195,7 +211,9 @@ absl::Status RunFolder::WriteText(absl::string_view name, absl::string_view cont
 
 absl::StatusOr<LogSizes> RunFolder::MeasureLogs() {
   DING_RETURN_IF_ERROR(FlushLogs());
-  return MeasureFiles(LogFolder(path_));
+  DING_ASSIGN_OR_RETURN(LogSizes sizes, MeasureFiles(LogFolder(path_)));
+  DING_RETURN_IF_ERROR(SyncFiles(LogFolder(path_), sizes));
+  return sizes;
 }
 
 }  // namespace ding

@@ -68,7 +68,7 @@ class RunFolder {
   absl::Status WriteText(absl::string_view name, absl::string_view content) const;
   // Returns the first error of the logs since the last call; such errors never interrupt a run.
   absl::Status FlushLogs() { return logs_->Flush(); }
-  // Flushes the logs and returns their sizes.
+  // Flushes the logs to the disk and returns their sizes.
   absl::StatusOr<LogSizes> MeasureLogs();
 
  private:

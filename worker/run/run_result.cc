@@ -19,6 +19,11 @@ void AddProgress(const Result& result, nlohmann::ordered_json* json) {
   (*json)["eval_value_raw"] = result.eval_value_raw;
 }
 
+// A name that is not UTF-8 must not end the program.
+std::string Print(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 // Shortens lists of numbers.
 void Shorten(nlohmann::ordered_json* json) {
   constexpr size_t kShown = 5;
@@ -52,7 +57,7 @@ std::string ToJson(const RunResult& result) {
   if (result.collecting_seconds) json["collecting_seconds"] = *result.collecting_seconds;
   json["finish_time"] =
       absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", result.finish_time, absl::UTCTimeZone());
-  return json.dump();
+  return Print(json);
 }
 
 std::string ShortenJson(absl::string_view json) {
@@ -60,7 +65,7 @@ std::string ShortenJson(absl::string_view json) {
       nlohmann::ordered_json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
   if (shortened.is_discarded()) return std::string(json);
   Shorten(&shortened);
-  return shortened.dump();
+  return Print(shortened);
 }
 
 }  // namespace ding

@@ -3,10 +3,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/utf8.h"
 #include "ding_worker/metrics/sink_registry.h"
 #include "ding_worker/worker/config/text_config.h"
 
@@ -29,6 +31,15 @@ MetricAxis AxisOf(const MetricsSection& config) {
   return MetricAxis::kBoth;
 }
 
+// Returns a text without the quotation marks and escapes of a file, unless it would not be a line of UTF-8.
+std::string WithoutQuotes(absl::string_view value) {
+  if (!absl::ConsumePrefix(&value, "\"")) return std::string(value);
+  absl::ConsumeSuffix(&value, "\"");
+  std::string text;
+  const bool is_line = absl::CUnescape(value, &text) && PrintableUtf8(text) == text;
+  return is_line ? text : std::string(value);
+}
+
 }  // namespace
 
 absl::Status AddSinks(const ExperimentConfig& config, const std::string& exp_dir,
@@ -49,10 +60,7 @@ RunDescription DescribeRunForSinks(const ExperimentConfig& config) {
   RunDescription run;
   run.name = config.exp_name();
   for (const SetField& field : ListSetFields(config)) {
-    // A text stands there without the quotation marks of a file.
-    absl::string_view value = field.value;
-    if (absl::ConsumePrefix(&value, "\"")) absl::ConsumeSuffix(&value, "\"");
-    run.hyperparameters.emplace_back(field.path, value);
+    run.hyperparameters.emplace_back(field.path, WithoutQuotes(field.value));
   }
   return run;
 }

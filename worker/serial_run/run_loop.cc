@@ -89,10 +89,14 @@ absl::Status RunLoop::Run(SerialResult* result) {
   DescribeBegin();
   const absl::Status status = RunToTheEnd(result);
   DescribeEnd(status);
+  FlushMetrics();
+  return status;
+}
+
+void RunLoop::FlushMetrics() {
   const absl::Status flushed = options_.metrics->Flush();
   DING_LOG_IF(WARNING, !flushed.ok())
       << "some of the logs could not be written: " << flushed.message();
-  return status;
 }
 
 void RunLoop::DescribeBegin() {
@@ -217,6 +221,7 @@ absl::Status RunLoop::Evaluate() {
   DING_RETURN_IF_ERROR(
       played_.envs->Seed(Rng::DeriveSeed(config_.seed(), "evaluator_env"), /*dynamic=*/true));
   DING_ASSIGN_OR_RETURN(EvalResult eval, played_.evaluator->Eval(MakeEvalOptions()));
+  FlushMetrics();
   last_eval_iter_ = learner->train_iter();
   result_.eval_value = eval.mean_return;
   result_.eval_value_raw = eval.episode_return;
@@ -349,9 +354,7 @@ absl::Status RunLoop::SaveResumePoint() {
   DescribeRun(config_, work_.env_spec(), &info);
   resume_point_timer_ = Timer(options_.clock);
   // Flushes the logs, because a run that is resumed cuts their files back to the size that they have now.
-  const absl::Status flushed = options_.metrics->Flush();
-  DING_LOG_IF(WARNING, !flushed.ok())
-      << "some of the logs could not be written: " << flushed.message();
+  FlushMetrics();
   DING_RETURN_IF_ERROR(options_.describe(&info));
   DING_ASSIGN_OR_RETURN(std::vector<CheckpointComponent> components, TakeSnapshots());
   checkpoints_.SaveResumePoint(work_.position(), std::move(info), std::move(components));

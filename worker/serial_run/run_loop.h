@@ -126,6 +126,8 @@ class RunLoop {
   // episodes, which differ from each other, so that results can be compared.
   absl::Status Evaluate();
   absl::Status SaveCheckpoint(absl::string_view name);
+  // Writes the metrics so far, so that others can read them. An error is a warning.
+  void FlushMetrics();
 
   // The result of the run so far.
   SerialResult* result() { return &result_; }

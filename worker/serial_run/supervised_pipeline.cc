@@ -129,6 +129,7 @@ absl::Status SupervisedPipeline::EvaluateIfDue() {
     options.train_iter = train_iter;
     DING_RETURN_IF_ERROR(CallUser("the metric evaluator",
                                   [&] { return metric_evaluator_->Eval(options).status(); }));
+    loop_.FlushMetrics();
   }
   if (evaluator_ == nullptr || !evaluator_->ShouldEval(train_iter)) return absl::OkStatus();
   return loop_.Evaluate();
