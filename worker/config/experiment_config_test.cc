@@ -82,6 +82,18 @@ typo: 3)",
                 HasSubstr("--set: cannot set 'policy.learn.batch_sise'"))));
 }
 
+TEST(ExperimentConfigTest, ExpName_ThatIsNoLineOfUtf8_IsRefused) {
+  const auto error_of = [](const std::string& name) {
+    return ParseExperimentConfig("", "c", {"exp_name=\"" + name + "\""}).status();
+  };
+  EXPECT_THAT(error_of("a\\377"), StatusIs(absl::StatusCode::kInvalidArgument,
+                                           HasSubstr("exp_name is 'a\\xFF', expected text in UTF-8 "
+                                                     "without control characters")));
+  EXPECT_THAT(error_of("a\\nb"), StatusIs(absl::StatusCode::kInvalidArgument,
+                                          HasSubstr("exp_name is 'a\\x0Ab', expected")));
+  EXPECT_THAT(error_of("br_\xE5\x90\x8D\xC3\xBC").message(), Not(HasSubstr("exp_name")));
+}
+
 TEST(ExperimentConfigTest, MissingTypesAreProblemsUnlessTheFileIsBroken) {
   EXPECT_THAT(Parse("seed: 1"), StatusIs(absl::StatusCode::kInvalidArgument,
                                          AllOf(HasSubstr("2 problems"),

@@ -157,6 +157,19 @@ TEST(FillInDefaultsTest, ADefaultDoesNotReplaceAnAlternativeThatIsSet) {
   EXPECT_FALSE(config.policy().other().replay_buffer().has_replay_buffer_size());
 }
 
+TEST(PrintTextConfigTest, PrintsUtf8AsItIsAndOtherBytesAsEscapes) {
+  ExperimentConfig config;
+  config.set_exp_name("br_\xE5\x90\x8D\xC3\xBC \"q\"\n");
+  EXPECT_EQ(PrintTextConfig(config), "exp_name: \"br_\xE5\x90\x8D\xC3\xBC \\\"q\\\"\\n\"\n");
+  ExperimentConfig again;
+  EXPECT_THAT(ParseTextConfig(PrintTextConfig(config), "printed", &again), IsEmpty());
+  EXPECT_EQ(again.exp_name(), config.exp_name());
+  config.set_exp_name("\xC3\xBC\xFF");
+  EXPECT_EQ(PrintTextConfig(config), "exp_name: \"\\303\\274\\377\"\n");
+  EXPECT_THAT(ParseTextConfig(PrintTextConfig(config), "printed", &again), IsEmpty());
+  EXPECT_EQ(again.exp_name(), config.exp_name());
+}
+
 TEST(PrintTextConfigTest, ReadsBackAsTheSame) {
   ExperimentConfig config = Parsed();
   FillInDefaults(&config);

@@ -1,5 +1,6 @@
 // How runs in one process end: by a confirmed stop value, by stoppers and by hooks.
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,6 +18,9 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/checkpoint.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env.pb.h"
+#include "ding_worker/env/env_registry.h"
 #include "ding_worker/learner/evaluation.h"
 #include "ding_worker/learner/hook.h"
 #include "ding_worker/learner/hook_registry.h"
@@ -272,6 +276,69 @@ TEST_F(RunEndsTest, RefusesAStopperThatCanNeverStop) {
   EXPECT_THAT(Run("a", {"env.n_confirm_episode=1"}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("env.n_confirm_episode is 1, expected at least 2, or 0")));
+}
+
+// What MLflow shows of a run: the status in its meta.yaml, and its metrics.
+class MlflowRunTest : public RunEndsTest {
+ protected:
+  absl::StatusOr<SerialResult> RunInMlflow(
+      std::vector<std::string> settings,
+      const std::function<bool()>& interrupted = [] { return false; }) {
+    settings.push_back("metrics.sink=[{type:\"mlflow\"}]");
+    settings.push_back("resume.period_rounds=10");
+    return Run("run", settings, interrupted);
+  }
+  // The folder of the only run.
+  std::string MlflowFolder() const {
+    std::string folder = Path("mlruns");
+    for (int level = 0; level < 2; ++level) {
+      // The name of an id comes before "meta.yaml".
+      const std::vector<std::string> names = ListDirectory(folder).value();
+      folder = JoinPath(folder, names.at(0));
+    }
+    return folder;
+  }
+  std::string Meta() const { return *ReadFile(JoinPath(MlflowFolder(), "meta.yaml")); }
+};
+
+TEST_F(MlflowRunTest, ARunIsRunningUntilItEnds) {
+  std::vector<std::string> seen;
+  const auto hook = RegisterHook([&](ILearner*) {
+    EXPECT_THAT(Meta(), HasSubstr("\nstatus: 1\n"));
+    for (const auto& file :
+         std::filesystem::recursive_directory_iterator(JoinPath(MlflowFolder(), "metrics"))) {
+      if (!file.is_regular_file()) continue;
+      seen.push_back(file.path().filename());
+      EXPECT_GT(file.file_size(), 0u) << file.path();
+    }
+  });
+  ASSERT_THAT(RunInMlflow({"max_env_step=200", HookAt("AFTER_EVAL")}), IsOk());
+  EXPECT_THAT(seen, testing::Contains("reward_mean")) << "an evaluation flushes the metrics";
+  EXPECT_THAT(Meta(), HasSubstr("\nstatus: 3\n"));
+}
+
+TEST_F(MlflowRunTest, AnInterruptedRunIsKilledAndARunThatIsResumedFinishes) {
+  int asked = 0;
+  DING_ASSERT_OK_AND_ASSIGN(const SerialResult first,
+                            RunInMlflow({"max_env_step=200"}, [&] { return ++asked > 20; }));
+  EXPECT_TRUE(first.interrupted);
+  EXPECT_THAT(Meta(), HasSubstr("\nstatus: 5\n"));
+  ASSERT_THAT(RunInMlflow({"max_env_step=200"}), IsOk());
+  EXPECT_THAT(Meta(), HasSubstr("\nstatus: 3\n"));
+}
+
+TEST_F(MlflowRunTest, ARunThatCannotBeginIsFailed) {
+  const ScopedRegistration<EnvCreator> broken(
+      &EnvRegistry(), "Broken-v0", [](const EnvConfig&) -> absl::StatusOr<std::unique_ptr<Env>> {
+        return absl::UnavailableError("its simulator is missing");
+      });
+  EXPECT_THAT(RunInMlflow({"env.type=Broken-v0"}).status().message(), HasSubstr("simulator"));
+  EXPECT_THAT(Meta(), HasSubstr("\nstatus: 4\n"));
+}
+
+TEST_F(MlflowRunTest, ARunWhoseFirstHookFailsIsFailed) {
+  EXPECT_FALSE(RunInMlflow({"policy.learn.learner.hook.load_ckpt_before_run=/no/checkpoint"}).ok());
+  EXPECT_THAT(Meta(), HasSubstr("\nstatus: 4\n"));
 }
 
 }  // namespace

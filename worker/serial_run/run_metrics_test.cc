@@ -141,7 +141,9 @@ TEST_F(RunMetricsTest, TheyDoNotChangeWhatIsTrained) {
 }
 
 TEST_F(RunMetricsTest, SinksGetTheSettingsThatAreNotDefaultsAndTheResults) {
-  Run({"policy.learn.batch_size=8"});
+  Run({"policy.learn.batch_size=8", "exp_name=br_\xE5\x90\x8D \xC3\xBC \"q\""});
+  EXPECT_THAT(sink_->begun.hyperparameters,
+              Contains(Pair("exp_name", "br_\xE5\x90\x8D \xC3\xBC \"q\"")));
   EXPECT_THAT(sink_->begun.hyperparameters, Contains(Pair("policy.learn.batch_size", "8")));
   EXPECT_THAT(sink_->begun.hyperparameters, Contains(Pair("policy.type", "dqn")));
   EXPECT_THAT(sink_->begun.hyperparameters,
