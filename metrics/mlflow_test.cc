@@ -227,14 +227,14 @@ TEST_F(MlflowTest, EveryNameHasAFileOfItsOwn) {
   }
 }
 
-TEST_F(MlflowTest, AThousandMetricsNeedNoDescriptors) {
+TEST_F(MlflowTest, ManyMetricsNeedNoDescriptors) {
   DING_ASSERT_OK_AND_ASSIGN(const auto sink, MlflowSink::Create(options_));
   DING_ASSERT_OK_AND_ASSIGN(const auto before, ListDirectory("/proc/self/fd"));
-  for (int i = 0; i < 1000; ++i) sink->Scalar(absl::StrCat("info/level_", i), 1, i);
+  for (int i = 0; i < 100; ++i) sink->Scalar(absl::StrCat("info/level_", i), 1, i);
   ASSERT_THAT(sink->Flush(), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const auto after, ListDirectory("/proc/self/fd"));
   EXPECT_EQ(after.size(), before.size());
-  EXPECT_THAT(FilesBelow(JoinPath(sink->run_folder(), "metrics")), SizeIs(1000));
+  EXPECT_THAT(FilesBelow(JoinPath(sink->run_folder(), "metrics")), SizeIs(100));
 }
 
 TEST_F(MlflowTest, ARunThatCannotWriteItsEndIsFailed) {

@@ -132,3 +132,12 @@ refused "there is no file 'nothing.textproto'" --parallel nothing.textproto
 refused "there is no file 'nothing.textproto'" --seed=1 nothing.textproto
 tools/train --help >out
 grep -q 'tools/train --parallel CONFIG' out || fail "$(cat out)"
+
+# A config that can be read only once is read here and by the program.
+printf '#!/usr/bin/env bash\ncat "${1#--config=}" "${1#--config=}"\n' >bin/worker/serial_torch
+twice=$'setup: build torch\nbuild: //worker:serial_torch\nmodel { type: "torch_cnn" }\nmodel { type: "torch_cnn" }'
+piped() {
+  [ "$(cat out)" = "$twice" ] || fail "'$*' gave:" "$(cat out)"
+}
+tools/train <(cat torch.textproto) >out 2>&1 || fail "$(cat out)"; piped '<(...)'
+tools/train --config=/dev/stdin >out 2>&1 < <(cat torch.textproto) || fail "$(cat out)"; piped /dev/stdin

@@ -1,10 +1,13 @@
 // //worker:parallel: trains by one config, in several processes. A program links it with the
 // factories of the modules that it offers.
 
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -142,6 +145,22 @@ absl::StatusOr<ExperimentConfig> LoadConfig(const std::vector<std::string>& sett
   if (problems.empty()) return config;
   return absl::InvalidArgumentError(
       absl::StrCat(FLAGS_config, " cannot run in parallel:\n  ", absl::StrJoin(problems, "\n  ")));
+}
+
+// A pipe can be read only once, but each coordinator of the run reads the config. They get a copy in memory, which lives as long as
+// this process.
+absl::Status CopyConfigOfPipe(const std::vector<std::string>& settings) {
+  struct stat info;
+  if (stat(FLAGS_config.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return absl::OkStatus();
+  DING_ASSIGN_OR_RETURN(const std::string text, ReadConfigText(FLAGS_config));
+  // Problems name what the user named.
+  DING_RETURN_IF_ERROR(ParseExperimentConfig(text, FLAGS_config, settings).status());
+  const int fd = memfd_create("config", MFD_CLOEXEC);
+  if (fd < 0 || write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    return ErrnoStatus(errno, absl::StrCat("cannot copy the config of '", FLAGS_config, "'"));
+  }
+  FLAGS_config = absl::StrCat("/proc/", getpid(), "/fd/", fd);
+  return absl::OkStatus();
 }
 
 // Whether the process that started this one is still alive; true if this one is not supervised.
@@ -307,6 +326,7 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
   }
   std::optional<ExperimentConfig> config;
   if (!FLAGS_config.empty()) {
+    if (FLAGS_role == "all") DING_RETURN_IF_ERROR(CopyConfigOfPipe(settings));
     DING_ASSIGN_OR_RETURN(config, LoadConfig(settings));
   }
   if (FLAGS_role == "all") DING_RETURN_IF_ERROR(CheckCanGroupLearners(*config));

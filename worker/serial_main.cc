@@ -53,7 +53,8 @@ constexpr char kHelp[] =
 
   serial --config=FILE [flags]
 
-  --config=FILE         the experiment, in protobuf text format (see worker/configs/)
+  --config=FILE         the experiment, in protobuf text format (see worker/configs/); also a pipe:
+                        /dev/stdin, <(...)
   --set PATH=VALUE      changes a field of it; may stand several times:
                           --set policy.learn.batch_size=128 --set policy.params.learning_rate=1e-4
   --exp_dir=FOLDER      where the run is written; must not exist

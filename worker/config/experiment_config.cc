@@ -1,10 +1,17 @@
 #include "ding_worker/worker/config/experiment_config.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -18,6 +25,26 @@
 
 namespace ding {
 namespace {
+
+absl::StatusOr<std::string> ReadStream(const std::string& path) {
+  const auto failed = [&path] {
+    return ErrnoStatus(errno, absl::StrCat("cannot read '", path, "'"));
+  };
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  if (fd < 0) return failed();
+  const absl::Cleanup closes = [fd] { close(fd); };
+  std::string text;
+  char buffer[1 << 16];
+  while (true) {
+    const ssize_t count = read(fd, buffer, sizeof(buffer));
+    if (count < 0) return failed();
+    if (count == 0) return text;
+    text.append(buffer, static_cast<size_t>(count));
+    if (static_cast<int64_t>(text.size()) <= kMaxReadBytes) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' has more than ", kMaxReadBytes, " bytes"));
+  }
+}
 
 // Collects the problems of one config.
 class Checker {
@@ -339,12 +366,18 @@ absl::StatusOr<ExperimentConfig> ParseExperimentConfig(absl::string_view text,
   return config;
 }
 
+absl::StatusOr<std::string> ReadConfigText(const std::string& path) {
+  struct stat info;
+  const bool streams =
+      stat(path.c_str(), &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode));
+  DING_ASSIGN_OR_RETURN(std::string text, streams ? ReadStream(path) : ReadFile(path));
+  if (!text.empty()) return text;
+  return absl::InvalidArgumentError(absl::StrCat("config ", path, " is empty"));
+}
+
 absl::StatusOr<ExperimentConfig> LoadExperimentConfig(const std::string& path,
                                                       absl::Span<const std::string> settings) {
-  DING_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  if (text.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("config ", path, " is empty"));
-  }
+  DING_ASSIGN_OR_RETURN(const std::string text, ReadConfigText(path));
   return ParseExperimentConfig(text, path, settings);
 }
 

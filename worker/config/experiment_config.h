@@ -18,7 +18,13 @@
 
 namespace ding {
 
-// Reads `path`, applies `settings` ("path=value") in their order, fills in every default and checks
+// Returns the text of a config that a user names: of a file, a FIFO, or what /dev/stdin and <(...) of a shell lead to. Waits
+// until the other end closes it; a signal ends the wait.
+//   kNotFound, ...     the file cannot be opened
+//   kInvalidArgument   it is a folder, is empty, or has more than kMaxReadBytes
+absl::StatusOr<std::string> ReadConfigText(const std::string& path);
+
+// Reads `path` like ReadConfigText(), applies `settings` ("path=value") in their order, fills in every default and checks
 // the result.
 //   kNotFound          there is no such file
 //   kInvalidArgument   lists every problem found, one per line: unknown fields (line and column),

@@ -1,6 +1,10 @@
 #include "ding_worker/worker/config/experiment_config.h"
 
+#include <sys/stat.h>
+
+#include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -117,6 +121,30 @@ TEST(ExperimentConfigTest, MissingAndEmptyFilesAreRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is empty")));
   EXPECT_THAT(LoadExperimentConfig(testing::TempDir(), {}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(testing::TempDir())));
+}
+
+TEST(LoadExperimentConfigTest, AConfigMayComeOutOfAFifo) {
+  const std::string path = JoinPath(testing::TempDir(), "config_fifo");
+  ASSERT_THAT(RemoveFile(path), IsOk());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const auto load = [&path](const std::string& text) {
+    std::thread writer([&] { std::ofstream(path) << text; });
+    auto config = LoadExperimentConfig(path, {"seed=7"});
+    writer.join();
+    return config;
+  };
+  // More than a pipe holds at once.
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig config,
+                            load(absl::StrCat("# ", std::string(1 << 20, 'x'), "\n", kMinimal)));
+  EXPECT_EQ(config.seed(), 7);
+  EXPECT_THAT(load("").status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("config_fifo is empty")));
+  EXPECT_THAT(load("typo: 3").status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("config_fifo:1:")));
+  EXPECT_THAT(LoadExperimentConfig("/dev/zero", {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'/dev/zero' has more than")));
+  EXPECT_THAT(LoadExperimentConfig("/dev/null", {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("/dev/null is empty")));
 }
 
 // This function reads all configs: from files, --set, checkpoints, resumed runs and coordinators.
