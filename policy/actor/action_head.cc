@@ -210,10 +210,13 @@ struct HeadType {
   const char* name;
   absl::StatusOr<std::unique_ptr<ActionHead>> (*make)(const SpecPtr& action);
 };
-constexpr HeadType kHeadTypes[] = {
-    {kQHead, MakeQHead},           {kCategoricalHead, MakeCategoricalHead},
-    {kNormalHead, MakeNormalHead}, {kSquashedNormalHead, MakeSquashedNormalHead},
-    {kTanhHead, MakeTanhHead},     {kTanhNormalHead, MakeTanhNormalHead}};
+constexpr HeadType kHeadTypes[] = {{kQHead, MakeQHead},
+                                   {kQDistributionHead, MakeQHead},
+                                   {kCategoricalHead, MakeCategoricalHead},
+                                   {kNormalHead, MakeNormalHead},
+                                   {kSquashedNormalHead, MakeSquashedNormalHead},
+                                   {kTanhHead, MakeTanhHead},
+                                   {kTanhNormalHead, MakeTanhNormalHead}};
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 //   type           outputs        best action                      sampled action
 //   "q"            "q" [A]        the highest value                random with the probability of exploration,
 //                                                                  else the best
+//   "q_distribution"  "q" [A], the means of distributions of returns    likewise
 //   "categorical"  "logit" [W]    the highest logit per element    by softmax
 //   "normal"       "mean" [n]     the mean, scaled to the bounds   mean + exp(log_std) * noise, likewise
 //   "squashed_normal"  "mean" [n]  tanh(mean), likewise            tanh(mean + exp(log_std) * noise), likewise
@@ -11,8 +12,9 @@
 //                  "log_std" [n]                                   log_std clipped to [-20, 2]
 //
 // In "normal" and "squashed_normal", log_std is a parameter of the policy, not an output.
-// A further type is a class in action_head.cc and a line of its table. Samples of the first four are those of the
-// policies' collect mode for the same stream of random numbers.
+// A further type is a class in action_head.cc and a line of its table. Samples of the first five are those of the
+// policies' collect mode for the same stream of random numbers; only IQN collects at random fractions instead of
+// their middles.
 //
 // Ownership: owns its parameters and working memory, which grows with the largest batch.
 // Threads:   thread-compatible.
@@ -49,7 +51,7 @@ class ActionHead {
   //   kInternal         NaN or infinity in `outputs`; names the row
   virtual absl::Status Best(const ColumnsView& outputs, absl::Span<const uint8_t> mask,
                             const MutableColumnsView& action) = 0;
-  // Likewise, but draws actions. `exploration` is the probability of a random action of head "q".
+  // Likewise, but draws actions. `exploration` is the probability of a random action of heads "q" and "q_distribution".
   virtual absl::Status Sample(const ColumnsView& outputs, absl::Span<const uint8_t> mask,
                               double exploration, Rng* rng, const MutableColumnsView& action) = 0;
 };

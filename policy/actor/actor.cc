@@ -29,7 +29,15 @@ absl::StatusOr<std::unique_ptr<Actor>> Actor::Load(const std::string& checkpoint
 
 absl::StatusOr<std::unique_ptr<Actor>> Actor::Create(LoadedActor loaded, const Options& options) {
   const ActorDescription& description = loaded.model.description;
-  if (options.sample && description.head == kQHead && !description.exploration.has_value()) {
+  const auto& distribution = description.distribution;
+  if (options.sample && distribution.has_value() && distribution->noisy) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "'", description.policy,
+        "' explores by noise in its parameters, which an actor does not draw: expected "
+        "options.sample false, or use ding::SavedPolicy (docs/use_a_policy.md)"));
+  }
+  const bool of_values = description.head == kQHead || description.head == kQDistributionHead;
+  if (options.sample && of_values && !description.exploration.has_value()) {
     return absl::FailedPreconditionError("the manifest does not say with which probability '" +
                                          description.policy +
                                          "' explores, because a schedule of the run's config "

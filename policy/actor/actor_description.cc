@@ -1,5 +1,7 @@
 #include "ding_worker/policy/actor/actor_description.h"
 
+#include <cmath>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
@@ -92,6 +94,8 @@ class Members {
 constexpr const char* kActivations[] = {"relu", "tanh"};
 constexpr const char* kCells[] = {"lstm", "gru"};
 constexpr const char* kSchedules[] = {"exp", "linear"};
+constexpr const char* kDistributions[] = {"atoms", "quantiles", "fractions"};
+constexpr int64_t kMaxDistributionSize = 4096;
 
 Json NetworkToJson(const ActorDescription& description) {
   const MlpOptions& mlp = description.mlp;
@@ -159,6 +163,49 @@ absl::StatusOr<Schedule> ReadSchedule(const Json& json) {
   return schedule;
 }
 
+Json DistributionToJson(const ActorDescription::Distribution& distribution) {
+  Json json = {{"kind", kDistributions[static_cast<int>(distribution.kind)]},
+               {"size", distribution.size}};
+  if (distribution.kind == ActorDescription::Distribution::Kind::kAtoms) {
+    json["v_min"] = distribution.v_min;
+    json["v_max"] = distribution.v_max;
+  }
+  if (distribution.kind == ActorDescription::Distribution::Kind::kFractions) {
+    json["cosines"] = distribution.cosines;
+  }
+  if (distribution.noisy) json["noisy"] = true;
+  return json;
+}
+
+absl::StatusOr<ActorDescription::Distribution> ReadDistribution(const Json& json) {
+  using Kind = ActorDescription::Distribution::Kind;
+  Members members(json, "distribution.");
+  ActorDescription::Distribution distribution;
+  distribution.kind = static_cast<Kind>(members.Choice("kind", kDistributions));
+  distribution.size = members.Count("size");
+  const int64_t least = distribution.kind == Kind::kAtoms ? 2 : 1;
+  if (distribution.size < least || distribution.size > kMaxDistributionSize) {
+    members.Fail("size", absl::StrCat("a count in ", least, "..", kMaxDistributionSize));
+  }
+  if (distribution.kind == Kind::kAtoms) {
+    distribution.v_min = members.Number("v_min");
+    distribution.v_max = members.Number("v_max");
+    const bool in_order = distribution.v_min < distribution.v_max;
+    if (!in_order || !std::isfinite(distribution.v_max - distribution.v_min)) {
+      members.Fail("v_max", "a number above v_min");
+    }
+  }
+  if (distribution.kind == Kind::kFractions) {
+    distribution.cosines = members.Count("cosines");
+    if (distribution.cosines < 1 || distribution.cosines > kMaxLayerWidth) {
+      members.Fail("cosines", absl::StrCat("a count in 1..", kMaxLayerWidth));
+    }
+  }
+  if (members.Has("noisy")) distribution.noisy = members.Flag("noisy");
+  DING_RETURN_IF_ERROR(members.status());
+  return distribution;
+}
+
 absl::Status CheckVersion(const Json& json) {
   Members members(json, "");
   const int64_t version = members.Count("version");
@@ -183,6 +230,9 @@ std::string ActorDescriptionToJson(const ActorDescription& description) {
                {"network", NetworkToJson(description)},
                {"head", description.head}};
   if (!description.unused_outputs.empty()) json["unused_outputs"] = description.unused_outputs;
+  if (description.distribution.has_value()) {
+    json["distribution"] = DistributionToJson(*description.distribution);
+  }
   if (description.exploration.has_value()) {
     const Schedule& schedule = *description.exploration;
     json["exploration"] = {{"type", kSchedules[static_cast<int>(schedule.kind)]},
@@ -222,6 +272,11 @@ absl::StatusOr<ActorDescription> ActorDescriptionFromJson(absl::string_view text
         members.Fail("unused_outputs", "texts");
       }
     }
+  }
+  if (description.head == kQDistributionHead) {
+    const Json* const distribution = members.Find("distribution");
+    DING_RETURN_IF_ERROR(members.status());
+    DING_ASSIGN_OR_RETURN(description.distribution, ReadDistribution(*distribution));
   }
   if (members.Has("exploration")) {
     DING_ASSIGN_OR_RETURN(description.exploration, ReadSchedule(*members.Find("exploration")));

@@ -9,7 +9,8 @@
 //               "recurrent":{"cell":"lstm","hidden_size":64}},                   only with memory
 //    "head":"categorical",
 //    "unused_outputs":["value"],                      heads of the network that acting does not need
-//    "exploration":{"type":"exp","start":0.95,"end":0.1,"decay":10000},          of head "q" only
+//    "exploration":{"type":"exp","start":0.95,"end":0.1,"decay":10000},          of heads of Q values only
+//    "distribution":{"kind":"atoms","size":51,"v_min":-10,"v_max":10},           of head "q_distribution" only
 //    "obs_clip":10}                                   only with normalized observations
 //
 // A policy that an actor cannot play has {"version":1,"problem":"..."} instead. A reader ignores members that it
@@ -42,6 +43,7 @@ inline constexpr int64_t kActorDescriptionVersion = 1;
 
 // Types of heads; policy/actor/action_head.h says what they do.
 inline constexpr char kQHead[] = "q";
+inline constexpr char kQDistributionHead[] = "q_distribution";
 inline constexpr char kCategoricalHead[] = "categorical";
 inline constexpr char kNormalHead[] = "normal";
 inline constexpr char kSquashedNormalHead[] = "squashed_normal";
@@ -53,6 +55,21 @@ struct ActorDescription {
     RnnCell cell = RnnCell::kLstm;
     int64_t hidden_size = 0;
   };
+  // How Q values are made out of the outputs of the network: they are the means of distributions of returns.
+  struct Distribution {
+    enum class Kind {
+      kAtoms,  // C51, Rainbow: [A, size] logits of the probabilities of returns from v_min to v_max
+      kQuantiles,  // QR-DQN: [A, size] quantiles
+      kFractions,  // IQN: [A] quantiles at each of `size` fractions, the middles of equal parts of [0, 1]
+    };
+    Kind kind = Kind::kQuantiles;
+    int64_t size = 1;
+    double v_min = 0;     // of kAtoms
+    double v_max = 0;     // of kAtoms; above v_min
+    int64_t cosines = 0;  // of kFractions: features of a fraction
+    bool noisy =
+        false;  // whether the layers of the head have deviations, which the best action ignores
+  };
   std::string policy;             // type of the policy, for people
   std::string parameters;         // scope of the network's parameters, "model" or "model/actor"
   std::vector<ConvOptions> conv;  // none: the network has no convolutions
@@ -60,8 +77,13 @@ struct ActorDescription {
   std::optional<Recurrent> recurrent;  // unset: without memory
   std::string head;
   std::vector<std::string> unused_outputs;
-  std::optional<Schedule> exploration;  // the probability of a random action by env step
-  std::optional<double> obs_clip;       // set: observations are normalized
+  std::optional<Distribution> distribution;  // of head "q_distribution"
+  std::optional<Schedule> exploration;       // the probability of a random action by env step
+  std::optional<double> obs_clip;            // set: observations are normalized
+
+  bool IsDistributionOf(Distribution::Kind kind) const {
+    return distribution.has_value() && distribution->kind == kind;
+  }
 };
 
 std::string ActorDescriptionToJson(const ActorDescription& description);

@@ -1,8 +1,11 @@
 #include "ding_worker/policy/actor/actor_description.h"
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -41,6 +44,44 @@ TEST(ActorDescription, IsReadAsItWasWritten) {
             R"("decay":100.0},"obs_clip":10.0})");
   DING_ASSERT_OK_AND_ASSIGN(const ActorDescription read, ActorDescriptionFromJson(text));
   EXPECT_EQ(ActorDescriptionToJson(read), text);
+}
+
+TEST(ActorDescription, Distributions_AreReadAsTheyWereWritten) {
+  using Kind = ActorDescription::Distribution::Kind;
+  ActorDescription description = Everything();
+  description.head = kQDistributionHead;
+  for (const auto& [distribution, text] :
+       std::vector<std::pair<ActorDescription::Distribution, std::string>>{
+           {{Kind::kAtoms, 51, -1.5, 2, 0, true},
+            R"({"kind":"atoms","size":51,"v_min":-1.5,"v_max":2.0,"noisy":true})"},
+           {{Kind::kQuantiles, 200}, R"({"kind":"quantiles","size":200})"},
+           {{Kind::kFractions, 32, 0, 0, 64}, R"({"kind":"fractions","size":32,"cosines":64})"}}) {
+    description.distribution = distribution;
+    const std::string json = ActorDescriptionToJson(description);
+    EXPECT_THAT(json, HasSubstr(absl::StrCat("\"distribution\":", text)));
+    DING_ASSERT_OK_AND_ASSIGN(const ActorDescription read, ActorDescriptionFromJson(json));
+    EXPECT_EQ(ActorDescriptionToJson(read), json);
+  }
+}
+
+TEST(ActorDescription, DistributionsOutOfRange_AreRefused) {
+  ActorDescription description = Everything();
+  description.head = kQDistributionHead;
+  const std::string without = ActorDescriptionToJson(description);
+  const auto expect = [&](const std::string& distribution, const std::string& message) {
+    std::string text = without;
+    text.insert(1, absl::StrCat("\"distribution\":", distribution, ","));
+    EXPECT_THAT(ActorDescriptionFromJson(text).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
+  };
+  EXPECT_THAT(ActorDescriptionFromJson(without).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'distribution' is nothing")));
+  expect("3", "'distribution.' is 3, expected an object");
+  expect(R"({"kind":"beta","size":2})", "'distribution.kind' is \"beta\", expected 'atoms' or");
+  expect(R"({"kind":"quantiles","size":0})", "'distribution.size' is 0, expected a count in 1..");
+  expect(R"({"kind":"atoms","size":1,"v_min":0,"v_max":1})", "expected a count in 2..4096");
+  expect(R"({"kind":"atoms","size":2,"v_min":1,"v_max":1})", "'distribution.v_max' is 1");
+  expect(R"({"kind":"fractions","size":2,"cosines":0})", "'distribution.cosines' is 0");
 }
 
 TEST(ActorDescription, MembersOfLaterVersionsAreIgnored) {

@@ -1,6 +1,7 @@
 #include "ding_worker/policy/actor/actor_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -24,6 +25,11 @@ namespace {
 
 constexpr char kModelComponent[] = "model";  // as training programs name it (learner/checkpoint.h)
 constexpr char kStatisticsScope[] = "statistics";
+using DistributionKind = ActorDescription::Distribution::Kind;
+constexpr char kCosineLayer[] = "cosine/0";  // of IqnNetwork
+constexpr double kPi = 3.14159265358979323846;
+// More features of fractions than this are a mistake, or an attack with a small file.
+constexpr int64_t kMaxFractionFeatures = int64_t{1} << 26;
 
 std::string FieldOf(const CheckpointInfo& info, const char* name) {
   const auto found = info.fields.find(name);
@@ -44,7 +50,8 @@ absl::StatusOr<SpecPtr> SpaceOf(const CheckpointInfo& info, const char* name) {
 // Reads parameters by name and remembers which, and all problems.
 class ParameterReader {
  public:
-  explicit ParameterReader(StateReader* reader) : reader_(*reader) {}
+  // `noisy`: layers may have deviations, which are not used.
+  ParameterReader(StateReader* reader, bool noisy) : reader_(*reader), noisy_(noisy) {}
 
   std::vector<float> Read(const std::string& name, const Shape& shape) {
     read_.insert(name);
@@ -75,7 +82,8 @@ class ParameterReader {
       const bool is_unused = std::any_of(unused.begin(), unused.end(), [&](const auto& scope) {
         return absl::StartsWith(name, absl::StrCat(scope, "/"));
       });
-      if (read_.count(name) == 0 && !is_unused) {
+      const bool is_noise = noisy_ && absl::EndsWith(name, "_deviation");
+      if (read_.count(name) == 0 && !is_unused && !is_noise) {
         problems_.push_back(absl::StrCat("'", name, "' is unknown"));
       }
     }
@@ -86,6 +94,7 @@ class ParameterReader {
 
  private:
   StateReader& reader_;
+  const bool noisy_;
   std::set<std::string> read_;
   std::vector<std::string> problems_;
 };
@@ -129,13 +138,89 @@ void ReadMlp(const MlpStructure& structure, ParameterReader* reader, ActorModel*
   ReadHeads(structure, encoder, reader, model);
 }
 
-absl::Status ReadRecurrent(ParameterReader* reader, ActorModel* model) {
+// The outputs of the network, which has several for each action if they describe a distribution.
+absl::StatusOr<SpecPtr> NetworkOutputs(const ActorModel& model) {
+  const auto& distribution = model.description.distribution;
+  if (!distribution.has_value() || distribution->kind == DistributionKind::kFractions) {
+    return model.outputs;
+  }
+  const FieldSpec& q = model.outputs->field(0);
+  return MakeSpec({Box(q.name, {q.shape[0], distribution->size})});
+}
+
+// Computes what the cosines of the fractions become; no observation changes it.
+absl::Status ReadFractionFeatures(ParameterReader* reader, ActorModel* model) {
+  if (!model->description.IsDistributionOf(DistributionKind::kFractions)) return absl::OkStatus();
+  const auto& distribution = model->description.distribution;
+  const std::vector<int64_t>& encoder = model->description.mlp.encoder_hidden_size;
+  const int64_t width = encoder.empty() ? 0 : encoder.back();
+  const int64_t size = distribution->size;
+  if (width < 1 || size > kMaxFractionFeatures / width || !model->description.conv.empty() ||
+      model->description.recurrent.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("it multiplies the output of an encoder of ", width, " features by those of ",
+                     size, " fractions; expected at least 1 feature, at most ",
+                     kMaxFractionFeatures, " in all, and neither convolutions nor memory"));
+  }
+  const ModelLayer layer = ReadLayer({"", distribution->cosines, width}, kCosineLayer, reader);
+  if (layer.weight.empty() || layer.bias.empty()) return absl::OkStatus();  // Finish() tells.
+  for (int64_t n = 0; n < size; ++n) {
+    const auto fraction =
+        static_cast<float>((static_cast<double>(n) + 0.5) / static_cast<double>(size));
+    std::vector<float> cosines;
+    for (int64_t i = 0; i < layer.in; ++i) {
+      cosines.push_back(static_cast<float>(std::cos(kPi * static_cast<double>(i) * fraction)));
+    }
+    for (int64_t d = 0; d < width; ++d) {
+      double sum = layer.bias[static_cast<size_t>(d)];
+      const float* const weight = layer.weight.data() + d * layer.in;
+      for (int64_t i = 0; i < layer.in; ++i) sum += double{weight[i]} * cosines[i];
+      const double feature = model->tanh() ? std::tanh(sum) : std::max(sum, 0.0);
+      model->fraction_features.push_back(static_cast<float>(feature));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Replaces the rows of each action by their mean.
+void AverageRows(int64_t rows_per_mean, ModelLayer* layer) {
+  const auto average = [rows_per_mean](std::vector<float>* values, int64_t width) {
+    if (values->empty()) return;  // Finish() tells.
+    const auto means = static_cast<int64_t>(values->size()) / width / rows_per_mean;
+    for (int64_t i = 0; i < means * width; ++i) {
+      double sum = 0;
+      for (int64_t row = 0; row < rows_per_mean; ++row) {
+        const int64_t from = i / width * rows_per_mean + row;
+        sum += (*values)[static_cast<size_t>(from * width + i % width)];
+      }
+      // No later mean reads this place.
+      (*values)[static_cast<size_t>(i)] =
+          static_cast<float>(sum / static_cast<double>(rows_per_mean));
+    }
+    values->resize(static_cast<size_t>(means * width));
+  };
+  average(&layer->weight, layer->in);
+  average(&layer->bias, 1);
+  layer->out /= rows_per_mean;
+}
+
+// Makes the heads of quantiles return their means.
+void AverageQuantiles(ActorModel* model) {
+  if (!model->description.IsDistributionOf(DistributionKind::kQuantiles)) return;
+  const int64_t size = model->description.distribution->size;
+  for (ModelHead& head : model->heads) {
+    AverageRows(size, &head.layers.back());
+    if (!head.value.empty()) AverageRows(size, &head.value.back());
+  }
+}
+
+absl::Status ReadRecurrent(const SpecPtr& outputs, ParameterReader* reader, ActorModel* model) {
   RnnOptions options;
   options.cell = model->description.recurrent->cell;
   options.hidden_size = model->description.recurrent->hidden_size;
   options.mlp = model->description.mlp;
   DING_ASSIGN_OR_RETURN(const RnnStructure structure,
-                        MakeRnnStructure(options, model->inputs, model->outputs));
+                        MakeRnnStructure(options, model->inputs, outputs));
   if (structure.encoder.has_value()) {
     for (size_t i = 0; i < structure.encoder->layers.size(); ++i) {
       model->encoder.push_back(
@@ -156,10 +241,10 @@ absl::Status ReadRecurrent(ParameterReader* reader, ActorModel* model) {
   return absl::OkStatus();
 }
 
-absl::Status ReadConvolutional(ParameterReader* reader, ActorModel* model) {
-  DING_ASSIGN_OR_RETURN(const CnnStructure structure,
-                        MakeCnnStructure({model->description.conv, model->description.mlp},
-                                         model->inputs, model->outputs));
+absl::Status ReadConvolutional(const SpecPtr& outputs, ParameterReader* reader, ActorModel* model) {
+  DING_ASSIGN_OR_RETURN(
+      const CnnStructure structure,
+      MakeCnnStructure({model->description.conv, model->description.mlp}, model->inputs, outputs));
   for (size_t i = 0; i < structure.conv.size(); ++i) {
     for (const ConvLayer& layer : structure.conv[i]) {
       const int64_t kernel = layer.options.kernel;
@@ -176,20 +261,24 @@ absl::Status ReadConvolutional(ParameterReader* reader, ActorModel* model) {
 
 absl::Status ReadNetwork(StateReader* state, ActorModel* model) {
   ScopedStateReader scoped(state, model->description.parameters);
-  ParameterReader reader(&scoped);
+  const auto& distribution = model->description.distribution;
+  ParameterReader reader(&scoped, distribution.has_value() && distribution->noisy);
+  DING_ASSIGN_OR_RETURN(const SpecPtr outputs, NetworkOutputs(*model));
   model->convolutions.resize(static_cast<size_t>(model->inputs->size()));
   if (model->description.recurrent.has_value()) {
     if (!model->description.conv.empty()) {
       return absl::UnimplementedError("it has convolutions and memory in one network");
     }
-    DING_RETURN_IF_ERROR(ReadRecurrent(&reader, model));
+    DING_RETURN_IF_ERROR(ReadRecurrent(outputs, &reader, model));
   } else if (!model->description.conv.empty()) {
-    DING_RETURN_IF_ERROR(ReadConvolutional(&reader, model));
+    DING_RETURN_IF_ERROR(ReadConvolutional(outputs, &reader, model));
   } else {
     DING_ASSIGN_OR_RETURN(const MlpStructure structure,
-                          MakeMlpStructure(model->description.mlp, model->inputs, model->outputs));
+                          MakeMlpStructure(model->description.mlp, model->inputs, outputs));
     ReadMlp(structure, &reader, model);
   }
+  AverageQuantiles(model);
+  DING_RETURN_IF_ERROR(ReadFractionFeatures(&reader, model));
   return reader.Finish(model->description.unused_outputs);
 }
 

@@ -4,6 +4,10 @@
 //   observation ── without mask ── normalizers ── convolutions ── encoder ── [cell] ──┬── head: layers ──┐
 //                                                                                    └── head: value ───┴── output
 //
+// With a distribution of returns, the output of an action is its mean. C51 and Rainbow: the head has `size` logits for
+// each action. QR-DQN: the last layer returns the means, because the mean of linear layers is one. IQN: the head runs
+// on the product of the encoder's output and each row of `fraction_features`.
+//
 // Weights are those of the checkpoint: [out, in], [out channels, in channels, kernel, kernel].
 //
 // Threads: plain data; thread-safe while nobody changes it.
@@ -64,6 +68,10 @@ struct ModelHead {
   std::string name;                // of the output field
   std::vector<ModelLayer> layers;  // of a dueling head those of the advantage
   std::vector<ModelLayer> value;   // of a dueling head; else empty
+
+  int64_t width() const { return layers.back().out; }
+  // The outputs for each action of a dueling head, which have a value and a mean of their own.
+  int64_t per_action() const { return value.empty() ? 1 : value.back().out; }
 };
 
 struct ActorModel {
@@ -80,7 +88,8 @@ struct ActorModel {
   std::vector<std::vector<ModelConvolution>> convolutions;  // of each input; empty for a vector
   std::vector<ModelLayer> encoder;
   std::optional<ModelCell> cell;
-  std::vector<ModelHead> heads;  // one for each field of `outputs`
+  std::vector<float> fraction_features;  // [N, D] of IQN, D features of the encoder; else empty
+  std::vector<ModelHead> heads;          // one for each field of `outputs`
 
   int64_t state_size() const { return cell.has_value() ? cell->state_size() : 0; }
   bool tanh() const { return description.mlp.activation == MlpOptions::Activation::kTanh; }

@@ -4,8 +4,11 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/types/span.h"
 #include "ding_worker/base/cpu.h"
 #include "ding_worker/data/dtype.h"
+#include "ding_worker/policy/loss/categorical_loss.h"
+#include "ding_worker/policy/loss/quantile_loss.h"
 
 namespace ding {
 
@@ -19,6 +22,7 @@ namespace {
 
 // A large batch is computed in parts of this many rows, so that working memory fits the cache.
 constexpr int64_t kRowsAtOnce = 64;
+using DistributionKind = ActorDescription::Distribution::Kind;
 constexpr float kWhite = 255;  // the largest value of a pixel in bytes
 
 // Writes the bytes or floats [channels, pixels] to `to` [pixels, channels].
@@ -91,7 +95,8 @@ ActorNetwork::ActorNetwork(const ActorModel& model)
       elementwise_(internal_mlp::PanelKernelsFor(BestInstructionSet())),
       cells_(internal_rnn::CellKernelsFor(BestInstructionSet())),
       tanh_(model.tanh()),
-      encoder_(Pack(model.encoder)) {
+      encoder_(Pack(model.encoder)),
+      distribution_(model.description.distribution) {
   int64_t picture_size = 0;
   for (int i = 0; i < model.inputs->size(); ++i) {
     const FieldSpec& spec = model.inputs->field(i);
@@ -113,8 +118,20 @@ ActorNetwork::ActorNetwork(const ActorModel& model)
   features_ = AlignedFloats(kRowsAtOnce * feature_width_);
   if (model.cell.has_value()) cell_ = Pack(*model.cell);
   for (const ModelHead& head : model.heads) {
-    heads_.push_back({Pack(head.layers), Pack(head.value), head.layers.back().out});
+    heads_.push_back({Pack(head.layers), Pack(head.value), head.width(), head.per_action()});
   }
+  if (!model.description.IsDistributionOf(DistributionKind::kAtoms) &&
+      !model.description.IsDistributionOf(DistributionKind::kFractions)) {
+    return;
+  }
+  head_outputs_ = AlignedFloats(kRowsAtOnce * heads_[0].width);
+  if (model.fraction_features.empty()) return;
+  const auto size = static_cast<int64_t>(model.fraction_features.size());
+  fraction_features_ = AlignedFloats(size);
+  std::copy(model.fraction_features.begin(), model.fraction_features.end(),
+            fraction_features_.data());
+  products_of_row_ = AlignedFloats(kRowsAtOnce * (size / distribution_->size));
+  quantiles_ = AlignedFloats(heads_[0].width * distribution_->size);
 }
 
 void ActorNetwork::Run(const ColumnsView& input, float* states, const MutableColumnsView& output) {
@@ -128,8 +145,14 @@ void ActorNetwork::Run(const ColumnsView& input, float* states, const MutableCol
       x = RunCell(x, rows, states + begin * state_size);
     }
     for (size_t i = 0; i < heads_.size(); ++i) {
-      float* const to = output.column<float>(static_cast<int>(i)).data();
-      RunHead(heads_[i], x, rows, to + begin * heads_[i].width);
+      const int field = static_cast<int>(i);
+      float* const to =
+          output.column<float>(field).data() + begin * output.spec().field(field).num_elements();
+      if (head_outputs_.size() > 0) {
+        RunDistribution(heads_[i], x, rows, to);
+      } else {
+        RunHead(heads_[i], x, rows, to);
+      }
     }
   }
 }
@@ -250,10 +273,54 @@ void ActorNetwork::RunHead(Head& head, Rows x, int64_t rows, float* output) cons
     float* const to = output + row * head.width;
     std::copy_n(values.data + row * values.stride, head.width, to);
     if (head.value.empty()) continue;
-    float sum = 0;
-    for (int64_t i = 0; i < head.width; ++i) sum += to[i];
-    const float offset = base.data[row * base.stride] - sum / static_cast<float>(head.width);
-    for (int64_t i = 0; i < head.width; ++i) to[i] += offset;
+    const int64_t step = head.per_action;
+    for (int64_t first = 0; first < step; ++first) {
+      float sum = 0;
+      for (int64_t i = first; i < head.width; i += step) sum += to[i];
+      const float mean = sum / static_cast<float>(head.width / step);
+      const float offset = base.data[row * base.stride + first] - mean;
+      for (int64_t i = first; i < head.width; i += step) to[i] += offset;
+    }
+  }
+}
+
+void ActorNetwork::RunDistribution(Head& head, Rows x, int64_t rows, float* output) {
+  const int64_t size = distribution_->size;
+  const auto span = [](float* data, int64_t count) {
+    return absl::MakeSpan(data, static_cast<size_t>(count));
+  };
+  if (distribution_->kind == DistributionKind::kFractions) {
+    for (int64_t row = 0; row < rows; ++row) {
+      RunFractions(head, x.data + row * x.stride);
+      ComputeQuantileMeans(span(quantiles_.data(), head.width * size),
+                           span(output + row * head.width, head.width));
+    }
+    return;
+  }
+  RunHead(head, x, rows, head_outputs_.data());
+  ComputeCategoricalMeans(
+      span(head_outputs_.data(), rows * head.width),
+      {static_cast<float>(distribution_->v_min), static_cast<float>(distribution_->v_max), size},
+      span(output, rows * head.width / size));
+}
+
+void ActorNetwork::RunFractions(Head& head, const float* x) {
+  const int64_t size = distribution_->size;
+  const int64_t width = fraction_features_.size() / size;
+  for (int64_t begin = 0; begin < size; begin += kRowsAtOnce) {
+    const int64_t rows = std::min(kRowsAtOnce, size - begin);
+    const float* const features = fraction_features_.data() + begin * width;
+    for (int64_t n = 0; n < rows; ++n) {
+      float* const to = products_of_row_.data() + n * width;
+      for (int64_t d = 0; d < width; ++d) to[d] = x[d] * features[n * width + d];
+    }
+    RunHead(head, {products_of_row_.data(), width}, rows, head_outputs_.data());
+    for (int64_t n = 0; n < rows; ++n) {
+      for (int64_t action = 0; action < head.width; ++action) {
+        quantiles_.data()[action * size + begin + n] =
+            head_outputs_.data()[n * head.width + action];
+      }
+    }
   }
 }
 

@@ -16,6 +16,7 @@
 
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/actor/actor_model.h"
 #include "ding_worker/policy/actor/convolution.h"
 #include "ding_worker/policy/actor/row_products.h"
@@ -49,6 +50,7 @@ class ActorNetwork {
     std::vector<Layer> layers;
     std::vector<Layer> value;
     int64_t width = 0;
+    int64_t per_action = 1;  // outputs for each action, of a dueling head
   };
 
   // The gates have a width that is a multiple of a vector's.
@@ -85,6 +87,10 @@ class ActorNetwork {
   Rows RunCell(Rows x, int64_t rows, float* states);
   void RunCellRow(int64_t row);
   void RunHead(Head& head, Rows x, int64_t rows, float* output) const;
+  // Writes the means of the distributions of the head's outputs.
+  void RunDistribution(Head& head, Rows x, int64_t rows, float* output);
+  // Writes the quantiles of a row at all fractions to `quantiles_` [A, N].
+  void RunFractions(Head& head, const float* x);
 
   const internal_actor::RowKernels& products_;
   const internal_mlp::PanelKernels& elementwise_;
@@ -97,6 +103,11 @@ class ActorNetwork {
   std::vector<Layer> encoder_;
   std::optional<Cell> cell_;
   std::vector<Head> heads_;
+  const std::optional<ActorDescription::Distribution> distribution_;
+  internal_actor::AlignedFloats fraction_features_;  // [N, D]
+  internal_actor::AlignedFloats products_of_row_;    // [kRowsAtOnce, D]
+  internal_actor::AlignedFloats head_outputs_;       // [kRowsAtOnce, width of the head]
+  internal_actor::AlignedFloats quantiles_;          // [A, N]
 };
 
 }  // namespace ding

@@ -14,6 +14,8 @@
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/policy/actor/actor_description.h"
+#include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/distributional/categorical_head.h"
 #include "ding_worker/policy/distributional/distributional.pb.h"
 #include "ding_worker/policy/distributional/iqn_network.h"
@@ -198,6 +200,56 @@ DING_REGISTER(PolicyRegistry(), "qrdqn", CreateQrdqn,
 DING_REGISTER(PolicyRegistry(), "iqn", CreateIqn,
               "IQN: DQN on quantiles of the return at random fractions; discrete actions",
               &IqnConfig::descriptor);
+
+// How the actors of these policies make Q values, as ActorDescription::Distribution.
+using Distribution = ActorDescription::Distribution;
+
+template <typename Config>
+Distribution DistributionOfAtoms(const Config& config) {
+  Distribution distribution;
+  distribution.kind = Distribution::Kind::kAtoms;
+  distribution.size = config.atoms();
+  distribution.v_min = config.v_min();
+  distribution.v_max = config.v_max();
+  return distribution;
+}
+Distribution DistributionOf(const C51Config& config) { return DistributionOfAtoms(config); }
+Distribution DistributionOf(const RainbowConfig& config) {
+  Distribution distribution = DistributionOfAtoms(config);
+  distribution.noisy = config.noise_deviation() > 0;
+  return distribution;
+}
+Distribution DistributionOf(const QrdqnConfig& config) {
+  Distribution distribution;
+  distribution.size = config.quantiles();
+  return distribution;
+}
+Distribution DistributionOf(const IqnConfig& config) {
+  Distribution distribution;
+  distribution.kind = Distribution::Kind::kFractions;
+  distribution.size = config.fractions();
+  distribution.cosines = config.cosines();
+  return distribution;
+}
+
+template <typename Config>
+absl::StatusOr<ActorDescription> Describe(const PolicyConfig& policy, const Spec& /*action*/) {
+  Config config;
+  DING_RETURN_IF_ERROR(UnpackParams(policy, &config));
+  DING_ASSIGN_OR_RETURN(ActorDescription description, DescribeQActor(policy, config.dqn()));
+  description.head = kQDistributionHead;
+  description.distribution = DistributionOf(config);
+  if (description.distribution->noisy) description.exploration.reset();
+  return description;
+}
+
+DING_REGISTER(ActorDescriberRegistry(), "c51", Describe<C51Config>, "the mean of the atoms");
+DING_REGISTER(ActorDescriberRegistry(), "rainbow", Describe<RainbowConfig>,
+              "the mean of the atoms, without noise");
+DING_REGISTER(ActorDescriberRegistry(), "qrdqn", Describe<QrdqnConfig>,
+              "the mean of the quantiles");
+DING_REGISTER(ActorDescriberRegistry(), "iqn", Describe<IqnConfig>,
+              "the mean of the quantiles at the middles of equal parts");
 
 }  // namespace
 }  // namespace ding

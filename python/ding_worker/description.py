@@ -9,13 +9,15 @@ from ding_worker.errors import FormatError, UnsupportedError
 from ding_worker.safetensors import parse_json
 
 _VERSION = 1
-_HEADS = ("q", "categorical", "normal", "squashed_normal", "tanh", "tanh_normal")
+_HEADS = ("q", "q_distribution", "categorical", "normal", "squashed_normal", "tanh", "tanh_normal")
 # Where the config of a policy has that of its networks, by the type of the policy.
 _Q_POLICIES = {"dqn": (), "r2d2": ("dqn",), "cql": ("dqn",), "c51": ("dqn",), "rainbow": ("dqn",), "qrdqn": ("dqn",), "iqn": ("dqn",)}
 _ACTOR_CRITIC_POLICIES = {"ppo": ("actor_critic",), "a2c": ("actor_critic",), "impala": ("actor_critic",), "bc": ()}
 # The head of those whose critics only learning needs.
 _ACTORS = {"sac": "tanh_normal", "td3": "tanh", "ddpg": "tanh", "td3bc": "tanh", "iql": "tanh", "discrete_sac": "categorical"}
 _DISTRIBUTIONAL = ("c51", "rainbow", "qrdqn", "iqn")
+# The policy that has this kind of distribution, and what its config calls the size.
+_DISTRIBUTION_KINDS = {"atoms": ("c51", "atoms"), "quantiles": ("qrdqn", "quantiles"), "fractions": ("iqn", "fractions")}
 
 
 @dataclass
@@ -25,7 +27,7 @@ class Description:
     policy             the type of the policy
     parameters         the scope of the network in the component "model"
     activation         "relu" or "tanh"
-    head               the type of head, one of _HEADS
+    head               the type of head, one of _HEADS; "q" instead of "q_distribution", which `distribution` stands for
     unused_outputs     heads of the network that acting does not need
     obs_clip           the bound of normalized observations
     critic_activation  that of a critic which acts along; None: there is none
@@ -75,7 +77,21 @@ def _from_manifest(checkpoint):
     policy, parameters, activation, head = texts[:4]
     if head not in _HEADS:
         raise UnsupportedError(f"{checkpoint!r} acts by the head '{head}'; known are {', '.join(_HEADS)}")
+    if head == "q_distribution":
+        return Description(policy, parameters, activation, "q", list(unused), float(clip), distribution=_distribution(checkpoint, actor))
     return Description(policy, parameters, activation, head, list(unused), float(clip))
+
+
+def _distribution(checkpoint, actor):
+    """The member "distribution" as `distribution` of a Description."""
+    member = actor.get("distribution")
+    kind = member.get("kind") if isinstance(member, dict) else None
+    bounds = [member.get(name) for name in ("v_min", "v_max")] if kind == "atoms" else []
+    numbers = all(isinstance(bound, (int, float)) and not isinstance(bound, bool) for bound in bounds)
+    if not isinstance(kind, str) or kind not in _DISTRIBUTION_KINDS or not numbers:
+        raise FormatError(f"{checkpoint!r}: its field 'actor' has the distribution {member!r}, expected a kind of {', '.join(_DISTRIBUTION_KINDS)}, and bounds of atoms")
+    type_, size = _DISTRIBUTION_KINDS[kind]
+    return type_, {**member, size: member.get("size")}
 
 
 def _from_config(checkpoint, type_, config):

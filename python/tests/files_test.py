@@ -321,12 +321,12 @@ class CheckpointTest(TemporaryFolder):
 
         self.assertEqual(load().policy, "mine")
         np.testing.assert_allclose(load().act([1, 1]), [1 + 3 * np.tanh(0.5)], rtol=1e-6)
-        unsupported = ding_worker.UnsupportedError
-        self.refused("has the version 2, this package reads 1", lambda: load(version=2), error=unsupported)
-        self.refused("acts by the head 'beam'; known are q, categorical", lambda: load(head="beam"), error=unsupported)
+        self.refused("has the version 2, this package reads 1", lambda: load(version=2), error=(unsupported := ding_worker.UnsupportedError))
+        self.refused("acts by the head 'beam'; known are q, q_distribution, categorical", lambda: load(head="beam"), error=unsupported)
         self.refused("does not describe its actor", lambda: load(problem="its network is one of my own"), error=unsupported)
-        for changes in ({"head": 3}, {"network": []}, {"unused_outputs": "value"}, {"obs_clip": "10"}):
-            self.refused("field 'actor' lacks a member", lambda: load(**changes), error=ding_worker.FormatError)
+        distributions = ({"head": "q_distribution", "distribution": bad} for bad in (None, {"kind": []}, {"kind": "atoms", "v_min": "0"}))
+        for changes in ({"head": 3}, {"network": []}, {"unused_outputs": "value"}, {"obs_clip": "10"}, *distributions):
+            self.refused("field 'actor' (lacks a member|has the distribution)", lambda: load(**changes), error=ding_worker.FormatError)
 
 
 class TextConfigTest(TemporaryFolder):

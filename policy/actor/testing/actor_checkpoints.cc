@@ -127,6 +127,33 @@ std::vector<ActorCase> ActorCases() {
        "type: 'bc' " +
            Params("BcConfig", "model { encoder_hidden_size: [16] } collect_log_std: -1"),
        vector, box},
+      {"C51",
+       "type: 'c51' " + Params("C51Config",
+                               "dqn { model { encoder_hidden_size: [20, 16] } } "
+                               "v_min: -3 v_max: 5 atoms: 11"),
+       vector, one_of_4},
+      {"RainbowDuelingMask",
+       "type: 'rainbow' " +
+           Params("RainbowConfig",
+                  "dqn { model { encoder_hidden_size: [20] dueling: true } } v_min: 0 atoms: 51"),
+       masked, one_of_4},
+      {"QrdqnDueling",
+       "type: 'qrdqn' " +
+           Params("QrdqnConfig",
+                  "dqn { model { encoder_hidden_size: [16] activation: TANH dueling: true } } "
+                  "quantiles: 200"),
+       vector, one_of_4},
+      {"IqnMask",
+       "type: 'iqn' " + Params("IqnConfig",
+                               "dqn { model { encoder_hidden_size: [20, 33] dueling: true "
+                               "head_layer_num: 2 } } fractions: 70 cosines: 24"),
+       masked, one_of_4},
+      {"IqnTanh",
+       "type: 'iqn' " +
+           Params("IqnConfig",
+                  "dqn { model { encoder_hidden_size: [40] activation: TANH head_layer_num: 0 } } "
+                  "fractions: 8"),
+       vector, one_of_4},
   };
 }
 
