@@ -1,6 +1,7 @@
 // Registers export format "c": a header and a source in C99, without a heap, libraries or headers of the system.
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,8 @@
 
 namespace ding {
 namespace {
+
+using DistributionKind = ActorDescription::Distribution::Kind;
 
 constexpr char kMultiply[] = R"(
 /* y = weight x, added to y if add, else to bias. */
@@ -77,6 +80,41 @@ constexpr char kSigmoid[] = R"(
 static float sigmoid(float x) { return 0.5f * tanh_of(0.5f * x) + 0.5f; }
 )";
 
+// exp(x) = 2^k e^f, with |f| at most ln(2) / 2 and a Taylor series for e^f.
+constexpr char kExp[] = R"(
+/* exp(x) for x at most 0, within 1e-7. */
+static float exp_of(float x) {
+  const double y = (double)x * 1.4426950408889634;
+  double f, sum = 1, term = 1;
+  int i, k;
+  if (y < -140.0) return 0;
+  k = (int)(y - 0.5);
+  f = (y - k) * 0.6931471805599453;
+  for (i = 1; i < 12; ++i) {
+    term *= f / i;
+    sum += term;
+  }
+  for (; k <= -16; k += 16) sum *= 1.0 / 65536;
+  for (; k < 0; ++k) sum *= 0.5;
+  return (float)sum;
+}
+)";
+
+// Parameters: A, N, the name of the logits, v_min, the step between atoms, the name of the output.
+constexpr char kAtoms[] = R"(  for (i = 0; i < %1$d; ++i) {
+    const float *logit = %3$s + i * %2$d;
+    float largest = logit[0], sum = 0, mean = 0;
+    int k;
+    for (k = 1; k < %2$d; ++k) largest = logit[k] > largest ? logit[k] : largest;
+    for (k = 0; k < %2$d; ++k) {
+      const float weight = exp_of(logit[k] - largest);
+      sum += weight;
+      mean += weight * (%4$s + %5$s * (float)k);
+    }
+    out_%6$s[i] = mean / sum;
+  }
+)";
+
 constexpr char kLstm[] = R"(    for (i = 0; i < %1$d; ++i) {
       const float in = sigmoid(gates[i]);
       const float forget = sigmoid(gates[%1$d + i]);
@@ -108,7 +146,8 @@ class CExporter {
     const std::string& head = model_.description.head;
     const bool squashed =
         head == kTanhHead || head == kTanhNormalHead || head == kSquashedNormalHead;
-    if (head != kQHead && head != kCategoricalHead && head != kNormalHead && !squashed) {
+    if (head != kQHead && head != kQDistributionHead && head != kCategoricalHead &&
+        head != kNormalHead && !squashed) {
       return absl::UnimplementedError(
           absl::StrCat("found head '", head, "', which this format does not hold"));
     }
@@ -120,7 +159,13 @@ class CExporter {
     std::string x = "features";
     for (const ModelLayer& layer : model_.encoder) x = AddLayer(layer, x);
     if (model_.cell.has_value()) x = AddCell(*model_.cell, x);
-    for (const ModelHead& output : model_.heads) AddHead(output, x);
+    for (const ModelHead& output : model_.heads) {
+      if (!model_.fraction_features.empty()) {
+        AddFractions(output, x);
+      } else {
+        AddHead(output, x);
+      }
+    }
     if (head == kNormalHead || squashed) {
       AddScaled(squashed);
     } else {
@@ -139,17 +184,22 @@ class CExporter {
     return index == 0 ? name : absl::StrCat(name, "_", index);
   }
 
+  // A number of C needs a point or an exponent before the suffix.
+  template <typename T>
+  static std::string Number(T value) {
+    constexpr bool is_float = std::is_same_v<T, float>;
+    std::string number =
+        is_float ? absl::StrFormat("%.9g", value) : absl::StrFormat("%.17g", value);
+    if (number.find_first_of(".e") == std::string::npos) number += ".0";
+    return is_float ? number + "f" : number;
+  }
+
   template <typename T>
   std::string AddConstants(absl::string_view type, absl::Span<const T> values) {
     const std::string name = absl::StrCat("c", constant_count_++);
-    const char* const suffix = type == "float" ? "f" : "";
     absl::StrAppendFormat(&constants_, "static const %s %s[%d] = {", type, name, values.size());
     for (size_t i = 0; i < values.size(); ++i) {
-      std::string number = type == "float" ? absl::StrFormat("%.9g", values[i])
-                                           : absl::StrFormat("%.17g", values[i]);
-      // A number of C needs a point or an exponent before the suffix.
-      if (number.find_first_of(".e") == std::string::npos) number += ".0";
-      absl::StrAppend(&constants_, i % 8 == 0 ? "\n    " : " ", number, suffix, ",");
+      absl::StrAppend(&constants_, i % 8 == 0 ? "\n    " : " ", Number(values[i]), ",");
     }
     constants_ += "\n};\n";
     return name;
@@ -179,7 +229,7 @@ class CExporter {
     const std::string scale = AddConstants("double", normalizer.scale());
     absl::StrAppendFormat(&body_,
                           "  for (i = 0; i < %1$d; ++i) {\n"
-                          "    double x = (%2$s[i] - %3$s[i]) * %4$s[i];\n"
+                          "    double x = ((double)%2$s[i] - %3$s[i]) * %4$s[i];\n"
                           "    x = x < -%5$.17g ? -%5$.17g : x;\n"
                           "    features[%6$d + i] = (float)(x > %5$.17g ? %5$.17g : x);\n  }\n",
                           normalizer.width(), name, mean, scale, *model_.description.obs_clip,
@@ -224,23 +274,55 @@ class CExporter {
     return "state";
   }
 
-  void AddHead(const ModelHead& head, const std::string& x) {
+  // Returns the name of the outputs of the head [A, N], where N is 1 unless they are logits of atoms.
+  std::string AddOutputs(const ModelHead& head, const std::string& x) {
     std::string y = x;
     for (const ModelLayer& layer : head.layers) y = AddLayer(layer, y);
+    if (head.value.empty()) return y;
     std::string value = x;
     for (const ModelLayer& layer : head.value) value = AddLayer(layer, value);
-    const int64_t width = head.layers.back().out;
-    if (head.value.empty()) {
-      absl::StrAppendFormat(&body_, "  for (i = 0; i < %d; ++i) out_%s[i] = %s[i];\n", width,
+    const int64_t per_action = head.per_action();
+    absl::StrAppendFormat(&body_,
+                          "  for (i = 0; i < %3$d; ++i) {\n"
+                          "    float sum = 0;\n    int k;\n"
+                          "    for (k = i; k < %1$d; k += %3$d) sum += %2$s[k];\n"
+                          "    sum = %4$s[i] - sum / %5$d;\n"
+                          "    for (k = i; k < %1$d; k += %3$d) %2$s[k] += sum;\n  }\n",
+                          head.width(), y, per_action, value, head.width() / per_action);
+    return y;
+  }
+
+  void AddHead(const ModelHead& head, const std::string& x) {
+    const std::string y = AddOutputs(head, x);
+    if (!model_.description.IsDistributionOf(DistributionKind::kAtoms)) {
+      absl::StrAppendFormat(&body_, "  for (i = 0; i < %d; ++i) out_%s[i] = %s[i];\n", head.width(),
                             head.name, y);
       return;
     }
+    const ActorDescription::Distribution& distribution = *model_.description.distribution;
+    const double step =
+        (distribution.v_max - distribution.v_min) / static_cast<double>(distribution.size - 1);
+    absl::StrAppendFormat(&body_, kAtoms, head.width() / distribution.size, distribution.size, y,
+                          Number(static_cast<float>(distribution.v_min)),
+                          Number(static_cast<float>(step)), head.name);
+  }
+
+  // The mean of the head's outputs over the fractions.
+  void AddFractions(const ModelHead& head, const std::string& x) {
+    const int64_t width = model_.encoder.back().out;
+    const int64_t size = model_.description.distribution->size;
+    const std::string features = AddConstants<float>("float", model_.fraction_features);
+    absl::StrAppendFormat(&declarations_, "  float product[%d];\n  int n;\n", width);
+    absl::StrAppendFormat(
+        &body_,
+        "  for (i = 0; i < %1$d; ++i) out_%2$s[i] = 0;\n"
+        "  for (n = 0; n < %3$d; ++n) {\n"
+        "  for (i = 0; i < %4$d; ++i) product[i] = %5$s[i] * %6$s[n * %4$d + i];\n",
+        head.width(), head.name, size, width, x, features);
+    const std::string y = AddOutputs(head, "product");
     absl::StrAppendFormat(&body_,
-                          "  {\n    float sum = 0;\n"
-                          "    for (i = 0; i < %1$d; ++i) sum += %2$s[i];\n"
-                          "    for (i = 0; i < %1$d; ++i) out_%4$s[i] = %2$s[i] + (%3$s[0] - sum / "
-                          "%1$d);\n  }\n",
-                          width, y, value, head.name);
+                          "  for (i = 0; i < %1$d; ++i) out_%2$s[i] += %3$s[i] / %4$d;\n  }\n",
+                          head.width(), head.name, y, size);
   }
 
   void AddCategories() {
@@ -279,7 +361,7 @@ class CExporter {
                           "    x = x > 1 ? 1 : x;\n"
                           "    action[i] = (float)(%2$s[i] + %3$s[i] * (x + 1));\n  }\n",
                           action.num_elements(), lows, halves,
-                          squashed ? "tanh_of(out_mean[i])" : "out_mean[i]");
+                          squashed ? "(double)tanh_of(out_mean[i])" : "(double)out_mean[i]");
   }
 
   std::string Signature() const {
@@ -294,7 +376,8 @@ class CExporter {
       parameters.push_back(absl::StrFormat("float state[%d]", model_.state_size()));
     }
     for (const ModelHead& head : model_.heads) {
-      parameters.push_back(absl::StrFormat("float out_%s[%d]", head.name, head.layers.back().out));
+      const int64_t width = model_.outputs->field(0).num_elements();  // equal for all
+      parameters.push_back(absl::StrFormat("float out_%s[%d]", head.name, width));
     }
     const FieldSpec& action = model_.action->field(0);
     parameters.push_back(absl::StrFormat("%s action[%d]", action.is_discrete() ? "int" : "float",
@@ -319,7 +402,8 @@ class CExporter {
       text += " *   state   the memory: 0 at the beginning of an episode; it is changed\n";
     }
     for (const ModelHead& head : model_.heads) {
-      absl::StrAppend(&text, " *   out_", head.name, "  what the network computes\n");
+      absl::StrAppend(&text, " *   out_", head.name, "  what the network computes",
+                      model_.mask_field.has_value() ? ", for illegal actions, too" : "", "\n");
     }
     absl::StrAppend(&text,
                     " *   action  the result\n * It allocates nothing, and may be called by "
@@ -347,6 +431,7 @@ class CExporter {
     if (tanh) text += kTanh;
     if (uses_activation_) text += model_.tanh() ? kActivateTanh : kRelu;
     if (model_.cell.has_value()) text += kSigmoid;
+    if (model_.description.IsDistributionOf(DistributionKind::kAtoms)) text += kExp;
     absl::StrAppend(&text, "\n", Signature(), " {\n  int i;\n", declarations_, body_, "}\n");
     return text;
   }

@@ -23,6 +23,7 @@
 namespace ding {
 namespace {
 
+using DistributionKind = ActorDescription::Distribution::Kind;
 constexpr float kWhite = 255;
 
 class OnnxExporter {
@@ -33,6 +34,7 @@ class OnnxExporter {
     std::string x = AddInputs();
     for (const ModelLayer& layer : model_.encoder) x = AddLayer(layer, x);
     if (model_.cell.has_value()) x = AddCell(*model_.cell, x);
+    if (!model_.fraction_features.empty()) x = AddFractions(x);
     for (size_t i = 0; i < model_.heads.size(); ++i) AddHead(static_cast<int>(i), x);
     DING_RETURN_IF_ERROR(AddAction());
     return graph_.Encode();
@@ -168,17 +170,56 @@ class OnnxExporter {
     return graph_.Add("Add", {candidate, change}, {}, kStateOutput);
   }
 
+  // Returns the products of the features and those of each fraction, [B * N, D].
+  std::string AddFractions(const std::string& x) {
+    const int64_t width = model_.encoder.back().out;
+    const std::string features =
+        graph_.Floats(model_.fraction_features, {1, model_.description.distribution->size, width});
+    return Reshape(graph_.Add("Mul", {Reshape(x, {-1, 1, width}), features}), {-1, width});
+  }
+
+  // Returns the means over `axis` of [B, ...].
+  std::string Mean(const std::string& x, int64_t axis, bool keep) {
+    return graph_.Add("ReduceMean", {x},
+                      {Graph::Ints("axes", {axis}), Graph::Int("keepdims", keep ? 1 : 0)});
+  }
+
+  // Returns the means of distributions [B, A, N] of logits.
+  std::string AddAtoms(const std::string& logits) {
+    const ActorDescription::Distribution& distribution = *model_.description.distribution;
+    const auto size = static_cast<double>(distribution.size);
+    std::vector<float> atoms;  // times N, because the sum is a mean times N
+    for (int64_t i = 0; i < distribution.size; ++i) {
+      const double step = (distribution.v_max - distribution.v_min) / (size - 1);
+      const double atom = distribution.v_min + static_cast<double>(i) * step;
+      atoms.push_back(static_cast<float>(size * atom));
+    }
+    const std::string probability = graph_.Add("Softmax", {logits}, {Graph::Int("axis", 2)});
+    return Mean(graph_.Add("Mul", {probability, graph_.Floats(atoms, {distribution.size})}), 2,
+                /*keep=*/false);
+  }
+
   void AddHead(int index, const std::string& x) {
     const ModelHead& head = model_.heads[static_cast<size_t>(index)];
     const FieldSpec& field = model_.outputs->field(index);
+    const bool atoms = model_.description.IsDistributionOf(DistributionKind::kAtoms);
+    // Several outputs for each action are [B, A, N].
+    const int64_t per_action = atoms ? model_.description.distribution->size : 1;
+    const std::vector<int64_t> shape = {-1, head.width() / per_action, per_action};
     std::string y = x;
     for (const ModelLayer& layer : head.layers) y = AddLayer(layer, y);
+    if (atoms) y = Reshape(y, shape);
     if (!head.value.empty()) {
       std::string value = x;
       for (const ModelLayer& layer : head.value) value = AddLayer(layer, value);
-      const std::string mean =
-          graph_.Add("ReduceMean", {y}, {Graph::Ints("axes", {1}), Graph::Int("keepdims", 1)});
-      y = graph_.Add("Add", {y, graph_.Add("Sub", {value, mean})});
+      if (atoms) value = Reshape(value, {-1, 1, per_action});
+      y = graph_.Add("Add", {y, graph_.Add("Sub", {value, Mean(y, 1, /*keep=*/true)})});
+    }
+    if (atoms) y = AddAtoms(y);
+    if (!model_.fraction_features.empty()) {
+      const std::vector<int64_t> at_fractions = {-1, model_.description.distribution->size,
+                                                 head.width()};
+      y = Mean(Reshape(y, at_fractions), 1, /*keep=*/false);
     }
     graph_.AddOutput(field.name, Graph::kFloat, field.shape);
     Reshape(y, RowsOf(field.shape), field.name);
@@ -187,7 +228,7 @@ class OnnxExporter {
   absl::Status AddAction() {
     const FieldSpec& action = model_.action->field(0);
     const std::string& head = model_.description.head;
-    if (head == kQHead || head == kCategoricalHead) {
+    if (head == kQHead || head == kQDistributionHead || head == kCategoricalHead) {
       AddCategories(action, model_.outputs->field(0).name);
       return absl::OkStatus();
     }

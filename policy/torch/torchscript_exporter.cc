@@ -29,6 +29,7 @@
 namespace ding {
 namespace {
 
+using DistributionKind = ActorDescription::Distribution::Kind;
 constexpr int kFloat32 = 6;  // torch.float32 in the text of a script
 constexpr int kFloat64 = 7;
 
@@ -40,6 +41,12 @@ class TorchScriptExporter {
     std::string x = AddInputs();
     for (const ModelLayer& layer : model_.encoder) x = AddLayer(layer, x);
     if (model_.cell.has_value()) x = AddCell(*model_.cell, x);
+    if (!model_.fraction_features.empty()) {
+      const int64_t size = model_.description.distribution->size;
+      const std::string features =
+          AddConstant<float>(model_.fraction_features, {1, size, model_.encoder.back().out});
+      x = Add(absl::StrCat(x, ".unsqueeze(1) * ", features));  // [B, N, D]
+    }
     for (size_t i = 0; i < model_.heads.size(); ++i) AddHead(static_cast<int>(i), x);
     DING_RETURN_IF_ERROR(AddAction());
     module_.define(
@@ -172,22 +179,40 @@ class TorchScriptExporter {
 
   void AddHead(int index, const std::string& x) {
     const ModelHead& head = model_.heads[static_cast<size_t>(index)];
+    const bool atoms = model_.description.IsDistributionOf(DistributionKind::kAtoms);
+    const int64_t size = atoms ? model_.description.distribution->size : 1;
     std::string y = x;
     for (const ModelLayer& layer : head.layers) y = AddLayer(layer, y);
+    if (atoms) y = Add(absl::StrFormat("%s.reshape([-1, %d, %d])", y, head.width() / size, size));
     if (!head.value.empty()) {
       std::string value = x;
       for (const ModelLayer& layer : head.value) value = AddLayer(layer, value);
-      y = Add(absl::StrFormat("%1$s + %2$s - torch.mean(%1$s, [1], True)", y, value));
+      if (atoms) value = Add(absl::StrCat(value, ".unsqueeze(1)"));
+      const int64_t axis = model_.fraction_features.empty() ? 1 : 2;  // of the actions
+      y = Add(absl::StrFormat("%1$s + %2$s - torch.mean(%1$s, [%3$d], True)", y, value, axis));
     }
+    if (atoms) y = Add(absl::StrCat("torch.sum(torch.softmax(", y, ", 2) * ", Atoms(), ", [2])"));
+    if (!model_.fraction_features.empty()) y = Add(absl::StrCat("torch.mean(", y, ", [1])"));
     if (index == 0) score_ = y;
     const FieldSpec& field = model_.outputs->field(index);
     AddOutput(field.name, absl::StrCat(y, ".reshape(", RowsOf(field.shape), ")"));
   }
 
+  std::string Atoms() {
+    const ActorDescription::Distribution& distribution = *model_.description.distribution;
+    const double step =
+        (distribution.v_max - distribution.v_min) / static_cast<double>(distribution.size - 1);
+    std::vector<float> atoms;
+    for (int64_t i = 0; i < distribution.size; ++i) {
+      atoms.push_back(static_cast<float>(distribution.v_min + static_cast<double>(i) * step));
+    }
+    return AddConstant<float>(atoms, {distribution.size});
+  }
+
   absl::Status AddAction() {
     const FieldSpec& action = model_.action->field(0);
     const std::string& head = model_.description.head;
-    if (head == kQHead || head == kCategoricalHead) {
+    if (head == kQHead || head == kQDistributionHead || head == kCategoricalHead) {
       AddCategories(action);
     } else if (head == kNormalHead) {
       AddScaled(action, score_);

@@ -3,14 +3,15 @@
   check_exports.py DIR            DIR/<case>/<format>, as export_cases writes them
 
 ONNX files are run by onnx_numpy.py and checked by Python's onnx. If ORT_WEB is a folder node_modules with onnxruntime-web, that
-runs them, too. C sources are compiled by $CC (cc) with all warnings as errors, without the library. TorchScript is
-run by Python's torch.
+runs them, too. C sources are compiled by $CC (cc) with all warnings as errors, without the library; gcc and clang, if they are there, also
+compile them without a warning, as C99 and as C++. TorchScript is run by Python's torch.
 """
 
 import ctypes
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -20,7 +21,9 @@ import onnx
 import onnx_numpy
 
 _TYPES = {"obs/action_mask": "bool", "obs/image": "uint8"}  # of the fields that are not float32
-_FLAGS = "-std=c99 -pedantic -Wall -Wextra -Werror -ffreestanding -O1 -shared -fPIC -nostdlib".split()
+_WARNINGS = "-pedantic -Wall -Wextra -Wconversion -Wdouble-promotion -Wfloat-conversion -Wshadow -Werror".split()
+_FLAGS = ["-std=c99", *_WARNINGS, *"-ffreestanding -O1 -shared -fPIC -nostdlib".split()]
+_LANGUAGES = (["-std=c99", "-Wstrict-prototypes", "-Wmissing-prototypes"], ["-x", "c++", "-std=c++17"])
 
 
 def read_golden(folder):
@@ -61,6 +64,10 @@ def check_c(folder):
     inputs, outputs, _ = read_golden(folder)
     library = folder / "policy.so"
     subprocess.run([os.environ.get("CC", "cc"), *_FLAGS, "-o", library, folder / "policy.c"], check=True)
+    compilers = [compiler for compiler in ("gcc", "clang") if shutil.which(compiler)]
+    for compiler in compilers:
+        for language in _LANGUAGES:
+            subprocess.run([compiler, *language, *_WARNINGS, "-fsyntax-only", folder / "policy.c"], check=True)
     policy = ctypes.CDLL(str(library))
     output_names = [name for name in outputs if name not in ("action", "next_state")]
     found = {name: np.zeros_like(value) for name, value in outputs.items()}
@@ -79,7 +86,7 @@ def check_c(folder):
         if state is not None:
             found["next_state"][row] = state
     compare(found, outputs, folder)
-    return ["cc"]
+    return ["cc", *compilers]
 
 
 def check_torchscript(folder):

@@ -74,6 +74,7 @@ _OPS = {
     "Max": lambda a, x, y: np.maximum(x, y),
     "Relu": lambda a, x: np.maximum(x, np.float32(0)),
     "Tanh": lambda a, x: np.tanh(x),
+    "Softmax": lambda a, x: (lambda e: e / e.sum(axis=a["axis"], keepdims=True))(np.exp(x - x.max(axis=a["axis"], keepdims=True))),
     "Sigmoid": lambda a, x: (1 / (1 + np.exp(-x))).astype(x.dtype),
     "Cast": lambda a, x: x.astype(_DTYPES[a["to"]]),
     "Reshape": lambda a, x, shape: _reshape(x, shape),
@@ -81,7 +82,7 @@ _OPS = {
     "Gemm": lambda a, x, w, b: x @ w.T + b,
     "Conv": lambda a, x, w, b: _conv(x, w, b, a),
     "Where": lambda a, c, x, y: np.where(c, x, y),
-    "ReduceMean": lambda a, x: x.mean(axis=tuple(a["axes"]), keepdims=True),
+    "ReduceMean": lambda a, x: x.mean(axis=tuple(a["axes"]), keepdims=bool(a["keepdims"])),
     "ArgMax": lambda a, x: x.argmax(axis=a["axis"])[:, np.newaxis],
 }
 
