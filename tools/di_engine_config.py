@@ -1,82 +1,90 @@
 """Reads a config of DI-engine, which is Python, without executing it, and translates it to an ExperimentConfig of ours."""
 
-import ast
+import collections
+import re
 
+from di_engine_evaluator import Evaluator
 from di_engine_pickle import Refused
+from di_engine_values import Unread, flatten
 
-_WRAPPERS = ("dict", "EasyDict", "deep_merge_dicts")
+# The name of a value of an enum, which the text format does not quote.
+Enum = collections.namedtuple("Enum", "name")
 
-
-def _value(node):
-    """The value of an expression of literals, dict(...) and EasyDict(...)."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _WRAPPERS:
-        merged = {}
-        for argument in node.args:
-            inner = _value(argument)
-            merged.update(inner if isinstance(inner, dict) else {})
-        merged.update({keyword.arg: _value(keyword.value) for keyword in node.keywords if keyword.arg})
-        return merged
-    if isinstance(node, ast.Dict):
-        return {_value(key): _value(value) for key, value in zip(node.keys, node.values) if key is not None}
-    if isinstance(node, (ast.List, ast.Tuple)):
-        return [_value(item) for item in node.elts]
-    if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Call)):
-        return _number(node)
-    try:
-        return ast.literal_eval(node)
-    except ValueError:
-        return _Unread(ast.unparse(node))
-
-
-class _Unread(str):
-    """An expression that is not a literal."""
-
-
-def _number(node):
-    """A number that is written as a sum or product, or as int(1e5)."""
-    operations = {ast.Add: lambda a, b: a + b, ast.Sub: lambda a, b: a - b, ast.Mult: lambda a, b: a * b, ast.Div: lambda a, b: a / b}
-    if isinstance(node, ast.BinOp) and type(node.op) in operations:
-        left, right = _number(node.left), _number(node.right)
-        numbers = (int, float)
-        if isinstance(left, numbers) and isinstance(right, numbers) and not (isinstance(node.op, ast.Div) and right == 0):
-            return operations[type(node.op)](left, right)
-        return _Unread(ast.unparse(node))
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        operand = _number(node.operand)
-        return -operand if isinstance(operand, (int, float)) else _Unread(ast.unparse(node))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("int", "float") and len(node.args) == 1:
-        argument = _number(node.args[0])
-        if isinstance(argument, (int, float)):
-            return int(argument) if node.func.id == "int" else float(argument)
-    return node.value if isinstance(node, ast.Constant) else _Unread(ast.unparse(node))
+# Members that are dicts: one of them that is not evaluated would hide settings.
+_DICTS = ("env", "policy", "policy.model", "policy.learn", "policy.collect", "policy.eval", "policy.other")
 
 
 def read_config(path):
-    """The largest dict that is assigned to a name at the top of the file and has a member "policy"."""
-    with open(path, encoding="utf-8") as file:
-        try:
-            module = ast.parse(file.read())
-        except SyntaxError as error:
-            raise Refused(f"{path}: {error}") from None
-    found = [_value(node.value) for node in module.body if isinstance(node, ast.Assign)]
-    found = [value for value in found if isinstance(value, dict) and "policy" in value]
-    if not found:
-        raise Refused(f"{path} assigns no dict with the member 'policy'; expected total_config.py of a run, or its config")
-    return max(found, key=lambda value: len(flatten(value)))
+    """The config of the file and its create_config, an empty dict if it has none.
+
+    The config is main_config, or else the only dict with a member "policy", as in total_config.py.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            names = Evaluator(path, file.read()).names
+    except UnicodeDecodeError as error:
+        raise Refused(f"{path}: {error}") from None
+    config = names.get("main_config") if "main_config" in names else _only_config(path, names)
+    if not isinstance(config, dict):
+        raise Refused(f"{path}{_line_of(config)}: main_config is '{config}', expected a dict that the file builds itself")
+    create = names.get("create_config", {})
+    for name, value in (("main_config", config), ("create_config", create)):
+        _check_dicts(path, name, value)
+    return config, create if isinstance(create, dict) else {}
 
 
-def flatten(config, prefix=""):
-    """The leaves by path: {"policy.learn.batch_size": 64}."""
-    leaves = {}
-    for name, value in config.items():
-        if isinstance(value, dict):
-            leaves.update(flatten(value, f"{prefix}{name}."))
-        else:
-            leaves[f"{prefix}{name}"] = value
-    return leaves
+def _line_of(value):
+    return f", line {value.line}" if isinstance(value, Unread) else ""
 
 
-# Path of DI-engine -> path of ours. {params}: of the algorithm's message; {ac}: of its ActorCriticConfig.
+def _only_config(path, names):
+    found = {}
+    for name, value in names.items():
+        if isinstance(value, dict) and "policy" in value and not name.endswith("create_config"):
+            found.setdefault(id(value), (name, value))
+    if len(found) == 1:
+        return next(iter(found.values()))[1]
+    if found:
+        raise Refused(f"{path} has several configs: {', '.join(name for name, _ in found.values())}; call the one of the run main_config")
+    unread = [value for name, value in names.items() if name.endswith("config") and isinstance(value, Unread)]
+    if unread:
+        raise Refused(f"{path}{_line_of(unread[0])}: the config is '{unread[0]}', expected a dict that the file builds itself")
+    raise Refused(f"{path} assigns no dict with the member 'policy'; expected total_config.py of a run, or its config")
+
+
+def _check_dicts(path, name, config):
+    for place in _DICTS:
+        value = config
+        for part in place.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        if isinstance(value, Unread):
+            raise Refused(f"{path}{_line_of(value)}: {name}.{place} is '{value}', expected a dict that the file builds itself")
+
+
+def model_settings(text):
+    """The dict of the flag --model, such as "num_quantiles=64, v_min=0"."""
+    try:
+        value = Evaluator("--model", f"model = dict({text})").names["model"]
+    except Refused as error:
+        raise Refused(f"--model='{text}': {error}; expected settings such as \"num_quantiles=64, activation='tanh'\"") from None
+    return value
+
+
+# What DI-engine calls an algorithm of ours.
+_POLICIES = ("dqn", "c51", "qrdqn", "iqn", "rainbow", "ppo", "a2c", "sac", "td3", "ddpg")
+
+
+def policy_type(config, create):
+    """The type of the policy as DI-engine calls it, None if the config does not say it; and whether it is one of ours."""
+    for holder in (create, config):
+        found = holder.get("policy", {}).get("type") if isinstance(holder.get("policy"), dict) else None
+        if isinstance(found, str) and not isinstance(found, Unread):
+            name = re.sub("_command$", "", found)
+            return name, name in _POLICIES
+    return None, False
+
+
+# Path of DI-engine -> path of ours. {params}: of the algorithm's message; {inside}: of the message in it that several algorithms have.
 _PATHS = {
     "env.collector_env_num": "env.collector_env_num",
     "env.evaluator_env_num": "env.evaluator_env_num",
@@ -91,49 +99,69 @@ _PATHS = {
     "policy.collect.n_episode": "policy.collect.n_episode",
     "policy.eval.evaluator.eval_freq": "policy.eval.evaluator.eval_freq",
 }
+_Q = {
+    "policy.learn.learning_rate": "{inside}.learning_rate",
+    "policy.learn.target_update_freq": "{inside}.target_update_freq",
+    "policy.learn.target_theta": "{inside}.target_update_theta",
+    "policy.other.eps.type": "{inside}.eps.type",
+    "policy.other.eps.start": "{inside}.eps.start",
+    "policy.other.eps.end": "{inside}.eps.end",
+    "policy.other.eps.decay": "{inside}.eps.decay",
+    "policy.other.replay_buffer.replay_buffer_size": "policy.other.replay_buffer.replay_buffer_size",
+}
+_CONTINUOUS = {"policy.learn.target_theta": "{inside}.target_update_theta"}
 _OF_POLICY = {
-    "dqn": {
-        "policy.learn.learning_rate": "{params}.learning_rate",
-        "policy.learn.target_update_freq": "{params}.target_update_freq",
-        "policy.learn.target_theta": "{params}.target_update_theta",
-        "policy.other.eps.start": "{params}.eps.start",
-        "policy.other.eps.end": "{params}.eps.end",
-        "policy.other.eps.decay": "{params}.eps.decay",
-        "policy.other.replay_buffer.replay_buffer_size": "policy.other.replay_buffer.replay_buffer_size",
-    },
+    "dqn": _Q,
+    "c51": _Q,
+    "qrdqn": _Q,
+    "iqn": {**_Q, "policy.learn.kappa": "{params}.kappa"},
+    # Noise explores instead of eps.
+    "rainbow": {path: ours for path, ours in _Q.items() if ".eps." not in path},
     "ppo": {
-        "policy.learn.learning_rate": "{ac}.learning_rate",
-        "policy.learn.grad_clip_value": "{ac}.grad_clip_norm",
-        "policy.learn.value_weight": "{ac}.value_weight",
-        "policy.learn.entropy_weight": "{ac}.entropy_weight",
+        "policy.learn.learning_rate": "{inside}.learning_rate",
+        "policy.learn.grad_clip_value": "{inside}.grad_clip_norm",
+        "policy.learn.value_weight": "{inside}.value_weight",
+        "policy.learn.entropy_weight": "{inside}.entropy_weight",
         "policy.learn.clip_ratio": "{params}.clip_ratio",
         "policy.learn.adv_norm": "{params}.adv_norm",
         "policy.learn.epoch_per_collect": "{params}.epoch_per_collect",
-        "policy.collect.gae_lambda": "{ac}.gae_lambda",
+        "policy.collect.gae_lambda": "{inside}.gae_lambda",
     },
     "a2c": {
-        "policy.learn.learning_rate": "{ac}.learning_rate",
-        "policy.learn.grad_norm": "{ac}.grad_clip_norm",
-        "policy.learn.value_weight": "{ac}.value_weight",
-        "policy.learn.entropy_weight": "{ac}.entropy_weight",
+        "policy.learn.learning_rate": "{inside}.learning_rate",
+        "policy.learn.grad_norm": "{inside}.grad_clip_norm",
+        "policy.learn.value_weight": "{inside}.value_weight",
+        "policy.learn.entropy_weight": "{inside}.entropy_weight",
         "policy.learn.adv_norm": "{params}.adv_norm",
-        "policy.collect.gae_lambda": "{ac}.gae_lambda",
+        "policy.collect.gae_lambda": "{inside}.gae_lambda",
     },
-    "sac": {"policy.learn.target_theta": "{params}.continuous.target_update_theta"},
-    "td3": {"policy.learn.target_theta": "{params}.continuous.target_update_theta"},
+    "sac": _CONTINUOUS,
+    "td3": _CONTINUOUS,
+    "ddpg": _CONTINUOUS,
 }
 
 
-def translate(leaves, policy):
-    """Our leaves by path, and those of DI-engine that have none here. What the network says is not in question here."""
+def translate(config, create, policy):
+    """Our leaves by path, and those of DI-engine that have none here. Those of policy.model belong to the network."""
     ours, left = {}, {}
     paths = {**_PATHS, **_OF_POLICY[policy]}
+    leaves = flatten(config)
     for path, value in leaves.items():
         if path.startswith("policy.model."):
             continue
-        plain = isinstance(value, (bool, int, float)) or (isinstance(value, str) and not isinstance(value, _Unread))
-        if path in paths and plain and value is not None:
+        plain = isinstance(value, (bool, int, float)) or (isinstance(value, str) and not isinstance(value, Unread))
+        # Ours has one of the two.
+        second_target = path == "policy.learn.target_theta" and isinstance(leaves.get("policy.learn.target_update_freq"), int) and policy in ("dqn", "c51", "qrdqn", "iqn", "rainbow")
+        if path == "policy.other.eps.type":
+            value = Enum(value.upper()) if value in ("exp", "linear") else value
+            plain = isinstance(value, Enum)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)  # Ours may be a field of integers.
+        if path in paths and plain and not second_target:
             ours[paths[path]] = value
-        else:
+        elif (path, value) not in (("policy.type", policy), ("policy.type", f"{policy}_command")):
             left[path] = value
+    for path, value in flatten(create).items():
+        if (path, value) != ("policy.type", policy):
+            left[f"create_config.{path}"] = value
     return ours, left

@@ -13,6 +13,8 @@ _MAX_BYTES = 1 << 32
 _DTYPES = {
     "FloatStorage": np.dtype("<f4"),
     "DoubleStorage": np.dtype("<f8"),
+    "HalfStorage": np.dtype("<f2"),
+    "BFloat16Storage": np.dtype("<u2"),  # their bits
     "LongStorage": np.dtype("<i8"),
     "IntStorage": np.dtype("<i4"),
     "BoolStorage": np.dtype("bool"),
@@ -29,6 +31,7 @@ class _Storage:
 
     def __init__(self, name):
         self.dtype = _DTYPES[name]
+        self.is_bfloat16 = name == "BFloat16Storage"
 
 
 class _StateDict(collections.OrderedDict):
@@ -80,7 +83,9 @@ class _Unpickler(pickle.Unpickler):
     def persistent_load(self, pid):
         if not isinstance(pid, tuple) or len(pid) != 5 or pid[0] != "storage" or not isinstance(pid[1], _Storage):
             raise Refused(f"a reference {pid!r} that is no storage")
-        return self._load_storage(pid[1].dtype, str(pid[2]), pid[4])
+        data = self._load_storage(pid[1].dtype, str(pid[2]), pid[4])
+        # The bits of a bfloat16 are the first ones of a float32.
+        return (data.astype("<u4") << 16).view("<f4") if pid[1].is_bfloat16 else data
 
 
 def load(path):

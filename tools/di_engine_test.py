@@ -1,209 +1,37 @@
-"""Tests tools/di_engine against networks written from DI-engine's documentation, which torch saves and loads.
-
-  di_engine_test.py DI_ENGINE EXPORT     the tool, and the program //worker:export
-"""
+"""Tests tools/di_engine with networks that torch saves and loads: to ours and back."""
 
 import collections
-import importlib.machinery
-import importlib.util
 import json
-import os
-import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import numpy as np
 import torch
+from di_engine_test_case import (
+    DQN,
+    EXPORT,
+    PROGRAM,
+    QAC,
+    SERIAL,
+    TOOL,
+    VAC,
+    DiEngineTestCase,
+    DistributionHead,
+    EncoderQAC,
+    QuantileHead,
+    QuantileMeanHead,
+    RainbowHead,
+    best,
+    qac_actor,
+)
 from torch import nn
 
 from ding_worker import open_checkpoint
 
-TOOL, EXPORT = sys.argv[1:3]
-del sys.argv[1:3]
 
-
-def mlp(inputs, hidden, layers):
-    blocks = []
-    for i in range(layers):
-        blocks += [nn.Linear(inputs if i == 0 else hidden, hidden), nn.ReLU()]
-    return nn.Sequential(*blocks)
-
-
-def block(inputs, outputs):
-    return nn.Sequential(nn.Linear(inputs, outputs))
-
-
-class FCEncoder(nn.Module):
-    def __init__(self, inputs, widths):
-        super().__init__()
-        self.act = nn.ReLU()
-        self.init = nn.Linear(inputs, widths[0])
-        layers = []
-        for before, after in zip(widths, widths[1:]):
-            layers += [nn.Linear(before, after), self.act]
-        self.main = nn.Sequential(*layers)
-
-    def forward(self, x):
-        return self.main(self.act(self.init(x)))
-
-
-class DiscreteHead(nn.Module):
-    def __init__(self, hidden, outputs, layers=1):
-        super().__init__()
-        self.Q = nn.Sequential(mlp(hidden, hidden, layers), block(hidden, outputs))
-
-    def forward(self, x):
-        return self.Q(x)
-
-
-class DuelingHead(nn.Module):
-    def __init__(self, hidden, outputs, layers=1):
-        super().__init__()
-        self.A = nn.Sequential(mlp(hidden, hidden, layers), block(hidden, outputs))
-        self.V = nn.Sequential(mlp(hidden, hidden, layers), block(hidden, 1))
-
-    def forward(self, x):
-        a = self.A(x)
-        return a - a.mean(dim=-1, keepdim=True) + self.V(x)
-
-
-class RegressionHead(nn.Module):
-    def __init__(self, hidden, outputs, layers=1):
-        super().__init__()
-        self.main = mlp(hidden, hidden, layers)
-        self.last = nn.Linear(hidden, outputs)
-
-    def forward(self, x):
-        return self.last(self.main(x))
-
-
-class ReparameterizationHead(nn.Module):
-    def __init__(self, hidden, outputs, sigma, layers=1):
-        super().__init__()
-        self.main = mlp(hidden, hidden, layers)
-        self.mu = nn.Linear(hidden, outputs)
-        if sigma == "independent":
-            self.log_sigma_param = nn.Parameter(torch.randn(1, outputs))
-        else:
-            self.log_sigma_layer = nn.Linear(hidden, outputs)
-
-    def forward(self, x):
-        return self.mu(self.main(x))
-
-
-class DQN(nn.Module):
-    outputs = "q"
-
-    def __init__(self, dueling):
-        super().__init__()
-        self.encoder = FCEncoder(4, [128, 128, 64])
-        self.head = (DuelingHead if dueling else DiscreteHead)(64, 3)
-
-    def forward(self, x):
-        return self.head(self.encoder(x))
-
-
-class VAC(nn.Module):
-    def __init__(self, continuous, share):
-        super().__init__()
-        self.share = share
-        if share:
-            self.encoder = FCEncoder(4, [32, 64])
-        else:
-            self.actor_encoder, self.critic_encoder = FCEncoder(4, [32, 64]), FCEncoder(4, [16, 64])
-        self.critic_head = RegressionHead(64, 1)
-        self.actor_head = ReparameterizationHead(64, 2, "independent") if continuous else DiscreteHead(64, 3)
-        encoders = [self.encoder] * 2 if share else [self.actor_encoder, self.critic_encoder]
-        self.actor = nn.ModuleList([encoders[0], self.actor_head])
-        self.critic = nn.ModuleList([encoders[1], self.critic_head])
-        self.outputs = "mean" if continuous else "logit"
-
-    def forward(self, x):
-        return self.actor_head(self.actor[0](x))
-
-
-def qac_actor(sac, hidden, layers):
-    head = ReparameterizationHead(hidden, 2, "conditioned", layers) if sac else RegressionHead(hidden, 2, layers)
-    return nn.Sequential(nn.Linear(4, hidden), nn.ReLU(), head)
-
-
-def qac_critic(twin, hidden):
-    critics = [nn.Sequential(nn.Linear(6, hidden), nn.ReLU(), RegressionHead(hidden, 1)) for _ in range(2 if twin else 1)]
-    return nn.ModuleList(critics) if twin else critics[0]
-
-
-class QAC(nn.Module):
-    """As in earlier versions."""
-
-    outputs, layout = "mean", "plain"
-
-    def __init__(self, sac, twin=True, layers=1, critic_hidden=64):
-        super().__init__()
-        self.actor, self.critic = qac_actor(sac, 64, layers), qac_critic(twin, critic_hidden)
-
-    @property
-    def critics(self):
-        return self.critic
-
-    def forward(self, x):
-        return self.actor(x)
-
-
-class EncoderQAC(nn.Module):
-    """As in later versions, with an encoder that vectors do not need."""
-
-    outputs, layout = "mean", "encoder"
-
-    def __init__(self, sac, twin=True, layers=1, critic_hidden=64):
-        super().__init__()
-        self.actor_encoder, self.critic_encoder = nn.Identity(), nn.Identity()
-        self.actor_head, self.critic_head = qac_actor(sac, 64, layers), qac_critic(twin, critic_hidden)
-        self.actor = nn.ModuleList([self.actor_encoder, self.actor_head])
-        self.critic = nn.ModuleList([self.critic_encoder, self.critic_head])
-
-    @property
-    def critics(self):
-        return self.critic_head
-
-    def forward(self, x):
-        return self.actor_head(self.actor_encoder(x))
-
-
-def best(model, outputs, low, high):
-    """The best actions by DI-engine's rules."""
-    if model.outputs != "mean":
-        return outputs.argmax(axis=1)
-    unit = np.tanh(outputs) if isinstance(model, (QAC, EncoderQAC)) else np.clip(outputs, -1, 1)
-    return low + (unit + 1) / 2 * (high - low)
-
-
-class Evil:
-    def __reduce__(self):
-        return os.system, ("touch evil",)
-
-
-class DiEngineTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        torch.manual_seed(0)
-
-    def tool(self, *arguments):
-        return subprocess.run([sys.executable, TOOL, *map(str, arguments)], cwd=self.folder, check=True, capture_output=True, text=True).stdout
-
-    def refused(self, *arguments):
-        result = subprocess.run([sys.executable, TOOL, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True)
-        self.assertEqual(result.returncode, 1, result.stdout)
-        self.assertNotIn("Traceback", result.stderr)
-        return result.stderr
-
-    def save(self, model, **more):
-        torch.save({"model": model.state_dict(), "optimizer": {"state": {}, "param_groups": [{"lr": 0.1}]}, "last_iter": 7, "last_step": 90, **more}, self.folder / "in.pth.tar")
-
+class DiEngineTest(DiEngineTestCase):
     def check(self, model, policy, flags=()):
         self.save(model)
         config = self.tool("import", "in.pth.tar", "--output=ours", *flags)
@@ -237,6 +65,21 @@ class DiEngineTest(unittest.TestCase):
 
     def test_dqn_without_dueling(self):
         self.check(DQN(dueling=False), "dqn")
+
+    def test_c51(self):
+        printed = self.check(DQN(head=DistributionHead(64, 3, 11)), "c51", ["--policy=c51", "--model=action_shape=3, v_min=-3, v_max=5"])
+        self.assertIn("note: give DI-engine's model v_min=-3, v_max=5, n_atom=11", printed)
+
+    def test_qrdqn(self):
+        printed = self.check(DQN(head=QuantileMeanHead(64, 3, 32)), "qrdqn", ["--policy=qrdqn", "--model=num_quantiles=32"])
+        self.assertIn("num_quantiles=32", printed)
+
+    def test_iqn(self):
+        printed = self.check(DQN(head=QuantileHead(64, 3, 8, 16)), "iqn", ["--model=num_quantiles=8"])
+        self.assertIn("num_quantiles=8, quantile_embedding_size=16", printed)
+
+    def test_rainbow(self):
+        self.check(DQN(head=RainbowHead(64, 3, 51)), "rainbow")
 
     def test_ppo(self):
         self.check(VAC(continuous=False, share=True), "ppo")
@@ -285,14 +128,11 @@ class DiEngineTest(unittest.TestCase):
 
     def ours(self, name, head, tensors, critics, continuous=None):
         """A checkpoint as a training of ours writes it, with critics in the component "train_state"."""
-        loader = importlib.machinery.SourceFileLoader("di_engine_tool", TOOL)
-        writer = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-        loader.exec_module(writer)
         actor = {"version": 1, "policy": "sac", "parameters": "model/actor", "network": {"activation": "relu"}, "head": head}
         config = {"policy": {"type": "sac", "params": {"[type.googleapis.com/ding.SacConfig]": {"continuous": continuous or {"model": {}}}}}}
-        fields = {"policy": "sac", "actor": json.dumps(actor), "config": "\n".join(writer.print_text(config))}
+        fields = {"policy": "sac", "actor": json.dumps(actor), "config": "\n".join(PROGRAM.print_text(config))}
         arrays = [{key: np.full(shape, 0.5, np.float32) for key, shape in part.items()} for part in (tensors, critics)]
-        writer.write_checkpoint(self.folder / name, {"model": arrays[0], "train_state": arrays[1]}, fields)
+        PROGRAM.write_checkpoint(self.folder / name, {"model": arrays[0], "train_state": arrays[1]}, fields)
 
     @staticmethod
     def chain(scope, widths):
@@ -336,55 +176,38 @@ class DiEngineTest(unittest.TestCase):
             self.assertIn(words, self.refused("export", f"case{i}", "--output=no.pth.tar"))
         self.assertFalse((self.folder / "no.pth.tar").exists())
 
-    def test_critics_that_do_not_fit_are_refused(self):
-        state = QAC(sac=False).state_dict()
-        for name, tensor, words in (("critic.0.0.weight", torch.zeros(64, 5), "'critic.0.*' reads 5 values and returns 1"),
-                                    ("critic.1.2.last.bias", torch.full((1,), float("nan")), "'critic/q1/0/bias' is not finite")):
-            torch.save({"model": {**state, name: tensor}}, self.folder / "in.pth.tar")
-            self.assertIn(words, self.refused("import", "in.pth.tar", "--output=ours"))
+    def test_Envs_HaveTheSizesOfTheTable(self):
+        for env, (observation, action) in PROGRAM._ENVS.items():
+            discrete = isinstance(action, int)
+            (self.folder / "config").write_text(
+                f'env {{ type: "{env}" collector_env_num: 1 evaluator_env_num: 1 n_evaluator_episode: 1 }} policy {{ type: "{"dqn" if discrete else "ppo"}" '
+                "collect { n_sample: 64 } learn { batch_size: 64 } eval { evaluator { eval_freq: 1000 } } }"
+            )
+            command = [SERIAL, f"--config={self.folder}/config", f"--exp_dir={self.folder}/{env}", "--max_env_step=1"]
+            result = subprocess.run(command, capture_output=True, text=True)
+            self.assertEqual(result.returncode, 0, f"{env}: {result.stderr[-2000:]}")
+            fields = open_checkpoint(next((self.folder / env / "ckpt").glob("iteration_*"))).fields
+            spaces = [json.loads(fields[name]) for name in ("observation", "action")]
+            self.assertEqual([field["shape"] for field in spaces[0]], [[observation]], env)
+            self.assertEqual(spaces[1][0]["categories"] if discrete else tuple(spaces[1][0]["shape"]), action, env)
 
-    def test_nothing_is_executed(self):
-        self.save(DQN(True), hook=Evil())
-        error = self.refused("import", "in.pth.tar", "--output=ours")
-        self.assertRegex(error, r"the pickle names (posix|os)\.system; only tensors and plain containers are read")
-        self.assertFalse((self.folder / "evil").exists())
-        self.assertFalse((self.folder / "ours").exists())
+    def test_program_ReturnsTheErrorAndCode1(self):
+        result = subprocess.run([sys.executable, TOOL, "import", "none.pth.tar", "--output=ours"], capture_output=True, text=True)
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn("di_engine: [Errno 2] No such file or directory: 'none.pth.tar'", result.stderr)
 
-    def test_refusals(self):
-        (self.folder / "text").write_text("no checkpoint")
-        self.assertIn("no file of torch.save()", self.refused("import", "text", "--output=ours"))
-        torch.save({"model": {"conv.weight": torch.zeros(1, 1, 3, 3)}}, self.folder / "conv.pth.tar")
-        self.assertIn("no default network", self.refused("import", "conv.pth.tar", "--output=ours"))
-        model = DQN(True)
-        state = model.state_dict()
-        state["extra.weight"] = torch.zeros(3)
-        torch.save({"model": state}, self.folder / "extra.pth.tar")
-        self.assertIn("extra.weight", self.refused("import", "extra.pth.tar", "--output=ours"))
-        self.save(model)
-        self.assertIn("are those of dqn", self.refused("import", "in.pth.tar", "--output=ours", "--policy=ppo"))
-        self.tool("import", "in.pth.tar", "--output=ours")
-        self.assertIn("exists already", self.refused("import", "in.pth.tar", "--output=ours"))
-        data = bytearray((self.folder / "in.pth.tar").read_bytes())
-        for at in range(0, len(data), max(1, len(data) // 40)):
-            (self.folder / "bad.pth.tar").write_bytes(data[:at])
-            self.refused("import", "bad.pth.tar", "--output=other")
-
-    def test_translates_a_config(self):
-        self.save(DQN(True))
-        (self.folder / "total_config.py").write_text(
-            "from easydict import EasyDict\n"
-            "exp = dict(exp_name='x', env=dict(collector_env_num=8, stop_value=195, manager=dict(shared_memory=False)),\n"
-            "  policy=dict(discount_factor=0.97, model=dict(obs_shape=4), learn=dict(batch_size=64, learning_rate=1e-3),\n"
-            "    other=dict(eps=dict(type='exp', start=0.95, end=0.1, decay=int(1e4)), replay_buffer=dict(replay_buffer_size=20 * 1000, alpha=size()))))\n"
-            "exp = EasyDict(exp)\n__import__('os').system('touch evil')\n"
-        )
-        config = self.tool("import", "in.pth.tar", "--output=ours", "--config=total_config.py")
-        for line in ("discount_factor: 0.97", "batch_size: 64", "learning_rate: 0.001", "start: 0.95", "collector_env_num: 8", "stop_value: 195", "replay_buffer_size: 20000", "dueling: true"):
-            self.assertIn(line, config)
-        self.assertIn("decay: 10000", config)
-        self.assertIn("# not translated: policy.other.replay_buffer.alpha = 'size()'", config)
-        self.assertIn("# not translated: env.manager.shared_memory = False", config)
-        self.assertFalse((self.folder / "evil").exists())
+    def test_export_SaysWhatIsLost(self):
+        actor = {"version": 1, "policy": "ppo", "parameters": "model/actor", "network": {"activation": "relu"}, "head": "categorical"}
+        tensors = {**self.chain("model/actor/encoder", [9, 16]), **self.chain("model/actor/logit", [16, 9]), **self.chain("model/critic/encoder", [9, 16]), **self.chain("model/critic/value", [16, 1])}
+        boards = [{"name": "obs/board", "shape": [9]}, {"name": "obs/action_mask", "shape": [9]}]
+        config = {"policy": {"type": "ppo", "params": {"[type.googleapis.com/ding.PpoConfig]": {"actor_critic": {"model": {}}}}}}
+        fields = {"policy": "ppo", "actor": json.dumps(actor), "config": "\n".join(PROGRAM.print_text(config)), "observation": json.dumps(boards), "action": json.dumps([{"name": "action", "categories": 9}])}
+        PROGRAM.write_checkpoint(self.folder / "game", {"model": {name: np.zeros(shape, np.float32) for name, shape in tensors.items()}}, fields)
+        printed = self.tool("export", "game", "--output=game.pth.tar")
+        self.assertIn("note: action masks are lost: here the field 'obs/action_mask' says which actions are legal", printed)
+        self.save(VAC(continuous=True, share=True))
+        self.tool("import", "in.pth.tar", "--output=robot", "--low=-1,-1", "--high=1,3")
+        self.assertIn("note: bounds of the action are lost", self.tool("export", "robot", "--output=robot.pth.tar"))
 
 
 if __name__ == "__main__":

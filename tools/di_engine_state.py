@@ -1,0 +1,231 @@
+"""The tensors of a state dict of DI-engine by name, the chains of layers that they make, and what its config says about the model."""
+
+import collections
+import re
+
+import numpy as np
+
+from di_engine_pickle import Refused
+from di_engine_values import Unread, flatten
+
+# Segments that nn.DataParallel and torch.compile add to names.
+_ADDED = ("module", "_orig_mod")
+# Where a segment of a name stands among its siblings; numbers count.
+_ORDER = {"init": (0, 0), "main": (1, 0), "last": (2, 0), "mu": (2, 0)}
+# Names in architectures that are not converted, and what they belong to.
+_OTHERS = (
+    (r"(^|\.)pred\.\d+\.", "one of several heads: multi-discrete actions, or an ensemble"),
+    (r"(^|\.)fc[12]\.", "a residual block"),
+    (r"running_(mean|var)$|num_batches_tracked$", "a normalization (norm_type)"),
+    (r"^head\.(fqf_fc|quantiles_proposal|sigma_pi)", "FQF"),
+    (r"^head\.branches\.", "the branches of BDQ"),
+    (r"(^|\.)(rnn|lstm|gru)\.", "a recurrent network"),
+    (r"popart|^critic_head\.(.*\.)?(mu|sigma|v)$", "PopArt"),
+    (r"^critic_[qv]_head\.", "QVAC"),
+    (r"^actor(_head)?\.[01]\.(\d|Q|mu|last|main|log_sigma)", "hybrid actions"),
+    (r"^actor(_head)?\.2\.Q\.", "the discrete actions of a QAC"),
+    (r"^critic(_head)?\.([2-9]|\d\d+)\.\d", "a third critic"),
+    (r"(^|\.)stacks\.\d+\.|(^|\.)mid\.weight$", "an encoder of pictures"),
+    (r"(^|\.)(core|attention|transformer)[._]", "a transformer"),
+    (r"^actor_head\.log_sigma_layer", "a deviation that depends on the observation (sigma_type='conditioned')"),
+    (r"^(agent_models|actor_critic|aux_critic|policy_stem|vae)\.", "another model than DQN, VAC and QAC"),
+)
+
+
+class Settings:
+    """`policy.model` of DI-engine's config: members are used, or compared with the tensors, or left.
+
+    assumed   what was not given, and is taken for granted
+    """
+
+    def __init__(self, values):
+        self._values = {name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in values.items()}
+        self.assumed = []
+
+    @property
+    def left(self):
+        return flatten(self._values, "policy.model.")
+
+    def known(self, name):
+        """The member, which stays; None if it is missing or not evaluated."""
+        value = self._values.get(name)
+        return None if isinstance(value, Unread) else value
+
+    def expect(self, name, found):
+        """Compares a member with what the tensors say."""
+        value = self.known(name)
+        if name not in self._values or isinstance(self._values[name], Unread):
+            return
+        found = found[0] if isinstance(found, list) and len(found) == 1 else found
+        if value is not None and value != found:
+            raise Refused(f"policy.model.{name} is {value!r}, but the tensors have {found!r}")
+        del self._values[name]
+
+    def take(self, name, default):
+        """A member that the tensors do not show; DI-engine's default if it is missing."""
+        if name in self._values and not isinstance(self._values[name], Unread):
+            value = self._values.pop(name)
+            return default if value is None else value
+        self.assumed.append(f"{name}={default!r} (--model)")
+        return default
+
+    def allow(self, name, default, expected):
+        """Refuses a member with another value than `expected`, of which tensors show nothing."""
+        value = self.take(name, default)
+        if value not in expected:
+            raise Refused(f"policy.model.{name} is {value!r}; converted are {' and '.join(map(repr, expected))}")
+
+    def take_activation(self, flag):
+        """ "relu" or "tanh"."""
+        text = str(self._values.pop("activation", None) or "")
+        match = re.fullmatch(r"(?:[\w.]*\.)?(relu|tanh)(?:\(.*\))?", text, re.IGNORECASE)
+        if text and not match:
+            raise Refused(f"policy.model.activation is {text}; converted are nn.ReLU() and nn.Tanh()")
+        found = match[1].lower() if match else None
+        if flag is not None and found is not None and flag != found:
+            raise Refused(f"--activation is {flag}, but policy.model.activation is {text}")
+        if flag is None and found is None:
+            self.assumed.append("activation=nn.ReLU() (--activation)")
+        return flag or found or "relu"
+
+
+class State:
+    """The tensors of a state dict by name, without what torch adds to names; remembers which have been taken."""
+
+    def __init__(self, tensors):
+        self._tensors = {}
+        for name, tensor in tensors.items():
+            short = ".".join(part for part in name.split(".") if part not in _ADDED)
+            if short in self._tensors:
+                raise Refused(f"two tensors are '{short}', one of them '{name}'")
+            self._tensors[short] = tensor
+        self._drop_second_names()
+
+    def refuse_others(self):
+        """Refuses architectures that are not converted, by names and shapes."""
+        for name, tensor in self._tensors.items():
+            for pattern, what in _OTHERS:
+                if re.search(pattern, name):
+                    raise Refused(f"'{name}' belongs to {what}, which is not converted")
+            if name.endswith(".weight") and tensor.ndim == 1:
+                raise Refused(f"'{name}' {list(tensor.shape)} belongs to a normalization (norm_type), or to an activation with parameters; neither is converted")
+            if tensor.ndim > 2:
+                raise Refused(f"'{name}' {list(tensor.shape)} is a convolution; only networks on vectors are converted")
+
+    def _drop_second_names(self):
+        """VAC and QAC register their parts a second time."""
+        if not self.has("actor_head."):
+            return
+        actor, critic = ("encoder.",) * 2 if self.has("encoder.") else ("actor_encoder.", "critic_encoder.")
+        seconds = {"actor.0.": actor, "actor.1.": "actor_head.", "critic.0.": critic, "critic.1.": "critic_head."}
+        for name in list(self._tensors):
+            for second, first in seconds.items():
+                other = first + name[len(second) :]
+                if not name.startswith(second) or other not in self._tensors:
+                    continue
+                if not np.array_equal(self._tensors[name], self._tensors[other], equal_nan=True):
+                    raise Refused(f"'{name}' and '{other}' are one parameter, but differ")
+                del self._tensors[name]
+                break
+
+    def names(self, prefix=""):
+        return [name for name in self._tensors if name.startswith(prefix)]
+
+    def has(self, prefix):
+        return bool(self.names(prefix))
+
+    def take(self, name, *shape):
+        """The tensor of this shape, where None is any extent."""
+        tensor = self._tensors.pop(name, None)
+        if tensor is None:
+            raise Refused(f"there is no '{name}'; found {', '.join(list(self._tensors)[:8])}")
+        if tensor.ndim != len(shape) or any(extent not in (None, found) for extent, found in zip(shape, tensor.shape)):
+            raise Refused(f"'{name}' is {list(tensor.shape)}, expected {['any' if extent is None else extent for extent in shape]}")
+        return tensor
+
+    def drop(self, name):
+        self._tensors.pop(name, None)
+
+
+Layer = collections.namedtuple("Layer", "weight bias noise")  # noise: the deviations of both, or None
+
+
+class Chain:
+    """Linear layers: weight [out, in], bias [out]."""
+
+    def __init__(self, layers):
+        self.layers = layers
+
+    @property
+    def widths(self):
+        return [len(layer.bias) for layer in self.layers]
+
+    @property
+    def input_width(self):
+        return self.layers[0].weight.shape[1]
+
+
+def _place(prefix, path):
+    """Where the layer `path` stands below `prefix`, to sort by."""
+    places = []
+    for part in path[len(prefix) :].split("."):
+        if not part.isdigit() and part not in _ORDER:
+            raise Refused(f"'{path}.weight' has the part '{part}', which no network that is converted has")
+        places.append((1, int(part)) if part.isdigit() else _ORDER[part])
+    return places
+
+
+def _check_distances(paths, settings):
+    """Between the layers of a sequence stands one activation each, and perhaps a dropout behind it."""
+    before = {}
+    for path in paths:
+        parent, _, last = path.rpartition(".")
+        if not last.isdigit():
+            continue
+        distance = int(last) - before.get(parent, int(last))
+        first = parent not in before
+        before[parent] = int(last)
+        if (first and last == "0") or distance == 2 or (distance == 3 and settings.known("dropout") is not None):
+            continue
+        if distance == 3:
+            raise Refused(
+                f"two modules stand before '{path}', expected an activation: with a dropout, which changes no action, say --model=\"dropout=0.1\"; "
+                "with a normalization (norm_type='IN') the network is not converted"
+            )
+        raise Refused(f"{max(distance - 1, 0) if not first else last} modules stand before '{path}', expected {0 if first else 1}")
+
+
+def find_layer(state, path):
+    if f"{path}.weight_mu" not in state.names(path):
+        weight = state.take(f"{path}.weight", None, None)
+        return Layer(weight, state.take(f"{path}.bias", len(weight)), None)
+    weight = state.take(f"{path}.weight_mu", None, None)
+    layer = Layer(
+        weight,
+        state.take(f"{path}.bias_mu", len(weight)),
+        (state.take(f"{path}.weight_sigma", *weight.shape), state.take(f"{path}.bias_sigma", len(weight))),
+    )
+    state.drop(f"{path}.weight_eps")  # the noise of the last step
+    state.drop(f"{path}.bias_eps")
+    return layer
+
+
+def find_chain(state, prefix, settings):
+    """Takes the layers below `prefix`, which must fit together."""
+    paths = {re.sub(r"\.weight(_mu)?$", "", name) for name in state.names(prefix) if re.search(r"\.weight(_mu)?$", name)}
+    paths = sorted(paths, key=lambda path: _place(prefix, path))
+    if not paths:
+        raise Refused(f"there is no '{prefix}*.weight'; found {', '.join(state.names()[:8])}")
+    _check_distances(paths, settings)
+    layers = [find_layer(state, path) for path in paths]
+    for before, after in zip(layers, layers[1:]):
+        if after.weight.shape[1] != len(before.bias):
+            raise Refused(f"'{prefix}*': a layer of {len(before.bias)} outputs is followed by one of {after.weight.shape[1]} inputs")
+    return Chain(layers)
+
+
+def put_chain(name, chain, out):
+    for i, layer in enumerate(chain.layers):
+        out[f"{name}/{i}/weight"], out[f"{name}/{i}/bias"] = layer.weight, layer.bias
+        if layer.noise is not None:
+            out[f"{name}/{i}/weight_deviation"], out[f"{name}/{i}/bias_deviation"] = layer.noise
