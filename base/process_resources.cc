@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
 #include <vector>
 
@@ -12,30 +13,51 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "ding_worker/base/file.h"
 
 namespace ding {
 namespace {
 
-// Lowers `limits` to those of one cgroup.
-void AddLimitsOf(const std::string& folder, ProcessResources* limits) {
-  const absl::StatusOr<std::string> memory = ReadFile(JoinPath(folder, "memory.max"));
+void AddMemoryLimit(const std::string& file, ProcessResources* limits) {
+  const absl::StatusOr<std::string> memory = ReadFile(file);
   int64_t bytes = 0;
   // "max" means no limit; it is no number.
   if (memory.ok() && absl::SimpleAtoi(*memory, &bytes) && bytes >= 0) {
     limits->memory_bytes = std::min(limits->memory_bytes, bytes);
   }
-  const absl::StatusOr<std::string> cpu = ReadFile(JoinPath(folder, "cpu.max"));
-  if (!cpu.ok()) return;
-  // Microseconds of computing in each period, and the length of a period.
+}
+
+// `text` has microseconds of computing in each period, and the length of a period.
+void AddCpuLimit(absl::string_view text, ProcessResources* limits) {
   const std::vector<absl::string_view> fields =
-      absl::StrSplit(*cpu, absl::ByAnyChar(" \n"), absl::SkipEmpty());
+      absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
   double quota = 0;
   double period = 0;
   if (fields.size() == 2 && absl::SimpleAtod(fields[0], &quota) && quota > 0 &&
       absl::SimpleAtod(fields[1], &period) && period > 0) {
     limits->cpus = std::min(limits->cpus, quota / period);
+  }
+}
+
+// Lowers `limits` to those of one cgroup. It has files of version 1 or of version 2.
+void AddLimitsOf(const std::string& folder, ProcessResources* limits) {
+  AddMemoryLimit(JoinPath(folder, "memory.max"), limits);
+  AddMemoryLimit(JoinPath(folder, "memory.limit_in_bytes"), limits);
+  const absl::StatusOr<std::string> cpu = ReadFile(JoinPath(folder, "cpu.max"));
+  if (cpu.ok()) AddCpuLimit(*cpu, limits);
+  const absl::StatusOr<std::string> quota = ReadFile(JoinPath(folder, "cpu.cfs_quota_us"));
+  const absl::StatusOr<std::string> period = ReadFile(JoinPath(folder, "cpu.cfs_period_us"));
+  if (quota.ok() && period.ok()) AddCpuLimit(absl::StrCat(*quota, " ", *period), limits);
+}
+
+// Lowers `limits` to those of the cgroup `path` below `folder`, and of all cgroups above it.
+void AddLimitsDownTo(std::string folder, absl::string_view path, ProcessResources* limits) {
+  AddLimitsOf(folder, limits);
+  for (const absl::string_view name : absl::StrSplit(path, '/', absl::SkipEmpty())) {
+    // A cgroup that is outside of the container's namespace, as "/../other", is not below the mount.
+    if (name == "..") break;
+    folder = JoinPath(folder, name);
+    AddLimitsOf(folder, limits);
   }
 }
 
@@ -54,20 +76,24 @@ ProcessResources ReadCgroupLimits(const std::string& membership_file, const std:
   ProcessResources limits;
   const absl::StatusOr<std::string> memberships = ReadFile(membership_file);
   if (!memberships.ok()) return limits;
-  for (absl::string_view line : absl::StrSplit(*memberships, '\n')) {
-    // Other lines are of version 1.
-    if (!absl::ConsumePrefix(&line, "0::")) continue;
-    std::string folder = mount;
-    AddLimitsOf(folder, &limits);
-    for (const absl::string_view name : absl::StrSplit(line, '/', absl::SkipEmpty())) {
-      // A cgroup that is outside of the container's namespace, as "/../other", is not below the mount.
-      if (name == "..") break;
-      folder = JoinPath(folder, name);
-      AddLimitsOf(folder, &limits);
+  for (const absl::string_view line : absl::StrSplit(*memberships, '\n')) {
+    // "0::/path" of version 2; "4:cpu,cpuacct:/path" of version 1, which has a mount for each set of controllers.
+    const std::vector<absl::string_view> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
+    if (parts.size() != 3) continue;
+    if (parts[1].empty()) {
+      AddLimitsDownTo(mount, parts[2], &limits);
+      continue;
+    }
+    for (const absl::string_view controller : absl::StrSplit(parts[1], ',')) {
+      if (controller != "cpu" && controller != "memory") continue;
+      AddLimitsDownTo(JoinPath(mount, controller), parts[2], &limits);
+      if (parts[1] != controller) AddLimitsDownTo(JoinPath(mount, parts[1]), parts[2], &limits);
     }
   }
   return limits;
 }
+
+int UsableCores() { return std::max(1, static_cast<int>(std::ceil(ReadProcessResources().cpus))); }
 
 ProcessResources ReadProcessResources() {
   ProcessResources resources = ReadCgroupLimits("/proc/self/cgroup", "/sys/fs/cgroup");

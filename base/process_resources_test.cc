@@ -77,6 +77,33 @@ TEST_F(CgroupTest, FilesWithoutALimitDoNotLimit) {
   EXPECT_TRUE(std::isinf(ReadCgroupLimits(JoinPath(mount_, "missing"), mount_).cpus));
 }
 
+TEST_F(CgroupTest, Version1_HasAFolderForEachController) {
+  for (const char* const folder : {"cpu,cpuacct", "cpu,cpuacct/slice", "cpu,cpuacct/slice/job",
+                                   "memory", "memory/slice", "memory/slice/job"}) {
+    ASSERT_TRUE(CreateNewDirectory(JoinPath(mount_, folder)).ok());
+  }
+  const auto write = [&](const char* file, absl::string_view text) {
+    OverwriteFile(JoinPath(mount_, file), text);
+  };
+  const std::string membership =
+      "7:cpu,cpuacct:/slice/job\n5:memory:/slice/job\n1:name=systemd:/x\n0::/\n";
+  write("cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
+  write("cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+  EXPECT_TRUE(std::isinf(Read(membership).cpus));
+  EXPECT_EQ(Read(membership).memory_bytes, kNoLimit);
+  write("cpu,cpuacct/slice/cpu.cfs_quota_us", "250000\n");
+  write("cpu,cpuacct/slice/cpu.cfs_period_us", "100000\n");
+  write("cpu,cpuacct/slice/job/cpu.cfs_quota_us", "800000\n");
+  write("cpu,cpuacct/slice/job/cpu.cfs_period_us", "100000\n");
+  write("memory/slice/job/memory.limit_in_bytes", "9223372036854771712\n");
+  write("memory/memory.limit_in_bytes", "4096\n");
+  EXPECT_EQ(Read(membership).cpus, 2.5);
+  EXPECT_EQ(Read(membership).memory_bytes, 4096);
+  // In a container, the path of the host is not mounted.
+  write("cpu,cpuacct/cpu.cfs_quota_us", "50000\n");
+  EXPECT_EQ(Read("7:cpu,cpuacct:/docker/0a1b\n").cpus, 0.5);
+}
+
 TEST(ProcessResources, FollowTheAffinityOfTheProcess) {
   const ProcessResources before = ReadProcessResources();
   EXPECT_GT(before.cpus, 0);
@@ -91,6 +118,7 @@ TEST(ProcessResources, FollowTheAffinityOfTheProcess) {
   CPU_SET(first, &one);
   ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
   EXPECT_LE(ReadProcessResources().cpus, 1);
+  EXPECT_EQ(UsableCores(), 1);
   ASSERT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
   EXPECT_EQ(ReadProcessResources().cpus, before.cpus);
 }

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "ding_worker/base/deadline.h"
 #include "ding_worker/base/mutex.h"
+#include "ding_worker/base/process_resources.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
 #include "ding_worker/data/batch.h"
@@ -312,10 +313,7 @@ class ThreadEnvWorkers : public EnvWorkers {
   bool means_known_ = false;
 };
 
-int NumThreads(int num_threads) {
-  if (num_threads > 0) return num_threads;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
+int NumThreads(int num_threads) { return num_threads > 0 ? num_threads : UsableCores(); }
 
 }  // namespace
 

@@ -1,11 +1,11 @@
 #include "ding_worker/env/env_process_pool.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/deadline.h"
+#include "ding_worker/base/process_resources.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/env/process_end.h"
 
@@ -15,16 +15,15 @@ namespace {
 // How long a process may take to leave by itself, and a killed process to be gone.
 constexpr absl::Duration kPatience = absl::Seconds(5);
 
-int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
-
 int QuotientRoundedUp(int number, int divisor) { return (number + divisor - 1) / divisor; }
 
 }  // namespace
 
 absl::StatusOr<EnvProcessPool> EnvProcessPool::Create(Options options, const EnvSpec& spec,
                                                       int env_num, Run run) {
-  const int envs_per_process =
-      options.envs_per_process > 0 ? options.envs_per_process : QuotientRoundedUp(env_num, Cores());
+  const int envs_per_process = options.envs_per_process > 0
+                                   ? options.envs_per_process
+                                   : QuotientRoundedUp(env_num, UsableCores());
   const int process_num = QuotientRoundedUp(env_num, envs_per_process);
   DING_ASSIGN_OR_RETURN(std::unique_ptr<ProcessMemory> memory,
                         ProcessMemory::Create(spec, env_num, process_num));
@@ -52,7 +51,7 @@ EnvProcessPool::EnvProcessPool(Options options, const EnvSpec& spec, int env_num
       envs_per_process_(envs_per_process),
       memory_(std::move(memory)),
       processes_(static_cast<size_t>(QuotientRoundedUp(env_num, envs_per_process))),
-      crowded_(size() + 1 > Cores()) {}
+      crowded_(size() + 1 > UsableCores()) {}
 
 std::vector<int> EnvProcessPool::EnvsOf(int i) const {
   std::vector<int> env_ids;

@@ -1,5 +1,6 @@
 #include "ding_worker/env/env_process_pool.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -25,6 +26,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/deadline.h"
+#include "ding_worker/base/process_resources.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
@@ -324,7 +326,7 @@ TEST_F(EnvProcessPoolTest, TheFirstCallAfterAWakeNeedsAnother) {
 }
 
 TEST_F(EnvProcessPoolTest, ZeroEnvsPerProcessMeansAProcessPerCore) {
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int cores = UsableCores();
   EnvProcessPool pool = Create(2 * cores + 1, /*envs_per_process=*/0);
   EXPECT_LE(pool.size(), cores);
   int env_id = 0;
@@ -337,6 +339,19 @@ TEST_F(EnvProcessPoolTest, ZeroEnvsPerProcessMeansAProcessPerCore) {
   EXPECT_EQ(env_id, pool.env_num());
   EXPECT_TRUE(Create(cores).crowded()) << "with the caller's there are more processes than cores";
   EXPECT_EQ(Create(1).crowded(), cores == 1);
+}
+
+TEST_F(EnvProcessPoolTest, Create_AffinityOfOneCore_MakesOneProcess) {
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
+  int first = 0;
+  while (!CPU_ISSET(first, &all)) ++first;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(first, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  EXPECT_EQ(Create(5, /*envs_per_process=*/0).size(), 1);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
 }
 
 TEST_F(EnvProcessPoolTest, APoolMayBeMovedWhileItsProcessesRun) {

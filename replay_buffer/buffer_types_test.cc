@@ -446,7 +446,7 @@ TEST_P(BufferTypesTest, ACapacityThatNoMachineHasIsRefusedWithTheSum) {
   EXPECT_THAT(buffer->Push(push, 0),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        AllOf(StartsWith("replay_buffer: capacity of 536870912 rows x 4194312 bytes "
-                                        "= 2251804.1 GB is more than this machine's memory of "),
+                                        "= 2251804.1 GB is more than the memory of "),
                              HasSubstr(" GB"))));
   EXPECT_EQ(buffer->count(), 0);
   EXPECT_EQ(buffer->push_count(), 0);

@@ -1,12 +1,11 @@
 #include "ding_worker/replay_buffer/storage/row_layout.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "ding_worker/base/process_resources.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
@@ -100,29 +99,27 @@ int64_t BlocksFor(int64_t capacity_rows, int block_shift) {
   return ((capacity_rows + (int64_t{1} << block_shift) - 2) >> block_shift) + 1 + kMaxSpareBlocks;
 }
 
-int64_t PhysicalMemoryBytes() {
-  return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-}
-
 absl::Status CheckCapacity(int64_t capacity_rows, int64_t row_bytes) {
   if (capacity_rows < 1 || capacity_rows > kMaxCapacityRows) {
     return absl::InvalidArgumentError(
         absl::StrCat("capacity of ", capacity_rows, " rows, expected 1 to ", kMaxCapacityRows));
   }
   const double bytes = static_cast<double>(capacity_rows) * static_cast<double>(row_bytes);
-  const auto memory = static_cast<double>(PhysicalMemoryBytes());
+  const auto memory = static_cast<double>(ReadProcessResources().memory_bytes);
   if (bytes <= memory) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
-      "capacity of %d rows x %d bytes = %.1f GB is more than this machine's memory of %.1f GB",
+      "capacity of %d rows x %d bytes = %.1f GB is more than the memory of %.1f GB that this "
+      "process may use, which the machine or its cgroup limits",
       capacity_rows, row_bytes, bytes * 1e-9, memory * 1e-9));
 }
 
 // The largest capacity that needs no more than capacity.bytes.
 absl::StatusOr<int64_t> RowsWithin(const Spec& rows, int obs_fields, const RowCapacity& capacity) {
-  const int64_t memory = PhysicalMemoryBytes();
+  const int64_t memory = ReadProcessResources().memory_bytes;
   if (*capacity.bytes > memory) {
     return absl::ResourceExhaustedError(absl::StrFormat(
-        "capacity of %d bytes = %.1f GB is more than this machine's memory of %.1f GB",
+        "capacity of %d bytes = %.1f GB is more than the memory of %.1f GB that this "
+        "process may use, which the machine or its cgroup limits",
         *capacity.bytes, static_cast<double>(*capacity.bytes) * 1e-9,
         static_cast<double>(memory) * 1e-9));
   }

@@ -221,7 +221,7 @@ TEST(RowStore, UsesAndKeepsItsCapacityInBytes) {
   EXPECT_THAT(RowStore::Create(stacks, 1, {0, int64_t{1} << 50}),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("capacity of 1125899906842624 bytes = 1125899.9 GB is more than "
-                                 "this machine's memory of")));
+                                 "the memory of")));
 }
 
 TEST(RowStore, RefusesOtherFieldsByName) {
