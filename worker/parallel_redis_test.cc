@@ -94,6 +94,27 @@ TEST_F(RedisTest, MayBeAwayWhenTheRunEnds) {
   EXPECT_THAT(program->err(), Not(HasSubstr("the run cannot go on as it is")));
 }
 
+TEST_F(RedisTest, MayRefuseItsPasswordForAMoment) {
+  RedisServer::Options options;
+  options.password = "s3cret";
+  StartRedis(options);
+  const auto program = Start("run", RedisArgs(kSoakConfig, {kForever, kLongLease, kFewPolicies}));
+  const RunStatus before = WaitForStatus(*program, IsTraining);
+  ASSERT_THAT(redis_->Command({"CONFIG", "SET", "requirepass", "0ther"}), IsOk());
+  ASSERT_THAT(redis_->Command({"CLIENT", "KILL", "TYPE", "normal"}), IsOk());
+  ExpectPauses(*program);
+  // A process that begins meanwhile waits, too.
+  kill(static_cast<pid_t>(PidOf(before, "collector-0")), SIGKILL);
+  EXPECT_TRUE(Eventually([&] {
+    return absl::StrContains(program->err(), "waits for the store: ") || !program->IsRunning();
+  }));
+  ASSERT_THAT(redis_->Command({"CONFIG", "SET", "requirepass", options.password}), IsOk());
+  ExpectIsOver(*program);
+  EXPECT_EQ(WaitForStatus(*program, IsTraining).workers_lost(), 1);
+  Interrupt(program.get());
+  EXPECT_THAT(program->err(), HasSubstr("does not accept the password"));
+}
+
 // Collectors that begin then find no policy, and the learner finds none of the rows that it draws.
 TEST_F(RedisTest, MayRestartEmptyAndTheLearnerReportsIt) {
   StartRedis({});

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "ding_worker/base/file.h"
 #include "ding_worker/base/io_vectors.h"
 #include "ding_worker/base/status_macros.h"
 
@@ -40,12 +41,18 @@ struct ErrorKind {
 constexpr ErrorKind kErrorKinds[] = {
     {"OOM", absl::StatusCode::kResourceExhausted,
      "Redis is full: give it more 'maxmemory', or keep less data in it"},
-    {"NOAUTH", absl::StatusCode::kPermissionDenied,
+    {"NOAUTH", absl::StatusCode::kUnauthenticated,
      "Redis asks for a password: set 'password_file' to the file that holds it"},
-    {"WRONGPASS", absl::StatusCode::kPermissionDenied,
+    {"WRONGPASS", absl::StatusCode::kUnauthenticated,
      "Redis does not accept the password of 'password_file'"},
     {"NOPERM", absl::StatusCode::kPermissionDenied, "Redis does not allow us that command"},
-    {"ERR AUTH", absl::StatusCode::kPermissionDenied,
+    {"DENIED", absl::StatusCode::kPermissionDenied,
+     "Redis accepts only clients of its own machine: set its 'bind' and 'requirepass'"},
+    {"ERR max number of clients reached", absl::StatusCode::kUnavailable,
+     "Redis has too many clients: raise its 'maxclients'"},
+    {"ERR no such key", absl::StatusCode::kUnavailable,
+     "Redis has lost a value while it was written"},
+    {"ERR AUTH", absl::StatusCode::kUnauthenticated,
      "Redis has no password: set its 'requirepass', or leave out 'password_file'"},
     {"LOADING", absl::StatusCode::kUnavailable, "Redis is reading its data"},
     {"READONLY", absl::StatusCode::kUnavailable,
@@ -123,6 +130,12 @@ RedisConnection::~RedisConnection() { redisFree(context_); }
 absl::StatusOr<std::unique_ptr<RedisConnection>> RedisConnection::Open(
     const RedisServerAddress& server) {
   const std::string name = absl::StrCat(server.host, ":", server.port);
+  std::string password;
+  if (!server.password_file.empty()) {
+    absl::StatusOr<std::string> read = ReadRedisPassword(server.password_file);
+    if (!read.ok()) return absl::UnauthenticatedError(read.status().message());
+    password = *std::move(read);
+  }
   redisContext* const context = redisConnectWithTimeout(server.host.c_str(), server.port,
                                                         absl::ToTimeval(server.connect_timeout));
   if (context == nullptr)
@@ -136,10 +149,15 @@ absl::StatusOr<std::unique_ptr<RedisConnection>> RedisConnection::Open(
   if (redisSetTimeout(context, absl::ToTimeval(server.io_timeout)) != REDIS_OK) {
     return absl::UnavailableError(absl::StrCat("cannot set timeouts of the connection to ", name));
   }
-  if (!server.password.empty()) {
-    DING_RETURN_IF_ERROR(connection->Call({"AUTH", server.password}).status());
-  }
+  if (!password.empty()) DING_RETURN_IF_ERROR(connection->Call({"AUTH", password}).status());
   return connection;
+}
+
+absl::StatusOr<std::string> ReadRedisPassword(const std::string& path) {
+  DING_ASSIGN_OR_RETURN(std::string password, ReadPrivateFile(path));
+  password.resize(std::min(password.find_first_of("\r\n"), password.size()));
+  if (!password.empty()) return password;
+  return absl::InvalidArgumentError(absl::StrCat("the first line of '", path, "' is empty"));
 }
 
 absl::Status RedisConnection::Broken(int error, absl::string_view action) {
@@ -182,6 +200,12 @@ absl::Status RedisConnection::Send(absl::Span<const absl::string_view> args,
   return error == 0 ? absl::OkStatus() : Broken(error, "write to");
 }
 
+absl::Status RedisConnection::Noted(absl::Status replied) {
+  // Only a new connection uses the password that holds now.
+  if (absl::IsUnauthenticated(replied)) broken_ = true;
+  return replied;
+}
+
 absl::StatusOr<RedisReply> RedisConnection::ReadReply() {
   void* read = nullptr;
   errno = 0;
@@ -191,7 +215,7 @@ absl::StatusOr<RedisReply> RedisConnection::ReadReply() {
   }
   const std::unique_ptr<redisReply, void (*)(void*)> reply(static_cast<redisReply*>(read),
                                                            freeReplyObject);
-  DING_RETURN_IF_ERROR(ErrorIn(*reply));
+  DING_RETURN_IF_ERROR(Noted(ErrorIn(*reply)));
   return ToReply(*reply);
 }
 
@@ -247,7 +271,7 @@ absl::StatusOr<std::optional<int64_t>> RedisConnection::Get(
     return bytes;
   }
   if (reply.kind == StringReply::Kind::kOther || !more.empty()) return NoRedis({first, got});
-  if (reply.kind == StringReply::Kind::kError) return StatusOfReply(reply.error);
+  if (reply.kind == StringReply::Kind::kError) return Noted(StatusOfReply(reply.error));
   return std::nullopt;
 }
 

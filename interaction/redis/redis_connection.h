@@ -8,11 +8,15 @@
 //
 // Errors that Redis replies, for every call; the message quotes the reply and says what to do:
 //   kResourceExhausted   OOM: its maxmemory is full
-//   kPermissionDenied    NOAUTH, WRONGPASS, NOPERM: it asks for a password, or refuses ours
+//   kUnauthenticated     NOAUTH, WRONGPASS, ERR AUTH: it asks for a password, or refuses ours, or our
+//                        file has none; the connection is broken after it
 //   kUnavailable         LOADING, READONLY, MISCONF, MASTERDOWN, NOREPLICAS, BUSY, TRYAGAIN,
-//                        CLUSTERDOWN: it will recover, or an operator must look after it
+//                        CLUSTERDOWN, too many clients, a key that vanished: it will recover, or an
+//                        operator must look after it
+//   kPermissionDenied    NOPERM, DENIED: it does not allow us the command, or the connection
 //   kFailedPrecondition  WRONGTYPE: the key holds a value of another type
-//   kInternal            any other error
+//   kInternal            any other error, such as an unknown command
+// Those before kPermissionDenied are worth another attempt, the others are not.
 // Errors of the connection. It is broken after them, and must not be used again:
 //   kUnavailable         it is closed, or the server is not Redis
 //   kDeadlineExceeded    no byte was transferred for `io_timeout`
@@ -43,7 +47,9 @@ namespace ding {
 struct RedisServerAddress {
   std::string host;
   int port = 6379;
-  std::string password;  // empty: the server asks for none
+  // The file whose first line is the password. It is read for each new connection, because passwords
+  // are changed from time to time. Empty: the server asks for none.
+  std::string password_file;
   absl::Duration connect_timeout = absl::Seconds(5);
   absl::Duration io_timeout = absl::Seconds(10);
 };
@@ -57,7 +63,7 @@ struct RedisReply {
 
 class RedisConnection {
  public:
-  // Connects, and authenticates if `server` has a password.
+  // Connects, and authenticates if `server` has a password file.
   static absl::StatusOr<std::unique_ptr<RedisConnection>> Open(const RedisServerAddress& server);
   RedisConnection(const RedisConnection&) = delete;
   RedisConnection& operator=(const RedisConnection&) = delete;
@@ -87,11 +93,16 @@ class RedisConnection {
   // Marks the connection as broken. `error` is an errno or kIoEnded.
   absl::Status Broken(int error, absl::string_view action);
   absl::Status NoRedis(absl::string_view found);
+  // Returns the error that Redis replied, if it did, and marks a connection that must not be used again.
+  absl::Status Noted(absl::Status replied);
 
   redisContext* const context_;
   const std::string name_;  // HOST:PORT, for messages
   bool broken_ = false;
 };
+
+// Returns the first line of the file, which only its owner may access.
+absl::StatusOr<std::string> ReadRedisPassword(const std::string& path);
 
 // Checks that the server keeps what is stored in it: it is no replica, not part of a cluster, and
 // evicts no keys.

@@ -130,7 +130,9 @@ absl::StatusOr<std::unique_ptr<RedisStore>> RedisStore::Create(const Options& op
 
 absl::Status RedisStore::OpenStore(RedisConnection* connection) {
   const std::string name = Name(kStoreId);
-  DING_ASSIGN_OR_RETURN(RedisReply found, connection->Call({"GET", name}));
+  absl::StatusOr<RedisReply> got = connection->Call({"GET", name});
+  DING_RETURN_IF_ERROR(Annotate(got.status(), absl::StrCat("'", name, "'")));
+  RedisReply found = *std::move(got);
   if (found.nil) {  // Only then, so that a store in a full Redis can be opened.
     DING_RETURN_IF_ERROR(connection->Call({"SET", name, NewId(), "NX"}).status());
     DING_ASSIGN_OR_RETURN(found, connection->Call({"GET", name}));
@@ -152,13 +154,15 @@ absl::Status RedisStore::Do(absl::string_view action, absl::string_view key, con
     if (status.ok()) {
       status = work(taken->connection.get());
       // kUnavailable of a broken connection means that it was closed: Redis was restarted since its
-      // last use.
-      again = taken->connection->broken() && !taken->is_new && absl::IsUnavailable(status);
+      // last use. A new connection also uses the password that holds now.
+      again = taken->connection->broken() && !taken->is_new &&
+              (absl::IsUnavailable(status) || absl::IsUnauthenticated(status));
       pool_.Return(std::move(taken->connection));
     }
   }
   if (status.ok() || absl::IsNotFound(status)) return status;
-  const bool later = absl::IsDeadlineExceeded(status) || absl::IsAborted(status);
+  const bool later = absl::IsDeadlineExceeded(status) || absl::IsAborted(status) ||
+                     absl::IsUnauthenticated(status);
   return absl::Status(
       later ? absl::StatusCode::kUnavailable : status.code(),
       absl::StrCat("store '", url_, "': cannot ", action, " '", key, "': ", status.message()));
@@ -257,8 +261,14 @@ absl::Status RedisStore::GetParts(absl::string_view name, RedisConnection* conne
     return damage.empty() ? absl::OkStatus() : absl::DataLossError(damage);
   };
   const absl::Status status = read_all();
-  if (absl::IsFailedPrecondition(status)) return Replaced();  // A string has taken its place.
-  return absl::IsDataLoss(status) ? Damaged(status.message()) : status;
+  if (absl::IsDataLoss(status)) return Damaged(status.message());
+  if (!absl::IsFailedPrecondition(status)) return status;
+  DING_ASSIGN_OR_RETURN(const RedisReply type, connection->Call({"TYPE", name}));
+  // A value of ours has taken the place of the one that was read.
+  if (type.text == "string" || type.text == "list" || type.text == "none") return Replaced();
+  return Damaged(
+      absl::StrCat("'", name, "' is a ", type.text,
+                   " in Redis, expected a string or a list: another program has put it there"));
 }
 
 absl::Status RedisStore::Missing(absl::string_view key) {

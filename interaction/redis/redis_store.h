@@ -9,7 +9,8 @@
 // URL: "redis:HOST:PORT/PREFIX", with the setting "password_file=/FILE" if Redis asks for a password.
 // The password is in a file and not in the URL, because a URL is printed, logged, written to the run's
 // folder and told to all workers. The file must be on each machine, at the same path; only its first
-// line counts. It is read when the store is opened.
+// line counts. It is read again for each new connection: while the password is being changed, calls
+// return kUnavailable, as while Redis is away.
 //
 // A Put that returned OK is as safe as the configuration of Redis makes it (docs/parallel.md). Redis
 // must not evict keys; each new connection checks that. If Redis comes back without its data, Get
@@ -22,7 +23,8 @@
 //
 // Threads: thread-safe, also across processes and machines. Calls beyond `max_connections` wait.
 // Errors:  those of Store, and
-//   kPermissionDenied    Redis asks for a password, or refuses the one it was given
+//   kUnauthenticated     of Create() only: Redis asks for a password, or refuses the one it was given
+//   kPermissionDenied    Redis does not allow us a command
 //   kFailedPrecondition  Redis evicts keys, or is part of a cluster
 //   kInternal            Redis refuses a command unexpectedly
 //

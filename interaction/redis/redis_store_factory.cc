@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/interaction/redis/redis_connection.h"
 #include "ding_worker/interaction/redis/redis_store.h"
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/interaction/store/store_registry.h"
@@ -20,13 +19,6 @@ namespace ding {
 namespace {
 
 constexpr char kPasswordFile[] = "password_file";
-
-absl::StatusOr<std::string> ReadPassword(const std::string& path) {
-  DING_ASSIGN_OR_RETURN(std::string password, ReadPrivateFile(path));
-  password.resize(std::min(password.find_first_of("\r\n"), password.size()));
-  if (!password.empty()) return password;
-  return absl::InvalidArgumentError(absl::StrCat("the first line of '", path, "' is empty"));
-}
 
 // `place` is HOST:PORT/PREFIX, where an IPv6 address is in brackets.
 absl::StatusOr<std::unique_ptr<Store>> Create(const std::string& place,
@@ -53,7 +45,8 @@ absl::StatusOr<std::unique_ptr<Store>> Create(const std::string& place,
   options.prefix = place.substr(slash + 1);
   const auto file = settings.find(kPasswordFile);
   if (file != settings.end()) {
-    DING_ASSIGN_OR_RETURN(options.server.password, ReadPassword(file->second));
+    DING_RETURN_IF_ERROR(ReadRedisPassword(file->second).status());
+    options.server.password_file = file->second;
   }
   return RedisStore::Create(options);
 }

@@ -160,11 +160,31 @@ TEST_F(RedisStoreTest, DamagedPartsAreDataLoss) {
   ASSERT_THAT(redis_->Command({"LTRIM", "runs/7/a", "1", "1"}), IsOk());
   EXPECT_THAT(Get("a"), StatusIs(absl::StatusCode::kDataLoss));
   ASSERT_THAT(redis_->Command({"DEL", "runs/7/a"}), IsOk());
-  ASSERT_THAT(redis_->Command({"SADD", "runs/7/a", "x"}), IsOk());
-  EXPECT_THAT(Get("a"), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("'a'")))
-      << "Redis holds a value of a type that the store never writes";
-  EXPECT_THAT(store_->Delete("a"), IsOk());
-  EXPECT_THAT(Get("a"), StatusIs(absl::StatusCode::kNotFound));
+}
+
+// Another program has put a value there, of a type that the store never writes. It does not go away.
+TEST_F(RedisStoreTest, AKeyOfAnotherTypeIsDamageAtOnce) {
+  for (const int64_t part_bytes : {RedisStore::kMaxPartBytes, int64_t{4}}) {
+    Open({}, part_bytes);
+    ASSERT_THAT(redis_->Command({"SADD", "runs/7/set", "x"}), IsOk());
+    ASSERT_THAT(redis_->Command({"HSET", "runs/7/hash", "x", "1"}), IsOk());
+    ASSERT_THAT(redis_->Command({"CONFIG", "RESETSTAT"}), IsOk());
+    for (const char* const key : {"set", "hash"}) {
+      EXPECT_THAT(Get(key), StatusIs(absl::StatusCode::kDataLoss,
+                                     HasSubstr(absl::StrCat("'runs/7/", key, "' is a ", key))));
+    }
+    const std::string calls = redis_->Command({"INFO", "commandstats"}).value();
+    EXPECT_THAT(calls, AllOf(HasSubstr("cmdstat_get:calls=2,"), HasSubstr("lindex:calls=2,")));
+    EXPECT_THAT(store_->Put("set", {"some bytes"}), IsOk())
+        << "it takes the place of the other value";
+    EXPECT_EQ(Get("set").value(), "some bytes");
+    EXPECT_THAT(store_->Delete("hash"), IsOk());
+    EXPECT_THAT(Get("hash"), StatusIs(absl::StatusCode::kNotFound));
+  }
+  ASSERT_THAT(redis_->Command({"SADD", "runs/8/.store_id", "x"}), IsOk());
+  EXPECT_THAT(RedisStore::Create(OptionsFor(*redis_, "runs/8")),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("runs/8/.store_id"), HasSubstr("another type"))));
 }
 
 TEST_F(RedisStoreTest, StoresAValueInManyParts) {
@@ -260,20 +280,55 @@ TEST_F(RedisStoreTest, NeedsTheRightPassword) {
   DING_ASSERT_OK_AND_ASSIGN(const auto store, create_store(url));
   EXPECT_THAT(store->Put("a", {"1"}), IsOk());
   const std::string place = url.substr(0, url.find('?'));
-  EXPECT_THAT(create_store(place), StatusIs(absl::StatusCode::kPermissionDenied,
+  EXPECT_THAT(create_store(place), StatusIs(absl::StatusCode::kUnauthenticated,
                                             AllOf(HasSubstr(place), HasSubstr("password_file"))));
   const std::string wrong = JoinPath(FreshTestFolder(), "wrong");
   OverwriteFile(wrong, "wr0ng\n");
   ASSERT_EQ(chmod(wrong.c_str(), 0600), 0);
   EXPECT_THAT(create_store(absl::StrCat(place, "?password_file=", wrong)),
-              StatusIs(absl::StatusCode::kPermissionDenied,
+              StatusIs(absl::StatusCode::kUnauthenticated,
                        AllOf(HasSubstr("does not accept the password"), Not(HasSubstr("wr0ng")))));
   const auto open = StartRedis();
   EXPECT_THAT(create_store(absl::StrCat(open->Url("x"), "?password_file=", wrong)),
-              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("Redis has no password")));
+              StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("Redis has no password")));
   // The password is changed while the store is connected.
   ASSERT_THAT(redis->Command({"CONFIG", "SET", "requirepass", "0ther"}), IsOk());
   EXPECT_THAT(store->Put("a", {"2"}), IsOk()) << "the store uses its open connection";
+}
+
+// The password is changed in Redis first, and then in the file.
+TEST_F(RedisStoreTest, UnavailableWhileThePasswordIsBeingChanged) {
+  RedisServer::Options options;
+  options.password = "s3cret";
+  const auto redis = StartRedis(options);
+  DING_ASSERT_OK_AND_ASSIGN(const auto store, create_store(redis->Url("x")));
+  ASSERT_THAT(store->Put("a", {"1"}), IsOk());
+  ASSERT_THAT(redis->Command({"CONFIG", "SET", "requirepass", "0ther"}), IsOk());
+  ASSERT_THAT(redis->Command({"CLIENT", "KILL", "TYPE", "normal"}), IsOk());
+  const auto refused = StatusIs(absl::StatusCode::kUnavailable,
+                                AllOf(HasSubstr("does not accept the password"),
+                                      HasSubstr(store->url()), Not(HasSubstr("s3cret"))));
+  EXPECT_THAT(store->Put("a", {"2"}), refused);
+  EXPECT_THAT(GetFrom(store.get(), "a"), refused);
+  EXPECT_THAT(GetFrom(store.get(), "b"), refused);
+  EXPECT_THAT(store->List(""), refused);
+  EXPECT_THAT(store->Delete("a"), refused);
+  const std::string file = redis->password_file();
+  ASSERT_THAT(RemoveFile(file), IsOk());
+  EXPECT_THAT(GetFrom(store.get(), "a"), StatusIs(absl::StatusCode::kUnavailable, HasSubstr(file)));
+  OverwriteFile(file, "0ther\n");
+  ASSERT_EQ(chmod(file.c_str(), 0600), 0);
+  EXPECT_EQ(GetFrom(store.get(), "a").value(), "1");
+  EXPECT_THAT(store->Put("a", {"2"}), IsOk());
+}
+
+TEST_F(RedisStoreTest, ACommandThatIsNotAllowedIsAnErrorAtOnce) {
+  Open({});
+  ASSERT_THAT(redis_->Command({"ACL", "SETUSER", "default", "-set", "-unlink", "-scan"}), IsOk());
+  const auto refused = StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("NOPERM"));
+  EXPECT_THAT(store_->Put("a", {"1"}), refused);
+  EXPECT_THAT(store_->Delete("a"), refused);
+  EXPECT_THAT(store_->List(""), refused);
 }
 
 TEST_F(RedisStoreTest, RedisThatEvictsKeysIsRefused) {

@@ -85,8 +85,12 @@ absl::Status ParallelRunData::OpenStore() {
   if (!info_.memory().empty()) {
     DING_ASSIGN_OR_RETURN(memory_, RunMemory::Reopen(RunMemoryBase(), info_.run()));
   }
-  DING_ASSIGN_OR_RETURN(store_, create_store(info_.store_url()));
-  return absl::OkStatus();
+  const auto open = [this]() -> absl::Status {
+    DING_ASSIGN_OR_RETURN(store_, create_store(info_.store_url()));
+    return absl::OkStatus();
+  };
+  // A person who resumes the run wants to know at once. A coordinator that dies is only started again.
+  return options_.again ? RetryWhileStoreIsAway(open) : open();
 }
 
 absl::Status ParallelRunData::OpenJournal() {

@@ -97,7 +97,8 @@ absl::Status RetryWhileStoreIsAway(const std::function<absl::Status()>& act) {
   const Timer waited(Clock::Real());
   while (true) {
     absl::Status done = act();
-    if (!absl::IsUnavailable(done) || waited.Elapsed() > kStorePatience) return done;
+    const bool away = absl::IsUnavailable(done) || absl::IsUnauthenticated(done);
+    if (!away || waited.Elapsed() > kStorePatience) return done;
     absl::SleepFor(kStoreRetry);
   }
 }

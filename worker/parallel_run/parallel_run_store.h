@@ -42,8 +42,9 @@ absl::Status PutDescription(const ParallelRunInfo& info, const ExperimentConfig&
 //   kDataLoss  the description is damaged
 absl::StatusOr<StoredDescription> GetDescription(const std::string& store_url);
 
-// Calls `act`, and repeats this for up to 15 s as long as it returns kUnavailable, such as while a
-// Redis is being restarted. Returns the last result. It is for the end of a run.
+// Calls `act`, and repeats this for up to 15 s as long as it returns kUnavailable or kUnauthenticated,
+// such as while a Redis is being restarted or its password is being changed. Returns the last result.
+// It is for the end of a run, and for a coordinator that takes the place of another one.
 absl::Status RetryWhileStoreIsAway(const std::function<absl::Status()>& act);
 
 }  // namespace ding

@@ -54,7 +54,7 @@ absl::StatusOr<std::unique_ptr<RedisServer>> RedisServer::Start(const Options& o
     return ErrnoStatus(errno, absl::StrCat("cannot make '", folder, "'"));
   }
   auto server = absl::WrapUnique(new RedisServer(options, folder));
-  const std::string password = JoinPath(folder, "password");
+  const std::string password = server->password_file();
   DING_RETURN_IF_ERROR(WriteFileAtomically(password, options.password));
   if (chmod(password.c_str(), 0600) != 0) {
     return ErrnoStatus(errno, absl::StrCat("cannot make '", password, "' private"));
@@ -72,11 +72,11 @@ RedisServer::~RedisServer() {
   RemoveRecursively(folder_).IgnoreError();  // The test runner removes what is left.
 }
 
+std::string RedisServer::password_file() const { return JoinPath(folder_, "password"); }
+
 std::string RedisServer::Url(absl::string_view prefix) const {
   const std::string url = absl::StrCat("redis:127.0.0.1:", port_, "/", prefix);
-  return options_.password.empty()
-             ? url
-             : absl::StrCat(url, "?password_file=", JoinPath(folder_, "password"));
+  return options_.password.empty() ? url : absl::StrCat(url, "?password_file=", password_file());
 }
 
 absl::Status RedisServer::StartAt(int port) {
@@ -125,6 +125,7 @@ absl::Status RedisServer::WaitUntilUp() {
 }
 
 void RedisServer::Kill() {
+  operator_.reset();
   if (pid_ == 0) return;
   kill(pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
@@ -137,13 +138,14 @@ absl::Status RedisServer::Restart() {
 }
 
 absl::StatusOr<std::string> RedisServer::Command(absl::Span<const absl::string_view> args) const {
-  RedisServerAddress server;
-  server.host = "127.0.0.1";
-  server.port = port_;
-  server.password = options_.password;
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<RedisConnection> connection,
-                        RedisConnection::Open(server));
-  DING_ASSIGN_OR_RETURN(RedisReply reply, connection->Call(args));
+  if (operator_ == nullptr || operator_->broken()) {
+    RedisServerAddress server;
+    server.host = "127.0.0.1";
+    server.port = port_;
+    if (!options_.password.empty()) server.password_file = password_file();
+    DING_ASSIGN_OR_RETURN(operator_, RedisConnection::Open(server));
+  }
+  DING_ASSIGN_OR_RETURN(RedisReply reply, operator_->Call(args));
   return std::move(reply.text);
 }
 

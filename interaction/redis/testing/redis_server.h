@@ -27,6 +27,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "ding_worker/interaction/redis/redis_connection.h"
 
 namespace ding {
 
@@ -50,13 +51,15 @@ class RedisServer {
   pid_t pid() const { return pid_; }
   // Returns the URL of a store: "redis:127.0.0.1:PORT/prefix", with the password file if there is one.
   std::string Url(absl::string_view prefix) const;
+  // The file that has the password, which a test may change.
+  std::string password_file() const;
 
   // Sends SIGKILL, and returns when the process is gone.
   void Kill();
   // Starts the server again on the same port, with the data of its append-only file if it has one.
   absl::Status Restart();
   // Runs a command like an operator, such as {"CONFIG", "SET", "maxmemory", "1mb"}, and returns the
-  // text of the reply.
+  // text of the reply. All commands use one connection, which stays valid when the password changes.
   absl::StatusOr<std::string> Command(absl::Span<const absl::string_view> args) const;
 
  private:
@@ -70,6 +73,7 @@ class RedisServer {
   const std::string folder_;
   int port_ = 0;
   pid_t pid_ = 0;
+  mutable std::unique_ptr<RedisConnection> operator_;  // null until the first command
 };
 
 }  // namespace ding
