@@ -50,17 +50,22 @@ absl::StatusOr<int> MakeLock(const std::string& folder) {
 int OpenLock(const std::string& folder) {
   int fd = -1;
   for (const char* name : {kLockName, kKeptName}) {
-    if (fd < 0) fd = open(JoinPath(folder, name).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && !folder.empty())
+      fd = open(JoinPath(folder, name).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   }
   return fd;
 }
 
-// Whether the run in `folder` has ended without removing it, and nobody has marked it to be kept.
-bool IsDead(const std::string& folder) {
+// Removes `folder` if all processes of its run have ended without removing it, and nobody has marked it
+// to be kept. Returns whether it did. The lock is held meanwhile, so that no coordinator goes on with
+// the run while its data are removed.
+absl::StatusOr<bool> RemoveIfDead(const std::string& folder) {
   const int fd = open(JoinPath(folder, kLockName).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return false;
   const bool dead = flock(fd, LOCK_EX | LOCK_NB) == 0;
+  const absl::Status removed = dead ? RemoveRecursively(folder) : absl::OkStatus();
   close(fd);
+  if (!removed.ok()) return removed;
   return dead;
 }
 
@@ -119,17 +124,14 @@ absl::Status KeepRunMemory(const std::string& path) {
 
 bool IsKeptRunMemory(const std::string& path) { return PathExists(JoinPath(path, kKeptName)); }
 
-absl::Status RemoveRunMemory(const std::string& path) {
-  return IsDead(path) ? RemoveRecursively(path) : absl::OkStatus();
-}
+absl::Status RemoveRunMemory(const std::string& path) { return RemoveIfDead(path).status(); }
 
 std::vector<std::string> RemoveDeadRuns(const std::string& base) {
   std::vector<std::string> removed;
   const absl::StatusOr<std::vector<std::string>> runs = ListDirectory(base);
   if (!runs.ok()) return removed;
   for (const std::string& run : *runs) {
-    const std::string folder = JoinPath(base, run);
-    if (IsDead(folder) && RemoveRecursively(folder).ok()) removed.push_back(run);
+    if (RemoveIfDead(JoinPath(base, run)).value_or(false)) removed.push_back(run);
   }
   return removed;
 }

@@ -1,8 +1,8 @@
-// The folder of a run's data in the memory of this machine. It is removed with its run. If the
-// run's coordinator was killed, it is removed when the next run begins.
+// The folder of a run's data in the memory of this machine. It is removed with its run. If all
+// processes of the run were killed, it is removed when the next run begins.
 //
-//   <base>/<run>/.lock    locked (shared) by the run's coordinator and by the process that watches
-//                         it; the kernel releases the lock when they end
+//   <base>/<run>/.lock    locked (shared) by the run's coordinator, by the process that watches it,
+//                         and by each worker; the kernel releases the lock when they end
 //   <base>/<run>/.kept    the same file, renamed, of a run that could not save its data elsewhere:
 //                         the folder stays until that run has continued, or somebody removes it
 //   <base>/<run>/...      the files of the store
@@ -55,10 +55,11 @@ class RunMemory {
   bool keep_ = false;
 };
 
-// Keeps other runs from removing the folder of a run whose coordinator is being restarted.
+// Keeps other runs from removing the folder of a run whose coordinator is away, as long as this
+// object lives.
 class RunMemoryHold {
  public:
-  // Locks the folder `path`, if it is that of a run; otherwise has no effect.
+  // Locks the folder `path`, if it is that of a run; otherwise, as for an empty path, has no effect.
   explicit RunMemoryHold(const std::string& path);
   RunMemoryHold(const RunMemoryHold&) = delete;
   RunMemoryHold& operator=(const RunMemoryHold&) = delete;
@@ -76,7 +77,7 @@ bool IsKeptRunMemory(const std::string& path);
 // Removes the folder `path` of a run, unless it is kept or a process of the run is still alive.
 absl::Status RemoveRunMemory(const std::string& path);
 
-// Removes the folders below `base` of runs whose coordinators have ended. Returns their names.
+// Removes the folders below `base` of runs of which no process is alive. Returns their names.
 std::vector<std::string> RemoveDeadRuns(const std::string& base);
 
 }  // namespace ding
