@@ -221,7 +221,12 @@ absl::Status Resume(const std::string& exp_dir, const ExperimentConfig& config) 
   }
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<RunFolder> folder,
                         RunFolder::Reopen(exp_dir, logs, kProcess, Clock::Real()));
-  DING_RETURN_IF_ERROR(CleanUpCheckpoints(exp_dir, point.has_value() ? point->position : -1));
+  std::string aside;
+  if (point.has_value()) {
+    DING_RETURN_IF_ERROR(CleanUpCheckpoints(exp_dir, point->position));
+  } else {
+    DING_ASSIGN_OR_RETURN(aside, SetCheckpointsAside(exp_dir));
+  }
   DING_RETURN_IF_ERROR(WriteConfig(config, *folder));
   std::optional<Progress> progress;
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<Pipeline> pipeline,
@@ -232,7 +237,8 @@ absl::Status Resume(const std::string& exp_dir, const ExperimentConfig& config) 
                  IsSupervised(config) ? "train iteration" : "env step",
                  static_cast<long long>(point->position));
   } else {
-    std::fprintf(stderr, "%s has no resume point: beginning anew\n", exp_dir.c_str());
+    std::fprintf(stderr, "%s has no resume point: beginning anew%s\n", exp_dir.c_str(),
+                 aside.empty() ? "" : absl::StrCat("; its checkpoints are now in ", aside).c_str());
   }
   return RunPipeline(config, folder.get(), &progress, pipeline.get());
 }

@@ -486,6 +486,23 @@ TEST_F(ResumeTest, ADamagedPointIsPassedOver) {
   ExpectSameRun("whole", "damaged");
 }
 
+// A run has one history: the checkpoints of the first one are not mixed with those of the second.
+TEST_F(ResumeTest, Resume_AllPointsAreLost_BeginsAnewWithTheCheckpointsAside) {
+  ASSERT_EQ(Run(Fresh("whole")), 0) << Output();
+  ASSERT_EQ(Run(Fresh("lost")), 0) << Output();
+  for (const std::string& name : List(Path("lost/ckpt"))) {
+    if (!absl::StartsWith(name, "resume_")) continue;
+    ASSERT_THAT(RemoveRecursively(Path(absl::StrCat("lost/ckpt/", name))), IsOk());
+  }
+  const std::vector<std::string> left = List(Path("lost/ckpt"));
+  ASSERT_EQ(Run(Resumed("lost")), 0) << Output();
+  EXPECT_THAT(Output(), AllOf(HasSubstr("has no resume point: beginning anew"),
+                              HasSubstr("its checkpoints are now in"), HasSubstr("ckpt.before_1")));
+  EXPECT_EQ(List(Path("lost/ckpt.before_1")), left);
+  ASSERT_THAT(RemoveRecursively(Path("lost/ckpt.before_1")), IsOk());
+  ExpectSameRun("whole", "lost");
+}
+
 TEST_F(ResumeTest, ABudgetMayGrow) {
   ASSERT_EQ(Run(Fresh("whole")), 0) << Output();
   std::vector<std::string> shorter = Fresh("shorter");

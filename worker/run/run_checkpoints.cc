@@ -133,6 +133,18 @@ absl::Status RemoveHalfWritten(const std::string& path) {
 
 }  // namespace
 
+absl::StatusOr<std::string> SetCheckpointsAside(const std::string& exp_dir) {
+  const std::string folder = CheckpointFolder(exp_dir);
+  if (!IsDirectory(folder)) return std::string();
+  DING_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(folder));
+  if (names.empty()) return std::string();
+  int number = 1;
+  while (PathExists(absl::StrCat(folder, ".before_", number))) ++number;
+  const std::string aside = absl::StrCat(folder, ".before_", number);
+  DING_RETURN_IF_ERROR(RenamePath(folder, aside));
+  return aside;
+}
+
 absl::Status CleanUpCheckpoints(const std::string& exp_dir, int64_t position,
                                 absl::string_view folder_name) {
   const std::string folder = JoinPath(exp_dir, folder_name);

@@ -72,6 +72,10 @@ absl::StatusOr<std::optional<ResumePoint>> OpenNewestResumePoint(const std::stri
 absl::Status CleanUpCheckpoints(const std::string& exp_dir, int64_t position,
                                 absl::string_view folder = "ckpt");
 
+// Moves the checkpoints of a run that has no resume point out of the way, before it begins anew: they are of
+// another history. Returns their new folder, below `exp_dir`; empty if there are none.
+absl::StatusOr<std::string> SetCheckpointsAside(const std::string& exp_dir);
+
 }  // namespace ding
 
 #endif  // DING_WORKER_WORKER_RUN_RUN_CHECKPOINTS_H_
