@@ -51,6 +51,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -114,6 +115,9 @@ class Coordinator : public WorkerHandler {
     ItemSequences sequences;
     // Whether a run in the journal that an operator has stopped goes on; otherwise it ends at once.
     bool goes_on_after_stop = false;
+    // The policies of which there is a checkpoint of this run. Their learners resume from it, also if the journal has
+    // lost that they had begun.
+    std::set<std::string> saved_policies;
   };
   // Makes a buffer. It must pass `on_removed` on to the buffer.
   using BufferFactory = std::function<absl::StatusOr<std::unique_ptr<IBuffer>>(

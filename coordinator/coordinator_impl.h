@@ -273,6 +273,7 @@ class CoordinatorImpl : public Coordinator {
   void RecoverPolicies(const RecoveredRun& run) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the keys of the store; nullopt if the store cannot list them.
   std::optional<std::unordered_set<std::string>> ListKeys(const std::string& prefix) const;
+  void SkipNumbersOf(const std::unordered_set<std::string>& keys) ABSL_LOCKS_EXCLUDED(mutex_);
   // Deletes what a worker that joins again left under its previous number.
   void ForgetPrevious(const Hello& hello) ABSL_LOCKS_EXCLUDED(mutex_);
   JournalRecord StateNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -11,7 +11,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/mutex.h"
@@ -33,6 +36,24 @@
 
 namespace ding {
 namespace internal_coordinator {
+namespace {
+
+// Numbers are given one by one, so a higher one in the store is not ours.
+constexpr uint32_t kMaxWorkerNumber = uint32_t{1} << 30;
+
+// Returns the number of the worker that has put the key ("data/<worker>/<n>", "policy/<id>/<version>-<worker>"); 0: it
+// says none.
+uint32_t WorkerOfKey(absl::string_view key) {
+  uint32_t number = 0;
+  if (absl::ConsumePrefix(&key, kDataPrefix)) {
+    key = key.substr(0, key.find('/'));
+  } else {
+    key = key.substr(key.rfind('-') + 1);
+  }
+  return absl::SimpleHexAtoi(key, &number) && number <= kMaxWorkerNumber ? number : 0;
+}
+
+}  // namespace
 
 absl::Status CoordinatorImpl::Recover() {
   const absl::Status status = RecoverFromJournal();
@@ -102,9 +123,17 @@ std::optional<std::unordered_set<std::string>> CoordinatorImpl::ListKeys(
   return std::nullopt;
 }
 
+// A machine that goes down may take the newest records of the journal with it, while the data of those workers stay in
+// the store. No worker gets their numbers again: what is deleted would be mistaken for its own data.
+void CoordinatorImpl::SkipNumbersOf(const std::unordered_set<std::string>& keys) {
+  MutexLock lock(&mutex_);
+  for (const std::string& key : keys) workers_.NoteNumber(WorkerOfKey(key));
+}
+
 // Repeats the pushes of the journal. The buffers then evict the same rows as before, by their own rules.
 absl::Status CoordinatorImpl::RecoverRows(const RecoveredRun& run) {
   const std::optional<std::unordered_set<std::string>> present = ListKeys(kDataPrefix);
+  if (present.has_value()) SkipNumbersOf(*present);
   std::unordered_set<std::string> kept;
   std::map<std::string, int64_t> lost;  // number of lost rows, by buffer
   JournalRecord lost_chunks;
@@ -173,6 +202,7 @@ absl::Status CoordinatorImpl::RecoverRows(const RecoveredRun& run) {
 
 void CoordinatorImpl::RecoverPolicies(const RecoveredRun& run) {
   std::optional<std::unordered_set<std::string>> present = ListKeys(kPolicyPrefix);
+  if (present.has_value()) SkipNumbersOf(*present);
   MutexLock lock(&mutex_);
   policies_.Load(run.state, present.has_value() ? &*present : nullptr);
   if (!present.has_value()) return;

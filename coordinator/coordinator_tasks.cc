@@ -187,6 +187,7 @@ bool CoordinatorImpl::StartLearnerTask(const LearnerTask& waiting) {
   task.state = {waiting.task_id(), Hello::LEARNER, *assigned, deps_.clock->MonotonicNanos()};
   task.learner = waiting;
   task.learner.set_first_version(policies_.Begin(waiting.policy_id()));
+  if (options_.saved_policies.count(waiting.policy_id()) > 0) task.learner.set_resume(true);
   task.buffer = *std::move(buffer);
   task.buffer->set_learner(*assigned);
   task.progress_nanos = task.state.start_nanos;

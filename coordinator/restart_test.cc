@@ -73,6 +73,26 @@ TEST_P(RestartTest, ContinuesWhereItWasKilled) {
   ExpectDataOf(ExpectedRows());
 }
 
+// As a machine leaves it that goes down: what the kernel had not written to the disk yet is lost.
+TEST_P(RestartTest, Begin_TheJournalHasOnlyItsFirstRecord_GivesNoNumberAgainAndResumes) {
+  ASSERT_THAT(Begin(), IsOk());
+  const auto first = SaveJournal();
+  JoinAll();
+  EXPECT_FALSE(LearnTask().resume());
+  FinishEvaluations();
+  Push(&collectors_[0], 2, 3);
+  Push(&collectors_[1], 2, 3);
+  Publish();
+  Kill();
+  SetJournal(first);
+  acknowledged_.clear();
+  options_.saved_policies = {"policy_0"};
+  ASSERT_THAT(Begin(), IsOk());
+  JoinAll();  // It expects that no number is given twice.
+  EXPECT_TRUE(LearnTask().resume()) << "there is a checkpoint";
+  ExpectDataOf({});
+}
+
 TEST_P(RestartTest, ALostEvaluationBlocksNothing) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();

@@ -3,17 +3,21 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/checkpoint.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/worker/testing/child_program.h"
 #include "ding_worker/worker/testing/parallel_fixture.h"
@@ -156,6 +160,70 @@ TEST_F(ParallelTest, DataForAResumeStayWhenTheCoordinatorKeepsDying) {
   EXPECT_GE(after.envstep(), last.envstep());
   EXPECT_EQ(after.buffer(0).lost_count(), 0);
   Interrupt(program.get());
+}
+
+// A machine that goes down takes with it what the kernel had not written to the disk.
+TEST_F(ParallelTest, Resume_TheJournalLacksItsEnd_GoesOnFromTheCheckpoint) {
+  const std::string journal = JoinPath(RunPath("a"), "coordinator/journal");
+  const std::string checkpoint = JoinPath(RunPath("a"), "ckpt/learner_resume");
+  const auto saved_iteration = [&checkpoint] {
+    int64_t iteration = -1;
+    const absl::StatusOr<CheckpointInfo> info = CheckpointReader::ReadInfo(checkpoint);
+    const bool saved = info.ok() && absl::SimpleAtoi(info->fields.at("train_iter"), &iteration);
+    return saved ? iteration : -1;
+  };
+  auto program = Start("run", Args(kSoakConfig, "a", {kForever}));
+  WaitForAddress(*program);
+  DING_ASSERT_OK_AND_ASSIGN(const std::string first, ReadFile(journal));
+  WaitForStatus(*program, IsTraining);
+  EXPECT_TRUE(Eventually([&] { return saved_iteration() > 0; }));
+  Interrupt(program.get());
+  const int64_t saved = saved_iteration();
+  DING_ASSERT_OK_AND_ASSIGN(const std::string whole, ReadFile(journal));
+
+  ASSERT_THAT(RemoveFile(journal), IsOk());
+  const auto refused = Run("refused", Args(kSoakConfig, "a", {kForever, "--resume"}));
+  EXPECT_EQ(refused->Wait(kPatience), 1);
+  EXPECT_THAT(refused->err(), AllOf(HasSubstr("is empty, but the run has the checkpoint"),
+                                    HasSubstr(checkpoint), HasSubstr("load_ckpt_before_run=")));
+  EXPECT_EQ(saved_iteration(), saved);
+
+  ASSERT_THAT(WriteFileAtomically(journal, first), IsOk());
+  program = Start("goes_on", Args(kSoakConfig, "a", {kForever, "--resume"}));
+  const RunStatus after = WaitForStatus(*program, IsTraining);
+  EXPECT_GE(after.train_iter(), saved);
+  EXPECT_THAT(program->err(),
+              HasSubstr(absl::StrCat("is of iteration ", saved, ": the learner goes on from")));
+  EXPECT_TRUE(Eventually([&] { return saved_iteration() > saved; })) << "it is saved again";
+  Interrupt(program.get());
+}
+
+// The coordinator and the workers of run "a" were started one by one, so nobody else watches them.
+TEST_F(ParallelTest, AnotherRunBegins_RowsStayWhileWorkersOfTheirRunLive) {
+  const std::vector<std::string> args = {"--role=coordinator", kForever,
+                                         "--set=system.coordinator.rejoin_seconds=120"};
+  auto coordinator = Start("run", Args(kSoakConfig, "a", args));
+  const std::string address = WaitForAddress(*coordinator);
+  std::vector<std::unique_ptr<ChildProgram>> workers;
+  for (const char* name : {"learner-0", "collector-0", "collector-1"}) {
+    workers.push_back(Start(
+        name, {absl::StrCat("--role=", std::string(name).substr(0, std::string(name).find('-'))),
+               absl::StrCat("--name=", name), absl::StrCat("--coordinator=", address)}));
+  }
+  WaitForStatus(*coordinator, IsTraining);
+  kill(coordinator->pid(), SIGKILL);
+  EXPECT_EQ(coordinator->Wait(kPatience), -SIGKILL);
+  const auto other = Run("other", Args(kConfig, "b", {"--max_train_iter=20"}));
+  EXPECT_EQ(other->Wait(kPatience), 0) << other->err();
+
+  std::vector<std::string> again = args;
+  again.push_back("--resume");
+  again.push_back(absl::StrCat("--listen=", address));
+  coordinator = Start("again", Args(kSoakConfig, "a", again));
+  const RunStatus after = WaitForStatus(*coordinator, IsTraining);
+  EXPECT_EQ(after.buffer(0).lost_count(), 0);
+  Interrupt(coordinator.get());
+  for (const auto& worker : workers) EXPECT_EQ(worker->Wait(kPatience), 0) << worker->err();
 }
 
 TEST_F(ParallelTest, AnImpossibleResumeIsRefusedAndChangesNothing) {

@@ -77,6 +77,23 @@ absl::Status Damaged(const std::string& path, const JournalEnd& end) {
       "` makes a journal of them"));
 }
 
+// Flushes the name of the file to the disk.
+absl::Status FlushFolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool flushed = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP);
+  const int error = errno;
+  if (fd >= 0) close(fd);
+  return flushed ? absl::OkStatus()
+                 : ErrnoStatus(error, absl::StrCat("cannot flush folder '", folder, "'"));
+}
+
+absl::Status FlushFile(int fd, const std::string& path) {
+  if (fdatasync(fd) == 0) return absl::OkStatus();
+  return ErrnoStatus(errno, absl::StrCat("cannot flush '", path, "'"));
+}
+
 }  // namespace
 
 // A compaction under way: the file that will take the place of the journal.
@@ -104,8 +121,7 @@ struct FileJournal::Rewrite {
   // Writes the buffer and flushes the file to the disk.
   absl::Status Flush() {
     DING_RETURN_IF_ERROR(WriteOut());
-    if (fdatasync(fd) == 0) return absl::OkStatus();
-    return ErrnoStatus(errno, absl::StrCat("cannot flush '", path, "'"));
+    return FlushFile(fd, path);
   }
   // Copies the pushes and removals in bytes [copied, end) of the journal.
   absl::Status CopyTail(int from, const std::string& from_path, int64_t end) {
@@ -126,7 +142,10 @@ struct FileJournal::Rewrite {
 };
 
 FileJournal::FileJournal(Options options, int fd, int64_t size_bytes)
-    : options_(std::move(options)), fd_(fd), size_bytes_(size_bytes) {}
+    : options_(std::move(options)),
+      fd_(fd),
+      size_bytes_(size_bytes),
+      flushed_(size_bytes > kJournalBegin) {}
 
 FileJournal::~FileJournal() {
   MutexLock lock(&mutex_);
@@ -184,8 +203,13 @@ absl::Status FileJournal::Append(absl::Span<const JournalRecord> records) {
   MutexLock lock(&mutex_);
   if (has_torn_end_) DING_RETURN_IF_ERROR(CutTornEnd());
   PlaceJournalFrames(size_bytes_, &frames);
-  const absl::Status written = WriteJournalBytes(fd_, options_.path, frames, size_bytes_);
+  absl::Status written = WriteJournalBytes(fd_, options_.path, frames, size_bytes_);
+  if (written.ok() && !flushed_) {
+    written = FlushFile(fd_, options_.path);
+    if (written.ok()) written = FlushFolderOf(options_.path);
+  }
   if (written.ok()) {
+    flushed_ = true;
     size_bytes_ += static_cast<int64_t>(frames.size());
     return absl::OkStatus();
   }
@@ -269,6 +293,8 @@ absl::Status FileJournal::FinishCompaction(absl::Span<const JournalRecord> state
   has_torn_end_ = false;
   compacted_bytes_ = size_bytes_;
   ++compactions_;
+  // If this fails, the next append tries again.
+  flushed_ = FlushFolderOf(options_.path).ok();
   return absl::OkStatus();
 }
 

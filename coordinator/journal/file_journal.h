@@ -1,8 +1,9 @@
 // A journal in a file on this machine. journal_file.h describes its bytes.
 //
 // An append is one write(2). Records that were written survive the end of the process, however it ends. If the machine
-// goes down, the records that the kernel had not written to the disk yet are lost (about the last 30 seconds). A
-// compaction flushes the file.
+// goes down, the records that the kernel had not written to the disk yet are lost (about the last 30 seconds). The first
+// append to a new file and each compaction are flushed to the disk, with the name of the file. So a coordinator that has
+// answered anybody leaves a journal, whatever happens to the machine.
 //
 // A crash can leave a torn end. Open() cuts it off and logs how many bytes were cut off, and where. Any other damage is
 // refused, because records behind it were acknowledged; journal_check.h (`ctl journal`) reports what can still be read
@@ -70,6 +71,8 @@ class FileJournal : public Journal {
   int fd_ ABSL_GUARDED_BY(mutex_);
   int64_t size_bytes_ ABSL_GUARDED_BY(mutex_);
   bool has_torn_end_ ABSL_GUARDED_BY(mutex_) = false;
+  bool flushed_
+      ABSL_GUARDED_BY(mutex_);  // whether the file's first record was flushed, and its name
   int64_t compacted_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // size after the last compaction
   int64_t compactions_ ABSL_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<Rewrite> rewrite_;  // only the thread that compacts uses it

@@ -1,9 +1,12 @@
 #include "ding_worker/coordinator/journal/file_journal.h"
 
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,6 +22,25 @@
 #include "ding_worker/coordinator/testing/journal_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
+// What the test program has flushed to the disk: the size of the file that was flushed last, and the number of folders.
+namespace ding::flushes {
+
+inline int64_t file_bytes = -1;
+inline int folders = 0;
+
+inline int Flush(int call, int fd) {
+  struct stat info = {};
+  if (fstat(fd, &info) == 0 && S_ISDIR(info.st_mode)) ++folders;
+  if (S_ISREG(info.st_mode)) file_bytes = info.st_size;
+  return static_cast<int>(syscall(call, fd));
+}
+
+}  // namespace ding::flushes
+
+// These take the place of the functions of the C library in this program.
+extern "C" int fsync(int fd) { return ding::flushes::Flush(SYS_fsync, fd); }
+extern "C" int fdatasync(int fd) { return ding::flushes::Flush(SYS_fdatasync, fd); }
 
 namespace ding {
 namespace {
@@ -232,6 +254,22 @@ TEST_F(FileJournalTest, AJournalTruncatedWhileOpenIsDamaged) {
   ASSERT_EQ(truncate(options_.path.c_str(), journal->size_bytes() - 10), 0);
   EXPECT_THAT(journal->BeginCompaction(All),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("by another process")));
+}
+
+// Without its first record, a run whose machine goes down would begin anew beside the checkpoints that it has.
+TEST_F(FileJournalTest, Append_FirstRecordOfTheFile_IsOnTheDiskWhenItReturns) {
+  const auto journal = Open();
+  flushes::file_bytes = -1;
+  flushes::folders = 0;
+  ASSERT_THAT(journal->Append({State(1)}), IsOk());
+  EXPECT_EQ(flushes::file_bytes, journal->size_bytes());
+  EXPECT_EQ(flushes::folders, 1);
+  flushes::file_bytes = -1;
+  ASSERT_THAT(journal->Append({Push(1)}), IsOk());
+  EXPECT_EQ(flushes::file_bytes, -1) << "only the first one: flushing takes milliseconds";
+  ASSERT_THAT(Compact(journal.get(), State(2)), IsOk());
+  EXPECT_EQ(flushes::file_bytes, journal->size_bytes());
+  EXPECT_EQ(flushes::folders, 2);
 }
 
 TEST_F(FileJournalTest, ASecondProcessIsRefused) {

@@ -102,6 +102,8 @@ class WorkerRoster {
   using Map = std::map<uint32_t, Worker>;
 
   uint32_t NewNumber() { return ++last_number_; }
+  // Notes that a worker had that number, which an earlier coordinator gave it.
+  void NoteNumber(uint32_t number) { last_number_ = std::max(last_number_, number); }
   // The worker must not be here.
   void Add(uint32_t id, const Hello& hello, const std::string& peer, int64_t now_nanos);
   void Remove(uint32_t id);

@@ -38,6 +38,7 @@
 #include "ding_worker/worker/parallel_run/item_buffer.h"
 #include "ding_worker/worker/parallel_run/on_policy_rounds.h"
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
+#include "ding_worker/worker/parallel_run/run_history.h"
 #include "ding_worker/worker/parallel_run/task_config.h"
 #include "ding_worker/worker/run/data_set.h"
 #include "ding_worker/worker/run/experiment_setup.h"
@@ -56,9 +57,12 @@ class ConfiguredLearner : public TaskLearner {
  public:
   static absl::StatusOr<std::unique_ptr<TaskLearner>> Create(const ExperimentConfig& config,
                                                              const LearnerTask& task,
+                                                             const std::string& run,
                                                              GroupMember* group, ComponentDeps deps,
                                                              int place) {
     auto made = std::make_unique<ConfiguredLearner>();
+    made->run_ = run;
+    made->policy_id_ = task.policy_id();
     DING_RETURN_IF_ERROR(CheckName(task));
     if (task.setting_size() > 0) made->own_options_ = MakeCommLearnerOptions(config);
     const bool supervised = IsSupervised(config);
@@ -103,7 +107,7 @@ class ConfiguredLearner : public TaskLearner {
       // Removes what an earlier learner has left half written.
       DING_RETURN_IF_ERROR(
           CleanUpCheckpoints(deps.exp_dir, std::numeric_limits<int64_t>::max(), folder));
-      made->resumes_ = PathExists(resume);
+      DING_ASSIGN_OR_RETURN(made->resumes_, made->IsOwn(resume));
       if (made->resumes_) hooks.set_load_ckpt_before_run(resume);
     }
     DING_ASSIGN_OR_RETURN(made->learner_,
@@ -174,24 +178,41 @@ class ConfiguredLearner : public TaskLearner {
       return absl::OkStatus();
     }
     CheckpointInfo info = LearnerCheckpointInfo(learner);
+    if (!run_.empty()) info.fields[kRunField] = run_;
+    info.fields[kPolicyField] = policy_id_;
     DescribeRun(config, env, &info);
     std::vector<CheckpointComponent> components = LearnerComponents(learner);
     if (data_set_ != nullptr) absl::c_move(data_set_->Components(), std::back_inserter(components));
     return WriteCheckpoint(path, info, components);
   }
 
-  // The iteration of the checkpoint at `path`; -1 if there is none that can be read.
-  static int64_t SavedIteration(const std::string& path) {
+  // Whether there is a checkpoint at `path` of which the learner's policy goes on.
+  absl::StatusOr<bool> IsOwn(const std::string& path) const {
+    if (!PathExists(path)) return false;
+    DING_ASSIGN_OR_RETURN(const CheckpointInfo info, CheckpointReader::ReadInfo(path));
+    const auto run = info.fields.find(kRunField);
+    if (!run_.empty() && run != info.fields.end() && run->second != run_) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("checkpoint '", path, "' is of run '", run->second, "', expected '", run_,
+                       "': do the machines of this run see the same folder?"));
+    }
+    return MayBeOf(info, policy_id_);
+  }
+
+  // The iteration of the policy's checkpoint at `path`; -1 if there is none that can be read.
+  int64_t SavedIteration(const std::string& path) const {
     if (!PathExists(path)) return -1;
     const absl::StatusOr<CheckpointReader> checkpoint = OpenTrainCheckpoint(path);
     int64_t iteration = -1;
-    if (!checkpoint.ok()) return iteration;
+    if (!checkpoint.ok() || !MayBeOf(checkpoint->info(), policy_id_)) return iteration;
     const auto field = checkpoint->info().fields.find("train_iter");
     const bool found =
         field != checkpoint->info().fields.end() && absl::SimpleAtoi(field->second, &iteration);
     return found ? iteration : -1;
   }
 
+  std::string run_;
+  std::string policy_id_;
   // Members depend on earlier ones.
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<DataSetLearning> data_set_;  // null: it learns from what is collected
@@ -217,11 +238,12 @@ absl::Status CheckCanGroupLearners(const ExperimentConfig& config) {
 }
 
 TaskLearnerFactory MakeTaskLearnerFactory(const ExperimentConfig& config, const ComponentDeps& deps,
-                                          int place) {
-  return [config, deps, place](const LearnerTask& task,
-                               GroupMember* group) -> absl::StatusOr<std::unique_ptr<TaskLearner>> {
+                                          int place, const std::string& run) {
+  return [config, deps, place, run](
+             const LearnerTask& task,
+             GroupMember* group) -> absl::StatusOr<std::unique_ptr<TaskLearner>> {
     DING_ASSIGN_OR_RETURN(const ExperimentConfig own, ConfigOfTask(config, task));
-    return ConfiguredLearner::Create(own, task, group, deps, place);
+    return ConfiguredLearner::Create(own, task, run, group, deps, place);
   };
 }
 

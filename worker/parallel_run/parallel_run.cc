@@ -101,6 +101,8 @@ absl::Status Run::Start(Transport* transport) {
   const bool by_hand = options_.resume && !options_.again;
   DING_ASSIGN_OR_RETURN(parts_, MakeCoordinator(config_, data_.info().run(), deps, data_.store(),
                                                 comm_.get(), data_.journal(), by_hand));
+  DING_LOG_IF(WARNING, by_hand && parts_.coordinator->status().incarnation() == 1)
+      << "the run in '" << folder->path() << "' had not begun: it begins now";
   parts_.coordinator->Start();
   DING_RETURN_IF_ERROR(comm_->Start(parts_.coordinator.get()));
   DING_RETURN_IF_ERROR(folder->WriteText(run_files::kAddress, comm_->address()));

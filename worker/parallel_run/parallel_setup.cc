@@ -35,6 +35,7 @@
 #include "ding_worker/worker/parallel_run/item_buffer.h"
 #include "ding_worker/worker/parallel_run/on_policy_rounds.h"
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
+#include "ding_worker/worker/parallel_run/run_history.h"
 #include "ding_worker/worker/parallel_run/task_config.h"
 #include "ding_worker/worker/run/data_set.h"
 #include "ding_worker/worker/run/experiment_setup.h"
@@ -186,6 +187,9 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   options.max_time = absl::Seconds(config.system().max_seconds());
   options.goes_on_after_stop = goes_on_after_stop;
   options.first_env_step = commander_deps.first_env_step;
+  if (journal != nullptr) {
+    DING_ASSIGN_OR_RETURN(options.saved_policies, CheckHistory(deps.exp_dir, run, *journal));
+  }
   options.replay_ratio = ReadReplayRatio(rows_config, config.policy().learn().batch_size());
   options.random_collect_size =
       (config.policy().random_collect_size() + sequences.period() - 1) / sequences.period();

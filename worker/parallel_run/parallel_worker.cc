@@ -8,10 +8,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "ding_worker/adapter/learner_aggregator.h"
 #include "ding_worker/base/clock.h"
@@ -35,6 +39,7 @@
 #include "ding_worker/worker/parallel_run/parallel_types.h"
 #include "ding_worker/worker/parallel_run/supervisor.h"
 #include "ding_worker/worker/run/process_logs.h"
+#include "ding_worker/worker/run/run_memory.h"
 #include "ding_worker/worker/run/run_sinks.h"
 
 namespace ding {
@@ -66,18 +71,29 @@ Hello MakeHello(Hello::Role role, const ParallelWorkerOptions& options) {
   return hello;
 }
 
-// Opens the store. A store that is away or full for a moment should not make the worker end, since
-// its successor would only come back to the same store.
+// Opens the store. A store that is away or full for a moment, or whose password is being changed,
+// should not make the worker end, since its successor would only come back to the same store.
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(const std::string& url,
                                                  const std::function<bool()>& interrupted) {
   const Deadline deadline = Deadline::After(kStorePatience);
+  bool told = false;
   while (true) {
     absl::StatusOr<std::unique_ptr<Store>> store = create_store(url);
-    const bool worth_trying_again =
-        absl::IsUnavailable(store.status()) || absl::IsResourceExhausted(store.status());
+    const bool worth_trying_again = absl::IsUnavailable(store.status()) ||
+                                    absl::IsResourceExhausted(store.status()) ||
+                                    absl::IsUnauthenticated(store.status());
+    DING_LOG_IF(WARNING, worth_trying_again && !told)
+        << "waits for the store: " << store.status().message();
+    told = true;
     if (!worth_trying_again || deadline.Passed() || interrupted()) return store;
     absl::SleepFor(kStoreRetry);
   }
+}
+
+// Returns the folder of a store of type "file"; empty if it has another type.
+std::string FolderOfStore(absl::string_view url) {
+  if (!absl::ConsumePrefix(&url, "file:")) return "";
+  return std::string(url.substr(0, url.find('?')));
 }
 
 // Leaves the run when the process is interrupted.
@@ -145,7 +161,7 @@ absl::Status Serve(Hello::Role role, const ParallelWorkerOptions& options, Worke
     DING_ASSIGN_OR_RETURN(
         const std::unique_ptr<BaseCommLearner> learner,
         create_comm_learner(CommLearnerConfig(config), learner_options, session, store.get(),
-                            MakeTaskLearnerFactory(config, deps, place)));
+                            MakeTaskLearnerFactory(config, deps, place, welcome.run())));
     status = RunUntilTheEnd(options, learner.get());
   } else {
     DING_ASSIGN_OR_RETURN(const std::unique_ptr<BaseCommCollector> collector,
@@ -195,7 +211,10 @@ absl::Status JoinAndServe(const ParallelWorkerOptions& options, Hello hello, Tra
   DING_ASSIGN_OR_RETURN(
       std::unique_ptr<WorkerSession> session,
       WorkerSession::Join(transport, options.coordinator, hello, session_options));
+  // While the coordinator is away, the data are still those of a run that has workers.
+  std::optional<RunMemoryHold> memory;
   while (true) {
+    memory.emplace(FolderOfStore(session->welcome().store_url()));
     orphan_watch.SetSession([&session] { return session->status().ok(); });
     const absl::Status status = serve(session.get());
     orphan_watch.SetSession(nullptr);

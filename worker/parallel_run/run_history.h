@@ -1,0 +1,40 @@
+// Compares the journal of a run that goes on with the learners' checkpoints in its folder. A run has one history: what
+// the journal does not know is adopted with a sentence in the log, or refused.
+//
+//   journal               checkpoint learner_resume        what happens
+//   at iteration 900      of iteration 1200                the learner goes on from 1200, which the log says
+//   at iteration 900      none                             the learner begins anew, which the log says
+//   empty                 of iteration 1200                refused: a machine that went down, or somebody who removed
+//                                                          the journal; a new run may begin with the checkpoint
+//   empty                 none                             the run begins anew, which the log says
+//   of another run, or    of another run                   refused
+//
+// Threads: thread-safe (functions without state).
+#ifndef DING_WORKER_WORKER_PARALLEL_RUN_RUN_HISTORY_H_
+#define DING_WORKER_WORKER_PARALLEL_RUN_RUN_HISTORY_H_
+
+#include <set>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/coordinator/journal/journal.h"
+#include "ding_worker/data/checkpoint.h"
+
+namespace ding {
+
+// The fields of a learner's checkpoint that say whose it is. Checkpoints of earlier versions lack them.
+inline constexpr char kRunField[] = "run";
+inline constexpr char kPolicyField[] = "policy_id";
+
+// Whether the checkpoint may be one of that policy: it is, or does not say of which it is.
+bool MayBeOf(const CheckpointInfo& info, const std::string& policy_id);
+
+// Returns the policies of which the folder `exp_dir` of the run has a checkpoint learner_resume. Their learners go on
+// from it, whether the journal knows of it or not.
+//   kFailedPrecondition  the journal is empty although there are checkpoints, or something is of another run
+absl::StatusOr<std::set<std::string>> CheckHistory(const std::string& exp_dir,
+                                                   const std::string& run, const Journal& journal);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_PARALLEL_RUN_RUN_HISTORY_H_
