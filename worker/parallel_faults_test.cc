@@ -1,5 +1,7 @@
 // Tests parallel runs whose processes are killed and stopped, one by one and at random.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <csignal>
 #include <cstdint>
@@ -14,6 +16,7 @@
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/checkpoint.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/worker/testing/child_program.h"
 #include "ding_worker/worker/testing/parallel_fixture.h"
@@ -110,6 +113,33 @@ TEST_F(ParallelTest, GoesOnWhileItsWorkersAreKilledAndThenConverges) {
   DING_ASSERT_OK_AND_ASSIGN(const SoakReport report, RunSoak(options, &transport_));
   EXPECT_THAT(report.kills, SizeIs(6));
   EXPECT_GT(report.rows_acknowledged, 0);
+}
+
+// Only the checkpoints cannot be written: their folder leads to one in which nobody may make files.
+TEST_F(ParallelTest, CheckpointsCannotBeWritten_TheRunGoesOnAndSavesThemLater) {
+  const auto program =
+      Start("run", Args(kSoakConfig, "a",
+                        {kForever, "--set=policy.learn.learner.hook.save_ckpt_seconds=0.2",
+                         "--set=policy.learn.learner.hook.save_ckpt_after_iter=200"}));
+  const std::string folder = JoinPath(RunPath("a"), "ckpt");
+  const std::string resume = JoinPath(folder, "learner_resume");
+  WaitForStatus(*program, IsTraining);
+  EXPECT_TRUE(Eventually([&] { return PathExists(resume); }));
+  ASSERT_THAT(RenamePath(folder, folder + ".away"), IsOk());
+  ASSERT_EQ(symlink("/proc/sys", folder.c_str()), 0);
+  EXPECT_TRUE(
+      Eventually([&] { return absl::StrContains(Log("a", "learner-0"), "could not be written"); }));
+  const int64_t begin = WaitForStatus(*program, IsTraining).train_iter();
+  const RunStatus later = WaitForStatus(
+      *program, [&](const RunStatus& status) { return status.train_iter() >= begin + 400; });
+  ASSERT_THAT(RemoveFile(folder), IsOk());
+  ASSERT_THAT(RenamePath(folder + ".away", folder), IsOk());
+  const std::string missing = absl::StrCat("iteration_", later.train_iter() / 200 * 200);
+  EXPECT_TRUE(Eventually([&] { return PathExists(JoinPath(folder, missing)); })) << missing;
+  ExpectGoesOn(*program);
+  EXPECT_EQ(WaitForStatus(*program, IsTraining).workers_lost(), 0);
+  Interrupt(program.get());
+  EXPECT_THAT(CheckpointReader::Open(resume), IsOk());
 }
 
 TEST_F(ParallelTest, ALearnerGoesOnFromTheCheckpointOfTheOneThatWasKilled) {

@@ -34,12 +34,25 @@ std::string NameOf(const ExperimentConfig& config) {
 BestCheckpoints::BestCheckpoints(const ExperimentConfig& config, std::string exp_dir, Store* store)
     : config_(config), exp_dir_(std::move(exp_dir)), store_(store) {}
 
-void BestCheckpoints::Update(const RunStatus& status) {
+void BestCheckpoints::Update(const RunStatus& status, bool at_end) {
+  if (!at_end && since_failure_.has_value() &&
+      since_failure_->Elapsed() < SaveOutage::kRetryPeriod) {
+    return;
+  }
+  since_failure_.reset();
   for (const BestPolicy& best : status.best_policy()) {
     std::string& seen = seen_[best.name()];
     if (seen == best.policy().key()) continue;
-    seen = best.policy().key();
     const absl::Status saved = Save(best);
+    const std::string what = absl::StrCat(NameOf(config_), " of ", best.policy().policy_id());
+    if (SaveOutage::MayPass(saved)) {
+      // If it lasts for too long, the learner ends the run.
+      outage_.Note(what, saved).IgnoreError();
+      since_failure_.emplace(Clock::Real());
+      continue;
+    }
+    outage_.Note(what, absl::OkStatus()).IgnoreError();
+    seen = best.policy().key();
     if (!saved.ok()) {
       DING_LOG(WARNING) << NameOf(config_) << " of version " << best.policy().version() << " of "
                         << best.policy().policy_id() << " is not saved: " << saved.message();

@@ -12,12 +12,15 @@
 #define DING_WORKER_WORKER_PARALLEL_RUN_BEST_CHECKPOINTS_H_
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/run/save_outage.h"
 
 namespace ding {
 
@@ -25,9 +28,9 @@ class BestCheckpoints {
  public:
   BestCheckpoints(const ExperimentConfig& config, std::string exp_dir, Store* store);
 
-  // Saves each best policy that is not the one saved last. If one cannot be saved, this logs a warning, and does not try that
-  // version again.
-  void Update(const RunStatus& status);
+  // Saves each best policy that is not the one saved last. If one cannot be saved, this logs a warning. It is tried again
+  // every second, and `at_end`, while the cause may pass (save_outage.h).
+  void Update(const RunStatus& status, bool at_end = false);
 
  private:
   absl::Status Save(const BestPolicy& best) const;
@@ -36,6 +39,8 @@ class BestCheckpoints {
   const std::string exp_dir_;
   Store* const store_;
   std::map<std::string, std::string> seen_;  // by name: the key of the version
+  SaveOutage outage_{Clock::Real()};
+  std::optional<Timer> since_failure_;  // none: the last attempt did not fail
 };
 
 }  // namespace ding

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,13 +16,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/call_user.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/comm/collected_items.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/named_values.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/interaction/all_reduce/all_reduce.h"
 #include "ding_worker/interaction/all_reduce/all_reduce_registry.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -30,6 +34,7 @@
 #include "ding_worker/learner/hooks.h"
 #include "ding_worker/learner/learner.pb.h"
 #include "ding_worker/learner/learner_registry.h"
+#include "ding_worker/learner/run_signals.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
@@ -43,6 +48,7 @@
 #include "ding_worker/worker/run/data_set.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/run_checkpoints.h"
+#include "ding_worker/worker/run/save_outage.h"
 #include "ding_worker/worker/run/supervised_setup.h"
 
 namespace ding {
@@ -52,6 +58,10 @@ namespace {
 constexpr int64_t kSendInfoFreq = 20;
 // Seconds of training that the death of a learner may lose, if the config does not say otherwise.
 constexpr double kMaxResumeSeconds = 10;
+// How long a learner that ends tries to save. The coordinator waits twice as long for it.
+constexpr absl::Duration kEndPatience = absl::Seconds(10);
+// The most checkpoints that are kept because they could not be written.
+constexpr size_t kMaxUnsaved = 4;
 
 class ConfiguredLearner : public TaskLearner {
  public:
@@ -136,8 +146,16 @@ class ConfiguredLearner : public TaskLearner {
     options->group_host = host;
   }
   absl::Status SaveProgress() override {
-    if (!resumable_ || learner_->train_iter() == 0) return absl::OkStatus();
-    return CallUser("the learner", [&] { return learner_->SaveCheckpoint(kResumeCheckpoint); });
+    const Timer waited(Clock::Real());
+    const auto save = [this]() -> absl::Status {
+      if (resumable_ && learner_->train_iter() > 0) {
+        DING_RETURN_IF_ERROR(CallUser(
+            "the learner", [this] { return learner_->SaveCheckpoint(kResumeCheckpoint); }));
+      }
+      return WriteUnsaved();
+    };
+    return outage_.Wait("the last checkpoint", save,
+                        [&waited] { return waited.Elapsed() >= kEndPatience; });
   }
   NamedValues LearnSettings(int64_t train_iter, int64_t envstep) override {
     if (policy_->command_mode() == nullptr) return {};
@@ -168,11 +186,12 @@ class ConfiguredLearner : public TaskLearner {
     return absl::OkStatus();
   }
 
+  // Saves a checkpoint. One that cannot be written does not end the run, see save_outage.h: it is kept, and
+  // written with a later one.
   absl::Status Save(const ExperimentConfig& config, const EnvSpec& env, const std::string& folder,
-                    absl::string_view name) const {
+                    absl::string_view name) {
     const ILearner& learner = *learner_;
     const std::string path = learner.CheckpointPath(name);
-    DING_RETURN_IF_ERROR(CreateDirectories(folder));
     // A learner that was stopped, and then replaced, must not undo what its successor has learned.
     if (name == kResumeCheckpoint && SavedIteration(path) > learner.train_iter()) {
       return absl::OkStatus();
@@ -183,7 +202,69 @@ class ConfiguredLearner : public TaskLearner {
     DescribeRun(config, env, &info);
     std::vector<CheckpointComponent> components = LearnerComponents(learner);
     if (data_set_ != nullptr) absl::c_move(data_set_->Components(), std::back_inserter(components));
-    return WriteCheckpoint(path, info, components);
+    const Unsaved job{path, folder, std::move(info), std::move(components)};
+    const absl::Status saved = Write(job);
+    if (!saved.ok()) return Keep(job, saved);
+    Forget(path);
+    WriteUnsaved().IgnoreError();  // The next call tries again.
+    return outage_.Note(path, saved);
+  }
+
+  // A checkpoint that could not be written.
+  struct Unsaved {
+    std::string path;
+    std::string folder;
+    CheckpointInfo info;
+    std::vector<CheckpointComponent> components;
+  };
+
+  static absl::Status Write(const Unsaved& job) {
+    DING_RETURN_IF_ERROR(CreateDirectories(job.folder));
+    return WriteCheckpoint(job.path, job.info, job.components);
+  }
+
+  void Forget(const std::string& path) {
+    unsaved_.remove_if([&path](const Unsaved& job) { return job.path == path; });
+  }
+
+  // Keeps a copy of the checkpoint, which failed with `why`. A newer one of its name takes its place.
+  absl::Status Keep(Unsaved job, const absl::Status& why) {
+    for (CheckpointComponent& component : job.components) {
+      DING_ASSIGN_OR_RETURN(component.save, CopyState(component.save));
+    }
+    NoteFailure(job.path, why);
+    Forget(job.path);
+    unsaved_.push_back(std::move(job));
+    if (unsaved_.size() <= kMaxUnsaved) return absl::OkStatus();
+    DING_LOG(WARNING) << "checkpoint " << unsaved_.front().path
+                      << " is given up: there are newer ones that could not be written";
+    outage_.Forget(unsaved_.front().path);
+    unsaved_.pop_front();
+    return absl::OkStatus();
+  }
+
+  // Returns the first error.
+  absl::Status WriteUnsaved() {
+    absl::Status status;
+    for (auto job = unsaved_.begin(); job != unsaved_.end();) {
+      const absl::Status saved = Write(*job);
+      status.Update(saved);
+      if (!saved.ok()) {
+        NoteFailure(job->path, saved);
+        ++job;
+        continue;
+      }
+      DING_LOG(INFO) << "saved checkpoint " << job->path;
+      outage_.Note(job->path, saved).IgnoreError();
+      job = unsaved_.erase(job);
+    }
+    return status;
+  }
+
+  // If the run has gone on for too long, it ends in order, so that it can be resumed.
+  void NoteFailure(const std::string& path, const absl::Status& why) {
+    const absl::Status noted = outage_.Note(path, why);
+    if (!noted.ok()) learner_->run_signals()->RequestStop(noted.message());
   }
 
   // Whether there is a checkpoint at `path` of which the learner's policy goes on.
@@ -218,6 +299,8 @@ class ConfiguredLearner : public TaskLearner {
   std::unique_ptr<DataSetLearning> data_set_;  // null: it learns from what is collected
   std::unique_ptr<ILearner> learner_;
   CollectedLayout collected_;
+  SaveOutage outage_{Clock::Real()};
+  std::list<Unsaved> unsaved_;  // in the order in which they failed
   bool resumable_ = false;
   bool resumes_ = false;
   std::optional<CommLearnerOptions> own_options_;  // of a task with settings

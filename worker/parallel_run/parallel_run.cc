@@ -166,7 +166,7 @@ absl::Status Run::Watch() {
     const absl::Status done = parts_.coordinator->WaitUntilDone(kWatchPeriod);
     status = parts_.coordinator->status();
     progress.Update(ProgressOf(status));
-    best.Update(status);
+    best.Update(status, /*at_end=*/!absl::IsDeadlineExceeded(done));
     rates.WriteIfDue(status);
     if (absl::IsDeadlineExceeded(done)) continue;
     rates.Write(status);
@@ -179,7 +179,7 @@ absl::Status Run::Watch() {
   }
   parts_.coordinator->RequestEnd("it was interrupted");
   status = parts_.coordinator->status();
-  best.Update(status);
+  best.Update(status, /*at_end=*/true);
   rates.Write(status);
   return absl::OkStatus();
 }
