@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -147,11 +148,16 @@ absl::StatusOr<ExperimentConfig> LoadConfig(const std::vector<std::string>& sett
       absl::StrCat(FLAGS_config, " cannot run in parallel:\n  ", absl::StrJoin(problems, "\n  ")));
 }
 
-// A pipe can be read only once, but each coordinator of the run reads the config. They get a copy in memory, which lives as long as
-// this process.
+// A pipe can be read only once, and a file behind /dev/stdin only by this process, but each coordinator of the run reads the config.
+// They get a copy in memory, which lives as long as this process.
 absl::Status CopyConfigOfPipe(const std::vector<std::string>& settings) {
   struct stat info;
-  if (stat(FLAGS_config.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return absl::OkStatus();
+  const bool of_process = FLAGS_config == "/dev/stdin" ||
+                          absl::StartsWith(FLAGS_config, "/dev/fd/") ||
+                          absl::StartsWith(FLAGS_config, "/proc/");
+  if (stat(FLAGS_config.c_str(), &info) != 0 || (S_ISREG(info.st_mode) && !of_process)) {
+    return absl::OkStatus();
+  }
   DING_ASSIGN_OR_RETURN(const std::string text, ReadConfigText(FLAGS_config));
   // Problems name what the user named.
   DING_RETURN_IF_ERROR(ParseExperimentConfig(text, FLAGS_config, settings).status());
