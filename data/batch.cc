@@ -1,12 +1,14 @@
 #include "ding_worker/data/batch.h"
 
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/checked_size.h"
 
 namespace ding {
 namespace {
@@ -20,14 +22,16 @@ int64_t AlignUp(int64_t size) {
 }
 
 absl::StatusOr<std::unique_ptr<Block>> MakeBlock(SpecPtr spec, int64_t rows) {
-  DING_CHECK(rows >= 0) << rows << " rows";
+  if (spec == nullptr || rows < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("a block of ", rows, " rows",
+                                                   spec == nullptr ? " without a spec" : "",
+                                                   ", expected a spec and at least 0 rows"));
+  }
   // A size that overflows is reported like one that exceeds the memory.
-  int64_t size = 0;
-  const int64_t padding = kColumnAlignment * spec->size();
-  const bool overflow = __builtin_mul_overflow(rows, spec->row_bytes(), &size) ||
-                        __builtin_add_overflow(size, padding, &size);
+  std::optional<int64_t> size = CheckedProduct(rows, spec->row_bytes());
+  if (size.has_value()) size = CheckedSum(*size, kColumnAlignment * spec->size());
   auto block = std::make_unique<Block>();
-  if (!overflow) block->storage = AllocateAligned(size);
+  if (size.has_value()) block->storage = AllocateAligned(*size);
   if (block->storage == nullptr) {
     return absl::ResourceExhaustedError(
         absl::StrCat("out of memory: ", rows, " rows of ", spec->row_bytes(), " bytes"));
@@ -63,10 +67,17 @@ inline void CopyRow(std::byte* to, const std::byte* from, int64_t bytes) {
   }
 }
 
-void CheckFits(const ColumnsView& from, const MutableColumnsView& to, int64_t end) {
-  DING_CHECK(from.spec().size() <= to.spec().size() && end <= to.rows())
-      << "copy of " << from.spec().size() << " fields up to row " << end << " into "
+void CheckFits(const ColumnsView& from, int64_t rows, const MutableColumnsView& to,
+               int64_t to_begin) {
+  const int fields = from.spec().size();
+  DING_CHECK(fields <= to.spec().size() && IsRange(to_begin, rows, to.rows()))
+      << "copy of " << fields << " fields and " << rows << " rows to row " << to_begin << " of "
       << to.spec().size() << " fields of " << to.rows() << " rows";
+  for (int field = 0; field < fields; ++field) {
+    DING_CHECK(from.spec().row_bytes(field) == to.spec().row_bytes(field))
+        << "copy of field " << from.spec().field(field).DebugString() << " to "
+        << to.spec().field(field).DebugString();
+  }
 }
 
 }  // namespace
@@ -94,12 +105,13 @@ Batch Batch::AsSequences(int64_t length) const {
 }
 
 Batch Batch::Slice(int64_t begin, int64_t rows) const {
-  DING_CHECK(begin >= 0 && rows >= 0 && begin + rows <= rows_)
-      << "slice [" << begin << ", " << begin + rows << ") of " << rows_ << " rows";
+  DING_CHECK(IsRange(begin, rows, rows_))
+      << "slice of " << rows << " rows from row " << begin << " of " << rows_ << " rows";
   return Batch(block_, first_row_ + begin, rows);
 }
 
 Tensor Batch::tensor(int index) const {
+  if (index < 0 || index >= spec().size()) internal_data::ThrowNoSuchField(spec(), index);
   const FieldSpec& field = spec().field(index);
   Shape shape = {rows_};
   shape.insert(shape.end(), field.shape.begin(), field.shape.end());
@@ -114,6 +126,7 @@ absl::StatusOr<BatchBuilder> BatchBuilder::Create(SpecPtr spec, int64_t capacity
 }
 
 Batch BatchBuilder::Seal(int64_t rows) && {
+  DING_CHECK(block_ != nullptr) << "a builder is sealed twice";
   DING_CHECK(rows >= 0 && rows <= capacity_rows())
       << "sealing " << rows << " of " << capacity_rows() << " rows";
   return Batch(std::move(block_), 0, rows);
@@ -157,7 +170,7 @@ BlockPool::BlockPool(SpecPtr spec, int max_free_blocks)
     : spec_(std::move(spec)), free_list_(std::make_shared<FreeList>(max_free_blocks)) {}
 
 absl::StatusOr<BatchBuilder> BlockPool::Allocate(int64_t rows) {
-  std::unique_ptr<Block> block = free_list_->Take(rows);
+  std::unique_ptr<Block> block = rows < 0 ? nullptr : free_list_->Take(rows);
   if (block == nullptr) {
     absl::StatusOr<std::unique_ptr<Block>> made = MakeBlock(spec_, rows);
     if (!made.ok()) return made.status();
@@ -175,7 +188,10 @@ int BlockPool::free_blocks() const {
 
 void GatherRows(const ColumnsView& from, absl::Span<const int64_t> source_rows,
                 const MutableColumnsView& to, int64_t to_begin) {
-  CheckFits(from, to, to_begin + static_cast<int64_t>(source_rows.size()));
+  CheckFits(from, static_cast<int64_t>(source_rows.size()), to, to_begin);
+  for (const int64_t row : source_rows) {
+    DING_CHECK(row >= 0 && row < from.rows()) << "copy of row " << row << " of " << from.rows();
+  }
   for (int field = 0; field < from.spec().size(); ++field) {
     const int64_t bytes = from.spec().row_bytes(field);
     const std::byte* const source = from.raw_column(field);
@@ -195,7 +211,7 @@ void GatherColumn(absl::Span<const RowPlace> rows, int column, int64_t row_bytes
 }
 
 void CopyRows(const ColumnsView& from, const MutableColumnsView& to, int64_t to_begin) {
-  CheckFits(from, to, to_begin + from.rows());
+  CheckFits(from, from.rows(), to, to_begin);
   for (int field = 0; field < from.spec().size(); ++field) {
     const int64_t bytes = from.spec().row_bytes(field);
     std::memcpy(to.raw_column(field) + to_begin * bytes, from.raw_column(field),

@@ -5,11 +5,14 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/check.h"
 #include "ding_worker/data/dtype.h"
 
 namespace ding {
 
 double GoalDistance(absl::Span<const float> achieved, absl::Span<const float> desired) {
+  DING_CHECK(achieved.size() == desired.size())
+      << "a goal of " << achieved.size() << " numbers, compared with one of " << desired.size();
   double sum = 0;
   for (size_t i = 0; i < achieved.size(); ++i) {
     const double difference = static_cast<double>(achieved[i]) - desired[i];

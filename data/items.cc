@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/checked_size.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
@@ -49,7 +50,7 @@ absl::StatusOr<SegmentBatch> MakeItems(Batch rows) {
   const absl::Span<const int64_t> first = rows.column<int64_t>(kColumnRow);
   const absl::Span<const int64_t> length = rows.column<int64_t>(kColumnLength);
   for (size_t i = 0; i < first.size(); ++i) {
-    if (first[i] >= 0 && length[i] >= 1) continue;
+    if (first[i] >= 0 && length[i] >= 1 && CheckedSum(first[i], length[i]).has_value()) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("item ", i, " of ", first.size(), " is ", length[i], " rows from row ",
                      first[i], " on, expected at least 1 row from row 0 or later"));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/checked_size.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
@@ -23,6 +24,9 @@ RewardScaler::RewardScaler(double gamma) : gamma_(gamma), statistics_(1, kNoClip
 void RewardScaler::Scale(absl::Span<const Segment> segments, absl::Span<float> reward) {
   returns_.clear();
   for (const Segment& segment : segments) {
+    DING_CHECK(IsRange(segment.begin, segment.length, static_cast<int64_t>(reward.size())))
+        << "a segment of " << segment.length << " rows from row " << segment.begin << " of "
+        << reward.size() << " rewards";
     double& running = running_[segment.stream];
     for (int64_t row = segment.begin; row < segment.begin + segment.length; ++row) {
       running = reward[static_cast<size_t>(row)] + gamma_ * running;

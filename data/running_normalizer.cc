@@ -16,18 +16,22 @@ constexpr char kCount[] = "count";
 constexpr char kMean[] = "mean";
 constexpr char kSquares[] = "sum_of_squares";
 constexpr double kEpsilon = 1e-8;
+constexpr int64_t kMaxCount = int64_t{1} << 53;  // up to here float64 has every number of rows
+
+size_t CheckedWidth(int64_t width, double clip) {
+  DING_CHECK(width >= 1 && clip > 0) << "width " << width << ", clip " << clip;
+  return static_cast<size_t>(width);
+}
 
 }  // namespace
 
 RunningNormalizer::RunningNormalizer(int64_t width, double clip)
     : clip_(clip),
-      mean_(static_cast<size_t>(width), 0),
-      squares_(static_cast<size_t>(width), 0),
-      scale_(static_cast<size_t>(width), 1),
-      block_mean_(static_cast<size_t>(width), 0),
-      block_squares_(static_cast<size_t>(width), 0) {
-  DING_CHECK(width >= 1 && clip > 0) << "width " << width << ", clip " << clip;
-}
+      mean_(CheckedWidth(width, clip), 0),
+      squares_(mean_.size(), 0),
+      scale_(mean_.size(), 1),
+      block_mean_(mean_.size(), 0),
+      block_squares_(mean_.size(), 0) {}
 
 void RunningNormalizer::Update(absl::Span<const float> values) {
   const size_t width = mean_.size();
@@ -65,6 +69,7 @@ void RunningNormalizer::Normalize(absl::Span<const float> values, absl::Span<flo
 }
 
 double RunningNormalizer::Variance(int64_t column) const {
+  DING_CHECK(column >= 0 && column < width()) << "column " << column << " of " << width();
   return count_ == 0 ? 1 : squares_[static_cast<size_t>(column)] / static_cast<double>(count_);
 }
 
@@ -88,11 +93,11 @@ absl::Status RunningNormalizer::LoadState(StateReader* reader) {
   DING_RETURN_IF_ERROR(reader->ReadSpan(kSquares, absl::MakeSpan(squares)));
   const auto sane = [](double value) { return std::isfinite(value); };
   const auto square = [](double value) { return std::isfinite(value) && value >= 0; };
-  if (count < 0 || !std::all_of(mean.begin(), mean.end(), sane) ||
+  if (count < 0 || count > kMaxCount || !std::all_of(mean.begin(), mean.end(), sane) ||
       !std::all_of(squares.begin(), squares.end(), square)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the saved statistics of ", count,
-        " rows: expected a count of at least 0, finite means and finite squares of at least 0"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the saved statistics of ", count, " rows: expected a count of 0 to ",
+                     kMaxCount, ", finite means and finite squares of at least 0"));
   }
   count_ = count;
   mean_ = std::move(mean);

@@ -1,5 +1,6 @@
 #include "ding_worker/data/segment.h"
 
+#include <limits>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -10,10 +11,21 @@ absl::Status ValidateSegments(const SegmentBatch& data) {
   int64_t next_row = 0;
   for (size_t i = 0; i < data.segments.size(); ++i) {
     const Segment& segment = data.segments[i];
-    if (segment.begin != next_row || segment.length < 1) {
+    if (segment.begin != next_row || segment.length < 1 ||
+        segment.length > data.rows.rows() - next_row) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("segment ", i, " of stream ", segment.stream, " covers ", segment.length,
+                       " rows from row ", segment.begin, ", expected at least one row from row ",
+                       next_row, " of ", data.rows.rows()));
+    }
+    // Sums of steps cannot overflow: whoever uses them need not think of it.
+    if (segment.first_step < 0 ||
+        segment.first_step > std::numeric_limits<int64_t>::max() - segment.length ||
+        segment.end > SegmentEnd::kTruncated) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "segment ", i, " of stream ", segment.stream, " covers rows [", segment.begin, ", ",
-          segment.begin + segment.length, "), expected at least one row from ", next_row));
+          "segment ", i, " of stream ", segment.stream, " has ", segment.length, " rows from step ",
+          segment.first_step, " on and end ", static_cast<int>(segment.end),
+          ", expected steps from 0 to 2^63 - 1 and an end of 0 to 2"));
     }
     next_row += segment.length;
   }

@@ -1,7 +1,6 @@
 #include "ding_worker/data/segment_wire.h"
 
 #include <cstdint>
-#include <limits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -9,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "ding_worker/base/bytes.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/checked_size.h"
 #include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
@@ -41,7 +41,6 @@ Batch TableOf(const std::vector<Segment>& segments) {
   const auto length = builder->column<int64_t>(kLength);
   const auto end = builder->column<uint8_t>(kEnd);
   for (size_t i = 0; i < segments.size(); ++i) {
-    DING_CHECK(segments[i].first_step >= 0) << "step " << segments[i].first_step;
     stream[i] = segments[i].stream;
     first_step[i] = segments[i].first_step;
     length[i] = segments[i].length;
@@ -98,7 +97,7 @@ absl::StatusOr<Message> Parse(absl::string_view bytes) {
       absl::StrCat("message of segments of ", bytes.size(), " bytes is corrupted or truncated"));
 }
 
-absl::StatusOr<std::vector<Segment>> DecodeTable(absl::string_view bytes, int64_t rows) {
+absl::StatusOr<std::vector<Segment>> DecodeTable(absl::string_view bytes) {
   DING_ASSIGN_OR_RETURN(const Batch table, DecodeBatch(bytes));
   DING_RETURN_IF_ERROR(CheckSameLayout(*TableSpec(), table.spec(), "table of segments"));
   const auto stream = table.column<int64_t>(kStream);
@@ -109,17 +108,10 @@ absl::StatusOr<std::vector<Segment>> DecodeTable(absl::string_view bytes, int64_
   segments.reserve(static_cast<size_t>(table.rows()));
   int64_t begin = 0;
   for (size_t i = 0; i < stream.size(); ++i) {
-    // Sums of these cannot overflow: whoever uses them need not think of it.
-    if (length[i] < 1 || length[i] > rows - begin || first_step[i] < 0 ||
-        first_step[i] > std::numeric_limits<int64_t>::max() - length[i] ||
-        end[i] > static_cast<uint8_t>(SegmentEnd::kTruncated)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("segment ", i, " has ", length[i], " rows from step ", first_step[i],
-                       ", end ", end[i], ", after ", begin, " of ", rows, " rows"));
-    }
     segments.push_back(
         {stream[i], first_step[i], begin, length[i], static_cast<SegmentEnd>(end[i])});
-    begin += length[i];
+    // ValidateSegments() refuses the segment before a sum that does not fit.
+    begin = CheckedSum(begin, length[i]).value_or(0);
   }
   return segments;
 }
@@ -132,7 +124,7 @@ absl::StatusOr<SegmentBatch> Decode(absl::string_view bytes, DecodeRows decode_r
   SegmentBatch data;
   DING_ASSIGN_OR_RETURN(data.rows, decode_rows(message.rows));
   DING_ASSIGN_OR_RETURN(data.final_obs, decode_obs(message.final_obs));
-  DING_ASSIGN_OR_RETURN(data.segments, DecodeTable(message.segments, data.rows.rows()));
+  DING_ASSIGN_OR_RETURN(data.segments, DecodeTable(message.segments));
   DING_RETURN_IF_ERROR(ValidateSegments(data));
   return data;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
@@ -12,6 +13,9 @@
 
 namespace ding {
 namespace {
+
+// Longer samples are a mistake: padding would fill the memory.
+constexpr int64_t kMaxLength = int64_t{1} << 20;
 
 // Writes the beginnings of the columns of `batch` to `columns`.
 void ListColumns(const Batch& batch, std::vector<const std::byte*>* columns) {
@@ -23,6 +27,10 @@ void ListColumns(const Batch& batch, std::vector<const std::byte*>* columns) {
 }  // namespace
 
 absl::StatusOr<SegmentBatch> SequenceSamples::Cut(const SegmentBatch& data) {
+  if (length_ < 1 || length_ > kMaxLength) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("samples of ", length_, " rows, expected 1 to ", kMaxLength));
+  }
   DING_RETURN_IF_ERROR(ValidateSegments(data));
   DING_RETURN_IF_ERROR(Resolve(data));
   source_rows_.clear();

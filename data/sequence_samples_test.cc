@@ -208,7 +208,7 @@ TEST(SequenceSamples, RefusesSegmentsThatDoNotFitAndRowsWithAMask) {
   EXPECT_THAT(samples.Cut(cut), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'mask'")));
   data.segments[1].begin = 6;
   EXPECT_THAT(samples.Cut(data),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("covers rows")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("covers 2 rows")));
   data.segments[1].begin = 7;
   EXPECT_THAT(samples.Cut(data), IsOk()) << "after an error it goes on";
 }

@@ -8,6 +8,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/check.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/shuffle.h"
 #include "ding_worker/base/status_macros.h"
@@ -27,7 +28,7 @@ absl::StatusOr<std::unique_ptr<ShuffledEpochs>> ShuffledEpochs::Create(Batch row
 
 ShuffledEpochs::ShuffledEpochs(Batch rows, int64_t batch_rows, uint64_t seed)
     : rows_(std::move(rows)),
-      batch_rows_(batch_rows),
+      batch_rows_(std::min(batch_rows, rows_.rows())),
       seed_(seed),
       pool_(rows_.spec_ptr()),
       order_(static_cast<size_t>(rows_.rows())) {
@@ -57,6 +58,7 @@ absl::StatusOr<Batch> ShuffledEpochs::Next() {
 }
 
 void ShuffledEpochs::SkipTo(int64_t number) {
+  DING_CHECK(number >= 0) << "batch " << number;
   const int64_t batches_per_epoch = (rows_.rows() + batch_rows_ - 1) / batch_rows_;
   const int64_t epoch = number / batches_per_epoch;
   next_ = number % batches_per_epoch * batch_rows_;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ding_worker/base/checked_size.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
@@ -13,6 +14,8 @@ namespace {
 
 constexpr int64_t kMaxRowBytes = int64_t{1} << 40;
 constexpr size_t kMaxPrintedBounds = 8;
+// Far above every shape that a Spec accepts; as many elements of any type have a size in bytes that fits 64 bits.
+constexpr int64_t kMaxElements = int64_t{1} << 59;
 
 absl::Status CheckField(const FieldSpec& field) {
   if (field.name.empty()) return absl::InvalidArgumentError("a field has an empty name");
@@ -65,14 +68,19 @@ absl::Status CheckField(const FieldSpec& field) {
 
 int64_t NumElements(absl::Span<const int64_t> shape) {
   int64_t count = 1;
-  for (const int64_t extent : shape) count *= extent;
+  for (const int64_t extent : shape) {
+    const int64_t beyond = (count < 0) == (extent < 0) ? kMaxElements : -kMaxElements;
+    count = std::clamp(CheckedProduct(count, extent).value_or(beyond), -kMaxElements, kMaxElements);
+  }
   return count;
 }
 
 std::optional<int64_t> CheckedByteSize(DType dtype, absl::Span<const int64_t> shape) {
-  int64_t bytes = SizeOf(dtype);
+  std::optional<int64_t> bytes = SizeOf(dtype);
   for (const int64_t extent : shape) {
-    if (extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes)) return std::nullopt;
+    if (extent < 0) return std::nullopt;
+    bytes = CheckedProduct(*bytes, extent);
+    if (!bytes.has_value()) return std::nullopt;
   }
   return bytes;
 }
@@ -128,7 +136,7 @@ FieldSpec MultiDiscrete(absl::string_view name, absl::Span<const int64_t> counts
   field.low.assign(counts.size(), 0);
   for (const int64_t count : counts) {
     field.num_categories = std::max(field.num_categories, count);
-    field.high.push_back(static_cast<double>(count - 1));
+    field.high.push_back(static_cast<double>(count) - 1);
   }
   return field;
 }

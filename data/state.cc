@@ -126,17 +126,19 @@ absl::Status StateDict::Write(absl::string_view name, DType dtype, absl::Span<co
   if (tensors_.Find(name) != nullptr) {
     return absl::AlreadyExistsError(absl::StrCat("'", name, "' is written twice to ", source_));
   }
+  int64_t size = 0;
+  for (const absl::string_view part : parts) size += static_cast<int64_t>(part.size());
+  if (CheckedByteSize(dtype, shape) != size) {
+    return absl::InvalidArgumentError(absl::StrCat("'", name, "', ", DTypeName(dtype),
+                                                   ShapeString(shape), ", is written to ", source_,
+                                                   " with ", size, " bytes"));
+  }
   Tensor tensor = Tensor::Zeros(dtype, Shape(shape.begin(), shape.end()));
   std::byte* to = tensor.raw_data();
-  int64_t left = tensor.size_bytes();
   for (const absl::string_view part : parts) {
-    left -= static_cast<int64_t>(part.size());
-    if (left < 0) break;
     if (!part.empty()) std::memcpy(to, part.data(), part.size());
     to += part.size();
   }
-  DING_CHECK(left == 0) << "'" << std::string(name) << "' of " << tensor.size_bytes()
-                        << " bytes is written with " << left << " bytes missing";
   tensors_.Set(name, std::move(tensor));
   return absl::OkStatus();
 }

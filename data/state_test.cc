@@ -112,10 +112,13 @@ TEST(Scopes, NestAndListOnlyTheirOwnNames) {
   EXPECT_THAT(b.ReadInt("y"), StatusIs(absl::StatusCode::kNotFound, HasSubstr("'a/b/y'")));
 }
 
-TEST(StateDictDeathTest, PartsOfAWrongTotalSizeEndTheProgram) {
+TEST(StateDict, Write_PartsOfAnotherSize_IsRefused) {
   StateDict state;
-  EXPECT_DEATH((void)state.Write("x", DType::kFloat32, {2}, {"abcd"}),
-               "'x' of 8 bytes is written with 4 bytes missing");
+  EXPECT_THAT(
+      state.Write("x", DType::kFloat32, {2}, {"abcd"}),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'x', float32[2], is written")));
+  EXPECT_THAT(state.Write("x", DType::kFloat32, {-1}, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("float32[-1]")));
 }
 
 }  // namespace

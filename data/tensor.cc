@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 
@@ -17,11 +18,12 @@ std::shared_ptr<std::byte> AllocateAligned(int64_t size) {
 }
 
 Tensor Tensor::Zeros(DType dtype, Shape shape) {
-  const int64_t size = NumElements(shape) * SizeOf(dtype);
-  std::shared_ptr<std::byte> storage = AllocateAligned(size);
-  DING_CHECK(storage != nullptr) << "out of memory: " << size << " bytes for " << DTypeName(dtype)
+  const std::optional<int64_t> size = CheckedByteSize(dtype, shape);
+  DING_CHECK(size.has_value()) << "no tensor can be " << DTypeName(dtype) << ShapeString(shape);
+  std::shared_ptr<std::byte> storage = AllocateAligned(*size);
+  DING_CHECK(storage != nullptr) << "out of memory: " << *size << " bytes for " << DTypeName(dtype)
                                  << ShapeString(shape);
-  std::memset(storage.get(), 0, static_cast<size_t>(size));
+  std::memset(storage.get(), 0, static_cast<size_t>(*size));
   std::byte* const data = storage.get();
   return Tensor(dtype, std::move(shape), std::move(storage), data);
 }
