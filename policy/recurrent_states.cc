@@ -19,6 +19,20 @@ constexpr char kStates[] = "states";
 
 }  // namespace
 
+absl::Status RecurrentStates::CheckIds(absl::Span<const int> env_ids, int64_t rows) {
+  if (static_cast<int64_t>(env_ids.size()) != rows) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(env_ids.size(), " env ids for ", rows,
+                     " observations, expected one id for each, because each env has a state"));
+  }
+  for (const int env_id : env_ids) {
+    if (env_id >= 0 && env_id < kMaxIds) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("the env id is ", env_id, ", expected 0 to ", kMaxIds - 1));
+  }
+  return absl::OkStatus();
+}
+
 absl::Span<float> RecurrentStates::Gather(absl::Span<const int> env_ids) {
   const auto size = static_cast<size_t>(size_);
   gathered_.resize(env_ids.size() * size);
@@ -39,6 +53,7 @@ void RecurrentStates::Scatter(absl::Span<const int> env_ids) {
   DING_CHECK(gathered_.size() == env_ids.size() * size)
       << env_ids.size() << " envs, but states of " << gathered_.size() / size;
   for (size_t i = 0; i < env_ids.size(); ++i) {
+    DING_CHECK(env_ids[i] >= 0 && env_ids[i] < kMaxIds) << "env id " << env_ids[i];
     const size_t begin = static_cast<size_t>(env_ids[i]) * size;
     if (begin >= states_.size()) states_.resize(begin + size);
     std::copy_n(gathered_.data() + i * size, size, states_.data() + begin);

@@ -27,10 +27,16 @@ class RecurrentStates {
 
   int64_t size() const { return size_; }
 
-  // Returns the states of these envs, which are at least 0, as rows [env_ids.size(), size()] to be changed in
-  // place; nothing is kept until Scatter().
+  // The highest id is kMaxIds - 1: there is memory for all ids up to the highest one that was used.
+  static constexpr int kMaxIds = 1 << 20;
+  // kInvalidArgument unless there is an id from 0 to kMaxIds - 1 for each of `rows` rows. To be called with ids of
+  // a caller before Gather().
+  static absl::Status CheckIds(absl::Span<const int> env_ids, int64_t rows);
+
+  // Returns the states of these envs as rows [env_ids.size(), size()] to be changed in place; nothing is kept
+  // until Scatter(). An id that CheckIds() refuses has a state of 0.
   absl::Span<float> Gather(absl::Span<const int> env_ids);
-  // Keeps the rows of the last Gather() as the states of the same envs.
+  // Keeps the rows of the last Gather() as the states of the same envs. Ids that CheckIds() refuses end the program.
   void Scatter(absl::Span<const int> env_ids);
   // Sets the states of these envs to 0, or those of all envs if `env_ids` is empty.
   void Reset(absl::Span<const int> env_ids);

@@ -93,6 +93,8 @@ absl::Status Actor::SetStates(absl::Span<const int> ids, absl::Span<const float>
                      " finite ones: ", model_.state_size(), " for each of ", ids.size(), " ids"));
   }
   if (expected == 0) return absl::OkStatus();
+  DING_RETURN_IF_ERROR(
+      Annotate(RecurrentStates::CheckIds(ids, static_cast<int64_t>(ids.size())), "SetStates()"));
   const absl::Span<float> gathered = states_->Gather(ids);
   std::copy(states.begin(), states.end(), gathered.begin());
   states_->Scatter(ids);
@@ -115,8 +117,12 @@ absl::Status Actor::Check(const ColumnsView& obs, absl::Span<const int>* ids) {
         absl::StrCat("Act(): ", ids->size(), " ids for ", obs.rows(), " rows of observations"));
   }
   const auto negative = std::find_if(ids->begin(), ids->end(), [](int id) { return id < 0; });
-  if (negative == ids->end()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("Act(): id ", *negative, ", expected at least 0"));
+  if (negative != ids->end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("Act(): id ", *negative, ", expected at least 0"));
+  }
+  if (!states_.has_value()) return absl::OkStatus();
+  return Annotate(RecurrentStates::CheckIds(*ids, obs.rows()), "Act()");
 }
 
 absl::StatusOr<ColumnsView> Actor::Normalized(const ColumnsView& inputs) {

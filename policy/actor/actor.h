@@ -70,13 +70,16 @@ class Actor {
   void Begin(absl::Span<const int> ids = {});
 
   // The recurrent states of these episodes [ids, model().state_size()], to go on in another actor; empty without
-  // memory. SetStates() returns kInvalidArgument for states of another size or that are not finite.
+  // memory. An id that has not acted has a state of 0. SetStates() returns kInvalidArgument for states of another
+  // size or that are not finite, and for ids that Act() refuses.
   absl::Span<const float> States(absl::Span<const int> ids);
   absl::Status SetStates(absl::Span<const int> ids, absl::Span<const float> states);
 
   // Chooses an action for each row of `obs` [B, ...] (observation()) and returns them [B, ...] (action()). Row i
-  // belongs to the episode `ids[i]`, from 0 on, each at most once; without ids, to the episode i.
-  //   kInvalidArgument  `obs` has other fields than observation(), or a row has no legal action
+  // belongs to the episode `ids[i]`, from 0 on, each at most once; without ids, to the episode i. With memory, ids are
+  // below 2^20, because there is memory for all ids up to the highest one.
+  //   kInvalidArgument  `obs` has other fields than observation(), an id is out of range, or a row has no legal
+  //                     action
   //   kInternal         an output of the network is not finite; no state has changed
   absl::StatusOr<ColumnsView> Act(const ColumnsView& obs, absl::Span<const int> ids = {});
 

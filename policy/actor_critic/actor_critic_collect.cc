@@ -125,7 +125,7 @@ class ActorCriticCollect : public CollectMode {
     const MutableColumnsView rows = out.Slice(0, obs.rows());
     absl::Span<float> states;
     if (states_.has_value()) {
-      DING_RETURN_IF_ERROR(CheckEnvIds(env_ids, obs.rows()));
+      DING_RETURN_IF_ERROR(RecurrentStates::CheckIds(env_ids, obs.rows()));
       states = states_->Gather(env_ids);
       absl::c_copy(states, rows.column<float>(head_ + 3).begin());
     }

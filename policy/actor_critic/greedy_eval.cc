@@ -15,19 +15,6 @@ absl::Status CheckOutput(const Spec& expected, const ColumnsView& obs,
       absl::StrCat("the output has ", out.rows(), " rows for ", obs.rows(), " observations"));
 }
 
-absl::Status CheckEnvIds(absl::Span<const int> env_ids, int64_t rows) {
-  if (static_cast<int64_t>(env_ids.size()) != rows) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(env_ids.size(), " env ids for ", rows,
-                     " observations, expected one for each: the networks are recurrent"));
-  }
-  for (const int env_id : env_ids) {
-    if (env_id >= 0) continue;
-    return absl::InvalidArgumentError(absl::StrCat("env id ", env_id, ", expected at least 0"));
-  }
-  return absl::OkStatus();
-}
-
 GreedyEval::GreedyEval(std::string name, ActorCritic* networks)
     : name_(std::move(name)), networks_(*networks) {
   if (networks_.state_size() > 0) states_.emplace(networks_.state_size());
@@ -50,7 +37,7 @@ absl::Status GreedyEval::Choose(const ColumnsView& obs, absl::Span<const int> en
   if (obs.rows() == 0) return absl::OkStatus();
   absl::Span<float> states;
   if (states_.has_value()) {
-    DING_RETURN_IF_ERROR(CheckEnvIds(env_ids, obs.rows()));
+    DING_RETURN_IF_ERROR(RecurrentStates::CheckIds(env_ids, obs.rows()));
     states = states_->Gather(env_ids);
   }
   DING_RETURN_IF_ERROR(networks_.Act(obs, {}, states));

@@ -26,10 +26,6 @@ namespace ding {
 absl::Status CheckOutput(const Spec& expected, const ColumnsView& obs,
                          const MutableColumnsView& out);
 
-// Returns kInvalidArgument unless there is an env id, at least 0, for each of `rows` observations, as
-// recurrent networks need.
-absl::Status CheckEnvIds(absl::Span<const int> env_ids, int64_t rows);
-
 class GreedyEval : public EvalMode {
  public:
   // `name` is the name of the algorithm.

@@ -43,20 +43,6 @@ SpecPtr OutputSpec(const SpecPtr& action, const RecurrentNetwork* recurrent, boo
   return *MakeSpec({action->field(0), Box(kColumnRnnState, {recurrent->state_size()})});
 }
 
-absl::Status CheckEnvIds(absl::Span<const int> env_ids, int64_t rows, absl::string_view algorithm) {
-  if (static_cast<int64_t>(env_ids.size()) != rows) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(algorithm, ": ", env_ids.size(), " env ids for ", rows,
-                     " observations, expected one id for each, because each env has a state"));
-  }
-  for (const int env_id : env_ids) {
-    if (env_id >= 0) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(algorithm, ": the env id is ", env_id, ", expected 0 or more"));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 QActor::QActor(QNetwork* network, bool stores_state)
@@ -91,7 +77,8 @@ absl::Status QActor::Infer(const ColumnsView& obs, absl::Span<const int> env_ids
     DING_RETURN_IF_ERROR(network_.network().Infer(inputs, outputs));
     return SetValues(outputs.column<float>(0));
   }
-  DING_RETURN_IF_ERROR(CheckEnvIds(env_ids, obs.rows(), network_.algorithm()));
+  DING_RETURN_IF_ERROR(
+      Annotate(RecurrentStates::CheckIds(env_ids, obs.rows()), network_.algorithm()));
   const absl::Span<float> states = states_->Gather(env_ids);
   if (output_spec_->size() > 1) absl::c_copy(states, out.column<float>(1).begin());
   Sequences rows;

@@ -55,7 +55,9 @@ class ParameterList {
   // Returns the place of the parameter.
   int64_t Add(std::string name, Shape shape) {
     const int64_t offset = structure_->num_parameters;
-    structure_->num_parameters += NumElements(shape);
+    // A sum above every limit is enough, and so it cannot overflow.
+    structure_->num_parameters =
+        std::min(structure_->num_parameters, kMaxNetworkParameters + 1) + NumElements(shape);
     structure_->parameters.push_back({std::move(name), std::move(shape), offset});
     return offset;
   }

@@ -1,11 +1,13 @@
 #include "ding_worker/policy/torch/cnn_structure.h"
 
+#include <initializer_list>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/base/checked_size.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
 
@@ -16,6 +18,10 @@ namespace {
 constexpr int64_t kMaxChannels = int64_t{1} << 16;
 constexpr int64_t kMaxKernel = int64_t{1} << 10;
 constexpr int64_t kMaxWeights = int64_t{1} << 31;  // of one convolution
+// The pictures before and after all convolutions have so many floats at most (1 GiB): an actor allocates them at once.
+constexpr int64_t kMaxPictureFloats = int64_t{1} << 28;
+// Actors pad channels to a multiple of this number.
+constexpr int64_t kChannelBlock = 16;
 
 bool IsPicture(const FieldSpec& field) {
   return field.shape.size() == 3 &&
@@ -58,12 +64,37 @@ void CheckFields(const Spec& input, std::vector<std::string>* problems) {
                    input.DebugString(), "\nfor vectors use network 'mlp'"));
 }
 
+// Returns the product; a number above `most` if it is larger than that. All factors are at least 1.
+int64_t ProductUpTo(int64_t most, std::initializer_list<int64_t> factors) {
+  int64_t product = 1;
+  for (const int64_t factor : factors) {
+    product = CheckedProduct(product, factor).value_or(most + 1);
+    if (product > most) return most + 1;
+  }
+  return product;
+}
+
+// Adds the floats of a picture to `*sum`; appends a problem if these are too many.
+void CountPicture(const FieldSpec& field, absl::string_view which, const Shape& shape, int64_t* sum,
+                  std::vector<std::string>* problems) {
+  const bool too_many = *sum > kMaxPictureFloats;
+  const int64_t channels = (shape[0] + kChannelBlock - 1) / kChannelBlock * kChannelBlock;
+  *sum += ProductUpTo(kMaxPictureFloats, {channels, shape[1], shape[2]});
+  if (*sum <= kMaxPictureFloats || too_many) return;
+  problems->push_back(absl::StrCat("input '", field.name, "' ", field.DebugString(), ": ", which,
+                                   " is a picture of ", absl::StrJoin(shape, " x "),
+                                   ", with which all pictures have more than ", kMaxPictureFloats,
+                                   " floats (channels are padded to a multiple of ", kChannelBlock,
+                                   "), expected smaller pictures or larger strides"));
+}
+
 // Makes the convolutions of a picture; appends a problem if a kernel is larger than its input.
 std::vector<ConvLayer> MakeConvolutions(const CnnOptions& options, const FieldSpec& field,
-                                        absl::string_view prefix,
+                                        absl::string_view prefix, int64_t* picture_floats,
                                         std::vector<std::string>* problems) {
   std::vector<ConvLayer> layers;
   Shape shape = field.shape;
+  CountPicture(field, "it", shape, picture_floats, problems);
   for (size_t i = 0; i < options.conv.size(); ++i) {
     const ConvOptions& conv = options.conv[i];
     const int64_t rows = shape[1] + 2 * conv.padding;
@@ -76,11 +107,12 @@ std::vector<ConvLayer> MakeConvolutions(const CnnOptions& options, const FieldSp
                                        conv.padding == 0 ? "" : " with its padding"));
       return {};
     }
-    const int64_t weights = conv.channels * shape[0] * conv.kernel * conv.kernel;
-    if (weights > kMaxWeights) {
+    if (ProductUpTo(kMaxWeights, {conv.channels, shape[0], conv.kernel, conv.kernel}) >
+        kMaxWeights) {
       problems->push_back(absl::StrCat("input '", field.name, "' ", field.DebugString(), ": conv[",
-                                       i, "] has ", weights, " weights; at most ", kMaxWeights,
-                                       " are supported"));
+                                       i, "] has ", conv.channels, " x ", shape[0], " x ",
+                                       conv.kernel, " x ", conv.kernel, " weights; at most ",
+                                       kMaxWeights, " are supported"));
       return {};
     }
     ConvLayer layer;
@@ -90,6 +122,8 @@ std::vector<ConvLayer> MakeConvolutions(const CnnOptions& options, const FieldSp
     layer.out = {conv.channels, (rows - conv.kernel) / conv.stride + 1,
                  (columns - conv.kernel) / conv.stride + 1};
     shape = layer.out;
+    CountPicture(field, absl::StrCat("the output of conv[", i, "]"), shape, picture_floats,
+                 problems);
     layers.push_back(std::move(layer));
   }
   return layers;
@@ -122,14 +156,16 @@ absl::StatusOr<CnnStructure> MakeCnnStructure(const CnnOptions& options, const S
   DING_RETURN_IF_ERROR(ToStatus(problems));
 
   int pictures = 0;
+  int64_t picture_floats = 0;
   for (const FieldSpec& field : input->fields()) pictures += IsPicture(field) ? 1 : 0;
   CnnStructure structure;
   std::vector<FieldSpec> features;  // the inputs of the MLP
   for (const FieldSpec& field : input->fields()) {
     std::vector<ConvLayer> layers;
     if (IsPicture(field)) {
-      layers = MakeConvolutions(
-          options, field, pictures == 1 ? std::string() : absl::StrCat(field.name, "/"), &problems);
+      layers = MakeConvolutions(options, field,
+                                pictures == 1 ? std::string() : absl::StrCat(field.name, "/"),
+                                &picture_floats, &problems);
     }
     features.push_back(Box(field.name, layers.empty() ? field.shape : layers.back().out));
     structure.conv.push_back(std::move(layers));

@@ -100,6 +100,20 @@ TEST(CnnStructureTest, RefusesLayerNormalization) {
               Refused("network 'torch_cnn' has no dropout or layer normalization"));
 }
 
+TEST(CnnStructureTest, PicturesThatNeedTooMuchMemory_AreRefusedWithTheirSize) {
+  // The second convolution leaves few features, and so few weights: a checkpoint of some kB can ask for this.
+  EXPECT_THAT(Make(Options({{1, 1}, {1, 1, 1024}}), {Picture("obs", {1, 16384, 16384})}),
+              Refused("input 'obs' uint8[1, 16384, 16384]: it is a picture of 1 x 16384 x 16384"));
+  EXPECT_THAT(Make(Options({{64, 1}, {1, 1, 512}}), {Picture("obs", {1, 3000, 3000})}),
+              Refused("the output of conv[0] is a picture of 64 x 3000 x 3000"));
+  const int64_t wide = int64_t{1} << 39;
+  EXPECT_THAT(Make(Options({{1, 1024, 1024}}), {Picture("obs", {1, 1, wide})}),
+              Refused("larger than the 1 x 549755813888 picture"));
+  EXPECT_THAT(Make(Options({{1, 1}}), {Picture("obs", {1, 1, wide})}),
+              Refused("1 x 1 x 549755813888"));
+  EXPECT_THAT(Make(Options({{16, 3, 4}, {16, 3, 4}}), {Picture("obs", {3, 1024, 1024})}), IsOk());
+}
+
 TEST(CnnStructureTest, ReportsEveryOptionOutOfRange) {
   EXPECT_THAT(Make(Options({}), {Picture("obs", {1, 10, 10})}), Refused("there is no conv"));
   EXPECT_THAT(
@@ -109,7 +123,10 @@ TEST(CnnStructureTest, ReportsEveryOptionOutOfRange) {
                      HasSubstr("conv[2].stride is 0"),
                      HasSubstr("conv[3].padding is 3; it must be in 0..2"))));
   EXPECT_THAT(Make(Options({{65536, 200}, {65536, 200}}), {Picture("obs", {3, 500, 500})}),
-              Refused("conv[0] has 7864320000 weights"));
+              Refused("conv[0] has 65536 x 3 x 200 x 200 weights"));
+  // 2^16 x 2^40 x 2^20 weights.
+  EXPECT_THAT(Make(Options({{65536, 1024, 1, 1023}}), {Picture("obs", {int64_t{1} << 40, 1, 1})}),
+              Refused("conv[0] has 65536 x 1099511627776 x 1024 x 1024 weights"));
   CnnOptions bad_mlp = Options({{8, 3}});
   bad_mlp.mlp.head_layer_num = -1;
   EXPECT_THAT(Make(bad_mlp, {Picture("obs", {1, 10, 10})}), Refused("head_layer_num is -1"));
