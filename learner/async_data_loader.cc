@@ -9,7 +9,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_user.h"
+#include "ding_worker/base/check.h"
 #include "ding_worker/base/deadline.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
@@ -177,8 +179,18 @@ void ThreadedDataLoader::Close() {
     End();
   }
   const MutexLock lock(&join_mutex_);
-  if (!std::exchange(cancelled_, true) && cancel_) cancel_();
-  for (std::thread& thread : threads_) thread.join();
+  if (!std::exchange(cancelled_, true) && cancel_) {
+    const absl::Status status = CallUser("cancelling the source of batches", [this] {
+      cancel_();
+      return absl::OkStatus();
+    });
+    if (!status.ok()) DING_LOG(ERROR) << status.message();
+  }
+  for (std::thread& thread : threads_) {
+    DING_CHECK(thread.get_id() != std::this_thread::get_id())
+        << "the source of batches or a loader of one calls Close(), which waits for it";
+    thread.join();
+  }
   threads_.clear();
 }
 

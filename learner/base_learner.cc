@@ -1,30 +1,60 @@
 #include "ding_worker/learner/base_learner.h"
 
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/checked_size.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/learner/checkpoint.h"
 
 namespace ding {
 namespace {
 
-template <typename T>
-std::vector<T> FirstsOrEmpty(const Batch& data, absl::string_view name) {
+// Far beyond any run, and far from an overflow.
+constexpr int64_t kMaxProgress = int64_t{1} << 62;
+
+// Sets `*entered` until the end of its scope.
+class Entered {
+ public:
+  explicit Entered(bool* entered) : entered_(entered) { *entered_ = true; }
+  ~Entered() { *entered_ = false; }
+
+ private:
+  bool* const entered_;
+};
+
+absl::StatusOr<std::vector<int64_t>> FirstsOrEmpty(const Batch& data, absl::string_view name) {
+  std::vector<int64_t> firsts;
   const std::optional<int> index = data.spec().Find(name);
-  if (!index.has_value()) return {};
-  const absl::Span<const T> column = data.column<T>(*index);
+  if (!index.has_value()) return firsts;
+  const FieldSpec& field = data.spec().field(*index);
+  if (field.dtype != DType::kInt64 || !field.shape.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("column '", name, "' of the batch is ",
+                                                   field.DebugString(), ", expected int64[]"));
+  }
+  const absl::Span<const int64_t> column = data.column<int64_t>(*index);
   const auto length = static_cast<size_t>(data.sequence_length());
-  std::vector<T> firsts;
   firsts.reserve(column.size() / length);
   for (size_t row = 0; row < column.size(); row += length) firsts.push_back(column[row]);
   return firsts;
+}
+
+absl::Status CheckProgress(int64_t train_iter, int64_t envstep) {
+  if (train_iter >= 0 && train_iter <= kMaxProgress && envstep >= -1 && envstep <= kMaxProgress) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("train_iter is ", train_iter, " and envstep ",
+                                                 envstep, ", expected 0 to ", kMaxProgress,
+                                                 " and -1 to ", kMaxProgress));
 }
 
 // Returns an error unless `step` has a priority for each row, or each sequence, of `data`.
@@ -100,15 +130,22 @@ absl::Status BaseLearner::ResetPolicy(LearnMode* policy) {
 }
 
 absl::Status BaseLearner::CallHooks(HookPosition position) {
+  const auto index = static_cast<int>(position);
+  if (index < 0 || index >= kNumHookPositions) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(deps_.name, ": there is no hook position ", index));
+  }
   // Iterate by index, because a hook may register another one.
-  for (size_t i = 0; i < hooks_.at(position).size(); ++i) {
-    const std::shared_ptr<LearnerHook> hook = hooks_.at(position)[i];
+  const std::vector<std::shared_ptr<LearnerHook>>& hooks = hooks_.at(position);
+  for (size_t i = 0; i < hooks.size(); ++i) {
+    const std::shared_ptr<LearnerHook> hook = hooks[i];
     const absl::Status status = CallUser("the hook", [&] { return hook->Call(outer_); });
     if (!status.ok()) {
       return Annotate(status,
                       absl::StrCat(deps_.name, ": hook '", hook->name(), "' (",
                                    HookPositionName(position), ") at iteration ", train_iter_));
     }
+    while (hooks[i] != hook) ++i;  // It may have registered hooks that run before it.
   }
   return absl::OkStatus();
 }
@@ -118,6 +155,12 @@ void BaseLearner::RegisterHook(std::shared_ptr<LearnerHook> hook) {
 }
 
 absl::Status BaseLearner::Train(const Batch& data, int64_t envstep, const NamedValues& settings) {
+  if (training_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(deps_.name, ": Train() is called during Train(), at iteration ", train_iter_,
+                     ", as from a hook: expected between two batches"));
+  }
+  const Entered entered(&training_);
   DING_RETURN_IF_ERROR(CallHooks(HookPosition::kBeforeIter));
   const Timer timer(deps_.clock);
   priority_info_.reset();
@@ -161,18 +204,25 @@ absl::Status BaseLearner::RememberPriorities(const Batch& data) {
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
     if (step->priority.empty()) continue;
     DING_RETURN_IF_ERROR(CheckPriorityCount(data, *step));
-    priority_info_ =
-        PriorityInfo{step->priority, FirstsOrEmpty<int64_t>(data, kColumnReplayUniqueId),
-                     FirstsOrEmpty<int64_t>(data, kColumnReplayBufferIdx)};
+    DING_ASSIGN_OR_RETURN(std::vector<int64_t> ids, FirstsOrEmpty(data, kColumnReplayUniqueId));
+    DING_ASSIGN_OR_RETURN(std::vector<int64_t> places, FirstsOrEmpty(data, kColumnReplayBufferIdx));
+    priority_info_ = PriorityInfo{step->priority, std::move(ids), std::move(places)};
     break;
   }
   return absl::OkStatus();
 }
 
 absl::Status BaseLearner::Start(const DataSource& next_data) {
+  if (running_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(deps_.name, ": Start() is called during Start(), at iteration ", train_iter_,
+                     ", as from a hook or the source of data: expected after it has returned"));
+  }
+  const Entered entered(&running_);
   done_ = false;
   DING_RETURN_IF_ERROR(CallHooks(HookPosition::kBeforeRun));
-  const int64_t end = train_iter_ + options_.train_iterations;
+  const int64_t end = CheckedSum(train_iter_, options_.train_iterations)
+                          .value_or(std::numeric_limits<int64_t>::max());
   while (train_iter_ < end) {
     const Timer timer(deps_.clock);
     const absl::StatusOr<std::optional<TrainData>> next = CallUser("the source", next_data);
@@ -186,7 +236,10 @@ absl::Status BaseLearner::Start(const DataSource& next_data) {
     const int64_t envstep = data.envstep < 0 ? collector_envstep_ : data.envstep;
     absl::Status trained =
         CallUser("Train()", [&] { return outer_->Train(data.batch, envstep, data.settings); });
-    if (!trained.ok() && recover_fn_) trained = recover_fn_(trained);
+    if (!trained.ok() && recover_fn_) {
+      const RecoverFn recover = recover_fn_;  // It may set another one.
+      trained = CallUser("the recover function", [&] { return recover(trained); });
+    }
     DING_RETURN_IF_ERROR(trained);
   }
   done_ = true;
@@ -196,7 +249,10 @@ absl::Status BaseLearner::Start(const DataSource& next_data) {
 absl::Status BaseLearner::SaveCheckpoint(absl::string_view name) {
   const std::string numbered = absl::StrCat("iteration_", train_iter_);
   if (name.empty()) name = numbered;
-  if (checkpoint_fn_) return checkpoint_fn_(name);
+  if (checkpoint_fn_) {
+    const CheckpointFn save = checkpoint_fn_;  // It may set another one.
+    return CallUser("the checkpoint function", [&] { return save(name); });
+  }
   return SaveLearnerCheckpoint(*outer_, outer_->CheckpointPath(name));
 }
 
@@ -216,17 +272,14 @@ absl::Status BaseLearner::SaveState(StateWriter* writer) const {
 absl::Status BaseLearner::LoadState(StateReader* reader) {
   DING_ASSIGN_OR_RETURN(const int64_t train_iter, reader->ReadInt("train_iter"));
   DING_ASSIGN_OR_RETURN(const int64_t envstep, reader->ReadInt("collector_envstep"));
-  if (train_iter < 0) return SetProgress(train_iter, envstep);
+  DING_RETURN_IF_ERROR(CheckProgress(train_iter, envstep));
   ScopedStateReader monitor(reader, "monitor");
   DING_RETURN_IF_ERROR(monitor_.LoadState(&monitor));
   return SetProgress(train_iter, envstep);
 }
 
 absl::Status BaseLearner::SetProgress(int64_t train_iter, int64_t envstep) {
-  if (train_iter < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("saved train_iter is ", train_iter, ", expected 0 or more"));
-  }
+  DING_RETURN_IF_ERROR(CheckProgress(train_iter, envstep));
   train_iter_ = train_iter;
   collector_envstep_ = envstep;
   return absl::OkStatus();

@@ -9,7 +9,8 @@
 // its own. A learner that has a BaseLearner as a part calls set_outer().
 //
 // Ownership, threads, errors: as ILearner. An exception that a policy, a hook, a source of data, Learn() or
-//            OnIteration() throws becomes an error.
+//            OnIteration() throws becomes an error. Train() and Start() refuse to be called from within themselves,
+//            as by a hook (kFailedPrecondition).
 //
 // Example: a learner that trains several times on each batch.
 //   class RepeatLearner : public BaseLearner {
@@ -163,6 +164,8 @@ class BaseLearner : public ILearner {
   int64_t batch_begin_iter_ = 0;
   int64_t collector_envstep_ = -1;
   bool done_ = false;
+  bool training_ = false;  // within Train()
+  bool running_ = false;   // within Start()
 };
 
 }  // namespace ding

@@ -8,6 +8,11 @@
 #include "ding_worker/base/check.h"
 
 namespace ding {
+namespace {
+
+constexpr absl::string_view kUnknownPosition = "unknown position";
+
+}  // namespace
 
 absl::string_view HookPositionName(HookPosition position) {
   switch (position) {
@@ -22,12 +27,14 @@ absl::string_view HookPositionName(HookPosition position) {
     case HookPosition::kAfterEval:
       return "after_eval";
   }
-  return "unknown position";
+  return kUnknownPosition;
 }
 
 LearnerHook::LearnerHook(absl::string_view name, int priority, HookPosition position)
     : name_(name), priority_(priority), position_(position) {
   DING_CHECK(priority >= 0) << "hook '" << name_ << "' has priority " << priority;
+  DING_CHECK(HookPositionName(position) != kUnknownPosition)
+      << "hook '" << name_ << "' has position " << static_cast<int>(position);
 }
 
 void add_learner_hook(LearnerHooks* hooks, std::shared_ptr<LearnerHook> hook) {

@@ -82,7 +82,7 @@ class ILearner {
   // Save and load the state of the learner, without the policy: counters, averages of the reported values.
   virtual absl::Status SaveState(StateWriter* writer) const = 0;
   virtual absl::Status LoadState(StateReader* reader) = 0;
-  // Sets the counters; kInvalidArgument if train_iter is below 0.
+  // Sets the counters; kInvalidArgument if train_iter is below 0, envstep below -1, or one above 2^62.
   virtual absl::Status SetProgress(int64_t train_iter, int64_t envstep) = 0;
 
   virtual LearnInfo learn_info() const = 0;

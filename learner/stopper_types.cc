@@ -4,6 +4,12 @@
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
+namespace {
+
+constexpr int64_t kMaxEvaluations = int64_t{1}
+                                    << 62;  // far beyond any run, and far from an overflow
+
+}  // namespace
 
 std::string NoImprovementStopper::WhyStop(const RunMoment& now) {
   if (now.evaluation == nullptr) return "";
@@ -26,7 +32,12 @@ absl::Status NoImprovementStopper::SaveState(StateWriter* writer) const {
 
 absl::Status NoImprovementStopper::LoadState(StateReader* reader) {
   DING_ASSIGN_OR_RETURN(const double best, reader->ReadDouble("best"));
-  DING_ASSIGN_OR_RETURN(since_best_, reader->ReadInt("since_best"));
+  DING_ASSIGN_OR_RETURN(const int64_t since_best, reader->ReadInt("since_best"));
+  if (since_best < 0 || since_best > kMaxEvaluations) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("saved since_best is ", since_best, ", expected 0 to ", kMaxEvaluations));
+  }
+  since_best_ = since_best;
   best_ = best;
   return absl::OkStatus();
 }
