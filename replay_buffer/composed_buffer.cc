@@ -32,6 +32,15 @@ Ranks RanksToDrawFrom(const SampleOptions& options, int64_t count) {
   return {first, range.end.has_value() ? std::max(first, rank_of(*range.end)) : count};
 }
 
+// Calls code of a user that returns nothing.
+template <typename Call>
+absl::Status CallVoid(absl::string_view what, Call&& call) {
+  return CallUser(what, [&call] {
+    call();
+    return absl::OkStatus();
+  });
+}
+
 // Writes what a part saves, if it saves anything.
 absl::Status WriteIfAny(const StateSnapshot& snapshot, StateWriter* writer) {
   return snapshot == nullptr ? absl::OkStatus() : snapshot(writer);
@@ -72,15 +81,22 @@ absl::Status ComposedBuffer::Push(const SegmentBatch& data, int64_t cur_collecto
   if (data.size() == 0) return absl::OkStatus();
   std::optional<ThruputReport> report;
   RemovedItems removed;
+  absl::Status pushed;
   {
     MutexLock lock(&mutex_);
-    DING_RETURN_IF_ERROR(Annotate(PushChecked(data, &removed), options_.name));
-    last_push_envstep_ = cur_collector_envstep;
-    report = monitor_.Pushed(data.size(), RowsLocked());
+    pushed = PushChecked(data, &removed);
+    if (pushed.ok()) {
+      last_push_envstep_ = cur_collector_envstep;
+      report = monitor_.Pushed(data.size(), RowsLocked());
+    }
   }
   WriteThruput(report, options_.name, options_.metrics.get());
-  TellRemoved(options_.on_removed, removed);
-  return absl::OkStatus();
+  pushed.Update(Tell(removed));
+  return Annotate(pushed, options_.name);
+}
+
+absl::Status ComposedBuffer::Tell(const RemovedItems& removed) const {
+  return CallVoid("on_removed", [&] { TellRemoved(options_.on_removed, removed); });
 }
 
 absl::Status ComposedBuffer::PushChecked(const SegmentBatch& data, RemovedItems* removed) {
@@ -98,7 +114,10 @@ absl::Status ComposedBuffer::PushChecked(const SegmentBatch& data, RemovedItems*
   const int64_t first_id = store.end_id();
   DING_RETURN_IF_ERROR(store.Append(data));
   contents.source->Append(data, first_id);
-  if (remover_ != nullptr) remover_->Append(data, first_id);
+  absl::Status noted;
+  if (remover_ != nullptr) {
+    noted = CallVoid("the remover", [&] { remover_->Append(data, first_id); });
+  }
   if (contents.held != nullptr) {
     contents.held->Append(data.rows, store.begin_id(), store.end_id(), removed);
   }
@@ -106,7 +125,7 @@ absl::Status ComposedBuffer::PushChecked(const SegmentBatch& data, RemovedItems*
   push_count_ += data.size();
   if (limiter_ != nullptr) limiter_->CountPush(data.size());
   changed_.SignalAll();
-  return absl::OkStatus();
+  return noted;
 }
 
 // False when it has waited for as long as it may.
@@ -185,8 +204,9 @@ absl::StatusOr<Batch> ComposedBuffer::Sample(int64_t size, int64_t cur_learner_i
                                              const SampleOptions& options) {
   RemovedItems removed;
   absl::StatusOr<Batch> batch = SampleChecked(size, cur_learner_iter, options, &removed);
-  TellRemoved(options_.on_removed, removed);
+  const absl::Status told = Tell(removed);
   if (!batch.ok()) return Annotate(batch.status(), options_.name);
+  if (!told.ok()) return Annotate(told, options_.name);
   return batch;
 }
 
@@ -237,9 +257,11 @@ absl::Status ComposedBuffer::Update(const PriorityInfo& info) {
   DING_RETURN_IF_ERROR(Annotate(kind_->CheckUpdate(info), options_.name));
   MutexLock lock(&mutex_);
   kind_->Update(info, contents_ == nullptr ? nullptr : contents_->source.get());
-  selector_->Update(info);
-  if (remover_ != nullptr) remover_->Update(info);
-  return absl::OkStatus();
+  absl::Status noted = CallVoid("the selector", [&] { selector_->Update(info); });
+  if (remover_ != nullptr) {
+    noted.Update(CallVoid("the remover", [&] { remover_->Update(info); }));
+  }
+  return Annotate(noted, options_.name);
 }
 
 void ComposedBuffer::Clear() {
@@ -358,11 +380,13 @@ absl::Status ComposedBuffer::LoadChecked(StateReader* reader) {
   }
   if (selector_->Snapshot() != nullptr) {
     ScopedStateReader selector_reader(reader, "selector");
-    DING_RETURN_IF_ERROR(selector_->LoadState(&selector_reader));
+    DING_RETURN_IF_ERROR(
+        CallUser("the selector", [&] { return selector_->LoadState(&selector_reader); }));
   }
   if (remover_ != nullptr && remover_->Snapshot() != nullptr) {
     ScopedStateReader remover_reader(reader, "remover");
-    DING_RETURN_IF_ERROR(remover_->LoadState(&remover_reader));
+    DING_RETURN_IF_ERROR(
+        CallUser("the remover", [&] { return remover_->LoadState(&remover_reader); }));
   }
   take_over();
   contents_ = std::move(loaded);

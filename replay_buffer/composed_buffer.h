@@ -108,6 +108,8 @@ class ComposedBuffer : public IBuffer {
   absl::StatusOr<Batch> SampleChecked(int64_t size, int64_t iter, const SampleOptions& options,
                                       RemovedItems* removed) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status LoadChecked(StateReader* reader) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Calls on_removed; an exception is an error.
+  absl::Status Tell(const RemovedItems& removed) const ABSL_LOCKS_EXCLUDED(mutex_);
   bool WaitForChange(const Timer& waited) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status WaitUntilPushAllowed(int64_t rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status WaitUntilDrawAllowed(int64_t size, int64_t iter, const SampleOptions& options,

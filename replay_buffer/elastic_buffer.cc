@@ -1,19 +1,25 @@
 #include "ding_worker/replay_buffer/elastic_buffer.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ding_worker/base/check.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
 namespace {
 
-absl::Status CheckWindow(int64_t window_rows, int64_t envstep) {
-  if (window_rows >= 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the window of env step ", envstep, " is ",
-                                                 window_rows, " rows, expected at least 1"));
+absl::StatusOr<int64_t> WindowAt(const std::function<int64_t(int64_t)>& window_rows_at,
+                                 int64_t envstep) {
+  DING_ASSIGN_OR_RETURN(const int64_t rows,
+                        CallUser("window_rows", [&]() -> absl::StatusOr<int64_t> {
+                          return window_rows_at(envstep);
+                        }));
+  if (rows >= 1) return rows;
+  return absl::InvalidArgumentError(
+      absl::StrCat("the window of env step ", envstep, " is ", rows, " rows, expected at least 1"));
 }
 
 }  // namespace
@@ -26,13 +32,16 @@ ElasticReplayBuffer::ElasticReplayBuffer(Options options, std::unique_ptr<NaiveR
       window_rows_(window_rows) {}
 
 absl::StatusOr<std::unique_ptr<ElasticReplayBuffer>> ElasticReplayBuffer::Create(Options options) {
-  DING_CHECK(options.window_rows != nullptr) << options.ring.name << ": no window_rows";
+  if (options.window_rows == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        options.ring.name, ": window_rows is null, expected a function of the env step"));
+  }
   DING_ASSIGN_OR_RETURN(std::unique_ptr<NaiveReplayBuffer> ring,
                         NaiveReplayBuffer::Create(options.ring));
-  const int64_t window_rows = options.window_rows(0);
-  DING_RETURN_IF_ERROR(Annotate(CheckWindow(window_rows, 0), options.ring.name));
+  const absl::StatusOr<int64_t> window_rows = WindowAt(options.window_rows, 0);
+  if (!window_rows.ok()) return Annotate(window_rows.status(), options.ring.name);
   return std::unique_ptr<ElasticReplayBuffer>(
-      new ElasticReplayBuffer(std::move(options), std::move(ring), window_rows));
+      new ElasticReplayBuffer(std::move(options), std::move(ring), *window_rows));
 }
 
 absl::Status ElasticReplayBuffer::Push(const SegmentBatch& data, int64_t cur_collector_envstep) {
@@ -41,8 +50,9 @@ absl::Status ElasticReplayBuffer::Push(const SegmentBatch& data, int64_t cur_col
   int64_t number;
   {
     MutexLock lock(&mutex_);
-    window_rows = window_rows_at_(cur_collector_envstep);
-    DING_RETURN_IF_ERROR(Annotate(CheckWindow(window_rows, cur_collector_envstep), name_));
+    const absl::StatusOr<int64_t> found = WindowAt(window_rows_at_, cur_collector_envstep);
+    if (!found.ok()) return Annotate(found.status(), name_);
+    window_rows = *found;
     number = ++pushes_begun_;
   }
   // The lock is not held here, because the on_removed callback may call this buffer.

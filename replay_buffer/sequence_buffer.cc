@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/base/checked_size.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/replay_buffer/monitors/periodic_thruput_monitor.h"
 #include "ding_worker/replay_buffer/selection/draw_source.h"
@@ -24,8 +25,9 @@ namespace {
 SequenceIndex::Options IndexOptions(const SequenceReplayBuffer::Options& options) {
   SequenceIndex::Options index;
   index.rows = options.unroll_len;
-  if (options.unroll_len.has_value()) {
-    index.period = *options.unroll_len - options.overlap.value_or(*options.unroll_len - 1);
+  // Problems() refuses any other overlap.
+  if (options.overlap.has_value() && IsRange(*options.overlap, 1, options.unroll_len.value_or(0))) {
+    index.period = *options.unroll_len - *options.overlap;
   }
   index.padding = options.padding;
   index.cross_episodes = options.cross_episodes;

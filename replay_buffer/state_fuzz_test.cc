@@ -5,6 +5,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
@@ -27,12 +28,17 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/dtype.h"
+#include "ding_worker/data/goal_fields.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
+#include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer_file.h"
+#include "ding_worker/replay_buffer/buffer_registry.h"
+#include "ding_worker/replay_buffer/hindsight_buffer.pb.h"
 #include "ding_worker/replay_buffer/testing/buffer_maker.h"
 #include "ding_worker/replay_buffer/testing/buffer_types.h"
 #include "ding_worker/replay_buffer/testing/saved_state.h"
@@ -48,9 +54,71 @@ constexpr int64_t kCapacityRows = 64;
 // More than a buffer of 64 rows takes, however long the damaged state says that its rows are.
 constexpr int64_t kMostBytes = int64_t{4} << 20;
 
-class StateFuzz : public testing::TestWithParam<BufferType> {};
+// What the rows of a buffer have besides.
+enum class Rows { kPlain, kStacks, kGoals };
 
-INSTANTIATE_TEST_SUITE_P(Types, StateFuzz, testing::ValuesIn(BufferTypes()), NameOfBufferType);
+struct FuzzCase {
+  BufferType type;
+  Rows rows = Rows::kPlain;
+};
+
+// Goals can be relabelled in these buffers.
+BufferType Hindsight(const std::string& name, HindsightBufferConfig::Goal goal) {
+  const auto make = [goal](const BufferSettings& settings) {
+    HindsightBufferConfig params;
+    params.set_goal(goal);
+    params.set_radius(0.5);
+    BufferConfig config;
+    config.set_type("hindsight");
+    config.set_replay_buffer_size(settings.capacity_rows);
+    config.mutable_params()->PackFrom(params);
+    return create_buffer(config, ComponentDeps()).value();
+  };
+  return {name, make, /*of_rows=*/true, /*prioritized=*/false};
+}
+
+std::vector<FuzzCase> FuzzCases() {
+  std::vector<FuzzCase> cases;
+  for (const BufferType& type : BufferTypes()) cases.push_back({type});
+  for (const BufferType& type : BufferTypes()) {
+    if (type.name != "Naive" && type.name != "Advanced" && type.name != "SequenceAcross") continue;
+    cases.push_back({type, Rows::kStacks});
+    cases.back().type.name += "OfStacks";
+  }
+  cases.push_back({Hindsight("HindsightFuture", HindsightBufferConfig::FUTURE), Rows::kGoals});
+  cases.push_back({Hindsight("HindsightEpisode", HindsightBufferConfig::EPISODE), Rows::kGoals});
+  return cases;
+}
+
+class StateFuzz : public testing::TestWithParam<FuzzCase> {};
+
+INSTANTIATE_TEST_SUITE_P(Types, StateFuzz, testing::ValuesIn(FuzzCases()),
+                         [](const auto& info) { return info.param.type.name; });
+
+// Returns the rows with the field "obs/place" as a goal that was achieved, and as one that is desired.
+Batch WithGoals(const Batch& rows) {
+  std::vector<FieldSpec> fields = {Box(kAchievedGoalField, {4}), Box(kDesiredGoalField, {4})};
+  fields.insert(fields.end(), rows.spec().fields().begin(), rows.spec().fields().end());
+  BatchBuilder with =
+      BatchBuilder::Create(MakeSpec(std::move(fields)).value(), rows.rows()).value();
+  for (int field = 0; field < with.spec().size(); ++field) {
+    const std::byte* const from = rows.view().raw_column(std::max(0, field - 2));
+    std::memcpy(with.view().raw_column(field), from,
+                static_cast<size_t>(rows.rows() * with.spec().row_bytes(field)));
+  }
+  return std::move(with).Seal(rows.rows());
+}
+
+SegmentBatch RowsOf(const FuzzCase& of, SegmentBatch data) {
+  if (of.rows != Rows::kGoals) return data;
+  data.rows = WithGoals(data.rows);
+  data.final_obs = WithGoals(data.final_obs);
+  return data;
+}
+
+TestStreams StreamsOf(const FuzzCase& of) {
+  return TestStreams(/*first_step=*/0, of.rows == Rows::kStacks);
+}
 
 std::unique_ptr<IBuffer> Make(const BufferType& type) {
   BufferSettings settings;
@@ -60,14 +128,14 @@ std::unique_ptr<IBuffer> Make(const BufferType& type) {
 }
 
 // The states of an empty buffer, of one that is half full, and of one that has wrapped.
-std::vector<TensorMap> GoodStates(const BufferType& type) {
+std::vector<TensorMap> GoodStates(const FuzzCase& of) {
   std::vector<TensorMap> states;
-  const std::unique_ptr<IBuffer> buffer = Make(type);
-  TestStreams streams;
+  const std::unique_ptr<IBuffer> buffer = Make(of.type);
+  TestStreams streams = StreamsOf(of);
   Rng rng(7, "states");
   for (const int pushes : {0, 4, 30}) {
     for (int i = 0; i < pushes; ++i) {
-      EXPECT_THAT(buffer->Push(RandomPush(&streams, &rng, 6), i), IsOk());
+      EXPECT_THAT(buffer->Push(RowsOf(of, RandomPush(&streams, &rng, 6)), i), IsOk());
     }
     states.push_back(Saved(*buffer));
   }
@@ -208,10 +276,11 @@ TensorMap Damaged(const TensorMap& good, const TensorMap& other, Mutator* mutato
 }
 
 // Checks that the buffer can draw, can take rows, and saves a state that it can load.
-void ExpectUsable(const BufferType& type, IBuffer* buffer) {
+void ExpectUsable(const FuzzCase& of, IBuffer* buffer) {
+  const BufferType& type = of.type;
   SampleOptions options;
   options.replace = true;
-  TestStreams streams;
+  TestStreams streams = StreamsOf(of);
   for (int i = 0; i < 4; ++i) {
     const int64_t count = buffer->count();
     ASSERT_GE(count, 0);
@@ -227,8 +296,8 @@ void ExpectUsable(const BufferType& type, IBuffer* buffer) {
     ASSERT_TRUE(SameBytes(saved, Saved(*copy)));
     if (i == 2) buffer->Clear();
     // A push may be refused only because the damaged state has other fields.
-    const absl::Status pushed =
-        buffer->Push(streams.Make({{i % 3, 9}, {3, 5 * i + 1, static_cast<SegmentEnd>(i % 3)}}), i);
+    const absl::Status pushed = buffer->Push(
+        RowsOf(of, streams.Make({{i % 3, 9}, {3, 5 * i + 1, static_cast<SegmentEnd>(i % 3)}})), i);
     ASSERT_TRUE(pushed.ok() || absl::IsInvalidArgument(pushed)) << pushed;
   }
 }
@@ -254,23 +323,23 @@ void ExpectVaried(const Outcomes& outcomes) {
 // Loads by `load` into an empty buffer or into one that holds rows, and checks the result.
 class Victim {
  public:
-  explicit Victim(BufferType type) : type_(std::move(type)) {
-    const std::unique_ptr<IBuffer> used = Make(type_);
-    TestStreams streams;
-    EXPECT_THAT(used->Push(streams.Make({{0, 6, SegmentEnd::kTerminated}, {1, 3}}), 0), IsOk());
+  explicit Victim(FuzzCase of) : case_(std::move(of)) {
+    const std::unique_ptr<IBuffer> used = Make(case_.type);
+    const SegmentBatch rows = StreamsOf(case_).Make({{0, 6, SegmentEnd::kTerminated}, {1, 3}});
+    EXPECT_THAT(used->Push(RowsOf(case_, rows), 0), IsOk());
     used_ = Saved(*used);
-    empty_ = Saved(*Make(type_));
+    empty_ = Saved(*Make(case_.type));
   }
 
   template <typename Load>
   void Try(Mutator* mutator, Load load) {
     const bool holds_rows = mutator->Coin();
-    const std::unique_ptr<IBuffer> buffer = Make(type_);
+    const std::unique_ptr<IBuffer> buffer = Make(case_.type);
     ASSERT_THAT(LoadFrom(buffer.get(), holds_rows ? used_ : empty_), IsOk());
     const absl::Status status = load(buffer.get());
     ++outcomes_[status.code()];
     if (status.ok()) {
-      ExpectUsable(type_, buffer.get());
+      ExpectUsable(case_, buffer.get());
     } else {
       EXPECT_TRUE(SameBytes(holds_rows ? used_ : empty_, Saved(*buffer))) << status;
     }
@@ -278,7 +347,7 @@ class Victim {
   const Outcomes& outcomes() const { return outcomes_; }
 
  private:
-  const BufferType type_;
+  const FuzzCase case_;
   TensorMap used_;
   TensorMap empty_;
   Outcomes outcomes_;
@@ -299,8 +368,9 @@ TEST_P(StateFuzz, DamagedTensorsAreRefusedOrHarmless) {
 }
 
 TEST_P(StateFuzz, DamagedFilesWithValidChecksumAreRefusedOrHarmless) {
-  const std::string path = JoinPath(testing::TempDir(), absl::StrCat("fuzz_", GetParam().name));
-  const std::unique_ptr<IBuffer> buffer = Make(GetParam());
+  const std::string path =
+      JoinPath(testing::TempDir(), absl::StrCat("fuzz_", GetParam().type.name));
+  const std::unique_ptr<IBuffer> buffer = Make(GetParam().type);
   ASSERT_THAT(LoadFrom(buffer.get(), GoodStates(GetParam())[1]), IsOk());
   ASSERT_THAT(SaveData(*buffer, path), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const std::string good, ReadFile(path));

@@ -33,7 +33,8 @@ struct RemovedItems {
   std::vector<int64_t> chunks;
 };
 
-// The callback of a buffer; it must not throw. If it is not set, the buffer keeps nothing for it.
+// The callback of a buffer. If it throws, Push() or Sample() returns an error, although the rows were pushed or
+// drawn. If it is not set, the buffer keeps nothing for it.
 using OnRemoved = std::function<void(const RemovedItems&)>;
 
 // Calls `on_removed` if it is set and `removed` has items.

@@ -6,7 +6,8 @@
 //
 // Ownership: a buffer owns its remover. The candidates are valid during the call only.
 // Threads:   called under the buffer's lock, by one thread at a time. Must not call the buffer.
-// Errors:    Remove() may fail or throw, which fails the draw; the other functions must not throw.
+// Errors:    Remove() may fail or throw, which fails the draw. If Append(), Update() or LoadState() throws, so fails
+//            the call of the buffer (a push although the rows are in it); the other functions must not throw.
 //
 // Example: a remover that keeps only every second row.
 //   class RemoveOdd : public IRemover {

@@ -5,7 +5,8 @@
 //
 // Ownership: a buffer owns its selector. The candidates are valid during the call only.
 // Threads:   called under the buffer's lock, by one thread at a time. Must not call the buffer.
-// Errors:    Select() may fail or throw, which fails the draw; the other functions must not throw.
+// Errors:    Select() may fail or throw, which fails the draw. If Update() or LoadState() throws, so fails the call
+//            of the buffer; the other functions must not throw.
 //
 // Example: a selector that draws the newest candidates, in turn.
 //   class NewestFirst : public ISelector {
