@@ -14,7 +14,6 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/log.h"
-#include "ding_worker/base/parse_proto.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/journal/compaction.h"
 #include "ding_worker/coordinator/journal/journal_file.h"
@@ -24,14 +23,6 @@ namespace {
 
 constexpr int64_t kWriteBytes = int64_t{1} << 20;
 constexpr mode_t kFileMode = 0644;
-
-absl::StatusOr<JournalRecord> Parse(absl::string_view payload, const std::string& path) {
-  JournalRecord record;
-  const absl::Status parsed = ParseProto(payload, &record, kMaxParsedRecordBytes);
-  if (parsed.ok()) return record;
-  return absl::DataLossError(
-      absl::StrCat("journal '", path, "' has a record that cannot be parsed"));
-}
 
 // Calls `visit(record, payload)` for each record of [begin, end), which are whole.
 template <typename Visit>
@@ -44,7 +35,7 @@ absl::Status Scan(int fd, const std::string& path, int64_t begin, int64_t end, V
                                               scanner.position(), " of ", end,
                                               " by another process while it was in use"));
     }
-    DING_ASSIGN_OR_RETURN(const JournalRecord record, Parse(frame->payload, path));
+    DING_ASSIGN_OR_RETURN(const JournalRecord record, ParseJournalRecord(frame->payload, path));
     DING_RETURN_IF_ERROR(visit(record, frame->payload));
   }
   return absl::OkStatus();
@@ -163,7 +154,7 @@ absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::Open(const Options& op
   while (begin > 0) {
     DING_ASSIGN_OR_RETURN(const std::optional<JournalFrame> frame, scanner.Next());
     if (!frame.has_value()) break;
-    DING_RETURN_IF_ERROR(Parse(frame->payload, path).status());
+    DING_RETURN_IF_ERROR(ParseJournalRecord(frame->payload, path).status());
   }
   DING_ASSIGN_OR_RETURN(JournalEnd end, ExamineJournalEnd(fd, path, scanner, size));
   // The file has bytes, but its beginning was never written whole.

@@ -47,13 +47,8 @@ absl::Status VisitRanges(int fd, const std::string& path, const std::vector<Jour
 absl::Status VisitRecords(int fd, const std::string& path, const std::vector<JournalRange>& ranges,
                           const Journal::Visitor& visit) {
   return VisitRanges(fd, path, ranges, [&](const JournalFrame& frame) -> absl::Status {
-    const absl::string_view payload = frame.payload;
-    JournalRecord record;
-    if (record.ParseFromArray(payload.data(), static_cast<int>(payload.size()))) {
-      return visit(record);
-    }
-    return absl::DataLossError(
-        absl::StrCat("journal '", path, "' has a record that cannot be parsed"));
+    DING_ASSIGN_OR_RETURN(const JournalRecord record, ParseJournalRecord(frame.payload, path));
+    return visit(record);
   });
 }
 
@@ -99,8 +94,10 @@ std::vector<JournalRange> FirstOf(const std::vector<JournalRange>& ranges) {
   return {ranges[0]};
 }
 
-// Returns the range of the whole groups that come next. It leaves out the rest of a group whose beginning is lost.
-absl::StatusOr<JournalRange> TakeGroups(JournalScanner* scanner) {
+// Returns the range of the whole groups that come next. It leaves out the rest of a group whose beginning is lost. The
+// scanner stops behind the first record that cannot be parsed and sets `*unparsed`, or before what is no record.
+absl::StatusOr<JournalRange> TakeGroups(const std::string& path, JournalScanner* scanner,
+                                        bool* unparsed) {
   JournalRange whole;
   whole.begin = scanner->position();
   DING_ASSIGN_OR_RETURN(std::optional<JournalFrame> frame, scanner->Next());
@@ -110,6 +107,8 @@ absl::StatusOr<JournalRange> TakeGroups(JournalScanner* scanner) {
   }
   whole.end = whole.begin;
   for (int64_t records = 1; frame.has_value(); ++records) {
+    *unparsed = !ParseJournalRecord(frame->payload, path).ok();
+    if (*unparsed) return whole;
     if (frame->ends_group) {
       whole.end = scanner->position();
       whole.records += std::exchange(records, 0);
@@ -130,21 +129,36 @@ absl::StatusOr<std::vector<JournalRange>> FindRanges(int fd, const std::string& 
   int64_t done = 0;  // the end of the ranges that are known
   for (int64_t at = begin;;) {
     JournalScanner scanner(fd, path, at, size);
-    DING_ASSIGN_OR_RETURN(const JournalRange whole, TakeGroups(&scanner));
+    bool unparsed = false;
+    DING_ASSIGN_OR_RETURN(const JournalRange whole, TakeGroups(path, &scanner, &unparsed));
     if (done == 0 && whole.begin == begin) {
       ranges.push_back({Kind::kWhole, 0, whole.end, whole.records});
     } else {
-      ranges.push_back({Kind::kDamaged, done, whole.begin, 0});
+      if (ranges.back().kind == Kind::kDamaged) {
+        ranges.back().end = whole.begin;
+      } else {
+        ranges.push_back({Kind::kDamaged, done, whole.begin, 0});
+      }
       if (whole.records > 0) ranges.push_back(whole);
     }
     done = whole.end;
+    if (unparsed) {
+      at = scanner.position();
+      continue;
+    }
     DING_ASSIGN_OR_RETURN(const JournalEnd end, ExamineJournalEnd(fd, path, scanner, size));
     if (end.records_follow) {
       at = end.end;
       continue;
     }
-    const bool torn = end.kind == JournalEnd::Kind::kTorn;
-    if (done < size) ranges.push_back({torn ? Kind::kTorn : Kind::kDamaged, done, size, 0});
+    if (done == size) return ranges;
+    if (end.kind == JournalEnd::Kind::kTorn) {
+      ranges.push_back({Kind::kTorn, done, size, 0});
+    } else if (!ranges.empty() && ranges.back().kind == Kind::kDamaged) {
+      ranges.back().end = size;
+    } else {
+      ranges.push_back({Kind::kDamaged, done, size, 0});
+    }
     return ranges;
   }
 }

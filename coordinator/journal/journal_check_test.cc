@@ -6,11 +6,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/coordinator/journal/file_journal.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
+#include "ding_worker/coordinator/journal/journal_file.h"
 #include "ding_worker/coordinator/testing/journal_fixture.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/replay_buffer/testing/test_items.h"
@@ -119,6 +122,44 @@ TEST_F(JournalCheckTest, ADamagedAppendLosesAllItsRecords) {
   }
   ASSERT_THAT(RepairJournal(options_.path, true), IsOk());
   EXPECT_THAT(Read(*Open()), ElementsAre("state 1", "push 4"));
+}
+
+TEST_F(JournalCheckTest, ARecordThatIsNotOne_IsRefusedAndRepaired) {
+  // Its checksum is right, but the bytes are no JournalRecord.
+  const auto append = [this](const std::string& payload) {
+    std::string frames;
+    AppendJournalGroup(std::vector<absl::string_view>{payload}, &frames);
+    PlaceJournalFrames(static_cast<int64_t>(Bytes().size()), &frames);
+    SetBytes(Bytes() + frames);
+  };
+  const std::string bad(20, '\xff');
+  ASSERT_THAT(Open()->Append({State(1)}), IsOk());
+  ASSERT_THAT(Open()->Append({Push(1)}), IsOk());
+  const auto begin = static_cast<int64_t>(Bytes().size());
+  append(bad);
+  const std::string at_the_end = Bytes();
+  append(bad);
+  append(Push(2).SerializeAsString());
+  const std::string in_the_middle = Bytes();
+  for (const std::string& bytes : {at_the_end, in_the_middle}) {
+    SetBytes(bytes);
+    EXPECT_THAT(FileJournal::Open(options_),
+                StatusIs(absl::StatusCode::kDataLoss, HasSubstr("ctl journal repair")));
+    const JournalReport report = Check();
+    EXPECT_TRUE(report.damaged());
+    EXPECT_FALSE(report.whole());
+    ASSERT_GE(report.ranges.size(), 2u);
+    EXPECT_EQ(report.ranges[1].kind, JournalRange::Kind::kDamaged);
+    EXPECT_EQ(report.ranges[1].begin, begin);
+    EXPECT_THAT(RepairJournal(options_.path, false).value(), HasSubstr("has 2 records now"));
+    EXPECT_THAT(Read(*Open()), ElementsAre("state 1", "push 1"));
+    EXPECT_TRUE(Check().whole());
+    EXPECT_THAT(RepairJournal(options_.path, false).value(), HasSubstr("is whole"));
+  }
+  SetBytes(in_the_middle);
+  EXPECT_EQ(Check().ranges.size(), 3u);
+  ASSERT_THAT(RepairJournal(options_.path, /*skip_damage=*/true), IsOk());
+  EXPECT_THAT(Read(*Open()), ElementsAre("state 1", "push 1", "push 2"));
 }
 
 TEST_F(JournalCheckTest, RepairsATornEndAndKeepsIt) {

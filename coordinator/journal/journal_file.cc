@@ -13,7 +13,9 @@
 #include "ding_worker/base/bytes.h"
 #include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/parse_proto.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/coordinator/journal/journal.h"
 
 namespace ding {
 namespace {
@@ -193,6 +195,16 @@ absl::Status WriteJournalBytes(int fd, const std::string& path, absl::string_vie
     place += written;
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<JournalRecord> ParseJournalRecord(absl::string_view payload,
+                                                 const std::string& path) {
+  JournalRecord record;
+  const absl::Status parsed = ParseProto(payload, &record, kMaxParsedRecordBytes);
+  if (parsed.ok()) return record;
+  return absl::DataLossError(absl::StrCat(
+      "journal '", path, "' has a record that cannot be parsed; `ctl journal check ", path,
+      "` lists the readable records, `ctl journal repair ", path, "` makes a journal of them"));
 }
 
 JournalScanner::JournalScanner(int fd, const std::string& path, int64_t begin, int64_t end)

@@ -55,6 +55,11 @@ struct JournalFrame {
   bool ends_group = false;
 };
 
+// Returns the record with these bytes, whose checksum is right. kDataLoss: they are no JournalRecord; a resume refuses the
+// journal, and `ctl journal check` counts the record as damaged.
+absl::StatusOr<JournalRecord> ParseJournalRecord(absl::string_view payload,
+                                                 const std::string& path);
+
 // Goes through the records of [begin, end) of a file. Does not own the descriptor.
 class JournalScanner {
  public:
