@@ -1,11 +1,15 @@
 #include "ding_worker/env/env.h"
 
+#include <cstddef>
+#include <optional>
 #include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/checked_size.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
@@ -14,6 +18,8 @@ namespace ding {
 namespace {
 
 constexpr absl::string_view kObs = "obs";
+// Every env keeps sums of the components, and every row has all of them.
+constexpr int64_t kMaxRewardComponents = 1 << 16;
 
 // "obs" and "obs/<name>" of an env for one; "obs/1" and "obs/1/<name>" of player 1 of a game.
 std::string Prefix(absl::string_view kind, const EnvSpec& spec, int player) {
@@ -38,11 +44,13 @@ absl::Status CheckObservation(const FieldSpec& field, absl::string_view prefix) 
   return absl::OkStatus();
 }
 
-// The number of elements of an action mask: one per category of each action element.
-int64_t MaskWidth(const FieldSpec& action) {
-  if (action.high.empty()) return action.num_elements() * action.num_categories;
-  int64_t width = 0;
-  for (const double high : action.high) width += static_cast<int64_t>(high) + 1;
+// The number of elements of an action mask: one per category of each action element. Nullopt: beyond 64 bits.
+std::optional<int64_t> MaskWidth(const FieldSpec& action) {
+  if (action.high.empty()) return CheckedProduct(action.num_elements(), action.num_categories);
+  std::optional<int64_t> width = 0;
+  for (size_t i = 0; i < action.high.size() && width.has_value(); ++i) {
+    width = CheckedSum(*width, static_cast<int64_t>(action.high[i]) + 1);
+  }
   return width;
 }
 
@@ -58,7 +66,7 @@ absl::Status CheckMask(const FieldSpec& mask, const FieldSpec& action) {
                                                    "', but action is ", action.DebugString(),
                                                    ", expected discrete"));
   }
-  const Shape width = {MaskWidth(action)};
+  const Shape width = {MaskWidth(action).value_or(-1)};
   if (mask.dtype == DType::kBool && mask.shape == width) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("action mask '", mask.name, "' is ",
                                                  mask.DebugString(), ", expected ",
@@ -119,6 +127,8 @@ int ActionMaskField(const EnvSpec& spec, int player) {
 
 int FirstObsField(const EnvSpec& spec, int player) {
   if (player == 0) return 0;
+  DING_CHECK(player > 0 && player < spec.players)
+      << "there is no player " << player << " in env '" << spec.name << "', only " << spec.players;
   const std::string prefix = Prefix(kObs, spec, player);
   int field = 0;
   while (!IsNamed(spec.observation->field(field).name, prefix)) ++field;
@@ -139,9 +149,11 @@ absl::Status ValidateEnvSpec(const EnvSpec& spec) {
                              : error("its spec must have exactly one action field for each of ",
                                      spec.players, " players");
   }
-  if (spec.reward_shape.size() > 1 || (!spec.reward_shape.empty() && spec.reward_shape[0] < 1)) {
+  if (spec.reward_shape.size() > 1 ||
+      (!spec.reward_shape.empty() &&
+       (spec.reward_shape[0] < 1 || spec.reward_shape[0] > kMaxRewardComponents))) {
     return error("reward_shape is ", ShapeString(spec.reward_shape),
-                 ", expected [] or [R] with at least 1 component");
+                 ", expected [] or [R] with 1 to ", kMaxRewardComponents, " components");
   }
   if (spec.players > 1 && !spec.reward_shape.empty()) {
     return error("it is a game of ", spec.players, " players with reward_shape ",

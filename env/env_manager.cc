@@ -5,6 +5,7 @@
 #include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/dtype.h"
 
 namespace ding {
 namespace {
@@ -99,6 +100,7 @@ absl::Status CheckActions(const EnvSpec& spec, absl::Span<const int> env_ids,
     return absl::InvalidArgumentError(
         absl::StrCat(actions.rows(), " actions for ", env_ids.size(), " envs"));
   }
+  if (env_ids.empty()) return absl::OkStatus();  // `actions` may be without a spec.
   for (int field = 0; field < spec.players; ++field) {
     DING_RETURN_IF_ERROR(CheckActionColumn(spec, field, env_ids, actions));
   }
@@ -108,9 +110,24 @@ absl::Status CheckActions(const EnvSpec& spec, absl::Span<const int> env_ids,
 absl::Status CheckActionMasks(const EnvSpec& spec, absl::Span<const int> masks,
                               absl::Span<const int> env_ids, const ColumnsView& actions,
                               const ColumnsView& obs) {
+  if (static_cast<int>(masks.size()) > spec.players ||
+      actions.rows() != static_cast<int64_t>(env_ids.size())) {
+    return absl::InvalidArgumentError(absl::StrCat(masks.size(), " masks of ", spec.players,
+                                                   " players, ", actions.rows(), " actions for ",
+                                                   env_ids.size(), " envs"));
+  }
+  for (const int env_id : env_ids) {
+    if (env_id >= 0 && env_id < obs.rows()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no observation of env ", env_id, ", only of 0..", obs.rows() - 1));
+  }
   for (int player = 0; player < static_cast<int>(masks.size()); ++player) {
     if (masks[player] < 0) continue;
     const FieldSpec& field = spec.action->field(player);
+    if (masks[player] >= obs.spec().size() || obs.spec().dtype(masks[player]) != DType::kBool) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("field ", masks[player], " of the observation is no action mask"));
+    }
     const absl::Span<const int64_t> chosen = actions.column<int64_t>(player);
     const auto width = static_cast<size_t>(field.num_elements());
     for (size_t i = 0; i < env_ids.size(); ++i) {
@@ -118,7 +135,11 @@ absl::Status CheckActionMasks(const EnvSpec& spec, absl::Span<const int> masks,
       size_t offset = 0;  // where the element's categories begin in the mask
       for (size_t j = 0; j < width; ++j) {
         const int64_t value = chosen[i * width + j];
-        if (legal[offset + static_cast<size_t>(value)] == 0) {
+        const size_t place = offset + static_cast<size_t>(value);
+        if (value < 0 || place < offset || place >= legal.size()) {
+          return IllegalAction(field, env_ids[i], absl::StrCat(value));
+        }
+        if (legal[place] == 0) {
           return absl::InvalidArgumentError(absl::StrCat(
               "env ", env_ids[i], ": ", field.name, " ", value, " is not legal: its observation '",
               spec.observation->field(masks[player]).name, "' forbids it"));

@@ -142,7 +142,8 @@ class EnvManager {
   virtual absl::StatusOr<Image> Render(int env_id) = 0;
   // From the next episodes on, Step() calls function(env_id) when an episode has ended, before the env begins the next
   // one, so that Render(env_id) shows how it ended. Void episodes have no such end. Null, as at first: nothing is called.
-  // A manager that cannot do this ignores it.
+  // An exception of it is an error of the step. Calls from it that would change the envs are kFailedPrecondition, and
+  // after a Close() the step is. A manager that cannot call it ignores it.
   virtual void set_on_episode_end(std::function<void(int env_id)> /*function*/) {}
 
   // Saves and loads seeds, counts, observations and the states of the envs. An env that cannot save

@@ -99,6 +99,7 @@ absl::Status EnvManagerCore::CheckEnvId(int env_id) const {
 }
 
 absl::Status EnvManagerCore::CheckOpen(absl::string_view call) const {
+  if (in_callback_) return InCallback(call);
   if (!closed_) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(call, ": the env manager is closed; Launch() comes first"));
@@ -137,6 +138,7 @@ bool EnvManagerCore::done() const {
 }
 
 absl::Status EnvManagerCore::Seed(absl::Span<const uint64_t> seeds, bool dynamic) {
+  if (in_callback_) return InCallback("Seed");
   if (seeds.size() != slots_.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("got ", seeds.size(), " seeds for ", slots_.size(), " envs"));
@@ -185,6 +187,7 @@ absl::Status EnvManagerCore::BeginEpisodes(absl::Span<const int> env_ids) {
 }
 
 absl::Status EnvManagerCore::Launch() {
+  if (in_callback_) return InCallback("Launch");
   if (!closed_)
     return absl::FailedPreconditionError(
         "Launch: the env manager is launched already; Close() it first");
@@ -225,6 +228,8 @@ absl::Status EnvManagerCore::Reset(absl::Span<const EnvReset> envs) {
 }
 
 void EnvManagerCore::Close() {
+  close_after_callback_ = in_callback_;
+  if (in_callback_) return;
   EndEnvs();
   for (const int env_id : all_ids_) {
     slots_[static_cast<size_t>(env_id)].asked = false;
@@ -255,7 +260,7 @@ ReadyObs EnvManagerCore::ready_obs() {
 }
 
 absl::Status EnvManagerCore::CheckStep(absl::Span<const int> env_ids, const ColumnsView& actions) {
-  if (ABSL_PREDICT_FALSE(closed_)) return CheckOpen("Step");
+  if (ABSL_PREDICT_FALSE(closed_ || in_callback_)) return CheckOpen("Step");
   ++step_count_;
   // If the caller passes the list that ready_obs() returned, every env is ready and occurs once.
   const bool as_told = ready_ids_known_ && env_ids.data() == ready_ids_.data() &&
@@ -453,39 +458,8 @@ absl::Status EnvManagerCore::FailStep(absl::Span<const int> env_ids, size_t fail
   return failure;
 }
 
-absl::Status EnvManagerCore::EndEpisodes(absl::Span<const int> env_ids) {
-  reset_ids_.clear();
-  for (Ended& ended : ended_) {
-    const int env_id = env_ids[static_cast<size_t>(ended.row)];
-    if (!ended.abnormal) {
-      FinishEpisode(env_id, &ended);
-      if (on_episode_end_) on_episode_end_(env_id);
-    }
-    if (slots_[static_cast<size_t>(env_id)].state == EnvState::kRun) reset_ids_.push_back(env_id);
-  }
-  const absl::Status status = BeginResets(reset_ids_);
-  if (!status.ok()) Close();
-  return status;
-}
-
-void EnvManagerCore::FinishEpisode(int env_id, Ended* ended) {
-  Slot& slot = slots_[static_cast<size_t>(env_id)];
-  CopyRows(ColumnsView(rows_).Slice(env_id, 1), blocks_.final.view(),
-           static_cast<int64_t>(finished_.size()));
-  const double episode_return = ended->info.GetOr(kEpisodeReturn, slot.episode_return);
-  finished_.push_back(
-      {ended->row, episode_return, slot.other_returns, slot.length, std::move(ended->info),
-       components_ > 0 ? slot.component_returns : std::move(ended->component_returns)});
-  ++slot.episodes_done;
-  if (options_.episode_num > 0 && slot.episodes_done >= options_.episode_num) {
-    SetState(env_id, EnvState::kDone);
-  } else if (!options_.auto_reset) {
-    SetState(env_id, EnvState::kNeedReset);
-  }
-}
-
 absl::StatusOr<Image> EnvManagerCore::Render(int env_id) {
-  DING_RETURN_IF_ERROR(CheckOpen("Render"));
+  if (closed_) return CheckOpen("Render");
   DING_RETURN_IF_ERROR(Annotate(CheckEnvId(env_id), "Render"));
   const std::string context = absl::StrCat(EnvName(env_id), ": render failed");
   if (asked(env_id)) {

@@ -233,6 +233,10 @@ class EnvManagerCore : public EnvManager {
   void SetState(int env_id, EnvState state);
   absl::Status CheckEnvId(int env_id) const;
   absl::Status CheckOpen(absl::string_view call) const;
+  // The error of a call that on_episode_end makes.
+  static absl::Status InCallback(absl::string_view call);
+  // Calls on_episode_end. An exception is an error, and so is a Close() from it, which the caller then does.
+  absl::Status TellEpisodeEnd(int env_id);
 
   absl::Status SaveRows(StateWriter* writer) const;
   absl::Status SaveEnvs(StateWriter* writer) const;
@@ -263,6 +267,8 @@ class EnvManagerCore : public EnvManager {
   int64_t step_count_ = 0;
   std::vector<Ended> ended_;
   std::function<void(int env_id)> on_episode_end_;
+  bool in_callback_ = false;           // within on_episode_end
+  bool close_after_callback_ = false;  // Close() was called within it
   std::vector<AbnormalCause> causes_;
   std::vector<int> stepped_ids_;
   std::vector<int> reset_ids_;

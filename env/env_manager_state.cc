@@ -30,6 +30,7 @@
 namespace ding {
 
 constexpr char kRowPrefix[] = "row/";
+constexpr int64_t kMaxCount = int64_t{1} << 62;  // far beyond any run, and far from an overflow
 
 struct EnvManagerCore::Counter {
   absl::string_view name;
@@ -194,7 +195,13 @@ absl::StatusOr<EnvManagerCore::SavedState> EnvManagerCore::ReadState(StateReader
   }
   for (const Counter& counter : kCounters) {
     DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>(counter.name, absl::MakeSpan(ints)));
-    for (size_t i = 0; i < count; ++i) state.slots[i].*counter.value = ints[i];
+    for (size_t i = 0; i < count; ++i) {
+      if (ints[i] < 0 || ints[i] > kMaxCount) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "saved ", counter.name, " of env ", i, " is ", ints[i], ", expected 0 to ", kMaxCount));
+      }
+      state.slots[i].*counter.value = ints[i];
+    }
   }
   return state;
 }
@@ -210,6 +217,7 @@ absl::Status EnvManagerCore::ReadRows(StateReader* reader, std::vector<Tensor>* 
 }
 
 absl::Status EnvManagerCore::LoadState(StateReader* reader, std::vector<int>* restarted) {
+  if (in_callback_) return InCallback("LoadState");
   DING_ASSIGN_OR_RETURN(SavedState state, ReadState(reader));
   DING_RETURN_IF_ERROR(ReadRows(reader, &state.columns));
   if (!closed_) DING_RETURN_IF_ERROR(Settle(all_ids_));

@@ -16,6 +16,9 @@
 namespace ding {
 namespace {
 
+// More are a slip. The specs of all players are kept side by side.
+constexpr int kMaxPlayers = 1 << 10;
+
 // "obs/board" of player 1 -> "obs/1/board", "action" -> "action/1".
 std::string NameOfPlayer(absl::string_view name, int player) {
   const size_t slash = std::min(name.find('/'), name.size());
@@ -81,6 +84,10 @@ void AddDifferences(const Spec& first, const Spec& other, const std::string& of_
 }  // namespace
 
 absl::StatusOr<EnvSpec> GameSpec(const EnvSpec& player, int players) {
+  if (players > kMaxPlayers) {
+    return absl::InvalidArgumentError(absl::StrCat("env '", player.name, "': a game of ", players,
+                                                   " players, expected at most ", kMaxPlayers));
+  }
   return GameSpec(std::vector<EnvSpec>(static_cast<size_t>(std::max(0, players)), player));
 }
 
@@ -115,6 +122,8 @@ absl::StatusOr<EnvSpec> GameSpec(const std::vector<EnvSpec>& players) {
 EnvSpec PlayerSpec(const EnvSpec& game, int player) {
   EnvSpec spec = game;
   if (game.players == 1) return spec;
+  DING_CHECK(player >= 0 && player < game.players)
+      << "there is no player " << player << " in env '" << game.name << "', only " << game.players;
   spec.players = 1;
   const int end =
       player + 1 < game.players ? FirstObsField(game, player + 1) : game.observation->size();
@@ -124,6 +133,10 @@ EnvSpec PlayerSpec(const EnvSpec& game, int player) {
 }
 
 absl::Status CheckSamePlayers(const EnvSpec& game, int first) {
+  if (first < 0 || first >= game.players) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no player ", first, " in env '",
+                                                   game.name, "', only ", game.players));
+  }
   std::vector<std::string> differences;
   const EnvSpec expected = PlayerSpec(game, first);
   for (int player = first + 1; player < game.players; ++player) {

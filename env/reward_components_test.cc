@@ -281,7 +281,7 @@ TEST(RewardShapeTest, ShapesOtherThanAListAreRefused) {
   EXPECT_THAT(error_of({2, 2}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("env 'Objectives': reward_shape is [2, 2], expected [] or [R] "
-                                 "with at least 1 component")));
+                                 "with 1 to 65536 components")));
   EXPECT_THAT(error_of({0}), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
