@@ -1,12 +1,15 @@
 #include "ding_worker/collector/core/collect_core.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/call_user.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/checked_size.h"
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
@@ -259,7 +262,8 @@ absl::Status CollectCore::PrepareLevelSeeds(const std::vector<int64_t>& level_se
 absl::Status CollectCore::Reserve(int64_t rows) {
   for (Player& player : players_) {
     const int64_t missing = std::max<int64_t>(0, rows - player.traj->ready_rows());
-    DING_RETURN_IF_ERROR(player.traj->Reserve(missing + env_->env_num()));
+    const std::optional<int64_t> room = CheckedSum(missing, env_->env_num());
+    DING_RETURN_IF_ERROR(player.traj->Reserve(room.value_or(missing)));
   }
   return absl::OkStatus();
 }
@@ -360,7 +364,10 @@ std::vector<int> CollectCore::unfinished_envs() const {
 
 void CollectCore::set_unfinished_envs(absl::Span<const int> env_ids) {
   std::fill(unfinished_.begin(), unfinished_.end(), false);
-  for (const int env_id : env_ids) unfinished_[env_id] = true;
+  for (const int env_id : env_ids) {
+    DING_CHECK(env_id >= 0 && env_id < env_->env_num()) << "there is no env " << env_id;
+    unfinished_[env_id] = true;
+  }
 }
 
 absl::Status CollectCore::RestartUnfinishedEnvs() {
@@ -380,7 +387,14 @@ absl::Status CollectCore::ReshapeRewards(int env_id, const RewardShaping& shapin
   return players_[0].traj->ReshapeRewards(env_id, reshape);
 }
 
+absl::Status CollectCore::CheckPlayer(int player) const {
+  if (player >= 0 && player < player_num()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("there is no player ", player, ", only 0 to ", player_num() - 1));
+}
+
 absl::StatusOr<SegmentBatch> CollectCore::Take(int player, int64_t max_rows, const ReadyObs& now) {
+  DING_RETURN_IF_ERROR(CheckPlayer(player));
   TrajBuffer& traj = *players_[player].traj;
   DING_ASSIGN_OR_RETURN(SegmentBatch data, traj.Take(max_rows, ViewOf(player, now)));
   statistics_->CountSamples(data.segments, traj.taken_samples());
@@ -393,6 +407,7 @@ ReadyObs CollectCore::ViewOf(int player, const ReadyObs& ready) const {
 }
 
 absl::Status CollectCore::MakeTrainSamples(int player, SegmentBatch* data) {
+  DING_RETURN_IF_ERROR(CheckPlayer(player));
   return CallPolicy([&]() -> absl::Status {
     DING_ASSIGN_OR_RETURN(*data, players_[player].policy->GetTrainSample(std::move(*data)));
     return absl::OkStatus();
@@ -400,11 +415,13 @@ absl::Status CollectCore::MakeTrainSamples(int player, SegmentBatch* data) {
 }
 
 void CollectCore::DropHeldRowsIfOnPolicy(int player) {
+  DING_CHECK(CheckPlayer(player).ok()) << CheckPlayer(player).message();
   TrajBuffer& traj = *players_[player].traj;
   if (players_[player].attributes.on_policy && traj.held_rows() > 0) traj.DropHeldRows();
 }
 
 absl::StatusOr<SegmentBatch> CollectCore::TakeTrainSamples(int player) {
+  DING_RETURN_IF_ERROR(CheckPlayer(player));
   DING_ASSIGN_OR_RETURN(SegmentBatch data, Take(player, ready_rows(player), env_->ready_obs()));
   DropHeldRowsIfOnPolicy(player);
   DING_RETURN_IF_ERROR(MakeTrainSamples(player, &data));

@@ -47,6 +47,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/check.h"
 #include "ding_worker/collector/core/collect_statistics.h"
 #include "ding_worker/collector/core/collected.h"
 #include "ding_worker/collector/core/reward_shaping.h"
@@ -122,7 +123,9 @@ class CollectCore {
   EnvManager* env() const { return env_; }
   const ComponentDeps& deps() const { return deps_; }
   int player_num() const { return static_cast<int>(players_.size()); }
-  const CollectAttributes& attributes(int player) const { return players_[player].attributes; }
+  // Here and below, `player` is from 0 to player_num() - 1. Any other is kInvalidArgument, or ends the program where
+  // no status is returned.
+  const CollectAttributes& attributes(int player) const { return PlayerAt(player).attributes; }
 
   // Before the steps of a collect. The first one checks the level seeds: from then on rows have them, or have
   // none if `level_seeds` is empty; a collector that does not call it has rows without. The second one makes
@@ -150,9 +153,9 @@ class CollectCore {
   void set_unfinished_envs(absl::Span<const int> env_ids);
 
   // The number of rows of this player that Take() can return.
-  int64_t ready_rows(int player) const { return players_[player].traj->ready_rows(); }
+  int64_t ready_rows(int player) const { return PlayerAt(player).traj->ready_rows(); }
   // The number of complete samples of this player among them (CollectAttributes::unroll_len).
-  int64_t ready_samples(int player) const { return players_[player].traj->ready_samples(); }
+  int64_t ready_samples(int player) const { return PlayerAt(player).traj->ready_samples(); }
   // Changes the rewards of player 0 in the last finished episode of this env. Only with whole_episodes.
   absl::Status ReshapeRewards(int env_id, const RewardShaping& shaping);
   // Returns at most `max_rows` ready rows of this player and drops the others (TrajBuffer::Take() says which).
@@ -185,6 +188,12 @@ class CollectCore {
 
   CollectCore(Options options, ComponentDeps deps);
 
+  absl::Status CheckPlayer(int player) const;
+  const Player& PlayerAt(int player) const {
+    DING_CHECK(player >= 0 && player < player_num())
+        << "there is no player " << player << ", only " << player_num();
+    return players_[player];
+  }
   // Uses these from now on: checks that they fit together, launches the env manager if needed, and keeps
   // the rows if their layout is unchanged.
   absl::Status Use(EnvManager* env, const std::vector<CollectMode*>& policies);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/core/serial_common.h"
 
 namespace ding {
 
@@ -45,6 +46,7 @@ absl::StatusOr<int64_t> EpisodeCollection::Target(const CollectOptions& options)
     return absl::InvalidArgumentError(absl::StrCat("asked to collect ", target, " episodes of ",
                                                    env_num, " envs, expected at least 1 per env"));
   }
+  DING_RETURN_IF_ERROR(CheckCollectTarget(target));
   return target;
 }
 

@@ -9,6 +9,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/core/serial_common.h"
 
 namespace ding {
 
@@ -64,6 +65,7 @@ absl::StatusOr<int64_t> RowCollection::Target(const CollectOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("asked to collect ", target, " samples, expected at least 1"));
   }
+  DING_RETURN_IF_ERROR(CheckCollectTarget(target));
   const int env_num = core_->env()->env_num();
   if (target % env_num != 0 && SamplesAreRows() && warned_targets_.insert(target).second) {
     DING_LOG(WARNING) << core_->deps().name << ": " << target << " rows are not a multiple of the "

@@ -1,15 +1,19 @@
 #include "ding_worker/collector/core/collect_statistics.h"
 
+#include <limits>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/checked_size.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
 
 namespace ding {
 namespace {
+
+constexpr int64_t kMaxCount = int64_t{1} << 62;  // far beyond any run, and far from an overflow
 
 double Rate(int64_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
@@ -126,7 +130,9 @@ void CollectStatistics::FinishCollect(bool record, double seconds, int64_t train
     window_ = Window();
     return;
   }
-  if (train_iter - last_log_iter_ < options_.collect_print_freq || episodes_.empty()) return;
+  const int64_t next_log_iter = CheckedSum(last_log_iter_, options_.collect_print_freq)
+                                    .value_or(std::numeric_limits<int64_t>::max());
+  if (train_iter < next_log_iter || episodes_.empty()) return;
   last_log_iter_ = train_iter;
   NamedValues metrics = Metrics();
   for (const auto& [name, value] : settings) {
@@ -209,6 +215,14 @@ absl::StatusOr<CollectStatistics> CollectStatistics::LoadState(StateReader* read
   DING_ASSIGN_OR_RETURN(loaded.total_train_sample_count_,
                         reader->ReadInt("total_train_sample_count"));
   DING_ASSIGN_OR_RETURN(loaded.last_log_iter_, reader->ReadInt("last_log_iter"));
+  for (const int64_t count :
+       {loaded.envstep_, loaded.total_episode_count_, loaded.total_train_sample_count_}) {
+    if (count >= 0 && count <= kMaxCount) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("saved counts of env steps, episodes and samples are ", loaded.envstep_, ", ",
+                     loaded.total_episode_count_, " and ", loaded.total_train_sample_count_,
+                     ", expected 0 to ", kMaxCount));
+  }
   std::vector<int64_t> samples(envs_.size());
   std::vector<int64_t> abnormal(envs_.size());
   DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("env_samples", absl::MakeSpan(samples)));

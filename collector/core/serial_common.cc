@@ -62,6 +62,13 @@ absl::Span<const int> GameSeats(int player, int players, absl::Span<const int> e
   return *seats;
 }
 
+absl::Status CheckCollectTarget(int64_t target) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  if (target <= kMost) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("asked to collect ", target, " samples or episodes, expected at most ", kMost));
+}
+
 absl::Status SaveBest(const SaveCheckpointFn& save, absl::string_view name) {
   if (!save) return absl::OkStatus();
   return Annotate(save("ckpt_best"), absl::StrCat(name, ": saving ckpt_best"));

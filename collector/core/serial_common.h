@@ -42,6 +42,9 @@ absl::Status CheckPoliciesFitEnv(absl::Span<const SpecPtr> policy_outputs, bool 
 absl::Span<const int> GameSeats(int player, int players, absl::Span<const int> env_ids,
                                 std::vector<int>* seats);
 
+// Returns kInvalidArgument if more samples or episodes are asked for than any machine has memory for.
+absl::Status CheckCollectTarget(int64_t target);
+
 // Saves the checkpoint "ckpt_best" by `save`, if it is set.
 absl::Status SaveBest(const SaveCheckpointFn& save, absl::string_view name);
 

@@ -1,10 +1,11 @@
 #include "ding_worker/collector/core/traj_buffer.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ding_worker/base/check.h"
+#include "ding_worker/base/checked_size.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
 
@@ -37,9 +38,11 @@ bool operator==(const TrajLayout& a, const TrajLayout& b) {
 }
 
 absl::Status TrajBuffer::Rows::Grow(int64_t extra) {
-  if (block.has_value() && used + extra <= block->capacity_rows()) return absl::OkStatus();
+  // As many rows as do not fit 64 bits are refused as those that do not fit the memory.
+  const int64_t rows = CheckedSum(used, extra).value_or(std::numeric_limits<int64_t>::max());
+  if (block.has_value() && rows <= block->capacity_rows()) return absl::OkStatus();
   const int64_t capacity = block.has_value() ? 2 * block->capacity_rows() : 0;
-  DING_ASSIGN_OR_RETURN(BatchBuilder larger, pool->Allocate(std::max(used + extra, capacity)));
+  DING_ASSIGN_OR_RETURN(BatchBuilder larger, pool->Allocate(std::max(rows, capacity)));
   if (used > 0) CopyRows(block->view().Slice(0, used), larger.view(), 0);
   block = std::move(larger);
   return absl::OkStatus();
@@ -80,8 +83,9 @@ void TrajBuffer::ContinueAfter(const TrajBuffer& old) {
 }
 
 absl::Status TrajBuffer::Reserve(int64_t rows) {
-  infos_.reserve(static_cast<size_t>(arena_.used + rows));
-  return arena_.Grow(rows);
+  DING_RETURN_IF_ERROR(arena_.Grow(rows));
+  infos_.reserve(static_cast<size_t>(std::max<int64_t>(0, arena_.used + rows)));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<TrajBuffer::Appended> TrajBuffer::Append(const ActingEnvs& acting,
@@ -93,6 +97,21 @@ absl::StatusOr<TrajBuffer::Appended> TrajBuffer::Append(const ActingEnvs& acting
           absl::StrCat("env manager says that env ", env_id, " is ready; it is ",
                        under_way(env_id) ? "being stepped" : "none of the envs"));
     }
+  }
+  if (layout_.level_seed >= 0 && static_cast<int>(level_seeds.size()) != options_.env_num) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(level_seeds.size(), " level seeds for ", options_.env_num, " envs"));
+  }
+  const int64_t observed = acting.obs.rows();
+  const bool fit = acting.rows.empty()
+                       ? static_cast<int64_t>(acting.env_ids.size()) == observed
+                       : acting.rows.size() == acting.env_ids.size() &&
+                             std::all_of(acting.rows.begin(), acting.rows.end(),
+                                         [=](int64_t row) { return row >= 0 && row < observed; });
+  if (!fit) {
+    return absl::InvalidArgumentError(absl::StrCat("there are ", observed, " observations and ",
+                                                   acting.rows.size(), " chosen rows of them for ",
+                                                   acting.env_ids.size(), " envs"));
   }
   if (options_.maxlen.has_value()) {
     for (const int env_id : acting.env_ids) MakeRoomInEpisode(env_id);
@@ -229,9 +248,11 @@ void TrajBuffer::MakeRoomInEpisode(int env_id) {
 absl::Status TrajBuffer::ReshapeRewards(
     int env_id,
     absl::FunctionRef<absl::Status(const ColumnsView& rows, absl::Span<float> rewards)> reshape) {
-  const int64_t last = newest_[env_id];
-  DING_CHECK(options_.whole_episodes && last >= 0 && infos_[last].ready && Ended(last))
-      << "env " << env_id << " has just finished no episode";
+  const int64_t last = env_id >= 0 && env_id < options_.env_num ? newest_[env_id] : -1;
+  if (!options_.whole_episodes || last < 0 || !infos_[last].ready || !Ended(last)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("env ", env_id, " has just finished no episode, whose rewards could change"));
+  }
   order_.clear();
   for (int64_t row = last; order_.push_back(row), !BeginsSegment(row);) row = infos_[row].prev;
   std::reverse(order_.begin(), order_.end());
@@ -431,6 +452,10 @@ void TrajBuffer::Link() {
 }
 
 absl::StatusOr<SegmentBatch> TrajBuffer::Take(int64_t max_rows, const ReadyObs& now) {
+  if (max_rows < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("asked for at most ", max_rows, " rows, expected at least 0"));
+  }
   if (ready_rows_ > max_rows) {
     const int64_t excess = ready_rows_ - max_rows;
     if (options_.whole_episodes) {
