@@ -7,6 +7,7 @@
 #define DING_WORKER_COLLECTOR_SERIAL_COLLECTOR_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -36,6 +37,8 @@ struct CollectOptions {
   NamedValues policy_settings;
   // The level seed of each env, stored in the rows as `level_seed`; empty: not stored.
   std::vector<int64_t> level_seeds;
+  // If set, it is called between two vector steps; true ends the collect with kCancelled, as an error of an env does.
+  std::function<bool()> cancelled;
 };
 
 class ISerialCollector {

@@ -16,6 +16,7 @@ void ReadSerialEvaluatorOptions(const SerialEvaluatorConfig& config,
   options->n_episode = config.n_episode();
   options->stop_value = config.stop_value();
   options->max_abnormal = config.max_abnormal();
+  options->max_episode_steps = config.max_episode_steps();
 }
 
 absl::Status SerialProblemsToStatus(std::vector<std::string> problems,

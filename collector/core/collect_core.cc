@@ -288,6 +288,9 @@ absl::StatusOr<const Timesteps*> CollectCore::StepEnvs(
 absl::StatusOr<const Timesteps*> CollectCore::TryStepEnvs(
     const ActingEnvs& acting, const CollectOptions& options,
     absl::FunctionRef<bool(int env_id)> may_act) {
+  if (options.cancelled && options.cancelled()) {
+    return absl::CancelledError("the collect was cancelled");
+  }
   if (acting.env_ids.empty() && !waiting()) {
     DING_RETURN_IF_ERROR(WaitForEnv(*env_, may_act, &waits_));
   } else {

@@ -52,6 +52,17 @@ struct Fixture {
   std::unique_ptr<BattleInteractionSerialEvaluator> evaluator;
 };
 
+TEST(BattleInteractionSerialEvaluatorTest, Eval_GameWithoutAnEnd_IsCutAndCountsForAllPlayers) {
+  FakeEnvManager::Options endless = Games(1, 2);
+  endless.script = [](int, int64_t) { return Episode{1000000, End::kTerminated}; };
+  Options options;
+  options.n_episode = 2;
+  options.max_episode_steps = 3;
+  Fixture f(endless, options);
+  DING_ASSERT_OK_AND_ASSIGN(const BattleEvalResult result, f.evaluator->Eval(EvalOptions()));
+  EXPECT_THAT(result.episode_return, ElementsAre(ElementsAre(303, 603), ElementsAre(606, 1206)));
+}
+
 TEST(BattleInteractionSerialEvaluatorTest, JudgesPlayerZero) {
   Options options;
   options.n_episode = 3;

@@ -70,6 +70,10 @@ std::vector<std::string> SerialEvaluatorOptions::Problems() const {
   if (max_abnormal < 1) {
     problems.push_back(absl::StrCat("max_abnormal is ", max_abnormal, ", expected at least 1"));
   }
+  if (max_episode_steps < 0) {
+    problems.push_back(
+        absl::StrCat("max_episode_steps is ", max_episode_steps, ", expected at least 0"));
+  }
   return problems;
 }
 
@@ -178,6 +182,7 @@ absl::StatusOr<EvalCore::Outcome> EvalCore::Eval(const EvalOptions& options, Eva
   run.videos = videos;
   run.abnormal.resize(env_num);
   run.asked.resize(env_num);
+  run.episodes.resize(env_num);
   if (videos != nullptr) {
     env_->set_on_episode_end(
         [this, &run](int env_id) { run.last_pictures.Update(TakePicture(env_id, &run)); });
@@ -289,32 +294,90 @@ absl::Status EvalCore::Act(int player, const ReadyObs& playing, const NamedValue
 absl::Status EvalCore::Account(const Timesteps& timesteps, Run* run) {
   ended_envs_.clear();
   for (size_t i = 0; i < timesteps.env_ids.size(); ++i) {
-    run->asked[timesteps.env_ids[i]] = false;
+    const int env_id = timesteps.env_ids[i];
+    run->asked[env_id] = false;
     if (timesteps.abnormal[i] == 0) {
-      ++run->envsteps;
+      AddStep(timesteps, i, run);
       continue;
     }
-    ended_envs_.push_back(timesteps.env_ids[i]);
-    if (run->videos != nullptr) run->videos->DropEpisode(timesteps.env_ids[i]);
-    DING_RETURN_IF_ERROR(NoteAbnormal(timesteps.env_ids[i], CauseOfAbnormal(timesteps, i), run));
+    run->episodes[env_id] = Episode();
+    ended_envs_.push_back(env_id);
+    if (run->videos != nullptr) run->videos->DropEpisode(env_id);
+    DING_RETURN_IF_ERROR(NoteAbnormal(env_id, CauseOfAbnormal(timesteps, i), run));
   }
   for (const FinishedEpisode& finished : timesteps.finished) {
-    const int env_id = timesteps.env_ids[finished.row];
-    const NamedValues info = NamesOfRun(finished);
-    DING_RETURN_IF_ERROR(
-        run->monitor->Update(env_id, finished.episode_return, info, finished.other_returns));
-    if (run->videos != nullptr) {
-      DING_RETURN_IF_ERROR(run->videos->EndEpisode(env_id, finished.episode_return));
-    }
-    run->abnormal[env_id] = 0;
-    ended_envs_.push_back(env_id);
-    DING_LOG(VERBOSE) << deps_.name << ": env " << env_id << " finished an episode of "
-                      << finished.length << " steps, return " << finished.episode_return << " ("
-                      << run->monitor->current_episode() << " of " << run->monitor->n_episode()
-                      << ")";
+    DING_RETURN_IF_ERROR(NoteFinished(timesteps, finished, run));
   }
+  // The last use of `timesteps`: a reset of envs ends their life.
+  DING_RETURN_IF_ERROR(CutEndlessEpisodes(timesteps.env_ids, run));
   if (ended_envs_.empty()) return absl::OkStatus();
   return ForgetRecurrentState(ended_envs_);
+}
+
+void EvalCore::AddStep(const Timesteps& timesteps, size_t row, Run* run) const {
+  ++run->envsteps;
+  Episode& episode = run->episodes[timesteps.env_ids[row]];
+  ++episode.steps;
+  episode.episode_return += timesteps.reward[row];
+  const size_t others = players_.size() - 1;
+  episode.other_returns.resize(others);
+  for (size_t i = 0; i < others; ++i) {
+    episode.other_returns[i] += timesteps.other_rewards[row * others + i];
+  }
+}
+
+absl::Status EvalCore::NoteFinished(const Timesteps& timesteps, const FinishedEpisode& finished,
+                                    Run* run) {
+  const int env_id = timesteps.env_ids[finished.row];
+  const NamedValues info = NamesOfRun(finished);
+  DING_RETURN_IF_ERROR(
+      run->monitor->Update(env_id, finished.episode_return, info, finished.other_returns));
+  if (run->videos != nullptr) {
+    DING_RETURN_IF_ERROR(run->videos->EndEpisode(env_id, finished.episode_return));
+  }
+  run->abnormal[env_id] = 0;
+  run->episodes[env_id] = Episode();
+  ended_envs_.push_back(env_id);
+  DING_LOG(VERBOSE) << deps_.name << ": env " << env_id << " finished an episode of "
+                    << finished.length << " steps, return " << finished.episode_return << " ("
+                    << run->monitor->current_episode() << " of " << run->monitor->n_episode()
+                    << ")";
+  return absl::OkStatus();
+}
+
+int64_t EvalCore::StepLimit() const {
+  if (options_.common.max_episode_steps > 0) return options_.common.max_episode_steps;
+  return std::max(SerialEvaluatorOptions::kMaxEpisodeSteps, env_->env_spec().max_episode_steps);
+}
+
+absl::Status EvalCore::CutEndlessEpisodes(absl::Span<const int> env_ids, Run* run) {
+  const int64_t limit = StepLimit();
+  std::vector<EnvReset> resets;
+  for (const int env_id : env_ids) {
+    Episode& episode = run->episodes[env_id];
+    if (episode.steps < limit) continue;
+    if (!has_cut_) {
+      DING_LOG(WARNING)
+          << deps_.name << ": an episode of env " << env_id << " is cut after " << limit
+          << " steps (policy.eval.evaluator.max_episode_steps), because the env has not ended it. "
+             "It counts with its return so far, "
+          << episode.episode_return
+          << ". An env without an end of its own needs the wrapper time_limit: env { wrapper { "
+             "type: \"time_limit\" ... } } (docs/env.md)";
+    }
+    has_cut_ = true;
+    const NamedValues info = {{kEpisodeReturn, episode.episode_return}};
+    DING_RETURN_IF_ERROR(run->monitor->Update(env_id, episode.episode_return, info,
+                                              std::move(episode.other_returns)));
+    if (run->videos != nullptr) {
+      DING_RETURN_IF_ERROR(run->videos->EndEpisode(env_id, episode.episode_return));
+    }
+    run->abnormal[env_id] = 0;
+    episode = Episode();
+    ended_envs_.push_back(env_id);
+    if (!run->monitor->is_full(env_id)) resets.push_back({env_id, std::nullopt});
+  }
+  return resets.empty() ? absl::OkStatus() : env_->Reset(resets);
 }
 
 absl::Status EvalCore::NoteAbnormal(int env_id, const std::string& cause, Run* run) const {

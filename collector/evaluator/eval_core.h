@@ -50,6 +50,10 @@ struct SerialEvaluatorOptions {
   // The number of abnormal steps of one env, without a finished episode in between, after which Eval()
   // fails; at least 1.
   int max_abnormal = 10;
+  // Steps after which an episode is cut, with a warning; it counts with the return that it has by then. 0:
+  // kMaxEpisodeSteps, or the env's own limit if that is higher.
+  int64_t max_episode_steps = 0;
+  static constexpr int64_t kMaxEpisodeSteps = 100000;
 
   // Returns all problems of the options; empty if there are none.
   std::vector<std::string> Problems() const;
@@ -112,15 +116,22 @@ class EvalCore {
     SpecPtr observation;
     int first_field = 0;  // of its observation in that of the env
   };
+  // The part of an episode that has been played.
+  struct Episode {
+    int64_t steps = 0;
+    double episode_return = 0;
+    std::vector<double> other_returns;  // in a game, those of players 1, 2, ...
+  };
   // A running evaluation.
   struct Run {
     VectorEvalMonitor* monitor = nullptr;
     EvalVideos* videos = nullptr;  // null: no pictures
     int64_t envsteps = 0;
-    std::vector<int> abnormal;   // abnormal steps per env since its last finished episode
-    std::vector<bool> asked;     // per env, whether it has not answered yet
-    int waits = 0;               // consecutive waits for a ready env
-    absl::Status last_pictures;  // of episodes that have ended
+    std::vector<int> abnormal;      // abnormal steps per env since its last finished episode
+    std::vector<bool> asked;        // per env, whether it has not answered yet
+    std::vector<Episode> episodes;  // per env, the one that it plays
+    int waits = 0;                  // consecutive waits for a ready env
+    absl::Status last_pictures;     // of episodes that have ended
   };
 
   EvalCore(Options options, ComponentDeps deps);
@@ -138,6 +149,11 @@ class EvalCore {
   absl::Status TakePicture(int env_id, Run* run);
   absl::Status Act(int player, const ReadyObs& playing, const NamedValues& settings);
   absl::Status Account(const Timesteps& timesteps, Run* run);
+  void AddStep(const Timesteps& timesteps, size_t row, Run* run) const;
+  absl::Status NoteFinished(const Timesteps& timesteps, const FinishedEpisode& finished, Run* run);
+  // Ends the episodes that have reached the limit of steps, and begins new ones.
+  absl::Status CutEndlessEpisodes(absl::Span<const int> env_ids, Run* run);
+  int64_t StepLimit() const;
   absl::Status NoteAbnormal(int env_id, const std::string& cause, Run* run) const;
   void Log(const EvalOptions& options, const Outcome& outcome, double seconds);
   absl::Status NoteBest(const EvalOptions& options, double score);
@@ -155,6 +171,7 @@ class EvalCore {
   std::vector<int> playing_ids_;            // scratch of Playing()
   std::vector<int64_t> playing_rows_;       // scratch of Playing()
   std::vector<int> ended_envs_;             // scratch of Account()
+  bool has_cut_ = false;                    // whether it has warned of an episode without an end
 };
 
 // Returns the policies of a core with one player; empty if `policy` is null, which Create() refuses and

@@ -87,6 +87,37 @@ TEST(InteractionSerialEvaluatorTest, EnvsPlayExactlyTheirQuota) {
   }
 }
 
+// Env 0 never ends an episode.
+Episode EndlessEnv(int env_id, int64_t /*episode*/) {
+  return {env_id == 0 ? std::numeric_limits<int64_t>::max() : 2, End::kTerminated};
+}
+
+TEST(InteractionSerialEvaluatorTest, Eval_EpisodeWithoutAnEnd_IsCutAndCounts) {
+  for (const bool late : {false, true}) {
+    FakeEnvManager::Options env_options = WithScript(2, EndlessEnv);
+    env_options.late = late;
+    Options options;
+    options.max_episode_steps = 5;
+    Fixture f(env_options, options);
+    EvalOptions eval;
+    eval.n_episode = 4;
+    DING_ASSERT_OK_AND_ASSIGN(const EvalResult result, f.evaluator->Eval(eval));
+    // Episodes 1 and 2 of env 0, with rewards of 100, 101, ... and 200, 201, ...
+    EXPECT_THAT(result.episode_return, ElementsAre(510, 1010, 201, 401));
+    EXPECT_EQ(result.envstep_count, 2 * 5 + 2 * 2);
+    EXPECT_THAT(result.episode_info,
+                ElementsAre(Pair("eval_episode_return", ElementsAre(510, 1010, 201, 401))));
+  }
+}
+
+TEST(InteractionSerialEvaluatorTest, Eval_NoLimitIsSet_EndsAllTheSame) {
+  Fixture f(WithScript(2, EndlessEnv));
+  EvalOptions eval;
+  eval.n_episode = 2;
+  DING_ASSERT_OK_AND_ASSIGN(const EvalResult result, f.evaluator->Eval(eval));
+  EXPECT_EQ(result.envstep_count, Options::kMaxEpisodeSteps + 2);
+}
+
 TEST(InteractionSerialEvaluatorTest, UsesTheFirstEpisodesOfEachEnv) {
   FakeEnvManager::Options env_options = WithScript(2, ByEnv);
   env_options.info = [](int env_id, int64_t) {

@@ -210,6 +210,8 @@ void CheckPolicy(const PolicySection& policy, Checker* check) {
                        BattleEvaluatorRegistry());
   check->AtLeast<int64_t>("policy.eval.evaluator.eval_freq", evaluator.eval_freq(), 1);
   check->AtLeast("policy.eval.evaluator.max_abnormal", evaluator.max_abnormal(), 1);
+  check->AtLeast<int64_t>("policy.eval.evaluator.max_episode_steps", evaluator.max_episode_steps(),
+                          0);
 
   const BufferConfig& buffer = policy.other().replay_buffer();
   check->Known("policy.other.replay_buffer.type", buffer.type(), BufferRegistry());
