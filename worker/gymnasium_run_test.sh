@@ -116,3 +116,20 @@ assert all(len(found) == 1 for found in roles.values()), roles
 assert set.union(*roles.values()) == {"collector", "evaluator", "probe"}, roles
 END
 ! grep -q 'Resource temporarily unavailable' "$TEST_TMPDIR/numbered.err" || fail "two envs had the same number:" "$(cat "$TEST_TMPDIR/numbered.err")"
+
+# Paths are those of the folder where the run began, also in a run that is evaluated or goes on from elsewhere, where another
+# module has the name of the env's.
+serial=$PWD/worker/serial evaluate=$PWD/worker/evaluate
+mkdir -p "$TEST_TMPDIR/home/venv/bin" "$TEST_TMPDIR/elsewhere"
+cp "$testdata/cartpole.py" "$testdata/spaces.py" "$TEST_TMPDIR/home"
+ln -s "$python" "$TEST_TMPDIR/home/venv/bin/python"
+echo 'raise RuntimeError("this is the wrong module")' >"$TEST_TMPDIR/elsewhere/cartpole.py"
+sed -E 's| python_path: "[^"]*"||' "$TEST_TMPDIR/exact" >"$TEST_TMPDIR/home/config"
+cd "$TEST_TMPDIR/home"
+"$serial" --config=config --exp_dir=run --python=venv/bin/python --max_env_step=300 >/dev/null 2>"$TEST_TMPDIR/home.err" ||
+  fail "$(cat "$TEST_TMPDIR/home.err")"
+cd "$TEST_TMPDIR/elsewhere"
+rm -f "$TEST_TMPDIR/started"
+"$evaluate" --checkpoint=../home/run --episodes=2 >/dev/null 2>"$TEST_TMPDIR/elsewhere.err" || fail "$(cat "$TEST_TMPDIR/elsewhere.err")"
+[ -s "$TEST_TMPDIR/started" ] || fail "the evaluation took another interpreter"
+"$serial" --resume --exp_dir=../home/run --max_env_step=600 >/dev/null 2>"$TEST_TMPDIR/elsewhere.err" || fail "$(cat "$TEST_TMPDIR/elsewhere.err")"

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -15,6 +17,10 @@
 #include "absl/strings/strip.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/worker/config/any_content.h"
+#include "google/protobuf/any.pb.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
 
 namespace ding {
 namespace {
@@ -23,6 +29,112 @@ namespace fs = std::filesystem;
 
 constexpr absl::string_view kFileScheme = "file:";
 constexpr absl::string_view kPasswordFile = "password_file=";
+
+using google::protobuf::Any;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+enum class PathKind { kPath, kProgram, kStoreUrl };
+
+struct PathField {
+  absl::string_view message;
+  absl::string_view field;
+  PathKind kind = PathKind::kPath;
+};
+
+constexpr PathField kPathFields[] = {
+    {"ding.DataSetSection", "path"},
+    {"ding.EvalSection", "opponent_checkpoint"},
+    {"ding.GymnasiumConfig", "python", PathKind::kProgram},
+    {"ding.GymnasiumConfig", "python_path"},
+    {"ding.LearnerHookConfig", "path"},
+    {"ding.LearnerHooksConfig", "load_ckpt_before_run"},
+    {"ding.MjcfParams", "model_file"},
+    {"ding.SystemSection", "store_url", PathKind::kStoreUrl},
+};
+
+absl::StatusOr<std::string> Absolute(PathKind kind, const std::string& text) {
+  if (kind == PathKind::kStoreUrl) return AbsoluteStoreUrl(text);
+  if (kind == PathKind::kProgram && !absl::StrContains(text, '/')) return text;
+  return AbsolutePath(text);
+}
+
+absl::Status MakePathFieldsAbsolute(Message* message) {
+  const Reflection& reflection = *message->GetReflection();
+  for (const PathField& path : kPathFields) {
+    if (message->GetDescriptor()->full_name() != path.message) continue;
+    const FieldDescriptor* const field =
+        message->GetDescriptor()->FindFieldByName(std::string(path.field));
+    if (!field->is_repeated()) {
+      if (!reflection.HasField(*message, field)) continue;
+      DING_ASSIGN_OR_RETURN(std::string made,
+                            Absolute(path.kind, reflection.GetString(*message, field)));
+      reflection.SetString(message, field, std::move(made));
+      continue;
+    }
+    for (int i = 0; i < reflection.FieldSize(*message, field); ++i) {
+      DING_ASSIGN_OR_RETURN(std::string made,
+                            Absolute(path.kind, reflection.GetRepeatedString(*message, field, i)));
+      reflection.SetRepeatedString(message, field, i, std::move(made));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The module that a Python env names, without the modules in it: "envs" of "envs.mine:Env"; empty: it names none.
+std::string ModuleOf(const Message& python_env) {
+  for (const char* name : {"entry_point", "id"}) {
+    const FieldDescriptor* const field = python_env.GetDescriptor()->FindFieldByName(name);
+    const std::string text = python_env.GetReflection()->GetString(python_env, field);
+    const size_t colon = text.find(':');
+    if (colon != std::string::npos) return text.substr(0, std::min(colon, text.find('.')));
+  }
+  return "";
+}
+
+absl::Status KeepPythonFolder(Message* message) {
+  if (message->GetDescriptor()->full_name() != "ding.GymnasiumConfig") return absl::OkStatus();
+  const std::string module = ModuleOf(*message);
+  if (module.empty() || !(PathExists(absl::StrCat(module, ".py")) || IsDirectory(module))) {
+    return absl::OkStatus();
+  }
+  DING_ASSIGN_OR_RETURN(std::string folder, AbsolutePath("."));
+  const FieldDescriptor* const path = message->GetDescriptor()->FindFieldByName("python_path");
+  const Reflection& reflection = *message->GetReflection();
+  for (int i = 0; i < reflection.FieldSize(*message, path); ++i) {
+    if (reflection.GetRepeatedString(*message, path, i) == folder) return absl::OkStatus();
+  }
+  reflection.AddString(message, path, std::move(folder));
+  return absl::OkStatus();
+}
+
+// Calls `visit` for the message and all in it, also in an Any whose type this program knows.
+absl::Status VisitMessages(Message* message, absl::Status (*visit)(Message*)) {
+  if (auto* const any = dynamic_cast<Any*>(message); any != nullptr) {
+    if (TypeOfAny(*any) == nullptr) return absl::OkStatus();
+    DING_ASSIGN_OR_RETURN(const std::unique_ptr<Message> content, UnpackAny(*any));
+    DING_RETURN_IF_ERROR(VisitMessages(content.get(), visit));
+    any->set_value(content->SerializeAsString());
+    return absl::OkStatus();
+  }
+  DING_RETURN_IF_ERROR(visit(message));
+  const Reflection& reflection = *message->GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(*message, &fields);
+  for (const FieldDescriptor* const field : fields) {
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    if (!field->is_repeated()) {
+      DING_RETURN_IF_ERROR(VisitMessages(reflection.MutableMessage(message, field), visit));
+      continue;
+    }
+    for (int i = 0; i < reflection.FieldSize(*message, field); ++i) {
+      DING_RETURN_IF_ERROR(
+          VisitMessages(reflection.MutableRepeatedMessage(message, field, i), visit));
+    }
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -83,24 +195,11 @@ absl::StatusOr<std::string> AbsoluteStoreUrl(absl::string_view url) {
 }
 
 absl::Status MakePathsAbsolute(ExperimentConfig* config) {
-  std::vector<std::string*> paths;
-  if (config->data_set().has_path()) paths.push_back(config->mutable_data_set()->mutable_path());
-  if (config->policy().eval().has_opponent_checkpoint()) {
-    paths.push_back(config->mutable_policy()->mutable_eval()->mutable_opponent_checkpoint());
-  }
-  if (config->policy().learn().learner().has_hook()) {
-    LearnerHooksConfig* const hooks =
-        config->mutable_policy()->mutable_learn()->mutable_learner()->mutable_hook();
-    if (hooks->has_load_ckpt_before_run()) paths.push_back(hooks->mutable_load_ckpt_before_run());
-    for (LearnerHookConfig& hook : *hooks->mutable_hook()) {
-      if (hook.has_path()) paths.push_back(hook.mutable_path());
-    }
-  }
-  for (std::string* const path : paths) DING_RETURN_IF_ERROR(MakeAbsolute({path}));
-  if (!config->system().has_store_url()) return absl::OkStatus();
-  DING_ASSIGN_OR_RETURN(*config->mutable_system()->mutable_store_url(),
-                        AbsoluteStoreUrl(config->system().store_url()));
-  return absl::OkStatus();
+  return VisitMessages(config, MakePathFieldsAbsolute);
+}
+
+absl::Status KeepPythonFolders(ExperimentConfig* config) {
+  return VisitMessages(config, KeepPythonFolder);
 }
 
 std::string CallersFolder() {

@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/env/gymnasium/gymnasium.pb.h"
+#include "ding_worker/env/mujoco/mujoco.pb.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -106,6 +108,41 @@ TEST_F(PathsTest, EveryPathOfAConfig) {
   ExperimentConfig empty;
   ASSERT_THAT(MakePathsAbsolute(&empty), IsOk());
   EXPECT_EQ(empty.DebugString(), "");
+}
+
+TEST_F(PathsTest, PathsInParamsOfEnvs) {
+  ExperimentConfig config;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+    env {
+      params { [type.googleapis.com/ding.GymnasiumConfig] {
+        entry_point: "envs.mine:Env" python: "venv/bin/python" python_path: "lib" python_path: "/a" } }
+      evaluator_params { [type.googleapis.com/ding.GymnasiumConfig] { python: "python3" } }
+      eval_opponent { evaluator_params { [type.googleapis.com/ding.MjcfParams] { model_file: "a.xml" } } }
+    }
+  )",
+                                                            &config));
+  ASSERT_THAT(CreateDirectories("envs"), IsOk());
+  const auto params = [&] {
+    GymnasiumConfig params;
+    EXPECT_TRUE(config.env().params().UnpackTo(&params));
+    return params;
+  };
+  ASSERT_THAT(MakePathsAbsolute(&config), IsOk());
+  EXPECT_EQ(params().python(), Here("venv/bin/python"));
+  EXPECT_THAT(params().python_path(), testing::ElementsAre(Here("lib"), "/a"));
+  GymnasiumConfig evaluator;
+  ASSERT_TRUE(config.env().evaluator_params().UnpackTo(&evaluator));
+  EXPECT_EQ(evaluator.python(), "python3") << "a name, which is looked up in PATH";
+  MjcfParams model;
+  ASSERT_TRUE(config.env().eval_opponent(0).evaluator_params().UnpackTo(&model));
+  EXPECT_EQ(model.model_file(), Here("a.xml"));
+
+  // The module lies in the current folder.
+  ASSERT_THAT(KeepPythonFolders(&config), IsOk());
+  ASSERT_THAT(KeepPythonFolders(&config), IsOk());
+  EXPECT_THAT(params().python_path(), testing::ElementsAre(Here("lib"), "/a", folder_));
+  ASSERT_TRUE(config.env().evaluator_params().UnpackTo(&evaluator));
+  EXPECT_THAT(evaluator.python_path(), testing::IsEmpty());
 }
 
 TEST_F(PathsTest, OnlyAProgramThatBazelStartedIsInTheWrongFolder) {
