@@ -33,6 +33,23 @@ run_bazel() {
   fi
 }
 
+# Runs a command and returns its status. The signals that end a run are passed on to it: it may have something to save.
+run_with_signals() {
+  local child status name
+  "$@" <&0 &
+  child=$!
+  for name in INT TERM HUP USR1; do
+    trap "kill -$name $child 2>/dev/null || true" "$name"  # One that is ignored (nohup) stays so.
+  done
+  while :; do
+    status=0
+    wait "$child" || status=$?
+    kill -0 "$child" 2>/dev/null || break
+  done
+  trap - INT TERM HUP USR1
+  return "$status"
+}
+
 # The files of the checkout, from its root, without what Git ignores (with no Git at hand: without build output).
 source_files() {
   if git -C "$root" rev-parse --is-inside-work-tree >/dev/null 2>&1; then

@@ -126,6 +126,26 @@ echo 'exit 3' >>bin/worker/evaluate
 if tools/train bc.textproto >out 2>&1; then fail "it trains without episodes:" "$(cat out)"; fi
 ! grep -q '^serial: --config=bc' out || fail "it trains without episodes:" "$(cat out)"
 
+# A signal reaches the program: the agent that is trained first (bc), or the run itself.
+cat >bin/worker/serial <<'EOS'
+#!/usr/bin/env bash
+for name in TERM HUP USR1; do trap "echo serial got $name; exit 9" $name; done
+touch started
+while :; do sleep 0.05; done
+EOS
+for config in bc.textproto plain.textproto; do
+  for name in TERM HUP USR1; do
+    rm -f started
+    tools/train $config >out 2>&1 &
+    until [ -e started ]; do sleep 0.05; done
+    kill -$name $!
+    status=0
+    wait $! || status=$?
+    [ $status = 9 ] || fail "status $status after $name:" "$(cat out)"
+    [ "$(tail -n 1 out)" = "serial got $name" ] || fail "$(cat out)"
+  done
+done
+
 refused '--parallel needs a CONFIG' --parallel
 refused '--program needs one CONFIG' --parallel --program
 refused "there is no file 'nothing.textproto'" --parallel nothing.textproto
