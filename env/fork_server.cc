@@ -116,10 +116,13 @@ class ForkServer::Server {
         keepers_(static_cast<size_t>(options_.num_children), 0) {}
 
   [[noreturn]] void Run() {
-    // Ctrl-C is the parent's business; so is everything else that ends it. In a session without a terminal no child is
-    // stopped because it reads from it or writes to it.
+    // Ctrl-C is the parent's business; so is everything else that ends it. SIGUSR1, by which a batch system warns all
+    // processes of a job, stays ignored in the children. In a session without a terminal no child is stopped because it
+    // reads from it or writes to it.
     setsid();
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) signal(number, SIG_IGN);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1}) {
+      signal(number, SIG_IGN);
+    }
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     sigset_t child_ends;
     sigemptyset(&child_ends);

@@ -15,6 +15,7 @@
 #include "ding_worker/worker/run/evaluation.h"
 #include "ding_worker/worker/run/evaluation_report.h"
 #include "ding_worker/worker/run/find_checkpoint.h"
+#include "ding_worker/worker/run/interrupt.h"
 #include "ding_worker/worker/run/paths.h"
 #include "ding_worker/worker/run/program.h"
 #include "gflags/gflags.h"
@@ -64,8 +65,10 @@ of their returns.
 {config help}
   --help                prints this page, and exits
 
-Exit code: 0 all was evaluated, 1 an error.
+Exit code: 0 all was evaluated, 1 an error, 128 + signal it was interrupted (SIGINT, SIGTERM, SIGHUP, SIGUSR1).
 )";
+
+constexpr char kInterrupted[] = "interrupted: there is no result";
 
 // What the flags say for every checkpoint.
 absl::StatusOr<EvaluationOptions> OptionsOfFlags(std::vector<std::string> settings) {
@@ -87,6 +90,7 @@ absl::StatusOr<EvaluationOptions> OptionsOfFlags(std::vector<std::string> settin
     options.video.frames_per_second = FLAGS_video_fps;
   }
   DING_RETURN_IF_ERROR(MakeAbsolute({&options.record_episodes, &options.video.path}));
+  options.cancelled = IsInterrupted;
   return options;
 }
 
@@ -131,7 +135,16 @@ int Main(int argc, char** argv) {
     std::printf("%s", ListModules().c_str());
     return 0;
   }
+  // An env may be in something that takes long.
+  InterruptDeadline deadline;
+  if (status.ok()) status = deadline.Start();
+  CatchInterrupts();
+  deadline.Enter([] { std::fprintf(stderr, "%s\n", kInterrupted); });
   if (status.ok()) status = EvaluateAll(std::move(checkpoints), std::move(settings));
+  if (IsInterrupted() && (status.ok() || absl::IsCancelled(status))) {
+    if (!status.ok()) std::fprintf(stderr, "%s\n", kInterrupted);
+    return 128 + InterruptSignal();
+  }
   return status.ok() ? 0 : ReportFailure(status);
 }
 

@@ -76,6 +76,8 @@ DEFINE_bool(print_config, false, "print the resolved config, and exit");
 namespace ding {
 namespace {
 
+constexpr char kConfigName[] = "total_config.textproto";
+
 constexpr char kHelp[] =
     R"(Trains a policy by an experiment config, in several processes, of this machine and of others.
 
@@ -121,7 +123,7 @@ The run folder gets checkpoints (ckpt/), TensorBoard events, CSV and text logs o
 (log/), the resolved config and result.json. The last line on stdout is `result ` and the same
 JSON, with at most five numbers of a list. `ctl --coordinator=HOST:PORT` shows workers, rates and who waits for what (status), and
 changes the run (grow, shrink, drain, stop). A worker or a coordinator that dies is replaced, and
-the run goes on. Ctrl-C saves a checkpoint and ends the run.
+the run goes on. Ctrl-C, SIGTERM, SIGHUP and SIGUSR1 save a checkpoint and end the run.
 
 Relative paths, in flags and in the config, are seen from the current folder (with `bazel run`: from
 where that was called).
@@ -142,6 +144,8 @@ std::vector<std::string> FlagSettings() {
 absl::StatusOr<ExperimentConfig> LoadConfig(const std::vector<std::string>& settings) {
   DING_ASSIGN_OR_RETURN(ExperimentConfig config, LoadExperimentConfig(FLAGS_config, settings));
   DING_RETURN_IF_ERROR(MakePathsAbsolute(&config));
+  // The config of a run that goes on has them already.
+  if (Basename(FLAGS_config) != kConfigName) DING_RETURN_IF_ERROR(KeepPythonFolders(&config));
   const std::vector<std::string> problems = FindParallelProblems(config);
   if (problems.empty()) return config;
   return absl::InvalidArgumentError(
@@ -235,7 +239,8 @@ void ExplainInterruption(const std::string& exp_dir) {
 }
 
 // Runs the coordinator. Returns the exit status.
-absl::StatusOr<int> Coordinate(const ExperimentConfig& config, Transport* transport) {
+absl::StatusOr<int> Coordinate(const ExperimentConfig& config, InterruptDeadline* deadline,
+                               Transport* transport) {
   ParallelRunOptions options;
   options.exp_dir = FLAGS_exp_dir;
   options.resume = FLAGS_resume;
@@ -245,7 +250,9 @@ absl::StatusOr<int> Coordinate(const ExperimentConfig& config, Transport* transp
   // Workers of a resumed run look for the coordinator at its old address.
   const bool anywhere = google::GetCommandLineFlagInfoOrDie("listen").is_default;
   options.as_before = FLAGS_again || (FLAGS_resume && anywhere);
-  options.interrupted = [] { return InterruptSignal() != 0 || !SupervisorLives(); };
+  options.interrupted = [] { return IsInterrupted() || !SupervisorLives(); };
+  deadline->Enter([] { std::fprintf(stderr, "interrupted before the run began\n"); });
+  options.began = [deadline] { deadline->Enter(nullptr); };
   DING_ASSIGN_OR_RETURN(const ParallelOutcome outcome, RunParallel(config, options, transport));
   if (!outcome.result.empty()) std::printf("result %s\n", ShortenJson(outcome.result).c_str());
   if (outcome.saved.ok()) {
@@ -263,7 +270,7 @@ absl::Status Work(const std::string& config_digest, Transport* transport) {
   options.config_digest = config_digest;
   options.gpus = Gpus();
   options.all_reduce_host = FLAGS_all_reduce_host;
-  options.interrupted = [] { return InterruptSignal() != 0; };
+  options.interrupted = IsInterrupted;
   options.may_rejoin = SupervisorLives;
   if (FLAGS_role != "aggregator") {
     return RunParallelWorker(FLAGS_role == "collector" ? Hello::COLLECTOR : Hello::LEARNER, options,
@@ -320,7 +327,7 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
   }
   if (coordinates && FLAGS_resume && FLAGS_config.empty()) {
     DING_RETURN_IF_ERROR(ReadRunInfo(FLAGS_exp_dir).status());
-    FLAGS_config = JoinPath(FLAGS_exp_dir, "total_config.textproto");
+    FLAGS_config = JoinPath(FLAGS_exp_dir, kConfigName);
   }
   if (coordinates && FLAGS_config.empty()) {
     return absl::InvalidArgumentError("--config is missing; see --help");
@@ -339,10 +346,15 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
   // gRPC aborts the program when it cannot start a thread.
   DING_RETURN_IF_ERROR(CheckThreads(GrpcTransport::kThreads));
   ReportGrpcErrors([](const std::string& line) { DING_LOG(WARNING) << line; });
+  InterruptDeadline deadline;
+  DING_RETURN_IF_ERROR(deadline.Start());
   GrpcTransport transport(LinkOptions(LinkRole()));
   CatchInterrupts();
   if (FLAGS_role == "all") return StartAll(*config, settings, &transport);
-  if (coordinates) return Coordinate(*config, &transport);
+  if (coordinates) return Coordinate(*config, &deadline, &transport);
+  // The run goes on, or is resumed, without a worker that is in something that takes long. An aggregator first ends its
+  // learners.
+  if (FLAGS_role != "aggregator") deadline.Enter([] {});
   DING_RETURN_IF_ERROR(Work(config.has_value() ? ConfigDigest(*config) : "", &transport));
   // This tells the supervisor of this process that its work is done.
   return FLAGS_supervised_by == 0 ? 0 : kGoodbyeStatus;

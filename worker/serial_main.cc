@@ -32,6 +32,7 @@
 #include "ding_worker/worker/run/run_flags.h"
 #include "ding_worker/worker/run/run_folder.h"
 #include "ding_worker/worker/run/run_result.h"
+#include "ding_worker/worker/run/save_outage.h"
 #include "ding_worker/worker/serial_run/create_pipeline.h"
 #include "ding_worker/worker/serial_run/pipeline.h"
 #include "gflags/gflags.h"
@@ -74,9 +75,9 @@ constexpr char kHelp[] =
 
 The run folder gets checkpoints (ckpt/), TensorBoard events, CSV and text log (log/), the
 resolved config and result.json. The last line on stdout is `result ` and the same JSON, with at most
-five numbers of a list. --v=1 adds a line per episode of an evaluation to the text log. Ctrl-C
-saves ckpt/ckpt_interrupt and a resume point, and ends the run; a second Ctrl-C ends it at once. A run
-that fails saves ckpt/ckpt_exception.
+five numbers of a list. --v=1 adds a line per episode of an evaluation to the text log. Ctrl-C, SIGTERM,
+SIGHUP and SIGUSR1 save ckpt/ckpt_interrupt and a resume point, and end the run within about a second; a
+second one ends it at once. A run that fails saves ckpt/ckpt_exception.
 
 Relative paths, in flags and in the config, are seen from the current folder (with `bazel run`: from
 where that was called).
@@ -94,12 +95,16 @@ ProgressOptions MakeProgressOptions(const ExperimentConfig& config, const Pipeli
   return options;
 }
 
-SerialOptions MakeSerialOptions(RunFolder* folder, std::optional<Progress>* progress) {
+SerialOptions MakeSerialOptions(RunFolder* folder, std::optional<Progress>* progress,
+                                InterruptDeadline* deadline) {
   SerialOptions options;
   options.exp_dir = folder->path();
   options.metrics = folder->metrics();
   options.progress = [progress](const ProgressState& state) { (*progress)->Update(state); };
-  options.interrupted = [] { return InterruptSignal() != 0; };
+  options.interrupted = IsInterrupted;
+  options.overdue = IsOverdue;
+  // A run that saves itself takes as long as the disk takes; a second signal ends it.
+  options.ending = [deadline] { deadline->Enter(nullptr); };
   options.describe = [folder](CheckpointInfo* info) -> absl::Status {
     DING_ASSIGN_OR_RETURN(const LogSizes logs, folder->MeasureLogs());
     DescribeLogs(logs, info);
@@ -133,13 +138,18 @@ void ExplainInterruption(const ExperimentConfig& config, const std::string& exp_
   const std::string folder = JoinPath(exp_dir, "ckpt");
   const bool resumes = config.resume().period_seconds() > 0 || config.resume().period_rounds() > 0;
   const int64_t position = IsSupervised(config) ? result.train_iter : result.env_step;
+  const std::string program = google::ProgramInvocationName();
+  if (!result.saved) {
+    std::fprintf(stderr, "interrupted before there was anything to save\nbegin anew with: %s\n",
+                 ResumeCommand(program, exp_dir).c_str());
+    return;
+  }
   std::fprintf(
       stderr, "interrupted at env step %lld, train iteration %lld; saved in %s: ckpt_interrupt%s\n",
       static_cast<long long>(result.env_step), static_cast<long long>(result.train_iter),
       folder.c_str(),
       resumes ? absl::StrCat(" and resume_", position).c_str()
               : ", but no resume point, since resume.period_seconds and period_rounds are 0");
-  const std::string program = google::ProgramInvocationName();
   std::fprintf(stderr, "%s: %s\n", resumes ? "go on with" : "a new run can begin with its policy",
                resumes ? ResumeCommand(program, exp_dir).c_str()
                        : absl::StrCat("--set policy.learn.learner.hook.load_ckpt_before_run=",
@@ -147,39 +157,70 @@ void ExplainInterruption(const ExperimentConfig& config, const std::string& exp_
                              .c_str());
 }
 
+// Writes and prints the result, after the run.
+absl::Status Report(const ExperimentConfig& config, RunFolder* folder, const SerialResult& serial) {
+  const std::string json = ToJson(MakeRunResult(serial));
+  const auto write = [&] { return folder->WriteText("result.json", absl::StrCat(json, "\n")); };
+  DING_RETURN_IF_ERROR(SaveOutage(Clock::Real()).Wait("result.json", write, IsInterrupted));
+  std::printf("result %s\n", ShortenJson(json).c_str());
+  std::fflush(stdout);
+  if (serial.interrupted) ExplainInterruption(config, folder->path(), serial);
+  return absl::OkStatus();
+}
+
+// For another thread, when an interrupt finds the run in something that takes long.
+void EndInTheMiddle(const ExperimentConfig& config, RunFolder* folder, Progress* progress,
+                    Pipeline* pipeline) {
+  SerialResult serial;
+  const absl::Status status = pipeline->SaveLastSafePoint(&serial);
+  progress->Clear();  // Finish() would ask the run, which is not to be asked now.
+  if (!status.ok()) ReportFailure(status);
+  const absl::Status logs = folder->FlushLogs();
+  if (!logs.ok()) DING_LOG(WARNING) << "some of the logs could not be written: " << logs.message();
+  const absl::Status reported = status.ok() ? Report(config, folder, serial) : absl::OkStatus();
+  if (!reported.ok()) ReportFailure(reported);
+}
+
 absl::Status RunPipeline(const ExperimentConfig& config, RunFolder* folder,
-                         std::optional<Progress>* progress, Pipeline* pipeline) {
+                         std::optional<Progress>* progress, InterruptDeadline* deadline,
+                         Pipeline* pipeline) {
   std::fprintf(stderr, "run folder: %s\n", folder->path().c_str());
   progress->emplace(MakeProgressOptions(config, *pipeline));
+  deadline->Enter([&] { EndInTheMiddle(config, folder, &**progress, pipeline); });
   SerialResult serial;
   const absl::Status status = pipeline->Run(&serial);
   (*progress)->Finish();
   if (!status.ok()) DING_LOG(INFO) << "the run failed: " << status.message();
   const absl::Status logs = folder->FlushLogs();
   if (!logs.ok()) DING_LOG(WARNING) << "some of the logs could not be written: " << logs.message();
-  DING_RETURN_IF_ERROR(status);
-
-  const std::string json = ToJson(MakeRunResult(serial));
-  DING_RETURN_IF_ERROR(folder->WriteText("result.json", absl::StrCat(json, "\n")));
-  std::printf("result %s\n", ShortenJson(json).c_str());
-  if (serial.interrupted) ExplainInterruption(config, folder->path(), serial);
-  return absl::OkStatus();
+  const absl::Status reported = status.ok() ? Report(config, folder, serial) : status;
+  // What is left is to close the envs.
+  deadline->Enter([] {});
+  return reported;
 }
 
-absl::Status Train(const ExperimentConfig& config) {
+absl::Status Train(const ExperimentConfig& config, InterruptDeadline* deadline) {
   DING_ASSIGN_OR_RETURN(
       std::unique_ptr<RunFolder> folder,
       RunFolder::Create(FLAGS_exp_dir, config.exp_name(), kProcess, Clock::Real()));
+  // The folder holds nothing yet.
+  const auto remove = [path = folder->path()] {
+    const absl::Status removed = RemoveRecursively(path);
+    if (!removed.ok()) DING_LOG(WARNING) << removed.message();
+  };
+  deadline->Enter([remove] {
+    remove();
+    std::fprintf(stderr, "interrupted before the run began: nothing is saved\n");
+  });
   DING_RETURN_IF_ERROR(WriteConfig(config, *folder));
   std::optional<Progress> progress;
   absl::StatusOr<std::unique_ptr<Pipeline>> pipeline =
-      CreatePipeline(config, MakeSerialOptions(folder.get(), &progress));
-  if (pipeline.ok()) return RunPipeline(config, folder.get(), &progress, pipeline->get());
-  // The folder holds nothing yet.
-  const std::string path = folder->path();
+      CreatePipeline(config, MakeSerialOptions(folder.get(), &progress, deadline));
+  if (pipeline.ok()) {
+    return RunPipeline(config, folder.get(), &progress, deadline, pipeline->get());
+  }
   folder.reset();
-  const absl::Status removed = RemoveRecursively(path);
-  if (!removed.ok()) DING_LOG(WARNING) << removed.message();
+  remove();
   return pipeline.status();
 }
 
@@ -187,6 +228,8 @@ absl::StatusOr<ExperimentConfig> LoadConfig(const std::string& path,
                                             const std::vector<std::string>& settings) {
   DING_ASSIGN_OR_RETURN(ExperimentConfig config, LoadExperimentConfig(path, settings));
   DING_RETURN_IF_ERROR(MakePathsAbsolute(&config));
+  // The config of a run that goes on has them already.
+  if (Basename(path) != kConfigName) DING_RETURN_IF_ERROR(KeepPythonFolders(&config));
   return config;
 }
 
@@ -210,7 +253,10 @@ absl::Status FindRunToResume(const std::vector<std::string>& settings, std::stri
   return absl::NotFoundError(absl::StrCat("there is no run to resume: no folder '", *exp_dir, "'"));
 }
 
-absl::Status Resume(const std::string& exp_dir, const ExperimentConfig& config) {
+absl::Status Resume(const std::string& exp_dir, const ExperimentConfig& config,
+                    InterruptDeadline* deadline) {
+  deadline->Enter(
+      [] { std::fprintf(stderr, "interrupted before the run went on: it is as it was\n"); });
   DING_ASSIGN_OR_RETURN(const std::optional<ResumePoint> point, OpenNewestResumePoint(exp_dir));
   LogSizes logs;
   if (point.has_value()) {
@@ -229,8 +275,9 @@ absl::Status Resume(const std::string& exp_dir, const ExperimentConfig& config) 
   }
   DING_RETURN_IF_ERROR(WriteConfig(config, *folder));
   std::optional<Progress> progress;
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<Pipeline> pipeline,
-                        CreatePipeline(config, MakeSerialOptions(folder.get(), &progress)));
+  DING_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Pipeline> pipeline,
+      CreatePipeline(config, MakeSerialOptions(folder.get(), &progress, deadline)));
   if (point.has_value()) {
     DING_RETURN_IF_ERROR(pipeline->Resume(point->checkpoint));
     std::fprintf(stderr, "resuming at %s %lld\n",
@@ -240,7 +287,7 @@ absl::Status Resume(const std::string& exp_dir, const ExperimentConfig& config) 
     std::fprintf(stderr, "%s has no resume point: beginning anew%s\n", exp_dir.c_str(),
                  aside.empty() ? "" : absl::StrCat("; its checkpoints are now in ", aside).c_str());
   }
-  return RunPipeline(config, folder.get(), &progress, pipeline.get());
+  return RunPipeline(config, folder.get(), &progress, deadline, pipeline.get());
 }
 
 int ExitCode(const absl::Status& status) {
@@ -267,12 +314,14 @@ int Main(int argc, char** argv) {
     return 0;
   }
   for (std::string& setting : RunFlagSettings()) settings.push_back(std::move(setting));
+  InterruptDeadline deadline;
   if (FLAGS_resume) {
     std::string exp_dir;
     ExperimentConfig config;
     absl::Status status = FindRunToResume(settings, &exp_dir, &config);
+    if (status.ok()) status = deadline.Start();
     CatchInterrupts();
-    if (status.ok()) status = Resume(exp_dir, config);
+    if (status.ok()) status = Resume(exp_dir, config, &deadline);
     return ExitCode(status);
   }
   if (FLAGS_config.empty()) {
@@ -284,8 +333,10 @@ int Main(int argc, char** argv) {
     std::printf("%s", PrintTextConfig(*config).c_str());
     return 0;
   }
+  const absl::Status watched = deadline.Start();
+  if (!watched.ok()) return ReportFailure(watched);
   CatchInterrupts();
-  return ExitCode(Train(*config));
+  return ExitCode(Train(*config, &deadline));
 }
 
 }  // namespace

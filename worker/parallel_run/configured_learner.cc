@@ -47,6 +47,7 @@
 #include "ding_worker/worker/parallel_run/task_config.h"
 #include "ding_worker/worker/run/data_set.h"
 #include "ding_worker/worker/run/experiment_setup.h"
+#include "ding_worker/worker/run/interrupt.h"
 #include "ding_worker/worker/run/run_checkpoints.h"
 #include "ding_worker/worker/run/save_outage.h"
 #include "ding_worker/worker/run/supervised_setup.h"
@@ -190,6 +191,7 @@ class ConfiguredLearner : public TaskLearner {
   // written with a later one.
   absl::Status Save(const ExperimentConfig& config, const EnvSpec& env, const std::string& folder,
                     absl::string_view name) {
+    const ScopedSave saving;
     const ILearner& learner = *learner_;
     const std::string path = learner.CheckpointPath(name);
     // A learner that was stopped, and then replaced, must not undo what its successor has learned.

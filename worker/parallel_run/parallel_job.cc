@@ -51,6 +51,9 @@ constexpr int kMaxUnanswered = 8;
 // Time for the coordinator to end a run whose processes cannot be kept alive, and for all of them
 // to leave it.
 constexpr absl::Duration kEndTimeout = absl::Seconds(30);
+// After an interrupt, the time in which workers may leave because the coordinator asks them to. Then they are interrupted,
+// too: one that is in something that takes long, such as a step of an env, ends all the same.
+constexpr absl::Duration kWorkersPatience = absl::Seconds(1);
 // Time for the processes to end after the run has ended.
 constexpr absl::Duration kStopTimeout = absl::Seconds(5);
 
@@ -159,6 +162,8 @@ class Job {
   Transport* const transport_;
   Supervisor supervisor_;
   std::optional<pid_t> interrupted_pid_;  // the coordinator that was told
+  std::optional<Timer> since_interrupt_;
+  bool has_interrupted_workers_ = false;
   std::string address_;
   std::unique_ptr<RunMemoryHold> memory_;
   MissingWorkerDetector away_{kMissingTimeout, Clock::Real()};
@@ -186,7 +191,13 @@ absl::Status Job::StartCoordinator() {
 void Job::PassOnInterrupt() {
   const int signal = options_.interrupted();
   const std::optional<pid_t> pid = supervisor_.PidOf(kCoordinator);
-  if (signal == 0 || pid == interrupted_pid_) return;
+  if (signal == 0) return;
+  if (!since_interrupt_.has_value()) since_interrupt_.emplace(Clock::Real());
+  if (!has_interrupted_workers_ && since_interrupt_->Elapsed() >= kWorkersPatience) {
+    has_interrupted_workers_ = true;
+    supervisor_.Interrupt(SIGTERM, kCoordinator);
+  }
+  if (pid == interrupted_pid_) return;
   // Each coordinator is told once. If it dies because it did not catch signals yet, its successor
   // must be told as well.
   interrupted_pid_ = pid;
@@ -301,7 +312,7 @@ absl::StatusOr<int> Job::Run() {
   while (true) {
     DING_ASSIGN_OR_RETURN(const std::optional<int> ended, Watch());
     if (ended.has_value()) break;
-    if (const std::optional<RunStatus> status = watch.Take()) {
+    if (const std::optional<RunStatus> status = watch.Take(); status && !has_interrupted_workers_) {
       DING_RETURN_IF_ERROR(LookAfter(*status));
     }
     KillIfItHangs(watch.unanswered());
@@ -340,10 +351,10 @@ void Job::Settle() {
 absl::StatusOr<int> RunParallelJob(const ParallelJobOptions& options, Transport* transport) {
   Job job(options, transport);
   absl::StatusOr<int> status = job.Run();
-  if (!status.ok()) {
-    job.End();
-    job.Settle();
-  }
+  if (!status.ok()) job.End();
+  // A coordinator that was interrupted before the run began leaves what it has made.
+  const bool began = status.ok() && (*status <= 128 || PathExists(ResultPath(options.exp_dir)));
+  if (!began) job.Settle();
   return status;
 }
 

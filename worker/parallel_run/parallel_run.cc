@@ -296,6 +296,7 @@ absl::StatusOr<ParallelOutcome> RunParallel(const ExperimentConfig& config,
     run.GiveUp();
     return started;
   }
+  options.began();
   outcome.exp_dir = run.exp_dir();
   const absl::Status status = run.Watch();
   if (!status.ok()) DING_LOG(INFO) << "the run failed: " << status.message();

@@ -41,6 +41,8 @@ struct ParallelRunOptions {
   ProgressOptions progress = ProgressTo(stderr);
   // Polled: returns whether to end the run.
   std::function<bool()> interrupted = [] { return false; };
+  // Called once, when the run begins: from then on `interrupted` is polled.
+  std::function<void()> began = [] {};
 };
 
 struct ParallelOutcome {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -293,6 +294,7 @@ absl::Status Aggregate(const ParallelAggregatorOptions& options, WorkerSession* 
     return !watched.ok() || options.worker.interrupted();
   };
   absl::Status status = RunUntilTheEnd(watching, aggregator.get());
+  if (options.worker.interrupted()) supervisor.Interrupt(SIGTERM, /*except=*/"");
   supervisor.Stop(kStopTimeout);
   if (status.ok()) status = watched;
   session->Close(status.ok() ? "done" : status.message());

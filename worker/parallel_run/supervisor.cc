@@ -126,6 +126,7 @@ absl::Status Supervisor::Restart() {
 
 bool Supervisor::IsDone(const Process& process, int wait_status) {
   const Worker& worker = process.worker;
+  if (interrupted_ && worker.done == Worker::Done::kWithGoodbye) return true;
   if (worker.done == Worker::Done::kNever || !WIFEXITED(wait_status)) return false;
   if (worker.done == Worker::Done::kWithGoodbye && WEXITSTATUS(wait_status) != kGoodbyeStatus) {
     return false;
@@ -134,6 +135,13 @@ bool Supervisor::IsDone(const Process& process, int wait_status) {
                  << ") is done: " << DescribeWaitStatus(wait_status);
   done_[worker.name] = WEXITSTATUS(wait_status);
   return true;
+}
+
+void Supervisor::Interrupt(int signal, absl::string_view except) {
+  interrupted_ = true;
+  for (const Process& process : processes_) {
+    if (process.pid > 0 && process.worker.name != except) kill(process.pid, signal);
+  }
 }
 
 bool Supervisor::SomebodyHasEnded() const {

@@ -59,6 +59,10 @@ class Supervisor {
   // it is not a process of this supervisor.
   absl::Status Replace(pid_t pid);
 
+  // Sends the signal to all processes but that of the worker `except`. They are to end: those that are to end with a
+  // goodbye are done from now on, however they end.
+  void Interrupt(int signal, absl::string_view except);
+
   // Whether a process has ended that Restart() has not handled yet.
   bool SomebodyHasEnded() const;
 
@@ -101,6 +105,7 @@ class Supervisor {
   std::vector<Process> processes_;
   std::vector<pid_t> given_up_;
   std::map<std::string, int> done_;  // exit status, by name
+  bool interrupted_ = false;
   int64_t restarts_ = 0;
 };
 

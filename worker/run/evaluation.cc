@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/evaluator/eval_core.h"
@@ -21,8 +22,13 @@
 #include "ding_worker/collector/serial/episode_serial_collector.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/episodes.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_manager.h"
+#include "ding_worker/env/env_registry.h"
 #include "ding_worker/env/game_spec.h"
+#include "ding_worker/env/wrappers/wrappers.pb.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/video.h"
@@ -52,7 +58,10 @@ constexpr absl::string_view kSettable[] = {"env.type",
                                            "policy.eval.evaluator.type",
                                            "policy.eval.evaluator.params",
                                            "policy.eval.evaluator.max_abnormal",
+                                           "policy.eval.evaluator.max_episode_steps",
                                            "policy.eval.opponent_checkpoint"};
+
+constexpr absl::string_view kTimeLimit = "time_limit";
 
 absl::Status CheckSettings(const std::vector<std::string>& settings) {
   for (const std::string& setting : settings) {
@@ -164,6 +173,7 @@ absl::Status Film(const EvaluationOptions& options, const CheckpointReader& chec
   EvalCore::Options core_options;
   core_options.common.n_episode = n_episode;
   core_options.common.max_abnormal = config.policy().eval().evaluator().max_abnormal();
+  core_options.common.max_episode_steps = config.policy().eval().evaluator().max_episode_steps();
   ComponentDeps deps;
   deps.name = "video";
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<EvalCore> core,
@@ -173,7 +183,9 @@ absl::Status Film(const EvaluationOptions& options, const CheckpointReader& chec
       video.frames_per_second.value_or(FramesPerSecond(env.max_episode_steps));
   EvalVideos videos(players.envs->env_num(), kMaxVideoFrames,
                     [&] { return MakeVideoEncoder(format, frames_per_second); });
-  DING_RETURN_IF_ERROR(core->Eval(EvalOptions(), &videos).status());
+  EvalOptions eval_options;
+  eval_options.cancelled = options.cancelled;
+  DING_RETURN_IF_ERROR(core->Eval(eval_options, &videos).status());
   const std::vector<EvalVideos::Video> chosen = videos.TakeChosen();
   const size_t place = video.episode == "worst"  ? 0
                        : video.episode == "best" ? chosen.size() - 1
@@ -183,8 +195,37 @@ absl::Status Film(const EvaluationOptions& options, const CheckpointReader& chec
   return WriteFileAtomically(video.path, chosen[place].bytes);
 }
 
+// A collector has no limit of steps: where the env has none either, gives it the wrapper. Returns the limit; 0: the env
+// has its own one.
+absl::StatusOr<int64_t> LimitEpisodes(const EnvSpec& env, ExperimentConfig* config) {
+  const int64_t wanted = config->policy().eval().evaluator().max_episode_steps();
+  if ((wanted == 0 && env.max_episode_steps > 0) || env.players > 1) return 0;
+  DING_RETURN_IF_ERROR(EnvWrapperRegistry().Find(kTimeLimit).status());
+  TimeLimitConfig limit;
+  limit.set_max_steps(wanted > 0 ? wanted : SerialEvaluatorOptions::kMaxEpisodeSteps);
+  EnvSection& section = *config->mutable_env();
+  EnvWrapperConfig& wrapper = *section.add_wrapper();
+  wrapper.set_type(std::string(kTimeLimit));
+  wrapper.mutable_params()->PackFrom(limit);
+  // It comes first: those that change all envs at once must be behind it.
+  for (int i = section.wrapper_size() - 1; i > 0; --i) {
+    section.mutable_wrapper()->SwapElements(i, i - 1);
+  }
+  return limit.max_steps();
+}
+
+void WarnOfCutEpisodes(const EpisodeSet& set, int64_t limit) {
+  const bool cut = limit > 0 && absl::c_any_of(set.episodes.segments, [&](const Segment& segment) {
+                     return segment.length >= limit;
+                   });
+  DING_LOG_IF(WARNING, cut)
+      << "episodes were cut after " << limit
+      << " steps (policy.eval.evaluator.max_episode_steps). An env without an "
+         "end of its own needs the wrapper time_limit";
+}
+
 // Evaluates by means of a collector, which keeps the rows, and records them.
-absl::Status Record(const EvaluationOptions& options, const Players& players,
+absl::Status Record(const EvaluationOptions& options, const Players& players, int64_t limit,
                     CheckpointEvaluation* result) {
   EvalCollectMode collect(players.policy.get());
   ComponentDeps deps;
@@ -193,8 +234,10 @@ absl::Status Record(const EvaluationOptions& options, const Players& players,
                         EpisodeSerialCollector::Create({}, players.envs.get(), &collect, deps));
   CollectOptions collect_options;
   collect_options.target = options.n_episode;
+  collect_options.cancelled = options.cancelled;
   EpisodeSet set;
   DING_ASSIGN_OR_RETURN(set.episodes, collector->Collect(collect_options));
+  WarnOfCutEpisodes(set, limit);
   set.env = players.envs->env_spec().name;
   DING_RETURN_IF_ERROR(WriteEpisodes(options.record_episodes, set));
   DING_ASSIGN_OR_RETURN(result->episode_return, EpisodeReturns(set.episodes));
@@ -219,12 +262,18 @@ absl::StatusOr<CheckpointEvaluation> Evaluate(const EvaluationOptions& options) 
   if (!options.video.path.empty()) {
     DING_RETURN_IF_ERROR(Film(options, checkpoint, config, &result));
   }
-  DING_ASSIGN_OR_RETURN(const Players players,
+  DING_ASSIGN_OR_RETURN(Players players,
                         MakePlayers(options, checkpoint, config, options.n_episode,
                                     /*pictures=*/false));
   result.env = players.envs->env_spec().name;
   if (!options.record_episodes.empty()) {
-    DING_RETURN_IF_ERROR(Record(options, players, &result));
+    DING_ASSIGN_OR_RETURN(const int64_t limit, LimitEpisodes(players.envs->env_spec(), &config));
+    if (limit > 0) {
+      players = Players();
+      DING_ASSIGN_OR_RETURN(players, MakePlayers(options, checkpoint, config, options.n_episode,
+                                                 /*pictures=*/false));
+    }
+    DING_RETURN_IF_ERROR(Record(options, players, limit, &result));
     return result;
   }
   config.mutable_policy()->mutable_eval()->mutable_evaluator()->set_n_episode(options.n_episode);
@@ -233,7 +282,9 @@ absl::StatusOr<CheckpointEvaluation> Evaluate(const EvaluationOptions& options) 
   deps.seed = options.seed;
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<ISerialEvaluator> evaluator,
                         MakeEvaluator(config, players.envs.get(), players.policy.get(), deps));
-  DING_ASSIGN_OR_RETURN(static_cast<EvalResult&>(result), evaluator->Eval(EvalOptions()));
+  EvalOptions eval_options;
+  eval_options.cancelled = options.cancelled;
+  DING_ASSIGN_OR_RETURN(static_cast<EvalResult&>(result), evaluator->Eval(eval_options));
   return result;
 }
 

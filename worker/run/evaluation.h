@@ -3,6 +3,7 @@
 #define DING_WORKER_WORKER_RUN_EVALUATION_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,6 +43,8 @@ struct EvaluationOptions {
   // not recorded. If they are, returns are the sums of the recorded rewards.
   std::string record_episodes;
   EvaluationVideo video;
+  // If set, it is called between two steps; true ends the evaluation with kCancelled.
+  std::function<bool()> cancelled;
 };
 
 struct CheckpointEvaluation : EvalResult {

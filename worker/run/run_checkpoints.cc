@@ -1,6 +1,7 @@
 #include "ding_worker/worker/run/run_checkpoints.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -15,6 +16,7 @@ namespace ding {
 namespace {
 
 constexpr absl::string_view kResumePrefix = "resume_";
+constexpr absl::string_view kNumberedPrefix = "iteration_";
 
 std::string CheckpointFolder(const std::string& exp_dir) { return JoinPath(exp_dir, "ckpt"); }
 
@@ -47,45 +49,130 @@ absl::Status RemoveCheckpoint(const std::string& path) {
 
 }  // namespace
 
-RunCheckpoints::RunCheckpoints(std::string exp_dir)
-    : folder_(CheckpointFolder(std::move(exp_dir))) {}
+// A checkpoint that is to be written.
+struct RunCheckpoints::Job {
+  std::string key;  // its name in the log; a newer job with the same key takes its place
+  std::string path;
+  bool is_resume_point = false;
+  CheckpointInfo info;
+  std::vector<CheckpointComponent> components;
+  int64_t number = 0;
+};
+
+RunCheckpoints::RunCheckpoints(std::string exp_dir, const Clock* clock)
+    : folder_(CheckpointFolder(std::move(exp_dir))),
+      outage_(clock),
+      clock_(clock),
+      since_try_(clock) {}
 
 absl::Status RunCheckpoints::Save(absl::string_view name, CheckpointInfo info,
                                   std::vector<CheckpointComponent> components) {
   {
-    MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     DING_RETURN_IF_ERROR(error_);
   }
-  DING_RETURN_IF_ERROR(CreateDirectories(folder_));
-  const std::string path = JoinPath(folder_, name);
-  writer_.Write(path, std::move(info), std::move(components),
-                [this, path](const absl::Status& status) {
-                  if (status.ok()) {
-                    DING_LOG(INFO) << "saved checkpoint " << path;
-                    return;
-                  }
-                  MutexLock lock(&mutex_);
-                  error_.Update(status);
-                });
+  Start(std::make_shared<Job>(Job{absl::StrCat("checkpoint ", name), JoinPath(folder_, name),
+                                  /*is_resume_point=*/false, std::move(info),
+                                  std::move(components)}));
   return absl::OkStatus();
 }
 
 void RunCheckpoints::SaveResumePoint(int64_t position, CheckpointInfo info,
                                      std::vector<CheckpointComponent> components) {
-  const auto written = [this, position](const absl::Status& status) {
-    if (status.ok()) {
-      RemoveOldResumePoints();
-    } else {
-      DING_LOG(WARNING) << "the resume point " << ResumePointName(position)
-                        << " could not be written, the run goes on: " << status.message();
-    }
-    MutexLock lock(&mutex_);
-    resume_point_error_ = status;
-  };
+  Start(
+      std::make_shared<Job>(Job{"a resume point", JoinPath(folder_, ResumePointName(position)),
+                                /*is_resume_point=*/true, std::move(info), std::move(components)}));
+}
+
+void RunCheckpoints::Start(std::shared_ptr<Job> job) {
+  {
+    const MutexLock lock(&mutex_);
+    job->number = ++jobs_;
+    newest_[job->key] = job;
+    if (unsaved_.erase(job->key) > 0) since_try_ = Timer(clock_);
+  }
+  Write(job);
+}
+
+void RunCheckpoints::Write(const std::shared_ptr<const Job>& job) {
   const absl::Status made = CreateDirectories(folder_);
-  if (!made.ok()) return written(made);
-  writer_.Write(JoinPath(folder_, ResumePointName(position)), std::move(info),
-                std::move(components), written);
+  if (!made.ok()) return Finish(job, made);
+  writer_.Write(job->path, job->info, job->components,
+                [this, job](const absl::Status& status) { Finish(job, status); });
+}
+
+void RunCheckpoints::Finish(const std::shared_ptr<const Job>& job, const absl::Status& status) {
+  if (status.ok() && job->is_resume_point) RemoveOldResumePoints();
+  if (status.ok() && !job->is_resume_point) DING_LOG(INFO) << "saved checkpoint " << job->path;
+  const MutexLock lock(&mutex_);
+  const auto newest = newest_.find(job->key);
+  if (newest == newest_.end() || newest->second != job) return;  // A newer one is under way.
+  error_.Update(outage_.Note(job->key, status));
+  if (status.ok()) {
+    newest_.erase(newest);
+    has_given_up_ = false;
+    return;
+  }
+  failure_ = status;
+  unsaved_[job->key] = job;
+  LimitUnsaved();
+}
+
+void RunCheckpoints::LimitUnsaved() {
+  size_t numbered = 0;
+  auto oldest = unsaved_.end();
+  for (auto it = unsaved_.begin(); it != unsaved_.end(); ++it) {
+    if (!absl::StrContains(it->first, kNumberedPrefix)) continue;
+    ++numbered;
+    if (oldest == unsaved_.end() || it->second->number < oldest->second->number) oldest = it;
+  }
+  if (numbered <= kMaxUnsaved) return;
+  DING_LOG_IF(WARNING, !has_given_up_)
+      << oldest->first << " is given up, as others will be: there are " << kMaxUnsaved
+      << " newer ones that could not be written";
+  has_given_up_ = true;
+  outage_.Forget(oldest->first);
+  newest_.erase(oldest->first);
+  unsaved_.erase(oldest);
+}
+
+absl::Status RunCheckpoints::Retry() {
+  {
+    const MutexLock lock(&mutex_);
+    DING_RETURN_IF_ERROR(error_);
+    if (unsaved_.empty() || since_try_.Elapsed() < SaveOutage::kRetryPeriod) {
+      return absl::OkStatus();
+    }
+  }
+  if (writer_.idle()) WriteUnsaved();
+  return absl::OkStatus();
+}
+
+void RunCheckpoints::WriteUnsaved() {
+  std::map<std::string, std::shared_ptr<const Job>> jobs;
+  {
+    const MutexLock lock(&mutex_);
+    since_try_ = Timer(clock_);
+    jobs.swap(unsaved_);
+  }
+  for (const auto& [key, job] : jobs) Write(job);
+}
+
+absl::Status RunCheckpoints::Flush() {
+  writer_.Flush();
+  const MutexLock lock(&mutex_);
+  DING_RETURN_IF_ERROR(error_);
+  return unsaved_.empty() ? absl::OkStatus() : failure_;
+}
+
+absl::Status RunCheckpoints::Flush(const std::function<bool()>& stop) {
+  const auto flush = [this] {
+    const absl::Status flushed = Flush();
+    if (flushed.ok()) return flushed;
+    WriteUnsaved();
+    return Flush();
+  };
+  return outage_.Wait("the last checkpoint", flush, stop);
 }
 
 void RunCheckpoints::RemoveOldResumePoints() {
@@ -95,13 +182,6 @@ void RunCheckpoints::RemoveOldResumePoints() {
     status.Update(RemoveCheckpoint(JoinPath(folder_, ResumePointName((*positions)[i]))));
   }
   if (!status.ok()) DING_LOG(WARNING) << "an old resume point stays: " << status.message();
-}
-
-absl::Status RunCheckpoints::Flush() {
-  writer_.Flush();
-  MutexLock lock(&mutex_);
-  DING_RETURN_IF_ERROR(error_);
-  return resume_point_error_;
 }
 
 absl::StatusOr<std::optional<ResumePoint>> OpenNewestResumePoint(const std::string& exp_dir) {

@@ -6,14 +6,19 @@
 //     resume_<position>               resume points: all that the run needs to continue as if it
 //                                     had not been interrupted; the newest two are kept
 //
-// Threads: thread-compatible; has a thread of its own that writes.
-// Errors:  the error of a named checkpoint is returned by the next Save() or Flush(). A resume
-//          point that cannot be written is only a warning, since the run may still come to its end
-//          and older ones are kept; if it is the last one, Flush() returns its error.
+// What cannot be written is kept and tried again (save_outage.h), unless a newer checkpoint of its name takes its
+// place; of resume points the newest one is kept, and of those with a number the newest kMaxUnsaved.
+//
+// Threads: thread-safe; has a thread of its own that writes.
+// Errors:  Save(), Retry() and Flush() return an error once something could not be written for
+//          SaveOutage::kPatience.
 #ifndef DING_WORKER_WORKER_RUN_RUN_CHECKPOINTS_H_
 #define DING_WORKER_WORKER_RUN_RUN_CHECKPOINTS_H_
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,17 +27,20 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/checkpoint_writer.h"
+#include "ding_worker/worker/run/save_outage.h"
 
 namespace ding {
 
 class RunCheckpoints {
  public:
   static constexpr size_t kResumePointsKept = 2;
+  static constexpr size_t kMaxUnsaved = 4;
 
-  explicit RunCheckpoints(std::string exp_dir);
+  explicit RunCheckpoints(std::string exp_dir, const Clock* clock = Clock::Real());
 
   // `components` must be snapshots.
   absl::Status Save(absl::string_view name, CheckpointInfo info,
@@ -42,19 +50,39 @@ class RunCheckpoints {
   void SaveResumePoint(int64_t position, CheckpointInfo info,
                        std::vector<CheckpointComponent> components);
 
+  // Begins to write again what could not be written, at most every SaveOutage::kRetryPeriod. Cheap if there is nothing.
+  absl::Status Retry();
   // Whether nothing is being written or waiting to be written.
   bool idle() const { return writer_.idle(); }
-  // Waits until everything is written.
+  // Waits until everything is written, or has failed; returns the error of what has failed.
   absl::Status Flush();
+  // The same, but tries again as SaveOutage::Wait() does.
+  absl::Status Flush(const std::function<bool()>& stop);
 
  private:
+  struct Job;
+
+  void Start(std::shared_ptr<Job> job);
+  void Write(const std::shared_ptr<const Job>& job);
+  void Finish(const std::shared_ptr<const Job>& job, const absl::Status& status);
+  void WriteUnsaved();
+  void LimitUnsaved() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveOldResumePoints();
 
   const std::string folder_;
+  SaveOutage outage_;
+  const Clock* const clock_;
   mutable Mutex mutex_;
-  absl::Status error_ ABSL_GUARDED_BY(mutex_);
-  absl::Status resume_point_error_ ABSL_GUARDED_BY(mutex_);  // of the last resume point
-  CheckpointWriter writer_;                                  // last: its thread uses the others
+  std::map<std::string, std::shared_ptr<const Job>> newest_
+      ABSL_GUARDED_BY(mutex_);  // those that are not written
+  std::map<std::string, std::shared_ptr<const Job>> unsaved_
+      ABSL_GUARDED_BY(mutex_);  // those of them that failed
+  int64_t jobs_ ABSL_GUARDED_BY(mutex_) = 0;
+  Timer since_try_ ABSL_GUARDED_BY(mutex_);
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);       // the last one
+  bool has_given_up_ ABSL_GUARDED_BY(mutex_) = false;  // a checkpoint, in this outage
+  absl::Status error_ ABSL_GUARDED_BY(mutex_);         // that ends the run
+  CheckpointWriter writer_;                            // last: its thread uses the others
 };
 
 struct ResumePoint {

@@ -1,5 +1,6 @@
 #include "ding_worker/worker/run/run_checkpoints.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
 #include "gmock/gmock.h"
@@ -87,16 +89,65 @@ TEST_F(RunCheckpointsTest, PassesOverDamagedPoints) {
   EXPECT_EQ(Newest(), -1);
 }
 
-TEST_F(RunCheckpointsTest, ANamedCheckpointThatFailsIsAnError) {
-  RunCheckpoints checkpoints(folder_);
-  EXPECT_THAT(checkpoints.Save("ckpt_best", {"test", {}}, Failing()), IsOk());
-  EXPECT_THAT(checkpoints.Flush(),
-              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("disk full")));
-  EXPECT_THAT(checkpoints.Save("ckpt_best", {"test", {}}, Number(1)),
-              StatusIs(absl::StatusCode::kResourceExhausted));
+// Fails while `full` is true.
+std::vector<CheckpointComponent> NumberUnlessFull(int64_t value, const std::atomic<bool>* full) {
+  return {{"number", [value, full](StateWriter* writer) {
+             return full->load() ? absl::ResourceExhaustedError("disk full")
+                                 : writer->WriteInt("value", value);
+           }}};
 }
 
-TEST_F(RunCheckpointsTest, AResumePointThatFailsIsAnErrorOnlyIfItIsTheLast) {
+TEST_F(RunCheckpointsTest, WhatCannotBeWrittenIsWrittenLater) {
+  std::atomic<bool> full{true};
+  SimulatedClock clock;
+  RunCheckpoints checkpoints(folder_, &clock);
+  EXPECT_THAT(checkpoints.Save("ckpt_best", {"test", {}}, NumberUnlessFull(1, &full)), IsOk());
+  EXPECT_THAT(checkpoints.Save("iteration_1", {"test", {}}, NumberUnlessFull(2, &full)), IsOk());
+  checkpoints.SaveResumePoint(7, {"test", {}}, NumberUnlessFull(7, &full));
+  EXPECT_THAT(checkpoints.Flush(),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("disk full")));
+  // A newer one takes the place of the first.
+  EXPECT_THAT(checkpoints.Save("ckpt_best", {"test", {}}, NumberUnlessFull(3, &full)), IsOk());
+  EXPECT_THAT(checkpoints.Flush(), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(Names(), testing::IsEmpty());
+  full = false;
+  clock.Advance(SaveOutage::kRetryPeriod);
+  EXPECT_THAT(checkpoints.Retry(), IsOk());
+  EXPECT_THAT(checkpoints.Flush(), IsOk());
+  EXPECT_THAT(Names(), ElementsAre("ckpt_best", "iteration_1", "resume_7"));
+  EXPECT_EQ(*(*CheckpointReader::Open(Path("ckpt_best"))->Component("number"))->ReadInt("value"),
+            3);
+}
+
+TEST_F(RunCheckpointsTest, AnOutageThatLastsIsAnError) {
+  SimulatedClock clock;
+  RunCheckpoints checkpoints(folder_, &clock);
+  EXPECT_THAT(checkpoints.Save("ckpt_best", {"test", {}}, Failing()), IsOk());
+  EXPECT_THAT(checkpoints.Flush(), StatusIs(absl::StatusCode::kResourceExhausted));
+  clock.Advance(SaveOutage::kPatience);
+  EXPECT_THAT(checkpoints.Retry(), IsOk());
+  const auto too_long = StatusIs(absl::StatusCode::kResourceExhausted,
+                                 HasSubstr("checkpoint ckpt_best could not be written for 10m"));
+  EXPECT_THAT(checkpoints.Flush(), too_long);
+  EXPECT_THAT(checkpoints.Retry(), too_long);
+  EXPECT_THAT(checkpoints.Save("iteration_1", {"test", {}}, Number(1)), too_long);
+}
+
+TEST_F(RunCheckpointsTest, OfManyThatCannotBeWrittenTheNewestAreKept) {
+  std::atomic<bool> full{true};
+  RunCheckpoints checkpoints(folder_);
+  for (int i = 1; i <= 6; ++i) {
+    EXPECT_THAT(
+        checkpoints.Save(absl::StrCat("iteration_", i), {"test", {}}, NumberUnlessFull(i, &full)),
+        IsOk());
+    EXPECT_THAT(checkpoints.Flush(), StatusIs(absl::StatusCode::kResourceExhausted));
+  }
+  full = false;
+  EXPECT_THAT(checkpoints.Flush([] { return false; }), IsOk());
+  EXPECT_THAT(Names(), ElementsAre("iteration_3", "iteration_4", "iteration_5", "iteration_6"));
+}
+
+TEST_F(RunCheckpointsTest, AResumePointThatFailsTakesNoOlderOneAway) {
   WriteResumePoints({10, 20});
   RunCheckpoints checkpoints(folder_);
   checkpoints.SaveResumePoint(30, {"test", {}}, Failing());

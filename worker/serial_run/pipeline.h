@@ -31,6 +31,11 @@ struct SerialOptions {
   std::function<void(const ProgressState&)> progress = [](const ProgressState&) {};
   // Polled at every safe point: returns whether to save `ckpt_interrupt` and end.
   std::function<bool()> interrupted = [] { return false; };
+  // Polled within rounds and evaluations: returns whether to give them up, which the run then repeats when it is
+  // resumed. Null: they are never given up.
+  std::function<bool()> overdue;
+  // Called once, when the run begins to save itself at its end.
+  std::function<void()> ending = [] {};
   // Adds to a resume point's manifest what the program needs besides the pipeline's state. A resume
   // point for which this fails is not written.
   std::function<absl::Status(CheckpointInfo*)> describe = [](CheckpointInfo*) {
@@ -42,6 +47,7 @@ struct SerialResult {
   bool stop = false;  // the stop value was reached
   std::string why;    // why the run ended
   bool interrupted = false;
+  bool saved = true;  // of an interrupted run: whether there was anything to save
   int64_t env_step = 0;
   int64_t train_iter = 0;
   // Mean return and all returns of the last evaluation; none if there was no evaluation.
@@ -67,6 +73,10 @@ class Pipeline {
   // May be called once. After an error, the checkpoints saved before it are intact, and the learner is
   // saved as `ckpt_exception` if it can be.
   virtual absl::Status Run(SerialResult* result) = 0;
+
+  // For another thread, while Run() does not get to a safe point: saves the last one, of which SerialOptions::overdue
+  // makes the run keep a copy in memory, and tells the sinks that the run was interrupted. The process must end next.
+  virtual absl::Status SaveLastSafePoint(SerialResult* result) = 0;
 
   // The progress of the run so far, and the values that its policy and its collector name for it: "return" (the
   // mean of the last training episodes), "loss", "eps" ...

@@ -22,12 +22,19 @@
 #include "ding_worker/worker/run/checkpoint_components.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/run_sinks.h"
+#include "ding_worker/worker/run/save_outage.h"
 
 namespace ding {
 namespace {
 
 constexpr char kRun[] = "run";
+constexpr char kInterrupted[] = "it was interrupted";
 constexpr char kWallSecondsField[] = "wall_seconds";
+// A safe point is kept about once a second, and takes at most a 50th of the time.
+constexpr absl::Duration kSafePointPeriod = absl::Seconds(1);
+constexpr int kSafePointShare = 50;
+// How often a long evaluation shows itself.
+constexpr absl::Duration kShowPeriod = absl::Milliseconds(200);
 // Parts of the state of the run.
 constexpr char kConfirmations[] = "confirmations";
 constexpr char kStoppers[] = "stoppers";
@@ -70,10 +77,12 @@ RunLoop::RunLoop(const ExperimentConfig& config, const SerialOptions& options, R
     : config_(config),
       options_(options),
       work_(*work),
-      checkpoints_(options.exp_dir),
+      checkpoints_(options.exp_dir, options.clock),
       run_timer_(options.clock),
       speed_(options.clock),
-      resume_point_timer_(options.clock) {}
+      resume_point_timer_(options.clock),
+      since_safe_point_(options.clock),
+      since_shown_(options.clock) {}
 
 ComponentDeps RunLoop::Deps(absl::string_view name) const {
   ComponentDeps deps;
@@ -95,8 +104,9 @@ absl::Status RunLoop::Run(SerialResult* result) {
 
 void RunLoop::FlushMetrics() {
   const absl::Status flushed = options_.metrics->Flush();
-  DING_LOG_IF(WARNING, !flushed.ok())
+  DING_LOG_IF(WARNING, !flushed.ok() && logs_are_written_)
       << "some of the logs could not be written: " << flushed.message();
+  logs_are_written_ = flushed.ok();
 }
 
 void RunLoop::DescribeBegin() {
@@ -127,6 +137,11 @@ void RunLoop::WriteSpeed(bool at_end) {
 absl::Status RunLoop::RunToTheEnd(SerialResult* result) {
   absl::Status status = resumed_ ? absl::OkStatus() : work_.Begin();
   if (status.ok()) status = Loop();
+  options_.ending();
+  if (IsGivenUp(status)) {
+    EndInterrupted();
+    return SaveSafePoint(result);
+  }
   result_.env_step = work_.env_step();
   result_.train_iter = work_.learner()->train_iter();
   *result = result_;
@@ -134,6 +149,7 @@ absl::Status RunLoop::RunToTheEnd(SerialResult* result) {
   options_.progress(progress());
   // The resume point comes before the hooks, which belong to this end of the run and not to a
   // continuation.
+  WaitForLogs();
   const absl::Status resume_point = SaveResumePoint();
   if (result_.interrupted) {
     DING_RETURN_IF_ERROR(SaveCheckpoint("ckpt_interrupt"));
@@ -142,9 +158,54 @@ absl::Status RunLoop::RunToTheEnd(SerialResult* result) {
                       [&] { return work_.learner()->CallHooks(HookPosition::kAfterRun); });
     if (!status.ok()) return SaveAfter(status);
   }
-  DING_RETURN_IF_ERROR(checkpoints_.Flush());
+  DING_RETURN_IF_ERROR(checkpoints_.Flush(options_.interrupted));
   result->wall_seconds = WallSeconds();
   return resume_point;
+}
+
+void RunLoop::WaitForLogs() {
+  if (!KeepsResumePoints()) return;
+  const auto write = [this] {
+    CheckpointInfo unused;
+    return options_.describe(&unused);
+  };
+  // The resume point has the error if they cannot be written.
+  SaveOutage(options_.clock).Wait("the log", write, options_.interrupted).IgnoreError();
+}
+
+bool RunLoop::IsGivenUp(const absl::Status& status) const {
+  return absl::IsCancelled(status) && options_.overdue && options_.overdue();
+}
+
+absl::Status RunLoop::SaveSafePoint(SerialResult* result) {
+  std::shared_ptr<const SafePoint> point;
+  {
+    const MutexLock lock(&safe_mutex_);
+    point = safe_point_;
+  }
+  if (point != nullptr) *result = point->result;
+  result->interrupted = true;
+  result->why = kInterrupted;
+  result->saved = point != nullptr;
+  if (point == nullptr) return absl::OkStatus();
+  if (KeepsResumePoints()) {
+    std::vector<CheckpointComponent> all = point->acting;
+    all.insert(all.end(), point->rest.begin(), point->rest.end());
+    checkpoints_.SaveResumePoint(point->position, point->info, std::move(all));
+  }
+  DING_RETURN_IF_ERROR(checkpoints_.Save("ckpt_interrupt", point->info, point->acting));
+  return checkpoints_.Flush();
+}
+
+absl::Status RunLoop::SaveLastSafePoint(SerialResult* result) {
+  const absl::Status saved = SaveSafePoint(result);
+  options_.metrics->EndRun(
+      RunEnd::kInterrupted, IsSupervised(config_) ? result->train_iter : result->env_step,
+      ResultsForSinks(result->eval_value, result->env_step, result->wall_seconds));
+  const absl::Status flushed = options_.metrics->Flush();
+  DING_LOG_IF(WARNING, !flushed.ok())
+      << "some of the logs could not be written: " << flushed.message();
+  return saved;
 }
 
 absl::Status RunLoop::SaveAfter(absl::Status error) {
@@ -168,6 +229,8 @@ absl::Status RunLoop::Loop() {
     {
       const RunSpeed::Scope timed(&speed_, RunSpeed::kSave);
       SaveResumePointIfDue();
+      TakeSafePointIfDue();
+      DING_RETURN_IF_ERROR(checkpoints_.Retry());
     }
     {
       const RunSpeed::Scope timed(&speed_, RunSpeed::kEvaluate);
@@ -189,7 +252,7 @@ void RunLoop::End(absl::string_view why) {
 
 void RunLoop::EndInterrupted() {
   result_.interrupted = true;
-  End("it was interrupted");
+  End(kInterrupted);
 }
 
 void RunLoop::EndIfWanted() {
@@ -220,7 +283,13 @@ absl::Status RunLoop::Evaluate() {
   DING_RETURN_IF_ERROR(work_.PrepareEvaluation());
   DING_RETURN_IF_ERROR(
       played_.envs->Seed(Rng::DeriveSeed(config_.seed(), "evaluator_env"), /*dynamic=*/true));
-  DING_ASSIGN_OR_RETURN(EvalResult eval, played_.evaluator->Eval(MakeEvalOptions()));
+  ShowStage("evaluating");
+  EvalOptions options = MakeEvalOptions();
+  options.cancelled = [this] {
+    if (since_shown_.Elapsed() >= kShowPeriod) ShowStage("evaluating");
+    return options_.overdue && options_.overdue();
+  };
+  DING_ASSIGN_OR_RETURN(EvalResult eval, played_.evaluator->Eval(options));
   FlushMetrics();
   last_eval_iter_ = learner->train_iter();
   result_.eval_value = eval.mean_return;
@@ -245,6 +314,13 @@ EvalOptions RunLoop::MakeEvalOptions() const {
   options.train_iter = work_.learner()->train_iter();
   if (played_.has_env_steps) options.envstep = work_.env_step();
   return options;
+}
+
+void RunLoop::ShowStage(absl::string_view stage) {
+  since_shown_ = Timer(options_.clock);
+  ProgressState state = progress();
+  state.detail = std::string(stage);
+  options_.progress(state);
 }
 
 absl::Status RunLoop::SaveIfBest(double mean_return) {
@@ -279,7 +355,10 @@ absl::Status RunLoop::Confirm() {
   DING_RETURN_IF_ERROR(played_.envs->Seed(
       Rng::DeriveSeed(config_.seed(), "confirmation_env", number), /*dynamic=*/true));
   EvalOptions options = MakeEvalOptions();
-  options.cancelled = options_.interrupted;
+  options.cancelled = [this] {
+    if (since_shown_.Elapsed() >= kShowPeriod) ShowStage("confirming");
+    return options_.interrupted();
+  };
   const absl::StatusOr<EvalResult> played = played_.confirmer->Eval(options);
   if (absl::IsCancelled(played.status()) && options_.interrupted()) {
     EndInterrupted();  // A run that is resumed plays the same episodes.
@@ -338,27 +417,65 @@ void RunLoop::SaveResumePointIfDue() {
                        checkpoints_.idle();
   if (!by_rounds && !by_time) return;
   const absl::Status status = SaveResumePoint();
-  if (!status.ok()) {
+  const bool before = std::exchange(has_resume_point_, status.ok());
+  if (!status.ok() && before) {
     DING_LOG(WARNING) << "no resume point at env step " << work_.env_step() << ", train iteration "
                       << work_.learner()->train_iter() << ", the run goes on: " << status.message();
   }
 }
 
+bool RunLoop::KeepsResumePoints() const {
+  return config_.resume().period_seconds() > 0 || config_.resume().period_rounds() > 0;
+}
+
 absl::Status RunLoop::SaveResumePoint() {
-  if (config_.resume().period_seconds() == 0 && config_.resume().period_rounds() == 0) {
-    return absl::OkStatus();
-  }
-  CheckpointInfo info = LearnerCheckpointInfo(*work_.learner());
-  info.fields["env_step"] = absl::StrCat(work_.env_step());
-  info.fields[kWallSecondsField] = absl::StrCat(WallSeconds());
-  DescribeRun(config_, work_.env_spec(), &info);
+  if (!KeepsResumePoints()) return absl::OkStatus();
   resume_point_timer_ = Timer(options_.clock);
-  // Flushes the logs, because a run that is resumed cuts their files back to the size that they have now.
-  FlushMetrics();
-  DING_RETURN_IF_ERROR(options_.describe(&info));
-  DING_ASSIGN_OR_RETURN(std::vector<CheckpointComponent> components, TakeSnapshots());
-  checkpoints_.SaveResumePoint(work_.position(), std::move(info), std::move(components));
+  DING_ASSIGN_OR_RETURN(const std::shared_ptr<const SafePoint> point, TakeSafePoint());
+  std::vector<CheckpointComponent> all = point->acting;
+  all.insert(all.end(), point->rest.begin(), point->rest.end());
+  checkpoints_.SaveResumePoint(point->position, point->info, std::move(all));
   return absl::OkStatus();
+}
+
+void RunLoop::TakeSafePointIfDue() {
+  if (!options_.overdue || since_safe_point_.Elapsed() < safe_point_pause_) return;
+  const Timer took(options_.clock);
+  const absl::Status status = TakeSafePoint().status();
+  DING_LOG_IF(WARNING, !status.ok() && can_take_safe_points_)
+      << "an interrupt in the middle of the next round could not save the run: "
+      << status.message();
+  can_take_safe_points_ = status.ok();
+  since_safe_point_ = Timer(options_.clock);
+  safe_point_pause_ = std::max(kSafePointPeriod, kSafePointShare * took.Elapsed());
+}
+
+absl::StatusOr<std::shared_ptr<const SafePoint>> RunLoop::TakeSafePoint() {
+  auto point = std::make_shared<SafePoint>();
+  point->position = work_.position();
+  point->info = LearnerCheckpointInfo(*work_.learner());
+  DescribeRun(config_, work_.env_spec(), &point->info);
+  DING_ASSIGN_OR_RETURN(point->acting, CopyAll(ActingComponents()));
+  if (KeepsResumePoints()) {
+    point->info.fields["env_step"] = absl::StrCat(work_.env_step());
+    point->info.fields[kWallSecondsField] = absl::StrCat(WallSeconds());
+    // Flushes the logs, because a run that is resumed cuts their files back to the size that they have now.
+    FlushMetrics();
+    DING_RETURN_IF_ERROR(options_.describe(&point->info));
+    std::vector<CheckpointComponent> rest = work_.Components();
+    rest.push_back({kRun, [this](StateWriter* writer) { return SaveRunState(writer); }});
+    DING_ASSIGN_OR_RETURN(point->rest, CopyAll(std::move(rest)));
+    DING_RETURN_IF_ERROR(work_.AddSnapshots(&point->rest));
+  }
+  point->result = result_;
+  point->result.env_step = work_.env_step();
+  point->result.train_iter = work_.learner()->train_iter();
+  point->result.wall_seconds = WallSeconds();
+  if (options_.overdue) {
+    const MutexLock lock(&safe_mutex_);
+    safe_point_ = point;
+  }
+  return point;
 }
 
 std::vector<CheckpointComponent> RunLoop::ActingComponents() {
@@ -366,17 +483,6 @@ std::vector<CheckpointComponent> RunLoop::ActingComponents() {
   for (CheckpointComponent& component : work_.ActingComponents()) {
     components.push_back(std::move(component));
   }
-  return components;
-}
-
-absl::StatusOr<std::vector<CheckpointComponent>> RunLoop::TakeSnapshots() {
-  std::vector<CheckpointComponent> components = ActingComponents();
-  for (CheckpointComponent& component : work_.Components()) {
-    components.push_back(std::move(component));
-  }
-  components.push_back({kRun, [this](StateWriter* writer) { return SaveRunState(writer); }});
-  DING_ASSIGN_OR_RETURN(components, CopyAll(std::move(components)));
-  DING_RETURN_IF_ERROR(work_.AddSnapshots(&components));
   return components;
 }
 

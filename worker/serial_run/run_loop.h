@@ -5,6 +5,9 @@
 //               └────────────────────── stoppers ◄── progress ◄──────────────────────────────┘
 //     at the end: resume point, hooks (or ckpt_interrupt)
 //
+// About once a second the loop also copies the whole run in memory. If an interrupt comes in the middle of a round or an
+// evaluation that takes long, that copy is what the run saves: a run that is resumed repeats the rest.
+//
 // The run ends when a budget is spent, a stopper or a hook wants it, or the stop value is reached:
 //
 //     evaluation: a few episodes, the same each time ──► the mean reaches the stop value
@@ -29,10 +32,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/mutex.h"
 #include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/state.h"
@@ -99,6 +105,15 @@ struct PlayedEvaluations {
   bool has_env_steps = true;   // whether logs are over env steps, too
 };
 
+// A copy of a run between two rounds.
+struct SafePoint {
+  int64_t position = 0;
+  CheckpointInfo info;
+  std::vector<CheckpointComponent> acting;  // of every checkpoint
+  std::vector<CheckpointComponent> rest;    // a resume point has these, too
+  SerialResult result;                      // if the run ended here
+};
+
 class RunLoop {
  public:
   // All arguments must outlive the loop.
@@ -113,6 +128,7 @@ class RunLoop {
   // These three are those of Pipeline.
   absl::Status Resume(const CheckpointReader& checkpoint);
   absl::Status Run(SerialResult* result);
+  absl::Status SaveLastSafePoint(SerialResult* result) ABSL_LOCKS_EXCLUDED(safe_mutex_);
   ProgressState progress() const;
 
   // Dependencies with which workers are created; `name` is that of the worker.
@@ -147,6 +163,15 @@ class RunLoop {
   // Ends the run for the reason `why`, unless it has one already. Does nothing if `why` is empty.
   void End(absl::string_view why);
   void EndInterrupted();
+  // At the end of the run: without its logs there is no resume point.
+  void WaitForLogs();
+  // Whether `status` is that of a round or an evaluation that was given up.
+  bool IsGivenUp(const absl::Status& status) const;
+  // Saves the last safe point, and makes it the result of the run.
+  absl::Status SaveSafePoint(SerialResult* result) ABSL_LOCKS_EXCLUDED(safe_mutex_);
+  void TakeSafePointIfDue();
+  // For evaluations: shows that the run evaluates.
+  void ShowStage(absl::string_view stage);
   bool ended() const { return !result_.why.empty(); }
   // Ends the run if a budget is spent, or a stopper, a hook or the work wants it.
   void EndIfWanted();
@@ -165,9 +190,10 @@ class RunLoop {
   // A resume point that cannot be saved is only a warning: the run may still come to its end.
   void SaveResumePointIfDue();
   absl::Status SaveResumePoint();
+  bool KeepsResumePoints() const;
+  absl::StatusOr<std::shared_ptr<const SafePoint>> TakeSafePoint();
   // What every checkpoint holds.
   std::vector<CheckpointComponent> ActingComponents();
-  absl::StatusOr<std::vector<CheckpointComponent>> TakeSnapshots();
   absl::Status SaveRunState(StateWriter* writer) const;
   absl::Status LoadRunState(StateReader* reader);
 
@@ -181,6 +207,15 @@ class RunLoop {
   Timer resume_point_timer_;    // since the last resume point
   double earlier_seconds_ = 0;  // duration of the run before it was resumed
   bool resumed_ = false;
+  // Whether the last attempt succeeded: the log has each outage once.
+  bool has_resume_point_ = true;
+  bool can_take_safe_points_ = true;
+  bool logs_are_written_ = true;
+  Timer since_safe_point_;
+  absl::Duration safe_point_pause_;  // until the next one
+  Timer since_shown_;                // the progress in an evaluation
+  Mutex safe_mutex_;
+  std::shared_ptr<const SafePoint> safe_point_ ABSL_GUARDED_BY(safe_mutex_);  // null: none yet
   // The state of the run besides that of its workers.
   int64_t rounds_ = 0;
   int64_t last_eval_iter_ = 0;

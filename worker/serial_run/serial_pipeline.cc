@@ -255,6 +255,7 @@ absl::Status SerialPipeline::RandomCollect() {
   CollectOptions options;
   options.target = size;
   options.record_episodes = false;
+  options.cancelled = options_.overdue;
   DING_ASSIGN_OR_RETURN(const SegmentBatch data, collector_->Collect(options));
   DING_RETURN_IF_ERROR(buffer_->Push(data, /*cur_collector_envstep=*/0));
   return collector_->ResetPolicy(collect_mode());
@@ -318,6 +319,7 @@ absl::Status SerialPipeline::PublishModel() {
 CollectOptions SerialPipeline::NextCollect() {
   CollectOptions options;
   options.train_iter = learner_->train_iter();
+  options.cancelled = options_.overdue;
   options.policy_settings = commander_->Step();
   collect_settings_ = options.policy_settings;
   return options;
@@ -357,6 +359,8 @@ absl::Status SerialPipeline::Push(const SegmentBatch& collected) {
 absl::Status SerialPipeline::LearnFromBuffer(int64_t env_step) {
   const LearnSection& learn = config_.policy().learn();
   for (int64_t i = 0; i < learn.update_per_collect() && loop_.MayTrain(); ++i) {
+    if (options_.overdue && options_.overdue())
+      return absl::CancelledError("the round is given up");
     const absl::StatusOr<Batch> batch = buffer_->Sample(learn.batch_size(), learner_->train_iter());
     if (absl::IsFailedPrecondition(batch.status())) {  // There are too few rows yet.
       DING_LOG_FIRST_N(INFO, 1) << "no training in this round: " << batch.status().message();

@@ -60,6 +60,9 @@ class SerialPipeline : public Pipeline, private RunWork {
     return loop_.Resume(checkpoint);
   }
   absl::Status Run(SerialResult* result) override;
+  absl::Status SaveLastSafePoint(SerialResult* result) override {
+    return loop_.SaveLastSafePoint(result);
+  }
   ProgressState progress() const override { return loop_.progress(); }
   ProgressValues progress_values() const override;
 

@@ -51,6 +51,9 @@ class SupervisedPipeline : public Pipeline, private RunWork {
     return loop_.Resume(checkpoint);
   }
   absl::Status Run(SerialResult* result) override;
+  absl::Status SaveLastSafePoint(SerialResult* result) override {
+    return loop_.SaveLastSafePoint(result);
+  }
   ProgressState progress() const override { return loop_.progress(); }
   ProgressValues progress_values() const override { return ProgressValuesOf(learner_.get()); }
 
