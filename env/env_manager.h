@@ -69,7 +69,7 @@ struct FinishedEpisode {
   double episode_return = 0;
   std::vector<double> other_returns;  // in a game, the returns of players 1, 2, ...
   int64_t length = 0;                 // in steps
-  NamedValues info;           // StepResult::info of the last step: names of the env's own
+  NamedValues info;                   // StepResult::info of the last step: names of the env's own
   // The returns of the components, if the reward has components, also where `reward_weights` make one of them.
   std::vector<double> component_returns;
 };

@@ -229,14 +229,14 @@ TEST_P(RewardComponentsTest, StatisticsOfTheEnv_WithNamesOfReturns_StandBesideTh
 
 TEST_P(RewardComponentsTest, WeightedRewards_KeepTheReturnsOfTheirComponents) {
   const auto manager = Manager([]() -> absl::StatusOr<std::unique_ptr<Env>> {
-    return MakeWeightedReward(
-        std::make_unique<ObjectivesEnv>(Shape{kComponents},
-                                        [](int64_t step, StepResult* result) {
-                                          result->terminated = false;
-                                          result->truncated = step == 2;
-                                          if (step == 2) result->info = {{"return_1", 5}};
-                                        }),
-        {1, 0, -2});
+    return MakeWeightedReward(std::make_unique<ObjectivesEnv>(Shape{kComponents},
+                                                              [](int64_t step, StepResult* result) {
+                                                                result->terminated = false;
+                                                                result->truncated = step == 2;
+                                                                if (step == 2)
+                                                                  result->info = {{"return_1", 5}};
+                                                              }),
+                              {1, 0, -2});
   });
   ASSERT_NE(manager, nullptr);
   for (int episode = 0; episode < 2; ++episode) {

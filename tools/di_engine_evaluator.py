@@ -4,14 +4,13 @@ file that build and change them. Names of other modules stay Unread. What may ch
 
 import ast
 import copy
+import re
 
 from di_engine_pickle import Refused
-from di_engine_values import BINARY, COMPARE, Easy, FUNCTIONS, MAX_DEPTH, MAX_SIZE, NUMBERS, OF_NESTED, UNARY, Unread, check_size, easy, is_nested, known, merged
+from di_engine_values import BINARY, CHANGING, COMPARE, Easy, FUNCTIONS, HIDDEN, MAX_DEPTH, MAX_SIZE, NUMBERS, OF_NESTED, READING, UNARY, Unread, changed_places, check_size, easy, is_nested, known, merged, root_name
 
 _MAX_STEPS = 200_000
 _MAX_BITS = 4096
-_READING = ("print", "pprint", "repr", "str", "len", "bool", "isinstance")  # change no dict
-_CHANGING = ("update", "setdefault", "pop", "popitem", "clear", "append", "extend", "insert", "remove")
 
 
 class _Return(Exception):
@@ -132,7 +131,12 @@ class Evaluator:
     def _run_Pass(self, _):
         pass
 
-    _run_Assert = _run_Global = _run_Pass
+    _run_Assert = _run_Pass
+
+    def _run_Global(self, node):
+        self._refuse(node, f"'{ast.unparse(node)}' is not followed")
+
+    _run_Nonlocal = _run_Global
 
     def _run_Delete(self, node):
         for target in node.targets:
@@ -148,11 +152,10 @@ class Evaluator:
     def _skip(self, node, why):
         """Goes on behind a statement, whose names are then unread. Refuses one that changes a dict."""
         for inner in ast.walk(node):
-            targets = getattr(inner, "targets", [getattr(inner, "target", None)])
-            if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in _CHANGING:
-                targets = [inner.func]
-            for target in targets:
-                if isinstance(target, (ast.Attribute, ast.Subscript)) and isinstance(self._root(target), (dict, list)):
+            if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and self._may_change(inner):
+                self._refuse(inner, why)
+            for target in changed_places(inner):
+                if isinstance(target, (ast.Attribute, ast.Subscript)) and isinstance(self._find(root_name(target)), (dict, list)):
                     self._refuse(inner, why)
                 for name in ast.walk(target) if isinstance(target, (ast.Name, ast.Tuple, ast.List)) else []:
                     if isinstance(name, ast.Name):
@@ -160,11 +163,19 @@ class Evaluator:
             if isinstance(inner, (ast.FunctionDef, ast.ClassDef)):
                 self._scopes[-1][inner.name] = Unread(ast.copy_location(ast.Name(inner.name), inner))
 
-    def _root(self, node):
-        """The value of the name that an expression such as a.b["c"] begins with."""
-        while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
-            node = node.value
-        return self._find(node.id) if isinstance(node, ast.Name) else None
+    def _may_change(self, call):
+        """Whether a call that is skipped is of a function of the file that changes a dict: one of the file, or an argument."""
+        function = self._find(call.func.id)
+        if not isinstance(function, ast.FunctionDef):
+            return False
+        parameters = {parameter.arg for parameter in function.args.args}
+        places = [place for inner in ast.walk(function) for place in changed_places(inner) if not isinstance(place, ast.Name)]
+        roots = {root_name(place) for place in places}
+        return bool(roots & parameters) or any(isinstance(self._find(name), dict) for name in roots)
+
+    def _mentions_dict(self, unread):
+        """Whether an expression that is not known may be a dict of the file, or change one."""
+        return any(isinstance(self._find(word), dict) for word in re.findall(r"\w+", unread))
 
     def _find(self, name):
         for scope in (self._scopes[-1], self._scopes[0]):
@@ -203,6 +214,8 @@ class Evaluator:
             if not known(key) or not isinstance(key, (str, int, float)) or (isinstance(holder, list) and not isinstance(key, int)):
                 self._refuse(target, f"the key of '{ast.unparse(target)}' is not known")
             return holder, key
+        if isinstance(holder, Unread) and self._mentions_dict(holder):
+            self._refuse(target, f"'{ast.unparse(target)}' may belong to a dict of the file")
         return Unread(target), None
 
     @staticmethod
@@ -237,6 +250,11 @@ class Evaluator:
     def _value_Name(self, node):
         value = self._find(node.id)
         return Unread(node) if value is None and node.id not in self._scopes[-1] and node.id not in self._scopes[0] else value
+
+    def _value_NamedExpr(self, node):
+        value = self._value(node.value)
+        self._assign(node.target, value)
+        return value
 
     def _value_Attribute(self, node):
         holder = self._value(node.value)
@@ -354,17 +372,6 @@ class Evaluator:
 
     _value_GeneratorExp = _value_ListComp
 
-    def _value_DictComp(self, node):
-        result = {}
-
-        def add():
-            key = self._value(node.key)
-            if not isinstance(key, (str, int, float)) or isinstance(key, Unread):
-                self._refuse(node, f"the key '{ast.unparse(node.key)}' is not known")
-            result[key] = self._value(node.value)
-
-        return result if self._comprehend(node.generators, add) else Unread(node)
-
     def _comprehend(self, generators, add):
         """Calls `add` for each item. Returns false if the items are not known."""
         if not generators:
@@ -393,6 +400,8 @@ class Evaluator:
         if isinstance(function, ast.Attribute) and (found := self._call_method(node, self._value(function.value))) is not NotImplemented:
             return found
         defined = self._find(name) if isinstance(function, ast.Name) else None
+        if name in HIDDEN or (isinstance(defined, Unread) and self._mentions_dict(defined)):
+            self._refuse(node, f"'{ast.unparse(node)}' is not followed, and may change a dict of the file")
         if isinstance(defined, ast.FunctionDef):
             return self._apply(defined, node)
         if name in ("dict", "EasyDict"):
@@ -423,7 +432,7 @@ class Evaluator:
 
     def _check_arguments(self, node, name):
         """Refuses a call of a function of another module that may change a dict of the file."""
-        if name in _READING:
+        if name in READING:
             return
         for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
             for inner in ast.walk(argument):
@@ -435,6 +444,8 @@ class Evaluator:
         name = node.func.attr
         if isinstance(holder, str) and not isinstance(holder, Unread):
             return Unread(node)  # Methods of texts change nothing.
+        if isinstance(holder, Unread) and name in CHANGING and self._mentions_dict(holder):
+            self._refuse(node, f"'{ast.unparse(node)}' may change a dict of the file")
         if not isinstance(holder, (dict, list)):
             return NotImplemented
         values = [self._value(argument) for argument in node.args]

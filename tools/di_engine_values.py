@@ -8,6 +8,9 @@ from di_engine_pickle import Refused
 MAX_SIZE = 100_000  # of a text, a list, or the members of a dict
 MAX_DEPTH = 40
 NUMBERS = (int, float)
+READING = ("print", "pprint", "repr", "str", "len", "bool", "isinstance")  # change no dict
+HIDDEN = ("exec", "eval", "globals", "locals", "vars", "setattr", "delattr")  # may change what nobody sees
+CHANGING = ("update", "setdefault", "pop", "popitem", "clear", "append", "extend", "insert", "remove")
 
 
 class Unread(str):
@@ -110,6 +113,20 @@ OF_NESTED = ("len", "bool", "list", "tuple", "enumerate", "zip")  # do not look 
 
 def is_nested(value):
     return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value))
+
+
+def changed_places(node):
+    """The targets of a statement, or what a method such as update() belongs to."""
+    if isinstance(node, ast.Call):
+        return [node.func] if isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING else []
+    return getattr(node, "targets", [getattr(node, "target", None)])
+
+
+def root_name(node):
+    """The name that an expression such as a.b["c"] begins with; None if it begins with something else."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
 
 
 def flatten(config, prefix="", depth=0, leaves=None):

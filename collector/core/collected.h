@@ -21,8 +21,8 @@ struct CollectedEpisode {
   int64_t length = 0;
   int64_t samples =
       0;  // samples of it that were returned (with an unroll_len of 1: rows), of all players
-  int64_t last_step = 0;  // step of its last row in the stream
-  NamedValues info;       // StepResult::info
+  int64_t last_step = 0;                  // step of its last row in the stream
+  NamedValues info;                       // StepResult::info
   std::vector<double> component_returns;  // FinishedEpisode::component_returns
 };
 

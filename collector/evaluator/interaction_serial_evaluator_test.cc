@@ -130,20 +130,18 @@ TEST(InteractionSerialEvaluatorTest, UsesTheFirstEpisodesOfEachEnv) {
   // The reset at the beginning of Eval() ended episode 0.
   EXPECT_THAT(result.episode_return, ElementsAre(100, 200, 100 + 101, 200 + 201));
   EXPECT_EQ(result.mean_return, (100 + 200 + 201 + 401) / 4.0);
-  EXPECT_THAT(
-      result.episode_info,
-      ElementsAre(Pair("eval_episode_return", ElementsAre(100, 200, 201, 401)),
-                  Pair("info/fouls", ElementsAre(4, 4)),
-                  Pair("info/goals", ElementsAre(1, 1, 2, 2))));
+  EXPECT_THAT(result.episode_info,
+              ElementsAre(Pair("eval_episode_return", ElementsAre(100, 200, 201, 401)),
+                          Pair("info/fouls", ElementsAre(4, 4)),
+                          Pair("info/goals", ElementsAre(1, 1, 2, 2))));
   EXPECT_FALSE(result.stop);
 }
 
 TEST(InteractionSerialEvaluatorTest, StatisticsOfTheEnv_ReplaceNoMetric) {
-  const NamedValues metrics_of_ours = {{"reward", -1},        {"reward_mean", -2},
-                                       {"episode_count", -3}, {"eval_episode_return", -4},
-                                       {"score", -5},         {"info/reward", -6},
-                                       {"evaluate_time", -7}, {"", -8},
-                                       {"a b/c", -9},         {"two\nlines\xff", -10}};
+  const NamedValues metrics_of_ours = {
+      {"reward", -1}, {"reward_mean", -2},    {"episode_count", -3}, {"eval_episode_return", -4},
+      {"score", -5},  {"info/reward", -6},    {"evaluate_time", -7}, {"", -8},
+      {"a b/c", -9},  {"two\nlines\xff", -10}};
   FakeEnvManager::Options env_options = WithScript(2, ByEnv);
   Fixture plain(env_options);
   env_options.info = [&](int, int64_t) { return metrics_of_ours; };

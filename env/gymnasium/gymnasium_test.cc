@@ -2,10 +2,10 @@
 // CartPole in Python that gives the same bits as the one in C++.
 #include <unistd.h>
 
-#include <cstdint>
-#include <memory>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 

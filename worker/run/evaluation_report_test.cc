@@ -83,11 +83,10 @@ TEST(EvaluationReportTest, TextOfOneEvaluation) {
                                     {"return_0", {1, 2, 3, 4}}};
   const std::string more = EvaluationText({evaluation});
   EXPECT_THAT(more, HasSubstr("sampled actions"));
-  EXPECT_THAT(more,
-              HasSubstr("\ninfo/is_success mean 0.75\n"
-                        "info/lost   no mean (in 0 of 4 episodes, and not finite in 1)\n"
-                        "info/mean   mean 1.5 (in 2 of 4 episodes, and not finite in 1)\n"
-                        "return_0    mean 2.5\nscore       0.5\n"));
+  EXPECT_THAT(more, HasSubstr("\ninfo/is_success mean 0.75\n"
+                              "info/lost   no mean (in 0 of 4 episodes, and not finite in 1)\n"
+                              "info/mean   mean 1.5 (in 2 of 4 episodes, and not finite in 1)\n"
+                              "return_0    mean 2.5\nscore       0.5\n"));
   EXPECT_THAT(more, HasSubstr("\nvideo       /out.gif (the median of the first 4 episodes, "
                               "return 4, cut)\n"));
   const std::string long_one = EvaluationText({Evaluated("c", std::vector<double>(21, 1.0))});
@@ -135,9 +134,8 @@ TEST(EvaluationReportTest, JsonIsOneObject) {
   evaluation.result.episode_info = {{"eval_episode_return", {2, 8, 4, 6}},
                                     {"info/is_success", {1, 0, 1, 1}}};
   EXPECT_EQ(json::parse(EvaluationJson({evaluation}))["info"], json({{"is_success", 0.75}}));
-  evaluation.result.episode_info = {{"return_0", {1, 2, 3, 4}},
-                                    {"info/return_0", {5, 5}},
-                                    {"info/mean", {std::nan(""), 6}}};
+  evaluation.result.episode_info = {
+      {"return_0", {1, 2, 3, 4}}, {"info/return_0", {5, 5}}, {"info/mean", {std::nan(""), 6}}};
   const json partial = json::parse(EvaluationJson({evaluation}));
   EXPECT_EQ(partial["mean"], 5);
   EXPECT_EQ(partial["return_0"], 2.5);
