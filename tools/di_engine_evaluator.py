@@ -128,10 +128,7 @@ class Evaluator:
     def _run_Continue(self, _):
         raise _Continue()
 
-    def _run_Pass(self, _):
-        pass
-
-    _run_Assert = _run_Pass
+    _run_Pass = _run_Assert = lambda self, _: None
 
     def _run_Global(self, node):
         self._refuse(node, f"'{ast.unparse(node)}' is not followed")

@@ -262,9 +262,8 @@ absl::StatusOr<CheckpointEvaluation> Evaluate(const EvaluationOptions& options) 
   if (!options.video.path.empty()) {
     DING_RETURN_IF_ERROR(Film(options, checkpoint, config, &result));
   }
-  DING_ASSIGN_OR_RETURN(Players players,
-                        MakePlayers(options, checkpoint, config, options.n_episode,
-                                    /*pictures=*/false));
+  DING_ASSIGN_OR_RETURN(Players players, MakePlayers(options, checkpoint, config, options.n_episode,
+                                                     /*pictures=*/false));
   result.env = players.envs->env_spec().name;
   if (!options.record_episodes.empty()) {
     DING_ASSIGN_OR_RETURN(const int64_t limit, LimitEpisodes(players.envs->env_spec(), &config));
