@@ -152,6 +152,8 @@ class RunLoop {
   RunCheckpoints* checkpoints() { return &checkpoints_; }
 
  private:
+  static constexpr char kInterrupted[] = "it was interrupted";
+
   absl::Status RunToTheEnd(SerialResult* result);
   // Tells the sinks what the run is, and how it ended.
   void DescribeBegin();
