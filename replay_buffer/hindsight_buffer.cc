@@ -39,8 +39,14 @@ std::vector<std::string> HindsightReplayBuffer::Problems(const Options& options)
   }
   if (!(hindsight.radius > 0 && std::isfinite(hindsight.radius))) {
     problems.push_back(absl::StrCat("radius is ", hindsight.radius,
-                                    ", expected above 0: how close to a goal the env gives its "
-                                    "reward of 0"));
+                                    ", expected above 0: how close to a goal the env gives "
+                                    "reward_at_goal"));
+  }
+  if (!std::isfinite(hindsight.reward_at_goal) || !std::isfinite(hindsight.reward_elsewhere) ||
+      hindsight.reward_at_goal == hindsight.reward_elsewhere) {
+    problems.push_back(absl::StrCat("reward_at_goal is ", hindsight.reward_at_goal,
+                                    " and reward_elsewhere ", hindsight.reward_elsewhere,
+                                    ", expected two different numbers: those of the env"));
   }
   return problems;
 }

@@ -40,7 +40,9 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateHindsightBuffer(const BufferConfi
   ReadCommonOptions(config, deps, &options, &problems);
   HindsightBufferConfig params;
   ReadBufferConfig(config, &params, &problems);
-  options.hindsight = {GoalOf(params), params.relabel_ratio(), params.radius()};
+  options.hindsight = {GoalOf(params), params.relabel_ratio(), params.radius(),
+                       static_cast<float>(params.reward_at_goal()),
+                       static_cast<float>(params.reward_elsewhere())};
   for (std::string& problem : HindsightReplayBuffer::Problems(options)) {
     problems.push_back(std::move(problem));
   }

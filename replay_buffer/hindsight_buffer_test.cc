@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
@@ -24,7 +25,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr float kOwnGoal = -7;
-constexpr float kOwnReward = -5;
+constexpr float kOwnReward = -1;
 
 SpecPtr ObsSpec() {
   return *MakeSpec({Box("obs/achieved_goal", {2}), Box("obs/desired_goal", {2})});
@@ -163,6 +164,73 @@ TEST(HindsightReplayBuffer, KeepsTheOwnGoalsOfTheOtherRows) {
   EXPECT_NEAR(static_cast<double>(Draw(buffer.get()).own) / 3200, 0.2, 0.03);
 }
 
+// Rows of one episode that goes from {0, 0} along the second axis towards {0, 3}, with these rewards.
+SegmentBatch TowardsGoal(const std::vector<float>& rewards) {
+  const auto length = static_cast<int64_t>(rewards.size());
+  SegmentBatch batch = Rows(0, 0, length, SegmentEnd::kTruncated);
+  BatchBuilder changed = *BatchBuilder::Create(batch.rows.spec_ptr(), length);
+  CopyRows(batch.rows.view(), changed.view(), 0);
+  for (size_t i = 0; i < rewards.size(); ++i) {
+    changed.column<float>(1)[2 * i] = 0;
+    changed.column<float>(1)[2 * i + 1] = 3;
+    changed.column<float>(3)[i] = rewards[i];
+  }
+  batch.rows = std::move(changed).Seal(length);
+  return batch;
+}
+
+TEST(HindsightReplayBuffer, ARewardThatARelabelledRowWouldNotGetIsRefused) {
+  const auto push = [](float at_goal, float elsewhere, const std::vector<float>& rewards) {
+    HindsightReplayBuffer::Options options = OptionsOf(HindsightGoal::kFuture);
+    options.hindsight.reward_at_goal = at_goal;
+    options.hindsight.reward_elsewhere = elsewhere;
+    return (*HindsightReplayBuffer::Create(options))->Push(TowardsGoal(rewards), 0);
+  };
+  // Row i achieves {0, i + 1}; the third one is at the goal.
+  EXPECT_THAT(push(0, -1, {-1, -1, 0, -1}), IsOk());
+  EXPECT_THAT(push(1, 0, {0, 0, 1, 0}), IsOk());
+  EXPECT_THAT(push(0.3f, -0.1f, {-0.1f, -0.1f, 0.1f * 3, -0.1f}), IsOk()) << "rounding";
+  EXPECT_THAT(
+      push(0, -1, {0, 0, 1, 0}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("row 0 (step 0 of stream 0): the env's reward is 0, but a relabelled "
+                               "row with these goals would get -1"),
+                     HasSubstr("set reward_elsewhere: 0"))));
+  EXPECT_THAT(push(0, -1, {-1, -1, 1, -1}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("row 2"), HasSubstr("reward_at_goal is 0, and the achieved "
+                                                           "goal is 0 from the desired one"),
+                             HasSubstr("set reward_at_goal: 1"))));
+  EXPECT_THAT(push(0, -1, {-1, -1, -1, 0}), StatusIs(absl::StatusCode::kInvalidArgument))
+      << "the last row, by the last observation";
+  // A dense reward.
+  EXPECT_THAT(push(0, -1, {-2, -1, 0, -1}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("cannot be relabelled")));
+}
+
+TEST(HindsightReplayBuffer, ADistanceThatIsTheRadiusButForRoundingIsNotJudged) {
+  HindsightReplayBuffer::Options options = OptionsOf(HindsightGoal::kFuture);
+  options.hindsight.radius = 1 - 1e-7;
+  const auto buffer = *HindsightReplayBuffer::Create(options);
+  EXPECT_THAT(buffer->Push(TowardsGoal({-1, 0, 0, 0}), 0), IsOk());
+}
+
+TEST(HindsightReplayBuffer, RelabelledRowsGetTheConfiguredRewards) {
+  HindsightReplayBuffer::Options options = OptionsOf(HindsightGoal::kFuture);
+  options.hindsight.reward_at_goal = 1;
+  options.hindsight.reward_elsewhere = 0;
+  const auto buffer = *HindsightReplayBuffer::Create(options);
+  ASSERT_THAT(buffer->Push(TowardsGoal({0, 0, 1, 0}), 0), IsOk());
+  for (int draw = 0; draw < 20; ++draw) {
+    const Batch batch = buffer->Sample(4, 0).value();
+    for (int64_t row = 0; row < 4; ++row) {
+      const bool there = batch.column<float>("obs/desired_goal")[2 * row + 1] ==
+                         batch.column<float>("next_obs/achieved_goal")[2 * row + 1];
+      EXPECT_EQ(batch.column<float>("reward")[row], there ? 1 : 0);
+    }
+  }
+}
+
 TEST(HindsightReplayBuffer, RefusesRowsWithoutGoalsAndOptionsOutOfRange) {
   const auto buffer = *HindsightReplayBuffer::Create(OptionsOf(HindsightGoal::kFuture));
   SegmentBatch plain = Rows(0, 0, 3, SegmentEnd::kCut);
@@ -177,10 +245,13 @@ TEST(HindsightReplayBuffer, RefusesRowsWithoutGoalsAndOptionsOutOfRange) {
   HindsightReplayBuffer::Options options = OptionsOf(HindsightGoal::kFuture, 1.5);
   options.nstep = 3;
   options.hindsight.radius = 0;
+  options.hindsight.reward_at_goal = -1;
   EXPECT_THAT(HindsightReplayBuffer::Create(options),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("nstep is 3"), HasSubstr("relabel_ratio is 1.5"),
-                             HasSubstr("radius is 0, expected above 0"))));
+                             HasSubstr("radius is 0, expected above 0"),
+                             HasSubstr("reward_at_goal is -1 and reward_elsewhere -1, expected two "
+                                       "different numbers"))));
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/goal_fields.h"
@@ -27,7 +29,10 @@ constexpr int64_t kNone = -1;
 
 // The places of the goals.
 struct GoalFields {
-  int achieved = 0;  // in the rows
+  // In the rows; those of the goals are also the places in the last observations.
+  int achieved = 0;
+  int row_desired = 0;
+  int row_reward = 0;
   int64_t size = 0;  // G
   // In the batches.
   int desired = 0;
@@ -47,6 +52,8 @@ absl::Status CheckGoals(const Spec& rows) {
 absl::StatusOr<GoalFields> FindGoals(const Spec& rows, const Spec& batch) {
   GoalFields fields;
   DING_ASSIGN_OR_RETURN(fields.achieved, rows.IndexOf(kAchievedGoalField, "rows"));
+  DING_ASSIGN_OR_RETURN(fields.row_desired, rows.IndexOf(kDesiredGoalField, "rows"));
+  DING_ASSIGN_OR_RETURN(fields.row_reward, rows.IndexOf(kColumnReward, "rows"));
   fields.size = rows.field(fields.achieved).num_elements();
   DING_ASSIGN_OR_RETURN(fields.desired, batch.IndexOf(kDesiredGoalField, "batch"));
   DING_ASSIGN_OR_RETURN(fields.next_desired,
@@ -63,6 +70,30 @@ class HindsightSource : public RowSource {
                   const HindsightOptions& options)
       : RowSource(std::move(reader)), fields_(fields), options_(options) {}
 
+  absl::Status Check(const SegmentBatch& data) const override {
+    const ColumnsView rows = data.rows.view();
+    const ColumnsView last = data.final_obs.view();
+    const auto size = static_cast<size_t>(fields_.size);
+    const absl::Span<const float> achieved = rows.column<float>(fields_.achieved);
+    const absl::Span<const float> last_achieved = last.column<float>(fields_.achieved);
+    const absl::Span<const float> desired = rows.column<float>(fields_.row_desired);
+    const absl::Span<const float> reward = rows.column<float>(fields_.row_reward);
+    for (size_t i = 0; i < data.segments.size(); ++i) {
+      const Segment& segment = data.segments[i];
+      for (int64_t step = 0; step < segment.length; ++step) {
+        const auto row = static_cast<size_t>(segment.begin + step);
+        const bool ends = step + 1 == segment.length;
+        const absl::Status status = CheckReward(
+            ends ? last_achieved.subspan(i * size, size) : achieved.subspan((row + 1) * size, size),
+            desired.subspan(row * size, size), reward[row]);
+        if (!status.ok()) {
+          return Annotate(status, absl::StrCat("row ", row, " (step ", segment.first_step + step,
+                                               " of stream ", segment.stream, ")"));
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
   void Append(const SegmentBatch& /*data*/, int64_t first_id) override {
     if (options_.goal == HindsightGoal::kEpisode) LinkBack(std::max(first_id, store().begin_id()));
   }
@@ -102,11 +133,39 @@ class HindsightSource : public RowSource {
       put(fields_.desired);
       put(fields_.next_desired);
       const float* const achieved = columns.column<float>(fields_.next_achieved).data() + i * size;
-      reward[i] = SparseGoalReward({achieved, size}, {goal, size}, options_.radius);
+      const double distance = GoalDistance({achieved, size}, {goal, size});
+      reward[i] = distance <= options_.radius ? options_.reward_at_goal : options_.reward_elsewhere;
     }
   }
 
  private:
+  // Whether the env's reward of a step is that of a relabelled row with these goals. A distance that is the radius
+  // but for rounding is not judged.
+  absl::Status CheckReward(absl::Span<const float> achieved, absl::Span<const float> desired,
+                           float reward) const {
+    const double distance = GoalDistance(achieved, desired);
+    const bool there = distance <= options_.radius;
+    const float expected = there ? options_.reward_at_goal : options_.reward_elsewhere;
+    // A reward that a wrapper has scaled may differ in its last digit.
+    if (std::abs(reward - expected) <= 1e-6f * std::max(1.0f, std::abs(expected))) {
+      return absl::OkStatus();
+    }
+    double magnitude = options_.radius;
+    for (size_t i = 0; i < achieved.size(); ++i) {
+      magnitude += std::abs(achieved[i]) + std::abs(desired[i]);
+    }
+    if (std::abs(distance - options_.radius) <= 1e-6 * magnitude) return absl::OkStatus();
+    const absl::string_view field = there ? "reward_at_goal" : "reward_elsewhere";
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the env's reward is ", reward, ", but a relabelled row with these goals would get ",
+        expected, ": ", field, " is ", expected, ", and the achieved goal is ", distance,
+        " from the desired one (radius ", options_.radius, "); set ", field, ": ", reward,
+        " or another radius if the env rewards so, after wrappers and reward_shaping. Rewards that "
+        "are not one "
+        "number within the radius and one elsewhere cannot be relabelled: use another buffer, such "
+        "as 'naive'"));
+  }
+
   // Returns the row of the episode of `id` whose goal is to be taken.
   int64_t ChooseRow(int64_t id, Rng* rng) {
     episode_.clear();

@@ -11,8 +11,9 @@
 //   kFinal    after the last row
 //   kEpisode  after any row
 //
-// and the reward is 0 if next_obs/achieved_goal is within the radius of the new goal, and -1 if not. The rows in the
-// buffer do not change, so that there is one copy of the data.
+// and the reward is reward_at_goal if next_obs/achieved_goal is within the radius of the new goal, and
+// reward_elsewhere if not. The env must reward its own goals by the same rule: Check() refuses rows with another
+// reward. The rows in the buffer do not change, so that there is one copy of the data.
 //
 // Threads: as DrawKind.
 #ifndef DING_WORKER_REPLAY_BUFFER_SELECTION_HINDSIGHT_SOURCE_H_
@@ -34,6 +35,8 @@ struct HindsightOptions {
   HindsightGoal goal = HindsightGoal::kFuture;
   double relabel_ratio = 0.8;  // in [0, 1]; 0.8 is 4 new goals for each own one
   double radius = 0;           // of a goal, above 0
+  float reward_at_goal = 0;    // the env's reward within the radius
+  float reward_elsewhere = -1;
 };
 
 class HindsightDraws : public DrawKind {

@@ -259,7 +259,7 @@ const std::vector<Params>& AllParams() {
         buffer("advanced", AdvancedBufferConfig::descriptor()),
         buffer("deque", DequeBufferConfig::descriptor(), "max_use: 5 priority: true"),
         buffer("elastic", ElasticBufferConfig::descriptor()),
-        buffer("hindsight", HindsightBufferConfig::descriptor(), "radius: 0.1"),
+        buffer("hindsight", HindsightBufferConfig::descriptor(), "radius: 0.05"),
         buffer("sequence", SequenceBufferConfig::descriptor(), "unroll_len: 4"),
         stopper("no_improvement", NoImprovementParams::descriptor()),
         stopper("value_reached", ValueReachedParams::descriptor(), "value: 1"),
