@@ -60,6 +60,7 @@ bool operator==(const Moment& a, const Moment& b) {
          std::equal(a.result.reward_components.begin(), a.result.reward_components.end(),
                     b.result.reward_components.begin(), b.result.reward_components.end(),
                     SameBits) &&
+         a.result.player_ends == b.result.player_ends &&
          a.result.terminated == b.result.terminated && a.result.truncated == b.result.truncated &&
          a.result.abnormal == b.result.abnormal;
 }
@@ -76,6 +77,7 @@ class Player {
 
   Moment Reset(uint64_t seed) {
     Blank();
+    out_.assign(static_cast<size_t>(env_->spec().players), 0);
     const absl::Status status = CallUser("it", [&] {
       return env_->Reset(EpisodeStart{seed, {}}, rows_.view().row(1));
     });
@@ -97,6 +99,8 @@ class Player {
         << "Step() resized other_rewards: a game of " << env_->spec().players
         << " players has that many without player 0";
     EXPECT_THAT(CheckRewardComponents(env_->spec(), result), IsOk()) << "Step()";
+    EXPECT_THAT(CheckPlayerEnds(env_->spec(), result), IsOk()) << "Step()";
+    NotePlayerEnds(&result);
     return See("Step()", std::move(result));
   }
 
@@ -111,8 +115,9 @@ class Player {
     return moments;
   }
 
-  // Copies the row of `other`, as a manager does that restores an env.
+  // Copies the row of `other` and who plays, as a manager does that restores an env.
   void TakeRowOf(const Player& other) {
+    out_ = other.out_;
     for (int i = 0; i < spec().size(); ++i) {
       std::memcpy(rows_.view().raw_column(i), other.rows_.view().raw_column(i),
                   static_cast<size_t>(3 * spec().row_bytes(i)));
@@ -124,10 +129,26 @@ class Player {
  private:
   const Spec& spec() const { return *env_->spec().observation; }
 
+  // Players that ended before get nothing any more; when all have ended, so has the game.
+  void NotePlayerEnds(StepResult* result) {
+    for (size_t i = 0; i < std::min(result->player_ends.size(), out_.size()); ++i) {
+      const float reward = i == 0 || i > result->other_rewards.size()
+                               ? result->reward
+                               : result->other_rewards[i - 1];
+      if (out_[i] != 0) {
+        EXPECT_EQ(reward, 0) << "the reward of player " << i << ", which has ended before";
+      }
+      if (result->player_ends[i] != PlayerEnd::kNone) out_[i] = 1;
+    }
+    if (env_->spec().players == 1 || std::count(out_.begin(), out_.end(), 0) > 0) return;
+    if (!result->terminated) result->truncated = true;
+  }
+
   void DrawActions(Rng* rng) {
     const RowRef row = actions_.view().row(0);
     for (int player = 0; player < env_->spec().players; ++player) {
       const FieldSpec& field = env_->spec().action->field(player);
+      if (out_[static_cast<size_t>(player)] != 0) continue;
       if (!field.is_discrete()) {
         DrawBox(field, rng, row.field<float>(player));
         continue;
@@ -179,6 +200,7 @@ class Player {
   const std::byte blank_;
   BatchBuilder rows_;
   BatchBuilder actions_;
+  std::vector<uint8_t> out_;  // per player, whether it has ended in this episode
 };
 
 // Describes what is wrong with `value`, element `i` of `field`; empty if it is legal.

@@ -180,4 +180,12 @@ absl::Status CheckRewardComponents(const EnvSpec& spec, const StepResult& result
                                           " reward_components, expected that it stays 0"));
 }
 
+absl::Status CheckPlayerEnds(const EnvSpec& spec, const StepResult& result) {
+  const size_t expected = spec.players > 1 ? static_cast<size_t>(spec.players) : 0;
+  if (result.player_ends.size() == expected) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(result.player_ends.size(), " player_ends, expected ",
+                                          expected, " for ", spec.players,
+                                          spec.players > 1 ? " players" : " player"));
+}
+
 }  // namespace ding

@@ -71,6 +71,9 @@ struct EpisodeStart {
 // The name in StepResult::info by which an env reports the return of its episode.
 inline constexpr char kEpisodeReturn[] = "eval_episode_return";
 
+// How the episode of one player of a game ended, if it did in this step.
+enum class PlayerEnd : uint8_t { kNone = 0, kTerminated = 1, kTruncated = 2 };
+
 struct StepResult {
   float reward = 0;  // in a game, the reward of player 0
   // [R], if the spec has a reward_shape {R}; the manager passes it filled with zeros. `reward` must then
@@ -78,6 +81,11 @@ struct StepResult {
   std::vector<float> reward_components;
   // In a game, the rewards of players 1, 2, ...; the manager passes it filled with zeros.
   std::vector<float> other_rewards;
+  // In a game, for each player; the manager passes it filled with kNone. A player that is out before the others
+  // gets its end in that step, with its last reward and observation. From then on nobody asks for its action
+  // (which the env must not read), and its reward must be 0. When all players are out, the game is over. In the
+  // last step of the game it is for players that end in another way than the game.
+  std::vector<PlayerEnd> player_ends;
   // The episode ended in a terminal state (the pole fell).
   bool terminated = false;
   // The episode was cut off (time limit): its last observation has a bootstrap value. If both are
@@ -132,6 +140,8 @@ absl::Status ValidateEnvSpec(const EnvSpec& spec);
 // Returns kInternal unless the result of a step has as many components as the spec's reward_shape says and,
 // if there are any, nothing in `reward`.
 absl::Status CheckRewardComponents(const EnvSpec& spec, const StepResult& result);
+// Returns kInternal unless the result of a step has an end for each player of a game.
+absl::Status CheckPlayerEnds(const EnvSpec& spec, const StepResult& result);
 
 }  // namespace ding
 

@@ -84,6 +84,8 @@ inline void ClearStepResult(const EnvSpec& spec, StepResult* result) {
   if (ABSL_PREDICT_FALSE((spec.players > 1) | !spec.reward_shape.empty())) {
     result->other_rewards.assign(static_cast<size_t>(spec.players - 1), 0);
     result->reward_components.assign(static_cast<size_t>(spec.reward_components()), 0);
+    result->player_ends.assign(spec.players > 1 ? static_cast<size_t>(spec.players) : 0,
+                               PlayerEnd::kNone);
   }
   result->terminated = false;
   result->truncated = false;

@@ -16,7 +16,8 @@ absl::Status IllegalAction(const FieldSpec& field, int env_id, absl::string_view
 }
 
 absl::Status CheckCategories(const FieldSpec& want, absl::Span<const int> env_ids,
-                             absl::Span<const int64_t> values) {
+                             absl::Span<const int64_t> values,
+                             absl::FunctionRef<bool(int env_id)> plays) {
   const auto width = static_cast<size_t>(want.num_elements());
   const auto most = static_cast<uint64_t>(want.num_categories);
   bool legal = true;
@@ -24,21 +25,22 @@ absl::Status CheckCategories(const FieldSpec& want, absl::Span<const int> env_id
   if (ABSL_PREDICT_TRUE(legal && want.high.empty())) return absl::OkStatus();
   for (size_t i = 0; i < values.size(); ++i) {
     const int64_t count = want.CategoryCount(static_cast<int64_t>(i % width));
-    if (values[i] >= 0 && values[i] < count) continue;
+    if ((values[i] >= 0 && values[i] < count) || !plays(env_ids[i / width])) continue;
     return IllegalAction(want, env_ids[i / width], absl::StrCat(values[i]));
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckBounds(const FieldSpec& want, absl::Span<const int> env_ids,
-                         absl::Span<const float> values) {
+                         absl::Span<const float> values,
+                         absl::FunctionRef<bool(int env_id)> plays) {
   const auto width = static_cast<size_t>(want.num_elements());
   const size_t bounds = want.low.size();
   for (size_t i = 0; i < values.size(); ++i) {
     const size_t bound = bounds == 1 ? 0 : i % width;
     const bool inside = bounds == 0 || (values[i] >= static_cast<float>(want.low[bound]) &&
                                         values[i] <= static_cast<float>(want.high[bound]));
-    if (!std::isfinite(values[i]) || !inside) {
+    if ((!std::isfinite(values[i]) || !inside) && plays(env_ids[i / width])) {
       return IllegalAction(want, env_ids[i / width], absl::StrCat(values[i]));
     }
   }
@@ -47,7 +49,7 @@ absl::Status CheckBounds(const FieldSpec& want, absl::Span<const int> env_ids,
 
 // Checks the actions of one player.
 absl::Status CheckActionColumn(const EnvSpec& spec, int field, absl::Span<const int> env_ids,
-                               const ColumnsView& actions) {
+                               const ColumnsView& actions, PlaysFn plays) {
   const FieldSpec& want = spec.action->field(field);
   if (field >= actions.spec().size()) {
     return absl::InvalidArgumentError(absl::StrCat("actions: there is no field '", want.name,
@@ -61,8 +63,10 @@ absl::Status CheckActionColumn(const EnvSpec& spec, int field, absl::Span<const 
         absl::StrCat("actions: field ", field, " is '", have.name, "' ", have.DebugString(),
                      ", env '", spec.name, "' expects '", want.name, "' ", want.DebugString()));
   }
-  return want.is_discrete() ? CheckCategories(want, env_ids, actions.column<int64_t>(field))
-                            : CheckBounds(want, env_ids, actions.column<float>(field));
+  const auto player_plays = [&](int env_id) { return plays(env_id, field); };
+  return want.is_discrete()
+             ? CheckCategories(want, env_ids, actions.column<int64_t>(field), player_plays)
+             : CheckBounds(want, env_ids, actions.column<float>(field), player_plays);
 }
 
 }  // namespace
@@ -95,21 +99,21 @@ absl::Status EnvManager::Seed(uint64_t seed, bool dynamic) {
 }
 
 absl::Status CheckActions(const EnvSpec& spec, absl::Span<const int> env_ids,
-                          const ColumnsView& actions) {
+                          const ColumnsView& actions, PlaysFn plays) {
   if (actions.rows() != static_cast<int64_t>(env_ids.size())) {
     return absl::InvalidArgumentError(
         absl::StrCat(actions.rows(), " actions for ", env_ids.size(), " envs"));
   }
   if (env_ids.empty()) return absl::OkStatus();  // `actions` may be without a spec.
   for (int field = 0; field < spec.players; ++field) {
-    DING_RETURN_IF_ERROR(CheckActionColumn(spec, field, env_ids, actions));
+    DING_RETURN_IF_ERROR(CheckActionColumn(spec, field, env_ids, actions, plays));
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckActionMasks(const EnvSpec& spec, absl::Span<const int> masks,
                               absl::Span<const int> env_ids, const ColumnsView& actions,
-                              const ColumnsView& obs) {
+                              const ColumnsView& obs, PlaysFn plays) {
   if (static_cast<int>(masks.size()) > spec.players ||
       actions.rows() != static_cast<int64_t>(env_ids.size())) {
     return absl::InvalidArgumentError(absl::StrCat(masks.size(), " masks of ", spec.players,
@@ -136,10 +140,10 @@ absl::Status CheckActionMasks(const EnvSpec& spec, absl::Span<const int> masks,
       for (size_t j = 0; j < width; ++j) {
         const int64_t value = chosen[i * width + j];
         const size_t place = offset + static_cast<size_t>(value);
-        if (value < 0 || place < offset || place >= legal.size()) {
-          return IllegalAction(field, env_ids[i], absl::StrCat(value));
-        }
-        if (legal[place] == 0) {
+        const bool in_range = value >= 0 && place >= offset && place < legal.size();
+        // Nobody reads the action of a player that has ended.
+        if (!(in_range && legal[place] != 0) && plays(env_ids[i], player)) {
+          if (!in_range) return IllegalAction(field, env_ids[i], absl::StrCat(value));
           return absl::InvalidArgumentError(absl::StrCat(
               "env ", env_ids[i], ": ", field.name, " ", value, " is not legal: its observation '",
               spec.observation->field(masks[player]).name, "' forbids it"));

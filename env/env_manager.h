@@ -33,6 +33,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -74,6 +75,14 @@ struct FinishedEpisode {
   std::vector<double> component_returns;
 };
 
+// A player of a game that ended in this step: before the game, or in its last step in another way than the game
+// (StepResult::player_ends).
+struct EndedPlayer {
+  int row = 0;  // its row in Timesteps
+  int player = 0;
+  bool terminated = false;  // else truncated
+};
+
 // Why a step is abnormal, if the env did not report it itself: the env failed and was renewed, or its
 // process died or did not answer in time.
 struct AbnormalCause {
@@ -96,6 +105,9 @@ struct Timesteps {
   absl::Span<const AbnormalCause> causes;      // for those abnormal steps whose cause is known
   absl::Span<const FinishedEpisode> finished;  // by increasing `row`
   ColumnsView final_obs;  // [finished.size(), ...]: the last observation of each finished episode
+  absl::Span<const EndedPlayer> ended_players;  // in a game, by increasing `row` and `player`
+  // [ended_players.size(), ...]: the observation, of all players, after this step
+  ColumnsView ended_obs;
 };
 
 struct EnvReset {
@@ -135,6 +147,10 @@ class EnvManager {
   virtual absl::StatusOr<const Timesteps*> Step(absl::Span<const int> env_ids,
                                                 const ColumnsView& actions) = 0;
 
+  // Whether this player takes part in the running episode of the env. A player of a game that has ended does
+  // not until the next episode: Step() takes any action for it.
+  virtual bool plays(int /*env_id*/, int /*player*/) const { return true; }
+
   virtual EnvState env_state(int env_id) const = 0;
   // Whether all envs are in kDone.
   virtual bool done() const = 0;
@@ -161,16 +177,19 @@ class EnvManager {
   virtual void Close() = 0;
 };
 
+// Which players act in which envs (EnvManager::plays()); actions of others are not checked.
+using PlaysFn = absl::FunctionRef<bool(int env_id, int player)>;
+inline bool AllPlay(int /*env_id*/, int /*player*/) { return true; }
 // Checks that the first fields of `actions` are the env's actions and that every element is legal: a
 // category in range, or a finite number within its bounds. kInvalidArgument names the env, the value
 // and the legal values.
 absl::Status CheckActions(const EnvSpec& spec, absl::Span<const int> env_ids,
-                          const ColumnsView& actions);
+                          const ColumnsView& actions, PlaysFn plays = AllPlay);
 // Checks that the action masks allow the actions; kInvalidArgument likewise. `masks` has the mask's
 // field in the observation for each player, or -1 (ActionMaskField()); row i of `obs` is that of env i.
 absl::Status CheckActionMasks(const EnvSpec& spec, absl::Span<const int> masks,
                               absl::Span<const int> env_ids, const ColumnsView& actions,
-                              const ColumnsView& obs);
+                              const ColumnsView& obs, PlaysFn plays = AllPlay);
 
 }  // namespace ding
 

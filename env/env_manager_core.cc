@@ -70,6 +70,7 @@ EnvManagerCore::EnvManagerCore(Options options, EnvSpec spec, MutableColumnsView
   for (size_t i = 0; i < count; ++i) {
     slots_[i].seed = i;
     slots_[i].other_returns.resize(others);
+    if (others > 0) slots_[i].out.resize(others + 1);
     slots_[i].component_returns.resize(static_cast<size_t>(components_));
   }
   all_ids_.resize(count);
@@ -175,6 +176,7 @@ absl::Status EnvManagerCore::Began(int env_id, const EpisodeStart& start,
   slot.episode_return = 0;
   slot.other_returns.assign(static_cast<size_t>(spec_.players - 1), 0);
   slot.component_returns.assign(static_cast<size_t>(components_), 0);
+  std::fill(slot.out.begin(), slot.out.end(), 0);
   SetState(env_id, EnvState::kRun);
   return status;
 }
@@ -280,15 +282,16 @@ absl::Status EnvManagerCore::CheckStep(absl::Span<const int> env_ids, const Colu
     }
     slot.last_step = step_count_;
   }
-  DING_RETURN_IF_ERROR(CheckActions(spec_, env_ids, actions));
+  const auto acts = [this](int env_id, int player) { return plays(env_id, player); };
+  DING_RETURN_IF_ERROR(CheckActions(spec_, env_ids, actions, acts));
   if (ABSL_PREDICT_TRUE(mask_fields_.empty())) return absl::OkStatus();
-  return CheckActionMasks(spec_, mask_fields_, env_ids, actions, rows_);
+  return CheckActionMasks(spec_, mask_fields_, env_ids, actions, rows_, acts);
 }
 
 absl::StatusOr<const Timesteps*> EnvManagerCore::Step(absl::Span<const int> env_ids,
                                                       const ColumnsView& actions) {
   DING_RETURN_IF_ERROR(CheckStep(env_ids, actions));
-  if (!ended_.empty()) ForgetEnds();
+  if (!ended_.empty() || !ended_players_.empty()) ForgetEnds();
   reward_sum_ = 0;
   absl::Span<const int> answered;
   DING_RETURN_IF_ERROR(StepEnvs(env_ids, actions, &answered));
@@ -296,6 +299,7 @@ absl::StatusOr<const Timesteps*> EnvManagerCore::Step(absl::Span<const int> env_
   const size_t count = answered.size();
   stepped_ids_.assign(answered.begin(), answered.end());
   if (count != timesteps_.env_ids.size()) SetRows(count);
+  if (ABSL_PREDICT_FALSE(!ended_players_.empty())) DING_RETURN_IF_ERROR(KeepEndedObs());
   if (ABSL_PREDICT_FALSE(!ended_.empty())) {
     DING_RETURN_IF_ERROR(EndEpisodes(stepped_ids_));
     timesteps_.causes = causes_;
@@ -322,6 +326,9 @@ void EnvManagerCore::ForgetEnds() {
   ended_.clear();
   finished_.clear();
   causes_.clear();
+  ended_players_.clear();
+  timesteps_.ended_players = {};
+  timesteps_.ended_obs = blocks_.final.view().Slice(0, 0);
   timesteps_.causes = {};
   timesteps_.finished = {};
   timesteps_.final_obs = blocks_.final.view().Slice(0, 0);
@@ -329,7 +336,10 @@ void EnvManagerCore::ForgetEnds() {
 
 absl::Status EnvManagerCore::AccountRest(size_t row, int env_id, const absl::Status& void_cause,
                                          StepResult* result) {
-  if (spec_.players > 1) DING_RETURN_IF_ERROR(NoteOtherRewards(row, env_id, *result));
+  if (spec_.players > 1) {
+    DING_RETURN_IF_ERROR(NoteOtherRewards(row, env_id, *result));
+    DING_RETURN_IF_ERROR(NotePlayerEnds(row, env_id, result));
+  }
   // An env without components that fills them is noticed at the end of its episode, at no cost in between.
   const bool has_components = components_ > 0 || !result->reward_components.empty();
   if (has_components && !result->abnormal) {
@@ -347,21 +357,6 @@ absl::Status EnvManagerCore::StepFailed(int env_id, const absl::Status& failure)
   return Annotate(failure,
                   absl::StrCat(EnvName(env_id), ": step ", step,
                                " of its episode failed (attempts: ", options_.max_retry, ")"));
-}
-
-absl::Status EnvManagerCore::NoteOtherRewards(size_t row, int env_id, const StepResult& result) {
-  Slot& slot = slots_[static_cast<size_t>(env_id)];
-  const auto others = static_cast<size_t>(spec_.players - 1);
-  if (result.other_rewards.size() != others) {
-    return absl::InternalError(absl::StrCat(EnvName(env_id), ": ", result.other_rewards.size(),
-                                            " other_rewards, expected ", others, " for ",
-                                            spec_.players, " players"));
-  }
-  for (size_t i = 0; i < others; ++i) {
-    slot.other_returns[i] += result.other_rewards[i];
-    other_rewards_[row * others + i] = result.other_rewards[i];
-  }
-  return absl::OkStatus();
 }
 
 absl::Status EnvManagerCore::NoteRewardComponents(size_t row, int env_id,

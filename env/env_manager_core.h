@@ -29,6 +29,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -77,6 +78,7 @@ class EnvManagerCore : public EnvManager {
   ReadyObs ready_obs() final;
   absl::StatusOr<const Timesteps*> Step(absl::Span<const int> env_ids,
                                         const ColumnsView& actions) final;
+  bool plays(int env_id, int player) const final;
   EnvState env_state(int env_id) const final;
   bool done() const final;
   bool closed() const final { return closed_; }
@@ -191,6 +193,7 @@ class EnvManagerCore : public EnvManager {
     double episode_return = 0;              // sum of its rewards
     std::vector<double> other_returns;      // in a game, those of players 1, 2, ...
     std::vector<double> component_returns;  // [R], if the reward has components
+    std::vector<uint8_t> out;               // in a game, whether each player has ended before it
     int64_t last_step = 0;                  // number of the last Step() of this env
     int64_t abnormal_in_a_row = 0;
     int64_t episodes_done = 0;   // towards episode_num
@@ -215,6 +218,10 @@ class EnvManagerCore : public EnvManager {
   absl::Status CheckStep(absl::Span<const int> env_ids, const ColumnsView& actions);
   // Adds the rewards of players 1, 2, ... to their returns and writes them to row `row`.
   absl::Status NoteOtherRewards(size_t row, int env_id, const StepResult& result);
+  // Notes the players of a game that end in this step. The game is over when all have ended.
+  absl::Status NotePlayerEnds(size_t row, int env_id, StepResult* result);
+  // Sets the observations after the step aside for ended_players_.
+  absl::Status KeepEndedObs();
   // Likewise for the components of the reward; notes their sum as the reward of the row.
   absl::Status NoteRewardComponents(size_t row, int env_id, const StepResult& result);
   absl::Status NoteEnd(int row, int env_id, const absl::Status& void_cause, StepResult* result);
@@ -279,6 +286,8 @@ class EnvManagerCore : public EnvManager {
   std::vector<float> reward_components_;  // [N, R]
   std::vector<uint8_t> ends_;             // terminated, truncated, abnormal: [3, env_num]
   std::vector<FinishedEpisode> finished_;
+  std::vector<EndedPlayer> ended_players_;
+  std::optional<BatchBuilder> ended_obs_;  // made when a player first ends before its game
   Timesteps timesteps_;
 };
 

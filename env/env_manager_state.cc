@@ -1,6 +1,6 @@
 // The saved state of EnvManagerCore. Tensors: "env" (name), "dynamic_seed"; "state", "seed", "saved"
 // and the counters of kCounters with one element per env; "episode_return" with one per env and
-// player; "component_return" with one per env and component of the reward, if it has components;
+// player; "player_out" likewise, if a player has ended before its game; "component_return" with one per env and component of the reward, if it has components;
 // "row/<field>" with a row per env; "params/<i>/..." and "env/<i>/..." for env i.
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +31,7 @@ namespace ding {
 
 constexpr char kRowPrefix[] = "row/";
 constexpr int64_t kMaxCount = int64_t{1} << 62;  // far beyond any run, and far from an overflow
+constexpr char kPlayerOut[] = "player_out";
 
 struct EnvManagerCore::Counter {
   absl::string_view name;
@@ -102,6 +103,11 @@ absl::Status EnvManagerCore::SaveState(StateWriter* writer) const {
   DING_RETURN_IF_ERROR(writer->WriteSpan<uint8_t>("state", states));
   DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("seed", seeds));
   DING_RETURN_IF_ERROR(writer->WriteSpan<double>("episode_return", returns));
+  std::vector<uint8_t> out;
+  for (const Slot& slot : slots_) out.insert(out.end(), slot.out.begin(), slot.out.end());
+  if (absl::c_any_of(out, [](uint8_t player_out) { return player_out != 0; })) {
+    DING_RETURN_IF_ERROR(writer->WriteSpan<uint8_t>(kPlayerOut, out));
+  }
   if (components_ > 0) {
     returns.clear();
     for (const Slot& slot : slots_) {
@@ -168,6 +174,10 @@ absl::StatusOr<EnvManagerCore::SavedState> EnvManagerCore::ReadState(StateReader
   std::vector<int64_t> ints(count);
   const auto players = static_cast<size_t>(spec_.players);
   std::vector<double> returns(count * players);
+  std::vector<uint8_t> out(players > 1 ? count * players : 0);
+  if (reader->Info(kPlayerOut).ok()) {
+    DING_RETURN_IF_ERROR(reader->ReadSpan<uint8_t>(kPlayerOut, absl::MakeSpan(out)));
+  }
   DING_RETURN_IF_ERROR(reader->ReadSpan<uint8_t>("state", absl::MakeSpan(states)));
   DING_RETURN_IF_ERROR(reader->ReadSpan<double>("episode_return", absl::MakeSpan(returns)));
   DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("seed", absl::MakeSpan(ints)));
@@ -180,6 +190,10 @@ absl::StatusOr<EnvManagerCore::SavedState> EnvManagerCore::ReadState(StateReader
     const auto of_env = returns.begin() + static_cast<ptrdiff_t>(i * players);
     state.slots[i].episode_return = *of_env;
     state.slots[i].other_returns.assign(of_env + 1, of_env + spec_.players);
+    if (players > 1) {
+      const auto out_of_env = out.begin() + static_cast<ptrdiff_t>(i * players);
+      state.slots[i].out.assign(out_of_env, out_of_env + spec_.players);
+    }
     state.slots[i].seed = static_cast<uint64_t>(ints[i]);
     ScopedStateReader params(reader, absl::StrCat("params/", i));
     DING_ASSIGN_OR_RETURN(state.slots[i].params, ReadParams(&params));
@@ -228,6 +242,7 @@ absl::Status EnvManagerCore::LoadState(StateReader* reader, std::vector<int>* re
     slot.episode_return = from.episode_return;
     slot.other_returns = from.other_returns;
     slot.component_returns = from.component_returns;
+    slot.out = from.out;
     slot.seed = from.seed;
     slot.params = std::move(from.params);
     for (const Counter& counter : kCounters) slot.*counter.value = from.*counter.value;

@@ -42,6 +42,7 @@ class EnvManagerWrapper : public EnvManager {
                                         const ColumnsView& actions) override {
     return inner_->Step(env_ids, actions);
   }
+  bool plays(int env_id, int player) const override { return inner_->plays(env_id, player); }
   EnvState env_state(int env_id) const override { return inner_->env_state(env_id); }
   bool done() const override { return inner_->done(); }
   bool closed() const override { return inner_->closed(); }

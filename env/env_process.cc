@@ -112,13 +112,18 @@ class EnvProcess {
   void Step(int env_id, EnvHost* host) {
     ProcessMemory::Env& env = memory_->env(env_id);
     ClearStepResult(spec_, &result_);
-    const absl::Status status = host->Step(ColumnsView(memory_->actions()).row(env_id),
+    absl::Status status = host->Step(ColumnsView(memory_->actions()).row(env_id),
                                            memory_->rows().row(env_id), &result_);
     env.reward = result_.reward;
     env.terminated = result_.terminated ? 1 : 0;
     env.truncated = result_.truncated ? 1 : 0;
     env.abnormal = result_.abnormal ? 1 : 0;
     env.message_size = 0;
+    status.Update(CheckPlayerEnds(spec_, result_));
+    if (status.ok()) {
+      std::copy(result_.player_ends.begin(), result_.player_ends.end(),
+                memory_->player_ends(env_id));
+    }
     const auto others = static_cast<size_t>(spec_.players - 1);
     const auto components = static_cast<size_t>(spec_.reward_components());
     const bool all_rewards =

@@ -1,6 +1,7 @@
 #include "ding_worker/env/game_spec.h"
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -8,16 +9,20 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/env/async_thread_env_manager.h"
 #include "ding_worker/env/base_env_manager.h"
 #include "ding_worker/env/conformance.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
+#include "ding_worker/env/subprocess_env_manager.h"
+#include "ding_worker/env/testing/knockout_env.h"
 #include "ding_worker/env/testing/pursuit_env.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -303,6 +308,112 @@ TEST(GameTest, ReturnsOfAllPlayersContinueAfterLoading) {
   ASSERT_THAT(loaded->Step({0}, actions.view()), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const last, loaded->Step({0}, actions.view()));
   EXPECT_THAT(last->finished[0].other_returns, ElementsAre(12, 27));
+}
+
+INSTANTIATE_TEST_SUITE_P(Knockout, EnvConformance,
+                         testing::Values(EnvConformanceCase{"game", KnockoutEnv::Create}),
+                         EnvConformanceName);
+
+using MakeManager = std::function<absl::StatusOr<std::unique_ptr<EnvManager>>(EnvFactory)>;
+
+class PlayerEndsTest : public testing::TestWithParam<std::pair<std::string, MakeManager>> {
+ protected:
+  // An env in which player p has the role (seed + p) % 3.
+  static std::unique_ptr<EnvManager> Manager(uint64_t seed, float paid_after_the_end = 0) {
+    auto manager = GetParam().second([=]() -> absl::StatusOr<std::unique_ptr<Env>> {
+      return std::make_unique<KnockoutEnv>(paid_after_the_end);
+    });
+    EXPECT_THAT(manager, IsOk());
+    EXPECT_THAT((*manager)->Seed(seed, /*dynamic=*/false), IsOk());
+    EXPECT_THAT((*manager)->Launch(), IsOk());
+    return *std::move(manager);
+  }
+  // Players in the game choose action 1, the others an illegal one.
+  static absl::StatusOr<const Timesteps*> Step(EnvManager* manager) {
+    std::vector<int64_t> actions;
+    for (int p = 0; p < kPlayers; ++p) actions.push_back(manager->plays(0, p) ? 1 : -7);
+    return manager->Step({0}, Actions(*manager, {actions}).view());
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    All, PlayerEndsTest,
+    testing::Values(std::pair("Base",
+                              MakeManager([](EnvFactory env) {
+                                return BaseEnvManager::Create({}, {std::move(env)});
+                              })),
+                    std::pair("AsyncThread",
+                              MakeManager([](EnvFactory env) {
+                                return CreateAsyncThreadEnvManager({}, {std::move(env)});
+                              })),
+                    std::pair("Subprocess",
+                              MakeManager([](EnvFactory env) {
+                                return CreateSubprocessEnvManager({}, {std::move(env)});
+                              }))),
+    [](const auto& info) { return std::string(info.param.first); });
+
+TEST_P(PlayerEndsTest, EachPlayerEndsInItsStepAndTheGameWithTheLastOne) {
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    const std::unique_ptr<EnvManager> manager = Manager(seed);
+    for (int episode = 0; episode < 2; ++episode) {
+      for (int64_t step = 1; step <= KnockoutEnv::kSteps; ++step) {
+        SCOPED_TRACE(testing::Message() << "seed " << seed << ", step " << step);
+        DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const steps, Step(manager.get()));
+        std::vector<int> ended;
+        for (int p = 0; p < kPlayers; ++p) {
+          const auto role = static_cast<int64_t>((seed + p) % kPlayers);
+          const bool over = step == KnockoutEnv::kSteps;
+          EXPECT_EQ(manager->plays(0, p), over || step < KnockoutEnv::StepsOf(role));
+          if (step != KnockoutEnv::StepsOf(role)) continue;
+          const size_t i = ended.size();
+          ended.push_back(p);
+          ASSERT_EQ(steps->ended_players.size(), 1);
+          EXPECT_EQ(steps->ended_players[i].player, p);
+          EXPECT_EQ(steps->ended_players[i].terminated, role == 1);
+          EXPECT_THAT(steps->ended_obs.row(0).field<float>(2 * p), ElementsAre(step, role, 0));
+        }
+        EXPECT_EQ(steps->ended_players.size(), ended.size());
+        EXPECT_EQ(steps->finished.size(), step == KnockoutEnv::kSteps ? 1 : 0);
+        EXPECT_EQ(steps->truncated[0], step == KnockoutEnv::kSteps ? 1 : 0);
+        if (steps->finished.empty()) continue;
+        std::vector<double> returns = {steps->finished[0].episode_return};
+        for (const double other : steps->finished[0].other_returns) returns.push_back(other);
+        for (int p = 0; p < kPlayers; ++p) {
+          const uint64_t role = (seed + static_cast<uint64_t>(p)) % kPlayers;
+          EXPECT_EQ(returns[static_cast<size_t>(p)], role == 0 ? 3 : role == 1 ? -1 : 1.5);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(PlayerEndsTest, ASavedGameGoesOnWithoutThePlayersThatEnded) {
+  const std::unique_ptr<EnvManager> manager = Manager(0);
+  ASSERT_THAT(Step(manager.get()), IsOk());
+  StateDict saved;
+  ASSERT_THAT(manager->SaveState(&saved), IsOk());
+  const std::unique_ptr<EnvManager> loaded = Manager(1);
+  std::vector<int> restarted;
+  ASSERT_THAT(loaded->LoadState(&saved, &restarted), IsOk());
+  EXPECT_THAT(restarted, ElementsAre());
+  for (int p = 0; p < kPlayers; ++p) EXPECT_EQ(loaded->plays(0, p), p != 1);
+  for (int64_t step = 2; step <= KnockoutEnv::kSteps; ++step) {
+    DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const steps, Step(loaded.get()));
+    EXPECT_EQ(steps->finished.size(), step == KnockoutEnv::kSteps ? 1 : 0);
+  }
+  // A reset in the middle of a game brings all players back.
+  ASSERT_THAT(Step(loaded.get()), IsOk());
+  ASSERT_THAT(loaded->Reset(), IsOk());
+  for (int p = 0; p < kPlayers; ++p) EXPECT_TRUE(loaded->plays(0, p));
+}
+
+TEST_P(PlayerEndsTest, ARewardAfterThePlayersEndIsAnError) {
+  const std::unique_ptr<EnvManager> manager = Manager(0, /*paid_after_the_end=*/4);
+  ASSERT_THAT(Step(manager.get()), IsOk());
+  EXPECT_THAT(Step(manager.get()),
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("env 0 (Knockout): at step 2 of its episode the reward of player "
+                                 "1, which ended before, is 4, expected 0")));
 }
 
 }  // namespace

@@ -383,6 +383,10 @@ class ProcessEnvWorkers : public EnvWorkers {
     result.other_rewards.assign(others, others + spec_.players - 1);
     const float* const components = memory_->reward_components(env_id);
     result.reward_components.assign(components, components + spec_.reward_components());
+    if (spec_.players > 1) {
+      const PlayerEnd* const ends = memory_->player_ends(env_id);
+      result.player_ends.assign(ends, ends + spec_.players);
+    }
     if (!result.info.empty()) result.info.Clear();
     result.component_returns.clear();
     if (env.message_size == 0) return;

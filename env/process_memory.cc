@@ -57,6 +57,7 @@ absl::StatusOr<std::unique_ptr<ProcessMemory>> ProcessMemory::Create(const EnvSp
     made->processes_ = pieces.Take<Process>(process_num);
     made->envs_ = pieces.Take<Env>(env_num);
     made->more_rewards_ = pieces.Take<float>(int64_t{env_num} * MoreRewards(spec));
+    made->player_ends_ = pieces.Take<PlayerEnd>(int64_t{env_num} * spec.players);
     made->row_columns_.clear();
     made->next_columns_.clear();
     made->action_columns_.clear();

@@ -99,6 +99,8 @@ class ProcessMemory {
   // The rewards of players 1, 2, ... of env i, and the components of its reward.
   float* other_rewards(int i) { return more_rewards_ + i * MoreRewards(spec_); }
   float* reward_components(int i) { return other_rewards(i) + spec_.players - 1; }
+  // In a game, StepResult::player_ends of env i.
+  PlayerEnd* player_ends(int i) { return player_ends_ + int64_t{i} * spec_.players; }
   MutableColumnsView rows() const {
     return {spec_.observation.get(), row_columns_.data(), 0, env_num_};
   }
@@ -139,6 +141,7 @@ class ProcessMemory {
   Process* processes_ = nullptr;
   Env* envs_ = nullptr;
   float* more_rewards_ = nullptr;  // [env_num, MoreRewards()]
+  PlayerEnd* player_ends_ = nullptr;  // [env_num, players]
   std::vector<std::byte*> row_columns_;
   std::vector<std::byte*> next_columns_;
   std::vector<std::byte*> action_columns_;

@@ -5,9 +5,11 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/battle/battle_episode_serial_collector.h"
 #include "ding_worker/collector/battle/battle_sample_serial_collector.h"
@@ -204,6 +207,155 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"EpisodeLate", true, 2, true, true, 0.2}),
     [](const testing::TestParamInfo<Case>& info) { return info.param.name; });
 
+// A script whose players end before their game, with it, and in another way than it. One plays on to its end.
+FakeEnvManager::Episode EarlyEnds(uint64_t seed, uint64_t players, double abnormal, int env_id,
+                                  int64_t episode) {
+  Episode script = FakeEnvManager::RandomScript(seed, 8, abnormal)(env_id, episode);
+  Rng rng(seed, "test/ends", static_cast<uint64_t>(env_id * 1000000 + episode));
+  const uint64_t survivor = rng.UniformInt(players);
+  for (uint64_t player = 0; player < players; ++player) {
+    const auto step = static_cast<int64_t>(rng.UniformInt(script.length + 1));
+    const End end = rng.Uniform() < 0.5 ? End::kTerminated : End::kTruncated;
+    script.player_ends.emplace_back(player == survivor ? 0 : step, end);
+  }
+  return script;
+}
+
+// What a player saw and did in a step of a game: env, episode and step identify it.
+using Moment = std::tuple<int, int64_t, int64_t>;
+Moment MomentOf(const float* obs) {
+  return {static_cast<int>(obs[0]) % 1000, static_cast<int64_t>(obs[1]),
+          static_cast<int64_t>(obs[2])};
+}
+
+// The rows of a game whose players end at different times, by the records of the envs.
+class EarlyEndsModel {
+ public:
+  EarlyEndsModel(const FakeEnvManager& games,
+                 std::function<Episode(int env_id, int64_t episode)> script, int player)
+      : script_(std::move(script)), player_(player) {
+    for (const Event& event : games.events()) events_[MomentOf(event.obs.data())] = &event;
+  }
+
+  // Checks the rows of the player, each of which must be in a game at its time, once.
+  void Expect(const SegmentBatch& data) {
+    ASSERT_THAT(ValidateSegments(data), IsOk());
+    for (size_t i = 0; i < data.segments.size(); ++i) {
+      const Segment& segment = data.segments[i];
+      Moment next;
+      for (int64_t row = segment.begin; row < segment.begin + segment.length; ++row) {
+        const Moment moment = MomentOf(&data.rows.column<float>("obs")[3 * row]);
+        if (row > segment.begin) {
+          EXPECT_EQ(moment, next);
+        }
+        next = ExpectRow(data.rows, row, moment);
+        const bool last = row + 1 == segment.begin + segment.length;
+        EXPECT_EQ(last ? segment.end : SegmentEnd::kCut, EndAfter(moment)) << Name(moment);
+      }
+      EXPECT_EQ(MomentOf(&data.final_obs.column<float>("obs")[3 * i]), next);
+    }
+  }
+  const std::set<Moment>& seen() const { return seen_; }
+  // All moments of games that were not void, in which the player took part.
+  std::set<Moment> Lived() const {
+    std::set<Moment> lived;
+    for (const auto& [moment, event] : events_) {
+      const Episode script = script_(std::get<0>(moment), std::get<1>(moment));
+      if (script.end != End::kAbnormal && event->plays[player_]) lived.insert(moment);
+    }
+    return lived;
+  }
+
+ private:
+  static std::string Name(const Moment& moment) {
+    return absl::StrCat("env ", std::get<0>(moment), ", episode ", std::get<1>(moment), ", step ",
+                        std::get<2>(moment));
+  }
+  Moment ExpectRow(const Batch& rows, int64_t row, const Moment& moment) {
+    const auto found = events_.find(moment);
+    if (found == events_.end()) {
+      ADD_FAILURE() << "no such step: " << Name(moment);
+      return moment;
+    }
+    const Event& event = *found->second;
+    EXPECT_TRUE(event.plays[player_]) << "a row after the end of the player: " << Name(moment);
+    EXPECT_TRUE(seen_.insert(moment).second) << "twice: " << Name(moment);
+    EXPECT_EQ(rows.column<int64_t>("action")[row],
+              player_ == 0 ? event.action : event.other_actions[player_ - 1]);
+    EXPECT_EQ(rows.column<float>("reward")[row],
+              (player_ + 1) * (100 * std::get<1>(moment) + std::get<2>(moment)));
+    return MomentOf(event.next_obs.data());
+  }
+  SegmentEnd EndAfter(const Moment& moment) const {
+    const auto& [env_id, episode, step] = moment;
+    const Episode script = script_(env_id, episode);
+    const auto& [its_step, its_end] = script.player_ends[player_];
+    if (its_step != step + 1 && script.length != step + 1) return SegmentEnd::kCut;
+    const End end = its_step == step + 1 ? its_end : script.end;
+    return end == End::kTerminated ? SegmentEnd::kTerminated : SegmentEnd::kTruncated;
+  }
+
+  const std::function<Episode(int, int64_t)> script_;
+  const int player_;
+  std::map<Moment, const Event*> events_;
+  std::set<Moment> seen_;
+};
+
+TEST_P(BattleExactnessTest, APlayerThatEndsBeforeItsGameHasNoRowsAfterItsEnd) {
+  const Case& param = GetParam();
+  for (uint64_t seed = 0; seed < 15; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    const auto script = [&](int env_id, int64_t episode) {
+      return EarlyEnds(seed, 3, param.abnormal, env_id, episode);
+    };
+    FakeEnvManager::Options options = EnvOptions(param, 3, seed);
+    options.script = script;
+    FakeEnvManager games(options);
+    CollectAttributes attributes;
+    attributes.traj_len_inf = param.whole_episodes;
+    attributes.unroll_len = param.unroll_len;
+    FakePolicy policies[3] = {FakePolicy(attributes), FakePolicy(attributes),
+                              FakePolicy(attributes)};
+    DING_ASSERT_OK_AND_ASSIGN(const auto collector,
+                              ForAll(param, &games, {&policies[0], &policies[1], &policies[2]}));
+    std::vector<BattleData> collects;
+    for (int iter = 0; iter < 8; ++iter) {
+      CollectOptions collect = Target(6 + 3 * (iter % 3), iter);
+      collect.drop_extra = false;
+      DING_ASSERT_OK_AND_ASSIGN(BattleData data, collector->Collect(collect));
+      collects.push_back(std::move(data));
+    }
+    int64_t asked = 0;
+    for (int player = 0; player < 3; ++player) {
+      SCOPED_TRACE(absl::StrCat("player ", player));
+      EarlyEndsModel model(games, script, player);
+      for (const BattleData& data : collects) model.Expect(data.players[player]);
+      const std::set<Moment> lived = model.Lived();
+      if (param.episodes) {
+        EXPECT_EQ(model.seen(), lived);
+      }
+      if (param.whole_episodes) {
+        EXPECT_TRUE(
+            std::includes(lived.begin(), lived.end(), model.seen().begin(), model.seen().end()))
+            << "rows of a void episode";
+      }
+      asked += policies[player].rows;
+    }
+    // Policies are asked for the players in the games only, and steps of the game are counted.
+    int64_t acted = 0;
+    int64_t steps = 0;
+    for (const Event& event : games.events()) {
+      acted += std::count(event.plays.begin(), event.plays.end(), true);
+      steps += event.abnormal ? 0 : 1;
+    }
+    if (!param.late) {
+      EXPECT_EQ(asked, acted);
+    }
+    EXPECT_EQ(collector->envstep(), steps);
+    if (HasFailure()) return;
+  }
+}
+
 class BattleCollectorsTest : public testing::TestWithParam<bool> {
  protected:
   Case param() const {
@@ -337,7 +489,22 @@ TEST_P(BattleCollectorsTest, WritesMetricsOfEachPlayer) {
 TEST_P(BattleCollectorsTest, ResumesWithTheSameBytes) {
   struct Session {
     explicit Session(const Case& param)
-        : games(EnvOptions(param, 2, 3)), collector(*ForAll(param, &games, {&ours, &theirs})) {}
+        : games(Games(param)),
+          ours(Attributes(param)),
+          theirs(Attributes(param)),
+          collector(*ForAll(param, &games, {&ours, &theirs})) {}
+    static FakeEnvManager::Options Games(const Case& param) {
+      FakeEnvManager::Options options = EnvOptions(param, 2, 3);
+      options.script = [abnormal = param.abnormal](int env_id, int64_t episode) {
+        return EarlyEnds(3, 2, abnormal, env_id, episode);
+      };
+      return options;
+    }
+    static CollectAttributes Attributes(const Case& param) {
+      CollectAttributes attributes;
+      attributes.traj_len_inf = param.whole_episodes;
+      return attributes;
+    }
     FakeEnvManager games;
     FakePolicy ours;
     FakePolicy theirs;

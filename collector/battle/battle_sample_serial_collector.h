@@ -1,8 +1,8 @@
 // Collects a given number of samples of each player of a game with two or more players, like
 // SampleSerialCollector.
 //
-// Every vector step makes one row per env and player, until each collected player has enough samples.
-// drop_extra cuts the rows of each player to the target. on_policy, traj_len_inf and unroll_len of a
+// Every vector step makes one row per env and player that has not ended (EnvManager::plays()), until one of the
+// collected players has enough samples. drop_extra cuts the rows of each player to the target. on_policy, traj_len_inf and unroll_len of a
 // policy apply to the rows of its player.
 //
 // An abnormal step drops the rows of its episode, of all players, that were not returned yet.

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/battle/battle_episode_serial_collector.h"
 #include "ding_worker/collector/battle/battle_sample_serial_collector.h"
@@ -17,6 +18,7 @@
 #include "ding_worker/collector/serial_collector.h"
 #include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_policy.h"
+#include "ding_worker/data/batch.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/base_env_manager.h"
@@ -25,6 +27,7 @@
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/game_spec.h"
+#include "ding_worker/env/testing/knockout_env.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/random_policy.h"
@@ -92,6 +95,61 @@ void AddTo(const SegmentBatch& data, Moves* moves) {
       EXPECT_TRUE(
           moves->emplace(std::make_pair(segment.stream, segment.first_step + k), text).second);
     }
+  }
+}
+
+// In each game of KnockoutEnv the players end after 6, 1 and 3 steps.
+void ExpectKnockoutRows(const SegmentBatch& data) {
+  ASSERT_THAT(ValidateSegments(data), IsOk());
+  const auto place = [](const Batch& batch, int64_t row) {
+    const absl::Span<const float> values = batch.column<float>("obs/place").subspan(3 * row, 3);
+    return std::vector<float>(values.begin(), values.end());
+  };
+  for (size_t i = 0; i < data.segments.size(); ++i) {
+    const Segment& segment = data.segments[i];
+    const std::vector<float> first = place(data.rows, segment.begin);
+    const auto role = static_cast<int64_t>(first[1]);
+    for (int64_t k = 0; k < segment.length; ++k) {
+      EXPECT_THAT(place(data.rows, segment.begin + k), testing::ElementsAre(first[0] + k, role, 1));
+      const float reward = data.rows.column<float>("reward")[segment.begin + k];
+      const int64_t action = data.rows.column<int64_t>("action")[segment.begin + k];
+      EXPECT_EQ(reward, role == 1 ? -1 : 0.5f * static_cast<float>(action));
+    }
+    const auto end = static_cast<int64_t>(first[0]) + segment.length;
+    const bool over = end == KnockoutEnv::StepsOf(role);
+    EXPECT_EQ(segment.end, !over       ? SegmentEnd::kCut
+                           : role == 1 ? SegmentEnd::kTerminated
+                                       : SegmentEnd::kTruncated);
+    EXPECT_THAT(place(data.final_obs, static_cast<int64_t>(i)),
+                testing::ElementsAre(end, role, over ? 0 : 1));
+  }
+}
+
+TEST(SelfPlayCollectorTest, APlayerThatEndsBeforeItsGameHasOneLastRow) {
+  for (const bool episodes : {false, true}) {
+    SCOPED_TRACE(episodes);
+    const std::vector<EnvFactory> factories(kEnvs, KnockoutEnv::Create);
+    const auto envs = *BaseEnvManager::Create({}, factories);
+    ASSERT_THAT(envs->Seed(uint64_t{0}, /*dynamic=*/true), IsOk());
+    const EnvSpec player = PlayerSpec(envs->env_spec());
+    const auto policy =
+        *RandomCollectMode::Create(player.action, 0, CollectAttributes(), player.observation);
+    const auto collector = *SelfPlayCollector::Create(episodes ? OfEpisodes : OfRows, envs.get(),
+                                                      policy.get(), "collector");
+    std::map<int64_t, int64_t> rows_of_role;
+    for (int i = 0; i < 20; ++i) {
+      CollectOptions options = Target(9);
+      options.drop_extra = false;
+      DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, collector->Collect(options));
+      ExpectKnockoutRows(data);
+      for (int64_t row = 0; row < data.size(); ++row) {
+        ++rows_of_role[static_cast<int64_t>(data.rows.column<float>("obs/place")[3 * row + 1])];
+      }
+    }
+    if (!episodes) continue;
+    EXPECT_THAT(rows_of_role, testing::ElementsAre(testing::Pair(0, 6 * 180), testing::Pair(1, 180),
+                                                   testing::Pair(2, 3 * 180)));
+    EXPECT_EQ(collector->envstep(), 6 * 180) << "steps of the game";
   }
 }
 

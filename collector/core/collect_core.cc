@@ -12,7 +12,6 @@
 #include "ding_worker/base/checked_size.h"
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/game_spec.h"
 #include "ding_worker/policy/reward_components.h"
@@ -127,6 +126,7 @@ absl::Status CollectCore::Use(EnvManager* env, const std::vector<CollectMode*>& 
     players_[i].attributes = policies[i]->attributes();
     players_[i].observation = fresh[i].layout().observation;
     players_[i].first_field = FirstObsField(env->env_spec(), static_cast<int>(i));
+    players_[i].final_obs.reset();
     UseTrajBuffer(std::move(fresh[i]), &players_[i]);
   }
   action_columns_.resize(players_.size());
@@ -196,6 +196,10 @@ void CollectCore::ForgetEpisodes(bool unfinished) {
   }
 }
 
+void CollectCore::DropEpisode(int env_id) {
+  for (Player& player : players_) player.traj->DropEpisode(env_id);
+}
+
 absl::Span<const int> CollectCore::SeatsOf(int player, absl::Span<const int> env_ids) {
   return GameSeats(player, player_num(), env_ids, &seats_);
 }
@@ -216,7 +220,7 @@ absl::Status CollectCore::DropEpisodes(absl::Span<const int> env_ids) {
     }
   }
   for (const int env_id : env_ids) {
-    for (Player& player : players_) player.traj->DropEpisode(env_id);
+    DropEpisode(env_id);
     statistics_->ForgetEpisode(env_id);
   }
   // Reset() without envs would mean all envs.
@@ -226,9 +230,16 @@ absl::Status CollectCore::DropEpisodes(absl::Span<const int> env_ids) {
   return absl::OkStatus();
 }
 
+bool CollectCore::under_way(int env_id) const {
+  for (const Player& player : players_) {
+    if (player.traj->under_way(env_id)) return true;
+  }
+  return false;
+}
+
 bool CollectCore::waiting() const {
   for (int id = 0; id < env_->env_num(); ++id) {
-    if (players_[0].traj->under_way(id)) return true;
+    if (under_way(id)) return true;
   }
   return false;
 }
@@ -305,7 +316,14 @@ absl::StatusOr<const Timesteps*> CollectCore::TryStepEnvs(
   ++step_times_.steps;
   step_times_.policy += absl::Nanoseconds(acted - begun);
   step_times_.env += absl::Nanoseconds(StepNanos() - acted);
+  for (size_t i = 0; player_num() > 1 && i < timesteps->env_ids.size(); ++i) {
+    const int env_id = timesteps->env_ids[i];
+    if (under_way(env_id)) continue;
+    return absl::InternalError(
+        absl::StrCat("env manager answered for env ", env_id, ", which was not stepped"));
+  }
   for (int i = 0; i < player_num(); ++i) DING_RETURN_IF_ERROR(Store(i, *timesteps));
+  if (player_num() > 1) EndGames(*timesteps);
   absl::Status status =
       statistics_->Account(*timesteps, players_[0].traj->next_step(), deps_, &ended_envs_);
   if (!ended_envs_.empty()) status.Update(ForgetRecurrentState(ended_envs_));
@@ -317,39 +335,39 @@ absl::Status CollectCore::Act(int player, const ActingEnvs& acting, const Collec
   // No env acts; the step only waits for the answers of others.
   if (acting.env_ids.empty()) return absl::OkStatus();
   Player& actor = players_[player];
-  const ActingEnvs own(acting.env_ids, ObsOf(player, acting.obs), acting.rows);
+  ActingEnvs own(acting.env_ids, ObsOf(player, acting.obs), acting.rows);
+  const int64_t action_bytes = env_->env_spec().action->row_bytes(player);
+  const bool has_ended = player_num() > 1 && actor.acts.Choose(*env_, player, acting.env_ids);
+  if (has_ended) {
+    own_rows_.clear();
+    for (const int64_t i : actor.acts.rows()) {
+      own_rows_.push_back(acting.rows.empty() ? i : acting.rows[static_cast<size_t>(i)]);
+    }
+    own.env_ids = actor.acts.env_ids();
+    own.rows = own_rows_;
+    if (own.env_ids.empty()) {
+      action_columns_[player] = actor.acts.Spread(nullptr, action_bytes, acting.env_ids.size());
+      return absl::OkStatus();
+    }
+  }
   DING_ASSIGN_OR_RETURN(const TrajBuffer::Appended added,
                         actor.traj->Append(own, options.train_iter, options.level_seeds));
   action_columns_[player] = added.output.raw_column(0);
   for (const int env_id : own.env_ids) unfinished_[env_id] = true;
   const ColumnsView obs = own.rows.empty() ? own.obs : added.obs;
   const absl::Span<const int> seats = SeatsOf(player, own.env_ids);
-  return CallPolicy(
-      [&] { return actor.policy->Forward(obs, seats, options.policy_settings, added.output); });
-}
-
-absl::Status CollectCore::Store(int player, const Timesteps& timesteps) {
-  if (player_num() == 1) return players_[0].traj->Store(timesteps);
-  Timesteps own = timesteps;
-  if (player > 0) {
-    const size_t others = players_.size() - 1;
-    rewards_.clear();
-    for (size_t i = 0; i < timesteps.env_ids.size(); ++i) {
-      rewards_.push_back(timesteps.other_rewards[i * others + static_cast<size_t>(player) - 1]);
-    }
-    own.reward = rewards_;
+  DING_RETURN_IF_ERROR(CallPolicy(
+      [&] { return actor.policy->Forward(obs, seats, options.policy_settings, added.output); }));
+  if (has_ended) {
+    action_columns_[player] =
+        actor.acts.Spread(action_columns_[player], action_bytes, acting.env_ids.size());
   }
-  if (!timesteps.finished.empty()) {
-    own.final_obs = ObsOf(player, timesteps.final_obs);
-  }
-  return players_[player].traj->Store(own);
+  return absl::OkStatus();
 }
 
 void CollectCore::DropRowsUnderWay() {
-  for (Player& player : players_) {
-    for (int id = 0; id < env_->env_num(); ++id) {
-      if (player.traj->under_way(id)) player.traj->DropEpisode(id);
-    }
+  for (int id = 0; id < env_->env_num(); ++id) {
+    if (under_way(id)) DropEpisode(id);
   }
 }
 

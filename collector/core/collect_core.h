@@ -8,7 +8,8 @@
 //
 // A single-player env has one player, 0. The stream of player p in env i is stream_base + i * players + p.
 // In a game the policies get the seats i * players + p instead of env ids, so that one policy may play
-// several players.
+// several players. A player that ends before its game (EnvManager::plays()) has no rows until the next game. Its last
+// row is terminated, or truncated with its last observation.
 //
 // A collector of your own creates a core, passes on to it what ISerialCollector (or IBattleCollector) asks
 // for, and writes Collect(): steps, until it has enough; TakeTrainSamples(); FinishCollect().
@@ -51,8 +52,10 @@
 #include "ding_worker/collector/core/collect_statistics.h"
 #include "ding_worker/collector/core/collected.h"
 #include "ding_worker/collector/core/reward_shaping.h"
+#include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/collector/core/traj_buffer.h"
 #include "ding_worker/collector/serial_collector.h"
+#include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
@@ -184,6 +187,15 @@ class CollectCore {
     SpecPtr observation;
     int first_field = 0;  // of its observation in that of the env
     std::optional<TrajBuffer> traj;
+    PlayerActs acts;                        // of the current step, in a game
+    std::optional<BatchBuilder> final_obs;  // scratch of StoreWithEnds()
+  };
+  // The answers of a game for one player, if players end before it.
+  struct OwnAnswers {
+    std::vector<int> env_ids;
+    std::vector<float> reward;
+    std::vector<uint8_t> terminated, truncated, abnormal;
+    std::vector<FinishedEpisode> finished;  // only their rows
   };
 
   CollectCore(Options options, ComponentDeps deps);
@@ -220,6 +232,13 @@ class CollectCore {
                                                absl::FunctionRef<bool(int env_id)> may_act);
   absl::Status Act(int player, const ActingEnvs& acting, const CollectOptions& options);
   absl::Status Store(int player, const Timesteps& timesteps);
+  // Likewise if a player of a game ends in this step or has ended before.
+  absl::Status StoreWithEnds(int player, const Timesteps& timesteps);
+  // Notes that the games that end in this step are over, or void, for all players.
+  void EndGames(const Timesteps& timesteps);
+  void DropEpisode(int env_id);
+  // Whether the row of a player waits for the answer of this env.
+  bool under_way(int env_id) const;
   void DropRowsUnderWay();
   // Returns 0 without Options::measure_steps, because most collectors need not read the clock.
   int64_t StepNanos() const;
@@ -232,7 +251,9 @@ class CollectCore {
 
   std::vector<std::byte*> action_columns_;  // of the current step, one per player
   std::vector<int> seats_;                  // scratch of SeatsOf()
+  std::vector<int64_t> own_rows_;           // scratch of Act()
   std::vector<float> rewards_;              // scratch of Store()
+  OwnAnswers own_;                          // scratch of StoreWithEnds()
   std::vector<int> ended_envs_;             // envs whose episode ended in the last step
   // Per env, whether it may be in the middle of an episode. Bytes, because every step sets some.
   std::vector<uint8_t> unfinished_;

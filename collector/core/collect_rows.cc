@@ -1,7 +1,6 @@
 #include "ding_worker/collector/core/collect_rows.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -77,8 +76,9 @@ absl::StatusOr<int64_t> RowCollection::Target(const CollectOptions& options) {
 }
 
 int64_t RowCollection::ReadySamples(absl::Span<const int> wanted) const {
-  int64_t samples = std::numeric_limits<int64_t>::max();
-  for (const int player : wanted) samples = std::min(samples, core_->ready_samples(player));
+  // A player that ended before its game has fewer rows than the others.
+  int64_t samples = 0;
+  for (const int player : wanted) samples = std::max(samples, core_->ready_samples(player));
   return samples;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -67,6 +68,27 @@ absl::Status CheckCollectTarget(int64_t target) {
   if (target <= kMost) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("asked to collect ", target, " samples or episodes, expected at most ", kMost));
+}
+
+bool PlayerActs::Choose(const EnvManager& env, int player, absl::Span<const int> env_ids) {
+  env_ids_.clear();
+  rows_.clear();
+  for (size_t i = 0; i < env_ids.size(); ++i) {
+    if (!env.plays(env_ids[i], player)) continue;
+    env_ids_.push_back(env_ids[i]);
+    rows_.push_back(static_cast<int64_t>(i));
+  }
+  return env_ids_.size() < env_ids.size();
+}
+
+std::byte* PlayerActs::Spread(const std::byte* actions, int64_t row_bytes, size_t count) {
+  const auto bytes = static_cast<size_t>(row_bytes);
+  spread_.assign(count * bytes, std::byte{0});
+  for (const int64_t row : rows_) {
+    std::memcpy(spread_.data() + static_cast<size_t>(row) * bytes, actions, bytes);
+    actions += bytes;
+  }
+  return spread_.data();
 }
 
 absl::Status SaveBest(const SaveCheckpointFn& save, absl::string_view name) {

@@ -3,6 +3,7 @@
 #ifndef DING_WORKER_COLLECTOR_CORE_SERIAL_COMMON_H_
 #define DING_WORKER_COLLECTOR_CORE_SERIAL_COMMON_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -44,6 +45,29 @@ absl::Span<const int> GameSeats(int player, int players, absl::Span<const int> e
 
 // Returns kInvalidArgument if more samples or episodes are asked for than any machine has memory for.
 absl::Status CheckCollectTarget(int64_t target);
+
+// The envs in which a player of a game acts, among those that are stepped. In the others the player has ended
+// before its game (EnvManager::plays()): its policy is not asked, and its action is 0, which nobody reads.
+//
+// Example:
+//   if (acting.Choose(*env, player, env_ids)) {
+//     ... act for acting.env_ids(), with the observations in the rows acting.rows() ...
+//     action_column = acting.Spread(actions, row_bytes, env_ids.size());
+//   }
+class PlayerActs {
+ public:
+  // Returns false if the player acts in all of these envs; then there is no choice.
+  bool Choose(const EnvManager& env, int player, absl::Span<const int> env_ids);
+  absl::Span<const int> env_ids() const { return env_ids_; }
+  absl::Span<const int64_t> rows() const { return rows_; }  // places in the ids that Choose() got
+  // Returns `count` rows of actions, valid until the next call: in rows() those at `actions`, else zeros.
+  std::byte* Spread(const std::byte* actions, int64_t row_bytes, size_t count);
+
+ private:
+  std::vector<int> env_ids_;
+  std::vector<int64_t> rows_;
+  std::vector<std::byte> spread_;
+};
 
 // Saves the checkpoint "ckpt_best" by `save`, if it is set.
 absl::Status SaveBest(const SaveCheckpointFn& save, absl::string_view name);

@@ -57,6 +57,7 @@ TrajBuffer::TrajBuffer(TrajLayout layout, Options options)
       newest_(static_cast<size_t>(options_.env_num), -1),
       running_(static_cast<size_t>(options_.env_num)),
       sample_rows_(static_cast<size_t>(options_.env_num), 0),
+      out_of_game_(static_cast<size_t>(options_.env_num), 0),
       under_way_(options_.env_num) {}
 
 bool TrajBuffer::Fits(const TrajBuffer& other) const {
@@ -198,27 +199,37 @@ absl::Status TrajBuffer::Store(const Timesteps& timesteps) {
       std::copy_n(timesteps.reward_components.begin() + i * components, components,
                   rewards.begin() + row * static_cast<int64_t>(components));
     }
-    if (has_final) {
-      info.final_row = final_row;
-      running_[env_id] = RunningEpisode();
-    }
+    const bool complete = has_final && out_of_game_[env_id] == 0;
+    if (has_final) info.final_row = final_row;
+    if (complete) running_[env_id] = RunningEpisode();
     under_way_.Reset(env_id);
     if (options_.unroll_len > 1) {
       info.ends_sample = ++sample_rows_[env_id] >= options_.unroll_len || has_final;
       if (info.ends_sample) sample_rows_[env_id] = 0;
     }
-    if (!options_.whole_episodes || has_final) MarkReady(row);
+    if (!options_.whole_episodes || complete) MarkReady(row);
   }
   return absl::OkStatus();
 }
 
+void TrajBuffer::EndGame(int env_id, int64_t next_step) {
+  next_step_[env_id] = std::max(next_step_[env_id], next_step);
+  if (out_of_game_[env_id] == 0) return;
+  const int64_t last = newest_[env_id];
+  if (last >= 0 && EndedEarly(last) && !infos_[last].ready) MarkReady(last);
+  out_of_game_[env_id] = 0;
+  running_[env_id] = RunningEpisode();
+}
+
 void TrajBuffer::DropEpisode(int env_id) {
-  for (int64_t row = newest_[env_id]; row >= 0 && (infos_[row].state == RowState::kUnderWay ||
-                                                   infos_[row].state == RowState::kOpen);
+  for (int64_t row = newest_[env_id];
+       row >= 0 && (infos_[row].state == RowState::kUnderWay ||
+                    infos_[row].state == RowState::kOpen || EndedEarly(row));
        row = infos_[row].prev) {
     DropRow(row);
   }
   under_way_.Reset(env_id);
+  out_of_game_[env_id] = 0;
   running_[env_id] = RunningEpisode();
   sample_rows_[env_id] = 0;
   // Rows of it that were handed over before are not followed by what comes now.
@@ -227,7 +238,8 @@ void TrajBuffer::DropEpisode(int env_id) {
 
 void TrajBuffer::DropHeldRows() {
   for (int64_t row = 0; row < arena_.used; ++row) {
-    if (infos_[row].state != RowState::kOpen || infos_[row].ready) continue;
+    const bool held = infos_[row].state == RowState::kOpen || EndedEarly(row);
+    if (!held || infos_[row].ready) continue;
     DropRow(row);
     RunningEpisode& running = running_[infos_[row].env_id];
     running.oldest = infos_[row].next;
@@ -436,16 +448,20 @@ void TrajBuffer::Link() {
     info.ready = false;
     info.prev = std::exchange(newest_[info.env_id], row);
     if (info.prev >= 0) infos_[info.prev].next = row;
+  }
+  for (int64_t row = 0; row < arena_.used; ++row) {
+    RowInfo& info = infos_[row];
     RunningEpisode& running = running_[info.env_id];
-    if (Ended(row)) {
-      info.final_row = finals_.used++;
+    if (Ended(row)) info.final_row = finals_.used++;
+    const bool complete = Ended(row) && !EndedEarly(row);
+    if (complete) {
       running = RunningEpisode();
     } else if (running.rows++ == 0) {
       running.oldest = row;
     }
     if (info.state == RowState::kUnderWay) {
       under_way_.Update(info.env_id, row);
-    } else if (!options_.whole_episodes || Ended(row)) {
+    } else if (!options_.whole_episodes || complete) {
       MarkReady(row);
     }
   }

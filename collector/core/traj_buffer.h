@@ -133,6 +133,12 @@ class TrajBuffer {
   // Stores the answers of the envs. An abnormal step drops its row and the stored rows of its episode.
   // kInternal if an env has no pending row, or an episode ends without last observation.
   absl::Status Store(const Timesteps& timesteps);
+  // For a player of a game: the row of this env that Store() ends next is the player's last one, but the game
+  // goes on. Until EndGame(), the episode is not complete and DropEpisode() drops its rows.
+  void LeaveGame(int env_id) { out_of_game_[env_id] = 1; }
+  // Ends the game, also of a player that has not left it. The next row of the stream gets at least the step
+  // `next_step`, so that all players number the rows of the next game alike.
+  void EndGame(int env_id, int64_t next_step);
   // Drops the pending row of this env and the stored rows of its running episode, which does not
   // continue.
   void DropEpisode(int env_id);
@@ -205,6 +211,11 @@ class TrajBuffer {
     int64_t used = 0;
   };
 
+  // Whether the row is the last one of a player of a game that goes on.
+  bool EndedEarly(int64_t row) const {
+    const int env_id = infos_[row].env_id;
+    return out_of_game_[env_id] != 0 && newest_[env_id] == row && Ended(row);
+  }
   bool Ended(int64_t row) const {
     const RowState state = infos_[row].state;
     return state == RowState::kTerminated || state == RowState::kTruncated;
@@ -249,6 +260,7 @@ class TrajBuffer {
   std::vector<int64_t> newest_;          // per env: its newest row in the arena, or -1
   std::vector<RunningEpisode> running_;  // per env
   std::vector<int64_t> sample_rows_;     // per env: the rows of its unfinished sample so far
+  std::vector<uint8_t> out_of_game_;     // per env: see LeaveGame()
   CachePool<int64_t> under_way_;         // the row of each env that has not answered
   int64_t ready_rows_ = 0;
   int64_t ready_samples_ = 0;

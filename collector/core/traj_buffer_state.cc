@@ -1,6 +1,7 @@
 // What TrajBuffer saves: the rows that were not dropped, with their env, step and state; the last
-// observations of the episodes that ended; and, if samples have several rows, where they end and how many
-// rows unfinished ones have.
+// observations of the episodes that ended; which players have left their game, if any; and, if samples have
+// several rows, where they end and how many rows unfinished ones have.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +21,11 @@
 #include "ding_worker/data/tensor.h"
 
 namespace ding {
+namespace {
+
+constexpr char kOutOfGame[] = "out_of_game";
+
+}  // namespace
 
 absl::Status TrajBuffer::SaveState(StateWriter* writer) const {
   std::vector<int64_t> rows;
@@ -39,6 +45,9 @@ absl::Status TrajBuffer::SaveState(StateWriter* writer) const {
   DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("row_env", infos[0]));
   DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("row_step", infos[1]));
   DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("row_state", infos[2]));
+  if (std::count(out_of_game_.begin(), out_of_game_.end(), 0) < options_.env_num) {
+    DING_RETURN_IF_ERROR(writer->WriteSpan<uint8_t>(kOutOfGame, out_of_game_));
+  }
   if (options_.unroll_len > 1) {
     DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("row_ends_sample", infos[3]));
     DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("sample_rows", sample_rows_));
@@ -98,6 +107,10 @@ absl::Status TrajBuffer::LoadState(StateReader* reader) {
   if (SavedSamples(*reader)) {
     DING_RETURN_IF_ERROR(
         reader->ReadSpan<int64_t>("sample_rows", absl::MakeSpan(loaded.sample_rows_)));
+  }
+  if (reader->Info(kOutOfGame).ok()) {
+    DING_RETURN_IF_ERROR(
+        reader->ReadSpan<uint8_t>(kOutOfGame, absl::MakeSpan(loaded.out_of_game_)));
   }
   DING_ASSIGN_OR_RETURN(loaded.infos_, LoadInfos(reader));
   loaded.Link();

@@ -1,5 +1,6 @@
 #include "ding_worker/collector/evaluator/battle_interaction_serial_evaluator.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -110,6 +111,33 @@ TEST(BattleInteractionSerialEvaluatorTest, PoliciesPlayTheirOwnPlayer) {
     EXPECT_THAT(event.other_actions, ElementsAre((row + 1) % 4));
     ++row;
   }
+}
+
+TEST(BattleInteractionSerialEvaluatorTest, APlayerThatEndedBeforeItsGameIsNotAsked) {
+  FakeEnvManager::Options games = Games(3, 2);
+  games.subsets = true;
+  games.script = [](int env_id, int64_t) {
+    // Player 1 is out after the first step, in env 2 player 0.
+    const std::pair<int64_t, End> out = {1, End::kTerminated};
+    const std::pair<int64_t, End> stays = {0, End::kTerminated};
+    return Episode{4, End::kTruncated, env_id == 2 ? std::vector{out, stays} : std::vector{stays, out}};
+  };
+  Fixture f(games);
+  EvalOptions eval;
+  eval.n_episode = 3;
+  DING_ASSERT_OK_AND_ASSIGN(const BattleEvalResult result, f.evaluator->Eval(eval));
+  EXPECT_THAT(result.episode_return,
+              ElementsAre(ElementsAre(406, 406, 100), ElementsAre(200, 200, 812)));
+  EXPECT_EQ(f.ours.rows, 4 + 4 + 1);
+  EXPECT_EQ(f.theirs.rows, 1 + 1 + 4);
+  // Each policy numbers the rows that it acts for, and acts accordingly.
+  std::vector<int64_t> ours, theirs;
+  for (const FakeEnvManager::Event& event : f.games.events()) {
+    if (event.plays[0]) ours.push_back(event.action);
+    if (event.plays[1]) theirs.push_back(event.other_actions[0]);
+  }
+  for (size_t i = 0; i < ours.size(); ++i) EXPECT_EQ(ours[i], static_cast<int64_t>(i % 4));
+  for (size_t i = 0; i < theirs.size(); ++i) EXPECT_EQ(theirs[i], static_cast<int64_t>(i % 4));
 }
 
 TEST(BattleInteractionSerialEvaluatorTest, ShouldEvalIsThatOfOtherEvaluators) {

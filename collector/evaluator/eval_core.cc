@@ -12,7 +12,6 @@
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/game_spec.h"
@@ -143,7 +142,7 @@ absl::Status EvalCore::Use(EnvManager* env, const std::vector<EvalMode*>& polici
     if (!output.ok()) return Annotate(output.status(), deps_.name);
     const int player = static_cast<int>(players.size());
     players.push_back({policy, *std::move(output), PlayerSpec(env->env_spec(), player).observation,
-                       FirstObsField(env->env_spec(), player)});
+                       FirstObsField(env->env_spec(), player), PlayerActs(), std::nullopt});
   }
   if (env->closed()) DING_RETURN_IF_ERROR(Annotate(env->Launch(), deps_.name));
   env_ = env;
@@ -280,15 +279,34 @@ absl::Status EvalCore::TakePicture(int env_id, Run* run) {
 }
 
 absl::Status EvalCore::Act(int player, const ReadyObs& playing, const NamedValues& settings) {
-  const MutableColumnsView output =
-      players_[player].output.view().Slice(0, static_cast<int64_t>(playing.env_ids.size()));
+  Player& actor = players_[player];
+  absl::Span<const int> env_ids = playing.env_ids;
+  const bool has_ended = player_num() > 1 && actor.acts.Choose(*env_, player, env_ids);
+  if (has_ended) env_ids = actor.acts.env_ids();
+  const auto rows = static_cast<int64_t>(env_ids.size());
+  const MutableColumnsView output = actor.output.view().Slice(0, rows);
   action_columns_[player] = output.raw_column(0);
-  // No env acts; the step only waits for the answers of others.
-  if (playing.env_ids.empty()) return absl::OkStatus();
-  const ColumnsView obs =
-      PlayerObs(playing.obs, players_[player].observation.get(), players_[player].first_field);
-  const absl::Span<const int> seats = SeatsOf(player, playing.env_ids);
-  return CallPolicy([&] { return players_[player].policy->Forward(obs, seats, settings, output); });
+  // If no env acts, the step only waits for the answers of others.
+  if (!env_ids.empty()) {
+    ColumnsView obs = PlayerObs(playing.obs, actor.observation.get(), actor.first_field);
+    if (has_ended) {
+      if (!actor.obs.has_value()) {
+        DING_ASSIGN_OR_RETURN(actor.obs,
+                              BatchBuilder::Create(actor.observation, env_->env_num()));
+      }
+      GatherRows(obs, actor.acts.rows(), actor.obs->view(), 0);
+      obs = actor.obs->view().Slice(0, rows);
+    }
+    const absl::Span<const int> seats = SeatsOf(player, env_ids);
+    DING_RETURN_IF_ERROR(
+        CallPolicy([&] { return actor.policy->Forward(obs, seats, settings, output); }));
+  }
+  if (has_ended) {
+    action_columns_[player] =
+        actor.acts.Spread(action_columns_[player], env_->env_spec().action->row_bytes(player),
+                          playing.env_ids.size());
+  }
+  return absl::OkStatus();
 }
 
 absl::Status EvalCore::Account(const Timesteps& timesteps, Run* run) {

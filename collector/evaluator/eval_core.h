@@ -28,6 +28,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/collector/evaluator/eval_schedule.h"
 #include "ding_worker/collector/evaluator/eval_videos.h"
 #include "ding_worker/collector/evaluator/vector_eval_monitor.h"
@@ -115,6 +116,8 @@ class EvalCore {
     BatchBuilder output;
     SpecPtr observation;
     int first_field = 0;  // of its observation in that of the env
+    PlayerActs acts;      // of the current step, in a game
+    std::optional<BatchBuilder> obs;  // of the envs in which it acts, if not in all
   };
   // The part of an episode that has been played.
   struct Episode {

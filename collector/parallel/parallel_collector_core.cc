@@ -289,12 +289,19 @@ std::vector<CollectMode*> ParallelCollectorCore::Seats() const {
 }
 
 absl::Status ParallelCollectorCore::Play(CollectCore* core) {
-  // All seats have equally many rows.
   const CollectAttributes& attributes = core->attributes(0);
+  // A player that ended before its game has fewer rows than the others.
+  const auto most_rows = [core] {
+    int64_t rows = 0;
+    for (int seat = 0; seat < core->player_num(); ++seat) {
+      rows = std::max(rows, core->ready_rows(seat));
+    }
+    return rows;
+  };
   const auto enough = [&] {
     return attributes.n_episode.has_value()
                ? episodes_to_send_ >= *attributes.n_episode
-               : core->ready_rows(0) >= *attributes.n_sample * core->env()->env_num();
+               : most_rows() >= *attributes.n_sample * core->env()->env_num();
   };
   while (envs_playing_ > 0) {
     if (closed()) return absl::CancelledError("closed");
@@ -307,7 +314,7 @@ absl::Status ParallelCollectorCore::Play(CollectCore* core) {
     // The link may have waited for the next version.
     if (attributes.on_policy) DING_RETURN_IF_ERROR(TakePolicies(absl::ZeroDuration()));
   }
-  return core->ready_rows(0) > 0 ? HandOver(core) : absl::OkStatus();
+  return most_rows() > 0 ? HandOver(core) : absl::OkStatus();
 }
 
 absl::Status ParallelCollectorCore::StepEnvs(CollectCore* core) {

@@ -37,6 +37,7 @@
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/game_spec.h"
+#include "ding_worker/env/testing/knockout_env.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/random_policy.h"
@@ -53,10 +54,12 @@ using testing::SizeIs;
 
 constexpr int kEnvs = 4;
 
-// A policy that plays TicTacToe at random, the same in each run.
-struct TicTacToeRun {
-  explicit TicTacToeRun(const CollectAttributes& attributes) {
-    const std::vector<EnvFactory> factories(kEnvs, [] { return CreateBoardGame<TicTacToe>({}); });
+// A policy that plays a game, TicTacToe if no other is named, at random, the same in each run.
+struct GameRun {
+  explicit GameRun(
+      const CollectAttributes& attributes,
+      const EnvFactory& factory = [] { return CreateBoardGame<TicTacToe>({}); }) {
+    const std::vector<EnvFactory> factories(kEnvs, factory);
     envs = *BaseEnvManager::Create({}, factories);
     EXPECT_THAT(envs->Seed(uint64_t{3}, /*dynamic=*/true), IsOk());
     const EnvSpec player = PlayerSpec(envs->env_spec());
@@ -98,18 +101,18 @@ bool SameRows(const Batch& a, const Batch& b) {
 }
 
 // Each hand-over of the task is what a Collect() of a serial run returns, byte for byte.
-TEST(SelfPlayParallelTest, SendsTheRowsOfASerialRun) {
+void ExpectTheRowsOfASerialRun(const EnvFactory& game) {
   constexpr int64_t kSamples = 6;
   for (const bool on_policy : {false, true}) {
     SCOPED_TRACE(on_policy);
     CollectAttributes attributes = Samples(kSamples);
     attributes.on_policy = on_policy;
-    TicTacToeRun parallel(attributes);
-    const std::vector<FakeLink::Sent> sent = parallel.Collect(/*episodes_per_env=*/20);
+    GameRun parallel(attributes, game);
+    const std::vector<FakeLink::Sent> sent = parallel.Collect(/*episodes_per_env=*/40);
     // The last hand-overs are of a task of which some envs have come to their end.
     ASSERT_GE(sent.size(), 22u);
 
-    TicTacToeRun serial(attributes);
+    GameRun serial(attributes, game);
     const auto make = [](EnvManager* env, const std::vector<CollectMode*>& seats) {
       return BattleSampleSerialCollector::Create({}, env, seats, ComponentDeps());
     };
@@ -119,6 +122,7 @@ TEST(SelfPlayParallelTest, SendsTheRowsOfASerialRun) {
     CollectOptions options;
     options.target = kSamples * kEnvs;
     options.train_iter = 0;
+    options.drop_extra = false;
     for (size_t i = 0; i < 18; ++i) {
       SCOPED_TRACE(i);
       DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch expected, collector->Collect(options));
@@ -129,8 +133,16 @@ TEST(SelfPlayParallelTest, SendsTheRowsOfASerialRun) {
   }
 }
 
+TEST(SelfPlayParallelTest, SendsTheRowsOfASerialRun) {
+  ExpectTheRowsOfASerialRun([] { return CreateBoardGame<TicTacToe>({}); });
+}
+
+TEST(SelfPlayParallelTest, SendsTheRowsOfASerialRun_PlayersEndBeforeTheirGame) {
+  ExpectTheRowsOfASerialRun(KnockoutEnv::Create);
+}
+
 TEST(SelfPlayParallelTest, PlaysAllSeatsAndReportsPlayer0) {
-  TicTacToeRun run(Samples(8));
+  GameRun run(Samples(8));
   double rewards = 0;
   int64_t ends[2] = {0, 0};
   for (const FakeLink::Sent& sent : run.Collect(/*episodes_per_env=*/10)) {
@@ -153,7 +165,7 @@ TEST(SelfPlayParallelTest, PlaysAllSeatsAndReportsPlayer0) {
 TEST(SelfPlayParallelTest, HandsOverAsManyWholeEpisodesAsAreAskedFor) {
   CollectAttributes attributes;
   attributes.n_episode = 7;
-  TicTacToeRun run(attributes);
+  GameRun run(attributes);
   const std::vector<FakeLink::Sent> sent = run.Collect(/*episodes_per_env=*/10);
   int64_t before = 0;
   for (size_t i = 0; i < sent.size(); ++i) {
@@ -232,7 +244,7 @@ absl::Status LeaveRewards(int /*env_id*/, const ColumnsView& /*rows*/,
 DING_REGISTER(RewardShapingRegistry(), "of_the_test", LeaveRewards, "leaves the rewards");
 
 TEST(SelfPlayParallelTest, RefusesRewardShapingInGames) {
-  TicTacToeRun run(Samples(8));
+  GameRun run(Samples(8));
   ParallelCollectorParts parts = {run.envs.get(), run.policy.get(), nullptr, &run.link, 1};
   ZerglingParallelCollector::Options options;
   options.reward_shaping = "of_the_test";

@@ -39,7 +39,9 @@ FakeEnvManager::FakeEnvManager(Options options)
       slots_(options_.env_num),
       rng_(options_.seed, "fake/manager"),
       ready_rows_(BatchBuilder::Create(spec_.observation, options_.env_num).value()),
-      final_rows_(BatchBuilder::Create(spec_.observation, options_.env_num).value()) {}
+      final_rows_(BatchBuilder::Create(spec_.observation, options_.env_num).value()),
+      ended_rows_(
+          BatchBuilder::Create(spec_.observation, options_.env_num * options_.players).value()) {}
 
 absl::Status FakeEnvManager::Seed(absl::Span<const uint64_t> /*seeds*/, bool /*dynamic*/) {
   return absl::OkStatus();
@@ -69,6 +71,7 @@ void FakeEnvManager::BeginEpisode(int env_id) {
   ++slot.episode;
   slot.step = 0;
   slot.episode_return = 0;
+  slot.other_returns.assign(static_cast<size_t>(options_.players - 1), 0);
   slot.asked = false;
 }
 
@@ -122,6 +125,9 @@ absl::StatusOr<const Timesteps*> FakeEnvManager::Step(absl::Span<const int> env_
     for (int player = 1; player < options_.players; ++player) {
       slot.event.other_actions.push_back(actions.column<int64_t>(player)[i]);
     }
+    for (int player = 0; player < options_.players; ++player) {
+      slot.event.plays.push_back(plays(env_ids[i], player));
+    }
   }
   ids_.clear();
   for (int id = 0; id < env_num(); ++id) {
@@ -136,7 +142,11 @@ absl::StatusOr<const Timesteps*> FakeEnvManager::Step(absl::Span<const int> env_
   truncated_.clear();
   abnormal_.clear();
   finished_.clear();
+  ended_players_.clear();
   for (const int id : ids_) Answer(id);
+  timesteps_.ended_players = ended_players_;
+  timesteps_.ended_obs =
+      ended_rows_.view().Slice(0, static_cast<int64_t>(ended_players_.size()));
   timesteps_.env_ids = ids_;
   timesteps_.reward = reward_;
   timesteps_.other_rewards = other_rewards_;
@@ -153,12 +163,25 @@ void FakeEnvManager::Answer(int env_id) {
   Event& event = slot.event;
   slot.asked = false;
   event.call = calls_;
-  event.reward = static_cast<float>(100 * slot.episode + slot.step);
+  const auto number = static_cast<float>(100 * slot.episode + slot.step);
+  if (event.plays[0]) event.reward = number;
+  for (int player = 1; player < options_.players; ++player) {
+    const float reward = event.plays[player] ? static_cast<float>(player + 1) * number : 0;
+    other_rewards_.push_back(reward);
+    slot.other_returns[player - 1] += reward;
+  }
   ++slot.step;
   slot.episode_return += event.reward;
   event.next_obs = ObsOf(env_id);
-  const Episode script =
-      options_.script ? options_.script(env_id, slot.episode) : Episode{3, End::kTerminated};
+  const Episode script = ScriptOf(env_id);
+  const bool is_void = slot.step >= script.length && script.end == End::kAbnormal;
+  for (size_t player = 0; !is_void && player < script.player_ends.size(); ++player) {
+    const auto& [step, end] = script.player_ends[player];
+    if (step != slot.step) continue;
+    ShowObs(event.next_obs, ended_rows_, ended_players_.size());
+    ended_players_.push_back({static_cast<int>(reward_.size()), static_cast<int>(player),
+                              end == End::kTerminated});
+  }
   if (slot.step >= script.length) {
     event.terminated = script.end == End::kTerminated;
     event.truncated = script.end == End::kTruncated;
@@ -168,9 +191,7 @@ void FakeEnvManager::Answer(int env_id) {
       FinishedEpisode finished;
       finished.row = static_cast<int>(reward_.size());
       finished.episode_return = slot.episode_return;
-      for (int player = 1; player < options_.players; ++player) {
-        finished.other_returns.push_back((player + 1) * slot.episode_return);
-      }
+      finished.other_returns = slot.other_returns;
       finished.length = slot.step;
       if (options_.info) finished.info = options_.info(env_id, slot.episode);
       finished_.push_back(std::move(finished));
@@ -179,13 +200,22 @@ void FakeEnvManager::Answer(int env_id) {
     BeginEpisode(env_id);
   }
   reward_.push_back(event.reward);
-  for (int player = 1; player < options_.players; ++player) {
-    other_rewards_.push_back(static_cast<float>(player + 1) * event.reward);
-  }
   terminated_.push_back(event.terminated);
   truncated_.push_back(event.truncated);
   abnormal_.push_back(event.abnormal);
   events_.push_back(event);
+}
+
+FakeEnvManager::Episode FakeEnvManager::ScriptOf(int env_id) const {
+  return options_.script ? options_.script(env_id, slots_[env_id].episode)
+                         : Episode{3, End::kTerminated, {}};
+}
+
+bool FakeEnvManager::plays(int env_id, int player) const {
+  const Episode script = ScriptOf(env_id);
+  const auto i = static_cast<size_t>(player);
+  if (i >= script.player_ends.size() || script.player_ends[i].first == 0) return true;
+  return slots_[env_id].step < script.player_ends[i].first;
 }
 
 EnvState FakeEnvManager::env_state(int env_id) const {
@@ -219,6 +249,9 @@ absl::Status FakeEnvManager::SaveState(StateWriter* writer) const {
     returns.push_back(slot.episode_return);
   }
   DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("slots", ints));
+  for (const Slot& slot : slots_) {
+    returns.insert(returns.end(), slot.other_returns.begin(), slot.other_returns.end());
+  }
   DING_RETURN_IF_ERROR(writer->WriteSpan<double>("returns", returns));
   return writer->WriteRng("rng", rng_);
 }
@@ -226,7 +259,8 @@ absl::Status FakeEnvManager::SaveState(StateWriter* writer) const {
 absl::Status FakeEnvManager::LoadState(StateReader* reader, std::vector<int>* restarted) {
   restarted->clear();
   std::vector<int64_t> ints(3 * slots_.size());
-  std::vector<double> returns(slots_.size());
+  const auto others = static_cast<size_t>(options_.players - 1);
+  std::vector<double> returns(slots_.size() * (1 + others));
   DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("slots", absl::MakeSpan(ints)));
   DING_RETURN_IF_ERROR(reader->ReadSpan<double>("returns", absl::MakeSpan(returns)));
   DING_RETURN_IF_ERROR(reader->ReadRng("rng", &rng_));
@@ -235,6 +269,8 @@ absl::Status FakeEnvManager::LoadState(StateReader* reader, std::vector<int>* re
     slots_[i].step = ints[3 * i + 1];
     slots_[i].episodes_done = ints[3 * i + 2];
     slots_[i].episode_return = returns[i];
+    const auto of_others = returns.begin() + static_cast<ptrdiff_t>(slots_.size() + i * others);
+    slots_[i].other_returns.assign(of_others, of_others + static_cast<ptrdiff_t>(others));
   }
   closed_ = false;
   return absl::OkStatus();

@@ -5,7 +5,7 @@
 // the episodes of an env are counted from 0. The reward is 100 * episode + step.
 //
 // With several players it is a game: player p sees "obs/<p>" {env + 1000 p, episode, step}, and its reward
-// is (p + 1) times that of player 0.
+// is (p + 1) times that of player 0, or 0 once it has ended (Episode::player_ends).
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_TESTING_FAKE_ENV_MANAGER_H_
@@ -14,6 +14,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -36,6 +37,8 @@ class FakeEnvManager : public EnvManager {
   struct Episode {
     int64_t length = 1;  // in steps, including an abnormal last one
     End end = End::kTerminated;
+    // In a game, for players that end before it or in another way: the step at which, and how. 0: they do not.
+    std::vector<std::pair<int64_t, End>> player_ends = {};
   };
   struct Options {
     int env_num = 3;
@@ -65,6 +68,7 @@ class FakeEnvManager : public EnvManager {
     Obs next_obs;
     int64_t action = 0;
     std::vector<int64_t> other_actions;  // those of players 1, 2, ...
+    std::vector<bool> plays;             // whether each player took part
     float reward = 0;
     bool terminated = false;
     bool truncated = false;
@@ -90,6 +94,7 @@ class FakeEnvManager : public EnvManager {
   ReadyObs ready_obs() override;
   absl::StatusOr<const Timesteps*> Step(absl::Span<const int> env_ids,
                                         const ColumnsView& actions) override;
+  bool plays(int env_id, int player) const override;
   EnvState env_state(int env_id) const override;
   bool done() const override;
   bool closed() const override { return closed_; }
@@ -104,6 +109,7 @@ class FakeEnvManager : public EnvManager {
     int64_t step = 0;
     int64_t episodes_done = 0;
     double episode_return = 0;
+    std::vector<double> other_returns;
     bool asked = false;
     Event event;  // the pending step
   };
@@ -114,6 +120,7 @@ class FakeEnvManager : public EnvManager {
   bool IsDone(int env_id) const;
   void BeginEpisode(int env_id);
   void Answer(int env_id);
+  Episode ScriptOf(int env_id) const;
 
   const Options options_;
   EnvSpec spec_;
@@ -136,6 +143,8 @@ class FakeEnvManager : public EnvManager {
   std::vector<uint8_t> truncated_;
   std::vector<uint8_t> abnormal_;
   std::vector<FinishedEpisode> finished_;
+  BatchBuilder ended_rows_;
+  std::vector<EndedPlayer> ended_players_;
   Timesteps timesteps_;
 };
 

@@ -976,8 +976,8 @@ class Slot:
 class GameSlot(Slot):
     """A game with PettingZoo's parallel interface: all agents act in each step, and player i is possible_agents[i].
 
-    An agent that leaves before the others keeps its last observation, gets the reward 0, and its actions are ignored. The
-    episode is over when all have left."""
+    An agent that leaves before the others ends in that step (StepResult::player_ends). Its row keeps its last observation,
+    its reward is 0, and its actions are ignored. The episode is over when all have left."""
 
     def build(self):
         if self.env is not None:
@@ -1048,7 +1048,7 @@ class GameSlot(Slot):
     def make_step(self):
         floats, first = self.bytes.cast('f'), self.at['reward'] // 4
         rewards_at = [first] + [self.at['other_rewards'] // 4 + i for i in range(self.players - 1)]
-        of_agent = self.of_agent
+        of_agent, player_ends = self.of_agent, self.bytes[self.at['player_ends']:][:self.players]
 
         def step():
             playing = [i for i in range(self.players) if i not in self.left]
@@ -1061,7 +1061,7 @@ class GameSlot(Slot):
             terminated = truncated = False
             for i in range(self.players):
                 if i in self.left:
-                    floats[rewards_at[i]] = 0
+                    floats[rewards_at[i]] = player_ends[i] = 0
                     continue
                 agent, (write, mask, _) = self.agents[i], self.ways[i]
                 write(of_agent(observations, agent, 'observations', 'step()'))
@@ -1073,6 +1073,7 @@ class GameSlot(Slot):
                 ended = bool(of_agent(terminations, agent, 'terminations', 'step()'))
                 cut = bool(of_agent(truncations, agent, 'truncations', 'step()'))
                 terminated, truncated = terminated or ended, truncated or cut
+                player_ends[i] = 1 if ended else 2 if cut else 0
                 if ended or cut:
                     self.left.add(i)
                 if mask is not None:

@@ -112,6 +112,10 @@ TEST(PettingZooTest, AnAgentThatLeavesKeepsItsObservationAndGetsNothing) {
     const auto now = static_cast<float>(step);
     EXPECT_EQ(result.reward, step <= 2 ? 10 * now : 0);
     EXPECT_THAT(result.other_rewards, ElementsAre(step <= 3 ? 10 * now + 1 : 0, 10 * now + 2));
+    const auto end_of = [step](int64_t last) {
+      return step == last ? PlayerEnd::kTerminated : PlayerEnd::kNone;
+    };
+    EXPECT_THAT(result.player_ends, ElementsAre(end_of(2), end_of(3), end_of(4)));
     EXPECT_THAT(Field<float>(row.view(), 0, "obs/0"), ElementsAre(std::min(now, 2.0f)));
     EXPECT_THAT(Field<float>(row.view(), 0, "obs/2"), ElementsAre(now, now, now));
     EXPECT_EQ(result.terminated, step == 4);

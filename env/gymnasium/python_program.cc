@@ -129,6 +129,7 @@ Json Layout(ProcessMemory* memory, int env_id) {
             {"next_seed", at(&env->next_seed)},
             {"reward", at(&env->reward)},
             {"other_rewards", at(reinterpret_cast<std::byte*>(memory->other_rewards(env_id)))},
+            {"player_ends", at(memory->player_ends(env_id))},
             {"ends", at(&env->terminated)},
             {"message_size", at(&env->message_size)}}}};
 }
