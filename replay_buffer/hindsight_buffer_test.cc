@@ -192,14 +192,16 @@ TEST(HindsightReplayBuffer, ARewardThatARelabelledRowWouldNotGetIsRefused) {
   EXPECT_THAT(push(0.3f, -0.1f, {-0.1f, -0.1f, 0.1f * 3, -0.1f}), IsOk()) << "rounding";
   EXPECT_THAT(
       push(0, -1, {0, 0, 1, 0}),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("row 0 (step 0 of stream 0): the env's reward is 0, but a relabelled "
-                               "row with these goals would get -1"),
-                     HasSubstr("set reward_elsewhere: 0"))));
+      StatusIs(
+          absl::StatusCode::kInvalidArgument,
+          AllOf(HasSubstr("row 0 (step 0 of stream 0): the env's reward is 0, but a relabelled "
+                          "row with these goals would get -1"),
+                HasSubstr("set reward_elsewhere: 0"))));
   EXPECT_THAT(push(0, -1, {-1, -1, 1, -1}),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("row 2"), HasSubstr("reward_at_goal is 0, and the achieved "
-                                                           "goal is 0 from the desired one"),
+                       AllOf(HasSubstr("row 2"),
+                             HasSubstr("reward_at_goal is 0, and the achieved "
+                                       "goal is 0 from the desired one"),
                              HasSubstr("set reward_at_goal: 1"))));
   EXPECT_THAT(push(0, -1, {-1, -1, -1, 0}), StatusIs(absl::StatusCode::kInvalidArgument))
       << "the last row, by the last observation";

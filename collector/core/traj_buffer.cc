@@ -6,8 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/checked_size.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
+#include "ding_worker/policy/action_mask.h"
 
 namespace ding {
 absl::StatusOr<TrajLayout> TrajLayout::Create(SpecPtr observation, SpecPtr output,
@@ -15,6 +18,10 @@ absl::StatusOr<TrajLayout> TrajLayout::Create(SpecPtr observation, SpecPtr outpu
   std::vector<FieldSpec> fields(observation->fields().begin(), observation->fields().end());
   fields.insert(fields.end(), output->fields().begin(), output->fields().end());
   TrajLayout layout;
+  if (output->size() > 0) {
+    DING_ASSIGN_OR_RETURN(layout.mask, FindActionMask(*observation, *output));
+  }
+  if (layout.mask.has_value()) layout.action_counts = CategoryCounts(output->field(0));
   layout.reward = static_cast<int>(fields.size());
   fields.push_back(Box("reward", reward_shape));
   if (!reward_shape.empty()) layout.reward_components = static_cast<size_t>(reward_shape[0]);
@@ -193,6 +200,16 @@ absl::Status TrajBuffer::Store(const Timesteps& timesteps) {
           "env manager reports env ", env_id, " as ",
           has_final ? "finished in the middle of its episode" : "ended, without last observation"));
     }
+    if (info.state == RowState::kTruncated && !AllowsAction(final_row)) {
+      info.state = RowState::kTerminated;
+      DING_LOG_FIRST_N(WARNING, 1)
+          << "env " << env_id << ": its episode was truncated, but '"
+          << layout_.observation->field(*layout_.mask).name
+          << "' of the last observation allows no action: the episode counts as terminated, "
+             "without "
+             "the value of what would follow. If it was only cut off, let the mask say what would "
+             "be legal next. Further ones are not reported";
+    }
     if (components == 0) {
       rewards[row] = timesteps.reward[i];
     } else {
@@ -210,6 +227,17 @@ absl::Status TrajBuffer::Store(const Timesteps& timesteps) {
     if (!options_.whole_episodes || complete) MarkReady(row);
   }
   return absl::OkStatus();
+}
+
+bool TrajBuffer::AllowsAction(int64_t final_row) const {
+  if (!layout_.mask.has_value()) return true;
+  absl::Span<const uint8_t> mask =
+      ActionMaskOf(ColumnsView(finals_.block->view()).Slice(final_row, 1), layout_.mask);
+  for (const int64_t count : layout_.action_counts) {
+    if (CountLegal(mask.first(static_cast<size_t>(count))) == 0) return false;
+    mask.remove_prefix(static_cast<size_t>(count));
+  }
+  return true;
 }
 
 void TrajBuffer::EndGame(int env_id, int64_t next_step) {

@@ -13,6 +13,9 @@
 // `step` numbers the rows of stream `stream_base + env`. Dropped rows keep their number, so that there is a
 // gap where rows are missing and no buffer links across it.
 //
+// A truncated episode whose last observation allows no action (policy/action_mask.h) is stored as terminated, because
+// nothing can follow: no policy needs the value of an action that is forbidden. The first one is logged.
+//
 // It counts samples (CollectAttributes::unroll_len): each unroll_len rows of an episode, counted from its
 // first row, are one, and so are the rows that are left at its end. After a gap, and after Take() with
 // Options::cut_samples, counting begins anew.
@@ -62,9 +65,11 @@ struct TrajLayout {
   int reward = 0;
   size_t reward_components = 0;  // R of a reward [R]; 0: it is a number
   int collect_iter = 0;
-  int level_seed = -1;  // -1: not stored
+  int level_seed = -1;                 // -1: not stored
+  std::optional<int> mask;             // the action mask among the fields of the observation
+  std::vector<int64_t> action_counts;  // if there is a mask: the categories of each element
 
-  // kInvalidArgument if two fields have the same name.
+  // kInvalidArgument if two fields have the same name, or the mask does not fit the action.
   static absl::StatusOr<TrajLayout> Create(SpecPtr observation, SpecPtr output,
                                            bool with_level_seed, const Shape& reward_shape = {});
 };
@@ -220,6 +225,8 @@ class TrajBuffer {
     const RowState state = infos_[row].state;
     return state == RowState::kTerminated || state == RowState::kTruncated;
   }
+  // Whether the mask of the last observation `final_row`, if there is one, allows an action.
+  bool AllowsAction(int64_t final_row) const;
   bool Follows(int64_t row, int64_t previous) const {
     return !Ended(previous) && infos_[row].step == infos_[previous].step + 1;
   }

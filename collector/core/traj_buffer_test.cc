@@ -2,6 +2,7 @@
 // rows with a model.
 #include "ding_worker/collector/core/traj_buffer.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -109,6 +110,51 @@ TEST(TrajLayoutTest, OrdersItsFields) {
   EXPECT_EQ(layout.level_seed, 5);
   EXPECT_NE(layout, Layout());
   EXPECT_EQ(Layout(), Layout());
+}
+
+TEST(TrajBufferTest, ATruncatedEpisodeThatAllowsNoActionAtItsEndIsTerminated) {
+  struct End {
+    std::vector<uint8_t> mask;  // of two elements, with two and three categories
+    bool truncated;
+    SegmentEnd expected;
+  };
+  const End ends[] = {{{0, 1, 0, 0, 1}, true, SegmentEnd::kTruncated},
+                      {{0, 0, 0, 0, 0}, true, SegmentEnd::kTerminated},
+                      {{1, 1, 0, 0, 0}, true, SegmentEnd::kTerminated},
+                      {{0, 0, 0, 0, 0}, false, SegmentEnd::kTerminated},
+                      {{1, 1, 1, 1, 1}, false, SegmentEnd::kTerminated}};
+  FieldSpec mask = Scalar("obs/action_mask", DType::kBool);
+  mask.shape = {5};
+  const SpecPtr observation = *MakeSpec({mask});
+  TrajBuffer buffer(
+      *TrajLayout::Create(observation, *MakeSpec({MultiDiscrete("action", {2, 3})}), false),
+      Envs(1));
+  const BatchBuilder row = *BatchBuilder::Create(observation, 1);
+  for (const End& end : ends) {
+    SCOPED_TRACE(testing::PrintToString(end.mask));
+    std::fill_n(row.column<uint8_t>(0).begin(), 5, uint8_t{1});
+    const std::vector<int> env_ids = {0};
+    const ReadyObs ready = {env_ids, row.view()};
+    DING_ASSERT_OK_AND_ASSIGN(const TrajBuffer::Appended added, buffer.Append(ready, 0, {}));
+    std::fill_n(added.output.column<int64_t>(0).begin(), 2, 0);
+    std::copy(end.mask.begin(), end.mask.end(), row.column<uint8_t>(0).begin());
+    const float reward = 1;
+    const uint8_t no = 0;
+    const uint8_t terminated = end.truncated ? 0 : 1;
+    const uint8_t truncated = end.truncated ? 1 : 0;
+    const FinishedEpisode finished;
+    Timesteps steps;
+    steps.env_ids = env_ids;
+    steps.reward = {&reward, 1};
+    steps.terminated = {&terminated, 1};
+    steps.truncated = {&truncated, 1};
+    steps.abnormal = {&no, 1};
+    steps.finished = {&finished, 1};
+    steps.final_obs = row.view();
+    ASSERT_THAT(buffer.Store(steps), IsOk());
+    DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, buffer.Take(1, {}));
+    EXPECT_EQ(data.segments[0].end, end.expected);
+  }
 }
 
 TEST(TrajBufferTest, StoresEveryField) {

@@ -83,7 +83,9 @@ absl::Status QNetwork::CheckCanBootstrap(absl::Span<const uint8_t> next_mask,
     if (CountLegal(OfRow(next_mask, row)) > 0) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("training batch: the action mask of next_obs, row ", row,
-                     ", has no legal action, but the episode continues"));
+                     ", has no legal action, but the episode continues: collectors store a "
+                     "truncated episode that ends so as terminated, expected the same of other "
+                     "sources of rows"));
   }
   return absl::OkStatus();
 }

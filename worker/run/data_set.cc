@@ -29,6 +29,7 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
+#include "ding_worker/policy/action_mask.h"
 #include "ding_worker/policy/column_binding.h"
 #include "ding_worker/replay_buffer/saved_episodes.h"
 #include "ding_worker/worker/run/run_checkpoints.h"
@@ -241,9 +242,29 @@ absl::StatusOr<std::unique_ptr<IEvalData>> MakeHeldOut(const Batch& rows, const 
   return std::make_unique<EvalDataInMemory>(std::move(batches));
 }
 
+// A truncated episode whose last observation allows no action counts as terminated, as collectors store it
+// (collector/core/traj_buffer.h).
+absl::Status EndWhereNothingIsLegal(const Spec& observation, const Spec& action,
+                                    SegmentBatch* episodes) {
+  DING_ASSIGN_OR_RETURN(const std::optional<int> mask_field, FindActionMask(observation, action));
+  if (!mask_field.has_value()) return absl::OkStatus();
+  DING_ASSIGN_OR_RETURN(const int field, episodes->final_obs.spec().IndexOf(
+                                             observation.field(*mask_field).name, "final_obs"));
+  const ColumnsView last = episodes->final_obs.view();
+  const std::vector<int64_t> counts = CategoryCounts(action.field(0));
+  for (size_t i = 0; i < episodes->segments.size(); ++i) {
+    SegmentEnd& end = episodes->segments[i].end;
+    const ColumnsView row = last.Slice(static_cast<int64_t>(i), 1);
+    if (end != SegmentEnd::kTruncated || CheckLegal(ActionMaskOf(row, field), counts).ok())
+      continue;
+    end = SegmentEnd::kTerminated;
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<DataSet> MakeDataSet(const DataSetOptions& options, const EnvSpec* env,
                                     const EpisodeSet& set) {
-  const SegmentBatch& episodes = set.episodes;
+  SegmentBatch episodes = set.episodes;
   const auto count = static_cast<int64_t>(episodes.segments.size());
   if (count < 2) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -263,6 +284,7 @@ absl::StatusOr<DataSet> MakeDataSet(const DataSetOptions& options, const EnvSpec
                                 made.observation->fields().end());
   fields.push_back(made.action->field(0));
   DING_ASSIGN_OR_RETURN(const SpecPtr spec, MakeSpec(std::move(fields)));
+  DING_RETURN_IF_ERROR(EndWhereNothingIsLegal(*made.observation, *made.action, &episodes));
   ColumnBinding columns(spec, "", "rows");
   DING_RETURN_IF_ERROR(columns.Resolve(episodes.rows.spec()));
   const ColumnsView rows = columns.Bind(episodes.rows.view());

@@ -103,6 +103,40 @@ TEST(DataSetTest, TransitionsHaveNStepReturnsAndTheObservationAfterThem) {
   }
 }
 
+TEST(DataSetTest, ATruncatedEpisodeThatAllowsNoActionAtItsEndIsNotContinued) {
+  FieldSpec mask = Scalar("obs/action_mask", DType::kBool);
+  mask.shape = {2};
+  const FieldSpec place = Box("obs/place", {1});
+  EpisodeSet set = MakeSmallEpisodes(Scalar("reward", DType::kFloat32));
+  BatchBuilder rows = *BatchBuilder::Create(
+      *MakeSpec({place, mask, Discrete("action", 2), Scalar("reward", DType::kFloat32)}),
+      kEpisodes * kLength);
+  BatchBuilder last = *BatchBuilder::Create(*MakeSpec({place, mask}), kEpisodes);
+  for (int64_t row = 0; row < rows.view().rows(); ++row) {
+    rows.column<float>(0)[row] = static_cast<float>(row / kLength);
+    rows.column<uint8_t>(1)[2 * row] = rows.column<uint8_t>(1)[2 * row + 1] = 1;
+    rows.column<int64_t>(2)[row] = 0;
+    rows.column<float>(3)[row] = 1;
+  }
+  // Every second one of the truncated episodes, which are 0, 2, ..., allows action 1 at its end.
+  for (int64_t e = 0; e < kEpisodes; ++e) {
+    last.column<float>(0)[e] = static_cast<float>(e);
+    last.column<uint8_t>(1)[2 * e] = 0;
+    last.column<uint8_t>(1)[2 * e + 1] = e % 4 == 0 ? 1 : 0;
+  }
+  set.episodes.rows = std::move(rows).Seal(kEpisodes * kLength);
+  set.episodes.final_obs = std::move(last).Seal(kEpisodes);
+  const std::string path = PathOf("masked.episodes");
+  ASSERT_THAT(WriteEpisodes(path, set), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const DataSet data,
+                            LoadDataSet({path, 0.2, 1, TransitionOptions{1, 0.5}}, nullptr));
+  for (int64_t row = 0; row < data.training.rows(); ++row) {
+    const auto e = static_cast<int64_t>(data.training.column<float>("obs/place")[row]);
+    const bool ends = row % kLength == kLength - 1;
+    EXPECT_EQ(data.training.column<float>("discount")[row], ends && e % 4 != 0 ? 0 : 0.5f);
+  }
+}
+
 TEST(DataSetTest, WithoutTransitionsThereAreObservationAndActionOnly) {
   const std::string path = WriteSmallEpisodes(Scalar("reward", DType::kFloat32));
   DING_ASSERT_OK_AND_ASSIGN(const DataSet data, LoadDataSet({path, 0.2, 1}, nullptr));
