@@ -120,7 +120,8 @@ TEST(BattleInteractionSerialEvaluatorTest, APlayerThatEndedBeforeItsGameIsNotAsk
     // Player 1 is out after the first step, in env 2 player 0.
     const std::pair<int64_t, End> out = {1, End::kTerminated};
     const std::pair<int64_t, End> stays = {0, End::kTerminated};
-    return Episode{4, End::kTruncated, env_id == 2 ? std::vector{out, stays} : std::vector{stays, out}};
+    return Episode{4, End::kTruncated,
+                   env_id == 2 ? std::vector{out, stays} : std::vector{stays, out}};
   };
   Fixture f(games);
   EvalOptions eval;
