@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/checked_size.h"
-#include "ding_worker/base/check.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
