@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ding_worker/base/checked_size.h"
@@ -62,6 +64,23 @@ absl::Status CheckField(const FieldSpec& field) {
                  ShapeString(field.shape));
   }
   return absl::OkStatus();
+}
+
+// Moves the bounds of a float32 action to the float32 values within them: the one that is nearest to 0.4 is above 0.4, and
+// the env would get an action outside of its space. A bound beyond float32 is none; one that would leave no value stays.
+void RoundInward(FieldSpec* field) {
+  if (field->dtype != DType::kFloat32) return;
+  if (field->name != "action" && !absl::StartsWith(field->name, "action/")) return;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (size_t i = 0; i < field->low.size(); ++i) {
+    auto low = static_cast<float>(field->low[i]);
+    auto high = static_cast<float>(field->high[i]);
+    if (low < field->low[i] && std::isfinite(low)) low = std::nextafter(low, kInfinity);
+    if (high > field->high[i] && std::isfinite(high)) high = std::nextafter(high, -kInfinity);
+    if (low > high) continue;
+    field->low[i] = low;
+    field->high[i] = high;
+  }
 }
 
 }  // namespace
@@ -150,8 +169,9 @@ FieldSpec Scalar(absl::string_view name, DType dtype) {
 
 absl::StatusOr<Spec> Spec::Create(std::vector<FieldSpec> fields) {
   Spec spec;
-  for (const FieldSpec& field : fields) {
+  for (FieldSpec& field : fields) {
     DING_RETURN_IF_ERROR(CheckField(field));
+    RoundInward(&field);
     for (const FieldSpec& other : fields) {
       if (&other == &field) break;
       if (other.name == field.name) {

@@ -1,5 +1,6 @@
 #include "ding_worker/data/spec.h"
 
+#include <cmath>
 #include <limits>
 
 #include "ding_worker/base/status_matchers.h"
@@ -10,6 +11,7 @@ namespace ding {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
@@ -53,6 +55,23 @@ TEST(Spec, AMissingFieldIsNamedWithTheExistingFields) {
       spec.IndexOf("reward", "buffer 'main'"),
       StatusIs(absl::StatusCode::kNotFound,
                AllOf(HasSubstr("buffer 'main'"), HasSubstr("'reward'"), HasSubstr("obs, action"))));
+}
+
+TEST(Spec, BoundsOfActions_AreTheFloatsWithin) {
+  DING_ASSERT_OK_AND_ASSIGN(
+      const Spec spec,
+      Spec::Create({Box("action", {3}, {-0.4, 0.5, 0.1}, {0.4, 2, 0.1}),
+                    Box("obs", {1}, {-0.4}, {0.4}), Box("action/1", {1}, {-0.1}, {1e300}),
+                    Box("actions", {1}, {-0.1}, {0.1})}));
+  // 0.4f is above 0.4. Between 0.1 and 0.1 there is no float.
+  EXPECT_THAT(spec.field(0).low, ElementsAre(-std::nextafter(0.4f, 0.0f), 0.5, 0.1));
+  EXPECT_THAT(spec.field(0).high, ElementsAre(std::nextafter(0.4f, 0.0f), 2, 0.1));
+  EXPECT_THAT(spec.field(1).high, ElementsAre(0.4));
+  EXPECT_THAT(spec.field(2).low, ElementsAre(-std::nextafter(0.1f, 0.0f)));
+  EXPECT_THAT(spec.field(2).high, ElementsAre(std::numeric_limits<double>::infinity()));
+  EXPECT_THAT(spec.field(3).low, ElementsAre(-0.1));
+  // A spec that is made of this one has the same bounds.
+  EXPECT_EQ(Spec::Create({spec.field(0)})->field(0), spec.field(0));
 }
 
 TEST(Spec, PrintsAFewBounds) {

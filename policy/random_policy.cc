@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -41,20 +40,13 @@ absl::Status CheckCanSample(const FieldSpec& field) {
       ", expected int64 categories or a float32 box with finite bounds for every element"));
 }
 
-// Draws uniformly from [low, high]; the value is within the bounds also after rounding to float32.
-float UniformInBox(double low, double high, Rng* rng) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const float value = static_cast<float>(rng->Uniform(low, high));
-  if (value > high) return std::nextafter(value, -kInfinity);
-  if (value < low) return std::nextafter(value, kInfinity);
-  return value;
-}
-
 void SampleBox(const FieldSpec& field, absl::Span<float> values, Rng* rng) {
   const int64_t elements = field.num_elements();
   for (size_t i = 0; i < values.size(); ++i) {
     const int64_t element = static_cast<int64_t>(i) % elements;
-    values[i] = UniformInBox(Bound(field.low, element), Bound(field.high, element), rng);
+    // The bounds of an action are float32 values (Spec::Create), so that rounding does not pass them.
+    values[i] =
+        static_cast<float>(rng->Uniform(Bound(field.low, element), Bound(field.high, element)));
   }
 }
 

@@ -58,9 +58,10 @@ class DiscretizeAction : public EnvWrapper {
     const absl::Span<const int64_t> bins = action.field<int64_t>(0);
     const absl::Span<float> values = inner_action.field<float>(0);
     for (size_t i = 0; i < values.size(); ++i) {
-      const float part = static_cast<float>(bins[i]) / static_cast<float>(bins_ - 1);
-      const float value = bounds_.low[i] + part * (bounds_.high[i] - bounds_.low[i]);
-      values[i] = std::min(value, bounds_.high[i]);  // Rounding may pass the bound.
+      // In double, which the difference of two bounds does not overflow.
+      const double part = static_cast<double>(bins[i]) / (bins_ - 1);
+      const double value = bounds_.low[i] + part * (double{bounds_.high[i]} - bounds_.low[i]);
+      values[i] = std::min(static_cast<float>(value), bounds_.high[i]);  // Rounding may pass it.
     }
   }
 
@@ -90,8 +91,11 @@ class FitAction : public EnvWrapper {
   FitAction(EnvSpec spec, const Bounds& bounds, bool rescales, float low, float high)
       : EnvWrapper(std::move(spec), {false, true, !rescales, rescales}), from_(rescales ? low : 0) {
     for (size_t i = 0; i < bounds.low.size(); ++i) {
-      const float slope = rescales ? (bounds.high[i] - bounds.low[i]) / (high - low) : 1;
-      elements_.push_back({rescales ? bounds.low[i] : 0, slope, bounds.low[i], bounds.high[i]});
+      // In double, as above.
+      const double slope =
+          rescales ? (double{bounds.high[i]} - bounds.low[i]) / (double{high} - low) : 1;
+      elements_.push_back(
+          {rescales ? bounds.low[i] : 0, static_cast<float>(slope), bounds.low[i], bounds.high[i]});
     }
   }
 

@@ -346,22 +346,26 @@ class CExporter {
   void AddScaled(bool squashed) {
     const FieldSpec& action = model_.action->field(0);
     std::vector<double> low;
+    std::vector<double> high;
     std::vector<double> half;
     for (int64_t i = 0; i < action.num_elements(); ++i) {
       const size_t bound = action.low.size() == 1 ? 0 : static_cast<size_t>(i);
       low.push_back(static_cast<float>(action.low[bound]));
-      half.push_back(0.5 * (static_cast<float>(action.high[bound]) - low.back()));
+      high.push_back(static_cast<float>(action.high[bound]));
+      half.push_back(0.5 * (high.back() - low.back()));
     }
     const std::string lows = AddConstants<double>("double", low);
+    const std::string highs = AddConstants<double>("double", high);
     const std::string halves = AddConstants<double>("double", half);
     absl::StrAppendFormat(&body_,
                           "  for (i = 0; i < %1$d; ++i) {\n"
                           "    double x = %4$s;\n"
                           "    x = x < -1 ? -1 : x;\n"
                           "    x = x > 1 ? 1 : x;\n"
-                          "    action[i] = (float)(%2$s[i] + %3$s[i] * (x + 1));\n  }\n",
+                          "    x = %2$s[i] + %3$s[i] * (x + 1);\n"
+                          "    action[i] = (float)(x > %5$s[i] ? %5$s[i] : x);\n  }\n",
                           action.num_elements(), lows, halves,
-                          squashed ? "(double)tanh_of(out_mean[i])" : "(double)out_mean[i]");
+                          squashed ? "(double)tanh_of(out_mean[i])" : "(double)out_mean[i]", highs);
   }
 
   std::string Signature() const {

@@ -264,21 +264,25 @@ class OnnxExporter {
     Reshape(all, RowsOf(action.shape), kActionOutput);
   }
 
-  // low + (clip(x, -1, 1) + 1) / 2 * (high - low), in float64.
+  // low + (clip(x, -1, 1) + 1) / 2 * (high - low), in float64. Its rounding may pass the upper bound, not the lower one.
   void AddScaled(const FieldSpec& action, const std::string& mean) {
     std::vector<double> low;
+    std::vector<double> high;
     std::vector<double> half;
     for (int64_t i = 0; i < action.num_elements(); ++i) {
       const size_t bound = action.low.size() == 1 ? 0 : static_cast<size_t>(i);
       low.push_back(static_cast<float>(action.low[bound]));
-      half.push_back(0.5 * (static_cast<float>(action.high[bound]) - low.back()));
+      high.push_back(static_cast<float>(action.high[bound]));
+      half.push_back(0.5 * (high.back() - low.back()));
     }
     const std::vector<int64_t> shape = {action.num_elements()};
     const std::string flat = Reshape(mean, {-1, action.num_elements()});
     const std::string inside = Clip(Cast(flat, Graph::kDouble), -1, 1);
     const std::string from_low = graph_.Add("Add", {inside, graph_.Doubles({1}, {})});
     const std::string width = graph_.Add("Mul", {from_low, graph_.Doubles(half, shape)});
-    const std::string scaled = graph_.Add("Add", {width, graph_.Doubles(low, shape)});
+    const std::string scaled = graph_.Add(
+        "Min",
+        {graph_.Add("Add", {width, graph_.Doubles(low, shape)}), graph_.Doubles(high, shape)});
     graph_.AddOutput(kActionOutput, Graph::kFloat, action.shape);
     Reshape(Cast(scaled, Graph::kFloat), RowsOf(action.shape), kActionOutput);
   }

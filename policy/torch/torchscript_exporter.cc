@@ -245,18 +245,21 @@ class TorchScriptExporter {
 
   void AddScaled(const FieldSpec& action, const std::string& unit) {
     std::vector<double> low;
+    std::vector<double> high;
     std::vector<double> half;
     for (int64_t i = 0; i < action.num_elements(); ++i) {
       const size_t bound = action.low.size() == 1 ? 0 : static_cast<size_t>(i);
       low.push_back(static_cast<float>(action.low[bound]));
-      half.push_back(0.5 * (static_cast<float>(action.high[bound]) - low.back()));
+      high.push_back(static_cast<float>(action.high[bound]));
+      half.push_back(0.5 * (high.back() - low.back()));
     }
     const std::string lows = AddConstant<double>(low, {action.num_elements()});
+    const std::string highs = AddConstant<double>(high, {action.num_elements()});
     const std::string halves = AddConstant<double>(half, {action.num_elements()});
-    AddOutput(
-        kActionOutput,
-        absl::StrFormat("(%s + (torch.clamp(%s.to(%d), -1.0, 1.0) + 1.0) * %s).to(%d).reshape(%s)",
-                        lows, unit, kFloat64, halves, kFloat32, RowsOf(action.shape)));
+    AddOutput(kActionOutput,
+              absl::StrFormat("torch.minimum(%s + (torch.clamp(%s.to(%d), -1.0, 1.0) + 1.0) * %s, "
+                              "%s).to(%d).reshape(%s)",
+                              lows, unit, kFloat64, halves, highs, kFloat32, RowsOf(action.shape)));
   }
 
   const ActorModel& model_;

@@ -166,10 +166,15 @@ class Actor:
             return None, None
         if self.head != "mean":
             raise ValueError("low and high are given, but the actions are discrete")
-        # The env's bounds are float32 to the policy.
+        # Actions are float32: the bounds are the next ones within those of the env, since 0.4 rounded is above 0.4.
         shape = (self._actor.head_width("mean"),)
-        low = np.broadcast_to(np.asarray(low, dtype=np.float32).reshape(-1), shape)
-        high = np.broadcast_to(np.asarray(high, dtype=np.float32).reshape(-1), shape)
+        low, high = (np.broadcast_to(np.asarray(bound, dtype=np.float64).reshape(-1), shape) for bound in (low, high))
+        with np.errstate(over="ignore"):
+            low32, high32 = low.astype(np.float32), high.astype(np.float32)
+        low32 = np.where(low32 < low, np.nextafter(low32, np.float32(np.inf)), low32)
+        high32 = np.where(high32 > high, np.nextafter(high32, np.float32(-np.inf)), high32)
+        within = low32 <= high32
+        low, high = (np.where(within, rounded, bound).astype(np.float32) for rounded, bound in ((low32, low), (high32, high)))
         if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
             raise ValueError(f"low is {low}, high is {high}; expected finite bounds, low at most high")
         return low, high

@@ -176,6 +176,13 @@ class AgreementTest(unittest.TestCase):
         obs = observation(steps[0])
         np.testing.assert_array_equal(actor.act(obs, sample=True), actor.act(obs))
 
+    def test_actions_are_inside_of_bounds_that_float32_does_not_have(self):
+        _, steps = load("td3")
+        actor = ding_worker.open_checkpoint(os.path.join(FOLDER, "td3", "checkpoint")).actor(low=-0.4, high=[0.4, 0.3])
+        actions = actor.act(1e6 * observation(steps[0])["obs"]).astype(np.float64)
+        self.assertTrue((actions >= -0.4).all() and (actions <= [0.4, 0.3]).all(), actions.tolist())
+        self.assertTrue((np.abs(actions[:, 0]) > 0.399999).any(), "none is at a bound")
+
     def test_noisy_networks_are_not_sampled(self):
         actor, steps = load("rainbow")
         with self.assertRaisesRegex(ValueError, "samples by noise in its parameters"):
