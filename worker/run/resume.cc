@@ -29,6 +29,9 @@ void ClearFieldsThatMayDiffer(ExperimentConfig* config) {
   config->mutable_system()->clear_max_seconds();
   config->mutable_env()->clear_stop_value();
   config->mutable_env()->clear_n_confirm_episode();
+  // What gets a run past a value that ended it.
+  config->mutable_env()->clear_out_of_bounds();
+  config->mutable_env()->mutable_manager()->clear_not_finite();
   config->clear_stopper();
   // A data set may have moved; its checksum shows whether it is the same.
   config->mutable_data_set()->clear_path();
@@ -58,7 +61,8 @@ absl::Status CheckSameExperiment(const ExperimentConfig& saved, const Experiment
   const std::vector<absl::string_view> lines = absl::StrSplit(report, '\n', absl::SkipEmpty());
   return absl::InvalidArgumentError(absl::StrCat(
       "the config is not that of the run to resume; undo these changes, or start a new run "
-      "(stop value, stoppers, budgets and periods of logs may differ):\n  ",
+      "(stop value, stoppers, budgets, periods of logs and what bad values of envs mean may "
+      "differ):\n  ",
       absl::StrJoin(lines, "\n  ")));
 }
 

@@ -18,6 +18,9 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/checkpoint.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_registry.h"
@@ -56,6 +59,51 @@ resume { period_seconds: 0 period_rounds: 1000 })";
 constexpr char kNoImprovement[] =
     "stopper=[{type:\"no_improvement\" params{[type.googleapis.com/ding.NoImprovementParams]{"
     "evaluations:3}}}]";
+
+// Episodes of 10 steps. Those of one seed in 30 fail in their last step; the state that it saves makes them fail again.
+class FailsAtSomeSeeds : public Env {
+ public:
+  explicit FailsAtSomeSeeds(EnvSpec spec) : spec_(std::move(spec)) {}
+
+  const EnvSpec& spec() const override { return spec_; }
+  absl::Status Reset(const EpisodeStart& start, const RowRef& obs) override {
+    seed_ = static_cast<int64_t>(start.seed % 30);
+    steps_ = 0;
+    obs.field<float>(0)[0] = 0;
+    return absl::OkStatus();
+  }
+  absl::Status Step(const RowView& /*action*/, const RowRef& obs, StepResult* result) override {
+    obs.field<float>(0)[0] = static_cast<float>(++steps_);
+    result->truncated = steps_ == 10;
+    if (result->truncated && seed_ == 0) return absl::InternalError("a bad seed");
+    return absl::OkStatus();
+  }
+  absl::Status SaveState(StateWriter* writer) const override {
+    DING_RETURN_IF_ERROR(writer->WriteInt("seed", seed_));
+    return writer->WriteInt("steps", steps_);
+  }
+  absl::Status LoadState(StateReader* reader) override {
+    DING_ASSIGN_OR_RETURN(seed_, reader->ReadInt("seed"));
+    DING_ASSIGN_OR_RETURN(steps_, reader->ReadInt("steps"));
+    return absl::OkStatus();
+  }
+
+ private:
+  const EnvSpec spec_;
+  int64_t seed_ = 0;
+  int64_t steps_ = 0;
+};
+
+DING_REGISTER(
+    EnvRegistry(), "fails_at_some_seeds",
+    [](const EnvConfig&) -> absl::StatusOr<std::unique_ptr<Env>> {
+      EnvSpec spec;
+      spec.name = "fails_at_some_seeds";
+      DING_ASSIGN_OR_RETURN(spec.observation, MakeSpec({Box("obs", {1})}));
+      DING_ASSIGN_OR_RETURN(spec.action, MakeSpec({Discrete("action", 2)}));
+      return std::make_unique<FailsAtSomeSeeds>(std::move(spec));
+    },
+    "for the test");
 
 class RunEndsTest : public testing::Test {
  protected:
@@ -257,6 +305,18 @@ TEST_F(RunEndsTest, AHookWithinARound) {
                             Run("a", {HookAt("AFTER_ITER"), "policy.learn.update_per_collect=5"}));
   EXPECT_EQ(result.train_iter, 7);
   EXPECT_EQ(result.why, "a hook: seven");
+}
+
+TEST_F(RunEndsTest, ARunWhoseEnvFailed_GetsPastItAfterResumes) {
+  int failures = 0;
+  while (true) {
+    const absl::StatusOr<SerialResult> result = Run(
+        "fails", {"env.type=fails_at_some_seeds", "resume.period_rounds=10", "max_env_step=800"});
+    if (result.ok()) break;
+    ASSERT_THAT(result, StatusIs(absl::StatusCode::kInternal, HasSubstr("a bad seed")));
+    ASSERT_LT(++failures, 60) << "it fails at the same step for ever";
+  }
+  EXPECT_GT(failures, 1);
 }
 
 TEST_F(RunEndsTest, RefusesAStopperThatCanNeverStop) {

@@ -111,7 +111,8 @@ void RunLoop::WriteSpeed(bool at_end) {
 }
 
 absl::Status RunLoop::RunToTheEnd(SerialResult* result) {
-  absl::Status status = resumed_ ? absl::OkStatus() : work_.Begin();
+  absl::Status status = SkipFailedEpisodes();
+  if (status.ok() && !resumed_) status = work_.Begin();
   if (status.ok()) status = Loop();
   options_.ending();
   if (IsGivenUp(status)) {
@@ -208,8 +209,9 @@ absl::Status RunLoop::AskStoppers(const Evaluation* evaluation) {
 absl::Status RunLoop::Evaluate() {
   ILearner* const learner = work_.learner();
   DING_RETURN_IF_ERROR(work_.PrepareEvaluation());
-  DING_RETURN_IF_ERROR(
-      played_.envs->Seed(Rng::DeriveSeed(config_.seed(), "evaluator_env"), /*dynamic=*/true));
+  DING_RETURN_IF_ERROR(played_.envs->Seed(
+      Rng::DeriveSeed(config_.seed(), "evaluator_env", static_cast<uint64_t>(env_failures_)),
+      /*dynamic=*/true));
   ShowStage("evaluating");
   EvalOptions options = MakeEvalOptions();
   options.cancelled = [this] {

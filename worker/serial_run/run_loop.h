@@ -77,6 +77,10 @@ class RunWork {
   // Whether an evaluation has ended the run for another reason than the mean return.
   virtual bool Stopped() const { return false; }
   virtual absl::Status Round() = 0;
+  // The envs that collect; null: none do.
+  virtual const EnvManager* collecting_envs() const { return nullptr; }
+  // Makes the envs that collect begin new episodes, `count` times.
+  virtual absl::Status SkipEpisodes(int64_t /*count*/) { return absl::OkStatus(); }
   // Writes further metrics, about once a second and at the end of the run.
   virtual void WriteMeasurements() {}
 
@@ -160,6 +164,8 @@ class RunLoop {
   void DescribeEnd(const absl::Status& status);
   void WriteSpeed(bool at_end);
   absl::Status Loop();
+  // If an env failed after this point of an earlier run, makes all envs begin other episodes: the same ones would fail again.
+  absl::Status SkipFailedEpisodes();
   // Saves ckpt_exception and returns `error`, also if the checkpoint cannot be saved.
   absl::Status SaveAfter(absl::Status error);
   // Ends the run for the reason `why`, unless it has one already. Does nothing if `why` is empty.
@@ -218,6 +224,8 @@ class RunLoop {
   Timer since_shown_;                // the progress in an evaluation
   Mutex safe_mutex_;
   std::shared_ptr<const SafePoint> safe_point_ ABSL_GUARDED_BY(safe_mutex_);  // null: none yet
+  bool env_failed_ = false;   // whether this run ends because an env has failed
+  int64_t env_failures_ = 0;  // how often runs of this folder ended so since the resume point
   // The state of the run besides that of its workers.
   int64_t rounds_ = 0;
   int64_t last_eval_iter_ = 0;

@@ -3,14 +3,18 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/checkpoint.h"
+#include "ding_worker/env/env_manager.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/run/checkpoint_components.h"
@@ -24,12 +28,32 @@ namespace {
 
 constexpr char kRun[] = "run";
 constexpr char kWallSecondsField[] = "wall_seconds";
+constexpr char kException[] = "ckpt_exception";
+// Fields of ckpt_exception, if an env has failed.
+constexpr char kEnvFailuresField[] = "env_failures";
+constexpr char kPositionField[] = "position";
 // A safe point is kept about once a second, and takes at most a 50th of the time.
 constexpr absl::Duration kSafePointPeriod = absl::Seconds(1);
 constexpr int kSafePointShare = 50;
 // Parts of the state of the run.
 constexpr char kConfirmations[] = "confirmations";
 constexpr char kStoppers[] = "stoppers";
+
+// The number in a field of a checkpoint; 0 if there is none.
+int64_t NumberIn(const CheckpointReader& checkpoint, absl::string_view name) {
+  const auto& fields = checkpoint.info().fields;
+  const auto found = fields.find(std::string(name));
+  int64_t number = 0;
+  return found != fields.end() && absl::SimpleAtoi(found->second, &number) ? number : 0;
+}
+
+// Whether a step or a reset of one of the envs has failed.
+bool HasFailed(const EnvManager* envs) {
+  if (envs == nullptr) return false;
+  bool failed = envs->closed();
+  for (int i = 0; i < envs->env_num(); ++i) failed |= envs->env_state(i) == EnvState::kError;
+  return failed;
+}
 
 // Copies what each component would save.
 absl::StatusOr<std::vector<CheckpointComponent>> CopyAll(
@@ -83,8 +107,22 @@ absl::Status RunLoop::SaveLastSafePoint(SerialResult* result) {
   return saved;
 }
 
+absl::Status RunLoop::SkipFailedEpisodes() {
+  const absl::StatusOr<CheckpointReader> failed =
+      CheckpointReader::Open(absl::StrCat(options_.exp_dir, "/ckpt/", kException));
+  if (!failed.ok()) return absl::OkStatus();  // No run of this folder has failed.
+  // If it failed before this point, a run has got past it.
+  if (NumberIn(*failed, kPositionField) < work_.position()) return absl::OkStatus();
+  env_failures_ = NumberIn(*failed, kEnvFailuresField);
+  if (env_failures_ < 1) return absl::OkStatus();
+  DING_LOG(WARNING) << "an env failed after this point of the run: all envs begin other episodes, "
+                       "in which it may not fail; the run goes on inexactly";
+  return work_.SkipEpisodes(env_failures_);
+}
+
 absl::Status RunLoop::SaveAfter(absl::Status error) {
-  absl::Status saved = CallUser("the policy", [this] { return SaveCheckpoint("ckpt_exception"); });
+  env_failed_ = HasFailed(work_.collecting_envs()) || HasFailed(played_.envs);
+  absl::Status saved = CallUser("the policy", [this] { return SaveCheckpoint(kException); });
   saved.Update(checkpoints_.Flush());
   DING_LOG_IF(WARNING, !saved.ok())
       << "the run failed, and not everything could be saved: " << saved.message();
@@ -94,6 +132,10 @@ absl::Status RunLoop::SaveAfter(absl::Status error) {
 absl::Status RunLoop::SaveCheckpoint(absl::string_view name) {
   CheckpointInfo info = LearnerCheckpointInfo(*work_.learner());
   DescribeRun(config_, work_.env_spec(), &info);
+  if (env_failed_) {
+    info.fields[kEnvFailuresField] = absl::StrCat(env_failures_ + 1);
+    info.fields[kPositionField] = absl::StrCat(work_.position());
+  }
   DING_ASSIGN_OR_RETURN(std::vector<CheckpointComponent> components, CopyAll(ActingComponents()));
   return checkpoints_.Save(name, std::move(info), std::move(components));
 }

@@ -1,7 +1,9 @@
 #include "ding_worker/worker/serial_run/serial_pipeline.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -328,6 +330,13 @@ CollectOptions SerialPipeline::NextCollect() {
 absl::StatusOr<SegmentBatch> SerialPipeline::Collect(const CollectOptions& options) {
   const RunSpeed::Scope timed(loop_.speed(), RunSpeed::kCollect);
   return collector_->Collect(options);
+}
+
+absl::Status SerialPipeline::SkipEpisodes(int64_t count) {
+  for (int64_t i = 0; i < count; ++i) DING_RETURN_IF_ERROR(collector_env_->Reset());
+  std::vector<int> all(static_cast<size_t>(collector_env_->env_num()));
+  std::iota(all.begin(), all.end(), 0);
+  return collector_->DropEpisodes(all);
 }
 
 void SerialPipeline::WriteMeasurements() {

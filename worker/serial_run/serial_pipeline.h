@@ -96,6 +96,8 @@ class SerialPipeline : public Pipeline, private RunWork {
   absl::Status Begin() override;
   absl::Status EvaluateIfDue() override;
   absl::Status Round() override;
+  const EnvManager* collecting_envs() const override { return collector_env_.get(); }
+  absl::Status SkipEpisodes(int64_t count) override;
   // Size and age of the buffer.
   void WriteMeasurements() override;
   std::vector<CheckpointComponent> ActingComponents() override;
