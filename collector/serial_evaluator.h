@@ -41,6 +41,7 @@ struct EvalResult {
   bool stop = false;
   double mean_return = 0;              // or the score, if the evaluator judges by another one
   int64_t envstep_count = 0;           // env steps of the evaluation
+  int64_t abnormal_episode_count = 0;  // episodes that an abnormal step ended; they do not count
   std::vector<double> episode_return;  // all returns, env by env
   // The values of episodes by name, env by env: what the env gave at their ends, as "info/<name>", and of ours
   // "eval_episode_return" and, of a reward with components, "return_0", "return_1", ... Not every episode may have one.

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/base/optimization.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
+#include "ding_worker/env/env_host.h"
 
 namespace ding {
 
@@ -76,10 +78,13 @@ absl::Status AsyncEnvManager::StepEnvs(absl::Span<const int> env_ids, const Colu
 absl::Status AsyncEnvManager::TakeResets() {
   stepped_.clear();
   absl::Status failure;
+  std::vector<int> again;
   for (const int env_id : answered_) {
     NoteAnswered(env_id);
     const EnvAnswer& answer = workers_->answer(env_id);
-    if (answer.reset) {
+    if (answer.reset && SkipsEpisode(env_id, answer.status)) {
+      again.push_back(env_id);
+    } else if (answer.reset) {
       failure.Update(Began(env_id, starts_[static_cast<size_t>(env_id)], answer.status));
     } else {
       stepped_.push_back(env_id);
@@ -87,6 +92,7 @@ absl::Status AsyncEnvManager::TakeResets() {
   }
   busy_ -= static_cast<int>(answered_.size());
   answered_.clear();
+  AskResets(again);
   if (!failure.ok()) Close();
   return failure;
 }
@@ -94,6 +100,11 @@ absl::Status AsyncEnvManager::TakeResets() {
 absl::Status AsyncEnvManager::AccountSteps(absl::Span<const int> env_ids) {
   for (size_t i = 0; i < env_ids.size(); ++i) {
     EnvAnswer& answer = workers_->answer(env_ids[i]);
+    if (ABSL_PREDICT_FALSE(!answer.status.ok()) && DropsStep(answer.status)) {
+      ClearStepResult(env_spec(), &answer.result);
+      answer.result.abnormal = true;
+      answer.void_cause = std::exchange(answer.status, absl::OkStatus());
+    }
     if (!answer.status.ok()) {
       return FailStep(env_ids, i, env_ids.size(), StepFailed(env_ids[i], answer.status));
     }
@@ -118,6 +129,10 @@ absl::Status AsyncEnvManager::ResetEnvs(absl::Span<const int> env_ids) {
   AskResets(env_ids);
   DING_RETURN_IF_ERROR(WaitFor(env_ids));
   for (const int env_id : env_ids) {
+    while (SkipsEpisode(env_id, workers_->answer(env_id).status)) {
+      AskResets({env_id});
+      DING_RETURN_IF_ERROR(WaitFor({env_id}));
+    }
     DING_RETURN_IF_ERROR(
         Began(env_id, starts_[static_cast<size_t>(env_id)], workers_->answer(env_id).status));
     // A caller that waits for all envs would wait for the next reset anyway; others go on meanwhile.

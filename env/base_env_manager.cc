@@ -49,9 +49,13 @@ absl::Status BaseEnvManager::StepEnvs(absl::Span<const int> env_ids, const Colum
 
 absl::Status BaseEnvManager::ResetEnvs(absl::Span<const int> env_ids) {
   for (const int env_id : env_ids) {
-    const EpisodeStart start = NextEpisode(env_id);
-    DING_RETURN_IF_ERROR(
-        Began(env_id, start, envs_->host(env_id).Reset(start, rows().row(env_id))));
+    EpisodeStart start;
+    absl::Status status;
+    do {
+      start = NextEpisode(env_id);
+      status = envs_->host(env_id).Reset(start, rows().row(env_id));
+    } while (SkipsEpisode(env_id, status));
+    DING_RETURN_IF_ERROR(Began(env_id, start, status));
   }
   return absl::OkStatus();
 }

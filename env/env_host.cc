@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
 
@@ -60,13 +61,25 @@ absl::Status CheckFiniteRow(const RowRef& row) {
   for (int field = 0; field < spec.size(); ++field) {
     if (spec.field(field).dtype != DType::kFloat32) continue;
     const absl::Span<const float> values = row.field<float>(field);
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (std::isfinite(values[i])) continue;
-      return absl::InternalError(absl::StrCat("observation field '", spec.field(field).name,
-                                              "', element ", i, ", is ", values[i]));
-    }
+    const int64_t bad = FindNonFinite(values);
+    if (bad < 0) continue;
+    return absl::DataLossError(absl::StrCat("observation field '", spec.field(field).name,
+                                            "', element ", bad, ", is ",
+                                            values[static_cast<size_t>(bad)]));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckFiniteStep(const RowRef& row, const StepResult& result) {
+  if (!std::isfinite(result.reward)) {
+    return absl::DataLossError(absl::StrCat("the reward is ", result.reward));
+  }
+  for (size_t i = 0; i < result.reward_components.size(); ++i) {
+    if (std::isfinite(result.reward_components[i])) continue;
+    return absl::DataLossError(
+        absl::StrCat("component ", i, " of the reward is ", result.reward_components[i]));
+  }
+  return CheckFiniteRow(row);
 }
 
 absl::Status EnvHost::Build() {
@@ -90,7 +103,7 @@ absl::Status EnvHost::Reset(const EpisodeStart& start, const RowRef& obs, int at
   for (int attempt = attempts_made; attempt < options_->max_retry; ++attempt) {
     if (attempt > 0) options_->sleep(options_->retry_waiting_time);
     status = TryReset(start, obs);
-    if (status.ok()) return status;
+    if (status.ok() || absl::IsOutOfRange(status)) return status;
     if (options_->retry_type == EnvRetryType::kRenew) env_.reset();
   }
   return status;
@@ -98,6 +111,13 @@ absl::Status EnvHost::Reset(const EpisodeStart& start, const RowRef& obs, int at
 
 absl::Status EnvHost::RetryStep(const RowView& action, const RowRef& obs, absl::Status failure,
                                 StepResult* result) {
+  if (options_->drop_not_finite && absl::IsDataLoss(failure)) {
+    ClearStepResult(*expected_, result);
+    void_cause_ = std::move(failure);
+    result->abnormal = true;
+    return absl::OkStatus();
+  }
+  if (IsBadValue(failure)) return failure;
   for (int attempt = 1; attempt < options_->max_retry; ++attempt) {
     options_->sleep(options_->retry_waiting_time);
     ClearStepResult(*expected_, result);

@@ -5,6 +5,7 @@
 //            further attempt
 //     Step   kReset: repeats the step on the same env. kRenew: a new env cannot continue the episode,
 //            so the step is void (StepResult::abnormal) and TakeVoidCause() says why.
+//            A step with bad values (IsBadValue) is not repeated.
 //
 // Ownership: owns its env. `expected` and `options` must outlive it.
 // Threads:   thread-compatible.
@@ -44,6 +45,8 @@ struct EnvRetryOptions {
   int max_retry = 1;
   EnvRetryType retry_type = EnvRetryType::kReset;
   absl::Duration retry_waiting_time = absl::Milliseconds(100);
+  // Whether a step whose observation or reward is not finite is abnormal; otherwise it fails.
+  bool drop_not_finite = false;
   // Waits between attempts; tests replace it by a function that returns at once.
   std::function<void(absl::Duration)> sleep = absl::SleepFor;
 };
@@ -96,8 +99,15 @@ inline void ClearStepResult(const EnvSpec& spec, StepResult* result) {
 
 absl::StatusOr<BatchBuilder> ZeroedRows(const SpecPtr& spec, int64_t rows);
 
-// Returns kInternal, naming the field and element, if the observation has NaN or infinity.
+// Return kDataLoss, naming the value, if the observation, or a reward of the step, has NaN or infinity.
 absl::Status CheckFiniteRow(const RowRef& row);
+absl::Status CheckFiniteStep(const RowRef& row, const StepResult& result);
+
+// Whether an attempt that failed so is not repeated: the env has made the step, but with values that are out of bounds
+// (kOutOfRange) or not finite (kDataLoss).
+inline bool IsBadValue(const absl::Status& failure) {
+  return absl::IsOutOfRange(failure) || absl::IsDataLoss(failure);
+}
 
 class EnvHost {
  public:

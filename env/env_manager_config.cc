@@ -14,9 +14,9 @@
 namespace ding {
 namespace {
 
-constexpr std::array<absl::string_view, 7> kKeysOfAll = {
-    "type",       "episode_num",        "max_retry",         "retry_type",
-    "auto_reset", "retry_waiting_time", "max_abnormal_steps"};
+constexpr std::array<absl::string_view, 8> kKeysOfAll = {
+    "type",       "episode_num",        "max_retry",          "retry_type",
+    "auto_reset", "retry_waiting_time", "max_abnormal_steps", "not_finite"};
 
 template <typename Keys>
 bool Has(const Keys& keys, absl::string_view key) {
@@ -88,6 +88,7 @@ absl::Status ReadEnvManagerConfig(const EnvManagerConfig& config,
   options->auto_reset = config.auto_reset();
   options->retry_waiting_time = absl::Seconds(config.retry_waiting_time());
   options->max_abnormal_steps = config.max_abnormal_steps();
+  options->drop_not_finite = config.not_finite() == EnvManagerConfig::ABNORMAL;
   return absl::OkStatus();
 }
 

@@ -342,6 +342,60 @@ TEST_P(EnvManagerConformance, NonFiniteValuesAreNamedAndNotRetried) {
                                         HasSubstr("the reward is inf"))));
 }
 
+TEST_P(EnvManagerConformance, StepThatIsNotFinite_IsAbnormalIfWanted) {
+  scripts_[1]->on_step[2] = EnvFault::kNanObservation;
+  scripts_[2]->on_step[5] = EnvFault::kInfReward;  // with the end of an episode
+  options_.drop_not_finite = true;
+  options_.max_retry = 3;
+  const auto manager = Launched();
+  ASSERT_THAT(StepReady(manager.get()), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const Timesteps* steps, StepReady(manager.get()));
+  EXPECT_THAT(steps->abnormal, ElementsAre(0, 1, 0));
+  EXPECT_THAT(steps->reward, ElementsAre(1, 0, 1));
+  ASSERT_EQ(steps->causes.size(), 1);
+  EXPECT_EQ(steps->causes[0].row, 1);
+  EXPECT_THAT(steps->causes[0].cause.message(),
+              AllOf(HasSubstr("env 1 (Scripted): at step 2 of its episode"),
+                    HasSubstr("field 'obs', element 1, is nan")));
+  EXPECT_THAT(Row(manager->ready_obs(), 1), ElementsAre(2, 0, -1));
+  for (int i = 0; i < 2; ++i) ASSERT_THAT(StepReady(manager.get()), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(steps, StepReady(manager.get()));
+  EXPECT_THAT(steps->abnormal, ElementsAre(0, 0, 1));
+  EXPECT_THAT(steps->terminated, ElementsAre(1, 0, 0));
+  ASSERT_EQ(steps->finished.size(), 1);
+  EXPECT_EQ(steps->finished[0].row, 0);
+}
+
+TEST_P(EnvManagerConformance, StepsThatAreNotFinite_AreBounded) {
+  options_.drop_not_finite = true;
+  options_.max_abnormal_steps = 2;
+  // Two in a row, and an abnormal one among them; another step sets the count back.
+  scripts_[1]->on_step = {{2, EnvFault::kNanObservation},
+                          {3, EnvFault::kAbnormal},
+                          {6, EnvFault::kInfReward},
+                          {7, EnvFault::kAbnormal},
+                          {8, EnvFault::kNanObservation}};
+  const auto manager = Launched();
+  for (int i = 0; i < 7; ++i) ASSERT_THAT(StepReady(manager.get()), IsOk()) << i;
+  EXPECT_THAT(StepReady(manager.get()),
+              StatusIs(kInternal, AllOf(HasSubstr("env 1 (Scripted): 3 abnormal steps in a row"),
+                                        HasSubstr("element 1, is nan"))));
+  EXPECT_EQ(manager->env_state(1), EnvState::kError);
+}
+
+TEST_P(EnvManagerConformance, ResetThatIsNotFinite_BeginsTheNextEpisodeIfWanted) {
+  scripts_[1]->on_reset[2] = EnvFault::kNanObservation;
+  options_.drop_not_finite = true;
+  options_.max_abnormal_steps = 2;
+  const auto manager = Launched();
+  ASSERT_THAT(manager->Reset(), IsOk());
+  EXPECT_THAT(States(*manager), Each(EnvState::kRun));
+  EXPECT_THAT(Row(manager->ready_obs(), 1), ElementsAre(3, 0, -1));
+  scripts_[1]->on_every_reset = EnvFault::kNanObservation;
+  EXPECT_THAT(manager->Reset(), StatusIs(kInternal, HasSubstr("element 1, is nan")));
+  EXPECT_TRUE(manager->closed());
+}
+
 TEST_P(EnvManagerConformance, AbnormalStepIsVoidAndTheEnvContinues) {
   scripts_[1]->on_step[2] = EnvFault::kAbnormal;
   scripts_[1]->on_step[7] = EnvFault::kAbnormal;  // with the end of an episode

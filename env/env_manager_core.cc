@@ -1,14 +1,14 @@
 #include "ding_worker/env/env_manager_core.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstdio>
 #include <numeric>
+#include <string>
 #include <utility>
 
 #include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/check.h"
-#include "ding_worker/base/finite.h"
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
@@ -167,6 +167,10 @@ EpisodeStart EnvManagerCore::PeekNextEpisode(int env_id) const {
 
 absl::Status EnvManagerCore::Began(int env_id, const EpisodeStart& start,
                                    const absl::Status& status) {
+  if (IsBadValue(status)) {
+    return absl::InternalError(absl::StrCat(EnvName(env_id), ": reset failed (seed ", start.seed,
+                                            "): ", status.message()));
+  }
   if (!status.ok()) {
     return Annotate(status, absl::StrCat(EnvName(env_id), ": reset failed (seed ", start.seed,
                                          ", attempts: ", options_.max_retry, ")"));
@@ -179,6 +183,17 @@ absl::Status EnvManagerCore::Began(int env_id, const EpisodeStart& start,
   std::fill(slot.out.begin(), slot.out.end(), 0);
   SetState(env_id, EnvState::kRun);
   return status;
+}
+
+bool EnvManagerCore::SkipsEpisode(int env_id, const absl::Status& status) {
+  if (ABSL_PREDICT_TRUE(status.ok()) || !DropsStep(status)) return false;
+  Slot& slot = slots_[static_cast<size_t>(env_id)];
+  if (slot.abnormal_in_a_row >= options_.max_abnormal_steps) return false;
+  ++slot.abnormal_in_a_row;
+  std::fprintf(stderr,
+               "WARNING: %s: its first observation is dropped, the next episode begins: %s\n",
+               EnvName(env_id).c_str(), std::string(status.message()).c_str());
+  return true;
 }
 
 absl::Status EnvManagerCore::BeginEpisodes(absl::Span<const int> env_ids) {
@@ -332,125 +347,6 @@ void EnvManagerCore::ForgetEnds() {
   timesteps_.causes = {};
   timesteps_.finished = {};
   timesteps_.final_obs = blocks_.final.view().Slice(0, 0);
-}
-
-absl::Status EnvManagerCore::AccountRest(size_t row, int env_id, const absl::Status& void_cause,
-                                         StepResult* result) {
-  if (spec_.players > 1) {
-    DING_RETURN_IF_ERROR(NoteOtherRewards(row, env_id, *result));
-    DING_RETURN_IF_ERROR(NotePlayerEnds(row, env_id, result));
-  }
-  // An env without components that fills them is noticed at the end of its episode, at no cost in between.
-  const bool has_components = components_ > 0 || !result->reward_components.empty();
-  if (has_components && !result->abnormal) {
-    DING_RETURN_IF_ERROR(NoteRewardComponents(row, env_id, *result));
-  }
-  if (result->terminated || result->truncated || result->abnormal) {
-    return NoteEnd(static_cast<int>(row), env_id, BuiltAnew(void_cause), result);
-  }
-  slots_[static_cast<size_t>(env_id)].abnormal_in_a_row = 0;
-  return absl::OkStatus();
-}
-
-absl::Status EnvManagerCore::StepFailed(int env_id, const absl::Status& failure) const {
-  const int64_t step = slots_[static_cast<size_t>(env_id)].length + 1;
-  return Annotate(failure,
-                  absl::StrCat(EnvName(env_id), ": step ", step,
-                               " of its episode failed (attempts: ", options_.max_retry, ")"));
-}
-
-absl::Status EnvManagerCore::NoteRewardComponents(size_t row, int env_id,
-                                                  const StepResult& result) {
-  DING_RETURN_IF_ERROR(Annotate(CheckRewardComponents(spec_, result), EnvName(env_id)));
-  const auto components = static_cast<size_t>(components_);
-  Slot& slot = slots_[static_cast<size_t>(env_id)];
-  double sum = 0;
-  for (size_t i = 0; i < components; ++i) {
-    const float reward = result.reward_components[i];
-    slot.component_returns[i] += reward;
-    reward_components_[row * components + i] = reward;
-    sum += reward;
-  }
-  slot.episode_return += sum;
-  reward_[row] = static_cast<float>(sum);
-  reward_sum_ += sum;
-  return absl::OkStatus();
-}
-
-absl::Status EnvManagerCore::NoteEnd(int row, int env_id, const absl::Status& void_cause,
-                                     StepResult* result) {
-  Slot& slot = slots_[static_cast<size_t>(env_id)];
-  ended_.push_back({row, result->abnormal, std::move(result->info),
-                    std::exchange(result->component_returns, {})});
-  result->info.Clear();
-  if (!result->abnormal) {
-    terminated()[static_cast<size_t>(row)] = result->terminated ? 1 : 0;
-    truncated()[static_cast<size_t>(row)] = result->truncated && !result->terminated ? 1 : 0;
-    slot.abnormal_in_a_row = 0;
-    return absl::OkStatus();
-  }
-  if (!void_cause.ok()) causes_.push_back({row, Annotate(void_cause, EnvName(env_id))});
-  abnormal()[static_cast<size_t>(row)] = 1;
-  reward_[static_cast<size_t>(row)] = 0;
-  const int others = spec_.players - 1;
-  std::fill_n(other_rewards_.begin() + row * others, others, 0.0f);
-  std::fill_n(reward_components_.begin() + row * components_, components_, 0.0f);
-  if (++slot.abnormal_in_a_row <= options_.max_abnormal_steps) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(
-      EnvName(env_id), ": ", slot.abnormal_in_a_row, " abnormal steps in a row, at most ",
-      options_.max_abnormal_steps, " are accepted (max_abnormal_steps)",
-      causes_.empty() ? "" : absl::StrCat("; the last: ", causes_.back().cause.message())));
-}
-
-absl::Status EnvManagerCore::CheckFinite(absl::Span<const int> env_ids) {
-  const size_t count = env_ids.size();
-  const size_t others = count * static_cast<size_t>(spec_.players - 1);
-  bool finite = std::isfinite(reward_sum_);
-  if (others > 0) finite &= AllFinite(absl::MakeConstSpan(other_rewards_).first(others));
-  for (const int field : float_fields_) {
-    const std::byte* const column = rows_.raw_column(field);
-    const auto size = static_cast<size_t>(spec_.observation->row_bytes(field)) / sizeof(float);
-    const auto* const rows = reinterpret_cast<const float*>(column);
-    if (count == slots_.size()) {  // No env occurs twice, so these are all rows.
-      finite &= AllFinite({rows, count * size});
-      continue;
-    }
-    for (const int env_id : env_ids) {
-      finite &= AllFinite({rows + static_cast<size_t>(env_id) * size, size});
-    }
-  }
-  if (ABSL_PREDICT_TRUE(finite)) return absl::OkStatus();
-  for (size_t i = 0; i < count; ++i) {
-    if (abnormal()[i] != 0) continue;
-    absl::Status status = CheckFiniteRow(rows_.row(env_ids[i]));
-    if (!std::isfinite(reward_[i])) {
-      status = absl::InternalError(absl::StrCat("the reward is ", reward_[i]));
-    }
-    const auto components = static_cast<size_t>(components_);
-    for (size_t j = 0; j < components; ++j) {
-      const float reward = reward_components_[i * components + j];
-      if (std::isfinite(reward)) continue;
-      status = absl::InternalError(absl::StrCat("component ", j, " of the reward is ", reward));
-    }
-    for (size_t j = 0; j < others / count; ++j) {
-      const float reward = other_rewards_[i * (others / count) + j];
-      if (std::isfinite(reward)) continue;
-      status = absl::InternalError(absl::StrCat("the reward of player ", j + 1, " is ", reward));
-    }
-    if (status.ok()) continue;
-    const int64_t step = slots_[static_cast<size_t>(env_ids[i])].length;
-    return FailStep(
-        env_ids, i, count,
-        Annotate(status, absl::StrCat(EnvName(env_ids[i]), ": at step ", step, " of its episode")));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status EnvManagerCore::FailStep(absl::Span<const int> env_ids, size_t failed_row,
-                                      size_t stepped_rows, const absl::Status& failure) {
-  for (size_t i = 0; i < stepped_rows; ++i) SetState(env_ids[i], EnvState::kNeedReset);
-  SetState(env_ids[failed_row], EnvState::kError);
-  return failure;
 }
 
 absl::StatusOr<Image> EnvManagerCore::Render(int env_id) {

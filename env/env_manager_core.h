@@ -9,7 +9,8 @@
 //   - Reset: EnvHost makes up to max_retry attempts; if all fail, the manager closes.
 //   - Step: EnvHost makes up to max_retry attempts; RetryType::kRenew builds a new env, which makes
 //     the step abnormal.
-//   - A step with NaN or infinity is never retried, because training must not continue past it.
+//   - A step with NaN or infinity is never retried, because training must not continue past it. It
+//     fails, or it is abnormal (drop_not_finite). A reset with them may begin the next episode instead.
 // After a failed Step() the failing env is in kError. The steps of the other envs that answered in
 // this call are lost and these envs are in kNeedReset: continuing would leave a gap in their
 // episodes.
@@ -159,15 +160,20 @@ class EnvManagerCore : public EnvManager {
     reward_sum_ += result.reward;
     // One branch for all cases, because the end of an episode is hard to predict.
     const bool ended = result.terminated | result.truncated | result.abnormal;
-    if (ABSL_PREDICT_FALSE(ended | has_more_rewards_)) return false;
-    slot.abnormal_in_a_row = 0;
-    return true;
+    return ABSL_PREDICT_TRUE(!(ended | has_more_rewards_));
   }
   // Notes the rewards of the other players or the components, the end of an episode, and an abnormal
   // step with its cause, if `void_cause` is an error. `result` must be cleared before it is used again.
   // kInternal after too many abnormal steps.
   absl::Status AccountRest(size_t row, int env_id, const absl::Status& void_cause,
                            StepResult* result);
+  // Whether an env whose reset ended with this status is to begin its next episode instead, because the
+  // first observation of this one is not finite.
+  bool SkipsEpisode(int env_id, const absl::Status& status);
+  // Whether a step that failed so is abnormal instead.
+  bool DropsStep(const absl::Status& failure) const {
+    return options_.drop_not_finite && absl::IsDataLoss(failure);
+  }
   // Returns `failure` of a step whose attempts are used up, naming the env and the step.
   absl::Status StepFailed(int env_id, const absl::Status& failure) const;
   // Sets the env in `failed_row` to kError and the other envs in rows [0, stepped_rows), whose steps
@@ -195,6 +201,8 @@ class EnvManagerCore : public EnvManager {
     std::vector<double> component_returns;  // [R], if the reward has components
     std::vector<uint8_t> out;               // in a game, whether each player has ended before it
     int64_t last_step = 0;                  // number of the last Step() of this env
+    // Abnormal steps without another step in between, up to the last one. An abnormal step ends its
+    // episode, so the next one is in a row with it if it is the first of its episode.
     int64_t abnormal_in_a_row = 0;
     int64_t episodes_done = 0;   // towards episode_num
     int64_t episodes_begun = 0;  // since Seed() or Launch()
@@ -225,7 +233,11 @@ class EnvManagerCore : public EnvManager {
   // Likewise for the components of the reward; notes their sum as the reward of the row.
   absl::Status NoteRewardComponents(size_t row, int env_id, const StepResult& result);
   absl::Status NoteEnd(int row, int env_id, const absl::Status& void_cause, StepResult* result);
+  // Makes the step in this row void; `cause` names the env, or is OK. kInternal after too many of them.
+  absl::Status NoteVoid(int row, int env_id, const absl::Status& cause);
   absl::Status CheckFinite(absl::Span<const int> env_ids);
+  // Makes a step void that was noted as one like others.
+  absl::Status DropNoted(int row, int env_id, const absl::Status& cause);
   // Sets the spans of timesteps_ to `count` rows; the columns never move.
   void SetRows(size_t count);
   // Clears the ends of episodes of the previous step.

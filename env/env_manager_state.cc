@@ -246,6 +246,8 @@ absl::Status EnvManagerCore::LoadState(StateReader* reader, std::vector<int>* re
     slot.seed = from.seed;
     slot.params = std::move(from.params);
     for (const Counter& counter : kCounters) slot.*counter.value = from.*counter.value;
+    // An env that begins a new episode has made other steps since its last abnormal one.
+    if (slot.length > 0) slot.abnormal_in_a_row = 0;
   }
   dynamic_seed_ = state.dynamic_seed;
   closed_ = false;

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "ding_worker/base/call_factory.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/env/observation_bounds.h"
 #include "ding_worker/env/probe_env_spec.h"
 #include "ding_worker/env/weighted_reward.h"
 #include "ding_worker/env/wrapper_stack.h"
@@ -177,6 +178,11 @@ absl::StatusOr<std::unique_ptr<Env>> create_env(const EnvConfig& config) {
   DING_ASSIGN_OR_RETURN(const EnvCreator create, FindCreator(config.type()));
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Env> env,
                         CallFactory("env", config.type(), [&] { return create(config); }));
+  // Python envs, which have managers of their own, see to their bounds themselves.
+  if (config.has_out_of_bounds() && !EnvGroupRegistry().Find(config.type()).ok()) {
+    DING_RETURN_IF_ERROR(ValidateEnvSpec(env->spec()));
+    env = MakeBoundedEnv(std::move(env), config.out_of_bounds());
+  }
   if (!config.reward_weights().empty()) {
     DING_ASSIGN_OR_RETURN(env, MakeWeightedReward(std::move(env), {config.reward_weights().begin(),
                                                                    config.reward_weights().end()}));

@@ -1,10 +1,13 @@
 #include "ding_worker/env/env_registry.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <fstream>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -129,6 +132,60 @@ TEST(EnvRegistryTest, CreateEnvs_Use_ReachesTheFactoryOfEachEnv) {
 TEST(EnvRegistryTest, ATypeIsRequired) {
   EXPECT_THAT(create_env(EnvConfig()),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("type is missing")));
+}
+
+// Shows twice the action, in a box of 1.
+class LeavesItsBox : public Env {
+ public:
+  explicit LeavesItsBox(EnvSpec spec) : spec_(std::move(spec)) {}
+  const EnvSpec& spec() const override { return spec_; }
+  absl::Status Reset(const EpisodeStart&, const RowRef& obs) override {
+    obs.field<float>(0)[0] = 0;
+    return absl::OkStatus();
+  }
+  absl::Status Step(const RowView& action, const RowRef& obs, StepResult*) override {
+    obs.field<float>(0)[0] = 2 * static_cast<float>(action.scalar<int64_t>(0));
+    return absl::OkStatus();
+  }
+
+ private:
+  const EnvSpec spec_;
+};
+
+DING_REGISTER(
+    EnvRegistry(), "leaves_its_box",
+    [](const EnvConfig&) -> absl::StatusOr<std::unique_ptr<Env>> {
+      EnvSpec spec;
+      spec.name = "leaves_its_box";
+      DING_ASSIGN_OR_RETURN(spec.observation, MakeSpec({Box("obs", {1}, {-1}, {1})}));
+      DING_ASSIGN_OR_RETURN(spec.action, MakeSpec({Discrete("action", 2)}));
+      return std::make_unique<LeavesItsBox>(std::move(spec));
+    },
+    "for the test");
+
+TEST(EnvRegistryTest, OutOfBounds_OfAnEnvInCpp_IsCheckedIfSet) {
+  const auto last_of = [](std::optional<EnvConfig::OutOfBounds> mode) -> absl::StatusOr<float> {
+    EnvConfig config;
+    config.set_type("leaves_its_box");
+    if (mode.has_value()) config.set_out_of_bounds(*mode);
+    EnvManagerConfig manager_config;
+    manager_config.set_max_retry(3);
+    DING_ASSIGN_OR_RETURN(const std::unique_ptr<EnvManager> manager,
+                          create_envs(config, manager_config, 1, Clock::Real()));
+    DING_RETURN_IF_ERROR(manager->Launch());
+    int64_t action = 1;
+    std::byte* const column = reinterpret_cast<std::byte*>(&action);
+    DING_RETURN_IF_ERROR(
+        manager->Step({0}, ColumnsView(manager->env_spec().action.get(), &column, 0, 1)).status());
+    return manager->ready_obs().obs.column<float>(0)[0];
+  };
+  EXPECT_EQ(last_of(std::nullopt).value(), 2);
+  EXPECT_EQ(last_of(EnvConfig::WARN).value(), 2);
+  EXPECT_EQ(last_of(EnvConfig::CLIP).value(), 1);
+  EXPECT_THAT(last_of(EnvConfig::ERROR),
+              StatusIs(absl::StatusCode::kInternal,
+                       AllOf(HasSubstr("step 1 of its episode failed (attempts: 1)"),
+                             HasSubstr("'obs', element 0, is 2, expected a value in [-1, 1]"))));
 }
 
 TEST(EnvRegistryTest, BaseManagerRefusesTimeouts) {

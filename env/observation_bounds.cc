@@ -1,30 +1,70 @@
 #include "ding_worker/env/observation_bounds.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
-#include <cstdint>
+#include <cstdio>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
+#include "ding_worker/data/image.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
 
 namespace ding {
 namespace {
 
-// Narrows a bound as the values are, so that -1.2 equals -1.2f.
+// Narrows a bound as the values are, so that -1.2 equals -1.2f. An observation of an env that was within bounds of float64
+// stays within them after both were narrowed, because rounding keeps the order of numbers.
 double InPrecisionOf(DType dtype, double bound) {
   return dtype == DType::kFloat32 ? static_cast<double>(static_cast<float>(bound)) : bound;
 }
 
+// With more digits where a few make it look like a bound.
+std::string TextOf(double value, double low, double high) {
+  std::string text = absl::StrCat(value);
+  const bool ambiguous = text == absl::StrCat(low) || text == absl::StrCat(high);
+  return ambiguous ? absl::StrFormat("%.9g", value) : text;
+}
+
+class BoundedEnv : public Env {
+ public:
+  BoundedEnv(std::unique_ptr<Env> env, EnvConfig::OutOfBounds mode)
+      : env_(std::move(env)), bounds_(env_->spec(), mode) {}
+
+  const EnvSpec& spec() const override { return env_->spec(); }
+  absl::Status Reset(const EpisodeStart& start, const RowRef& obs) override {
+    DING_RETURN_IF_ERROR(env_->Reset(start, obs));
+    return bounds_.Enforce(/*env_id=*/-1, obs);
+  }
+  absl::Status Step(const RowView& action, const RowRef& obs, StepResult* result) override {
+    DING_RETURN_IF_ERROR(env_->Step(action, obs, result));
+    return result->abnormal ? absl::OkStatus() : bounds_.Enforce(/*env_id=*/-1, obs);
+  }
+  absl::Status SaveState(StateWriter* writer) const override { return env_->SaveState(writer); }
+  absl::Status LoadState(StateReader* reader) override { return env_->LoadState(reader); }
+  absl::StatusOr<Image> Render() override { return env_->Render(); }
+
+ private:
+  const std::unique_ptr<Env> env_;
+  ObservationBounds bounds_;
+};
+
 }  // namespace
 
-ObservationBounds::ObservationBounds(const Spec& spec) {
-  for (int i = 0; i < spec.size(); ++i) {
-    const FieldSpec& field = spec.field(i);
+ObservationBounds::ObservationBounds(const EnvSpec& spec, EnvConfig::OutOfBounds mode)
+    : name_(spec.name), mode_(mode) {
+  for (int i = 0; i < spec.observation->size(); ++i) {
+    const FieldSpec& field = spec.observation->field(i);
     const auto count = static_cast<size_t>(field.num_elements());
     Field bounds;
     bounds.index = i;
+    bounds.is_category = field.is_discrete() || field.dtype == DType::kBool;
     if (field.is_discrete()) {
       bounds.low.assign(count, 0);
       for (size_t k = 0; k < count; ++k) {
@@ -48,48 +88,72 @@ ObservationBounds::ObservationBounds(const Spec& spec) {
 }
 
 template <typename T>
-absl::Status ObservationBounds::CheckField(const Field& field, const RowView& row) {
-  const absl::Span<const T> values = row.field<T>(field.index);
+absl::Status ObservationBounds::EnforceField(int env_id, const Field& field, const RowRef& row) {
+  const absl::Span<T> values = row.field<T>(field.index);
   const double* const low = field.low.data();
   const double* const high = field.high.data();
   bool within = true;
   for (size_t i = 0; i < values.size(); ++i) {
     const auto value = static_cast<double>(values[i]);
-    within &= (value >= low[i]) & (value <= high[i]);
+    within &= !((value < low[i]) | (value > high[i]));
   }
   if (within) return absl::OkStatus();
-  size_t i = 0;
-  while (static_cast<double>(values[i]) >= low[i] && static_cast<double>(values[i]) <= high[i]) ++i;
-  const FieldSpec& spec = row.spec().field(field.index);
-  return absl::InternalError(absl::StrCat("observation '", spec.name, "', element ", i, ", is ",
-                                          +values[i], ", expected a value in [", low[i], ", ",
-                                          high[i], "] as its space says"));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto value = static_cast<double>(values[i]);
+    if (!(value < low[i] || value > high[i]) || std::isinf(value)) continue;
+    const std::string found =
+        absl::StrCat("observation '", row.spec().field(field.index).name, "', element ", i, ", is ",
+                     TextOf(value, low[i], high[i]), ", expected a value in [", low[i], ", ",
+                     high[i], "] as its space says");
+    if (mode_ == EnvConfig::CLIP) {
+      Warn(env_id, found, "it is clipped");
+      values[i] = static_cast<T>(std::clamp(value, low[i], high[i]));
+    } else if (mode_ == EnvConfig::WARN && !field.is_category) {
+      Warn(env_id, found, "it stays");
+    } else {
+      return absl::OutOfRangeError(
+          absl::StrCat(found, " (env.out_of_bounds: CLIP clips such values)"));
+    }
+  }
+  return absl::OkStatus();
 }
 
-absl::Status ObservationBounds::Check(const RowView& row) const {
+void ObservationBounds::Warn(int env_id, const std::string& found, const char* consequence) {
+  ++warned_;
+  if ((warned_ & (warned_ - 1)) != 0) return;  // The first, second, fourth, eighth, ... time.
+  const std::string env = env_id < 0 ? "an env" : absl::StrCat("env ", env_id);
+  std::fprintf(stderr, "WARNING: %s (%s): %s; %s (env.out_of_bounds, %lld so far)\n", env.c_str(),
+               name_.c_str(), found.c_str(), consequence, static_cast<long long>(warned_));
+}
+
+absl::Status ObservationBounds::Enforce(int env_id, const RowRef& row) {
   for (const Field& field : fields_) {
     absl::Status status;
     switch (row.spec().dtype(field.index)) {
       case DType::kBool:
       case DType::kUint8:
-        status = CheckField<uint8_t>(field, row);
+        status = EnforceField<uint8_t>(env_id, field, row);
         break;
       case DType::kInt32:
-        status = CheckField<int32_t>(field, row);
+        status = EnforceField<int32_t>(env_id, field, row);
         break;
       case DType::kInt64:
-        status = CheckField<int64_t>(field, row);
+        status = EnforceField<int64_t>(env_id, field, row);
         break;
       case DType::kFloat32:
-        status = CheckField<float>(field, row);
+        status = EnforceField<float>(env_id, field, row);
         break;
       case DType::kFloat64:
-        status = CheckField<double>(field, row);
+        status = EnforceField<double>(env_id, field, row);
         break;
     }
     DING_RETURN_IF_ERROR(status);
   }
   return absl::OkStatus();
+}
+
+std::unique_ptr<Env> MakeBoundedEnv(std::unique_ptr<Env> env, EnvConfig::OutOfBounds mode) {
+  return std::make_unique<BoundedEnv>(std::move(env), mode);
 }
 
 }  // namespace ding

@@ -1,28 +1,34 @@
-// Checks that observations keep to the bounds and categories of their spec, for envs whose code is not ours to trust.
+// Makes observations keep to the bounds and categories of their spec, for envs whose code is not ours to trust.
 //
 // Ownership: keeps copies of the bounds.
-// Threads:   thread-safe after construction.
+// Threads:   thread-compatible.
 //
 // Example:
-//   const ObservationBounds bounds(*spec.observation);
-//   DING_RETURN_IF_ERROR(bounds.Check(row));
+//   ObservationBounds bounds(spec, EnvConfig::CLIP);
+//   DING_RETURN_IF_ERROR(bounds.Enforce(env_id, row));
 #ifndef DING_WORKER_ENV_OBSERVATION_BOUNDS_H_
 #define DING_WORKER_ENV_OBSERVATION_BOUNDS_H_
 
+#include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/data/spec.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env.pb.h"
 
 namespace ding {
 
 class ObservationBounds {
  public:
-  explicit ObservationBounds(const Spec& spec);
+  ObservationBounds(const EnvSpec& spec, EnvConfig::OutOfBounds mode);
 
-  // `row` must have the spec. kInternal names the first element outside of its bounds, its value and the bounds.
-  absl::Status Check(const RowView& row) const;
+  // `row` must be an observation of the spec. Clips values outside of their bounds, or leaves them, with a warning now and
+  // then; `env_id` is for its text, -1 if it is not known. NaN and infinity are left to the manager of the env.
+  //   kOutOfRange  mode ERROR, or WARN and a category: names the first such element, its value and the bounds
+  absl::Status Enforce(int env_id, const RowRef& row);
 
  private:
   // A field that has bounds, with the bounds of each element in the precision of the values.
@@ -30,13 +36,21 @@ class ObservationBounds {
     int index = 0;
     std::vector<double> low;
     std::vector<double> high;
+    bool is_category = false;
   };
 
   template <typename T>
-  static absl::Status CheckField(const Field& field, const RowView& row);
+  absl::Status EnforceField(int env_id, const Field& field, const RowRef& row);
+  void Warn(int env_id, const std::string& found, const char* consequence);
 
+  const std::string name_;
+  const EnvConfig::OutOfBounds mode_;
   std::vector<Field> fields_;
+  int64_t warned_ = 0;  // values outside of their bounds so far
 };
+
+// Returns an env whose observations ObservationBounds enforces.
+std::unique_ptr<Env> MakeBoundedEnv(std::unique_ptr<Env> env, EnvConfig::OutOfBounds mode);
 
 }  // namespace ding
 

@@ -35,7 +35,7 @@ constexpr int kWaitsAsleep = 100;
 class ProcessEnvWorkers : public EnvWorkers {
  public:
   ProcessEnvWorkers(const EnvRetryOptions& retry, EnvSpec spec, EnvProcessPool processes,
-                    bool check_bounds)
+                    std::optional<EnvConfig::OutOfBounds> out_of_bounds)
       : max_retry_(retry.max_retry),
         retry_waiting_time_(retry.retry_waiting_time),
         spec_(std::move(spec)),
@@ -43,7 +43,7 @@ class ProcessEnvWorkers : public EnvWorkers {
         memory_(processes_.memory()),
         crowded_(processes_.crowded()),
         seats_(static_cast<size_t>(processes_.env_num())) {
-    if (check_bounds) bounds_.emplace(*spec_.observation);
+    if (out_of_bounds.has_value()) bounds_.emplace(spec_, *out_of_bounds);
     busy_.reserve(seats_.size());
     to_wake_.reserve(static_cast<size_t>(processes_.size()));
   }
@@ -92,7 +92,7 @@ class ProcessEnvWorkers : public EnvWorkers {
       if (!HasAnswered(env_id)) return false;
       if (!seat(env_id).synthetic) {
         ReadAnswer(env_id);
-        CheckBounds(env_id);
+        CheckObservation(env_id);
       }
       Release(env_id);
       answered->push_back(env_id);
@@ -185,7 +185,7 @@ class ProcessEnvWorkers : public EnvWorkers {
     CopyRow(ColumnsView(memory_->next_rows()).row(env_id), memory_->rows().row(env_id));
     seat.synthetic = true;
     seat.answer.status = absl::OkStatus();
-    CheckBounds(env_id);
+    CheckObservation(env_id);
     return true;
   }
   void AskReset(int env_id, int attempts_made) {
@@ -399,15 +399,18 @@ class ProcessEnvWorkers : public EnvWorkers {
       result.component_returns.push_back(in.Number<double>());
     }
     if (!in.ok() || !outer.ok()) {
-      answer.status.Update(absl::DataLossError("its answer is cut off"));
+      answer.status.Update(absl::InternalError("its answer is cut off"));
     }
   }
 
-  void CheckBounds(int env_id) {
+  void CheckObservation(int env_id) {
     EnvAnswer& answer = seat(env_id).answer;
     if (!bounds_.has_value() || !answer.status.ok()) return;
     if (!answer.reset && answer.result.abnormal) return;
-    answer.status = bounds_->Check(ColumnsView(memory_->rows()).row(env_id));
+    const RowRef row = memory_->rows().row(env_id);
+    answer.status = bounds_->Enforce(env_id, row);
+    // The manager checks what steps write.
+    if (answer.reset && answer.status.ok()) answer.status = CheckFiniteRow(row);
   }
 
   // Makes one call of an idle env and returns what the env sent back. Other envs may be busy meanwhile.
@@ -453,15 +456,14 @@ class ProcessEnvWorkers : public EnvWorkers {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<EnvWorkers>> CreateProcessEnvWorkers(EnvProcessPool::Options options,
-                                                                    EnvSpec spec, int env_num,
-                                                                    EnvProcessPool::Run run,
-                                                                    bool check_bounds) {
+absl::StatusOr<std::unique_ptr<EnvWorkers>> CreateProcessEnvWorkers(
+    EnvProcessPool::Options options, EnvSpec spec, int env_num, EnvProcessPool::Run run,
+    std::optional<EnvConfig::OutOfBounds> out_of_bounds) {
   const EnvRetryOptions retry = options.retry;
   DING_ASSIGN_OR_RETURN(EnvProcessPool processes,
                         EnvProcessPool::Create(std::move(options), spec, env_num, std::move(run)));
   return std::make_unique<ProcessEnvWorkers>(retry, std::move(spec), std::move(processes),
-                                             check_bounds);
+                                             out_of_bounds);
 }
 
 }  // namespace ding

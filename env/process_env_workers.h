@@ -8,21 +8,22 @@
 #define DING_WORKER_ENV_PROCESS_ENV_WORKERS_H_
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "ding_worker/env/env.h"
+#include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_process_pool.h"
 #include "ding_worker/env/env_workers.h"
 
 namespace ding {
 
-// `run` is what each process does; its envs have the spec `spec`. `check_bounds`: an observation outside of the bounds
-// of its spec is an error of the env (ObservationBounds).
+// `run` is what each process does; its envs have the spec `spec`. `out_of_bounds`, if set, is what an observation outside
+// of the bounds of its spec means (ObservationBounds); the first one of an episode must then be finite, too.
 //   kUnavailable  the system refuses processes or memory
-absl::StatusOr<std::unique_ptr<EnvWorkers>> CreateProcessEnvWorkers(EnvProcessPool::Options options,
-                                                                    EnvSpec spec, int env_num,
-                                                                    EnvProcessPool::Run run,
-                                                                    bool check_bounds = false);
+absl::StatusOr<std::unique_ptr<EnvWorkers>> CreateProcessEnvWorkers(
+    EnvProcessPool::Options options, EnvSpec spec, int env_num, EnvProcessPool::Run run,
+    std::optional<EnvConfig::OutOfBounds> out_of_bounds = std::nullopt);
 
 }  // namespace ding
 

@@ -68,6 +68,8 @@ class WrappedEnv : public Env {
                                ? env_->Reset(stack_.start(), stack_.inner_obs())
                                : env_->Step(stack_.inner_action(), stack_.inner_obs(), result));
       if (result->abnormal) return absl::OkStatus();
+      // Before a wrapper adds such values to what it keeps, or hides them.
+      DING_RETURN_IF_ERROR(CheckFiniteStep(stack_.inner_obs(), *result));
       DING_ASSIGN_OR_RETURN(ask, stack_.Answer(result));
     }
     return absl::OkStatus();
@@ -175,6 +177,10 @@ class WrappedWorkers : public EnvWorkers {
   void Take(int env_id) {
     EnvAnswer& answer = workers_->answer(env_id);
     const bool was_reset = answer.reset;
+    if (answer.status.ok() && (was_reset || !answer.result.abnormal)) {
+      const RowRef row = workers_->rows().row(env_id);
+      answer.status = was_reset ? CheckFiniteRow(row) : CheckFiniteStep(row, answer.result);
+    }
     if (!answer.status.ok() || (!was_reset && answer.result.abnormal)) {
       // A step that is part of a reset has no result; the reset failed.
       if (answer.status.ok() && resetting_[static_cast<size_t>(env_id)] != 0) {

@@ -95,6 +95,37 @@ TEST(GymnasiumRunTest, NoTwoEnvsHaveTheSameNumber) {
                                           "evaluator 2 ", "evaluator 3 "));
 }
 
+// The bounds of its actions are float64 numbers that float32 does not have. The env refuses any action outside of them.
+class NarrowActionsTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(NarrowActionsTest, ActionsAreInsideOfTheSpace_InItsDtype) {
+  const std::string folder = FreshTestFolder();
+  const ExperimentConfig config =
+      LoadExperimentConfig(
+          absl::StrCat("worker/configs/", GetParam(), ".textproto"),
+          {"max_env_step=256", "env.collector_env_num=2", "env.evaluator_env_num=2",
+           "env.n_evaluator_episode=2", "policy.learn.batch_size=16", "policy.collect.n_sample=32",
+           "policy.eval.evaluator.eval_freq=20",
+           R"(env.params={[type.googleapis.com/ding.GymnasiumConfig]{
+                entry_point: "sample_envs:Narrow" python: "/usr/bin/python3"
+                python_path: "env/gymnasium/testdata"}})",
+           "env.type=gymnasium"})
+          .value();
+  SerialOptions options;
+  options.exp_dir = folder;
+  const std::unique_ptr<Pipeline> pipeline = CreatePipeline(config, options).value();
+  SerialResult result;
+  EXPECT_THAT(pipeline->Run(&result), IsOk());
+  EXPECT_EQ(result.eval_value_raw.size(), 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Configs, NarrowActionsTest,
+                         testing::Values("pendulum_ppo", "pendulum_sac", "pendulum_td3",
+                                         "pendulum_ddpg", "pendulum_redq"),
+                         [](const testing::TestParamInfo<const char*>& info) {
+                           return std::string(info.param);
+                         });
+
 TEST(GymnasiumConfigsTest, AreThoseOfCppButForTheEnv) {
   const struct {
     const char* python;

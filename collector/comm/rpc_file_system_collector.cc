@@ -31,6 +31,7 @@ CollectorFinished ToMessage(const CollectorFinishInfo& info) {
   message.set_real_episode_count(static_cast<int64_t>(info.episode_return.size()));
   message.set_step_count(info.step_count);
   message.set_sample_count(info.sample_count);
+  message.set_abnormal_episode_count(info.abnormal_episode_count);
   for (const double episode_return : info.episode_return) {
     message.add_episode_return(episode_return);
     if (info.is_game) message.add_game_result(ResultOf(episode_return));

@@ -14,6 +14,7 @@ namespace ding {
 namespace {
 
 constexpr int64_t kMaxCount = int64_t{1} << 62;  // far beyond any run, and far from an overflow
+constexpr char kAbnormalEpisodes[] = "abnormal_episodes";
 
 double Rate(int64_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
@@ -71,6 +72,7 @@ absl::Status CollectStatistics::NoteAbnormal(int env_id, const std::string& caus
   EnvStatistics& env = envs_[env_id];
   env.samples = 0;
   ++env.abnormal;
+  ++abnormal_episodes_;
   DING_LOG(WARNING) << deps.name << ": env " << env_id << ": abnormal step, its episode is dropped"
                     << cause;
   if (env.abnormal < options_.max_abnormal) return absl::OkStatus();
@@ -103,7 +105,10 @@ void CollectStatistics::CountSamples(const std::vector<Segment>& segments,
 
 std::vector<CollectedEpisode> CollectStatistics::TakeFinished(bool record) {
   std::vector<CollectedEpisode> finished;
-  if (!record) episodes_.clear();
+  if (!record) {
+    episodes_.clear();
+    abnormal_episodes_ = 0;
+  }
   if (finished_num_ == 0) return finished;
   finished.reserve(finished_num_);
   for (EnvStatistics& env : envs_) {
@@ -140,6 +145,7 @@ void CollectStatistics::FinishCollect(bool record, double seconds, int64_t train
     metrics.Set(metrics.Get(name).has_value() ? absl::StrCat("setting/", name) : name, value);
   }
   episodes_.clear();
+  abnormal_episodes_ = 0;
   window_ = Window();
   DING_LOG(INFO) << deps.name << " at iteration " << train_iter << ": " << MetricsLine(metrics);
   WriteMetrics(metrics, deps.name, train_iter, envstep_, "total_envstep_count", deps.metrics.get());
@@ -153,7 +159,9 @@ NamedValues CollectStatistics::Metrics() const {
     envsteps += static_cast<double>(episode.length);
     samples += static_cast<double>(episode.samples);
   }
-  NamedValues metrics = {{"episode_count", count}, {"envstep_count", envsteps}};
+  NamedValues metrics = {{"episode_count", count},
+                         {"abnormal_episode_count", static_cast<double>(abnormal_episodes_)},
+                         {"envstep_count", envsteps}};
   if (options_.log_samples) metrics.Set("train_sample_count", samples);
   metrics.Set("avg_envstep_per_episode", envsteps / count);
   if (options_.log_samples) metrics.Set("avg_sample_per_episode", samples / count);
@@ -187,6 +195,7 @@ absl::Status CollectStatistics::SaveState(StateWriter* writer) const {
   DING_RETURN_IF_ERROR(writer->WriteInt("total_episode_count", total_episode_count_));
   DING_RETURN_IF_ERROR(writer->WriteInt("total_train_sample_count", total_train_sample_count_));
   DING_RETURN_IF_ERROR(writer->WriteInt("last_log_iter", last_log_iter_));
+  DING_RETURN_IF_ERROR(writer->WriteInt(kAbnormalEpisodes, abnormal_episodes_));
   std::vector<int64_t> samples;
   std::vector<int64_t> abnormal;
   for (const EnvStatistics& env : envs_) {
@@ -222,6 +231,9 @@ absl::StatusOr<CollectStatistics> CollectStatistics::LoadState(StateReader* read
         absl::StrCat("saved counts of env steps, episodes and samples are ", loaded.envstep_, ", ",
                      loaded.total_episode_count_, " and ", loaded.total_train_sample_count_,
                      ", expected 0 to ", kMaxCount));
+  }
+  if (reader->Info(kAbnormalEpisodes).ok()) {  // Earlier versions did not count them.
+    DING_ASSIGN_OR_RETURN(loaded.abnormal_episodes_, reader->ReadInt(kAbnormalEpisodes));
   }
   std::vector<int64_t> samples(envs_.size());
   std::vector<int64_t> abnormal(envs_.size());

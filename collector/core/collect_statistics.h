@@ -99,6 +99,7 @@ class CollectStatistics {
   Options options_;
   std::vector<EnvStatistics> envs_;
   size_t finished_num_ = 0;              // the episodes in envs_
+  int64_t abnormal_episodes_ = 0;        // dropped since the last log
   std::vector<LoggedEpisode> episodes_;  // not yet logged
   Window window_;
   int64_t envstep_ = 0;

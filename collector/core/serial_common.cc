@@ -96,6 +96,10 @@ absl::Status SaveBest(const SaveCheckpointFn& save, absl::string_view name) {
   return Annotate(save("ckpt_best"), absl::StrCat(name, ": saving ckpt_best"));
 }
 
+int64_t CountAbnormal(const Timesteps& timesteps) {
+  return std::count(timesteps.abnormal.begin(), timesteps.abnormal.end(), 1);
+}
+
 std::string CauseOfAbnormal(const Timesteps& timesteps, size_t row) {
   for (const AbnormalCause& cause : timesteps.causes) {
     if (static_cast<size_t>(cause.row) == row) return absl::StrCat(": ", cause.cause.message());

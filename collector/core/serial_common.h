@@ -79,6 +79,8 @@ absl::Status SaveBest(const SaveCheckpointFn& save, absl::string_view name);
 absl::Status WaitForEnv(const EnvManager& env, absl::FunctionRef<bool(int env_id)> wanted,
                         int* waits);
 
+// Returns the number of steps that are abnormal.
+int64_t CountAbnormal(const Timesteps& timesteps);
 // Returns ": <cause>" of the abnormal step in this row; empty if the cause is unknown.
 std::string CauseOfAbnormal(const Timesteps& timesteps, size_t row);
 

@@ -81,6 +81,7 @@ EvalResult EvalCore::Outcome::ToResult() const {
   result.stop = stop;
   result.mean_return = score;
   result.envstep_count = envsteps;
+  result.abnormal_episode_count = abnormal_episodes;
   result.episode_return = monitor.GetEpisodeReturn();
   result.episode_info = monitor.GetEpisodeInfo();
   return result;
@@ -192,7 +193,7 @@ absl::StatusOr<EvalCore::Outcome> EvalCore::Eval(const EvalOptions& options, Eva
   DING_RETURN_IF_ERROR(Annotate(env_->Reset(), deps_.name));
   DING_RETURN_IF_ERROR(Annotate(ForgetRecurrentState({}), deps_.name));
   DING_RETURN_IF_ERROR(Annotate(Play(options, &run), deps_.name));
-  Outcome outcome{*std::move(monitor), run.envsteps};
+  Outcome outcome{*std::move(monitor), run.envsteps, run.abnormal_episodes};
   if (options_.score) {
     const absl::StatusOr<double> score = CallUser(
         "score()", [&]() -> absl::StatusOr<double> { return options_.score(outcome.monitor); });
@@ -401,6 +402,7 @@ absl::Status EvalCore::CutEndlessEpisodes(absl::Span<const int> env_ids, Run* ru
 absl::Status EvalCore::NoteAbnormal(int env_id, const std::string& cause, Run* run) const {
   DING_LOG(WARNING) << deps_.name << ": env " << env_id << ": abnormal step, its episode is dropped"
                     << cause;
+  ++run->abnormal_episodes;
   if (++run->abnormal[env_id] < options_.common.max_abnormal) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat("env ", env_id, " was abnormal ", run->abnormal[env_id],
@@ -413,6 +415,7 @@ void EvalCore::Log(const EvalOptions& options, const Outcome& outcome, double se
   const double envsteps = static_cast<double>(outcome.envsteps);
   NamedValues metrics = {
       {"episode_count", episodes},
+      {"abnormal_episode_count", static_cast<double>(outcome.abnormal_episodes)},
       {"envstep_count", envsteps},
       {"avg_envstep_per_episode", envsteps / episodes},
       {"evaluate_time", seconds},

@@ -75,6 +75,7 @@ class EvalCore {
   struct Outcome {
     VectorEvalMonitor monitor;  // the results of all episodes
     int64_t envsteps = 0;
+    int64_t abnormal_episodes = 0;
     bool stop = false;  // whether the score has reached stop_value and train_iter > 0
     double score = 0;
 
@@ -130,6 +131,7 @@ class EvalCore {
     VectorEvalMonitor* monitor = nullptr;
     EvalVideos* videos = nullptr;  // null: no pictures
     int64_t envsteps = 0;
+    int64_t abnormal_episodes = 0;
     std::vector<int> abnormal;      // abnormal steps per env since its last finished episode
     std::vector<bool> asked;        // per env, whether it has not answered yet
     std::vector<Episode> episodes;  // per env, the one that it plays

@@ -218,6 +218,7 @@ TEST(InteractionSerialEvaluatorTest, WritesMetrics) {
   // 6 env steps in 4 vector steps: env 0 plays in the first two of them.
   const std::map<std::string, double> expected = {
       {"episode_count", 4},
+      {"abnormal_episode_count", 0},
       {"envstep_count", 6},
       {"avg_envstep_per_episode", 1.5},
       {"evaluate_time", 4},
@@ -355,6 +356,8 @@ TEST(InteractionSerialEvaluatorTest, AbnormalEpisodesDoNotCount) {
   EXPECT_THAT(result.episode_return, ElementsAre(201, 601));
   // The steps: 2 of env 0; of env 1, one of each abnormal episode and 2 of the good one.
   EXPECT_THAT(f.sink->ValuesOf("eval_iter/envstep_count"), ElementsAre(6));
+  EXPECT_EQ(result.abnormal_episode_count, 2) << "a reset ended the first one";
+  EXPECT_THAT(f.sink->ValuesOf("eval_iter/abnormal_episode_count"), ElementsAre(2));
   EXPECT_THAT(f.policy.resets,
               ElementsAre(ElementsAre(), ElementsAre(1, 0), ElementsAre(1), ElementsAre(1)));
 }

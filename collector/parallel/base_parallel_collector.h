@@ -47,6 +47,7 @@ struct CollectorFinishInfo {
   int64_t predefined_episode_count = 0;
   int64_t step_count = 0;
   int64_t sample_count = 0;
+  int64_t abnormal_episode_count = 0;  // episodes that an abnormal step ended
   bool is_game = false;                // whether the sign of a return is the result of a game
   std::vector<double> episode_return;  // of player 0, for all finished episodes
 };

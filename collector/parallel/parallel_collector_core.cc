@@ -238,6 +238,7 @@ absl::Status ParallelCollectorCore::Evaluate() {
   DING_RETURN_IF_ERROR(Annotate(CheckJudgesByReturns(result), deps_.name));
   const MutexLock lock(&mutex_);
   info_.step_count = result.envstep_count;
+  info_.abnormal_episode_count = result.abnormal_episode_count;
   info_.episode_return = std::move(result.episode_return);
   return absl::OkStatus();
 }
@@ -344,6 +345,7 @@ ActingEnvs ParallelCollectorCore::Playing(const ReadyObs& ready) {
 void ParallelCollectorCore::Account(const Timesteps& timesteps, int64_t step_count) {
   const MutexLock lock(&mutex_);
   info_.step_count = step_count;
+  info_.abnormal_episode_count += CountAbnormal(timesteps);
   episodes_to_send_ += static_cast<int64_t>(timesteps.finished.size());
   for (const FinishedEpisode& finished : timesteps.finished) {
     info_.episode_return.push_back(

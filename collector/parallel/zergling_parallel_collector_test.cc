@@ -178,6 +178,7 @@ TEST(ZerglingParallelCollectorTest, DropsUnsentRowsOfAbnormalEpisodes) {
   const CollectorFinishInfo info = f.collector->GetFinishInfo();
   EXPECT_THAT(info.episode_return, SizeIs(9));
   EXPECT_EQ(info.step_count, steps);
+  EXPECT_EQ(info.abnormal_episode_count, abnormal);
   EXPECT_EQ(info.sample_count, static_cast<int64_t>(rows.size()));
   EXPECT_LT(info.sample_count, steps);
 }

@@ -388,6 +388,7 @@ TEST(EpisodeSerialCollectorTest, WritesMetrics) {
   for (const double value : returns) variance += (value - mean) * (value - mean) / 12;
   const std::map<std::string, double> expected = {
       {"episode_count", 12},
+      {"abnormal_episode_count", 0},
       {"envstep_count", length},
       {"avg_envstep_per_episode", length / 12},
       {"avg_envstep_per_sec", static_cast<double>(steps) / seconds},

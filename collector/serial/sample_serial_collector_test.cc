@@ -370,6 +370,16 @@ void Tick(Fixture* f) {
   };
 }
 
+TEST(SampleSerialCollectorTest, AbnormalEpisodes_AreCounted) {
+  Fixture f(WithScript(2, [](int env_id, int64_t episode) {
+    const bool abnormal = env_id == 1 && episode < 3;
+    return Episode{2, abnormal ? End::kAbnormal : End::kTerminated};
+  }));
+  ASSERT_THAT(f.collector->Collect(Rows(12, 100)), IsOk());
+  ASSERT_THAT(f.collector->Collect(Rows(12, 200)), IsOk());
+  EXPECT_THAT(f.sink->ValuesOf("c_iter/abnormal_episode_count"), ElementsAre(3, 0));
+}
+
 TEST(SampleSerialCollectorTest, WritesMetrics) {
   Fixture f(WithScript(2, [](int env_id, int64_t) {
     return Episode{2 + env_id, End::kTerminated};
@@ -386,6 +396,7 @@ TEST(SampleSerialCollectorTest, WritesMetrics) {
   // collect was dropped: step 1 of env 1's first episode, and step 0 of its second one.
   const std::map<std::string, double> expected = {
       {"episode_count", 3},
+      {"abnormal_episode_count", 0},
       {"envstep_count", 7},
       {"train_sample_count", 6},
       {"avg_envstep_per_episode", 7 / 3.0},

@@ -340,6 +340,8 @@ void SoloCommander::NoteCollected(const CollectorTask& task, const CollectorFini
   collected.set_train_iter(info.train_iter());
   collected.set_step_count(collected.step_count() + info.step_count());
   collected.set_sample_count(collected.sample_count() + info.sample_count());
+  collected.set_abnormal_episode_count(collected.abnormal_episode_count() +
+                                       info.abnormal_episode_count());
   collected.set_duration_seconds(collected.duration_seconds() + info.duration_seconds());
   collected.mutable_episode_return()->MergeFrom(info.episode_return());
   const int64_t now = deps_.clock->MonotonicNanos();
@@ -380,12 +382,14 @@ NamedValues SoloCommander::MetricsOf(bool eval_flag, const TrainedPolicy& policy
   const double steps = static_cast<double>(info.step_count());
   const double samples = static_cast<double>(info.sample_count());
   const double seconds = info.duration_seconds();
-  NamedValues metrics = {{"episode_count", episodes},
-                         {"envstep_count", steps},
-                         {"avg_envstep_per_episode", Ratio(steps, episodes)},
-                         {"avg_envstep_per_sec", Ratio(steps, seconds)},
-                         {"avg_time_per_step", Ratio(seconds, steps)},
-                         {"avg_time_per_episode", Ratio(seconds, episodes)}};
+  NamedValues metrics = {
+      {"episode_count", episodes},
+      {"abnormal_episode_count", static_cast<double>(info.abnormal_episode_count())},
+      {"envstep_count", steps},
+      {"avg_envstep_per_episode", Ratio(steps, episodes)},
+      {"avg_envstep_per_sec", Ratio(steps, seconds)},
+      {"avg_time_per_step", Ratio(seconds, steps)},
+      {"avg_time_per_episode", Ratio(seconds, episodes)}};
   if (eval_flag) {
     metrics.Set("evaluate_time", seconds);
   } else {

@@ -35,6 +35,7 @@ NOT_PREPARED, WANTED, PREPARED, PREPARING = 0, 1, 2, 3  # ProcessMemory::Next
 WAITING, BUILD, RESET, STEP, RENDER, SAVE, LOAD, IDLE = 2, 3, 4, 5, 6, 7, 8, 1
 INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL, DATA_LOSS = 3, 5, 9, 12, 13, 15
 BOOL, UINT8, INT32, INT64, FLOAT32 = 0, 1, 2, 3, 4
+ABNORMAL = 1 << 16  # where the ends of a step are
 MEMORY_EXIT_CODE = 201
 # How long it looks for requests before it sleeps: as long as sleeping and waking takes, or longer if the last one came soon.
 SPIN_NANOSECONDS, SHORT_WAIT_NANOSECONDS = 20_000, 200_000
@@ -248,8 +249,8 @@ def counts_of(space, kind, name):
         return [2] * int(np.prod(space.shape))
     if np.dtype(space.dtype).kind == 'f':
         return None
-    low, high = np.asarray(space.low, dtype=np.int64), np.asarray(space.high, dtype=np.int64)
-    counts = [int(n) for n in (high - low + 1).reshape(-1)]
+    low, high = np.asarray(space.low).reshape(-1).tolist(), np.asarray(space.high).reshape(-1).tolist()
+    counts = [int(last) - int(first) + 1 for first, last in zip(low, high)]
     if max(counts) > 1 << 16:
         raise Failure(INVALID_ARGUMENT, f"the action '{name}' is a Box of integers with {max(counts)} values, expected at "
                       'most 65536: bound it')
@@ -376,11 +377,22 @@ def observation_writer(space, name, fields, rows, memory, action):
     return category_writer(space, kind, field, row)
 
 
+def has_float32s(space):
+    """Whether each element of a Box has float32 values within its bounds: the manager rounds the bounds to these."""
+    with np.errstate(over='ignore'):
+        low, high = np.asarray(space.low).astype(np.float32), np.asarray(space.high).astype(np.float32)
+    low = np.where(low < space.low, np.nextafter(low, np.float32(np.inf)), low)
+    high = np.where(high > space.high, np.nextafter(high, np.float32(-np.inf)), high)
+    return bool((low <= high).all()) and np.dtype(space.dtype).itemsize <= 8
+
+
 def action_reader(space, kind, row):
     """A function that makes an action for the env out of a row, which it must not keep."""
     if kind == 'Box' and np.dtype(space.dtype).kind == 'f':
         shape, dtype = space.shape, np.dtype(space.dtype)
-        return lambda: row.astype(dtype).reshape(shape)
+        if has_float32s(space):
+            return lambda: row.astype(dtype).reshape(shape)
+        return lambda: np.clip(row.astype(dtype).reshape(shape), space.low, space.high)
     start, dtype = start_of(space, kind), np.dtype(getattr(space, 'dtype', None) or np.int64)
     if kind == 'Discrete':
         first = int(start)
@@ -738,6 +750,12 @@ def refuses(error, seed):
 FINAL = ('final_obs', 'final_observation')
 
 
+def is_abnormal(info):
+    """Whether the step is void, as in DI-engine. An env that resets itself says so in the info of its last step."""
+    final = info.get('final_info')
+    return bool(info.get('abnormal')) or isinstance(final, dict) and bool(final.get('abnormal'))
+
+
 def last_of(info):
     """What an env that resets itself says of the episode that has ended: its last observation, or None; and its info."""
     def only(value):
@@ -899,6 +917,9 @@ class Slot:
             except (TypeError, ValueError):
                 raise Failure(INTERNAL, f'step() returned {described(result)}, expected (observation, reward, terminated, '
                               'truncated, info): found the interface of gym before 0.26?') from None
+            if info and is_abnormal(info):
+                self.u32[self.ends_at] = ABNORMAL
+                return
             if elements is None:
                 write(observation)
             else:
@@ -929,6 +950,8 @@ class Slot:
 
         def collect(prefix, found):
             for key, value in found.items():
+                if key == 'abnormal':
+                    continue
                 name = prefix + str(key)
                 if isinstance(value, dict):
                     collect(name + '/', value)
@@ -1058,6 +1081,9 @@ class GameSlot(Slot):
             except (TypeError, ValueError):
                 raise Failure(INTERNAL, f'step() returned {described(result)}, expected (observations, rewards, terminations, '
                               'truncations, infos)') from None
+            if isinstance(infos, dict) and any(info and is_abnormal(info) for info in infos.values()):
+                self.u32[self.ends_at] = ABNORMAL
+                return
             terminated = truncated = False
             for i in range(self.players):
                 if i in self.left:
@@ -1221,7 +1247,7 @@ class EnvProcess:
             self.pause(slot)
             if self.plan['renew']:
                 slot.close()
-                self.u32[slot.ends_at] = 1 << 16  # abnormal
+                self.u32[slot.ends_at] = ABNORMAL
                 slot.leave_step_message(put_values({}), status)
                 return
             try:

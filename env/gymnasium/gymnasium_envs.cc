@@ -72,7 +72,7 @@ absl::StatusOr<std::unique_ptr<EnvWorkers>> CreateWorkers(
                         ProbePythonEnv(config, interface, around, options.connect_timeout));
   const bool waits_for_some = options.wait_num > 0 && options.wait_num < env_num;
   return CreateProcessEnvWorkers(PoolOptions(options), env.spec, env_num,
-                                 RunPython(env, waits_for_some), /*check_bounds=*/true);
+                                 RunPython(env, waits_for_some), around.out_of_bounds());
 }
 
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateManager(

@@ -27,8 +27,8 @@
 namespace ding {
 
 // A manager of `env_num` envs, options.envs_per_process in each Python process. `wrappers`, if not null, makes the
-// wrappers of each; they run in the caller's thread. `around` is the EnvConfig of the env, of which this reads the use
-// and which observation fields its wrappers leave out: those may have spaces that this project does not know.
+// wrappers of each; they run in the caller's thread. `around` is the EnvConfig of the env, of which this reads the use,
+// out_of_bounds, and which observation fields its wrappers leave out: those may have spaces that this project does not know.
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateGymnasiumEnvs(
     const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
     const WrapperStackFactory& wrappers = nullptr, const EnvConfig& around = {});

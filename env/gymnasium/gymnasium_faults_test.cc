@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,6 +15,8 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/env/base_env_manager.h"
+#include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_host.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/gymnasium/gymnasium.pb.h"
@@ -43,8 +47,10 @@ class GymnasiumFaultsTest : public testing::Test {
   std::string Once() { return absl::StrCat(FreshTestFolder(), "/done"); }
 
   void Launch(const GymnasiumConfig& config,
-              const SubprocessEnvManagerOptions& options = TwoPerProcess()) {
-    absl::StatusOr<std::unique_ptr<EnvManager>> manager = CreateGymnasiumEnvs(options, config, 2);
+              const SubprocessEnvManagerOptions& options = TwoPerProcess(),
+              const EnvConfig& around = {}) {
+    absl::StatusOr<std::unique_ptr<EnvManager>> manager =
+        CreateGymnasiumEnvs(options, config, 2, /*wrappers=*/nullptr, around);
     ASSERT_THAT(manager, IsOk());
     manager_ = *std::move(manager);
     ASSERT_THAT(manager_->Launch(), IsOk());
@@ -55,14 +61,16 @@ class GymnasiumFaultsTest : public testing::Test {
     return StepReady(manager_.get()).status();
   }
   // Does the same; both envs lose their episodes because of `cause`, and then go on.
-  void ExpectVoidStep(const std::string& cause) {
+  void ExpectVoidStep(const std::string& cause, bool built_anew = true) {
     for (int i = 0; i < 2; ++i) EXPECT_THAT(StepReady(manager_.get()), IsOk());
     DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const steps, StepReady(manager_.get()));
     EXPECT_EQ(steps->abnormal[0], 1);
     ASSERT_FALSE(steps->causes.empty());
-    EXPECT_THAT(steps->causes[0].cause.ToString(),
-                AllOf(HasSubstr(cause), HasSubstr("the level of a curriculum, is lost"),
-                      HasSubstr("get_state()")));
+    const std::string found = steps->causes[0].cause.ToString();
+    EXPECT_THAT(found, HasSubstr(cause));
+    const auto loses =
+        AllOf(HasSubstr("the level of a curriculum, is lost"), HasSubstr("get_state()"));
+    EXPECT_EQ(testing::Value(found, loses), built_anew) << found;
     for (int i = 0; i < 10; ++i) EXPECT_THAT(StepReady(manager_.get()), IsOk());
   }
 
@@ -156,7 +164,7 @@ TEST_F(GymnasiumFaultsTest, ObservationsMustKeepToTheirSpace) {
       {"wrong shape", "the observation 'obs' is float32[3], expected float32[2] as its space says"},
       {"list", "the observation 'obs' is a list ([0.0, 0.0]), expected float32[2]"},
       {"outside", "observation 'obs', element 1, is 1.5, expected a value in [-1, 1]"},
-      {"nan", "observation 'obs', element 1, is nan"},
+      {"nan", "observation field 'obs', element 1, is nan"},
       {"reward", "the reward is a str (one), expected a number"},
       {"old step", "step() returned a tuple"},
   };
@@ -167,6 +175,89 @@ TEST_F(GymnasiumFaultsTest, ObservationsMustKeepToTheirSpace) {
         StepIntoTrouble(),
         StatusIs(kInternal, AllOf(HasSubstr("env 0 (sample_envs:Trouble)"), HasSubstr(message))));
   }
+}
+
+TEST_F(GymnasiumFaultsTest, Step_OutsideOfItsSpace_IsNotRetried) {
+  SubprocessEnvManagerOptions options = TwoPerProcess();
+  options.max_retry = 3;
+  Launch(TroubleConfig("outside"), options);
+  EXPECT_THAT(StepIntoTrouble(),
+              StatusIs(kInternal, AllOf(HasSubstr("step 3 of its episode failed (attempts: 1)"),
+                                        HasSubstr("env.out_of_bounds: CLIP"))));
+  // Also where the manager runs the env as one of C++, and could step it once more.
+  BaseEnvManager::Options local;
+  local.max_retry = 3;
+  manager_ =
+      *BaseEnvManager::Create(local, {[] { return CreateGymnasiumEnv(TroubleConfig("outside")); }});
+  ASSERT_THAT(manager_->Launch(), IsOk());
+  EXPECT_THAT(StepIntoTrouble(), StatusIs(kInternal, HasSubstr("(attempts: 1)")));
+}
+
+TEST_F(GymnasiumFaultsTest, ValuesOutsideOfTheSpace_AreClippedOrStayAsConfigured) {
+  for (const auto mode : {EnvConfig::CLIP, EnvConfig::WARN}) {
+    testing::internal::CaptureStderr();
+    EnvConfig around;
+    around.set_out_of_bounds(mode);
+    Launch(TroubleConfig("outside"), TwoPerProcess(), around);
+    EXPECT_THAT(StepIntoTrouble(), IsOk());
+    EXPECT_THAT(testing::internal::GetCapturedStderr(),
+                HasSubstr("WARNING: env 0 (sample_envs:Trouble): observation 'obs', element 1, is "
+                          "1.5, expected a value in [-1, 1]"));
+    EXPECT_EQ(manager_->ready_obs().obs.column<float>(0)[1], mode == EnvConfig::CLIP ? 1 : 1.5f);
+  }
+  // NaN is none of these: no bound is near.
+  EnvConfig clips;
+  clips.set_out_of_bounds(EnvConfig::CLIP);
+  Launch(TroubleConfig("nan"), TwoPerProcess(), clips);
+  EXPECT_THAT(StepIntoTrouble(), StatusIs(kInternal, HasSubstr("element 1, is nan")));
+}
+
+TEST_F(GymnasiumFaultsTest, StepThatIsNotFinite_IsVoidIfWanted) {
+  SubprocessEnvManagerOptions options = TwoPerProcess();
+  options.drop_not_finite = true;
+  for (const auto& [deed, message] :
+       {std::pair("nan", "observation field 'obs', element 1, is nan"),
+        std::pair("inf reward", "the reward is inf")}) {
+    Launch(TroubleConfig(deed), options);
+    ExpectVoidStep(absl::StrCat("env 0 (sample_envs:Trouble): at step 3 of its episode: ", message),
+                   /*built_anew=*/false);
+  }
+}
+
+TEST_F(GymnasiumFaultsTest, ResetThatIsNotFinite_FailsOrBeginsTheNextEpisode) {
+  Launch(TroubleConfig("nan reset"));
+  EXPECT_THAT(manager_->Reset(), StatusIs(kInternal, AllOf(HasSubstr("reset failed (seed"),
+                                                           HasSubstr("element 1, is nan"))));
+  SubprocessEnvManagerOptions options = TwoPerProcess();
+  options.drop_not_finite = true;
+  Launch(TroubleConfig("nan reset", Once()), options);
+  EXPECT_THAT(manager_->Reset(), IsOk());
+  EXPECT_EQ(manager_->ready_obs().env_ids.size(), 2);
+  // But not for ever.
+  Launch(TroubleConfig("nan reset"), options);
+  EXPECT_THAT(manager_->Reset(), StatusIs(kInternal, HasSubstr("element 1, is nan")));
+}
+
+TEST_F(GymnasiumFaultsTest, StepThatTheEnvCallsAbnormal_IsVoid) {
+  for (const char* const deed : {"abnormal", "final abnormal"}) {
+    Launch(TroubleConfig(deed, Once()));
+    for (int i = 0; i < 2; ++i) EXPECT_THAT(StepReady(manager_.get()), IsOk());
+    DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const steps, StepReady(manager_.get()));
+    EXPECT_THAT(steps->abnormal, ElementsAre(1, 0));
+    EXPECT_THAT(steps->terminated, ElementsAre(0, 0));
+    EXPECT_THAT(steps->reward, ElementsAre(0, 1));
+    EXPECT_TRUE(steps->finished.empty());
+    EXPECT_EQ(manager_->ready_obs().obs.column<float>(0)[0], 0) << "a new episode";
+    for (int i = 0; i < 10; ++i) EXPECT_THAT(StepReady(manager_.get()), IsOk());
+  }
+}
+
+TEST_F(GymnasiumFaultsTest, StepThatTheEnvCallsNotAbnormal_IsLikeOthers) {
+  Launch(TroubleConfig("normal"));
+  for (int i = 0; i < 2; ++i) EXPECT_THAT(StepReady(manager_.get()), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const steps, StepReady(manager_.get()));
+  ASSERT_EQ(steps->finished.size(), 2);
+  EXPECT_EQ(steps->finished[0].info.Get("abnormal"), std::nullopt) << "not a statistic";
 }
 
 TEST_F(GymnasiumFaultsTest, SpacesMustNotChange) {

@@ -61,6 +61,20 @@ INSTANTIATE_TEST_SUITE_P(
                            [] { return CreateGymnasiumEnv(TestEnvConfig("sample_envs:Masked")); }}),
     EnvConformanceName);
 
+TEST(GymnasiumEnvsTest, Actions_AtTheBoundsOfTheSpec_AreInsideOfTheSpaceInItsDtype) {
+  const std::unique_ptr<EnvManager> manager = Make(TestEnvConfig("sample_envs:Narrow"), 2);
+  ASSERT_THAT(manager->Launch(), IsOk());
+  const FieldSpec& action = manager->env_spec().action->field(0);
+  for (const std::vector<double>& bound : {action.low, action.high}) {
+    // What a policy makes of the bounds; both envs act alike.
+    std::vector<float> values(bound.begin(), bound.end());
+    values.insert(values.end(), bound.begin(), bound.end());
+    std::byte* const column = reinterpret_cast<std::byte*>(values.data());
+    EXPECT_THAT(manager->Step({0, 1}, ColumnsView(manager->env_spec().action.get(), &column, 0, 2)),
+                IsOk());
+  }
+}
+
 // What a manager returned in one step.
 std::string Bytes(const Timesteps& steps, const ReadyObs& ready) {
   std::string bytes;

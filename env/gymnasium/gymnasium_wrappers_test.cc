@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
@@ -21,12 +24,18 @@
 #include "ding_worker/env/env_registry.h"
 #include "ding_worker/env/gymnasium/gymnasium_envs.h"
 #include "ding_worker/env/gymnasium/testing_envs.h"
+#include "ding_worker/env/subprocess_env_manager_options.h"
+#include "ding_worker/env/testing/scripted_env.h"
+#include "ding_worker/env/wrapped_env.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 
 namespace ding {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 constexpr int kEnvs = 4;
 
@@ -99,6 +108,42 @@ TEST_P(GymnasiumWrappersTest, GoOnExactly) {
   ASSERT_THAT(second->LoadState(&state, &restarted), IsOk());
   EXPECT_THAT(restarted, testing::IsEmpty());
   EXPECT_EQ(Play(second.get(), 60), expected);
+}
+
+// reward_clip would make a bound of infinity. As above, an env of C++ behaves alike.
+TEST(GymnasiumWrappersFaultsTest, AWrapper_HidesNothingThatIsNotFinite) {
+  const EnvConfig config = Config("wrapper { type: 'reward_clip' }");
+  for (const bool drops : {false, true}) {
+    SubprocessEnvManagerOptions options = TwoPerProcess();
+    options.drop_not_finite = drops;
+    options.max_retry = 3;
+    const auto scripted = [&config]() -> absl::StatusOr<std::unique_ptr<Env>> {
+      const auto script = std::make_shared<ScriptedEnvScript>();
+      script->on_step[3] = EnvFault::kInfReward;
+      DING_ASSIGN_OR_RETURN(std::unique_ptr<Env> env, ScriptedEnvFactory(script)());
+      return MakeWrappedEnv(std::move(env), WrappersOf(config));
+    };
+    std::vector<std::unique_ptr<EnvManager>> managers;
+    managers.push_back(
+        CreateGymnasiumEnvs(options, TroubleConfig("inf reward"), 1, WrappersOf(config)).value());
+    managers.push_back(BaseEnvManager::Create(options, {scripted}).value());
+    for (const std::unique_ptr<EnvManager>& manager : managers) {
+      ASSERT_THAT(manager->Launch(), IsOk());
+      for (int i = 0; i < 2; ++i) ASSERT_THAT(StepReady(manager.get()), IsOk());
+      const absl::StatusOr<const Timesteps*> steps = StepReady(manager.get());
+      if (!drops) {
+        EXPECT_THAT(steps, StatusIs(absl::StatusCode::kInternal,
+                                    AllOf(HasSubstr("step 3 of its episode"),
+                                          HasSubstr("(attempts: 1): the reward is inf"))));
+        continue;
+      }
+      ASSERT_THAT(steps, IsOk());
+      EXPECT_EQ((*steps)->abnormal[0], 1);
+      ASSERT_EQ((*steps)->causes.size(), 1);
+      EXPECT_THAT((*steps)->causes[0].cause.message(), HasSubstr("the reward is inf"));
+      EXPECT_THAT(StepReady(manager.get()), IsOk());
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

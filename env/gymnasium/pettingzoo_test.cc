@@ -97,6 +97,16 @@ TEST(PettingZooTest, EachAgentIsAPlayer) {
   EXPECT_THAT(steps->terminated, ElementsAre(1, 1));
 }
 
+TEST(PettingZooTest, Step_ThatIsAbnormalForOneAgent_IsVoid) {
+  const std::unique_ptr<EnvManager> envs = Launched(GameConfig("Duel", "{\"abnormal_pick\": 3}"));
+  ASSERT_THAT(Pick(envs.get(), 2, 1).status(), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const steps, Pick(envs.get(), 1, 3));
+  EXPECT_THAT(steps->abnormal, ElementsAre(1, 1));
+  EXPECT_THAT(steps->other_rewards, ElementsAre(0, 0));
+  EXPECT_TRUE(steps->finished.empty());
+  EXPECT_THAT(Field<float>(envs->ready_obs().obs, 0, "obs/0/observation"), ElementsAre(-1, 0));
+}
+
 TEST(PettingZooTest, AnAgentThatLeavesKeepsItsObservationAndGetsNothing) {
   DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Env> game,
                             CreatePettingZooEnv(GameConfig("Knockout")));

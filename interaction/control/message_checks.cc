@@ -61,6 +61,7 @@ absl::Status CheckCollectorFinished(const CollectorFinished& info) {
   DING_RETURN_IF_ERROR(Annotate(CheckSteps(info.env_num()), "envs"));
   DING_RETURN_IF_ERROR(Annotate(CheckSteps(info.predefined_episode_count()), "episodes"));
   DING_RETURN_IF_ERROR(Annotate(CheckSteps(info.real_episode_count()), "episodes"));
+  DING_RETURN_IF_ERROR(Annotate(CheckSteps(info.abnormal_episode_count()), "abnormal episodes"));
   if (info.train_iter() != -1) {
     DING_RETURN_IF_ERROR(Annotate(CheckSteps(info.train_iter()), "the policy's train iterations"));
   }

@@ -407,6 +407,7 @@ EnvConfig MakeEnvConfig(const ExperimentConfig& config) {
   if (config.env().has_params()) *env.mutable_params() = config.env().params();
   *env.mutable_reward_weights() = config.env().reward_weights();
   *env.mutable_wrapper() = config.env().wrapper();
+  if (config.env().has_out_of_bounds()) env.set_out_of_bounds(config.env().out_of_bounds());
   return env;
 }
 

@@ -11,9 +11,9 @@ class Duel:
 
     metadata = {'render_modes': ['rgb_array']}
 
-    def __init__(self, rounds=3, render_mode=None):
+    def __init__(self, rounds=3, render_mode=None, abnormal_pick=None):
         self.possible_agents = ['red', 'blue']
-        self.rounds, self.render_mode = rounds, render_mode
+        self.rounds, self.render_mode, self.abnormal_pick = rounds, render_mode, abnormal_pick
 
     def observation_space(self, agent):
         return Dict({'observation': Box(-1, 10, (2,), np.float32), 'action_mask': Box(0, 1, (4,), np.int8)})
@@ -44,7 +44,11 @@ class Duel:
         if cut or tie:
             self.agents = []
         return ({agent: self.observe(agent) for agent in agents}, rewards, {agent: tie for agent in agents},
-                {agent: cut for agent in agents}, {agent: {'picked': self.last[agent]} for agent in agents})
+                {agent: cut for agent in agents}, {agent: self.info(agent) for agent in agents})
+
+    def info(self, agent):
+        picked = self.last[agent]
+        return {'picked': picked, 'abnormal': True} if picked == self.abnormal_pick else {'picked': picked}
 
     def render(self):
         return np.full((2, 3, 3), self.round, np.uint8)

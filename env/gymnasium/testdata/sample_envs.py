@@ -61,6 +61,29 @@ class Robot:
         return np.concatenate([action['arm'], action['leg'].astype(np.float32)]), 0, True, False, {}
 
 
+class Narrow:
+    """Its actions are inside of bounds that float32 does not have, in the dtypes of its spaces. An episode has 10 steps."""
+
+    def __init__(self):
+        self.observation_space = Box(-0.1, 0.1, (2,), np.float64)
+        self.action_space = Tuple([
+            Box(np.array([-0.4, 0.1, -1e30]), np.array([0.4, 0.3, -0.1]), dtype=np.float64),
+            Box(0.7, 0.7, (1,), np.float64),  # between two float32 values
+            Box(-0.1, 0.3, (2,), np.float16)
+        ])
+
+    def reset(self, *, seed=None, options=None):
+        self.steps = 0
+        return np.full(2, 0.1), {}
+
+    def step(self, action):
+        self.steps += 1
+        for part, space in zip(action, self.action_space.spaces):
+            assert part.dtype == space.dtype, part.dtype
+            assert (part >= space.low).all() and (part <= space.high).all(), part.tolist()
+        return np.array([-0.1, 0.1]), float(action[0][0]), False, self.steps == 10, {}
+
+
 class Masked:
     """Only the action that is the number of the step, modulo 3, is legal."""
 
@@ -150,6 +173,8 @@ class Trouble:
         if self.deed == 'other space' and self.kept:
             self.observation_space = Box(-1, 1, (3,))
             return np.zeros(3, np.float32), {}
+        if self.deed == 'nan reset' and self.kept and self.once():
+            return np.array([0, np.nan], np.float32), {}
         if self.deed == 'reset' and self.kept and self.once():
             raise KeyError('no level for this seed')
         self.kept.append(seed)
@@ -214,6 +239,19 @@ class Trouble:
 
     def do_nan(self, result):
         return (np.array([0, np.nan], np.float32),) + result[1:]
+
+    def do_inf_reward(self, result):
+        return (result[0], np.inf) + result[2:] if self.once() else result
+
+    def do_abnormal(self, result):
+        return (None, -1000.0, True, False, {'abnormal': np.bool_(True), 'score': 5}) if self.once() else result
+
+    def do_final_abnormal(self, result):
+        info = {'final_obs': np.zeros(2, np.float32), 'final_info': {'abnormal': True}}
+        return (result[0], -1000.0, True, False, info) if self.once() else result
+
+    def do_normal(self, result):
+        return result[0], 1.0, True, False, {'abnormal': False, 'score': 5}
 
     def do_reward(self, result):
         return result[0], 'one', False, False, {}
