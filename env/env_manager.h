@@ -148,7 +148,7 @@ class EnvManager {
                                                 const ColumnsView& actions) = 0;
 
   // Whether this player takes part in the running episode of the env. A player of a game that has ended does
-  // not until the next episode: Step() takes any action for it.
+  // not until the next episode: Step() takes any action for it. False if there is no such env or player.
   virtual bool plays(int /*env_id*/, int /*player*/) const { return true; }
 
   virtual EnvState env_state(int env_id) const = 0;

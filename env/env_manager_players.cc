@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "ding_worker/base/check.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
@@ -16,7 +16,7 @@
 namespace ding {
 
 bool EnvManagerCore::plays(int env_id, int player) const {
-  DING_CHECK(CheckEnvId(env_id).ok()) << CheckEnvId(env_id).ToString();
+  if (!CheckEnvId(env_id).ok() || player < 0 || player >= spec_.players) return false;
   const std::vector<uint8_t>& out = slots_[static_cast<size_t>(env_id)].out;
   return out.empty() || out[static_cast<size_t>(player)] == 0;
 }

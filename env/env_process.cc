@@ -113,7 +113,7 @@ class EnvProcess {
     ProcessMemory::Env& env = memory_->env(env_id);
     ClearStepResult(spec_, &result_);
     absl::Status status = host->Step(ColumnsView(memory_->actions()).row(env_id),
-                                           memory_->rows().row(env_id), &result_);
+                                     memory_->rows().row(env_id), &result_);
     env.reward = result_.reward;
     env.terminated = result_.terminated ? 1 : 0;
     env.truncated = result_.truncated ? 1 : 0;

@@ -338,16 +338,13 @@ class PlayerEndsTest : public testing::TestWithParam<std::pair<std::string, Make
 
 INSTANTIATE_TEST_SUITE_P(
     All, PlayerEndsTest,
-    testing::Values(std::pair("Base",
-                              MakeManager([](EnvFactory env) {
+    testing::Values(std::pair("Base", MakeManager([](EnvFactory env) {
                                 return BaseEnvManager::Create({}, {std::move(env)});
                               })),
-                    std::pair("AsyncThread",
-                              MakeManager([](EnvFactory env) {
+                    std::pair("AsyncThread", MakeManager([](EnvFactory env) {
                                 return CreateAsyncThreadEnvManager({}, {std::move(env)});
                               })),
-                    std::pair("Subprocess",
-                              MakeManager([](EnvFactory env) {
+                    std::pair("Subprocess", MakeManager([](EnvFactory env) {
                                 return CreateSubprocessEnvManager({}, {std::move(env)});
                               }))),
     [](const auto& info) { return std::string(info.param.first); });

@@ -140,7 +140,7 @@ class ProcessMemory {
   Manager* manager_ = nullptr;
   Process* processes_ = nullptr;
   Env* envs_ = nullptr;
-  float* more_rewards_ = nullptr;  // [env_num, MoreRewards()]
+  float* more_rewards_ = nullptr;     // [env_num, MoreRewards()]
   PlayerEnd* player_ends_ = nullptr;  // [env_num, players]
   std::vector<std::byte*> row_columns_;
   std::vector<std::byte*> next_columns_;

@@ -292,8 +292,7 @@ absl::Status EvalCore::Act(int player, const ReadyObs& playing, const NamedValue
     ColumnsView obs = PlayerObs(playing.obs, actor.observation.get(), actor.first_field);
     if (has_ended) {
       if (!actor.obs.has_value()) {
-        DING_ASSIGN_OR_RETURN(actor.obs,
-                              BatchBuilder::Create(actor.observation, env_->env_num()));
+        DING_ASSIGN_OR_RETURN(actor.obs, BatchBuilder::Create(actor.observation, env_->env_num()));
       }
       GatherRows(obs, actor.acts.rows(), actor.obs->view(), 0);
       obs = actor.obs->view().Slice(0, rows);

@@ -116,8 +116,8 @@ class EvalCore {
     EvalMode* policy = nullptr;
     BatchBuilder output;
     SpecPtr observation;
-    int first_field = 0;  // of its observation in that of the env
-    PlayerActs acts;      // of the current step, in a game
+    int first_field = 0;              // of its observation in that of the env
+    PlayerActs acts;                  // of the current step, in a game
     std::optional<BatchBuilder> obs;  // of the envs in which it acts, if not in all
   };
   // The part of an episode that has been played.

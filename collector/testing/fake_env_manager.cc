@@ -145,8 +145,7 @@ absl::StatusOr<const Timesteps*> FakeEnvManager::Step(absl::Span<const int> env_
   ended_players_.clear();
   for (const int id : ids_) Answer(id);
   timesteps_.ended_players = ended_players_;
-  timesteps_.ended_obs =
-      ended_rows_.view().Slice(0, static_cast<int64_t>(ended_players_.size()));
+  timesteps_.ended_obs = ended_rows_.view().Slice(0, static_cast<int64_t>(ended_players_.size()));
   timesteps_.env_ids = ids_;
   timesteps_.reward = reward_;
   timesteps_.other_rewards = other_rewards_;
@@ -179,8 +178,8 @@ void FakeEnvManager::Answer(int env_id) {
     const auto& [step, end] = script.player_ends[player];
     if (step != slot.step) continue;
     ShowObs(event.next_obs, ended_rows_, ended_players_.size());
-    ended_players_.push_back({static_cast<int>(reward_.size()), static_cast<int>(player),
-                              end == End::kTerminated});
+    ended_players_.push_back(
+        {static_cast<int>(reward_.size()), static_cast<int>(player), end == End::kTerminated});
   }
   if (slot.step >= script.length) {
     event.terminated = script.end == End::kTerminated;
