@@ -171,6 +171,7 @@ absl::Status GifEncoder::AddFrame(const Image& picture) {
   DING_RETURN_IF_ERROR(CheckVideoFrame("GIF", *this, picture, kMaxSide));
   const size_t pixels = static_cast<size_t>(picture.width) * static_cast<size_t>(picture.height);
   if (frames_ == 0) DING_RETURN_IF_ERROR(Open(picture));
+  DING_RETURN_IF_ERROR(CheckOpen());
   pixels_.resize(pixels);
   Palette palette;
   if (!ExactPalette(picture, &palette, &pixels_)) FittedPalette(picture, &palette, &pixels_);
@@ -202,6 +203,11 @@ absl::Status GifEncoder::AddFrame(const Image& picture) {
   return absl::OkStatus();
 }
 
+absl::Status GifEncoder::CheckOpen() const {
+  if (file_ != nullptr && file_->gif != nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError("GIF: the file was finished already");
+}
+
 absl::Status GifEncoder::Open(const Image& picture) {
   int error = 0;
   file_.reset();
@@ -224,6 +230,7 @@ absl::Status GifEncoder::Open(const Image& picture) {
 
 absl::StatusOr<std::string> GifEncoder::Finish() {
   if (frames_ == 0) return absl::FailedPreconditionError("GIF: no picture was added");
+  DING_RETURN_IF_ERROR(CheckOpen());
   int error = 0;
   const bool closed = EGifCloseFile(std::exchange(file_->gif, nullptr), &error) == GIF_OK;
   if (!closed) return GifError(error);

@@ -47,6 +47,8 @@ class GifEncoder : public VideoEncoder {
  private:
   struct File;
 
+  // An error after Finish().
+  absl::Status CheckOpen() const;
   absl::Status Open(const Image& picture);
 
   int frames_per_second_;

@@ -9,6 +9,8 @@
 namespace ding {
 namespace {
 
+constexpr int kMaxBuckets = 1 << 20;
+
 void AddMoments(absl::Span<const float> values, HistogramSummary* summary) {
   for (const double value : values) {
     if (!std::isfinite(value)) {
@@ -51,7 +53,7 @@ double HistogramSummary::StandardDeviation() const {
 }
 
 HistogramSummary Summarize(absl::Span<const float> values, int bucket_count) {
-  DING_CHECK(bucket_count >= 1) << bucket_count << " buckets";
+  DING_CHECK(bucket_count >= 1 && bucket_count <= kMaxBuckets) << bucket_count << " buckets";
   HistogramSummary summary;
   AddMoments(values, &summary);
   AddBuckets(values, bucket_count, &summary);

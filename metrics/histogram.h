@@ -34,7 +34,7 @@ struct HistogramSummary {
   double StandardDeviation() const;
 };
 
-// `bucket_count` is at least 1; TensorBoard draws 30.
+// `bucket_count` is 1 to 2^20; TensorBoard draws 30.
 HistogramSummary Summarize(absl::Span<const float> values, int bucket_count = 30);
 
 }  // namespace ding
