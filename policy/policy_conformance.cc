@@ -131,6 +131,39 @@ Batch Without(const Batch& batch, absl::string_view name) {
   return std::move(builder).Seal(batch.rows()).AsSequences(batch.sequence_length());
 }
 
+// Returns `batch` with `field` in the place of the one with this index, and zeros in it.
+Batch WithField(const Batch& batch, int index, FieldSpec field) {
+  std::vector<FieldSpec> fields(batch.spec().fields().begin(), batch.spec().fields().end());
+  fields[static_cast<size_t>(index)] = std::move(field);
+  BatchBuilder builder = *BatchBuilder::Create(*MakeSpec(std::move(fields)), batch.rows());
+  for (int i = 0; i < batch.spec().size(); ++i) {
+    const auto bytes = static_cast<size_t>(batch.rows() * builder.spec().row_bytes(i));
+    if (i == index) {
+      std::memset(builder.view().raw_column(i), 0, bytes);
+    } else {
+      std::memcpy(builder.view().raw_column(i), batch.view().raw_column(i), bytes);
+    }
+  }
+  return std::move(builder).Seal(batch.rows()).AsSequences(batch.sequence_length());
+}
+
+// Returns the field as another type.
+FieldSpec OfAnotherType(const FieldSpec& field) {
+  FieldSpec other;
+  other.name = field.name;
+  other.shape = field.shape;
+  other.dtype = field.dtype == DType::kFloat32 ? DType::kInt32 : DType::kFloat32;
+  return other;
+}
+
+FieldSpec OfAnotherShape(FieldSpec field) {
+  field.shape.push_back(3);
+  field.low.clear();
+  field.high.clear();
+  field.frame_stack_axis = -1;
+  return field;
+}
+
 }  // namespace
 
 std::unique_ptr<Policy> PolicyConformance::Create(uint64_t seed) {
@@ -434,6 +467,44 @@ TEST_P(PolicyConformance, AnInvalidBatchChangesNothing) {
               StatusIs(absl::StatusCode::kInternal));
   EXPECT_TRUE(SameState(before, SavedTraining(policy.get())));
   EXPECT_THAT(learn->Forward(good, {}, &steps), IsOk()) << "and learning goes on";
+}
+
+// Columns that a policy does not read may be anything.
+TEST_P(PolicyConformance, ABatchOfOtherTypesOrShapesThrowsNothing) {
+  if (!GetParam().learns) return;
+  const auto policy = Create(1);
+  const Batch good = GetParam().make_batch(GetParam().observation, GetParam().action, kRows, 1);
+  std::vector<LearnStep> steps;
+  const std::string& needed = GetParam().needed_column;
+  for (int i = 0; i < good.spec().size(); ++i) {
+    const FieldSpec& field = good.spec().field(i);
+    for (const FieldSpec& other : {OfAnotherType(field), OfAnotherShape(field)}) {
+      const Batch bad = WithField(good, i, other);
+      absl::Status status;
+      EXPECT_NO_THROW(status = policy->learn_mode()->Forward(bad, {}, &steps))
+          << field.name << " as " << other.DebugString();
+      EXPECT_TRUE(!status.ok() || field.name != needed) << needed << other.DebugString();
+    }
+  }
+}
+
+TEST_P(PolicyConformance, ABatchWithActionsThatDoNotExistIsRefused) {
+  const FieldSpec& action = GetParam().action->field(0);
+  if (!GetParam().learns || !action.is_discrete()) return;
+  const auto policy = Create(1);
+  const Batch good = GetParam().make_batch(GetParam().observation, GetParam().action, kRows, 1);
+  const std::optional<int> index = good.spec().Find(action.name);
+  if (!index.has_value()) return;
+  std::vector<LearnStep> steps;
+  for (const int64_t wrong :
+       {int64_t{-1}, action.num_categories, std::numeric_limits<int64_t>::max(),
+        std::numeric_limits<int64_t>::min()}) {
+    BatchBuilder builder = *BatchBuilder::Create(good.spec_ptr(), good.rows());
+    CopyRows(good.view(), builder.view(), 0);
+    builder.column<int64_t>(*index)[0] = wrong;
+    const Batch bad = std::move(builder).Seal(good.rows()).AsSequences(good.sequence_length());
+    EXPECT_FALSE(policy->learn_mode()->Forward(bad, {}, &steps).ok()) << wrong;
+  }
 }
 
 }  // namespace ding
