@@ -7,6 +7,7 @@
 #ifndef DING_WORKER_COLLECTOR_EVALUATOR_VECTOR_EVAL_MONITOR_H_
 #define DING_WORKER_COLLECTOR_EVALUATOR_VECTOR_EVAL_MONITOR_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ding_worker/base/check.h"
 #include "ding_worker/data/named_values.h"
 
 namespace ding {
@@ -24,16 +26,17 @@ class VectorEvalMonitor {
   static absl::StatusOr<VectorEvalMonitor> Create(int env_num, int64_t n_episode);
 
   // Keeps the result of an episode, in a game also those of players 1, 2, ... kFailedPrecondition, and
-  // nothing is kept, if the quota of the env is full.
+  // nothing is kept, if the quota of the env is full; kInvalidArgument if there is no such env.
   absl::Status Update(int env_id, double episode_return, const NamedValues& info,
                       std::vector<double> other_returns = {});
 
   // Whether every env has filled its quota.
   bool is_finished() const { return current_episode_ == n_episode_; }
+  // Of an env that does not exist, these end the program.
   bool is_full(int env_id) const {
-    return static_cast<int64_t>(envs_[env_id].returns.size()) == envs_[env_id].quota;
+    return static_cast<int64_t>(Of(env_id).returns.size()) == Of(env_id).quota;
   }
-  int64_t quota(int env_id) const { return envs_[env_id].quota; }
+  int64_t quota(int env_id) const { return Of(env_id).quota; }
   // The number of results so far.
   int64_t current_episode() const { return current_episode_; }
   int64_t n_episode() const { return n_episode_; }
@@ -52,6 +55,11 @@ class VectorEvalMonitor {
   };
 
   VectorEvalMonitor(int env_num, int64_t n_episode);
+  const EnvResults& Of(int env_id) const {
+    DING_CHECK(env_id >= 0 && env_id < static_cast<int>(envs_.size()))
+        << "there is no env " << env_id;
+    return envs_[static_cast<size_t>(env_id)];
+  }
 
   int64_t n_episode_;
   int64_t current_episode_ = 0;

@@ -1,6 +1,7 @@
 #include "ding_worker/collector/evaluator/vector_eval_monitor.h"
 
 #include <cstdint>
+#include <limits>
 
 #include "absl/status/status.h"
 #include "ding_worker/base/status_matchers.h"
@@ -59,6 +60,22 @@ TEST(VectorEvalMonitorTest, NeedsAnEpisodePerEnv) {
   EXPECT_THAT(VectorEvalMonitor::Create(4, 3),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("n_episode is 3 for 4 envs")));
   EXPECT_THAT(VectorEvalMonitor::Create(0, 3), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(VectorEvalMonitorTest, EnvsAndPlayersThatDoNotExist_AreRefused) {
+  constexpr int kMost = std::numeric_limits<int>::max();
+  EXPECT_THAT(VectorEvalMonitor::Create(kMost, std::numeric_limits<int64_t>::max()),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  DING_ASSERT_OK_AND_ASSIGN(VectorEvalMonitor monitor, VectorEvalMonitor::Create(2, 4));
+  ASSERT_THAT(monitor.Update(0, 1, {}), IsOk());
+  for (const int env : {-1, 2, kMost}) {
+    EXPECT_THAT(monitor.Update(env, 1, {}), StatusIs(absl::StatusCode::kInvalidArgument)) << env;
+    EXPECT_DEATH((void)monitor.is_full(env), "there is no env");
+    EXPECT_DEATH((void)monitor.quota(env), "there is no env");
+  }
+  for (const int player : {-1, 1, kMost}) {
+    EXPECT_DEATH((void)monitor.GetEpisodeReturn(player), "there is no player");
+  }
 }
 
 }  // namespace
