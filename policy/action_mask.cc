@@ -2,13 +2,41 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/checked_size.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
 
 namespace ding {
+namespace {
+
+// Returns the number of elements of a mask of one row; nullopt if no mask can have such counts.
+std::optional<int64_t> WidthOf(absl::Span<const int64_t> counts) {
+  std::optional<int64_t> width = 0;
+  for (const int64_t count : counts) {
+    width = count < 1 ? std::nullopt : CheckedSum(*width, count);
+    if (!width.has_value()) return std::nullopt;
+  }
+  return counts.empty() ? std::nullopt : width;
+}
+
+// Returns kInvalidArgument unless `mask` has whole rows, `rows` of them if that is not negative.
+absl::Status CheckWidth(absl::Span<const uint8_t> mask, absl::Span<const int64_t> counts,
+                        int64_t rows) {
+  const std::optional<int64_t> width = WidthOf(counts);
+  const auto size = static_cast<int64_t>(mask.size());
+  if (width.has_value() && size % *width == 0 && (rows < 0 || size / *width == rows)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("action mask: ", size, " elements for ", counts.size(), " elements of an action",
+                   rows < 0 ? "" : absl::StrCat(" in ", rows, " rows"),
+                   ", expected one for each category of each row"));
+}
+
+}  // namespace
 
 absl::StatusOr<std::optional<int>> FindActionMask(const Spec& observation, const Spec& action) {
   const std::optional<int> found = observation.Find(kActionMaskField);
@@ -20,7 +48,7 @@ absl::StatusOr<std::optional<int>> FindActionMask(const Spec& observation, const
         action.size() == 0 ? std::string("there is none") : action.field(0).DebugString()));
   }
   const std::vector<int64_t> counts = CategoryCounts(action.field(0));
-  const int64_t width = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  const int64_t width = WidthOf(counts).value_or(-1);
   if (SizeOf(field.dtype) != 1 || field.num_elements() != width) {
     return absl::InvalidArgumentError(absl::StrCat("the action mask '", field.name, "' is ",
                                                    field.DebugString(), ", expected bool[", width,
@@ -54,6 +82,7 @@ int64_t CountLegal(absl::Span<const uint8_t> mask) {
 }
 
 absl::Status CheckLegal(absl::Span<const uint8_t> mask, absl::Span<const int64_t> counts) {
+  if (!mask.empty()) DING_RETURN_IF_ERROR(CheckWidth(mask, counts, /*rows=*/-1));
   size_t at = 0;
   for (int64_t row = 0; at < mask.size(); ++row) {
     for (size_t element = 0; element < counts.size(); ++element) {
@@ -72,9 +101,17 @@ absl::Status CheckLegal(absl::Span<const uint8_t> mask, absl::Span<const int64_t
 absl::Status CheckTaken(absl::Span<const uint8_t> mask, absl::Span<const int64_t> counts,
                         absl::Span<const int64_t> action) {
   if (mask.empty()) return absl::OkStatus();
+  const auto elements = static_cast<int64_t>(std::max<size_t>(counts.size(), 1));
+  const auto taken = static_cast<int64_t>(action.size());
+  DING_RETURN_IF_ERROR(CheckWidth(mask, counts, taken % elements == 0 ? taken / elements : 0));
   size_t begin = 0;
   for (size_t i = 0; i < action.size(); ++i) {
     const size_t element = i % counts.size();
+    if (action[i] < 0 || action[i] >= counts[element]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("action ", action[i], " of element ", element, " of row ", i / counts.size(),
+                       " is not legal, expected 0 to ", counts[element] - 1));
+    }
     if (mask[begin + static_cast<size_t>(action[i])] == 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("action mask: action ", action[i],

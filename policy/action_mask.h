@@ -41,11 +41,11 @@ absl::Span<const uint8_t> ActionMaskOf(const ColumnsView& obs, std::optional<int
 int64_t CountLegal(absl::Span<const uint8_t> mask);
 
 // Checks that every element of every row has a legal category. kInvalidArgument names the first row and
-// element without one.
+// element without one, or `mask` does not have whole rows.
 absl::Status CheckLegal(absl::Span<const uint8_t> mask, absl::Span<const int64_t> counts);
 
-// Checks that every category of `action` [B, elements] is legal. The categories must exist.
-// kInvalidArgument names the first row and element with an illegal one.
+// Checks that every category of `action` [B, elements] is legal; without a mask all are. kInvalidArgument names the
+// first row and element with one that is illegal or does not exist.
 absl::Status CheckTaken(absl::Span<const uint8_t> mask, absl::Span<const int64_t> counts,
                         absl::Span<const int64_t> action);
 

@@ -32,7 +32,7 @@ class VectorEvalMonitor {
 
   // Whether every env has filled its quota.
   bool is_finished() const { return current_episode_ == n_episode_; }
-  // Of an env that does not exist, these end the program.
+  // These two end the program if there is no such env.
   bool is_full(int env_id) const {
     return static_cast<int64_t>(Of(env_id).returns.size()) == Of(env_id).quota;
   }
