@@ -217,17 +217,12 @@ TEST(InteractionSerialEvaluatorTest, WritesMetrics) {
   ASSERT_THAT(f.evaluator->Eval(eval), IsOk());
   // 6 env steps in 4 vector steps: env 0 plays in the first two of them.
   const std::map<std::string, double> expected = {
-      {"episode_count", 4},
-      {"abnormal_episode_count", 0},
-      {"envstep_count", 6},
-      {"avg_envstep_per_episode", 1.5},
-      {"evaluate_time", 4},
-      {"avg_envstep_per_sec", 1.5},
+      {"episode_count", 4},        {"abnormal_episode_count", 0},
+      {"envstep_count", 6},        {"avg_envstep_per_episode", 1.5},
+      {"evaluate_time", 4},        {"avg_envstep_per_sec", 1.5},
       {"avg_time_per_episode", 1},  // D30: seconds per episode
-      {"reward_mean", 225.5},
-      {"reward_max", 401},
-      {"reward_min", 100},
-      {"eval_episode_return_mean", 225.5},
+      {"reward_mean", 225.5},      {"reward_max", 401},
+      {"reward_min", 100},         {"eval_episode_return_mean", 225.5},
   };
   for (const auto& [metric, value] : expected) {
     EXPECT_THAT(f.sink->ValuesOf("eval_iter/" + metric), ElementsAre(value)) << metric;
