@@ -232,7 +232,7 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateMaskFields(const EnvWrapperCon
 DING_REGISTER(EnvWrapperRegistry(), "flatten", CreateFlatten,
               "makes one float32 vector of all fields but the action mask");
 DING_REGISTER(EnvWrapperRegistry(), "one_hot", CreateOneHot,
-              "makes a float32 per category of fields of categories", &OneHotConfig::descriptor);
+              "makes a float32 per category of a field of categories", &OneHotConfig::descriptor);
 DING_REGISTER(EnvWrapperRegistry(), "mask_fields", CreateMaskFields,
               "removes fields of the observation", &MaskFieldsConfig::descriptor);
 
