@@ -73,7 +73,7 @@ TEST_P(BufferMisuse, Sample_SizesAndPartsOutOfRange_AreErrors) {
         (void)buffer_->Sample(1, 0, options);  // Some are legal: none may overflow.
       }
     }
-    options.range = AgeRange{kMax};
+    options.range = AgeRange{kMax, std::nullopt};
     EXPECT_THAT(buffer_->Sample(1, 0, options), StatusIs(absl::StatusCode::kFailedPrecondition));
   }
 }
