@@ -11,6 +11,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -95,7 +96,8 @@ class StateFuzz : public testing::TestWithParam<FuzzCase> {};
 INSTANTIATE_TEST_SUITE_P(Types, StateFuzz, testing::ValuesIn(FuzzCases()),
                          [](const auto& info) { return info.param.type.name; });
 
-// Returns the rows with the field "obs/place" as a goal that was achieved, and as one that is desired.
+// Returns the rows with the field "obs/place" as a goal that was achieved, and as one that is desired. The place after a
+// row is another one, so each reward is that of a goal which was not reached.
 Batch WithGoals(const Batch& rows) {
   std::vector<FieldSpec> fields = {Box(kAchievedGoalField, {4}), Box(kDesiredGoalField, {4})};
   fields.insert(fields.end(), rows.spec().fields().begin(), rows.spec().fields().end());
@@ -105,6 +107,10 @@ Batch WithGoals(const Batch& rows) {
     const std::byte* const from = rows.view().raw_column(std::max(0, field - 2));
     std::memcpy(with.view().raw_column(field), from,
                 static_cast<size_t>(rows.rows() * with.spec().row_bytes(field)));
+  }
+  const std::optional<int> reward = with.spec().Find("reward");
+  if (reward.has_value()) {
+    for (float& value : with.column<float>(*reward)) value = -1;
   }
   return std::move(with).Seal(rows.rows());
 }
