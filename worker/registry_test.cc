@@ -58,7 +58,7 @@ env wrapper:
                          [ding.NormalizeObservationConfig]
   normalize_reward       divides rewards by the deviation of the return of all envs so far
                          [ding.NormalizeRewardConfig]
-  one_hot                makes a float32 per category of a field of categories [ding.OneHotConfig]
+  one_hot                makes a float32 per category of fields of categories [ding.OneHotConfig]
   record_video           makes a video of each `every`-th episode of env 0 [ding.RecordVideoConfig]
   rescale_action         maps actions of [low, high] to the bounds of the env
                          [ding.RescaleActionConfig]
@@ -114,14 +114,18 @@ schedule:
 actor:
   a2c           the actor of an actor-critic
   bc            the network that imitates
+  c51           the mean of the atoms
   cql           greedy by Q values
   ddpg          the tanh of the mean
   discrete_sac  the softmax of the logits
   dqn           epsilon-greedy by Q values
   impala        the actor of an actor-critic
   iql           the tanh of the mean
+  iqn           the mean of the quantiles at the middles of equal parts
   ppo           the actor of an actor-critic
+  qrdqn         the mean of the quantiles
   r2d2          epsilon-greedy by recurrent Q values
+  rainbow       the mean of the atoms, without noise
   sac           a normal distribution that tanh squashes
   td3           the tanh of the mean
   td3bc         the tanh of the mean
