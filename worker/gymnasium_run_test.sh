@@ -68,7 +68,8 @@ END
 # Statistics of an env replace no metric of ours, and say in how many episodes they are.
 write_config "$TEST_TMPDIR/statistics_config" CartPole cartpole_dqn
 sed -i 's|cartpole:CartPole|sample_envs:Statistics|' "$TEST_TMPDIR/statistics_config"
-worker/serial --config="$TEST_TMPDIR/statistics_config" --exp_dir="$TEST_TMPDIR/statistics" --max_env_step=200 --python="$python" \
+# The config comes out of a pipe.
+worker/serial --config=<(cat "$TEST_TMPDIR/statistics_config") --exp_dir="$TEST_TMPDIR/statistics" --max_env_step=200 --python="$python" \
   --set=env.stop_value=1000 >/dev/null 2>"$TEST_TMPDIR/statistics.err" || fail "$(cat "$TEST_TMPDIR/statistics.err")"
 evaluate() {
   worker/evaluate --checkpoint="$TEST_TMPDIR/statistics" --episodes=10 --python="$python" --set=env.evaluator_env_num=1 "$@" \
@@ -91,11 +92,15 @@ assert values("reward_mean") == {10} and values("info/reward_mean") == {-12345},
 assert values("info/reward_mean_mean") == {-1} and values("info/奖励_mean") == {1} and min(values("episode_count")) > 0
 END
 
-# In a parallel run.
+# In a parallel run, whose config comes out of a pipe, which its processes cannot read again. No process leaves MLflow a run that seems
+# to go on.
 rm "$TEST_TMPDIR/started"
-worker/parallel --config="$TEST_TMPDIR/parallel_config" --exp_dir="$TEST_TMPDIR/parallel" --max_env_step=600 --seed=1 \
-  --set=env.manager.envs_per_process=1 --python="$python" >/dev/null 2>"$TEST_TMPDIR/parallel.err" ||
+worker/parallel --config=/dev/stdin --exp_dir="$TEST_TMPDIR/parallel" --max_env_step=600 --seed=1 --set='metrics.sink=[{type:"mlflow"}]' \
+  --set=env.manager.envs_per_process=1 --python="$python" < <(cat "$TEST_TMPDIR/parallel_config") >/dev/null 2>"$TEST_TMPDIR/parallel.err" ||
   fail "$(tail -n 40 "$TEST_TMPDIR/parallel.err")"
+[ "$(cat "$TEST_TMPDIR"/mlruns/*/*/meta.yaml | grep -c '^status: [345]$')" = "$(ls -d "$TEST_TMPDIR"/mlruns/*/*/ | wc -l)" ] ||
+  fail "$(grep -H '^status\|^run_name' "$TEST_TMPDIR"/mlruns/*/*/meta.yaml)"
+[ -z "$(find "$TEST_TMPDIR"/mlruns/*/*/metrics -type f -empty)" ] || fail "MLflow cannot read empty files of metrics"
 [ -s "$TEST_TMPDIR/started" ] || fail "--python did not choose the interpreter of the parallel run"
 [ "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["env_step"] >= 600)' "$TEST_TMPDIR/parallel/result.json")" = True ] ||
   fail "$(cat "$TEST_TMPDIR/parallel/result.json")"
