@@ -181,7 +181,7 @@ absl::StatusOr<std::unique_ptr<Env>> create_env(const EnvConfig& config) {
   // Python envs, which have managers of their own, see to their bounds themselves.
   if (config.has_out_of_bounds() && !EnvGroupRegistry().Find(config.type()).ok()) {
     DING_RETURN_IF_ERROR(ValidateEnvSpec(env->spec()));
-    env = MakeBoundedEnv(std::move(env), config.out_of_bounds());
+    env = MakeBoundedEnv(std::move(env), static_cast<OutOfBounds>(config.out_of_bounds()));
   }
   if (!config.reward_weights().empty()) {
     DING_ASSIGN_OR_RETURN(env, MakeWeightedReward(std::move(env), {config.reward_weights().begin(),

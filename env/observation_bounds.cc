@@ -34,7 +34,7 @@ std::string TextOf(double value, double low, double high) {
 
 class BoundedEnv : public Env {
  public:
-  BoundedEnv(std::unique_ptr<Env> env, EnvConfig::OutOfBounds mode)
+  BoundedEnv(std::unique_ptr<Env> env, OutOfBounds mode)
       : env_(std::move(env)), bounds_(env_->spec(), mode) {}
 
   const EnvSpec& spec() const override { return env_->spec(); }
@@ -57,7 +57,7 @@ class BoundedEnv : public Env {
 
 }  // namespace
 
-ObservationBounds::ObservationBounds(const EnvSpec& spec, EnvConfig::OutOfBounds mode)
+ObservationBounds::ObservationBounds(const EnvSpec& spec, OutOfBounds mode)
     : name_(spec.name), mode_(mode) {
   for (int i = 0; i < spec.observation->size(); ++i) {
     const FieldSpec& field = spec.observation->field(i);
@@ -105,10 +105,10 @@ absl::Status ObservationBounds::EnforceField(int env_id, const Field& field, con
         absl::StrCat("observation '", row.spec().field(field.index).name, "', element ", i, ", is ",
                      TextOf(value, low[i], high[i]), ", expected a value in [", low[i], ", ",
                      high[i], "] as its space says");
-    if (mode_ == EnvConfig::CLIP) {
+    if (mode_ == OutOfBounds::kClip) {
       Warn(env_id, found, "it is clipped");
       values[i] = static_cast<T>(std::clamp(value, low[i], high[i]));
-    } else if (mode_ == EnvConfig::WARN && !field.is_category) {
+    } else if (mode_ == OutOfBounds::kWarn && !field.is_category) {
       Warn(env_id, found, "it stays");
     } else {
       return absl::OutOfRangeError(
@@ -152,7 +152,7 @@ absl::Status ObservationBounds::Enforce(int env_id, const RowRef& row) {
   return absl::OkStatus();
 }
 
-std::unique_ptr<Env> MakeBoundedEnv(std::unique_ptr<Env> env, EnvConfig::OutOfBounds mode) {
+std::unique_ptr<Env> MakeBoundedEnv(std::unique_ptr<Env> env, OutOfBounds mode) {
   return std::make_unique<BoundedEnv>(std::move(env), mode);
 }
 

@@ -4,7 +4,7 @@
 // Threads:   thread-compatible.
 //
 // Example:
-//   ObservationBounds bounds(spec, EnvConfig::CLIP);
+//   ObservationBounds bounds(spec, OutOfBounds::kClip);
 //   DING_RETURN_IF_ERROR(bounds.Enforce(env_id, row));
 #ifndef DING_WORKER_ENV_OBSERVATION_BOUNDS_H_
 #define DING_WORKER_ENV_OBSERVATION_BOUNDS_H_
@@ -17,13 +17,15 @@
 #include "absl/status/status.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/env/env.h"
-#include "ding_worker/env/env.pb.h"
 
 namespace ding {
 
+// EnvConfig::OutOfBounds, for code without protobuf.
+enum class OutOfBounds { kError, kClip, kWarn };
+
 class ObservationBounds {
  public:
-  ObservationBounds(const EnvSpec& spec, EnvConfig::OutOfBounds mode);
+  ObservationBounds(const EnvSpec& spec, OutOfBounds mode);
 
   // `row` must be an observation of the spec. Clips values outside of their bounds, or leaves them, with a warning now and
   // then; `env_id` is for its text, -1 if it is not known. NaN and infinity are left to the manager of the env.
@@ -44,13 +46,13 @@ class ObservationBounds {
   void Warn(int env_id, const std::string& found, const char* consequence);
 
   const std::string name_;
-  const EnvConfig::OutOfBounds mode_;
+  const OutOfBounds mode_;
   std::vector<Field> fields_;
   int64_t warned_ = 0;  // values outside of their bounds so far
 };
 
 // Returns an env whose observations ObservationBounds enforces.
-std::unique_ptr<Env> MakeBoundedEnv(std::unique_ptr<Env> env, EnvConfig::OutOfBounds mode);
+std::unique_ptr<Env> MakeBoundedEnv(std::unique_ptr<Env> env, OutOfBounds mode);
 
 }  // namespace ding
 

@@ -35,7 +35,7 @@ constexpr int kWaitsAsleep = 100;
 class ProcessEnvWorkers : public EnvWorkers {
  public:
   ProcessEnvWorkers(const EnvRetryOptions& retry, EnvSpec spec, EnvProcessPool processes,
-                    std::optional<EnvConfig::OutOfBounds> out_of_bounds)
+                    std::optional<OutOfBounds> out_of_bounds)
       : max_retry_(retry.max_retry),
         retry_waiting_time_(retry.retry_waiting_time),
         spec_(std::move(spec)),
@@ -458,7 +458,7 @@ class ProcessEnvWorkers : public EnvWorkers {
 
 absl::StatusOr<std::unique_ptr<EnvWorkers>> CreateProcessEnvWorkers(
     EnvProcessPool::Options options, EnvSpec spec, int env_num, EnvProcessPool::Run run,
-    std::optional<EnvConfig::OutOfBounds> out_of_bounds) {
+    std::optional<OutOfBounds> out_of_bounds) {
   const EnvRetryOptions retry = options.retry;
   DING_ASSIGN_OR_RETURN(EnvProcessPool processes,
                         EnvProcessPool::Create(std::move(options), spec, env_num, std::move(run)));

@@ -12,9 +12,9 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/env/env.h"
-#include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_process_pool.h"
 #include "ding_worker/env/env_workers.h"
+#include "ding_worker/env/observation_bounds.h"
 
 namespace ding {
 
@@ -23,7 +23,7 @@ namespace ding {
 //   kUnavailable  the system refuses processes or memory
 absl::StatusOr<std::unique_ptr<EnvWorkers>> CreateProcessEnvWorkers(
     EnvProcessPool::Options options, EnvSpec spec, int env_num, EnvProcessPool::Run run,
-    std::optional<EnvConfig::OutOfBounds> out_of_bounds = std::nullopt);
+    std::optional<OutOfBounds> out_of_bounds = std::nullopt);
 
 }  // namespace ding
 

@@ -13,6 +13,7 @@
 #include "ding_worker/env/env_process_pool.h"
 #include "ding_worker/env/env_workers.h"
 #include "ding_worker/env/gymnasium/python_program.h"
+#include "ding_worker/env/observation_bounds.h"
 #include "ding_worker/env/process_env_workers.h"
 #include "ding_worker/env/subprocess_options.h"
 
@@ -72,7 +73,8 @@ absl::StatusOr<std::unique_ptr<EnvWorkers>> CreateWorkers(
                         ProbePythonEnv(config, interface, around, options.connect_timeout));
   const bool waits_for_some = options.wait_num > 0 && options.wait_num < env_num;
   return CreateProcessEnvWorkers(PoolOptions(options), env.spec, env_num,
-                                 RunPython(env, waits_for_some), around.out_of_bounds());
+                                 RunPython(env, waits_for_some),
+                                 static_cast<OutOfBounds>(around.out_of_bounds()));
 }
 
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateManager(
