@@ -104,7 +104,7 @@ std::string CauseOfAbnormal(const Timesteps& timesteps, size_t row) {
   for (const AbnormalCause& cause : timesteps.causes) {
     if (static_cast<size_t>(cause.row) == row) return absl::StrCat(": ", cause.cause.message());
   }
-  return "";
+  return ": the env says so (StepResult::abnormal, in Python info[\"abnormal\"])";
 }
 
 // Why no env is ready: kFailedPrecondition with the states of all envs.

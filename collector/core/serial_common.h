@@ -81,7 +81,7 @@ absl::Status WaitForEnv(const EnvManager& env, absl::FunctionRef<bool(int env_id
 
 // Returns the number of steps that are abnormal.
 int64_t CountAbnormal(const Timesteps& timesteps);
-// Returns ": <cause>" of the abnormal step in this row; empty if the cause is unknown.
+// Returns ": <cause>" of the abnormal step in this row; without one, the env itself reported it.
 std::string CauseOfAbnormal(const Timesteps& timesteps, size_t row);
 
 // Adds <prefix>_mean, _std (of the population), _max and _min of `values`, which must not be empty.

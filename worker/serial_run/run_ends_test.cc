@@ -311,7 +311,7 @@ TEST_F(RunEndsTest, ARunWhoseEnvFailed_GetsPastItAfterResumes) {
   int failures = 0;
   while (true) {
     const absl::StatusOr<SerialResult> result = Run(
-        "fails", {"env.type=fails_at_some_seeds", "resume.period_rounds=10", "max_env_step=800"});
+        "fails", {"env.type=fails_at_some_seeds", "resume.period_rounds=50", "max_env_step=800"});
     if (result.ok()) break;
     ASSERT_THAT(result, StatusIs(absl::StatusCode::kInternal, HasSubstr("a bad seed")));
     ASSERT_LT(++failures, 60) << "it fails at the same step for ever";

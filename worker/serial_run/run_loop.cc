@@ -111,7 +111,7 @@ void RunLoop::WriteSpeed(bool at_end) {
 }
 
 absl::Status RunLoop::RunToTheEnd(SerialResult* result) {
-  absl::Status status = SkipFailedEpisodes();
+  absl::Status status = LeaveFailedEpisodes();
   if (status.ok() && !resumed_) status = work_.Begin();
   if (status.ok()) status = Loop();
   options_.ending();

@@ -79,8 +79,8 @@ class RunWork {
   virtual absl::Status Round() = 0;
   // The envs that collect; null: none do.
   virtual const EnvManager* collecting_envs() const { return nullptr; }
-  // Makes the envs that collect begin new episodes, `count` times.
-  virtual absl::Status SkipEpisodes(int64_t /*count*/) { return absl::OkStatus(); }
+  // Makes the envs that collect begin episodes of other seeds, which depend on the position and `number`.
+  virtual absl::Status BeginOtherEpisodes(int64_t /*number*/) { return absl::OkStatus(); }
   // Writes further metrics, about once a second and at the end of the run.
   virtual void WriteMeasurements() {}
 
@@ -165,7 +165,7 @@ class RunLoop {
   void WriteSpeed(bool at_end);
   absl::Status Loop();
   // If an env failed after this point of an earlier run, makes all envs begin other episodes: the same ones would fail again.
-  absl::Status SkipFailedEpisodes();
+  absl::Status LeaveFailedEpisodes();
   // Saves ckpt_exception and returns `error`, also if the checkpoint cannot be saved.
   absl::Status SaveAfter(absl::Status error);
   // Ends the run for the reason `why`, unless it has one already. Does nothing if `why` is empty.

@@ -107,7 +107,7 @@ absl::Status RunLoop::SaveLastSafePoint(SerialResult* result) {
   return saved;
 }
 
-absl::Status RunLoop::SkipFailedEpisodes() {
+absl::Status RunLoop::LeaveFailedEpisodes() {
   const absl::StatusOr<CheckpointReader> failed =
       CheckpointReader::Open(absl::StrCat(options_.exp_dir, "/ckpt/", kException));
   if (!failed.ok()) return absl::OkStatus();  // No run of this folder has failed.
@@ -117,7 +117,7 @@ absl::Status RunLoop::SkipFailedEpisodes() {
   if (env_failures_ < 1) return absl::OkStatus();
   DING_LOG(WARNING) << "an env failed after this point of the run: all envs begin other episodes, "
                        "in which it may not fail; the run goes on inexactly";
-  return work_.SkipEpisodes(env_failures_);
+  return work_.BeginOtherEpisodes(env_failures_);
 }
 
 absl::Status RunLoop::SaveAfter(absl::Status error) {

@@ -332,8 +332,12 @@ absl::StatusOr<SegmentBatch> SerialPipeline::Collect(const CollectOptions& optio
   return collector_->Collect(options);
 }
 
-absl::Status SerialPipeline::SkipEpisodes(int64_t count) {
-  for (int64_t i = 0; i < count; ++i) DING_RETURN_IF_ERROR(collector_env_->Reset());
+absl::Status SerialPipeline::BeginOtherEpisodes(int64_t number) {
+  const uint64_t of_here = Rng::DeriveSeed(config_.seed(), "collector_env_after_failure",
+                                           static_cast<uint64_t>(position()));
+  DING_RETURN_IF_ERROR(collector_env_->Seed(
+      Rng::DeriveSeed(of_here, "collector_env", static_cast<uint64_t>(number)), /*dynamic=*/true));
+  DING_RETURN_IF_ERROR(collector_env_->Reset());
   std::vector<int> all(static_cast<size_t>(collector_env_->env_num()));
   std::iota(all.begin(), all.end(), 0);
   return collector_->DropEpisodes(all);

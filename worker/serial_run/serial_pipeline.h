@@ -97,7 +97,7 @@ class SerialPipeline : public Pipeline, private RunWork {
   absl::Status EvaluateIfDue() override;
   absl::Status Round() override;
   const EnvManager* collecting_envs() const override { return collector_env_.get(); }
-  absl::Status SkipEpisodes(int64_t count) override;
+  absl::Status BeginOtherEpisodes(int64_t number) override;
   // Size and age of the buffer.
   void WriteMeasurements() override;
   std::vector<CheckpointComponent> ActingComponents() override;
