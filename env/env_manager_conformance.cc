@@ -384,14 +384,13 @@ TEST_P(EnvManagerConformance, StepsThatAreNotFinite_AreBounded) {
 }
 
 TEST_P(EnvManagerConformance, ResetThatIsNotFinite_BeginsTheNextEpisodeIfWanted) {
-  scripts_[1]->on_reset[2] = EnvFault::kNanObservation;
+  for (const int64_t reset : {2, 4, 5, 6}) scripts_[1]->on_reset[reset] = EnvFault::kNanObservation;
   options_.drop_not_finite = true;
   options_.max_abnormal_steps = 2;
   const auto manager = Launched();
   ASSERT_THAT(manager->Reset(), IsOk());
   EXPECT_THAT(States(*manager), Each(EnvState::kRun));
   EXPECT_THAT(Row(manager->ready_obs(), 1), ElementsAre(3, 0, -1));
-  scripts_[1]->on_every_reset = EnvFault::kNanObservation;
   EXPECT_THAT(manager->Reset(), StatusIs(kInternal, HasSubstr("element 1, is nan")));
   EXPECT_TRUE(manager->closed());
 }
