@@ -202,7 +202,7 @@ class InterruptTest(unittest.TestCase):
         os.remove(checkpoints)
         self.wait_until(process, lambda: len(self.resume_points()) == 2)
         self.end(process, signal.SIGTERM)
-        self.assertTrue(os.path.isdir(f'{checkpoints}/ckpt_best'), 'it is tried again')
+        self.assertTrue([name for name in os.listdir(checkpoints) if name.startswith('iteration_')])
 
     def test_an_endless_env_is_evaluated(self):
         process = self.start(DQN, evaluates='endless', settings=['policy.eval.evaluator.max_episode_steps=50', 'max_env_step=100'])
