@@ -368,13 +368,14 @@ TEST(EpisodeSerialCollectorTest, WritesMetrics) {
   std::vector<double> returns;
   double length = 0;
   int64_t steps = 0;
+  int64_t abnormal = 0;
   std::set<int64_t> calls;
   for (const auto& [id, events] : ByEpisode(f.envs.events())) {
     double sum = 0;
     for (const Event& event : events) {
       sum += event.reward;
       calls.insert(event.call);
-      if (!event.abnormal) ++steps;
+      ++(event.abnormal ? abnormal : steps);
     }
     if (!Ended(events.back())) continue;
     returns.push_back(sum);
@@ -388,7 +389,7 @@ TEST(EpisodeSerialCollectorTest, WritesMetrics) {
   for (const double value : returns) variance += (value - mean) * (value - mean) / 12;
   const std::map<std::string, double> expected = {
       {"episode_count", 12},
-      {"abnormal_episode_count", 0},
+      {"abnormal_episode_count", static_cast<double>(abnormal)},
       {"envstep_count", length},
       {"avg_envstep_per_episode", length / 12},
       {"avg_envstep_per_sec", static_cast<double>(steps) / seconds},
