@@ -17,17 +17,29 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
+import tempfile
 
 import debian_packages
 
 
-def link_items(libraries, flags, folder):
-    """What a linker gets, in order: the archives (name, whether all of it is needed), then the flags, as one word each."""
+def keep_symbol(library):
+    """The symbol by which a linker takes a library that registers something, although nothing in it is called."""
+    return 'ding_worker_keeps_' + library
+
+
+def link_items(libraries, flags, archive):
+    """What a linker gets, in order: the archives (name, whether all of it is needed), then the flags, as one word each.
+
+    Every item may be repeated, as it is when a program links two modules that share a library. `archive` is how a linker finds
+    the library of that name.
+    """
     items = []
     for name, keep in libraries:
-        path = '%s/lib%s.a' % (folder, name)
-        items.append('-Wl,--whole-archive,%s,--no-whole-archive' % path if keep else path)
+        if keep:
+            items.append('-Wl,--undefined=' + keep_symbol(name))
+        items.append(archive % name)
     # One word per group, so that nobody removes a "--push-state" as a repetition.
     group = None
     for flag in flags:
@@ -43,6 +55,23 @@ def link_items(libraries, flags, folder):
     return list(dict.fromkeys(items))
 
 
+def followers(modules):
+    """For each archive, what each module that has it links after it: everything that the archive may need."""
+    after = {}
+    for module in modules:
+        for index, name in enumerate(module['libraries']):
+            later = module['libraries'][index + 1:]
+            if name in after:
+                kept, flags = set(later), set(module['flags'])
+                after[name] = ([other for other in after[name][0] if other in kept],
+                               [flag for flag in after[name][1] if flag in flags])
+            else:
+                after[name] = (later, module['flags'])
+    # Only the nearest ones: what they need follows them.
+    return {name: ([other for other in later if not any(other in after[between][0] for between in later)], flags)
+            for name, (later, flags) in after.items()}
+
+
 def write(path, text):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, 'w', encoding='utf-8') as file:
@@ -56,10 +85,24 @@ def copy(source, target):
     shutil.copyfile(source, target)
 
 
+def write_kept_library(source, target, library):
+    """Copies an archive as one object with a symbol, so that a linker takes all of it, and only once."""
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        joined = '%s/%s.o' % (folder, library)
+        for command in (['ld', '-r', '-o', joined, '--whole-archive', source],
+                        ['objcopy', '--add-symbol', keep_symbol(library) + '=.text:0,global', joined],
+                        ['ar', 'rcsD', '%s/joined.a' % folder, joined]):
+            subprocess.run(command, check=True)
+        copy('%s/joined.a' % folder, target)
+
+
 # find_package(ding_worker [COMPONENTS naive_buffer ...]): every module that is installed beside this file.
 CMAKE_CONFIG = """# Written by ding_worker: find_package(ding_worker), then target_link_libraries(... ding_worker::naive_buffer).
-get_filename_component(_ding_prefix "${{CMAKE_CURRENT_LIST_DIR}}/{up}" ABSOLUTE)
-file(GLOB _ding_modules "${{CMAKE_CURRENT_LIST_DIR}}/modules/*.cmake")
+# The folder may be reached through a link, such as /lib, which is usr/lib: the prefix is above the real one.
+get_filename_component(_ding_prefix "${{CMAKE_CURRENT_LIST_DIR}}" REALPATH)
+get_filename_component(_ding_prefix "${{_ding_prefix}}/{up}" ABSOLUTE)
+file(GLOB _ding_modules "${{CMAKE_CURRENT_LIST_DIR}}/archives/*.cmake" "${{CMAKE_CURRENT_LIST_DIR}}/modules/*.cmake")
 foreach(_ding_module IN LISTS _ding_modules)
   include("${{_ding_module}}")
 endforeach()
@@ -78,6 +121,15 @@ CMAKE_MODULE = """if(NOT TARGET ding_worker::{name})
   set_target_properties(ding_worker::{name} PROPERTIES
     INTERFACE_INCLUDE_DIRECTORIES "${{_ding_prefix}}/include"
     INTERFACE_COMPILE_FEATURES cxx_std_17
+    INTERFACE_LINK_LIBRARIES "{items}")
+endif()
+"""
+
+# An archive, with what it may need: CMake puts that behind it, whichever modules a program links.
+CMAKE_ARCHIVE = """if(NOT TARGET ding_worker::archive_{name})
+  add_library(ding_worker::archive_{name} STATIC IMPORTED)
+  set_target_properties(ding_worker::archive_{name} PROPERTIES
+    IMPORTED_LOCATION "${{_ding_prefix}}/{libdir}/ding_worker/lib{name}.a"
     INTERFACE_LINK_LIBRARIES "{items}")
 endif()
 """
@@ -105,6 +157,7 @@ class Installation:
         self.libdir = libdir
         self.headers = {header for module in modules.values() for header in module['headers']}
         self.libraries = {name for module in modules.values() for name in module['libraries']}
+        self.followers = followers(manifest['modules'].values())
 
     def _prefix_from(self, folder):
         return os.path.relpath('.', folder)
@@ -113,13 +166,24 @@ class Installation:
         copy(self.manifest['headers'][header], '%s/include/%s' % (root, header))
 
     def write_library(self, root, name):
-        copy(self.manifest['libraries'][name]['path'], '%s/%s/ding_worker/lib%s.a' % (root, self.libdir, name))
+        library = self.manifest['libraries'][name]
+        target = '%s/%s/ding_worker/lib%s.a' % (root, self.libdir, name)
+        if library['keep']:
+            write_kept_library(library['path'], target, name)
+        else:
+            copy(library['path'], target)
+        later, flags = self.followers[name]
+        items = link_items([], flags, '')
+        write('%s/%s/cmake/ding_worker/archives/%s.cmake' % (root, self.libdir, name),
+              CMAKE_ARCHIVE.format(name=name, libdir=self.libdir,
+                                   items=';'.join(['ding_worker::archive_' + other for other in later] + items)))
 
     def write_module(self, root, name):
         module = self.modules[name]
         libraries = [(library, self.manifest['libraries'][library]['keep']) for library in module['libraries']]
         folder = self.libdir + '/pkgconfig'
-        items = link_items(libraries, module['flags'], '${prefix}/%s/ding_worker' % self.libdir)
+        # Not by their paths: pkg-config quotes spaces in the prefix after -I and -L only.
+        items = link_items(libraries, module['flags'], '-l:lib%s.a')
         write(
             '%s/%s/ding_worker_%s.pc' % (root, folder, name), '\n'.join([
                 'prefix=${pcfiledir}/' + self._prefix_from(folder),
@@ -128,10 +192,10 @@ class Installation:
                 'Description: one module of ding_worker, with what it needs',
                 'Version: ' + self.version,
                 'Cflags: -I${prefix}/include',
-                'Libs: ' + ' '.join(items),
+                'Libs: -L${prefix}/%s/ding_worker ' % self.libdir + ' '.join(items),
                 '',
             ]))
-        items = link_items(libraries, module['flags'], '${_ding_prefix}/%s/ding_worker' % self.libdir)
+        items = link_items(libraries, module['flags'], 'ding_worker::archive_%s')
         write('%s/%s/cmake/ding_worker/modules/%s.cmake' % (root, self.libdir, name),
               CMAKE_MODULE.format(name=name, items=';'.join(items)))
 

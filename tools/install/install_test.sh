@@ -13,7 +13,7 @@ fail() {
   exit 1
 }
 
-for tool in dpkg-deb g++ pkg-config python3; do
+for tool in cmake dpkg-deb g++ ld.gold ld.lld pkg-config python3; do
   command -v $tool >/dev/null || fail "$tool is missing; run tools/setup build test"
 done
 install --prefix="$prefix"
@@ -45,6 +45,46 @@ compile() {
 }
 compile -std=c++17 -Werror
 "$TEST_TMPDIR/use" || fail "the program ends with status $?"
+
+# Several modules in one program, by each linker: libraries with registrations, which they share, are linked once and whole. The folder
+# has a space, and lib is a link, as on a system whose /lib is usr/lib.
+strange="$TEST_TMPDIR/a prefix"
+mkdir -p "$strange/usr"
+cp -r "$prefix/." "$strange/usr"
+ln -s usr/lib "$strange/lib"
+cat >"$TEST_TMPDIR/several.cc" <<'EOF'
+#include <cstdio>
+
+#include "ding_worker/env/env_registry.h"
+
+int main() {
+  const auto names = ding::EnvRegistry().Names();
+  for (const auto& name : names) std::puts(name.c_str());
+  return names.empty() ? 1 : 0;
+}
+EOF
+modules="ding_worker_classic_control ding_worker_board_games ding_worker_gymnasium ding_worker_goals"
+for linker in bfd gold lld; do
+  # shellcheck disable=SC2086  # words
+  flags=$(PKG_CONFIG_PATH="$strange/lib/pkgconfig" pkg-config --cflags --libs $modules)
+  eval "g++ -std=c++17 -fuse-ld=$linker '$TEST_TMPDIR/several.cc' -o '$TEST_TMPDIR/several_$linker' $flags" || fail "$linker does not link several modules"
+  "$TEST_TMPDIR/several_$linker" >"$TEST_TMPDIR/names" || fail "the program that $linker links has no envs"
+  for name in CartPole-v1 TicTacToe gymnasium ReachGoal-v0; do
+    grep -qx "$name" "$TEST_TMPDIR/names" || fail "the program that $linker links has no env $name"
+  done
+done
+# The same by CMake, which finds the configuration below the link.
+mkdir "$TEST_TMPDIR/cmake"
+cat >"$TEST_TMPDIR/cmake/CMakeLists.txt" <<EOF
+cmake_minimum_required(VERSION 3.16)
+project(several CXX)
+find_package(ding_worker REQUIRED COMPONENTS classic_control board_games dqn ppo)
+add_executable(several ../several.cc)
+target_link_libraries(several ding_worker::classic_control ding_worker::board_games ding_worker::dqn ding_worker::ppo)
+EOF
+cmake -S "$TEST_TMPDIR/cmake" -B "$TEST_TMPDIR/cmake/build" -Dding_worker_DIR="$strange/lib/cmake/ding_worker" &&
+  cmake --build "$TEST_TMPDIR/cmake/build" || fail "CMake does not link several modules"
+"$TEST_TMPDIR/cmake/build/several" | grep -qx CartPole-v1 || fail "the program that CMake links has no env CartPole-v1"
 
 # expect_refusal TEXT COMMAND...: the command fails and says the text.
 expect_refusal() {
@@ -152,7 +192,7 @@ for name, paths in files.items():
             text = file.read()
         folder = path.split('/pkgconfig/')[0]
         wanted = ['/usr/include/' + header for header in re.findall(r'^#include "(ding_worker/[^"]+)"', text, re.M)]
-        wanted += [folder + '/ding_worker/' + library for library in re.findall(r'/ding_worker/(lib[^/, ]+\.a)', text)]
+        wanted += [folder + '/ding_worker/' + library for library in re.findall(r'-l:(lib[^ ]+\.a)', text)]
         for file in wanted:
             checked += 1
             if owner.get(file) not in allowed:

@@ -13,7 +13,7 @@ for module in $modules; do
   others=
   for flag in $(pkg-config --libs "$module"); do
     case $flag in
-      *.a) libraries="$libraries $flag" ;;
+      -L* | *.a) libraries="$libraries $flag" ;;
       *) others="$others $flag" ;;
     esac
   done
