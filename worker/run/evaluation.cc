@@ -50,7 +50,6 @@ namespace {
 constexpr absl::string_view kSettable[] = {"env.type",
                                            "env.params",
                                            "env.reward_weights",
-                                           "env.out_of_bounds",
                                            "env.evaluator_type",
                                            "env.evaluator_params",
                                            "env.evaluator_env_num",
