@@ -477,7 +477,8 @@ absl::StatusOr<std::unique_ptr<Connection>> GrpcTransport::Connect(const std::st
     connection->CloseWithin(absl::ZeroDuration());
     const absl::Duration left = deadline.Left();
     if (left <= absl::ZeroDuration()) {
-      {
+      // In any other state a call may have reached the listener, which takes one from each connection.
+      if (channel->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_CONNECTING) {
         MutexLock lock(&mutex_);
         unfinished_.push_back({target_and_credentials, std::move(channel)});
       }
