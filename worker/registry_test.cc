@@ -58,7 +58,7 @@ env wrapper:
                          [ding.NormalizeObservationConfig]
   normalize_reward       divides rewards by the deviation of the return of all envs so far
                          [ding.NormalizeRewardConfig]
-  one_hot                makes a float32 per category of fields of categories [ding.OneHotConfig]
+  one_hot                makes a float32 per category of a field of categories [ding.OneHotConfig]
   record_video           makes a video of each `every`-th episode of env 0 [ding.RecordVideoConfig]
   rescale_action         maps actions of [low, high] to the bounds of the env
                          [ding.RescaleActionConfig]
