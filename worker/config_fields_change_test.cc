@@ -226,7 +226,8 @@ absl::Status AddFiles(const std::string& folder, const std::string& below, Leavi
   return absl::OkStatus();
 }
 
-// Time is simulated, so that a run has no other input than its config.
+// Time is simulated, so that a run has no other input than its config. It passes between rounds, not during evaluations, whose
+// progress has a detail.
 absl::StatusOr<Leavings> Train(const ExperimentConfig& config, const std::string& folder) {
   DING_RETURN_IF_ERROR(CreateNewDirectory(folder));
   const LogLines log;
@@ -236,7 +237,9 @@ absl::StatusOr<Leavings> Train(const ExperimentConfig& config, const std::string
   options.exp_dir = folder;
   options.metrics = metrics;
   options.clock = &clock;
-  options.progress = [&clock](const ProgressState&) { clock.Advance(absl::Milliseconds(250)); };
+  options.progress = [&clock](const ProgressState& state) {
+    if (state.detail.empty()) clock.Advance(absl::Milliseconds(250));
+  };
   SerialResult result;
   {
     DING_ASSIGN_OR_RETURN(const std::unique_ptr<Pipeline> pipeline,
