@@ -472,7 +472,8 @@ absl::StatusOr<std::unique_ptr<Connection>> GrpcTransport::Connect(const std::st
         return absl::UnauthenticatedError(
             absl::StrCat("no connection to ", address, ": ", failure.why));
       }
-      refusal = absl::StrCat(": ", failure.why);
+      // An attempt that gRPC gives up is no answer of the listener, which may be stopped.
+      if (!absl::StrContains(failure.why, "timed out")) refusal = absl::StrCat(": ", failure.why);
     }
     connection->CloseWithin(absl::ZeroDuration());
     const absl::Duration left = deadline.Left();
