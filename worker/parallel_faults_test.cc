@@ -1,5 +1,6 @@
 // Tests parallel runs whose processes are killed and stopped, one by one and at random.
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -125,15 +126,17 @@ TEST_F(ParallelTest, CheckpointsCannotBeWritten_TheRunGoesOnAndSavesThemLater) {
   const std::string resume = JoinPath(folder, "learner_resume");
   WaitForStatus(*program, IsTraining);
   EXPECT_TRUE(Eventually([&] { return PathExists(resume); }));
-  ASSERT_THAT(RenamePath(folder, folder + ".away"), IsOk());
-  ASSERT_EQ(symlink("/proc/sys", folder.c_str()), 0);
+  // At once, since the learner makes the folder anew if there is none.
+  const std::string away = folder + ".away";
+  ASSERT_EQ(symlink("/proc/sys", away.c_str()), 0);
+  ASSERT_EQ(renameat2(AT_FDCWD, folder.c_str(), AT_FDCWD, away.c_str(), RENAME_EXCHANGE), 0);
   EXPECT_TRUE(
       Eventually([&] { return absl::StrContains(Log("a", "learner-0"), "could not be written"); }));
   const int64_t begin = WaitForStatus(*program, IsTraining).train_iter();
   const RunStatus later = WaitForStatus(
       *program, [&](const RunStatus& status) { return status.train_iter() >= begin + 400; });
-  ASSERT_THAT(RemoveFile(folder), IsOk());
-  ASSERT_THAT(RenamePath(folder + ".away", folder), IsOk());
+  ASSERT_EQ(renameat2(AT_FDCWD, folder.c_str(), AT_FDCWD, away.c_str(), RENAME_EXCHANGE), 0);
+  ASSERT_THAT(RemoveFile(away), IsOk());
   const std::string missing = absl::StrCat("iteration_", later.train_iter() / 200 * 200);
   EXPECT_TRUE(Eventually([&] { return PathExists(JoinPath(folder, missing)); })) << missing;
   ExpectGoesOn(*program);
