@@ -1,17 +1,35 @@
 """Reads a config of DI-engine, which is Python, without executing it, and translates it to an ExperimentConfig of ours."""
 
 import collections
+import math
 import re
 
-from di_engine_evaluator import Evaluator
+from di_engine_evaluator import MAX_SIZE, Evaluator, Unread, check_size
 from di_engine_pickle import Refused
-from di_engine_values import Unread, flatten
+
+_MAX_DEPTH = 40
 
 # The name of a value of an enum, which the text format does not quote.
 Enum = collections.namedtuple("Enum", "name")
 
-# Members that are dicts: one of them that is not evaluated would hide settings.
+# Members that are dicts: another value would hide settings.
 _DICTS = ("env", "policy", "policy.model", "policy.learn", "policy.collect", "policy.eval", "policy.other")
+
+
+def flatten(config, prefix="", depth=0, leaves=None):
+    """The leaves by path: {"policy.learn.batch_size": 64}."""
+    leaves = {} if leaves is None else leaves
+    if depth > _MAX_DEPTH or len(leaves) > MAX_SIZE:
+        raise Refused(f"the config is deeper than {_MAX_DEPTH} dicts, or has more than {MAX_SIZE} members")
+    for name, value in config.items():
+        # A name with a dot is not a path.
+        path = prefix + (name if isinstance(name, str) and name.isidentifier() else f"[{name!r}]")
+        if isinstance(value, dict) and value:
+            flatten(value, f"{path}.", depth + 1, leaves)
+        else:
+            check_size(value)
+            leaves[path] = value
+    return leaves
 
 
 def read_config(path):
@@ -27,14 +45,16 @@ def read_config(path):
     config = names.get("main_config") if "main_config" in names else _only_config(path, names)
     if not isinstance(config, dict):
         raise Refused(f"{path}{_line_of(config)}: main_config is '{config}', expected a dict that the file builds itself")
-    create = names.get("create_config", {})
+    create = names.get("create_config") or {}
+    if not isinstance(create, dict):
+        raise Refused(f"{path}{_line_of(create)}: create_config is '{create}', expected a dict that the file builds itself")
     for name, value in (("main_config", config), ("create_config", create)):
         _check_dicts(path, name, value)
-    return config, create if isinstance(create, dict) else {}
+    return config, create
 
 
 def _line_of(value):
-    return f", line {value.line}" if isinstance(value, Unread) else ""
+    return f", line {value.node.lineno}" if isinstance(value, Unread) else ""
 
 
 def _only_config(path, names):
@@ -57,7 +77,7 @@ def _check_dicts(path, name, config):
         value = config
         for part in place.split("."):
             value = value.get(part) if isinstance(value, dict) else None
-        if isinstance(value, Unread):
+        if value is not None and not isinstance(value, dict):
             raise Refused(f"{path}{_line_of(value)}: {name}.{place} is '{value}', expected a dict that the file builds itself")
 
 
@@ -70,18 +90,13 @@ def model_settings(text):
     return value
 
 
-# What DI-engine calls an algorithm of ours.
-_POLICIES = ("dqn", "c51", "qrdqn", "iqn", "rainbow", "ppo", "a2c", "sac", "td3", "ddpg")
-
-
 def policy_type(config, create):
-    """The type of the policy as DI-engine calls it, None if the config does not say it; and whether it is one of ours."""
+    """The type of the policy as DI-engine calls it; None if the config does not say it."""
     for holder in (create, config):
         found = holder.get("policy", {}).get("type") if isinstance(holder.get("policy"), dict) else None
         if isinstance(found, str) and not isinstance(found, Unread):
-            name = re.sub("_command$", "", found)
-            return name, name in _POLICIES
-    return None, False
+            return re.sub("_command$", "", found)
+    return None
 
 
 # Path of DI-engine -> path of ours. {params}: of the algorithm's message; {inside}: of the message in it that several algorithms have.
@@ -109,6 +124,7 @@ _Q = {
     "policy.other.eps.decay": "{inside}.eps.decay",
     "policy.other.replay_buffer.replay_buffer_size": "policy.other.replay_buffer.replay_buffer_size",
 }
+_BOOLS = ("policy.priority", "policy.learn.adv_norm")
 _CONTINUOUS = {"policy.learn.target_theta": "{inside}.target_update_theta"}
 _OF_POLICY = {
     "dqn": _Q,
@@ -149,7 +165,8 @@ def translate(config, create, policy):
     for path, value in leaves.items():
         if path.startswith("policy.model."):
             continue
-        plain = isinstance(value, (bool, int, float)) or (isinstance(value, str) and not isinstance(value, Unread))
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        plain = isinstance(value, bool) if path in _BOOLS else is_number
         # Ours has one of the two.
         second_target = path == "policy.learn.target_theta" and isinstance(leaves.get("policy.learn.target_update_freq"), int) and policy in ("dqn", "c51", "qrdqn", "iqn", "rainbow")
         if path == "policy.other.eps.type":

@@ -1,28 +1,84 @@
-"""Evaluates a config file of DI-engine, which is Python, without executing it: literals, dicts, and the statements and functions of the
-file that build and change them. Names of other modules stay Unread. What may change a dict without being followed is refused with its line.
+"""Evaluates a config file of DI-engine, which is Python, without executing it: the literals, dicts, assignments and merges of a file that runs
+from its first line to its last. Whatever else may change a dict of the file, or hand it on, is refused with its line: functions, loops,
+conditions, other modules. Expressions that do not matter to a dict stay Unread.
 """
 
 import ast
 import copy
-import re
 
 from di_engine_pickle import Refused
-from di_engine_values import BINARY, CHANGING, COMPARE, Easy, FUNCTIONS, HIDDEN, MAX_DEPTH, MAX_SIZE, NUMBERS, OF_NESTED, READING, UNARY, Unread, changed_places, check_size, easy, is_nested, known, merged, root_name
 
-_MAX_STEPS = 200_000
+MAX_SIZE = 100_000  # members of a dict with all that it holds
 _MAX_BITS = 4096
+_HINT = "; total_config.py of the run has the same members without it"
+_READING = ("print", "pprint", "repr", "str", "len", "bool", "isinstance")  # neither change nor return their arguments
+_HIDDEN = ("exec", "eval", "globals", "locals", "vars", "setattr", "delattr")  # may change a dict that they do not name
+_CHANGING = ("update", "setdefault", "pop", "popitem", "clear", "append", "extend", "insert", "remove", "__setitem__", "__setattr__")
 
 
-class _Return(Exception):
-    pass
+class Unread(str):
+    """The text of what is not evaluated, and its node."""
+
+    def __new__(cls, node):
+        text = super().__new__(cls, ast.unparse(node))
+        text.node = node
+        return text
 
 
-class _Break(Exception):
-    pass
+class _Easy(dict):
+    """Stands for an EasyDict, which makes EasyDicts of the dicts inside."""
 
 
-class _Continue(Exception):
-    pass
+def check_size(value):
+    """Few lines make a dict with very many members, by holding a smaller one twice."""
+    left, count = [value], 0
+    while left:
+        value = left.pop()
+        count += 1
+        if count > MAX_SIZE:
+            raise Refused(f"the config has a dict or list with more than {MAX_SIZE} members")
+        if isinstance(value, (dict, list)):
+            left.extend(value.values() if isinstance(value, dict) else value)
+
+
+def _easy(value):
+    if isinstance(value, list):
+        return [_easy(item) for item in value]
+    if isinstance(value, dict) and not isinstance(value, _Easy):
+        return _Easy({name: _easy(item) for name, item in value.items()})
+    return value
+
+
+def _merged(first, second):
+    """As deep_merge_dicts() of DI-engine."""
+    result = copy.deepcopy(first)
+    for name, value in second.items():
+        both = isinstance(value, dict) and isinstance(result.get(name), dict)
+        result[name] = _merged(result[name], value) if both else copy.deepcopy(value)
+    return result
+
+
+_BINARY = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.Div: lambda a, b: a / b,
+    ast.FloorDiv: lambda a, b: a // b,
+    ast.Mod: lambda a, b: a % b,
+    ast.Pow: lambda a, b: a**b if abs(b) <= 64 else None,
+}
+_FUNCTIONS = {"int": int, "float": float, "abs": abs, "round": round, "min": min, "max": max}
+
+
+def _is_number(value):
+    return isinstance(value, (int, float)) and (isinstance(value, float) or value.bit_length() <= _MAX_BITS)
+
+
+def _root(node):
+    """The name that an expression such as a.b["c"] begins with; None if it begins with something else."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
 
 
 class Evaluator:
@@ -30,9 +86,7 @@ class Evaluator:
 
     def __init__(self, path, source):
         self._path = path
-        self._steps = 0
-        self._depth = 0
-        self._scopes = [{}]
+        self.names = {}
         try:
             self._run(ast.parse(source).body)
         except (SyntaxError, ValueError) as error:
@@ -40,28 +94,14 @@ class Evaluator:
         except (RecursionError, MemoryError):
             raise Refused(f"{path}: its expressions are too deep") from None
 
-    @property
-    def names(self):
-        return self._scopes[0]
-
-    # ---- statements
-
     def _refuse(self, node, what):
         raise Refused(f"{self._path}, line {node.lineno}: {what}")
 
-    def _step(self, node):
-        self._steps += 1
-        if self._steps > _MAX_STEPS:
-            self._refuse(node, f"the file takes more than {_MAX_STEPS} steps")
+    # ---- statements
 
     def _run(self, statements):
         for statement in statements:
-            self._step(statement)
-            handler = getattr(self, f"_run_{type(statement).__name__}", None)
-            if handler is None:
-                self._skip(statement, f"a statement '{type(statement).__name__.lower()}' is not followed")
-            else:
-                handler(statement)
+            getattr(self, f"_run_{type(statement).__name__}", self._skip)(statement)
 
     def _run_Assign(self, node):
         value = self._value(node.value)
@@ -76,424 +116,270 @@ class Evaluator:
         before, value = self._value(node.target), self._value(node.value)
         if isinstance(before, dict) and isinstance(node.op, ast.BitOr):
             self._update(node, before, value)
-        elif isinstance(before, list) and isinstance(value, list) and isinstance(node.op, ast.Add):
-            self._extend(node, before, value)
+        elif isinstance(before, (dict, list)):
+            self._refuse(node, f"'{ast.unparse(node)}' is not followed{_HINT}")
         else:
-            self._assign(node.target, self._operate(node, node.op, before, value))
+            self._assign(node.target, self._operate(node, before, value))
 
     def _run_Expr(self, node):
         self._value(node.value)
 
     def _run_Import(self, node):
         for alias in node.names:
-            self._scopes[-1][alias.asname or alias.name.split(".")[0]] = Unread(node)
+            if alias.name == "*":
+                self._refuse(node, f"'{ast.unparse(node)}' may define any name: name what it imports")
+            self.names[alias.asname or alias.name.split(".")[0]] = Unread(node)
 
     _run_ImportFrom = _run_Import
 
-    def _run_If(self, node):
-        condition = self._value(node.test)
-        if known(condition):
-            self._run(node.body if condition else node.orelse)
-        elif "__name__" in condition:
-            self._skip(node, "this changes the config only where the file is run as a program: move it out of the condition, or remove it")
-        else:
-            self._skip(node, f"the condition '{condition}' is not known, and the config depends on it")
-
-    def _run_For(self, node):
-        items = self._value(node.iter)
-        if isinstance(items, dict):
-            items = list(items)
-        if not isinstance(items, list):
-            self._skip(node, f"'{items}' is not known, and the config depends on it")
-            return
-        for item in items:
-            self._assign(node.target, item)
-            try:
-                self._run(node.body)
-            except _Continue:
-                continue
-            except _Break:
-                return
-        self._run(node.orelse)
-
     def _run_FunctionDef(self, node):
-        self._scopes[-1][node.name] = node if not node.decorator_list else Unread(node)
+        for value in [*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)]:
+            self._value(value)
+        self.names[node.name] = Unread(node)
 
-    def _run_Return(self, node):
-        raise _Return(None if node.value is None else self._value(node.value))
+    def _run_Assert(self, node):
+        self._value(node.test)
 
-    def _run_Break(self, _):
-        raise _Break()
+    def _run_Pass(self, _):
+        pass
 
-    def _run_Continue(self, _):
-        raise _Continue()
+    def _run_If(self, node):
+        if "__name__" in ast.unparse(node.test):
+            self._skip_program(node)
+        else:
+            self._skip(node)
 
-    _run_Pass = _run_Assert = lambda self, _: None
+    def _skip(self, node):
+        """Goes on behind a statement that has nothing to do with a dict of the file."""
+        if self._reaches(node):
+            self._refuse(node, f"'{ast.unparse(node).splitlines()[0]}' is not followed, and the config may depend on it{_HINT}")
+        self._forget(node)
 
-    def _run_Global(self, node):
-        self._refuse(node, f"'{ast.unparse(node)}' is not followed")
-
-    _run_Nonlocal = _run_Global
-
-    def _run_Delete(self, node):
-        for target in node.targets:
-            if isinstance(target, ast.Name):
-                self._scopes[-1].pop(target.id, None)
-                continue
-            holder, key = self._place(target)
-            if not isinstance(holder, Unread) and not self._has(holder, key):
-                self._refuse(node, f"'{ast.unparse(target)}' does not exist")
-            if not isinstance(holder, Unread):
-                del holder[key]
-
-    def _skip(self, node, why):
-        """Goes on behind a statement, whose names are then unread. Refuses one that changes a dict."""
+    def _forget(self, node):
+        """Makes the names that a statement assigns unread."""
         for inner in ast.walk(node):
-            if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and self._may_change(inner):
-                self._refuse(inner, why)
-            for target in changed_places(inner):
-                if isinstance(target, (ast.Attribute, ast.Subscript)) and isinstance(self._find(root_name(target)), (dict, list)):
-                    self._refuse(inner, why)
-                for name in ast.walk(target) if isinstance(target, (ast.Name, ast.Tuple, ast.List)) else []:
-                    if isinstance(name, ast.Name):
-                        self._scopes[-1][name.id] = Unread(name)
-            if isinstance(inner, (ast.FunctionDef, ast.ClassDef)):
-                self._scopes[-1][inner.name] = Unread(ast.copy_location(ast.Name(inner.name), inner))
+            if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load):
+                self.names[inner.id] = Unread(inner)
+            elif isinstance(inner, (ast.FunctionDef, ast.ClassDef)):
+                self.names[inner.name] = Unread(inner)
+            elif isinstance(inner, (ast.Import, ast.ImportFrom)):
+                self._run_Import(inner)
 
-    def _may_change(self, call):
-        """Whether a call that is skipped is of a function of the file that changes a dict: one of the file, or an argument."""
-        function = self._find(call.func.id)
-        if not isinstance(function, ast.FunctionDef):
+    def _skip_program(self, node):
+        """Skips what is done only where the file is run as a program, which may pass the config on, but not change it."""
+        nodes, functions = list(ast.walk(node)), set()
+        for inner in nodes:  # which grows by the functions of the file that are called
+            function = self.names.get(inner.func.id) if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) else None
+            if isinstance(function, Unread) and isinstance(function.node, ast.FunctionDef) and function.node not in functions:
+                functions.add(function.node)
+                nodes += ast.walk(function.node)
+        aliases = {inner.arg for inner in nodes if isinstance(inner, ast.arg)}
+        for inner in nodes:
+            if isinstance(inner, (ast.Assign, ast.AnnAssign, ast.For)):
+                source = inner.iter if isinstance(inner, ast.For) else inner.value
+                targets = inner.targets if isinstance(inner, ast.Assign) else [inner.target]
+                names = {name.id for name in ast.walk(source) if isinstance(name, ast.Name)} if source is not None else set()
+                if not isinstance(source, ast.Call) and (names & aliases or any(isinstance(self.names.get(name), (dict, list)) for name in names)):
+                    aliases.update(name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name))
+            if self._changes(inner, aliases):
+                self._refuse(inner, "this changes the config only where the file is run as a program: move it out of the condition, or remove it")
+        self._forget(node)
+
+    def _changes(self, node, aliases):
+        """Whether a node changes a dict of the file, or of one of the names `aliases`."""
+        if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
+            root = _root(node)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING:
+            root = _root(node.func)
+        elif isinstance(node, ast.Name):
+            return node.id in _HIDDEN
+        else:
             return False
-        parameters = {parameter.arg for parameter in function.args.args}
-        places = [place for inner in ast.walk(function) for place in changed_places(inner) if not isinstance(place, ast.Name)]
-        roots = {root_name(place) for place in places}
-        return bool(roots & parameters) or any(isinstance(self._find(name), dict) for name in roots)
+        return root in aliases or isinstance(self.names.get(root), (dict, list))
 
-    def _mentions_dict(self, unread):
-        """Whether an expression that is not known may be a dict of the file, or change one."""
-        return any(isinstance(self._find(word), dict) for word in re.findall(r"\w+", unread))
-
-    def _find(self, name):
-        for scope in (self._scopes[-1], self._scopes[0]):
-            if name in scope:
-                return scope[name]
-        return None
+    def _reaches(self, node, seen=None):
+        """Whether a node names a dict of the file, also by a function that does."""
+        seen = set() if seen is None else seen
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Name):
+                value = self.names.get(inner.id)
+                if isinstance(value, (dict, list)) or inner.id in _HIDDEN:
+                    return True
+                if isinstance(value, Unread) and value.node not in seen:
+                    seen.add(value.node)
+                    if self._reaches(value.node, seen):
+                        return True
+        return False
 
     # ---- places
 
     def _assign(self, target, value):
         if isinstance(target, ast.Name):
-            self._scopes[-1][target.id] = value
+            self.names[target.id] = value
         elif isinstance(target, (ast.Tuple, ast.List)):
-            if not isinstance(value, list) or len(value) != len(target.elts) or any(isinstance(item, ast.Starred) for item in target.elts):
-                value = [Unread(target)] * len(target.elts)
-            for item, part in zip(target.elts, value):
-                self._assign(item, part)
+            if not isinstance(value, Unread) and (not isinstance(value, list) or len(value) != len(target.elts) or any(isinstance(item, ast.Starred) for item in target.elts)):
+                self._refuse(target, f"an assignment to '{ast.unparse(target)}' is not followed")
+            for item, part in zip(target.elts, [value] * len(target.elts) if isinstance(value, Unread) else value):
+                self._assign(item.value if isinstance(item, ast.Starred) else item, part)
         else:
-            holder, key = self._place(target)
-            if isinstance(holder, Unread):
-                return
-            if isinstance(holder, list) and not self._has(holder, key):
-                self._refuse(target, f"'{ast.unparse(target)}' does not exist")
-            holder[key] = easy(value) if isinstance(holder, Easy) else value
+            holder, key = self._place(target, new=True)
+            if holder is not None:
+                holder[key] = self._in(holder, value)
 
-    def _place(self, target):
-        """The dict or list of a target such as a.b["c"], and the key in it. Unread if the target belongs to something else."""
-        if not isinstance(target, (ast.Attribute, ast.Subscript)):
-            return Unread(target), None
+    def _place(self, target, new=False):
+        """The dict or list of a target such as a.b["c"], and the key in it, which may be new in a dict. None if it belongs to something else."""
         holder = self._value(target.value)
-        if isinstance(target, ast.Attribute):
-            key = target.attr
-        else:
-            key = self._value(target.slice)
-        if isinstance(holder, (dict, list)):
-            if not known(key) or not isinstance(key, (str, int, float)) or (isinstance(holder, list) and not isinstance(key, int)):
-                self._refuse(target, f"the key of '{ast.unparse(target)}' is not known")
-            return holder, key
-        if isinstance(holder, Unread) and self._mentions_dict(holder):
-            self._refuse(target, f"'{ast.unparse(target)}' may belong to a dict of the file")
-        return Unread(target), None
+        key = target.attr if isinstance(target, ast.Attribute) else self._value(target.slice)
+        if not isinstance(holder, (dict, list)):
+            return None, None
+        if isinstance(key, Unread) or not isinstance(key, int if isinstance(holder, list) else (str, int, float)):
+            self._refuse(target, f"the key of '{ast.unparse(target)}' is not known")
+        if not (new and isinstance(holder, dict)) and not self._has(holder, key):
+            self._refuse(target, f"'{ast.unparse(target)}' does not exist")
+        return holder, key
 
     @staticmethod
     def _has(holder, key):
-        if isinstance(holder, list):
-            return isinstance(key, int) and -len(holder) <= key < len(holder)
-        return key in holder
+        return -len(holder) <= key < len(holder) if isinstance(holder, list) else key in holder
+
+    @staticmethod
+    def _in(holder, value):
+        check_size(value)
+        return _easy(value) if isinstance(holder, _Easy) else value
 
     def _update(self, node, target, *others):
         for other in others:
-            if isinstance(other, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in other):
-                other = {key: value for key, value in other}
             if not isinstance(other, dict):
                 self._refuse(node, f"it takes over the members of '{other}', which is not known: write them into the file")
-            target.update({name: easy(value) for name, value in other.items()} if isinstance(target, Easy) else other)
-
-    def _extend(self, node, target, items):
-        if len(target) + len(items) > MAX_SIZE:
-            self._refuse(node, f"a list of more than {MAX_SIZE} items")
-        target.extend(list(items))
+            target.update({name: self._in(target, value) for name, value in other.items()})
 
     # ---- expressions
 
     def _value(self, node):
-        self._step(node)
-        handler = getattr(self, f"_value_{type(node).__name__}", None)
-        return Unread(node) if handler is None else handler(node)
+        return getattr(self, f"_value_{type(node).__name__}", self._unread)(node)
+
+    def _unread(self, node):
+        """The value of an expression that is not followed."""
+        if self._hands_on(node):
+            self._refuse(node, f"'{ast.unparse(node)}' is not followed, and the config may depend on it{_HINT}")
+        return Unread(node)
+
+    def _hands_on(self, node):
+        """Whether an expression may return a dict of the file, or change one. Members that are no dicts do not matter."""
+        if isinstance(node, ast.NamedExpr):
+            return True
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _READING and node.func.id not in self.names:
+            return any(self._hands_on(argument) for argument in node.args if _root(argument) is None)
+        if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(self.names.get(_root(node)), (dict, list)):
+            return isinstance(self._value(node), (dict, list))
+        if isinstance(node, ast.Name):
+            return self._reaches(node)
+        return any(self._hands_on(child) for child in ast.iter_child_nodes(node))
 
     def _value_Constant(self, node):
         return node.value
 
     def _value_Name(self, node):
-        value = self._find(node.id)
-        return Unread(node) if value is None and node.id not in self._scopes[-1] and node.id not in self._scopes[0] else value
-
-    def _value_NamedExpr(self, node):
-        value = self._value(node.value)
-        self._assign(node.target, value)
-        return value
+        return self.names.get(node.id) if node.id in self.names else Unread(node)
 
     def _value_Attribute(self, node):
         holder = self._value(node.value)
-        if not isinstance(holder, dict):
+        if not isinstance(holder, (dict, list)):
             return Unread(node)
-        if node.attr not in holder:
-            self._refuse(node, f"'{ast.unparse(node)}' does not exist")
+        if isinstance(holder, list) or node.attr not in holder:
+            self._refuse(node, f"'{ast.unparse(node)}' " + ("is not followed" if hasattr(holder, node.attr) else "does not exist"))
         return holder[node.attr]
 
     def _value_Subscript(self, node):
-        holder, key = self._value(node.value), self._value(node.slice)
-        if not isinstance(holder, (dict, list)) or not known(key) or isinstance(key, (dict, list)) or isinstance(node.slice, ast.Slice):
-            return Unread(node)
-        if not self._has(holder, key):
-            self._refuse(node, f"'{ast.unparse(node)}' does not exist")
-        return holder[key]
+        holder, key = self._place(node)
+        return Unread(node) if holder is None else holder[key]
 
     def _value_Dict(self, node):
         result = {}
         for key, value in zip(node.keys, node.values):
+            name = None if key is None else self._value(key)
             if key is None:
                 self._update(value, result, self._value(value))
-                continue
-            name = self._value(key)
-            if not isinstance(name, (str, int, float, type(None))):
+            elif isinstance(name, Unread) or not isinstance(name, (str, int, float, type(None))):
                 self._refuse(key, f"the key '{ast.unparse(key)}' is not known")
-            result[name] = self._value(value)
+            else:
+                result[name] = self._value(value)
         return result
 
     def _value_List(self, node):
-        result = []
-        for item in node.elts:
-            if not isinstance(item, ast.Starred):
-                result.append(self._value(item))
-                continue
-            items = self._value(item.value)
-            if not isinstance(items, list):
-                return Unread(node)
-            self._extend(item, result, items)
-        return result
+        if any(isinstance(item, ast.Starred) for item in node.elts):
+            return self._unread(node)
+        return [self._value(item) for item in node.elts]
 
     _value_Tuple = _value_List
 
     def _value_UnaryOp(self, node):
         operand = self._value(node.operand)
-        numeric = isinstance(operand, NUMBERS) or (isinstance(node.op, ast.Not) and known(operand))
-        return UNARY[type(node.op)](operand) if numeric and type(node.op) in UNARY else Unread(node)
+        if isinstance(node.op, (ast.USub, ast.UAdd)) and _is_number(operand):
+            return -operand if isinstance(node.op, ast.USub) else +operand
+        return self._unread(node)
 
     def _value_BinOp(self, node):
-        return self._operate(node, node.op, self._value(node.left), self._value(node.right))
+        return self._operate(node, self._value(node.left), self._value(node.right))
 
-    def _operate(self, node, op, left, right):
-        if isinstance(left, dict) and isinstance(op, ast.BitOr):
-            result = dict(left)
+    def _operate(self, node, left, right):
+        if isinstance(left, dict) and isinstance(node.op, ast.BitOr):
+            result = type(left)(left)
             self._update(node, result, right)
             return result
-        same = any(isinstance(left, kind) and isinstance(right, kind) for kind in (str, list)) and isinstance(op, ast.Add)
-        if not known(left) or not known(right) or type(op) not in BINARY:
-            return Unread(node)
-        if same:
-            return left + right if len(left) + len(right) <= MAX_SIZE else Unread(node)
-        if not isinstance(left, NUMBERS) or not isinstance(right, NUMBERS):
-            return Unread(node)
-        if isinstance(op, ast.Pow) and (abs(right) > 64 or (isinstance(left, int) and left.bit_length() > 64)):
-            return Unread(node)
-        try:
-            result = BINARY[type(op)](left, right)
-        except (ArithmeticError, ValueError):
-            return Unread(node)
-        small = not isinstance(result, int) or result.bit_length() <= _MAX_BITS
-        return result if isinstance(result, NUMBERS) and small else Unread(node)
-
-    def _value_BoolOp(self, node):
-        value = None
-        for operand in node.values:
-            value = self._value(operand)
-            if not known(value):
-                return Unread(node)
-            if bool(value) == isinstance(node.op, ast.Or):
-                return value
-        return value
-
-    def _value_Compare(self, node):
-        left = self._value(node.left)
-        for op, operand in zip(node.ops, node.comparators):
-            right = self._value(operand)
-            if not known(left) or not known(right) or (is_nested(left) and is_nested(right)):
-                return Unread(node)
+        if type(node.op) in _BINARY and _is_number(left) and _is_number(right):
             try:
-                if not COMPARE[type(op)](left, right):
-                    return False
-            except TypeError:
+                result = _BINARY[type(node.op)](left, right)
+            except (ArithmeticError, ValueError):
                 return Unread(node)
-            left = right
-        return True
-
-    def _value_IfExp(self, node):
-        condition = self._value(node.test)
-        return self._value(node.body if condition else node.orelse) if known(condition) else Unread(node)
-
-    def _value_JoinedStr(self, node):
-        text = ""
-        for part in node.values:
-            plain = isinstance(part, ast.FormattedValue) and part.conversion == -1 and part.format_spec is None
-            value = self._value(part.value) if plain else part.value if isinstance(part, ast.Constant) else Unread(node)
-            if isinstance(value, (dict, list)) or not known(value) or len(text) > MAX_SIZE:
-                return Unread(node)
-            text += str(value)
-        return text
-
-    def _value_ListComp(self, node):
-        result = []
-        known = self._comprehend(node.generators, lambda: result.append(self._value(node.elt)))
-        return result if known else Unread(node)
-
-    _value_GeneratorExp = _value_ListComp
-
-    def _comprehend(self, generators, add):
-        """Calls `add` for each item. Returns false if the items are not known."""
-        if not generators:
-            add()
-            return True
-        first, *others = generators
-        items = self._value(first.iter)
-        items = list(items) if isinstance(items, dict) else items
-        if not isinstance(items, list):
-            return False
-        for item in items:
-            self._step(first.target)
-            self._assign(first.target, item)
-            conditions = [self._value(condition) for condition in first.ifs]
-            if not all(known(condition) for condition in conditions):
-                return False
-            if all(conditions) and not self._comprehend(others, add):
-                return False
-        return True
-
-    # ---- calls
+            return result if _is_number(result) else Unread(node)
+        return Unread(node) if isinstance(node, ast.AugAssign) else self._unread(node)
 
     def _value_Call(self, node):
         function = node.func
+        if isinstance(function, ast.Attribute) and isinstance(holder := self._value(function.value), dict):
+            return self._call_method(node, holder)
         name = function.id if isinstance(function, ast.Name) else function.attr if isinstance(function, ast.Attribute) else None
-        if isinstance(function, ast.Attribute) and (found := self._call_method(node, self._value(function.value))) is not NotImplemented:
-            return found
-        defined = self._find(name) if isinstance(function, ast.Name) else None
-        if name in HIDDEN or (isinstance(defined, Unread) and self._mentions_dict(defined)):
-            self._refuse(node, f"'{ast.unparse(node)}' is not followed, and may change a dict of the file")
-        if isinstance(defined, ast.FunctionDef):
-            return self._apply(defined, node)
-        if name in ("dict", "EasyDict"):
-            result = {}
-            self._update(node, result, *(self._value(argument) for argument in node.args))
-            for keyword in node.keywords:
-                value = self._value(keyword.value)
-                self._update(keyword.value, result, value if keyword.arg is None else {keyword.arg: value})
-            return easy(result) if name == "EasyDict" else result
-        if name in ("deepcopy", "copy", "deep_merge_dicts") and not node.keywords:
+        defined = self.names.get(_root(function))
+        known = defined is None or (isinstance(defined, Unread) and isinstance(defined.node, (ast.Import, ast.ImportFrom)))
+        plain = known and not any(isinstance(argument, ast.Starred) for argument in node.args)
+        if plain and name in ("dict", "EasyDict") and len(node.args) <= 1:
+            return self._make_dict(node, name)
+        if plain and name in ("deepcopy", "copy", "deep_merge_dicts") and not node.keywords:
             values = [self._value(argument) for argument in node.args]
             check_size(values)
-            if name == "deep_merge_dicts" and len(values) == 2 and all(isinstance(value, dict) for value in values):
-                return merged(*values)
-            if len(values) == 1 and isinstance(values[0], (dict, list)):
-                return copy.deepcopy(values[0]) if name == "deepcopy" else copy.copy(values[0])
-        if isinstance(function, ast.Name) and name in FUNCTIONS and defined is None and not node.keywords:
+            if all(isinstance(value, (dict, list)) for value in values):
+                if name != "deep_merge_dicts" and len(values) == 1:
+                    return copy.deepcopy(values[0]) if name == "deepcopy" else copy.copy(values[0])
+                if name == "deep_merge_dicts" and len(values) == 2 and all(isinstance(value, dict) for value in values):
+                    return _merged(*values)
+        if plain and isinstance(function, ast.Name) and name in _FUNCTIONS and not node.keywords:
             values = [self._value(argument) for argument in node.args]
-            if all(known(value) for value in values) and (name in OF_NESTED or not any(is_nested(value) for value in values)):
+            if values and all(_is_number(value) or (isinstance(value, str) and not isinstance(value, Unread)) for value in values):
                 try:
-                    result = FUNCTIONS[name](*values)
-                    return Unread(node) if result is None else result
+                    return _FUNCTIONS[name](*values)
                 except (TypeError, ValueError, OverflowError):
-                    pass
-            return Unread(node)
-        self._check_arguments(node, name)
-        return Unread(node)
+                    return Unread(node)
+        return self._unread(node)
 
-    def _check_arguments(self, node, name):
-        """Refuses a call of a function of another module that may change a dict of the file."""
-        if name in READING:
-            return
-        for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
-            for inner in ast.walk(argument):
-                if isinstance(inner, ast.Name) and isinstance(self._find(inner.id), dict):
-                    self._refuse(node, f"'{ast.unparse(node.func)}' is not followed, and may change '{inner.id}'")
+    def _make_dict(self, node, name):
+        result = {}
+        self._update(node, result, *(self._value(argument) for argument in node.args))
+        for keyword in node.keywords:
+            value = self._value(keyword.value)
+            self._update(keyword.value, result, value if keyword.arg is None else {keyword.arg: value})
+        return self._in(_Easy() if name == "EasyDict" else None, result)
 
     def _call_method(self, node, holder):
-        """What the call of a method of a dict, list or text returns; NotImplemented for other holders."""
         name = node.func.attr
-        if isinstance(holder, str) and not isinstance(holder, Unread):
-            return Unread(node)  # Methods of texts change nothing.
-        if isinstance(holder, Unread) and name in CHANGING and self._mentions_dict(holder):
-            self._refuse(node, f"'{ast.unparse(node)}' may change a dict of the file")
-        if not isinstance(holder, (dict, list)):
-            return NotImplemented
+        if name == "update" and len(node.args) <= 1:
+            self._update(node, holder, self._make_dict(node, "dict"))
+            return None
+        if name == "copy" and not node.args:
+            return copy.copy(holder)
         values = [self._value(argument) for argument in node.args]
-        keywords = {keyword.arg: self._value(keyword.value) for keyword in node.keywords}
-        if isinstance(holder, dict):
-            if name == "update":
-                for keyword, value in keywords.items():
-                    self._update(node, holder, value if keyword is None else {keyword: value})
-                self._update(node, holder, *values)
-                return None
-            if name in ("keys", "values", "items") and not values:
-                return {"keys": list(holder), "values": list(holder.values()), "items": [[key, value] for key, value in holder.items()]}[name]
-            if name == "copy" and not values:
-                return copy.copy(holder)
-            if name in ("get", "pop", "setdefault") and values and isinstance(values[0], (str, int)) and known(values[0]) and not keywords:
-                default = values[1] if len(values) > 1 else None
-                if name == "get":
-                    return holder.get(values[0], default)
-                if name == "setdefault":
-                    return holder.setdefault(values[0], easy(default) if isinstance(holder, Easy) else default)
-                return holder.pop(values[0], default)
-        elif name == "append" and len(values) == 1:
-            self._extend(node, holder, values)
-            return None
-        elif name == "extend" and len(values) == 1 and isinstance(values[0], list):
-            self._extend(node, holder, values[0])
-            return None
-        self._refuse(node, f"'{ast.unparse(node)}' is not followed")
-
-    def _apply(self, function, node):
-        """Calls a function of the file."""
-        parameters = function.args
-        names = [parameter.arg for parameter in [*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs]]
-        positional = names[: len(names) - len(parameters.kwonlyargs)]
-        starred = any(isinstance(argument, ast.Starred) for argument in node.args) or any(keyword.arg is None for keyword in node.keywords)
-        if parameters.vararg or parameters.kwarg or starred or len(node.args) > len(positional):
-            self._refuse(node, f"the call '{ast.unparse(node)}' is not followed")
-        defaults = list(zip(positional[len(positional) - len(parameters.defaults) :], parameters.defaults))
-        defaults += [(parameter.arg, value) for parameter, value in zip(parameters.kwonlyargs, parameters.kw_defaults) if value is not None]
-        scope = {name: self._value(value) for name, value in defaults}
-        scope.update({name: self._value(argument) for name, argument in zip(positional, node.args)})
-        scope.update({keyword.arg: self._value(keyword.value) for keyword in node.keywords})
-        if set(scope) != set(names) or self._depth >= MAX_DEPTH:
-            self._refuse(node, f"the call '{ast.unparse(node)}' is not followed")
-        self._depth += 1
-        self._scopes.append(scope)
-        try:
-            self._run(function.body)
-            return None
-        except _Return as result:
-            return result.args[0]
-        finally:
-            self._scopes.pop()
-            self._depth -= 1
+        if name in ("get", "pop") and len(values) in (1, 2) and not isinstance(values[0], (Unread, dict, list)) and not node.keywords:
+            if name == "pop" and len(values) == 1 and values[0] not in holder:
+                self._refuse(node, f"'{ast.unparse(node)}' does not exist")
+            return getattr(holder, name)(*values)
+        return self._refuse(node, f"'{ast.unparse(node)}' is not followed{_HINT}")

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import unittest
+import zipfile
 
 import numpy as np
 import torch
@@ -76,12 +77,15 @@ class DiEngineImportTest(DiEngineTestCase):
             ("the critic reads 9 numbers, expected 4", {**VAC(False, False).state_dict(), "critic_encoder.init.weight": torch.zeros(16, 9), "critic.0.init.weight": torch.zeros(16, 9)}),
             ("are one parameter, but differ", {**vac, "actor.1.Q.1.0.bias": torch.ones(3)}),
             ("two tensors are 'encoder.init.weight'", {**dqn, "module.encoder.init.weight": torch.zeros(128, 4)}),
-            ("has the part 'extra'", {**dqn, **linear("encoder.extra.0")}),
+            ("'encoder.extra.0' is a layer where no default network has one", {**dqn, **linear("encoder.extra.0")}),
             ("a layer of 2 outputs is followed by one of 64 inputs", {**dqn, **linear("head.A.0.0", 2)}),
             ("'head.A.0.0.bias' is [64], expected [2]", {**dqn, "head.A.0.0.weight": torch.zeros(2, 64)}),
-            ("two modules stand before 'encoder.main.3', expected an activation", {k.replace("main.2", "main.3"): v for k, v in dqn.items()}),
-            ("0 modules stand before 'encoder.main.1', expected 1", {k.replace("main.2", "main.1"): v for k, v in dqn.items()}),
-            ("1 modules stand before 'encoder.main.1', expected 0", {k.replace("main.0", "main.1").replace("main.2", "main.3"): v for k, v in dqn.items()}),
+            ("'encoder.main.3' is a layer where no default network has one; with a dropout", {k.replace("main.2", "main.3"): v for k, v in dqn.items()}),
+            ("'encoder.main.1' is a layer where no default network has one", {k.replace("main.2", "main.1"): v for k, v in dqn.items()}),
+            ("'encoder.main.1' is a layer where no default network has one", {k.replace("main.0", "main.1").replace("main.2", "main.3"): v for k, v in dqn.items()}),
+            ("'encoder.0' is a layer where no default network has one", {k.replace("encoder.init", "encoder.0").replace("encoder.main.0", "encoder.2"): v for k, v in dqn.items()}),
+            ("has torch.int64 numbers".replace("torch.", ""), {**dqn, "head.V.1.0.bias": torch.ones(1, dtype=torch.int64)}),
+            ("is [0, 64], expected ['any', 'any']", {**dqn, **linear("head.A.1.0", 0)}),
             ("beyond those of float32", {k: v.double() * 1e200 for k, v in dqn.items()}),
         ]
         for words, state in cases:
@@ -143,6 +147,15 @@ class DiEngineImportTest(DiEngineTestCase):
             torch.save({"model": {**state, name: tensor}}, self.folder / "in.pth.tar")
             self.assertIn(words, self.refused("import", "in.pth.tar", "--output=ours"))
 
+    def test_import_AnActorAlone_IsNoted(self):
+        torch.save({"model": {k: v for k, v in QAC(sac=True).state_dict().items() if k.startswith("actor.")}}, self.folder / "in.pth.tar")
+        self.assertIn("# note: the file has no critics", self.tool("import", "in.pth.tar", "--output=ours"))
+
+    def test_import_EqualTensorsOfAnotherAlgorithm_AreAnAssumption(self):
+        self.save(DQN(True))
+        self.assertIn("# assumed: the policy is dqn (--policy)", self.tool("import", "in.pth.tar", "--output=ours"))
+        self.assertNotIn("assumed: the policy", self.tool("import", "in.pth.tar", "--output=told", "--policy=dqn"))
+
     def test_nothing_is_executed(self):
         self.save(DQN(True), hook=Evil())
         error = self.refused("import", "in.pth.tar", "--output=ours")
@@ -168,6 +181,13 @@ class DiEngineImportTest(DiEngineTestCase):
         for at in range(0, len(data), max(1, len(data) // 40)):
             (self.folder / "bad.pth.tar").write_bytes(data[:at])
             self.refused("import", "bad.pth.tar", "--output=other")
+        torch.save({"model": {7: torch.zeros(1)}}, self.folder / "number.pth.tar")
+        self.assertIn("no member 'model' with tensors by name", self.refused("import", "number.pth.tar", "--output=other"))
+        torch.save({"model": {"encoder.init.weight": torch.zeros(1).expand(1 << 20, 1 << 20)}}, self.folder / "huge.pth.tar")
+        self.assertIn("a tensor of shape (1048576, 1048576) beyond the end of its 1 elements", self.refused("import", "huge.pth.tar", "--output=other"))
+        with zipfile.ZipFile(self.folder / "memo.pth.tar", "w") as file:
+            file.writestr("a/data.pkl", b"\x80\x02Nr\xff\xff\xff\x7f.")
+        self.assertIn("is damaged: ", self.refused("import", "memo.pth.tar", "--output=other"))
 
     def test_translates_a_config(self):
         self.save(DQN(True))
@@ -195,22 +215,27 @@ class DiEngineImportTest(DiEngineTestCase):
 
     def test_config_StatementsThatBuildIt_AreFollowed(self):
         self.save(DQN(True))
-        base = "base = dict(env=dict(stop_value=1), policy=dict(nstep=2, learn=dict(batch_size=8)))\nbig = dict(policy={str(i): i for i in range(50)})\n"
-        same = "from easydict import EasyDict\nmain_config = EasyDict(base)\n"
+        base = "import copy\nfrom easydict import EasyDict\nbase = dict(env=dict(stop_value=1), policy=dict(nstep=2, learn=dict(batch_size=8)))\n"
+        base += "big = dict(policy=dict(a=1, b=2, c=3, d=4, e=5, f=6, g=7, h=8))\n"
+        same = "main_config = EasyDict(base)\n"
         for statements in (
             "main_config = dict(**base, exp_name='x')\nmain_config['policy'].update(learn=dict(batch_size=16))",
             "main_config = {**base}\nmain_config['policy']['learn']['batch_size'] = 16",
+            "main_config = base | {'policy': base['policy'] | {'learn': {'batch_size': 16}}}",
+            "main_config: dict = dict(base, policy=dict(base['policy'], learn=dict(batch_size=16)))",
             same + "main_config.policy.learn.batch_size = 16",
             same + "main_config.policy.learn.batch_size *= 2",
-            same + "main_config['policy'].learn['batch_size'] = 2 ** 4 if main_config.policy.nstep == 2 else 3",
+            same + "main_config['policy'].learn['batch_size'] = int('2') ** 4 + max(-3, main_config.policy.nstep) - 2",
             same + "main_config.policy.learn.update(dict(batch_size=int(1.6e1)))",
             same + "main_config.policy |= {'learn': {'batch_size': 16}}",
             same + "learn = main_config.policy.learn\nlearn.batch_size = 16",
-            same + "def set_size(config, size=16):\n    config.policy.learn.batch_size = size\nset_size(main_config)",
-            same + "if main_config.policy.nstep > 1:\n    main_config.policy.learn.batch_size = 16",
-            same + "for name in ['batch_size']:\n    main_config.policy.learn[name] = 16",
-            "def make(size):\n    return dict(env=base['env'], policy=dict(nstep=2, learn=dict(batch_size=size)))\nmain_config = make(16)",
-            "import copy\nmain_config = copy.deepcopy(base)\nmain_config['policy']['learn'] = dict(batch_size=16)\nbase['policy']['learn']['batch_size'] = 3",
+            same + "main_config.policy.learn = learn = dict(batch_size=16)\nlearn['batch_size'] = 3",
+            same + "main_config.policy.learn = dict(batch_size=main_config.policy.learn.pop('batch_size') + 8)",
+            same + "main_config.policy.learn, main_config.exp_name = dict(batch_size=16), f'{main_config.policy.nstep} steps'",
+            same + "main_config.policy.learn.batch_size = 16\nassert main_config.policy.nstep == 2\nbase['policy']['learn']['batch_size'] = 3",
+            same + "size = 16\nsizes = [size for size in range(3)]\nmain_config.policy.learn.batch_size = size",
+            same + "class Model:\n    pass\ndef make(config):\n    config.policy.nstep = 3\nmain_config.policy.learn.batch_size = 16",
+            "main_config = copy.deepcopy(base)\nmain_config['policy']['learn'] = dict(batch_size=16)\nbase['policy']['learn']['batch_size'] = 3",
             "main_config = deep_merge_dicts(base, dict(policy=dict(learn=dict(batch_size=16))))",
             same + "main_config.policy.learn.batch_size = 16\nprint(main_config)\nif __name__ == '__main__':\n    serial_pipeline((main_config, None), seed=0)",
         ):
@@ -219,40 +244,67 @@ class DiEngineImportTest(DiEngineTestCase):
                 self.assertIn("batch_size: 16", printed)
                 self.assertIn("nstep: 2", printed)
                 self.assertIn("stop_value: 1", printed)
-                self.assertNotIn("policy.49", printed)
+                self.assertNotIn("policy.h", printed)
 
     def test_config_WhatIsNotFollowed_IsRefusedWithItsLine(self):
         self.save(DQN(True))
         start = "main_config = dict(policy=dict(learn=dict(batch_size=8)))\n"
+        change = "main_config['policy']['nstep'] = 3"
         for statements, words in (
             ("from x import base\nmain_config = dict(**base, policy=dict())", "line 2: it takes over the members of 'from x import base'"),
             ("from x import main_config", "line 1: main_config is 'from x import main_config'"),
+            (start + "from x import *", "line 2: 'from x import *' may define any name"),
             ("main_config = make()", "line 1: main_config is 'make()'"),
             ("main_config = dict(policy=make())", "line 1: main_config.policy is 'make()'"),
             ("main_config = dict(policy=dict(learn=make()))", "line 1: main_config.policy.learn is 'make()'"),
-            (start + "if CUDA:\n    main_config['policy']['cuda'] = True", "line 3: the condition 'CUDA' is not known"),
-            (start + "for x in SEEDS:\n    main_config['seed'] = x", "line 3: 'SEEDS' is not known"),
-            (start + "while True:\n    main_config.update(a=1)", "line 3: a statement 'while' is not followed"),
-            (start + "patch(main_config)", "line 2: 'patch' is not followed, and may change 'main_config'"),
+            ("main_config = dict(policy=dict(model=3))", "main_config.policy.model is '3', expected a dict"),
+            (start + "create_config = make()", "line 2: create_config is 'make()'"),
+            (start + "if CUDA:\n    " + change, "line 2: 'if CUDA:' is not followed"),
+            (start + "for x in SEEDS:\n    main_config['seed'] = x", "line 2: 'for x in SEEDS:' is not followed"),
+            (start + "while True:\n    main_config.update(a=1)", "line 2: 'while True:' is not followed"),
+            (start + "try:\n    import x\nexcept ImportError:\n    " + change, "line 2: 'try:' is not followed"),
+            (start + "with open('x'):\n    " + change, "line 2: 'with open('x'):' is not followed"),
+            (start + "class Config:\n    " + change, "line 2: 'class Config:' is not followed"),
+            (start + "if CUDA:\n    main_config = 1", "line 2: 'if CUDA:' is not followed"),
+            (start + "patch(main_config)", "line 2: 'patch(main_config)' is not followed"),
+            (start + "patch([main_config])", "line 2: 'patch([main_config])' is not followed"),
             (start + "exec('main_config = 1')", "line 2: 'exec(\"main_config = 1\")' is not followed".replace('"', "'")),
             (start + "globals()['main_config'] = 1", "line 2: 'globals()' is not followed"),
-            (start + "p = main_config['policy'] if CUDA else None\np.nstep = 3", "line 3: 'p.nstep' may belong to a dict of the file"),
-            (start + "p = main_config['policy'] if CUDA else None\np.update(nstep=3)", "line 3: 'p.update(nstep=3)' may change"),
-            (start + "f = lambda: main_config.update(nstep=3)\nf()", "line 3: 'f()' is not followed"),
-            (start + "def f():\n    global main_config\n    main_config = 1\nf()", "line 3: 'global main_config' is not followed"),
-            (start + "def f(c):\n    c['policy']['nstep'] = 3\nif CUDA:\n    f(main_config)", "line 5: the condition 'CUDA' is not known"),
+            (start + "p = main_config['policy'] if CUDA else None\np.nstep = 3", "line 2: 'main_config['policy'] if CUDA else None' is not followed"),
+            (start + "CUDA and main_config.update(nstep=3)", "line 2: 'main_config.update' is not followed"),
+            (start + "f = lambda: main_config.update(nstep=3)\nf()", "line 2: 'main_config.update' is not followed"),
+            (start + "f = main_config.update\nf(nstep=3)", "line 2: 'main_config.update' is not followed"),
+            (start + "def f():\n    " + change + "\nf()", "line 4: 'f()' is not followed"),
+            (start + "def f(c):\n    c['policy']['nstep'] = 3\nf(main_config)", "line 4: 'f(main_config)' is not followed"),
+            (start + "def g():\n    f()\ndef f():\n    " + change + "\ng()", "line 6: 'g()' is not followed"),
+            (start + "def dict(**members):\n    return main_config\nmain_config = dict()", "line 4: 'dict()' is not followed"),
+            (start + "[main_config.update(nstep=n) for n in (1, 2)]", "line 2: 'main_config.update' is not followed"),
+            (start + "main_config.policy.sizes = [1]\nmain_config.policy.sizes.append(2)", "line 3: 'main_config.policy.sizes.append' is not followed"),
+            (start + "del main_config['policy']['learn']", "line 2: 'del main_config['policy']['learn']' is not followed"),
+            (start + "(main_config := 3)", "line 2: '(main_config := 3)' is not followed"),
             (start + "main_config[KEY] = 1", "line 2: the key of 'main_config[KEY]' is not known"),
             (start + "main_config['policy'].update(other)", "line 2: it takes over the members of 'other'"),
-            (start + "if __name__ == '__main__':\n    main_config['policy']['nstep'] = 3", "line 3: this changes the config only where the file is run as a program"),
+            (start + "if __name__ == '__main__':\n    " + change, "line 3: this changes the config only where the file is run as a program"),
+            (start + "if __name__ == '__main__':\n    c = main_config\n    c.nstep = 3", "line 4: this changes the config only"),
+            (start + "def f(c):\n    c['nstep'] = 3\ndef g(c):\n    f(c)\nif __name__ == '__main__':\n    g(main_config)", "line 3: this changes the config only"),
             (start + "main_config['env']['x'] = 1", "line 2: 'main_config[\"env\"]' does not exist".replace('"', "'")),
             ("a = dict(policy=dict())\nb = dict(policy=dict(x=1))", "has several configs: a, b"),
             ("d = {}\n" + "d = dict(a=d, b=d)\n" * 60 + "main_config = EasyDict(policy=d)", "more than 100000 members"),
-            (start + "for i in range(99999):\n    for j in range(99999):\n        pass", "takes more than"),
+            (start + "main_config.x = " + "(" * 500 + "1" + ")" * 500, "config.py: "),
             ("main_config = dict(policy='x" + "'", "config.py"),
         ):
             with self.subTest(statements[:200]):
                 self.assertIn(words, self.config(statements + "\n"))
                 self.assertFalse((self.folder / "ours").exists())
+
+    def test_config_ValuesThatDoNotFitAField_AreNotTranslated(self):
+        self.save(DQN(True))
+        printed = self.config(
+            "main_config = dict(policy=dict(nstep='3', priority=1, discount_factor=True, learn=dict(batch_size=None, learning_rate=float('inf')), **{'learn.batch_size': 4}))"
+        )
+        for words in ("policy.nstep = '3'", "policy.priority = 1", "policy.discount_factor = True", "policy.learn.batch_size = None", "policy.learn.learning_rate = inf", "policy.['learn.batch_size'] = 4"):
+            self.assertIn(f"# not translated: {words}", printed)
+        self.assertNotIn("batch_size:", printed)
 
     def test_config_PolicyAndModel_AreThoseOfTheConfig(self):
         self.save(DQN(head=DistributionHead(64, 2, 11)))
@@ -267,6 +319,9 @@ class DiEngineImportTest(DiEngineTestCase):
         self.assertNotIn("assumed: v_min", printed)
         self.assertIn("policy.model.n_atom is 7", self.config(text.replace("n_atom=11", "n_atom=7").replace("action_shape=2, ", "")) + "policy.model.n_atom is 7")
         self.assertIn("the policy is to be 'iqn'", self.config(text.replace("'c51'", "'iqn'")))
+        self.assertIn("the policy is 'pg', expected dqn, c51", self.config(text.replace("'c51'", "'pg'")))
+        for setting, words in (("activation=nn.ReLU() if DEEP else nn.Tanh()", "policy.model.activation is nn.ReLU() if DEEP else"), ("v_min=LOW", "policy.model.v_min is 'LOW', which is not known")):
+            self.assertIn(words, self.config(text.replace("activation=nn.Tanh()" if "act" in setting else "v_min=-1", setting)))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ config. Every other architecture is refused.
 import numpy as np
 
 from di_engine_pickle import Refused
-from di_engine_state import Chain, State, find_chain, find_layer, put_chain
+from di_engine_state import ENCODER, HEAD, MEAN_HEAD, REGRESSION_HEAD, Chain, State, find_chain, find_layer, put_chain
 
 _VALUES = ("dqn", "c51", "qrdqn", "iqn", "rainbow")
 
@@ -112,7 +112,7 @@ def _put_distribution(model, kind, size, **more):
 
 def _put_atoms(model, settings, size):
     low, high = settings.take("v_min", -10), settings.take("v_max", 10)
-    if not all(isinstance(bound, (int, float)) for bound in (low, high)) or not low < high:
+    if not all(isinstance(bound, (int, float)) and np.isfinite(bound) for bound in (low, high)) or not low < high:
         raise Refused(f"policy.model.v_min is {low!r} and v_max {high!r}, expected numbers, v_min below v_max")
     model.params = {"v_min": low, "v_max": high, "atoms": size}
     settings.expect("n_atom", size)
@@ -121,7 +121,7 @@ def _put_atoms(model, settings, size):
 
 def import_q(state, settings, asked, env_actions):
     model, out = Model(), {}
-    encoder = find_chain(state, "encoder.", settings)
+    encoder = find_chain(state, "encoder.", ENCODER, settings)
     put_chain("encoder", encoder, out)
     parts = {name.split(".")[1] for name in state.names("head.")}
     noisy = any(name.endswith("_sigma") for name in state.names("head."))
@@ -138,7 +138,7 @@ def import_q(state, settings, asked, env_actions):
     if asked is not None and asked not in ((policy,) if policy else ("dqn", "c51", "qrdqn")):
         raise Refused(f"the policy is to be '{asked}', but the parameters are those of {policy or 'dqn, c51 or qrdqn'}")
     fraction_layer = find_layer(state, "head.iqn_fc") if policy == "iqn" else None
-    chains = [find_chain(state, f"head.{name}.", settings) for name in names]
+    chains = [find_chain(state, f"head.{name}.", HEAD, settings) for name in names]
     for chain in chains:
         _check_input(chain, encoder.widths[-1], "the head")
     if len(chains) == 2:
@@ -155,6 +155,8 @@ def import_q(state, settings, asked, env_actions):
         raise Refused(f"the value has {per_action} outputs for {width} of the advantages")
     else:
         model.action = width // per_action
+    if asked is None and policy == "dqn":
+        settings.assumed.append("the policy is dqn (--policy): DI-engine's PG and BC have equal tensors")
     if policy in ("c51", "rainbow"):
         _put_atoms(model, settings, per_action)
     if policy == "rainbow":
@@ -200,7 +202,7 @@ def _put_fractions(model, settings, layer, width, out):
 def _import_actor_head(state, model, settings):
     if state.has("actor_head.Q."):
         model.head = "categorical"
-        return "logit", find_chain(state, "actor_head.Q.", settings)
+        return "logit", find_chain(state, "actor_head.Q.", HEAD, settings)
     if "actor_head.log_sigma_param" not in state.names():
         raise Refused(
             "the actor has neither 'actor_head.Q.*' nor 'actor_head.log_sigma_param'; only discrete actions, and continuous ones with an independent "
@@ -215,7 +217,7 @@ def _import_actor_head(state, model, settings):
         model.head = "squashed_normal"
         model.inside = {"squash_actions": True}
         model.notes.append("bound_type='tanh' became squash_actions: best actions are equal, but DI-engine draws around the tanh of the mean, ours before the tanh")
-    chain = find_chain(state, "actor_head.", settings)
+    chain = find_chain(state, "actor_head.", MEAN_HEAD, settings)
     model.tensors["model/distribution/log_std"] = state.take("actor_head.log_sigma_param", 1, chain.widths[-1]).reshape(-1)
     return "mean", chain
 
@@ -223,10 +225,10 @@ def _import_actor_head(state, model, settings):
 def import_vac(state, settings, asked, _):
     model = Model()
     name, actor = _import_actor_head(state, model, settings)
-    critic = find_chain(state, "critic_head.", settings)
+    critic = find_chain(state, "critic_head.", REGRESSION_HEAD, settings)
     shared = state.has("encoder.")
-    encoder = find_chain(state, "encoder." if shared else "actor_encoder.", settings)
-    critic_encoder = encoder if shared else find_chain(state, "critic_encoder.", settings)
+    encoder = find_chain(state, "encoder." if shared else "actor_encoder.", ENCODER, settings)
+    critic_encoder = encoder if shared else find_chain(state, "critic_encoder.", ENCODER, settings)
     _check_input(actor, encoder.widths[-1], "the actor's head")
     _check_input(critic, critic_encoder.widths[-1], "the critic's head")
     _check_input(critic_encoder, encoder.input_width, "the critic")
@@ -272,14 +274,19 @@ def _choose(asked, choices, settings):
     return asked
 
 
+def _places_of_qac(head):
+    return ("0", *(f"2.{place}" for place in head))
+
+
 def _import_critics(state, settings, model):
     prefix = "critic_head." if state.has("critic_head.") else "critic."
     if not state.has(prefix):
+        model.notes.append("the file has no critics: it is an actor alone, such as that of DI-engine's BC")
         return
     twin = state.has(f"{prefix}0.0.")
     widths = set()
     for k, name in enumerate([f"{prefix}0.", f"{prefix}1."] if twin else [prefix]):
-        chain = find_chain(state, name, settings)
+        chain = find_chain(state, name, _places_of_qac(REGRESSION_HEAD), settings)
         if chain.input_width != model.observation + model.action or chain.widths[-1] != 1:
             raise Refused(
                 f"'{name}*' reads {chain.input_width} values and returns {chain.widths[-1]}, expected those of an "
@@ -309,10 +316,9 @@ def import_qac(state, settings, asked, _):
         raise Refused(f"the actor has the outputs {outputs or 'none'}; expected mu and log_sigma_layer (SAC) or last (TD3, DDPG)")
     sac, out = "mu" in outputs, {}
     if sac:
-        path = next(name for name in state.names(prefix) if name.endswith(".log_sigma_layer.weight"))
-        log_std = find_layer(state, path[: -len(".weight")])
+        log_std = find_layer(state, f"{prefix}2.log_sigma_layer")
         put_chain("log_std", Chain([log_std]), out)
-    layers = find_chain(state, prefix, settings).layers
+    layers = find_chain(state, prefix, _places_of_qac(MEAN_HEAD if sac else REGRESSION_HEAD), settings).layers
     if len(layers) < 2 or (sac and log_std.weight.shape != layers[-1].weight.shape):
         raise Refused(f"the actor has {len(layers)} layers, and outputs of other shapes than expected")
     hidden = Chain(layers[:-1])

@@ -4,6 +4,7 @@ containers only. Whatever else a pickle names is refused.
 
 import collections
 import io
+import math
 import pickle
 import zipfile
 
@@ -45,7 +46,7 @@ def _rebuild_tensor(storage, offset, shape, stride, *_):
     if not all(isinstance(value, int) and value >= 0 for value in (offset, *shape, *stride)) or len(shape) != len(stride):
         raise Refused(f"a tensor of shape {shape}, stride {stride} and offset {offset}")
     last = offset + sum((extent - 1) * step for extent, step in zip(shape, stride))
-    if 0 not in shape and last >= len(storage):
+    if math.prod(shape) > len(storage) or (0 not in shape and last >= len(storage)):
         raise Refused(f"a tensor of shape {shape} beyond the end of its {len(storage)} elements")
     size = storage.dtype.itemsize
     view = np.lib.stride_tricks.as_strided(storage[offset:], shape, [step * size for step in stride], writeable=False)
@@ -97,7 +98,9 @@ def load(path):
         raise Refused(f"{path} is no file of torch.save() since torch 1.6 ({error}); load and save it with a later torch") from None
     except Refused as error:
         raise Refused(f"{path}: {error}") from None
-    except (pickle.UnpicklingError, EOFError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+    except OSError:
+        raise
+    except Exception as error:  # of any kind: the file may hold anything
         raise Refused(f"{path} is damaged: {error!r}") from None
 
 

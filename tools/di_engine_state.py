@@ -5,13 +5,17 @@ import re
 
 import numpy as np
 
+from di_engine_config import flatten
+from di_engine_evaluator import Unread
 from di_engine_pickle import Refused
-from di_engine_values import Unread, flatten
 
 # Segments that nn.DataParallel and torch.compile add to names.
 _ADDED = ("module", "_orig_mod")
-# Where a segment of a name stands among its siblings; numbers count.
-_ORDER = {"init": (0, 0), "main": (1, 0), "last": (2, 0), "mu": (2, 0)}
+# Where the layers of a network stand below its name. Those with a number may be none or several, with an activation between them.
+ENCODER = ("init", "main.{}")
+HEAD = ("0.{}", "1.0")
+REGRESSION_HEAD = ("main.{}", "last")
+MEAN_HEAD = ("main.{}", "mu")
 # Names in architectures that are not converted, and what they belong to.
 _OTHERS = (
     (r"(^|\.)pred\.\d+\.", "one of several heads: multi-discrete actions, or an ensemble"),
@@ -63,8 +67,10 @@ class Settings:
 
     def take(self, name, default):
         """A member that the tensors do not show; DI-engine's default if it is missing."""
-        if name in self._values and not isinstance(self._values[name], Unread):
+        if name in self._values:
             value = self._values.pop(name)
+            if isinstance(value, Unread):
+                raise Refused(f"policy.model.{name} is '{value}', which is not known: say --model=\"{name}=...\"")
             return default if value is None else value
         self.assumed.append(f"{name}={default!r} (--model)")
         return default
@@ -78,7 +84,7 @@ class Settings:
     def take_activation(self, flag):
         """ "relu" or "tanh"."""
         text = str(self._values.pop("activation", None) or "")
-        match = re.fullmatch(r"(?:[\w.]*\.)?(relu|tanh)(?:\(.*\))?", text, re.IGNORECASE)
+        match = re.fullmatch(r"(?:[\w.]*\.)?(relu|tanh)(?:\([^()]*\))?", text, re.IGNORECASE)
         if text and not match:
             raise Refused(f"policy.model.activation is {text}; converted are nn.ReLU() and nn.Tanh()")
         found = match[1].lower() if match else None
@@ -139,8 +145,10 @@ class State:
         tensor = self._tensors.pop(name, None)
         if tensor is None:
             raise Refused(f"there is no '{name}'; found {', '.join(list(self._tensors)[:8])}")
-        if tensor.ndim != len(shape) or any(extent not in (None, found) for extent, found in zip(shape, tensor.shape)):
+        if tensor.ndim != len(shape) or tensor.size == 0 or any(extent not in (None, found) for extent, found in zip(shape, tensor.shape)):
             raise Refused(f"'{name}' is {list(tensor.shape)}, expected {['any' if extent is None else extent for extent in shape]}")
+        if tensor.dtype.kind != "f":
+            raise Refused(f"'{name}' has {tensor.dtype} numbers, expected floating point")
         return tensor
 
     def drop(self, name):
@@ -165,36 +173,6 @@ class Chain:
         return self.layers[0].weight.shape[1]
 
 
-def _place(prefix, path):
-    """Where the layer `path` stands below `prefix`, to sort by."""
-    places = []
-    for part in path[len(prefix) :].split("."):
-        if not part.isdigit() and part not in _ORDER:
-            raise Refused(f"'{path}.weight' has the part '{part}', which no network that is converted has")
-        places.append((1, int(part)) if part.isdigit() else _ORDER[part])
-    return places
-
-
-def _check_distances(paths, settings):
-    """Between the layers of a sequence stands one activation each, and perhaps a dropout behind it."""
-    before = {}
-    for path in paths:
-        parent, _, last = path.rpartition(".")
-        if not last.isdigit():
-            continue
-        distance = int(last) - before.get(parent, int(last))
-        first = parent not in before
-        before[parent] = int(last)
-        if (first and last == "0") or distance == 2 or (distance == 3 and settings.known("dropout") is not None):
-            continue
-        if distance == 3:
-            raise Refused(
-                f"two modules stand before '{path}', expected an activation: with a dropout, which changes no action, say --model=\"dropout=0.1\"; "
-                "with a normalization (norm_type='IN') the network is not converted"
-            )
-        raise Refused(f"{max(distance - 1, 0) if not first else last} modules stand before '{path}', expected {0 if first else 1}")
-
-
 def find_layer(state, path):
     if f"{path}.weight_mu" not in state.names(path):
         weight = state.take(f"{path}.weight", None, None)
@@ -210,13 +188,23 @@ def find_layer(state, path):
     return layer
 
 
-def find_chain(state, prefix, settings):
-    """Takes the layers below `prefix`, which must fit together."""
-    paths = {re.sub(r"\.weight(_mu)?$", "", name) for name in state.names(prefix) if re.search(r"\.weight(_mu)?$", name)}
-    paths = sorted(paths, key=lambda path: _place(prefix, path))
-    if not paths:
-        raise Refused(f"there is no '{prefix}*.weight'; found {', '.join(state.names()[:8])}")
-    _check_distances(paths, settings)
+def find_chain(state, prefix, places, settings):
+    """Takes the layers at `places` below `prefix`, which must fit together."""
+    found = {re.sub(r"\.weight(_mu)?$", "", name) for name in state.names(prefix) if re.search(r"\.weight(_mu)?$", name)}
+    distance = 2 if settings.known("dropout") is None else 3
+    paths = []
+    for place in places:
+        if "{}" not in place:
+            paths.append(prefix + place)
+        number = 0
+        while "{}" in place and prefix + place.format(number) in found:
+            paths.append(prefix + place.format(number))
+            number += distance
+    others = found - set(paths)
+    if others:
+        shifted = any("{}" in place and prefix + place.format(5 - distance) in found for place in places)
+        hint = "; with a dropout, which changes no action, say --model=\"dropout=0.1\"; with a normalization (norm_type='IN') the network is not converted"
+        raise Refused(f"'{min(others)}' is a layer where no default network has one" + (hint if shifted else ""))
     layers = [find_layer(state, path) for path in paths]
     for before, after in zip(layers, layers[1:]):
         if after.weight.shape[1] != len(before.bias):
