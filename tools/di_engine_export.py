@@ -27,6 +27,16 @@ def _take_noisy(tensors, scope, names, out):
             out.update({f"{name}.{part}_mu": mean, f"{name}.{part}_sigma": deviation, f"{name}.{part}_eps": np.zeros_like(mean)})
 
 
+def _take_head(tensors, scope, prefix, out, take=_take):
+    """A head whose hidden layers are as wide as what it reads, as DI-engine's heads of values and of categories are."""
+    count = _count(tensors, scope)
+    for i in range(count - 1):
+        width, inputs = tensors[f"{scope}/{i}/weight"].shape
+        if width != inputs:
+            raise Refused(f"'{scope}/{i}' has {width} outputs and {inputs} inputs, but a hidden layer of DI-engine's head has as many: train with head_hidden_size: 0")
+    take(tensors, scope, _block_names(prefix, count), out)
+
+
 def _count(tensors, scope):
     count = 0
     while f"{scope}/{count}/weight" in tensors:
@@ -46,7 +56,7 @@ def export_dqn(tensors, *_):
     _export_encoder(tensors, "model", "encoder.", out)
     heads = {"A": "model/q/advantage", "V": "model/q/value"} if "model/q/value/0/weight" in tensors else {"Q": "model/q"}
     for letter, scope in heads.items():
-        _take(tensors, scope, _block_names(f"head.{letter}.", _count(tensors, scope)), out)
+        _take_head(tensors, scope, f"head.{letter}.", out)
     return out, ""
 
 
@@ -61,9 +71,9 @@ def export_q_distribution(tensors, actor, _):
         raise Refused(f"it has {layers} and {'noisy' if distribution.get('noisy') else 'plain'} layers; DI-engine's RainbowDQN has both, C51DQN, QRDQN and IQN neither")
     if dueling:
         for letter, scope in {"A": "model/q/advantage", "Q": "model/q/value"}.items():
-            _take_noisy(tensors, scope, _block_names(f"head.{letter}.", _count(tensors, scope)), out)
+            _take_head(tensors, scope, f"head.{letter}.", out, _take_noisy)
         return out, atoms
-    _take(tensors, "model/q", _block_names("head.Q.", _count(tensors, "model/q")), out)
+    _take_head(tensors, "model/q", "head.Q.", out)
     if kind == "atoms":
         return out, atoms
     if kind == "quantiles":
@@ -83,13 +93,15 @@ def export_vac(tensors, *_):
     shared = "model/actor_critic/encoder/0/weight" in tensors
     actor = "model/actor_critic" if shared else "model/actor"
     critic = actor if shared else "model/critic"
+    if f"{critic}/value/0/weight" not in tensors:
+        raise Refused("the checkpoint has no critic (such as one of bc), but DI-engine's VAC has one, and loads no actor without it")
     encoders = ["encoder."] if shared else ["actor_encoder.", "critic_encoder."]
     for prefix, scope in zip(encoders, [actor, critic]):
         _export_encoder(tensors, scope, prefix, out)
     hidden = _count(tensors, f"{critic}/value") - 1
     _take(tensors, f"{critic}/value", [f"critic_head.main.{2 * i}" for i in range(hidden)] + ["critic_head.last"], out)
     if f"{actor}/logit/0/weight" in tensors:
-        _take(tensors, f"{actor}/logit", _block_names("actor_head.Q.", _count(tensors, f"{actor}/logit")), out)
+        _take_head(tensors, f"{actor}/logit", "actor_head.Q.", out)
     else:
         hidden = _count(tensors, f"{actor}/mean") - 1
         out["actor_head.log_sigma_param"] = tensors["model/distribution/log_std"].reshape(1, -1)
@@ -153,8 +165,9 @@ def qac_arguments(state):
     return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
-def export_squashed(*_):
-    raise Refused("its actions are squashed by tanh (squash_actions), which DI-engine's PPO and A2C do not do")
+def export_squashed(*arguments):
+    note = "bound_type='tanh'; best actions are equal, but it draws around the tanh of the mean, ours before the tanh"
+    return export_vac(*arguments)[0], note
 
 
 EXPORTS = {"q": export_dqn, "q_distribution": export_q_distribution, "categorical": export_vac, "normal": export_vac, "squashed_normal": export_squashed, "tanh": export_qac, "tanh_normal": export_qac}

@@ -196,19 +196,38 @@ class DiEngineTest(DiEngineTestCase):
         self.assertEqual((result.returncode, result.stdout), (1, ""))
         self.assertIn("di_engine: [Errno 2] No such file or directory: 'none.pth.tar'", result.stderr)
 
-    def test_export_SaysWhatIsLost(self):
+    def ppo(self, name, actions, widths=(9, 16), critic=True):
         actor = {"version": 1, "policy": "ppo", "parameters": "model/actor", "network": {"activation": "relu"}, "head": "categorical"}
-        tensors = {**self.chain("model/actor/encoder", [9, 16]), **self.chain("model/actor/logit", [16, 9]), **self.chain("model/critic/encoder", [9, 16]), **self.chain("model/critic/value", [16, 1])}
+        tensors = {**self.chain("model/actor/encoder", widths[:2]), **self.chain("model/actor/logit", [*widths[1:], 9])}
+        if critic:
+            tensors.update({**self.chain("model/critic/encoder", [9, 16]), **self.chain("model/critic/value", [16, 1])})
         boards = [{"name": "obs/board", "shape": [9]}, {"name": "obs/action_mask", "shape": [9]}]
         config = {"policy": {"type": "ppo", "params": {"[type.googleapis.com/ding.PpoConfig]": {"actor_critic": {"model": {}}}}}}
-        fields = {"policy": "ppo", "actor": json.dumps(actor), "config": "\n".join(PROGRAM.print_text(config)), "observation": json.dumps(boards), "action": json.dumps([{"name": "action", "categories": 9}])}
-        PROGRAM.write_checkpoint(self.folder / "game", {"model": {name: np.zeros(shape, np.float32) for name, shape in tensors.items()}}, fields)
+        fields = {"policy": "ppo", "actor": json.dumps(actor), "config": "\n".join(PROGRAM.print_text(config)), "observation": json.dumps(boards), "action": json.dumps(actions)}
+        PROGRAM.write_checkpoint(self.folder / name, {"model": {key: np.zeros(shape, np.float32) for key, shape in tensors.items()}}, fields)
+
+    def test_export_SaysWhatIsLost(self):
+        self.ppo("game", [{"name": "action", "shape": [], "categories": 9}])
         printed = self.tool("export", "game", "--output=game.pth.tar")
         self.assertIn("note: action masks are lost: here the field 'obs/action_mask' says which actions are legal", printed)
         self.save(VAC(continuous=True, share=True))
         self.tool("import", "in.pth.tar", "--output=robot", "--low=-1,-1", "--high=1,3")
         self.assertIn("note: bounds of the action are lost", self.tool("export", "robot", "--output=robot.pth.tar"))
+        self.tool("import", "in.pth.tar", "--output=squashed", "--model=bound_type='tanh'")
+        self.assertIn("note: give DI-engine's model bound_type='tanh'", self.tool("export", "squashed", "--output=squashed.pth.tar"))
+        self.assertEqual(set(torch.load("squashed.pth.tar")["model"]), set(torch.load("in.pth.tar")["model"]))
 
+    def test_export_WhatNoModelOfTheOriginalLoads_IsRefused(self):
+        one, two = {"name": "a", "shape": [], "categories": 9}, {"name": "b", "shape": [], "categories": 4}
+        cases = (
+            ("an action of 2 parts", dict(actions=[{"name": "action", "shape": [2], "low": [0, 0], "high": [4, 3], "categories": 5}])),
+            ("an action of 2 parts", dict(actions=[one, two])),
+            ("'model/actor/logit/0' has 24 outputs and 16 inputs", dict(actions=[one], widths=(9, 16, 24))),
+            ("the checkpoint has no critic", dict(actions=[one], critic=False)),
+        )
+        for i, (words, arguments) in enumerate(cases):
+            self.ppo(f"case{i}", **arguments)
+            self.assertIn(words, self.refused("export", f"case{i}", "--output=no.pth.tar"))
 
 if __name__ == "__main__":
     unittest.main()
