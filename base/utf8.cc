@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace ding {
@@ -25,6 +26,15 @@ size_t CharacterBytes(absl::string_view text) {
   return length;
 }
 
+// Whether readers of YAML or of lines refuse the character, or end a line at it: U+0080 to U+009F, U+2028, U+2029,
+// U+FFFE and U+FFFF.
+bool IsUnprintable(absl::string_view character) {
+  if (character.size() == 1) return absl::ascii_iscntrl(static_cast<unsigned char>(character[0]));
+  return (character[0] == '\xC2' && static_cast<unsigned char>(character[1]) < 0xA0) ||
+         character == "\xE2\x80\xA8" || character == "\xE2\x80\xA9" ||
+         character == "\xEF\xBF\xBE" || character == "\xEF\xBF\xBF";
+}
+
 }  // namespace
 
 bool IsUtf8(absl::string_view text) {
@@ -40,14 +50,15 @@ std::string PrintableUtf8(absl::string_view text, absl::string_view keep) {
   std::string printable;
   while (!text.empty()) {
     const size_t bytes = CharacterBytes(text);
-    const auto first = static_cast<unsigned char>(text[0]);
-    if (bytes == 0 || (absl::ascii_iscntrl(first) && keep.find(text[0]) == keep.npos)) {
-      absl::StrAppendFormat(&printable, "\\x%02X", first);
-      text.remove_prefix(1);
+    const absl::string_view character = text.substr(0, bytes == 0 ? 1 : bytes);
+    if (bytes == 0 || (IsUnprintable(character) && keep.find(text[0]) == keep.npos)) {
+      for (const char byte : character) {
+        absl::StrAppendFormat(&printable, "\\x%02X", static_cast<unsigned char>(byte));
+      }
     } else {
-      printable.append(text.data(), bytes);
-      text.remove_prefix(bytes);
+      absl::StrAppend(&printable, character);
     }
+    text.remove_prefix(character.size());
   }
   return printable;
 }

@@ -44,7 +44,9 @@ bool MustEscape(absl::string_view name, size_t i) {
   const char c = name[i];
   if (c == '-') return name.size() == 1 || (IsUpperHex(name, i + 1) && IsUpperHex(name, i + 2));
   if (c == '/') return i == 0 || i + 1 == name.size() || name[i - 1] == '/';
-  if (c == '.') {                                 // of a part that is "." or ".."
+  if (c ==
+      '.') {  // of a part that is "." or "..", or of a name that MLflow takes for a path out of its folder
+    if (i == 0 && absl::StartsWith(name, "..")) return true;
     const size_t begin = name.rfind('/', i) + 1;  // npos + 1 is 0
     const absl::string_view part = name.substr(begin, name.find('/', i) - begin);
     return part == "." || part == "..";

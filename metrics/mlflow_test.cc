@@ -161,6 +161,7 @@ void ExpectAllowed(const std::string& name) {
         << name;
   }
   EXPECT_LE(name.size(), 250u);
+  EXPECT_NE(name.substr(0, 2), "..");
   for (const absl::string_view part : absl::StrSplit(name, '/')) {
     EXPECT_TRUE(!part.empty() && part != "." && part != "..") << name;
   }
@@ -189,6 +190,9 @@ TEST_F(MlflowTest, EveryNameHasAFileOfItsOwn) {
                                           ".",
                                           "..",
                                           "../a",
+                                          "..a",
+                                          "...",
+                                          "a..",
                                           "a/../b",
                                           "a/./b",
                                           "c/d/e",
