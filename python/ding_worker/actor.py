@@ -5,6 +5,8 @@
     action = actor.act(observation, sample=True)           # drawn as in training
 """
 
+import math
+
 import numpy as np
 
 from ding_worker.description import describe_actor
@@ -61,8 +63,8 @@ class Actor:
     input_width      elements of an observation, without its mask
     state_size       floats of the recurrent state of an env; 0 without memory
 
-    An observation is an array [input_width] or [B, input_width], or a dict of arrays by field in the env's order, which are
-    flattened and put side by side. MASK in such a dict is the mask. An actor with memory keeps a state for each env id;
+    An observation is an array [input_width] or [B, input_width], or a dict of arrays by field (in the env's order, if an earlier
+    version wrote the checkpoint), which are flattened and put side by side. MASK in such a dict is the mask. An actor with memory keeps a state for each env id;
     reset() begins new episodes. Not for several threads at once.
     """
 
@@ -82,10 +84,12 @@ class Actor:
         self.state_size = self._actor.state_size + (self._critic.state_size if self._critic else 0)
         self._check_widths(model.scope("model"))
         action = _action_of(checkpoint)
+        self._shape = action.get("shape")  # of an action; None: not known
+        self._fields = _fields_of(checkpoint)
         if self.head == "mean" and low is None and high is None:
             low, high = action.get("low"), action.get("high")
         if self.head != "mean" and counts is None and "high" in action:
-            counts = np.broadcast_to(np.asarray(action["high"], np.int64) + 1, action["shape"]).reshape(-1)
+            counts = np.broadcast_to(np.asarray(action["high"], np.int64).reshape(-1) + 1, math.prod(action["shape"]))
         self._counts = self._make_counts(counts)
         self._low, self._high = self._make_bounds(low, high)
 
@@ -122,6 +126,8 @@ class Actor:
             result.update(self._choose_continuous(result, sample))
         else:
             result["action"] = self._choose_categories(result[self.head], mask, sample, eps)
+        for name in {"action", "raw_action"} & set(result) if self._shape is not None else ():
+            result[name] = result[name].reshape(len(x), *self._shape)
         return {name: values[0] for name, values in result.items()} if single else result
 
     # ---- loading
@@ -198,9 +204,10 @@ class Actor:
         return x, self._read_mask(mask, len(x)), single
 
     def _join(self, obs):
-        if self._normalizers and list(obs) != list(self._normalizers):
-            raise ValueError(f"the observation has the fields {list(obs)}, expected {list(self._normalizers)}")
-        columns = [np.asarray(column, dtype=np.float32) for column in obs.values()]
+        names = list(self._normalizers) or self._fields or list(obs)
+        if set(obs) != set(names):
+            raise ValueError(f"the observation has the fields {list(obs)}, expected {names}")
+        columns = [np.asarray(obs[name], dtype=np.float32) for name in names]
         if self._normalizers:
             widths = [normalizer.width for normalizer in self._normalizers.values()]
             single = all(column.size == width for column, width in zip(columns, widths)) and columns[0].ndim < 2
@@ -284,6 +291,14 @@ class Actor:
         low = self._low.astype(np.float64)
         action = low + 0.5 * (unit + 1) * (self._high - low)
         return {"raw_action": raw, "action": np.clip(action.astype(np.float32), self._low, self._high)}
+
+
+def _fields_of(checkpoint):
+    """The names of the observation's fields in the order of the network's inputs; none if they are not saved."""
+    fields = parse_json(checkpoint.fields.get("observation", "[]").encode())
+    if not isinstance(fields, list) or not all(isinstance(field, dict) and isinstance(field.get("name"), str) for field in fields):
+        raise FormatError(f"{checkpoint!r}: its field 'observation' is no list of fields")
+    return [field["name"] for field in fields if field["name"] != MASK]
 
 
 def _action_of(checkpoint):

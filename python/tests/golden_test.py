@@ -127,6 +127,28 @@ class AgreementTest(unittest.TestCase):
         self.assertEqual(single["action"].shape, (2,))
         np.testing.assert_allclose(single["logit"], together["logit"][2], atol=1e-12)
 
+    def test_fields_are_read_in_the_order_of_the_env(self):
+        actor, steps = load("ppo")
+        fields = observation(steps[0])
+        for name, values in actor.evaluate(dict(reversed(fields.items()))).items():
+            np.testing.assert_array_equal(values, actor.evaluate(fields)[name])
+        checkpoint = ding_worker.open_checkpoint(os.path.join(FOLDER, "dqn", "checkpoint"))
+        checkpoint.fields["observation"] = '[{"name": "obs/a"}, {"name": "obs/action_mask"}, {"name": "obs/b"}]'
+        actor = checkpoint.actor()
+        x = np.random.default_rng(0).uniform(-1, 1, (8, actor.input_width))
+        found = actor.evaluate({"obs/b": x[:, 1:], "obs/a": x[:, :1]})["q"]
+        np.testing.assert_array_equal(found, actor.evaluate(x)["q"])
+        with self.assertRaisesRegex(ValueError, "has the fields \\['obs/b'\\], expected \\['obs/a', 'obs/b'\\]"):
+            actor.act({"obs/b": x})
+
+    def test_actions_have_the_shape_of_the_env(self):
+        for case, more, shape in (("ppo", '"high": [1, 2]', (2, 1)), ("ppo_box", '"low": -1, "high": 1', (1, 2))):
+            checkpoint = ding_worker.open_checkpoint(os.path.join(FOLDER, case, "checkpoint"))
+            checkpoint.fields["action"] = f'[{{"name": "action", "shape": {list(shape)}, {more}}}]'
+            actor = checkpoint.actor()
+            self.assertEqual(actor.act(np.zeros((3, actor.input_width))).shape, (3, *shape))
+            self.assertEqual(actor.act(np.zeros(actor.input_width)).shape, shape)
+
     def test_a_reset_env_begins_anew(self):
         actor, steps = load("ppo_gru")
         first = actor.evaluate(observation(steps[0]))
