@@ -27,7 +27,7 @@ class RecurrentStates {
 
   int64_t size() const { return size_; }
 
-  // The highest id is kMaxIds - 1: there is memory for all ids up to the highest one that was used.
+  // The highest id is kMaxIds - 1. There are states for the ids that were used, and 4 bytes for each one below.
   static constexpr int kMaxIds = 1 << 20;
   // kInvalidArgument unless there is an id from 0 to kMaxIds - 1 for each of `rows` rows. To be called with ids of
   // a caller before Gather().
@@ -48,7 +48,11 @@ class RecurrentStates {
 
  private:
   const int64_t size_;
-  std::vector<float> states_;    // of env i at i * size_
+  // Returns the state of an id; null if it is 0 and has no memory.
+  float* Find(int env_id);
+
+  std::vector<int> rows_;        // of env i: where its state is in states_; kNoRow: nowhere
+  std::vector<float> states_;    // rows of size_, in the order in which ids were first used
   std::vector<float> gathered_;  // scratch of Gather()
 };
 

@@ -71,6 +71,14 @@ TEST(RecurrentStatesTest, LoadWhatTheySaved) {
   EXPECT_THAT(loaded.Gather({0, 1, 2}), ElementsAre(0, 0, 0.5f, -3, 0, 0));
 }
 
+TEST(RecurrentStatesTest, HaveMemoryForTheIdsThatWereUsed) {
+  RecurrentStates states(int64_t{1} << 20);
+  const std::vector<int> ids = {RecurrentStates::kMaxIds - 1, 3};
+  states.Gather(ids)[0] = 5;
+  states.Scatter(ids);  // 4 TiB, if all ids had a state
+  EXPECT_EQ(states.Gather({3, RecurrentStates::kMaxIds - 1})[size_t{1} << 20], 5);
+}
+
 TEST(RecurrentStatesTest, RefuseStatesThatDoNotFitAndKeepTheirOwn) {
   RecurrentStates states(2);
   states.Gather({0})[0] = 4;
