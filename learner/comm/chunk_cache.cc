@@ -3,6 +3,20 @@
 #include <iterator>
 
 namespace ding {
+namespace {
+
+// The alignment of each column of a block.
+constexpr int64_t kColumnBytes = 64;
+// A block and a chunk beside their columns: members, reference counts, the entry in the cache, and what malloc() adds.
+constexpr int64_t kBlockBytes = 320;
+constexpr int64_t kEntryBytes = 384;
+
+// The memory of a batch whose block has room for its rows only.
+int64_t MemoryOf(const Batch& batch) {
+  return batch.rows() * batch.spec().row_bytes() + batch.spec().size() * kColumnBytes + kBlockBytes;
+}
+
+}  // namespace
 
 DecodedChunk::DecodedChunk(SegmentBatch decoded) : data(std::move(decoded)) {
   for (const Batch* const batch : {&data.rows, &data.final_obs}) {
@@ -16,10 +30,11 @@ DecodedChunk::DecodedChunk(SegmentBatch decoded) : data(std::move(decoded)) {
 }
 
 int64_t DecodedChunk::bytes() const {
-  return data.rows.rows() *
-             (data.rows.spec().row_bytes() + static_cast<int64_t>(sizeof(segment_of_row[0]))) +
-         data.final_obs.rows() * data.final_obs.spec().row_bytes() +
-         static_cast<int64_t>(data.segments.size() * sizeof(Segment) + sizeof(DecodedChunk));
+  return MemoryOf(data.rows) + MemoryOf(data.final_obs) +
+         static_cast<int64_t>(segment_of_row.size() * sizeof(segment_of_row[0]) +
+                              data.segments.capacity() * sizeof(Segment) +
+                              columns.capacity() * sizeof(columns[0]) + sizeof(DecodedChunk)) +
+         kEntryBytes;
 }
 
 void ChunkCache::Find(absl::Span<const int64_t> numbers, absl::Span<ChunkPtr> chunks) {

@@ -25,6 +25,7 @@ namespace ding {
 struct DecodedChunk {
   explicit DecodedChunk(SegmentBatch decoded);
 
+  // Its memory, with that of its entry in a cache. The blocks of `data` have room for its rows only.
   int64_t bytes() const;
 
   const SegmentBatch data;

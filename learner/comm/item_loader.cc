@@ -141,12 +141,13 @@ absl::Status CheckValues(const Batch& rows, const Spec& expected) {
 // The layout that the first chunk and the first items fix.
 struct ItemLoader::Layout {
   Layout(const SegmentBatch& chunk, SpecPtr items, TransitionLayout transitions)
-      : rows(chunk.rows.spec_ptr()),
-        final_obs(chunk.final_obs.spec_ptr()),
+      : rows(chunk.rows.spec_ptr(), /*max_free_blocks=*/0),
+        final_obs(chunk.final_obs.spec_ptr(), /*max_free_blocks=*/0),
         items(std::move(items)),
         transitions(std::move(transitions)),
         batches(this->transitions.spec) {}
 
+  // They keep no block: one that is used again may be far larger than the chunk, which stays in the cache for long.
   BlockPool rows;
   BlockPool final_obs;
   const SpecPtr items;

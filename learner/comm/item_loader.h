@@ -24,8 +24,7 @@
 // The window of a transition ends with its segment in its chunk. If the segment is cut (kCut), the bootstrap comes from
 // final_obs, with the rewards up to there. A buffer of rows would continue in the next segment; both are valid targets.
 //
-// Rows have the layout that the options name, or that of the first chunk. Blocks of chunks and of batches are used
-// again. Since collectors are not trusted, chunks are checked: a chunk that is damaged or missing is left out with all
+// Rows have the layout that the options name, or that of the first chunk. Blocks of batches are used again. Since collectors are not trusted, chunks are checked: a chunk that is damaged or missing is left out with all
 // of its rows, and reported, and so is one that cannot be learned from (another layout, fewer rows than were announced,
 // NaN, infinity, a category that does not exist).
 //
