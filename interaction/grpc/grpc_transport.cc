@@ -478,8 +478,11 @@ absl::StatusOr<std::unique_ptr<Connection>> GrpcTransport::Connect(const std::st
     connection->CloseWithin(absl::ZeroDuration());
     const absl::Duration left = deadline.Left();
     if (left <= absl::ZeroDuration()) {
-      // In any other state a call may have reached the listener, which takes one from each connection.
-      if (channel->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_CONNECTING) {
+      // An attempt that gRPC has given up is followed by another one, in the state TRANSIENT_FAILURE. In any other state
+      // a call may have reached the listener, which takes one from each connection.
+      const grpc_connectivity_state state = channel->GetState(/*try_to_connect=*/false);
+      if (state == GRPC_CHANNEL_CONNECTING ||
+          (state == GRPC_CHANNEL_TRANSIENT_FAILURE && refusal.empty())) {
         MutexLock lock(&mutex_);
         unfinished_.push_back({target_and_credentials, std::move(channel)});
       }
