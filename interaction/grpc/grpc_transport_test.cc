@@ -308,7 +308,8 @@ int64_t OpenSockets() {
 
 // Like a listener whose process is stopped for a moment: the kernel takes its connections, and it answers later.
 TEST_F(GrpcTransportTest, AttemptsThatAreAnsweredLate_LeaveNoSocketOpen) {
-  listener_.reset();  // Without a listener, gRPC shuts down between two attempts unless a channel is left.
+  listener_
+      .reset();  // Without a listener, gRPC shuts down between two attempts unless a channel is left.
   const auto listener = Socket::Listening();
   const int64_t before = OpenSockets();
   // gRPC gives up an attempt after two seconds, and begins another one.
