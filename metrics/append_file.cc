@@ -111,6 +111,7 @@ void AppendFile::WriteBuffer() {
   size_bytes_ += static_cast<int64_t>(written);
   buffer_.clear();
   failing_ = false;
+  error_ = absl::OkStatus();
 }
 
 void AppendFile::UndoPartialWrite(int64_t written_bytes) {

@@ -7,7 +7,7 @@
 //
 // Ownership: the file is open from Open() to destruction; the clock must outlive it.
 // Threads:   thread-compatible.
-// Errors:    errors name the path. Flush() returns the first one since the last Flush().
+// Errors:    errors name the path. A failed write whose records were written later is no error.
 #ifndef DING_WORKER_METRICS_APPEND_FILE_H_
 #define DING_WORKER_METRICS_APPEND_FILE_H_
 
@@ -44,7 +44,7 @@ class AppendFile {
 
   void Append(absl::string_view record);
 
-  // Writes the buffer. Returns the first error since the last Flush().
+  // Writes the buffer.
   //   kResourceExhausted  disk full, quota, file too large, or records lost
   //   other codes         the file could not be written
   absl::Status Flush();
