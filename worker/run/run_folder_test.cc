@@ -1,9 +1,13 @@
 #include "ding_worker/worker/run/run_folder.h"
 
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -16,6 +20,25 @@
 #include "ding_worker/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
+namespace ding::flushed_logs {
+
+// The files that the test program has flushed to the disk, with the sizes that they had.
+inline std::map<std::string, int64_t> sizes;
+
+}  // namespace ding::flushed_logs
+
+// Takes the place of the function of the C library in this program.
+extern "C" int fdatasync(int fd) {
+  std::error_code error;
+  struct stat info = {};
+  if (fstat(fd, &info) == 0) {
+    ding::flushed_logs::sizes
+        [std::filesystem::read_symlink(absl::StrCat("/proc/self/fd/", fd), error).string()] =
+            info.st_size;
+  }
+  return static_cast<int>(syscall(SYS_fdatasync, fd));
+}
 
 namespace ding {
 namespace {
@@ -139,6 +162,25 @@ TEST_F(RunFolderTest, GoesOnWhereItsLogsWereMeasured) {
               AllOf(HasSubstr("before"), Not(HasSubstr("after"))));
   EXPECT_FALSE(PathExists("exp/log/serial/events.out.tfevents.later"));
   EXPECT_FALSE(PathExists("exp/result.json"));
+}
+
+// A resume point has these sizes: after a power loss the logs must not be shorter.
+TEST_F(RunFolderTest, MeasureLogs_FilesAreOnTheDisk) {
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<RunFolder> run,
+                            RunFolder::Create("exp", "", "serial", &clock_));
+  for (int step = 1; step <= 2; ++step) {
+    run->metrics()->Scalar("a", step, 10);
+    DING_LOG(INFO) << "step " << step;
+    flushed_logs::sizes.clear();
+    DING_ASSERT_OK_AND_ASSIGN(const LogSizes logs, run->MeasureLogs());
+    LogSizes flushed;
+    for (const auto& [path, bytes] : flushed_logs::sizes) {
+      flushed[std::filesystem::path(path).lexically_relative(folder_ + "/exp/log").string()] =
+          bytes;
+    }
+    EXPECT_EQ(flushed, logs);
+    EXPECT_EQ(logs.size(), 3u);
+  }
 }
 
 TEST_F(RunFolderTest, BelongsToOneProcessAtATime) {
