@@ -1,5 +1,6 @@
 #include "ding_worker/env/env_process_pool.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -13,6 +14,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <new>
@@ -647,6 +649,29 @@ TEST(ForkServerTest, Spawn_Stdin_IsEmpty) {
   EXPECT_EQ(WEXITSTATUS(server->wait_status(0)), 7);
   dup2(before, STDIN_FILENO);
   for (const int file : {before, ends[0], ends[1]}) close(file);
+}
+
+// Linux may schedule each session as a group (sched_autogroup): processes of another session would get their turns late.
+TEST(ForkServerTest, Spawn_WithATerminal_LeavesItAndStaysInTheSession) {
+  const pid_t with_terminal = fork();
+  if (with_terminal == 0) {
+    setsid();
+    const int pseudo_terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    grantpt(pseudo_terminal);
+    unlockpt(pseudo_terminal);
+    const bool has_terminal =
+        open(ptsname(pseudo_terminal), O_RDWR) >= 0 && open("/dev/tty", O_RDWR) >= 0;
+    ForkServer::Options options;
+    options.run = [session = getsid(0)](int) {
+      return getsid(0) == session && open("/dev/tty", O_RDWR) < 0 ? 7 : 1;
+    };
+    const std::unique_ptr<ForkServer> server = ForkServer::Start(std::move(options)).value();
+    const bool ended = server->Spawn(0).ok() && server->WaitForEnd(0, absl::Seconds(20));
+    _exit(has_terminal && ended && WEXITSTATUS(server->wait_status(0)) == 7 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(with_terminal, &status, 0), with_terminal);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(EnvProcessPoolTest, WithoutItsForkServerThePoolCanNeitherStartNorKill) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -35,6 +36,16 @@
 
 namespace ding {
 namespace {
+
+// Without a terminal no process is stopped because it reads from it or writes to it. The process stays in its session:
+// Linux may schedule each session as a group (sched_autogroup), and then sched_yield() of the program that waits for a
+// process of another session does not yield to it.
+void LeaveTerminal() {
+  const int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+  if (terminal < 0) return;  // There is none.
+  ioctl(terminal, TIOCNOTTY);
+  close(terminal);
+}
 
 constexpr int kTailBytes = 4096;
 constexpr absl::Duration kPatience = absl::Seconds(5);
@@ -117,9 +128,9 @@ class ForkServer::Server {
 
   [[noreturn]] void Run() {
     // Ctrl-C is the parent's business; so is everything else that ends it. SIGUSR1, by which a batch system warns all
-    // processes of a job, stays ignored in the children. In a session without a terminal no child is stopped because it
-    // reads from it or writes to it.
-    setsid();
+    // processes of a job, stays ignored in the children.
+    setpgid(0, 0);
+    LeaveTerminal();
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1}) {
       signal(number, SIG_IGN);
     }
