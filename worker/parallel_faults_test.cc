@@ -145,6 +145,27 @@ TEST_F(ParallelTest, CheckpointsCannotBeWritten_TheRunGoesOnAndSavesThemLater) {
   EXPECT_THAT(CheckpointReader::Open(resume), IsOk());
 }
 
+TEST_F(ParallelTest, LastCheckpointCannotBeWritten_ExitStatusAndResultSaySo) {
+  const auto program = Start("run", Args(kSoakConfig, "a", {kForever}));
+  const std::string folder = JoinPath(RunPath("a"), "ckpt");
+  WaitForStatus(*program, IsTraining);
+  ASSERT_TRUE(Eventually([&] { return PathExists(JoinPath(folder, "learner_resume")); }));
+  const std::string away = folder + ".away";
+  ASSERT_EQ(symlink("/proc/sys", away.c_str()), 0);
+  ASSERT_EQ(renameat2(AT_FDCWD, folder.c_str(), AT_FDCWD, away.c_str(), RENAME_EXCHANGE), 0);
+  kill(program->pid(), SIGINT);
+  EXPECT_EQ(program->Wait(kPatience), 3) << program->err();
+  EXPECT_THAT(program->err(),
+              AllOf(HasSubstr("the last checkpoint of the learner of policy_0 is not saved"),
+                    HasSubstr(absl::StrCat("--resume --exp_dir=", RunPath("a")))));
+  EXPECT_THAT(program->out(), HasSubstr("\"unsaved\":\"not all of the run is saved"));
+  // What was saved before is there.
+  ASSERT_EQ(renameat2(AT_FDCWD, folder.c_str(), AT_FDCWD, away.c_str(), RENAME_EXCHANGE), 0);
+  const auto resumed = Start("resumed", Args(kSoakConfig, "a", {kForever, "--resume"}));
+  WaitForStatus(*resumed, IsTraining);
+  Interrupt(resumed.get());
+}
+
 TEST_F(ParallelTest, ALearnerGoesOnFromTheCheckpointOfTheOneThatWasKilled) {
   const auto program = Start(
       "run",

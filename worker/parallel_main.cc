@@ -129,7 +129,7 @@ Relative paths, in flags and in the config, are seen from the current folder (wi
 where that was called).
 
 Exit code: 0 the run came to its end, 1 an error, 128 + signal it was interrupted, 3 it ended and
-could not save its rows: it says where they are, and how to go on.
+could not save its rows or last checkpoints: it says where they are, and how to go on.
 )";
 
 // Returns the settings for the flags that stand for a field of the config.

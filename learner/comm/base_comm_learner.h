@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -57,7 +58,7 @@ class TaskLearner {
   // Whether the learner continues from a checkpoint instead of the task's init_policy.
   virtual bool resumes() const { return false; }
   // Called when the task is over, whatever the reason. Saves what was learned, so that another learner can resume the
-  // task. The default does nothing.
+  // task. The coordinator is told if it fails (unsaved_checkpoints.h). The default does nothing.
   virtual absl::Status SaveProgress() { return absl::OkStatus(); }
 };
 
@@ -89,8 +90,9 @@ struct CommLearnerOptions {
   Rounds rounds;
   // The task fails after this time without data.
   absl::Duration data_timeout = absl::Minutes(10);
-  // The memory for decoded chunks that are kept.
+  // The memory for decoded chunks that are kept, and their rows.
   int64_t cache_bytes = int64_t{256} << 20;
+  int64_t cache_rows = std::numeric_limits<int64_t>::max();
 
   // The following are for a learner in a group. batch_size is that of the group; each learner gets its share.
   AllReduceCreator connect_group;  // null: this program cannot learn in a group

@@ -54,19 +54,24 @@ void ChunkCache::Insert(int64_t number, ChunkPtr chunk) {
   // Evicted entries are destroyed after the lock is released.
   std::list<Entry> leaving;
   MutexLock lock(&mutex_);
-  bytes_ += chunk->bytes();
+  Count(*chunk, 1);
   entries_.emplace_front(number, std::move(chunk));
   const auto [place, is_new] = places_.try_emplace(number, entries_.begin());
   if (!is_new) {
-    bytes_ -= place->second->second->bytes();
+    Count(*place->second->second, -1);
     leaving.splice(leaving.begin(), entries_, place->second);
     place->second = entries_.begin();
   }
-  while (bytes_ > max_bytes_ && entries_.size() > 1) {
-    bytes_ -= entries_.back().second->bytes();
+  while ((bytes_ > max_bytes_ || rows_ > max_rows_) && entries_.size() > 1) {
+    Count(*entries_.back().second, -1);
     places_.erase(entries_.back().first);
     leaving.splice(leaving.begin(), entries_, std::prev(entries_.end()));
   }
+}
+
+void ChunkCache::Count(const DecodedChunk& chunk, int sign) {
+  bytes_ += sign * chunk.bytes();
+  rows_ += sign * chunk.data.size();
 }
 
 int64_t ChunkCache::bytes() const {

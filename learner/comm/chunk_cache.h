@@ -1,4 +1,4 @@
-// A cache of decoded chunks of a store, bounded by their memory. It keeps those that were used last.
+// A cache of decoded chunks of a store, bounded by their memory and their rows. It keeps those that were used last.
 //
 // Chunks never change, so a cached chunk is never out of date. A chunk that was deleted in the store stays in the cache.
 //
@@ -38,8 +38,8 @@ class ChunkCache {
  public:
   using ChunkPtr = std::shared_ptr<const DecodedChunk>;
 
-  // The chunk that was inserted last is kept even if it is larger than `max_bytes`.
-  explicit ChunkCache(int64_t max_bytes) : max_bytes_(max_bytes) {}
+  // The chunk that was inserted last is kept even if it is larger than `max_bytes` or `max_rows`.
+  ChunkCache(int64_t max_bytes, int64_t max_rows) : max_bytes_(max_bytes), max_rows_(max_rows) {}
 
   // Sets each element of `chunks` to the chunk of that number, or to null if it is not in the cache.
   void Find(absl::Span<const int64_t> numbers, absl::Span<ChunkPtr> chunks)
@@ -51,11 +51,15 @@ class ChunkCache {
  private:
   using Entry = std::pair<int64_t, ChunkPtr>;
 
+  void Count(const DecodedChunk& chunk, int sign) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const int64_t max_bytes_;
+  const int64_t max_rows_;
   mutable Mutex mutex_;
   std::list<Entry> entries_ ABSL_GUARDED_BY(mutex_);  // the chunk that was used last is the first
   absl::flat_hash_map<int64_t, std::list<Entry>::iterator> places_ ABSL_GUARDED_BY(mutex_);
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t rows_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace ding

@@ -32,6 +32,7 @@ std::vector<std::string> Problems(const ItemLoaderOptions& options) {
   expect(options.nstep >= 1, "nstep", options.nstep, "at least 1");
   expect(options.gamma >= 0 && options.gamma <= 1, "gamma", options.gamma, "0 to 1");
   expect(options.cache_bytes >= 0, "cache_bytes", options.cache_bytes, "at least 0");
+  expect(options.cache_rows >= 1, "cache_rows", options.cache_rows, "at least 1");
   const ItemSequences& sequences = options.sequences;
   expect(sequences.length >= 1, "sequences.length", sequences.length, "at least 1");
   expect(sequences.burn_in >= 0 && sequences.burn_in < std::max<int64_t>(1, sequences.length),
@@ -163,7 +164,7 @@ absl::StatusOr<std::unique_ptr<ItemLoader>> ItemLoader::Create(Store* store,
 }
 
 ItemLoader::ItemLoader(Store* store, const ItemLoaderOptions& options)
-    : store_(store), options_(options), cache_(options.cache_bytes) {}
+    : store_(store), options_(options), cache_(options.cache_bytes, options.cache_rows) {}
 
 absl::Status ItemLoader::GetBytes(int64_t chunk, int* pauses, std::string* bytes) const {
   for (;;) {

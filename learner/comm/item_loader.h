@@ -43,6 +43,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -76,6 +77,8 @@ struct ItemLoaderOptions {
   ItemSequences sequences;
   // The memory for decoded chunks in the cache. The chunks of the current batch are held in addition to that.
   int64_t cache_bytes = int64_t{256} << 20;
+  // The rows of these chunks, at least 1. More than the buffer holds are of no use.
+  int64_t cache_rows = std::numeric_limits<int64_t>::max();
   int attempts = 5;
   absl::Duration pause = absl::Milliseconds(50);
   std::function<void(absl::Duration)> sleep = absl::SleepFor;

@@ -1,7 +1,5 @@
 #include "ding_worker/learner/comm/item_loader.h"
 
-#include <malloc.h>
-
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -491,42 +489,6 @@ TEST_F(ItemLoaderTest, KeepsTheChunksThatWereUsedLast) {
   DING_ASSERT_OK_AND_ASSIGN(const LoadedItems all,
                             loader->Load(Drawn({{1, 0, 1}, {2, 1, 1}, {3, 2, 1}})));
   EXPECT_THAT(all.batch.column<float>("obs"), ElementsAre(10, 11, 12));
-}
-
-// A chunk of that many rows, with one final observation.
-SegmentBatch OneSegment(int64_t rows) {
-  const SegmentBatch from = HandMade();
-  BatchBuilder builder = BatchBuilder::Create(from.rows.spec_ptr(), rows).value();
-  for (int64_t row = 0; row < rows; ++row) CopyRows(from.rows.Slice(0, 1).view(), builder.view(), row);
-  SegmentBatch data;
-  data.rows = std::move(builder).Seal(rows);
-  data.final_obs = from.final_obs.Slice(0, 1);
-  data.segments = {{0, 0, 0, rows, SegmentEnd::kTerminated}};
-  return data;
-}
-
-// A sanitizer's own malloc() reports no bytes.
-TEST_F(ItemLoaderTest, Load_AnyChunks_TheCacheStaysWithinItsBytes) {
-  for (const int64_t longest : {1, 10, 200}) {
-    options_.cache_bytes = int64_t{2} << 20;
-    const auto loader = Loader();
-    Rng rng(static_cast<uint64_t>(longest), "chunks");
-    for (int64_t chunk = 0; chunk < 100; ++chunk) {
-      Put(chunk, OneSegment(1 + static_cast<int64_t>(rng.UniformInt(static_cast<uint64_t>(longest)))));
-    }
-    const size_t before = mallinfo2().uordblks;
-    for (int64_t number = 0; number < 12'000; ++number) {
-      std::string bytes;
-      ASSERT_THAT(store_.Get(ChunkKey(number % 100), &bytes), IsOk());
-      ASSERT_THAT(store_.Put(ChunkKey(100 + number), {bytes}), IsOk());
-      ASSERT_THAT(loader->Load(Drawn({{100 + number, 0, 1}})), IsOk());
-      ASSERT_THAT(store_.Delete(ChunkKey(100 + number)), IsOk());
-    }
-    const double memory = static_cast<double>(mallinfo2().uordblks - before);
-    EXPECT_GT(loader->cached_bytes(), options_.cache_bytes * 9 / 10);
-    EXPECT_LT(memory, 1.1 * static_cast<double>(options_.cache_bytes)) << longest;
-    EXPECT_GT(memory, 0.8 * static_cast<double>(options_.cache_bytes)) << longest;
-  }
 }
 
 TEST_F(ItemLoaderTest, SeveralThreadsMayLoad) {

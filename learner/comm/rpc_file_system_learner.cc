@@ -26,6 +26,7 @@
 #include "ding_worker/learner/comm/demand_source.h"
 #include "ding_worker/learner/comm/item_loader.h"
 #include "ding_worker/learner/comm/model_digest.h"
+#include "ding_worker/learner/comm/unsaved_checkpoints.h"
 #include "ding_worker/learner/evaluation.h"
 #include "ding_worker/learner/hook.h"
 #include "ding_worker/learner/learner.h"
@@ -151,6 +152,7 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   item_options.gamma = options_.gamma;
   item_options.sequences = learns_in_rounds_ ? options_.rounds.sequences : options_.sequences;
   item_options.cache_bytes = options_.cache_bytes;
+  item_options.cache_rows = options_.cache_rows;
   item_options.rows = made->collected().rows;
   item_options.final_obs = made->collected().final_obs;
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<ItemLoader> items,
@@ -197,11 +199,7 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   const absl::Status status = CallUser("the learner", [&] { return learner->Start(next); });
   group_.Leave();
   drop_pipeline();
-  if (group_.rank() == 0) {
-    const absl::Status saved = made->SaveProgress();
-    DING_LOG_IF(WARNING, !saved.ok())
-        << task.task_id() << ": not saved at its end: " << saved.message();
-  }
+  if (group_.rank() == 0) NoteLastCheckpoint(task.policy_id(), made->SaveProgress(), store_);
   if (missing_rows > 0) {
     DING_LOG(WARNING) << task.task_id() << ": " << missing_rows
                       << " drawn rows could not be read from the store and were left out";

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -264,6 +265,28 @@ TEST_F(RpcFileSystemLearnerTest, LearnsReportsAndPublishes) {
   EXPECT_THAT(next.infos, SizeIs(6));
   EXPECT_THAT(next.versions, ElementsAre(8, 9, 10));
   EXPECT_THAT(checkpoints_, SizeIs(2));
+}
+
+TEST_F(RpcFileSystemLearnerTest, LastCheckpointIsNotSaved_TheStoreSaysSoUntilAnotherOneIs) {
+  class UnsavedTask : public FakeTask {
+   public:
+    using FakeTask::FakeTask;
+    absl::Status SaveProgress() override { return saved; }
+    absl::Status saved;
+  };
+  std::vector<std::string> noted;  // before each task
+  Run([&](const LearnerTask& task, GroupMember*) {
+    noted.push_back(absl::StrJoin(store_.List("unsaved/").value(), ","));
+    auto made = std::make_unique<UnsavedTask>(train_iterations_, &mode_, &checkpoints_);
+    if (task.task_id() == "a") made->saved = absl::ResourceExhaustedError("the disk is full");
+    return made;
+  });
+  for (const char* const task : {"a", "b", "c"}) {
+    coordinator_.StartLearner(task);
+    ServeTask();
+    coordinator_.CloseTask(task);
+  }
+  EXPECT_THAT(noted, ElementsAre("", "unsaved/policy_0", ""));
 }
 
 // A task that begins with the parameters of another policy.

@@ -34,16 +34,31 @@ std::string NameOf(const ExperimentConfig& config) {
 BestCheckpoints::BestCheckpoints(const ExperimentConfig& config, std::string exp_dir, Store* store)
     : config_(config), exp_dir_(std::move(exp_dir)), store_(store) {}
 
-void BestCheckpoints::Update(const RunStatus& status, bool at_end) {
-  if (!at_end && since_failure_.has_value() &&
-      since_failure_->Elapsed() < SaveOutage::kRetryPeriod) {
-    return;
-  }
+void BestCheckpoints::Update(const RunStatus& status) {
+  if (since_failure_.has_value() && since_failure_->Elapsed() < SaveOutage::kRetryPeriod) return;
+  SaveNew(status);
+}
+
+absl::Status BestCheckpoints::Finish(const RunStatus& status, const std::function<bool()>& stop) {
+  const auto save = [&]() -> absl::Status {
+    SaveNew(status);
+    return failed_.empty() ? absl::OkStatus() : failed_.begin()->second;
+  };
+  return Annotate(outage_.Wait(NameOf(config_), save, stop),
+                  absl::StrCat(NameOf(config_), " is not saved"));
+}
+
+void BestCheckpoints::SaveNew(const RunStatus& status) {
   since_failure_.reset();
   for (const BestPolicy& best : status.best_policy()) {
     std::string& seen = seen_[best.name()];
     if (seen == best.policy().key()) continue;
     const absl::Status saved = Save(best);
+    failed_.erase(best.name());
+    // A version that the store has lost is no file that cannot be written.
+    if (SaveOutage::MayPass(saved) || absl::IsResourceExhausted(saved)) {
+      failed_.emplace(best.name(), saved);
+    }
     const std::string what = absl::StrCat(NameOf(config_), " of ", best.policy().policy_id());
     if (SaveOutage::MayPass(saved)) {
       // If it lasts for too long, the learner ends the run.

@@ -11,6 +11,7 @@
 #ifndef DING_WORKER_WORKER_PARALLEL_RUN_BEST_CHECKPOINTS_H_
 #define DING_WORKER_WORKER_PARALLEL_RUN_BEST_CHECKPOINTS_H_
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -29,16 +30,20 @@ class BestCheckpoints {
   BestCheckpoints(const ExperimentConfig& config, std::string exp_dir, Store* store);
 
   // Saves each best policy that is not the one saved last. If one cannot be saved, this logs a warning. It is tried again
-  // every second, and `at_end`, while the cause may pass (save_outage.h).
-  void Update(const RunStatus& status, bool at_end = false);
+  // every second while the cause may pass (save_outage.h).
+  void Update(const RunStatus& status);
+  // Does the same at the end of the run, and tries again until `stop` returns true. Returns why one is not saved.
+  absl::Status Finish(const RunStatus& status, const std::function<bool()>& stop);
 
  private:
+  void SaveNew(const RunStatus& status);
   absl::Status Save(const BestPolicy& best) const;
 
   const ExperimentConfig config_;
   const std::string exp_dir_;
   Store* const store_;
-  std::map<std::string, std::string> seen_;  // by name: the key of the version
+  std::map<std::string, std::string> seen_;     // by name: the key of the version
+  std::map<std::string, absl::Status> failed_;  // by name: why the last one could not be written
   SaveOutage outage_{Clock::Real()};
   std::optional<Timer> since_failure_;  // none: the last attempt did not fail
 };

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/call_user.h"
+#include "ding_worker/base/checked_size.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/log.h"
@@ -59,7 +60,7 @@ namespace {
 constexpr int64_t kSendInfoFreq = 20;
 // Seconds of training that the death of a learner may lose, if the config does not say otherwise.
 constexpr double kMaxResumeSeconds = 10;
-// How long a learner that ends tries to save. The coordinator waits twice as long for it.
+// How long a learner that ends tries to save, unless it is interrupted. The coordinator waits twice as long for it.
 constexpr absl::Duration kEndPatience = absl::Seconds(10);
 // The most checkpoints that are kept because they could not be written.
 constexpr size_t kMaxUnsaved = 4;
@@ -147,6 +148,7 @@ class ConfiguredLearner : public TaskLearner {
     options->group_host = host;
   }
   absl::Status SaveProgress() override {
+    const ScopedSave saving;
     const Timer waited(Clock::Real());
     const auto save = [this]() -> absl::Status {
       if (resumable_ && learner_->train_iter() > 0) {
@@ -156,7 +158,7 @@ class ConfiguredLearner : public TaskLearner {
       return WriteUnsaved();
     };
     return outage_.Wait("the last checkpoint", save,
-                        [&waited] { return waited.Elapsed() >= kEndPatience; });
+                        [&waited] { return IsInterrupted() || waited.Elapsed() >= kEndPatience; });
   }
   NamedValues LearnSettings(int64_t train_iter, int64_t envstep) override {
     if (policy_->command_mode() == nullptr) return {};
@@ -342,6 +344,11 @@ CommLearnerOptions MakeCommLearnerOptions(const ExperimentConfig& config) {
   options.rounds.rows = RoundsOf(config).rows;
   options.rounds.max_data_age = policy.learn().max_data_age();
   options.rounds.sequences = ItemSequencesOfRounds(config);
+  // The rows of the buffer, those of its chunks that are no items of it, and some that have left it.
+  constexpr int64_t kRowsPerRowOfBuffer = 4;
+  options.cache_rows = std::max<int64_t>(
+      1, CheckedProduct(kRowsPerRowOfBuffer, policy.other().replay_buffer().replay_buffer_size())
+             .value_or(options.cache_rows));
   options.prefetch_batches = policy.learn().prefetch_batches();
   options.loader_threads = policy.learn().loader_threads();
   options.send_policy_freq = policy.learn().send_policy_freq();

@@ -1,8 +1,10 @@
 #include "ding_worker/worker/parallel_run/parallel_run.h"
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +16,7 @@
 #include "ding_worker/coordinator/comm_coordinator.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/learner/comm/unsaved_checkpoints.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/metrics/sink.h"
@@ -28,6 +31,7 @@
 #include "ding_worker/worker/run/run_folder.h"
 #include "ding_worker/worker/run/run_result.h"
 #include "ding_worker/worker/run/run_sinks.h"
+#include "ding_worker/worker/run/save_outage.h"
 #include "ding_worker/worker/run/status_text.h"
 
 namespace ding {
@@ -41,6 +45,9 @@ constexpr absl::Duration kLeaveTimeout = absl::Seconds(20);
 // ending.
 constexpr absl::Duration kListenPatience = absl::Seconds(5);
 constexpr absl::Duration kListenRetry = absl::Milliseconds(20);
+
+// How long to try to write what is left at the end. Learners take as long.
+constexpr absl::Duration kEndPatience = absl::Seconds(10);
 
 constexpr char kProcess[] = "coordinator";  // for metrics.sink
 
@@ -75,12 +82,17 @@ class Run {
   void EndWorkers();
   void SaveData();
   void LogRows() const;
+  // Adds to saved_ that checkpoints are not saved.
+  void NoteUnsavedCheckpoints();
+  // Returns a function that says when to give up trying to write.
+  std::function<bool()> EndPatience() const;
 
   const ExperimentConfig& config_;
   const ParallelRunOptions& options_;
   ParallelRunData data_;
   std::shared_ptr<MetricSink> metrics_;  // null until the folder is open
   absl::Status saved_;
+  absl::Status unsaved_checkpoints_;
   bool gives_up_ = false;  // the run could not start
   std::unique_ptr<CommCoordinator> comm_;
   CoordinatorParts parts_;
@@ -166,10 +178,13 @@ absl::Status Run::Watch() {
     const absl::Status done = parts_.coordinator->WaitUntilDone(kWatchPeriod);
     status = parts_.coordinator->status();
     progress.Update(ProgressOf(status));
-    best.Update(status, /*at_end=*/!absl::IsDeadlineExceeded(done));
     rates.WriteIfDue(status);
-    if (absl::IsDeadlineExceeded(done)) continue;
+    if (absl::IsDeadlineExceeded(done)) {
+      best.Update(status);
+      continue;
+    }
     rates.Write(status);
+    unsaved_checkpoints_ = best.Finish(status, EndPatience());
     if (done.ok() && status.workers_joined() == 0) {
       return absl::UnavailableError(absl::StrCat(
           "no worker joined before the run ended (", status.end_reason(), "); they join at ",
@@ -179,9 +194,30 @@ absl::Status Run::Watch() {
   }
   parts_.coordinator->RequestEnd("it was interrupted");
   status = parts_.coordinator->status();
-  best.Update(status, /*at_end=*/true);
   rates.Write(status);
+  unsaved_checkpoints_ = best.Finish(status, EndPatience());
   return absl::OkStatus();
+}
+
+void Run::NoteUnsavedCheckpoints() {
+  if (!saved_.ok()) {
+    saved_ = Annotate(saved_, unsaved_checkpoints_.message());
+  } else if (parts_.coordinator->status().converged()) {
+    saved_ = unsaved_checkpoints_;
+  } else {
+    saved_ = Annotate(
+        unsaved_checkpoints_,
+        absl::StrCat(
+            "not all of the run is saved. When the following problem is solved, continue from "
+            "earlier checkpoints by: ",
+            ResumeCommand(exp_dir())));
+  }
+}
+
+std::function<bool()> Run::EndPatience() const {
+  return [this, waited = Timer(Clock::Real())] {
+    return options_.interrupted() || waited.Elapsed() >= kEndPatience;
+  };
 }
 
 void Run::TellSinks(const absl::Status& status) {
@@ -212,8 +248,12 @@ void Run::EndWorkers() {
                       << absl::FormatDuration(kLeaveTimeout);
   }
   comm_->Close("the run is over");
+  const absl::Status taken = TakeUnsaved(data_.store());
+  // If the store is away, whoever saves the rows says so.
+  if (absl::IsResourceExhausted(taken)) unsaved_checkpoints_.Update(taken);
   LogRows();
   SaveData();
+  if (!unsaved_checkpoints_.ok()) NoteUnsavedCheckpoints();
   const absl::Status closed = parts_.coordinator->Close("the run is over");
   if (!closed.ok()) DING_LOG(WARNING) << "some data are not deleted: " << closed.message();
 }
@@ -271,8 +311,12 @@ absl::StatusOr<std::string> Run::WriteResult() {
   result.wall_seconds = status.elapsed_seconds();  // includes the time under earlier coordinators
   if (status.has_collecting_seconds()) result.collecting_seconds = status.collecting_seconds();
   result.finish_time = Clock::Real()->Now();
+  result.unsaved = std::string(saved_.message());
   std::string json = ToJson(result);
-  DING_RETURN_IF_ERROR(data_.folder()->WriteText(run_files::kResult, absl::StrCat(json, "\n")));
+  const auto write = [&] {
+    return data_.folder()->WriteText(run_files::kResult, absl::StrCat(json, "\n"));
+  };
+  DING_RETURN_IF_ERROR(SaveOutage(Clock::Real()).Wait(run_files::kResult, write, EndPatience()));
   return json;
 }
 

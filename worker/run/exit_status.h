@@ -5,8 +5,8 @@
 
 namespace ding {
 
-// The run came to its end, but could not save the data that it needs to continue; they stay where
-// they are.
+// The run came to its end, but could not save its last checkpoints, or the data that it needs to continue, which
+// stay where they are.
 inline constexpr int kUnsavedStatus = 3;
 // A worker process that was started by a supervisor has done its work: the run is over, or the
 // coordinator let it go. If such a process ends with 0 instead, something in it ended it, such as

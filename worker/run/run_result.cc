@@ -42,6 +42,7 @@ std::string ToJson(const RunResult& result) {
   nlohmann::ordered_json json;
   AddProgress(result, &json);
   json["why"] = result.why;
+  if (!result.unsaved.empty()) json["unsaved"] = result.unsaved;
   if (result.confirmation.has_value()) {
     json["confirmation"] = {{"episodes", result.confirmation->episodes},
                             {"mean", result.confirmation->mean},

@@ -25,8 +25,9 @@ struct PolicyResult {
 };
 
 struct RunResult {
-  bool stop = false;  // the stop value was reached
-  std::string why;    // why the run ended
+  bool stop = false;    // the stop value was reached
+  std::string why;      // why the run ended
+  std::string unsaved;  // what could not be saved at its end; empty: all is saved
   int64_t env_step = 0;
   int64_t train_iter = 0;
   // Mean return and all returns of the last evaluation; none if there was no evaluation.
@@ -46,7 +47,7 @@ struct RunResult {
 };
 
 // Returns one line: {"stop": true, "env_step": 1080, ...}. A value that is missing or not finite is
-// null; "confirmation", "metric", "collecting_seconds" and "policies" are left out if there are none.
+// null; "unsaved", "confirmation", "metric", "collecting_seconds" and "policies" are left out if there are none.
 std::string ToJson(const RunResult& result);
 
 // Returns `json` for a terminal: of a list of more than five numbers, the first five, followed by the string

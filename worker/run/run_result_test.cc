@@ -32,6 +32,14 @@ TEST(RunResultTest, HasAMetricIfThereIsOne) {
   EXPECT_NE(json.find(R"("metric":{"accuracy":0.5,"loss":2.0})"), std::string::npos) << json;
 }
 
+TEST(RunResultTest, HasWhatIsNotSavedIfThereIsSomething) {
+  RunResult result;
+  EXPECT_EQ(ToJson(result).find("unsaved"), std::string::npos);
+  result.unsaved = "the disk is full";
+  const std::string json = ToJson(result);
+  EXPECT_NE(json.find(R"("unsaved":"the disk is full")"), std::string::npos) << json;
+}
+
 TEST(RunResultTest, HasTheConfirmationIfThereIsOne) {
   RunResult result;
   EXPECT_EQ(ToJson(result).find("confirmation"), std::string::npos);
