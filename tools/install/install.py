@@ -102,7 +102,9 @@ CMAKE_CONFIG = """# Written by ding_worker: find_package(ding_worker), then targ
 # The folder may be reached through a link, such as /lib, which is usr/lib: the prefix is above the real one.
 get_filename_component(_ding_prefix "${{CMAKE_CURRENT_LIST_DIR}}" REALPATH)
 get_filename_component(_ding_prefix "${{_ding_prefix}}/{up}" ABSOLUTE)
-file(GLOB _ding_modules "${{CMAKE_CURRENT_LIST_DIR}}/archives/*.cmake" "${{CMAKE_CURRENT_LIST_DIR}}/modules/*.cmake")
+# The characters of patterns are those of a folder here.
+string(REGEX REPLACE "([[?*])" "[\\\\1]" _ding_folder "${{CMAKE_CURRENT_LIST_DIR}}")
+file(GLOB _ding_modules "${{_ding_folder}}/archives/*.cmake" "${{_ding_folder}}/modules/*.cmake")
 foreach(_ding_module IN LISTS _ding_modules)
   include("${{_ding_module}}")
 endforeach()

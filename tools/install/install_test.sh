@@ -47,8 +47,8 @@ compile -std=c++17 -Werror
 "$TEST_TMPDIR/use" || fail "the program ends with status $?"
 
 # Several modules in one program, by each linker: libraries with registrations, which they share, are linked once and whole. The folder
-# has a space, and lib is a link, as on a system whose /lib is usr/lib.
-strange="$TEST_TMPDIR/a prefix"
+# has a space and brackets, and lib is a link, as on a system whose /lib is usr/lib.
+strange="$TEST_TMPDIR/a [new] prefix"
 mkdir -p "$strange/usr"
 cp -r "$prefix/." "$strange/usr"
 ln -s usr/lib "$strange/lib"
