@@ -151,6 +151,10 @@ class DiEngineImportTest(DiEngineTestCase):
         torch.save({"model": {k: v for k, v in QAC(sac=True).state_dict().items() if k.startswith("actor.")}}, self.folder / "in.pth.tar")
         self.assertIn("# note: the file has no critics", self.tool("import", "in.pth.tar", "--output=ours"))
 
+    def test_import_AnEnvThatIsNotKnown_IsNotCompared(self):
+        self.save(DQN(True))
+        self.assertIn("# assumed: the env Mine has 4 numbers and 3 actions, as the network", self.tool("import", "in.pth.tar", "--output=ours", "--env=Mine"))
+
     def test_import_EqualTensorsOfAnotherAlgorithm_AreAnAssumption(self):
         self.save(DQN(True))
         self.assertIn("# assumed: the policy is dqn (--policy)", self.tool("import", "in.pth.tar", "--output=ours"))
