@@ -101,9 +101,9 @@ absl::Status RecurrentStates::LoadState(StateReader* reader) {
   DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info(kStates));
   const int64_t count = NumElements(info.shape);
   if (count % size_ != 0 || count / size_ > kMaxIds) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("recurrent states have ", count, " floats in all, expected a multiple of ",
-                     size_, " for at most ", kMaxIds, " envs"));
+    return absl::InvalidArgumentError(absl::StrCat("recurrent states have ", count,
+                                                   " floats in all, expected a multiple of ", size_,
+                                                   " for at most ", kMaxIds, " envs"));
   }
   std::vector<float> states(static_cast<size_t>(count));
   DING_RETURN_IF_ERROR(reader->ReadSpan<float>(kStates, absl::MakeSpan(states)));
