@@ -97,7 +97,6 @@ void CoordinatorImpl::RunTimer() {
       ended = ended_;
     }
     DeleteForgotten();
-    CompactIfWorthIt();
   }
 }
 
@@ -298,12 +297,12 @@ absl::Status CoordinatorImpl::CloseJournal() {
     MutexLock lock(&mutex_);
     DING_CHECK(ended_) << "the run goes on";
   }
-  // The timer thread compacts the journal, too, so it must have ended before Compact() here.
+  // The timer thread writes the journal, too.
   if (timer_thread_.joinable()) timer_thread_.join();
-  const absl::Status compacted = Compact();
+  const absl::Status replaced = ReplaceJournal();
   MutexLock lock(&mutex_);
   const absl::Status written = Persist();
-  const absl::Status closed = written.ok() ? compacted : written;
+  const absl::Status closed = written.ok() ? replaced : written;
   if (!absl::IsUnavailable(closed)) journal_.Detach();
   return closed;
 }

@@ -57,7 +57,6 @@ absl::Status CoordinatorImpl::HandleCollectorData(uint32_t worker, const Collect
   Serve(buffer);
   MutexLock lock(&mutex_);
   CheckBudget();
-  if (journal_.WantsCompaction()) timer_.Signal();
   return absl::OkStatus();
 }
 

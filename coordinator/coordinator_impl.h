@@ -280,8 +280,8 @@ class CoordinatorImpl : public Coordinator {
   absl::StatusOr<std::vector<JournalRecord>> AllNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Does what RunJournal::Persist() does.
   absl::Status Persist() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Compact() ABSL_LOCKS_EXCLUDED(mutex_);
-  void CompactIfWorthIt() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Writes all that is known, but rows, in the place of what the journal says of it.
+  absl::Status ReplaceJournal() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // These functions note, under the lock, what to delete. DeleteForgotten() runs without the lock,
   // because it waits for the store.

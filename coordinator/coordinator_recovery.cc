@@ -95,7 +95,7 @@ absl::Status CoordinatorImpl::RecoverFromJournal() {
   }
   DING_RETURN_IF_ERROR(RecoverRows(*run));
   RecoverPolicies(*run);
-  return Compact();
+  return ReplaceJournal();
 }
 
 absl::Status CoordinatorImpl::RecoverStoppers(const std::string& bytes) {
@@ -141,7 +141,12 @@ absl::Status CoordinatorImpl::RecoverRows(const RecoveredRun& run) {
     const BufferRecord* const known = run.FindBuffer(record.push().buffer_id());
     if (!record.has_push() || known == nullptr) return absl::OkStatus();
     // With rounds no row may be learned from twice, and the journal does not say which rows were drawn.
-    if (options_.rounds.has_value()) return absl::OkStatus();
+    if (options_.rounds.has_value()) {
+      for (const int64_t chunk : record.push().chunk()) {
+        if (run.removed_chunks.count(chunk) == 0) lost_chunks.mutable_removed()->add_chunk(chunk);
+      }
+      return absl::OkStatus();
+    }
     DING_ASSIGN_OR_RETURN(const Batch items, DecodeBatch(record.push().items()));
     DING_ASSIGN_OR_RETURN(const Batch wanted, KeepChunks(items, [&run](int64_t chunk) {
                             return run.removed_chunks.count(chunk) == 0;
@@ -268,7 +273,7 @@ JournalRecord CoordinatorImpl::StateNow() const {
 
 absl::StatusOr<std::vector<JournalRecord>> CoordinatorImpl::AllNow() const {
   std::vector<JournalRecord> records = {StateNow()};
-  // The state carries this number, because a compaction may leave out the pushes that carry it.
+  // The state carries this number, because the pushes that carry it may be deleted.
   for (BufferRecord& buffer : *records[0].mutable_state()->mutable_buffer()) {
     buffer.set_rows_total(buffers_.at(buffer.buffer_id())->rows_total());
   }
@@ -292,36 +297,13 @@ absl::Status CoordinatorImpl::Persist() {
   return journal_.Persist(state, *commander_);
 }
 
-absl::Status CoordinatorImpl::Compact() {
-  Journal* journal = nullptr;
-  std::unordered_set<std::string> alive;
-  {
-    MutexLock lock(&mutex_);
-    journal = journal_.get();
-    for (const auto& [id, buffer] : buffers_) alive.insert(id);
-  }
-  if (journal == nullptr) return absl::OkStatus();
-  DING_RETURN_IF_ERROR(journal->BeginCompaction(
-      [&alive](const std::string& buffer_id) { return alive.count(buffer_id) > 0; }));
-  {
-    MutexLock lock(&mutex_);
-    DING_ASSIGN_OR_RETURN(const std::vector<JournalRecord> all, AllNow());
-    DING_RETURN_IF_ERROR(journal->FinishCompaction(all));
-    journal_.NoteCompacted();
-  }
-  journal->DropReplaced();
-  return absl::OkStatus();
-}
-
-void CoordinatorImpl::CompactIfWorthIt() {
-  {
-    MutexLock lock(&mutex_);
-    if (ended_ || !journal_.ShouldCompact(deps_.clock->MonotonicNanos())) return;
-  }
-  const absl::Status status = Compact();
-  if (status.ok()) return;
+absl::Status CoordinatorImpl::ReplaceJournal() {
   MutexLock lock(&mutex_);
-  journal_.NoteCompactionFailed(status, deps_.clock->MonotonicNanos());
+  if (journal_.get() == nullptr) return absl::OkStatus();
+  DING_ASSIGN_OR_RETURN(const std::vector<JournalRecord> all, AllNow());
+  DING_RETURN_IF_ERROR(journal_.get()->Replace(all));
+  journal_.NoteReplaced();
+  return absl::OkStatus();
 }
 
 }  // namespace internal_coordinator

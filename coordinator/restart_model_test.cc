@@ -22,7 +22,7 @@ using testing::UnorderedElementsAreArray;
 
 class RestartModelTest : public RestartTest {};
 INSTANTIATE_TEST_SUITE_P(Journal, RestartModelTest,
-                         testing::Values(JournalMedium::kFile, JournalMedium::kStore),
+                         testing::Values(JournalMedium::kFile, JournalMedium::kMem),
                          JournalMediumName);
 
 // The coordinator is killed at random moments of a random sequence of messages. Its successor has the

@@ -36,7 +36,7 @@ using testing::IsEmpty;
 using testing::UnorderedElementsAreArray;
 
 INSTANTIATE_TEST_SUITE_P(Journal, RestartTest,
-                         testing::Values(JournalMedium::kFile, JournalMedium::kStore),
+                         testing::Values(JournalMedium::kFile, JournalMedium::kMem),
                          JournalMediumName);
 
 TEST_P(RestartTest, ContinuesWhereItWasKilled) {
@@ -354,16 +354,17 @@ TEST_P(RestartTest, ADamagedJournalIsRefused) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
   Kill();
-  std::map<std::string, std::string> journal = SaveJournal();
+  ASSERT_THAT(OpenJournal(), IsOk());  // It is in the file itself now.
+  SavedJournal journal = SaveJournal();
   if (GetParam() == JournalMedium::kFile) {
-    std::string& bytes = journal.at(file_.path);
-    bytes[40] = static_cast<char>(bytes[40] ^ 1);
+    std::string& bytes = journal.files.at(path_);
+    bytes[4096] = static_cast<char>(bytes[4096] ^ 1);
   } else {
-    journal.erase(journal.begin());
+    journal.log.records.begin()->second = "\xff";
   }
   SetJournal(journal);
   EXPECT_THAT(Begin(), StatusIs(absl::StatusCode::kDataLoss,
-                                AnyOf(HasSubstr("is damaged"), HasSubstr("the store has lost"))));
+                                AnyOf(HasSubstr("is damaged"), HasSubstr("cannot be parsed"))));
 }
 
 TEST_P(RestartTest, AStartThatFailsChangesNothing) {
@@ -374,7 +375,7 @@ TEST_P(RestartTest, AStartThatFailsChangesNothing) {
   Kill();
   const auto records = [this] {
     std::vector<std::string> found;
-    EXPECT_THAT(OpenJournal(&store_).value()->Read([&found](const JournalRecord& record) {
+    EXPECT_THAT(OpenJournal().value()->Read([&found](const JournalRecord& record) {
       found.push_back(record.SerializeAsString());
       return absl::OkStatus();
     }),
@@ -383,7 +384,7 @@ TEST_P(RestartTest, AStartThatFailsChangesNothing) {
   };
   JournalRecord damaged;
   damaged.set_commander("not a state");
-  ASSERT_THAT(OpenJournal(&store_).value()->Append({damaged}), IsOk());
+  ASSERT_THAT(OpenJournal().value()->Append({damaged}), IsOk());
   const std::vector<std::string> before = records();
   const std::vector<std::string> data = store_.List("data/").value();
   ASSERT_FALSE(data.empty());
@@ -394,7 +395,7 @@ TEST_P(RestartTest, AStartThatFailsChangesNothing) {
 }
 
 class StoreRestartTest : public RestartTest {};
-INSTANTIATE_TEST_SUITE_P(Store, StoreRestartTest, testing::Values(JournalMedium::kStore));
+INSTANTIATE_TEST_SUITE_P(Store, StoreRestartTest, testing::Values(JournalMedium::kMem));
 
 // The coordinator hangs, another one is started, and the first one wakes up.
 TEST_P(StoreRestartTest, AReplacedCoordinatorEndsItsRunAndDeletesNothing) {
@@ -403,7 +404,7 @@ TEST_P(StoreRestartTest, AReplacedCoordinatorEndsItsRunAndDeletesNothing) {
   FinishEvaluations();
   Push(&collectors_[0], 2, 3);
   const std::vector<std::string> data = store_.List("data/").value();
-  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> next, OpenJournal(&store_));
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> next, OpenJournal());
   const int64_t size = next->size_bytes();
   WorkerMessage message;
   message.mutable_collector_data()->set_task_id(TaskOf(collectors_[0]).task_id());
@@ -451,6 +452,8 @@ TEST_P(StoreRestartTest, ContinuesWithAStoreThatWasEmptied) {
   FinishEvaluations();
   Push(&collectors_[0], 2, 3);
   ASSERT_THAT(store_.Clear(), IsOk());
+  log_.records.clear();
+  log_.lost = true;
   Push(&collectors_[0], 1, 4);
   Kill();
   ASSERT_THAT(Begin(), IsOk());

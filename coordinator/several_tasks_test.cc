@@ -16,7 +16,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/commander/trained_policy.h"
 #include "ding_worker/coordinator/coordinator.h"
-#include "ding_worker/coordinator/journal/file_journal.h"
+#include "ding_worker/coordinator/log/sqlite_log.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -207,7 +207,7 @@ TEST_F(SeveralTasksTest, TheSuccessOfOneDoesNotHideThatTheOtherFails) {
 TEST_F(SeveralTasksTest, BothGoOnUnderANewCoordinator) {
   const std::string path = absl::StrCat(testing::TempDir(), "/several_tasks_journal");
   ASSERT_THAT(RemoveRecursively(path), IsOk());  // An earlier test may have left it.
-  journal_ = FileJournal::Open({path}).value();
+  journal_ = Journal::Open(SqliteLog::Open(path, {}).value()).value();
   commander_options_.prepare = [](const std::vector<TrainedPolicy>& others, LearnerTask* task) {
     task->add_setting(absl::StrCat("rate=", others.size()));
   };
@@ -231,7 +231,7 @@ TEST_F(SeveralTasksTest, BothGoOnUnderANewCoordinator) {
 
   coordinator_.reset();
   journal_.reset();
-  journal_ = FileJournal::Open({path}).value();
+  journal_ = Journal::Open(SqliteLog::Open(path, {}).value()).value();
   buffers_made_.clear();
   settings_of_buffers.clear();
   Start();

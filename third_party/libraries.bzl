@@ -191,6 +191,13 @@ LIBRARIES = {
         "header": "openssl/evp.h",
         "targets": {"crypto": {"libs": ["crypto"]}},
     },
+    "sqlite3": {
+        "restricted": True,
+        "debian": ["libsqlite3-dev"],
+        "fedora": ["sqlite-devel"],
+        "header": "sqlite3.h",
+        "targets": {"sqlite3": {"libs": ["sqlite3"]}},
+    },
     "openblas": {
         "debian": ["libopenblas-dev"],
         "fedora": ["openblas-devel"],

@@ -39,7 +39,7 @@ DEFINE_string(coordinator, "", "host:port of the coordinator");
 DEFINE_double(timeout, 5, "seconds to wait for the coordinator");
 DEFINE_bool(watch, false, "status: shows it anew every second");
 DEFINE_bool(json, false, "status: as JSON");
-DEFINE_bool(skip_damage, false, "journal repair: keeps the records behind the damage, too");
+DEFINE_bool(skip_damage, true, "journal repair: what it does anyway, for scripts of version 0.1.0");
 
 namespace ding {
 namespace {
@@ -62,11 +62,10 @@ constexpr char kHelp[] =
   ctl journal check FILE
                   what is left of the journal of a run that does not run, and what --resume finds in
                   it; FILE is coordinator/journal of the run's folder
-  ctl journal repair FILE [--skip_damage]
-                  makes a journal of the records before the first damage, or with --skip_damage of all
-                  that are whole, and keeps the old file beside it as FILE.damaged. A torn end, as a
-                  crash leaves it, needs no repair: --resume drops it, and says so in the log
-                  (A journal that lies in the run's store is checked by the store.)
+  ctl journal repair FILE
+                  makes a journal of all records that are whole, and keeps the old file beside it as
+                  FILE.damaged. What a crash leaves needs no repair
+                  (A journal that lies in Redis is checked when it is read.)
 
   --coordinator=HOST:PORT   as the run prints it at its start, and writes to coordinator/address
   --timeout=SECONDS         to wait for the coordinator (default: 5)
@@ -79,7 +78,7 @@ A run that was started with --role=all starts and ends the processes by itself. 
 other means, `ctl status` says how many collectors are wanted.
 
 Exit code: 0 it is done, 1 an error: the run says why not. journal check: 0 the journal is whole, 1 it
-is torn or damaged, 2 there is none, or none of this version.
+is damaged, 2 there is none that can be read, or none of this version.
 )";
 
 // The commands that take an argument, and those that take none.
@@ -208,7 +207,7 @@ int RunJournalCommand(const std::vector<std::string>& words) {
                      "': expected 'journal check FILE' or 'journal repair FILE'; see --help")));
   }
   if (!check) {
-    const absl::StatusOr<std::string> done = RepairJournal(words[2], FLAGS_skip_damage);
+    const absl::StatusOr<std::string> done = RepairJournal(words[2]);
     if (!done.ok()) return ReportFailure(done.status());
     std::printf("%s", done->c_str());
     return 0;

@@ -175,12 +175,11 @@ TEST_F(ParallelTest, Resume_TheJournalLacksItsEnd_GoesOnFromTheCheckpoint) {
   auto program = Start("run", Args(kSoakConfig, "a", {kForever}));
   WaitForAddress(*program);
   DING_ASSERT_OK_AND_ASSIGN(const std::string first, ReadFile(journal));
+  DING_ASSERT_OK_AND_ASSIGN(const std::string first_wal, ReadFile(journal + "-wal"));
   WaitForStatus(*program, IsTraining);
   EXPECT_TRUE(Eventually([&] { return saved_iteration() > 0; }));
   Interrupt(program.get());
   const int64_t saved = saved_iteration();
-  DING_ASSERT_OK_AND_ASSIGN(const std::string whole, ReadFile(journal));
-
   ASSERT_THAT(RemoveFile(journal), IsOk());
   const auto refused = Run("refused", Args(kSoakConfig, "a", {kForever, "--resume"}));
   EXPECT_EQ(refused->Wait(kPatience), 1);
@@ -189,6 +188,7 @@ TEST_F(ParallelTest, Resume_TheJournalLacksItsEnd_GoesOnFromTheCheckpoint) {
   EXPECT_EQ(saved_iteration(), saved);
 
   ASSERT_THAT(WriteFileAtomically(journal, first), IsOk());
+  ASSERT_THAT(WriteFileAtomically(journal + "-wal", first_wal), IsOk());
   program = Start("goes_on", Args(kSoakConfig, "a", {kForever, "--resume"}));
   const RunStatus after = WaitForStatus(*program, IsTraining);
   EXPECT_GE(after.train_iter(), saved);
@@ -243,7 +243,7 @@ TEST_F(ParallelTest, AnImpossibleResumeIsRefusedAndChangesNothing) {
   const std::string journal = JoinPath(RunPath("a"), "coordinator/journal");
   DING_ASSERT_OK_AND_ASSIGN(const std::string whole, ReadFile(journal));
   std::string damaged = whole;
-  damaged[30] = static_cast<char>(damaged[30] ^ 1);
+  damaged[4096] = static_cast<char>(damaged[4096] ^ 1);
   ASSERT_THAT(WriteFileAtomically(journal, damaged), IsOk());
   fails(Args(kSoakConfig, "a", {"--resume", "--max_train_iter=80"}), HasSubstr("is damaged"));
   // None of the refused attempts has changed the run.

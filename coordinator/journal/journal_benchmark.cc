@@ -2,8 +2,8 @@
 //
 //   AppendToFile/items, AppendToFileFloor/items      a push of that many items; write(2) of its bytes
 //   AppendToRedis/items, AppendToRedisFloor/items    the same in a Redis of this machine; a bare SET
-//   CompactFile/rows, CompactRedis/rows              a journal of that many rows, in pushes of 32, of
-//                                                    which half are removed: rows/s
+//   RecoverFile/rows, RecoverRedis/rows              opening a journal of that many rows, in pushes of 32, and reading the
+//                                                    run and its rows: rows/s
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -22,14 +22,15 @@
 #include "benchmark/benchmark.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/file.h"
-#include "ding_worker/coordinator/journal/file_journal.h"
 #include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
-#include "ding_worker/coordinator/journal/store_journal.h"
+#include "ding_worker/coordinator/journal/recovery.h"
+#include "ding_worker/coordinator/log/sqlite_log.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/wire.h"
-#include "ding_worker/interaction/redis/redis_store.h"
+#include "ding_worker/interaction/redis/redis_log.h"
 #include "ding_worker/interaction/redis/testing/redis_server.h"
+#include "ding_worker/interaction/store/log.h"
 #include "ding_worker/replay_buffer/testing/test_items.h"
 
 namespace ding {
@@ -64,48 +65,52 @@ class Folder {
   std::string path_;
 };
 
-// A Redis and a store in it.
+// A Redis and a log in it.
 class Redis {
  public:
-  Redis() : server_(RedisServer::Start({}).value()) {
-    RedisStore::Options options;
-    options.server.host = "127.0.0.1";
-    options.server.port = server_->port();
-    options.prefix = "run";
-    store_ = RedisStore::Create(options).value();
-  }
+  Redis() : server_(RedisServer::Start({}).value()) {}
   int port() const { return server_->port(); }
+  std::unique_ptr<Journal> Open() {
+    RedisServerAddress server;
+    server.host = "127.0.0.1";
+    server.port = server_->port();
+    return Journal::Open(RedisLog::Open(server, "run", server_->Url("run"), {"run-1"}).value())
+        .value();
+  }
   std::unique_ptr<Journal> NewJournal() {
-    Check(store_->Clear());
-    StoreJournal::Options options;
-    options.store = store_.get();
-    return StoreJournal::Open(options).value();
+    DING_CHECK(server_->Command({"FLUSHALL"}).ok());
+    return Open();
   }
 
  private:
   const std::unique_ptr<RedisServer> server_;
-  std::unique_ptr<RedisStore> store_;
 };
 
 using JournalMaker = std::function<std::unique_ptr<Journal>()>;
 
+// Each push is removed after a while, and a state is written from time to time, as in a run.
 void Append(benchmark::State& state, const JournalMaker& make) {
+  constexpr int64_t kStatePeriod = 100;
   const JournalRecord push = Push(1, state.range(0));
-  std::unique_ptr<Journal> journal = make();
+  JournalRecord run, removed;
+  run.mutable_state()->add_buffer()->set_buffer_id("buffer_0");
+  removed.mutable_removed()->add_chunk(1);
+  const std::unique_ptr<Journal> journal = make();
+  int64_t pushes = 0;
   for (auto _ : state) {
     Check(journal->Append({push}));
-    if (journal->size_bytes() > kMaxBytes) {
-      state.PauseTiming();
-      journal = make();
-      state.ResumeTiming();
-    }
+    if (++pushes % kStatePeriod == 0) Check(journal->Append({removed, run}));
   }
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 
+std::unique_ptr<Journal> OpenFileJournal(const Folder& folder) {
+  return Journal::Open(SqliteLog::Open(folder.journal(), {"run-1"}).value()).value();
+}
+
 std::unique_ptr<Journal> NewFileJournal(const Folder& folder) {
   Check(RemoveRecursively(folder.journal()));
-  return FileJournal::Open({folder.journal()}).value();
+  return OpenFileJournal(folder);
 }
 
 void AppendToFile(benchmark::State& state) {
@@ -168,41 +173,44 @@ void AppendToRedisFloor(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 
-void Compact(benchmark::State& state, const JournalMaker& make) {
+void Recover(benchmark::State& state, const JournalMaker& make, const JournalMaker& open) {
   const int64_t pushes = state.range(0) / kItems;
-  for (auto _ : state) {
-    state.PauseTiming();
+  {
     const std::unique_ptr<Journal> journal = make();
-    JournalRecord removed;
-    for (int64_t chunk = 0; chunk < pushes; ++chunk) {
-      Check(journal->Append({Push(chunk, kItems)}));
-      if (chunk % 2 == 0) removed.mutable_removed()->add_chunk(chunk);
-    }
-    Check(journal->Append({removed}));
-    state.ResumeTiming();
-    Check(journal->BeginCompaction([](const std::string&) { return true; }));
-    Check(journal->FinishCompaction({}));
-    journal->DropReplaced();
+    JournalRecord run;
+    run.mutable_state()->add_buffer()->set_buffer_id("buffer_0");
+    Check(journal->Append({run}));
+    for (int64_t chunk = 0; chunk < pushes; ++chunk) Check(journal->Append({Push(chunk, kItems)}));
+  }
+  for (auto _ : state) {
+    const std::unique_ptr<Journal> journal = open();
+    DING_CHECK(ReadJournal(*journal).value().has_value());
+    Check(journal->Read([](const JournalRecord& record) -> absl::Status {
+      return record.has_push() ? DecodeBatch(record.push().items()).status() : absl::OkStatus();
+    }));
   }
   state.SetItemsProcessed(state.iterations() * pushes * kItems);
 }
 
-void CompactFile(benchmark::State& state) {
+void RecoverFile(benchmark::State& state) {
   const Folder folder;
-  Compact(state, [&folder] { return NewFileJournal(folder); });
+  Recover(
+      state, [&folder] { return NewFileJournal(folder); },
+      [&folder] { return OpenFileJournal(folder); });
 }
 
-void CompactRedis(benchmark::State& state) {
+void RecoverRedis(benchmark::State& state) {
   Redis redis;
-  Compact(state, [&redis] { return redis.NewJournal(); });
+  Recover(
+      state, [&redis] { return redis.NewJournal(); }, [&redis] { return redis.Open(); });
 }
 
 BENCHMARK(AppendToFile)->Arg(kItems)->Arg(1000);
 BENCHMARK(AppendToFileFloor)->Arg(kItems)->Arg(1000);
 BENCHMARK(AppendToRedis)->Arg(kItems)->Arg(1000)->UseRealTime();
 BENCHMARK(AppendToRedisFloor)->Arg(kItems)->Arg(1000)->UseRealTime();
-BENCHMARK(CompactFile)->Arg(100000)->UseRealTime();
-BENCHMARK(CompactRedis)->Arg(100000)->UseRealTime();
+BENCHMARK(RecoverFile)->Arg(100000)->UseRealTime();
+BENCHMARK(RecoverRedis)->Arg(100000)->UseRealTime();
 
 }  // namespace
 }  // namespace ding

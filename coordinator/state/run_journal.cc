@@ -4,17 +4,10 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/coordinator/journal/recovery.h"
 
 namespace ding {
-namespace {
-
-// The time between two attempts to compact a journal, if the first one failed.
-constexpr absl::Duration kCompactionRetry = absl::Seconds(10);
-
-}  // namespace
 
 RunJournal::RunJournal(Journal* journal, std::function<void()> on_replaced)
     : journal_(journal), on_replaced_(std::move(on_replaced)) {}
@@ -80,21 +73,9 @@ void RunJournal::PersistRemoved() {
   NoteError(written);
 }
 
-bool RunJournal::ShouldCompact(int64_t now_nanos) const {
-  if (!WantsCompaction()) return false;
-  return !compaction_failed_nanos_.has_value() ||
-         absl::Nanoseconds(now_nanos - *compaction_failed_nanos_) >= kCompactionRetry;
-}
-
-void RunJournal::NoteCompacted() {
+void RunJournal::NoteReplaced() {
   unwritten_.clear();
   state_changed_ = commander_changed_ = false;
-}
-
-void RunJournal::NoteCompactionFailed(const absl::Status& status, int64_t now_nanos) {
-  compaction_failed_nanos_ = now_nanos;
-  DING_LOG(WARNING) << "the journal grows: " << status.message();
-  NoteError(status);
 }
 
 }  // namespace ding

@@ -18,7 +18,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,12 +59,8 @@ class RunJournal {
   absl::Status Persist(absl::FunctionRef<JournalRecord()> state, const BaseCommander& commander);
   void PersistRemoved();
 
-  bool WantsCompaction() const { return journal_ != nullptr && journal_->WantsCompaction(); }
-  // Whether a compaction is wanted, and the last failure is not too recent.
-  bool ShouldCompact(int64_t now_nanos) const;
-  // Notes that the state at the end of a compacted journal contains all that was noted, except removed chunks.
-  void NoteCompacted();
-  void NoteCompactionFailed(const absl::Status& status, int64_t now_nanos);
+  // Notes that Journal::Replace() has written all that was noted, except removed chunks.
+  void NoteReplaced();
 
  private:
   // Adds a record to `unwritten_`; returns null if there is no journal.
@@ -79,7 +74,6 @@ class RunJournal {
   bool commander_changed_ = true;
   std::vector<JournalRecord> unwritten_;  // of tasks
   JournalRecord removed_;
-  std::optional<int64_t> compaction_failed_nanos_;
 };
 
 }  // namespace ding

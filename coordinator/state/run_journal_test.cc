@@ -6,15 +6,17 @@
 #include <utility>
 #include <vector>
 
+#include "absl/memory/memory.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/time.h"
-#include "absl/types/span.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/commander/naive_commander.h"
 #include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
+#include "ding_worker/coordinator/testing/mem_log.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -28,37 +30,26 @@ using testing::IsEmpty;
 std::string Describe(const JournalRecord& record) {
   if (record.has_learner_task()) return absl::StrCat("given ", record.learner_task().task_id());
   if (record.has_collector_task()) return absl::StrCat("given ", record.collector_task().task_id());
-  if (record.has_task_over()) return absl::StrCat("over ", record.task_over());
   if (record.has_state()) return absl::StrCat("state ", record.state().run());
   if (record.has_commander()) return "commander";
   return absl::StrCat("removed ", absl::StrJoin(record.removed().chunk(), ","));
 }
 
-// Keeps descriptions of what is appended, or fails as it is told.
-class FakeJournal : public Journal {
+// Keeps descriptions of what is appended.
+class FakeLog : public MemLog {
  public:
-  absl::Status Read(const Visitor& /*visit*/) const override { return absl::OkStatus(); }
-  absl::Status Append(absl::Span<const JournalRecord> records) override {
-    if (!status_.ok()) return status_;
-    for (const JournalRecord& record : records) appended_.push_back(Describe(record));
-    return absl::OkStatus();
+  using MemLog::MemLog;
+  absl::StatusOr<int64_t> Commit(const Change& change) override {
+    const absl::StatusOr<int64_t> first = MemLog::Commit(change);
+    for (const absl::string_view bytes : change.append) {
+      if (first.ok()) appended_.push_back(Describe(ParseJournalRecord(bytes).value()));
+    }
+    return first;
   }
-  bool WantsCompaction() const override { return wants_compaction_; }
-  absl::Status BeginCompaction(const IsAlive& /*alive*/) override { return absl::OkStatus(); }
-  absl::Status FinishCompaction(absl::Span<const JournalRecord> /*state*/) override {
-    return absl::OkStatus();
-  }
-  int64_t size_bytes() const override { return 0; }
-  int64_t compactions() const override { return 0; }
-
-  void set_status(absl::Status status) { status_ = std::move(status); }
-  void set_wants_compaction() { wants_compaction_ = true; }
   // Returns the records that were appended since the last call.
   std::vector<std::string> Take() { return std::exchange(appended_, {}); }
 
  private:
-  absl::Status status_;
-  bool wants_compaction_ = false;
   std::vector<std::string> appended_;
 };
 
@@ -76,7 +67,7 @@ CollectorTask Collector(const std::string& task_id) {
 
 class RunJournalTest : public testing::Test {
  protected:
-  RunJournalTest() : journal_(&fake_, [this] { ++replacements_; }) {}
+  RunJournalTest() : journal_(written_.get(), [this] { ++replacements_; }) {}
 
   absl::Status Persist() {
     const auto state = [this] {
@@ -92,7 +83,9 @@ class RunJournalTest : public testing::Test {
     fake_.Take();
   }
 
-  FakeJournal fake_;
+  MemLogData data_;
+  FakeLog& fake_ = *new FakeLog(&data_);  // The journal owns it.
+  const std::unique_ptr<Journal> written_ = Journal::Open(absl::WrapUnique(&fake_)).value();
   const std::unique_ptr<NaiveCommander> commander_ =
       NaiveCommander::Create(NaiveCommander::Options()).value();
   int replacements_ = 0;
@@ -120,7 +113,11 @@ TEST_F(RunJournalTest, WritesOnlyWhatHasChanged) {
   journal_.NoteGiven(Collector("b"));
   journal_.NoteOver("a");
   EXPECT_THAT(Persist(), IsOk());
-  EXPECT_THAT(fake_.Take(), ElementsAre("given a", "given b", "over a", "state 4", "commander"));
+  EXPECT_THAT(fake_.Take(), ElementsAre("given b", "state 4", "commander"));
+  journal_.NoteOver("b");
+  EXPECT_THAT(Persist(), IsOk());
+  EXPECT_THAT(fake_.Take(), ElementsAre("state 5", "commander"));
+  EXPECT_EQ(data_.records.size(), 2) << "the last state, and that of the commander";
 }
 
 TEST_F(RunJournalTest, RetriesRecordsThatCouldNotBeWritten) {
@@ -135,7 +132,7 @@ TEST_F(RunJournalTest, RetriesRecordsThatCouldNotBeWritten) {
   journal_.NoteRemoved({8, 9});
   fake_.set_status(absl::OkStatus());
   EXPECT_THAT(Persist(), IsOk());
-  EXPECT_THAT(fake_.Take(), ElementsAre("given a", "over a", "state 4", "commander"));
+  EXPECT_THAT(fake_.Take(), ElementsAre("state 4", "commander"));
   journal_.PersistRemoved();
   EXPECT_THAT(fake_.Take(), ElementsAre("removed 7,8,9"));
   journal_.PersistRemoved();
@@ -161,32 +158,16 @@ TEST_F(RunJournalTest, WritesNothingWhenItIsDetached) {
   EXPECT_THAT(Persist(), IsOk());
   journal_.PersistRemoved();
   EXPECT_THAT(fake_.Take(), IsEmpty());
-  EXPECT_FALSE(journal_.WantsCompaction());
 }
 
-TEST_F(RunJournalTest, ACompactionContainsTheNotesButNotRemovedChunks) {
+TEST_F(RunJournalTest, AReplacementContainsTheNotesButNotRemovedChunks) {
   journal_.NoteGiven(Learner("a"));
   journal_.NoteRemoved({7});
-  journal_.NoteCompacted();
+  journal_.NoteReplaced();
   EXPECT_THAT(Persist(), IsOk());
   EXPECT_THAT(fake_.Take(), IsEmpty());
   journal_.PersistRemoved();
   EXPECT_THAT(fake_.Take(), ElementsAre("removed 7"));
-}
-
-TEST_F(RunJournalTest, WaitsAfterACompactionThatFailed) {
-  const auto nanos = [](int64_t seconds) {
-    return absl::ToInt64Nanoseconds(absl::Seconds(seconds));
-  };
-  EXPECT_FALSE(journal_.ShouldCompact(nanos(1)));
-  fake_.set_wants_compaction();
-  EXPECT_TRUE(journal_.ShouldCompact(nanos(1)));
-  journal_.NoteCompactionFailed(absl::ResourceExhaustedError("the disk is full"), nanos(2));
-  EXPECT_FALSE(journal_.ShouldCompact(nanos(11)));
-  EXPECT_TRUE(journal_.ShouldCompact(nanos(12)));
-  EXPECT_TRUE(journal_.WantsCompaction());
-  journal_.NoteCompactionFailed(absl::AbortedError("it belongs to coordinator 2"), nanos(12));
-  EXPECT_EQ(replacements_, 1);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The parts that tests of journals share: functions that make and describe records, random records with a model of
-// what a journal must hold, and a fixture with a journal in a file whose bytes the test changes.
+// The parts that tests of journals share: functions that make and describe records, and random records with a model of
+// what a journal must hold.
 //
 // Threads: thread-compatible; a test uses them in its own thread.
 #ifndef DING_WORKER_COORDINATOR_TESTING_JOURNAL_FIXTURE_H_
@@ -19,12 +19,12 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/file.h"
-#include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/coordinator/journal/file_journal.h"
 #include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
+#include "ding_worker/coordinator/log/sqlite_log.h"
+#include "ding_worker/interaction/store/log.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -47,6 +47,7 @@ inline JournalRecord Removed(const std::vector<int64_t>& chunks) {
 inline JournalRecord State(int32_t incarnation) {
   JournalRecord record;
   record.mutable_state()->set_incarnation(incarnation);
+  record.mutable_state()->add_buffer()->set_buffer_id("buffer_0");
   return record;
 }
 
@@ -59,28 +60,15 @@ inline std::string Describe(const JournalRecord& record) {
   return text;
 }
 
-// Returns the descriptions of all records. A compacted journal may have the state at its end twice; it is described
-// once.
+// Returns the descriptions of all records.
 inline std::vector<std::string> Read(const Journal& journal) {
   std::vector<std::string> records;
   EXPECT_THAT(journal.Read([&records](const JournalRecord& record) {
-    const std::string text = Describe(record);
-    const bool again = record.has_state() && !records.empty() && records.back() == text;
-    if (!again) records.push_back(text);
+    records.push_back(Describe(record));
     return absl::OkStatus();
   }),
               IsOk());
   return records;
-}
-
-// Keeps all chunks in a compaction.
-inline bool All(const std::string& /*buffer_id*/) { return true; }
-
-inline absl::Status Compact(Journal* journal, const JournalRecord& state) {
-  absl::Status status = journal->BeginCompaction(All);
-  if (status.ok()) status = journal->FinishCompaction({state});
-  journal->DropReplaced();
-  return status;
 }
 
 // A folder of its own for the test, which is removed with it.
@@ -157,53 +145,16 @@ class Records {
 
 inline uint64_t NewSeed() { return static_cast<uint64_t>(absl::ToUnixNanos(absl::Now())); }
 
-// A journal in a file of a folder of its own.
-class FileJournalTest : public testing::Test {
- protected:
-  // Switches warnings off: these tests would log thousands.
-  FileJournalTest();
-  ~FileJournalTest() override;
-  std::unique_ptr<FileJournal> Open() { return FileJournal::Open(options_).value(); }
-  std::string Bytes() { return ReadFile(options_.path).value(); }
-  void SetBytes(const std::string& bytes) { OverwriteFile(options_.path, bytes); }
-  // Writes a journal of records of many sizes. ends_[i] is then the size of the file with the first i records.
-  void Fill(int records) {
-    ends_ = {8};
-    for (int i = 0; i < records; ++i) {
-      JournalRecord record = i % 3 == 0 ? State(i) : Push(i);
-      // Some records end in zeros, and some hold a whole sector of zeros.
-      if (i % 3 == 1) record.mutable_push()->set_items(std::string(static_cast<size_t>(40 * i), 0));
-      if (i % 3 == 2) record.mutable_push()->set_envstep(0);
-      ASSERT_THAT(Open()->Append({record}), IsOk());
-      ends_.push_back(Bytes().size());
-    }
-    all_ = Read(*Open());
-    ASSERT_EQ(all_.size(), static_cast<size_t>(records));
-  }
-  // Returns the content of the records of the first `size` bytes.
-  std::vector<std::string> AllBefore(size_t size) const {
-    size_t whole = 0;
-    while (whole + 1 < ends_.size() && ends_[whole + 1] <= size) ++whole;
-    return {all_.begin(), all_.begin() + static_cast<ptrdiff_t>(whole)};
-  }
-  // Expects that the journal opens with those records, and that an append adds a record behind them.
-  void ExpectRecords(std::vector<std::string> expected, const std::string& what) {
-    SCOPED_TRACE(what);
-    {
-      const auto journal = FileJournal::Open(options_);
-      ASSERT_THAT(journal, IsOk());
-      ASSERT_EQ(Read(**journal), expected);
-      ASSERT_THAT((*journal)->Append({Push(99)}), IsOk());
-    }
-    expected.push_back("push 99");
-    ASSERT_EQ(Read(*Open()), expected);
-  }
-
-  const Folder folder_;
-  FileJournal::Options options_{JoinPath(folder_.path(), "journal")};
-  std::vector<size_t> ends_;
-  std::vector<std::string> all_;
-};
+// Opens the journal in a file.
+inline absl::StatusOr<std::unique_ptr<Journal>> OpenJournalFile(const std::string& path,
+                                                                const std::string& run = "") {
+  LogOptions options;
+  options.run = run;
+  options.sync = LogSync::kNone;
+  absl::StatusOr<std::unique_ptr<SqliteLog>> log = SqliteLog::Open(path, options);
+  if (!log.ok()) return log.status();
+  return Journal::Open(*std::move(log));
+}
 
 }  // namespace ding
 

@@ -7,9 +7,10 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/coordinator/journal/store_journal.h"
+#include "ding_worker/coordinator/log/sqlite_log.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/sample_columns.h"
@@ -32,13 +33,13 @@ void NewestMessages::Send(uint32_t worker, const CoordinatorMessage& message) {
 }
 
 std::string JournalMediumName(const testing::TestParamInfo<JournalMedium>& info) {
-  return info.param == JournalMedium::kFile ? "InFile" : "InStore";
+  return info.param == JournalMedium::kFile ? "InFile" : "InMemory";
 }
 
 RestartTest::RestartTest() {
   std::string folder = absl::StrCat(testing::TempDir(), "/restart_XXXXXX");
   folder_ = mkdtemp(folder.data());
-  file_.path = JoinPath(folder_, "journal");
+  path_ = JoinPath(folder_, "journal");
   options_.run = "run-7";
   options_.collectors = kCollectors;
   commander_.collector_task_space = kCollectors;
@@ -51,43 +52,33 @@ RestartTest::~RestartTest() {
   RemoveRecursively(folder_).IgnoreError();
 }
 
-absl::StatusOr<std::unique_ptr<Journal>> RestartTest::OpenJournal(Store* store) {
-  constexpr int64_t kMinBytes = 4096;
-  if (GetParam() == JournalMedium::kFile) return FileJournal::Open({file_.path, kMinBytes});
-  // The journal lies beside the data in one store, as in a run.
-  StoreJournal::Options options;
-  options.store = store;
-  options.min_compaction_bytes = kMinBytes;
-  options.entry_bytes = 1000;
-  return StoreJournal::Open(options);
+absl::StatusOr<std::unique_ptr<Journal>> RestartTest::OpenJournal() {
+  if (GetParam() == JournalMedium::kMem) return Journal::Open(std::make_unique<MemLog>(&log_));
+  LogOptions options;
+  options.run = options_.run;
+  options.sync = LogSync::kNone;
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<SqliteLog> log, SqliteLog::Open(path_, options));
+  return Journal::Open(std::move(log));
 }
 
-std::map<std::string, std::string> RestartTest::SaveJournal() {
-  std::map<std::string, std::string> saved;
-  if (GetParam() == JournalMedium::kFile) {
-    saved[file_.path] = ReadFile(file_.path).value();
-    return saved;
+RestartTest::SavedJournal RestartTest::SaveJournal() {
+  SavedJournal saved;
+  saved.log = log_;
+  for (const std::string& path : {path_, absl::StrCat(path_, "-wal")}) {
+    if (PathExists(path)) saved.files[path] = ReadFile(path).value();
   }
-  const std::vector<std::string> keys = store_.List(kJournalPrefix).value();
-  for (const std::string& key : keys) EXPECT_THAT(store_.Get(key, &saved[key]), IsOk());
   return saved;
 }
 
-void RestartTest::SetJournal(const std::map<std::string, std::string>& saved) {
-  if (GetParam() == JournalMedium::kFile) {
-    ASSERT_THAT(WriteFileAtomically(file_.path, saved.at(file_.path)), IsOk());
-    return;
-  }
-  const std::vector<std::string> keys = store_.List(kJournalPrefix).value();
-  for (const std::string& key : keys) ASSERT_THAT(store_.Delete(key), IsOk());
-  for (const auto& [key, value] : saved) {
-    ASSERT_THAT(store_.Put(key, {absl::string_view(value)}), IsOk());
-  }
+void RestartTest::SetJournal(const SavedJournal& saved) {
+  log_ = saved.log;
+  EXPECT_THAT(RemoveFile(absl::StrCat(path_, "-wal")), IsOk());
+  for (const auto& [path, content] : saved.files) OverwriteFile(path, content);
 }
 
 absl::Status RestartTest::Begin() {
   life_ = std::make_unique<CoordinatorLife>(&store_);
-  DING_ASSIGN_OR_RETURN(life_->journal, OpenJournal(&life_->store));
+  DING_ASSIGN_OR_RETURN(life_->journal, OpenJournal());
   Coordinator::Parts parts;
   parts.commander = SoloCommander::Create(commander_, nullptr, {}).value();
   parts.make_buffer = [this](const std::string&, OnRemoved on_removed) {
@@ -109,11 +100,7 @@ absl::Status RestartTest::Begin() {
 
 void RestartTest::Kill() {
   life_->store.Die();
-  if (GetParam() == JournalMedium::kStore) {
-    life_.reset();
-    return;
-  }
-  const std::map<std::string, std::string> journal = SaveJournal();
+  const SavedJournal journal = SaveJournal();
   life_.reset();
   SetJournal(journal);
 }

@@ -23,8 +23,8 @@
 #include "absl/types/span.h"
 #include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
-#include "ding_worker/coordinator/journal/file_journal.h"
 #include "ding_worker/coordinator/journal/journal.h"
+#include "ding_worker/coordinator/testing/mem_log.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/store/mem_store.h"
 #include "ding_worker/interaction/store/store.h"
@@ -92,9 +92,9 @@ struct PlayedWorker {
   int64_t steps = 0;      // of its task
 };
 
-// Where the journal is.
-enum class JournalMedium { kFile, kStore };
-// Returns "InFile" or "InStore", for the names of tests.
+// Where the journal is: in a file, or in a log that may lose something, as Redis.
+enum class JournalMedium { kFile, kMem };
+// Returns "InFile" or "InMemory", for the names of tests.
 std::string JournalMediumName(const testing::TestParamInfo<JournalMedium>& info);
 
 // A row of the buffer: its chunk, and its number within the chunk.
@@ -111,11 +111,15 @@ class RestartTest : public testing::TestWithParam<JournalMedium> {
   RestartTest();
   ~RestartTest() override;
 
-  absl::StatusOr<std::unique_ptr<Journal>> OpenJournal(Store* store);
-  // Returns the bytes of the journal: contents by name of its file, or by its keys in the store.
-  std::map<std::string, std::string> SaveJournal();
-  // Replaces the bytes of the journal.
-  void SetJournal(const std::map<std::string, std::string>& saved);
+  // What a journal is made of.
+  struct SavedJournal {
+    std::map<std::string, std::string> files;  // contents by name
+    MemLogData log;
+  };
+
+  absl::StatusOr<std::unique_ptr<Journal>> OpenJournal();
+  SavedJournal SaveJournal();
+  void SetJournal(const SavedJournal& saved);
 
   // Starts a coordinator, which continues the run of the journal, if there is one.
   absl::Status Begin();
@@ -161,7 +165,8 @@ class RestartTest : public testing::TestWithParam<JournalMedium> {
   void ExpectBooksBalance();
 
   std::string folder_;
-  FileJournal::Options file_;
+  std::string path_;  // of the journal
+  MemLogData log_;
   Coordinator::Options options_;
   SoloCommander::Options commander_;
   MemStore store_{"restart_test"};

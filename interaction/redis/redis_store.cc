@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/interaction/redis/redis_log.h"
 #include "ding_worker/interaction/store/store_checks.h"
 #include "ding_worker/interaction/store/value_format.h"
 
@@ -343,6 +344,10 @@ absl::Status RedisStore::Clear() {
       return connection->Call(command).status();
     });
   });
+}
+
+absl::StatusOr<std::unique_ptr<Log>> RedisStore::OpenLog(const LogOptions& options) {
+  return RedisLog::Open(options_.server, options_.prefix, url_, options);
 }
 
 }  // namespace ding

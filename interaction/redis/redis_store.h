@@ -49,6 +49,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/interaction/redis/redis_connection.h"
 #include "ding_worker/interaction/redis/redis_pool.h"
+#include "ding_worker/interaction/store/log.h"
 #include "ding_worker/interaction/store/store.h"
 
 namespace ding {
@@ -75,6 +76,7 @@ class RedisStore : public Store {
   absl::Status Delete(absl::string_view key) override;
   absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override;
   absl::Status Clear() override;
+  absl::StatusOr<std::unique_ptr<Log>> OpenLog(const LogOptions& options) override;
   const std::string& url() const override { return url_; }
 
  private:

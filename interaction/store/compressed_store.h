@@ -26,6 +26,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/interaction/store/codec.h"
+#include "ding_worker/interaction/store/log.h"
 #include "ding_worker/interaction/store/store.h"
 
 namespace ding {
@@ -41,6 +42,9 @@ class CompressedStore : public Store {
     return store_->List(prefix);
   }
   absl::Status Clear() override { return store_->Clear(); }
+  absl::StatusOr<std::unique_ptr<Log>> OpenLog(const LogOptions& options) override {
+    return store_->OpenLog(options);
+  }
   const std::string& url() const override { return url_; }
 
  private:

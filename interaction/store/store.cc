@@ -33,4 +33,9 @@ absl::Status CheckStoreKey(absl::string_view key) {
       "between them"));
 }
 
+absl::StatusOr<std::unique_ptr<Log>> Store::OpenLog(const LogOptions& /*options*/) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("store '", url(), "' cannot hold a journal: expected a store in Redis"));
+}
+
 }  // namespace ding

@@ -22,6 +22,7 @@
 #define DING_WORKER_INTERACTION_STORE_STORE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "ding_worker/interaction/store/log.h"
 
 namespace ding {
 
@@ -58,6 +60,10 @@ class Store {
 
   // Deletes all values and everything that the store itself has left. Nobody may use the store any more.
   virtual absl::Status Clear() = 0;
+
+  // Opens the log that lies beside the values, or makes it. Clear() deletes it, too. The errors of RedisLog::Open(), or
+  //   kFailedPrecondition  this kind of store has none
+  virtual absl::StatusOr<std::unique_ptr<Log>> OpenLog(const LogOptions& options);
 
   // The URL with which the store was made: "file:/dev/shm/run".
   virtual const std::string& url() const = 0;

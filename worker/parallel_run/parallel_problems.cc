@@ -103,6 +103,12 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
         "'file:/folder'");
   }
   const bool redis = absl::StartsWith(config.system().store_url(), "redis:");
+  if (redis && config.system().coordinator().journal() == JOURNAL_IN_STORE &&
+      config.system().coordinator().has_journal_sync()) {
+    problems.push_back(
+        "system.coordinator.journal_sync is set, but the journal is in Redis, whose `appendfsync` "
+        "decides that: expected system.coordinator.journal: JOURNAL_IN_FOLDER, or no journal_sync");
+  }
   const auto fits_store = [&](absl::string_view path, const std::string& type) {
     if ((type == kRedisType) == redis) return;
     problems.push_back(absl::StrCat(path, " is '", type, "' and system.store_url '",

@@ -2,13 +2,16 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/coordinator.pb.h"
-#include "ding_worker/coordinator/journal/file_journal.h"
-#include "ding_worker/coordinator/journal/store_journal.h"
+#include "ding_worker/coordinator/journal/journal.h"
+#include "ding_worker/coordinator/log/sqlite_log.h"
+#include "ding_worker/interaction/store/log.h"
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/text_config.h"
@@ -23,6 +26,21 @@ namespace {
 
 // The name of the coordinator's logs.
 constexpr char kProcess[] = "coordinator";
+
+// The journal in the folder of a store, which has no key of this form.
+constexpr char kJournalInFolder[] = ".journal";
+
+// Returns the folder of the store, if it is one.
+std::optional<std::string> FolderOfStore(absl::string_view url) {
+  if (!absl::ConsumePrefix(&url, "file:")) return std::nullopt;
+  return std::string(url.substr(0, url.find('?')));
+}
+
+LogSync SyncOf(CoordinatorConfig::JournalSync sync) {
+  return sync == CoordinatorConfig::NONE    ? LogSync::kNone
+         : sync == CoordinatorConfig::EVERY ? LogSync::kEvery
+                                            : LogSync::kPeriodic;
+}
 
 // Returns the config of the run in `exp_dir`. kInvalidArgument: `config` is that of another run.
 absl::StatusOr<ExperimentConfig> ReadSameExperiment(const ExperimentConfig& config,
@@ -94,17 +112,22 @@ absl::Status ParallelRunData::OpenStore() {
 }
 
 absl::Status ParallelRunData::OpenJournal() {
-  if (!journal_is_in_store()) {
-    DING_ASSIGN_OR_RETURN(journal_,
-                          FileJournal::Open({JoinPath(folder_->path(), run_files::kJournal)}));
-    return absl::OkStatus();
+  LogOptions options;
+  options.run = info_.run();
+  options.sync = SyncOf(config_.system().coordinator().journal_sync());
+  absl::StatusOr<std::unique_ptr<Log>> log;
+  if (journal_is_in_store()) {
+    // A coordinator that was killed before it listened had not promised anything to anybody.
+    options.must_exist = options_.resume || ReadRunAddress(folder_->path()).ok();
+    const std::optional<std::string> folder = FolderOfStore(store_->url());
+    log = folder.has_value() ? SqliteLog::Open(JoinPath(*folder, kJournalInFolder), options)
+                             : store_->OpenLog(options);
+  } else {
+    log = SqliteLog::Open(JoinPath(folder_->path(), run_files::kJournal), options);
   }
-  StoreJournal::Options journal;
-  journal.store = store_.get();
-  // A coordinator that was killed before it listened had not promised anything to anybody.
-  journal.must_exist = options_.resume || ReadRunAddress(folder_->path()).ok();
-  DING_ASSIGN_OR_RETURN(journal_, StoreJournal::Open(journal));
-  return PutDescription(info_, config_, store_.get());
+  DING_RETURN_IF_ERROR(log.status());
+  DING_ASSIGN_OR_RETURN(journal_, Journal::Open(*std::move(log)));
+  return journal_is_in_store() ? PutDescription(info_, config_, store_.get()) : absl::OkStatus();
 }
 
 void ParallelRunData::NoteConverged() {

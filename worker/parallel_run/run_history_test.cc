@@ -10,8 +10,9 @@
 #include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/coordinator/journal/file_journal.h"
+#include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
+#include "ding_worker/coordinator/log/sqlite_log.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -27,7 +28,8 @@ using testing::IsEmpty;
 class RunHistoryTest : public testing::Test, private LogSink {
  protected:
   RunHistoryTest() : before_(SetLogSink(this)) {
-    journal_ = FileJournal::Open({JoinPath(folder_, "journal")}).value();
+    journal_ =
+        Journal::Open(SqliteLog::Open(JoinPath(folder_, "journal"), {"a-1"}).value()).value();
   }
   ~RunHistoryTest() override { SetLogSink(before_); }
 
@@ -49,7 +51,7 @@ class RunHistoryTest : public testing::Test, private LogSink {
   auto Check() { return CheckHistory(folder_, "a-1", *journal_); }
 
   const std::string folder_ = FreshTestFolder();
-  std::unique_ptr<FileJournal> journal_;
+  std::unique_ptr<Journal> journal_;
   std::string log_;
 
  private:

@@ -1,0 +1,102 @@
+// A log in a file of SQLite: the file, and <file>-wal beside it while it is open, which SQLite applies when the file is opened
+// again. A record has a CRC-32C of its index and bytes, so that a page that a disk has changed is noticed.
+//
+// The file is locked: who opens it second is refused. A file system without locks is refused, too.
+//
+// Threads: thread-compatible.
+// Errors:  those of Log but kUnavailable and kAborted; every message names the file.
+#ifndef DING_WORKER_COORDINATOR_LOG_SQLITE_LOG_H_
+#define DING_WORKER_COORDINATOR_LOG_SQLITE_LOG_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/interaction/store/log.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace ding {
+
+class SqliteLog : public Log {
+ public:
+  // The version of the format.
+  static constexpr int kVersion = 3;
+
+  // Opens the file, or creates it.
+  //   kNotFound            there is no file, and must_exist is set
+  //   kDataLoss            the file is damaged; the message says what to do
+  //   kFailedPrecondition  it is no log, of another run or version, or in use, or its file system has no locks
+  //   kInvalidArgument     the path is not a regular file
+  static absl::StatusOr<std::unique_ptr<SqliteLog>> Open(const std::string& path,
+                                                         const LogOptions& options);
+  // Opens a copy of the file `name`, which may be damaged, to read what is left of it.
+  //   kDataLoss            nothing of it can be read
+  //   kFailedPrecondition  it is no log, or of another version
+  static absl::StatusOr<std::unique_ptr<SqliteLog>> OpenCopy(const std::string& copy,
+                                                             const std::string& name);
+  SqliteLog(const SqliteLog&) = delete;
+  SqliteLog& operator=(const SqliteLog&) = delete;
+  ~SqliteLog() override;
+
+  absl::StatusOr<int64_t> Commit(const Change& change) override;
+  absl::Status Read(int64_t from, const Visitor& visit) override;
+  absl::StatusOr<std::vector<std::string>> ReadSnapshot() override;
+  absl::Status Sync() override;
+  int64_t size_bytes() override;
+  int64_t epoch() const override { return epoch_; }
+
+  const std::string& run() const { return run_; }
+  // Returns what SQLite says about the structure of the file; empty: it is whole.
+  std::string CheckIntegrity();
+  // Like Read(), but leaves out what is damaged. Returns the number of places that were left out.
+  absl::StatusOr<int64_t> ReadWhole(const Visitor& visit);
+
+ private:
+  struct Statements;
+
+  SqliteLog(std::string path, LogSync sync);
+
+  absl::Status Connect(const std::string& file);
+  // Makes the tables, or checks those that are there, and begins an epoch.
+  absl::Status Begin(const LogOptions& options);
+  absl::Status CheckFormat();
+  absl::Status CheckContent(const LogOptions& options);
+  absl::Status PrepareStatements();
+  absl::Status ApplySync();
+  absl::Status Execute(const std::string& sql);
+  absl::StatusOr<int64_t> Number(const std::string& sql);
+  // Returns the text that the query finds; empty: none, or an error.
+  std::string Text(const std::string& sql);
+  absl::Status Write(const Change& change, int64_t first);
+  absl::Status Put(sqlite3_stmt* statement, int64_t index, absl::string_view bytes);
+  absl::Status RemoveRange(int64_t begin, int64_t end);
+  // Steps a statement that returns no row.
+  absl::Status Step(sqlite3_stmt* statement);
+  absl::Status Visit(sqlite3_stmt* statement, int64_t from, int64_t* last, const Visitor& visit);
+  absl::Status Damaged(absl::string_view what) const;
+  absl::Status ErrorOf(int code) const;
+
+  const std::string path_;
+  const LogSync sync_;
+  sqlite3* db_ = nullptr;
+  std::unique_ptr<Statements> statements_;
+  std::string run_;
+  int64_t epoch_ = 0;
+  int64_t next_ = 1;
+  bool begun_ = false;  // whether the epoch is written
+  int64_t synced_nanos_ = 0;
+};
+
+// Returns the process that uses the file; none: nobody does.
+//   kFailedPrecondition  its file system has no locks
+absl::StatusOr<std::optional<int64_t>> LogFileUser(const std::string& path);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COORDINATOR_LOG_SQLITE_LOG_H_

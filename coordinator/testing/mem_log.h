@@ -1,0 +1,101 @@
+// A log in memory, for tests: a naive model of what a log must hold, which can fail as it is told. What is in `MemLogData`
+// outlives the log, as a file does.
+//
+// Threads: thread-compatible.
+#ifndef DING_WORKER_COORDINATOR_TESTING_MEM_LOG_H_
+#define DING_WORKER_COORDINATOR_TESTING_MEM_LOG_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/interaction/store/log.h"
+
+namespace ding {
+
+struct MemLogData {
+  std::map<int64_t, std::string> records;
+  std::vector<std::string> snapshot;
+  int64_t next = 1;
+  int64_t epoch = 0;
+  bool lost = false;  // whether something that was committed is gone
+};
+
+class MemLog : public Log {
+ public:
+  explicit MemLog(MemLogData* data) : data_(*data), epoch_(++data->epoch) {}
+
+  absl::StatusOr<int64_t> Commit(const Change& change) override {
+    if (epoch_ < data_.epoch)
+      return absl::AbortedError("another coordinator goes on with this run");
+    if (std::exchange(repeats_, false) && made_) {
+      return data_.next - static_cast<int64_t>(change.append.size());
+    }
+    if (!status_.ok()) {
+      repeats_ = absl::IsUnavailable(status_);
+      made_ = repeats_ && makes_;
+      if (made_) Make(change);
+      return status_;
+    }
+    if (data_.lost && !change.anew) return absl::DataLossError("the log has lost something");
+    return Make(change);
+  }
+  absl::Status Read(int64_t from, const Visitor& visit) override {
+    for (auto it = data_.records.lower_bound(from); it != data_.records.end(); ++it) {
+      const absl::Status status = visit(it->first, it->second);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::vector<std::string>> ReadSnapshot() override { return data_.snapshot; }
+  absl::Status Sync() override { return absl::OkStatus(); }
+  int64_t size_bytes() override {
+    int64_t bytes = 0;
+    for (const auto& [index, record] : data_.records) bytes += static_cast<int64_t>(record.size());
+    return bytes;
+  }
+  int64_t epoch() const override { return epoch_; }
+  bool may_lose() const override { return true; }
+
+  // From now on Commit() fails with this; if it is kUnavailable, `makes` says whether it makes the change nevertheless.
+  void set_status(absl::Status status, bool makes = false) {
+    status_ = std::move(status);
+    makes_ = makes;
+  }
+
+ private:
+  int64_t Make(const Change& change) {
+    if (change.anew) {
+      data_.records.clear();
+      data_.snapshot.clear();
+      data_.lost = false;
+    }
+    const int64_t first = data_.next;
+    data_.records.erase(data_.records.begin(), data_.records.lower_bound(change.remove_below));
+    for (const int64_t index : change.remove) data_.records.erase(index);
+    for (const absl::string_view record : change.append) {
+      data_.records[data_.next++] = std::string(record);
+    }
+    if (change.snapshot.has_value()) {
+      data_.snapshot = std::vector<std::string>(change.snapshot->begin(), change.snapshot->end());
+    }
+    return first;
+  }
+
+  MemLogData& data_;
+  const int64_t epoch_;
+  absl::Status status_;
+  bool makes_ = false;
+  bool repeats_ = false;  // whether the next change is that of the last call
+  bool made_ = false;     // whether that one was made
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COORDINATOR_TESTING_MEM_LOG_H_
