@@ -260,7 +260,9 @@ TEST_F(SqliteLogTest, Open_TheEndIsCutAnywhere_HasWholeChanges) {
       ASSERT_EQ(count % 2, 0);
       ASSERT_GE(count, 50);
       ASSERT_LE(count, 60);
-      if (cut == 0) ASSERT_EQ(count, 60);
+      if (cut == 0) {
+        ASSERT_EQ(count, 60);
+      }
     }
     if (HasFailure()) return;
   }
@@ -287,7 +289,9 @@ TEST_F(SqliteLogTest, Open_AnyByteIsChanged_IsRefusedOrWhole) {
     absl::Status status = log.status();
     if (log.ok()) {
       const int64_t count = CountWhole(log->get(), &status);
-      if (status.ok()) ASSERT_EQ(count, 120);
+      if (status.ok()) {
+        ASSERT_EQ(count, 120);
+      }
       int64_t read = 0;
       ASSERT_THAT((*log)->ReadWhole([&read](int64_t index, absl::string_view record) {
         EXPECT_EQ(record, Content(index));
