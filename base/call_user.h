@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/base/check.h"
 
 namespace ding {
 
@@ -30,6 +31,17 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline std::invoke_result_t<Call&> CallUser(absl::s
     return absl::InternalError(
         absl::StrCat(what, " threw an exception that is not a std::exception"));
   }
+}
+
+// Calls `call`, which must not throw, because nobody could handle its error. If it does, ends the program with the
+// text "<what> threw an exception: ...".
+template <typename Call>
+void CallUserWhoMustNotThrow(absl::string_view what, Call&& call) {
+  const absl::Status status = CallUser(what, [&call] {
+    call();
+    return absl::OkStatus();
+  });
+  DING_CHECK(status.ok()) << status.message();
 }
 
 }  // namespace ding

@@ -8,6 +8,7 @@
 #define DING_WORKER_BASE_CHECKED_SIZE_H_
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "ding_worker/base/language.h"
@@ -24,6 +25,12 @@ inline std::optional<int64_t> CheckedProduct(int64_t a, int64_t b) {
   int64_t product = 0;
   if (__builtin_mul_overflow(a, b, &product)) return std::nullopt;
   return product;
+}
+// Returns the nearest 64-bit number. For counts of a run, whose parts a peer or a user gave.
+inline int64_t SaturatingSum(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  if (!__builtin_add_overflow(a, b, &sum)) return sum;
+  return b < 0 ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max();
 }
 
 // Whether [begin, begin + count) lies in [0, size).

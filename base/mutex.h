@@ -87,8 +87,9 @@ class CondVar {
   // The same with a duration. Prefer WaitUntil in a loop: each WaitFor starts its timeout anew.
   bool WaitFor(Mutex* mutex, absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
-    // An infinite timeout would overflow the standard library's clock.
-    const auto bounded = absl::ToChronoNanoseconds(std::min(timeout, absl::Hours(24 * 365)));
+    // An infinite timeout of either sign would overflow the standard library's clock.
+    const auto bounded = absl::ToChronoNanoseconds(
+        std::min(std::max(timeout, absl::ZeroDuration()), absl::Hours(24 * 365)));
     const bool signalled = cond_.wait_for(lock, bounded) == std::cv_status::no_timeout;
     lock.release();  // The caller's MutexLock still owns the mutex.
     return signalled;

@@ -111,7 +111,6 @@ Batch Batch::Slice(int64_t begin, int64_t rows) const {
 }
 
 Tensor Batch::tensor(int index) const {
-  if (index < 0 || index >= spec().size()) internal_data::ThrowNoSuchField(spec(), index);
   const FieldSpec& field = spec().field(index);
   Shape shape = {rows_};
   shape.insert(shape.end(), field.shape.begin(), field.shape.end());

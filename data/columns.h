@@ -8,9 +8,9 @@
 //
 // Ownership: none; the function that returns or passes a view says how long it is valid.
 // Threads:   views are values; two threads may write different rows.
-// Errors:    accessing a column as another type than its own throws std::invalid_argument, naming the
-//            field. This is a mistake of the caller; if a user's env or policy makes it, its caller
-//            turns the exception into a Status.
+// Errors:    asking for a field or row that does not exist, or for a column as another type than its own,
+//            throws std::invalid_argument. This is a mistake of the caller; if a user's env or policy makes
+//            it, its caller turns the exception into a Status.
 #ifndef DING_WORKER_DATA_COLUMNS_H_
 #define DING_WORKER_DATA_COLUMNS_H_
 
@@ -20,6 +20,7 @@
 
 #include "absl/base/optimization.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/checked_size.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 
@@ -27,11 +28,18 @@ namespace ding {
 namespace internal_data {
 
 [[noreturn]] void ThrowWrongType(const Spec& spec, int field, DType asked);
-[[noreturn]] void ThrowNoSuchField(const Spec& spec, int field);
+[[noreturn]] void ThrowNoSuchRows(int64_t begin, int64_t count, int64_t rows);
+// The spec of a view without fields.
+const Spec* NoFields();
+// Throws std::invalid_argument unless fields [first, first + fields.size()) of `spec` have the layout of `fields`.
+void CheckFields(const Spec& spec, const Spec* fields, int first);
+
+inline void CheckRows(int64_t begin, int64_t count, int64_t rows) {
+  if (ABSL_PREDICT_FALSE(!IsRange(begin, count, rows))) ThrowNoSuchRows(begin, count, rows);
+}
 
 template <typename T>
 inline void CheckType(const Spec& spec, int field) {
-  if (ABSL_PREDICT_FALSE(field < 0 || field >= spec.size())) ThrowNoSuchField(spec, field);
   if (ABSL_PREDICT_FALSE(!StoredAs<T>(spec.dtype(field)))) {
     ThrowWrongType(spec, field, kDTypeOf<T>);
   }
@@ -60,7 +68,8 @@ class RowView {
   }
   // Returns the spec().row_bytes(index) bytes of field `index`.
   const std::byte* raw_field(int index) const {
-    return columns_[index] + row_ * spec_->row_bytes(index);
+    const int64_t bytes = spec_->row_bytes(index);
+    return columns_[index] + row_ * bytes;
   }
 
  private:
@@ -82,7 +91,10 @@ class RowRef {
     const int64_t bytes = spec_->row_bytes(index);
     return {reinterpret_cast<T*>(columns_[index] + row_ * bytes), bytes / sizeof(T)};
   }
-  std::byte* raw_field(int index) const { return columns_[index] + row_ * spec_->row_bytes(index); }
+  std::byte* raw_field(int index) const {
+    const int64_t bytes = spec_->row_bytes(index);
+    return columns_[index] + row_ * bytes;
+  }
   operator RowView() const { return RowView(spec_, columns_, row_); }  // NOLINT: it is a view.
 
  private:
@@ -116,20 +128,27 @@ class ColumnsView {
             static_cast<size_t>(rows_ * spec_->row_bytes(index)) / sizeof(T)};
   }
   const std::byte* raw_column(int index) const {
-    return columns_[index] + first_row_ * spec_->row_bytes(index);
+    const int64_t bytes = spec_->row_bytes(index);
+    return columns_[index] + first_row_ * bytes;
   }
-  RowView row(int64_t row) const { return RowView(spec_, columns_, first_row_ + row); }
+  RowView row(int64_t row) const {
+    internal_data::CheckRows(row, 1, rows_);
+    return RowView(spec_, columns_, first_row_ + row);
+  }
+  // Returns rows [begin, begin + rows).
   ColumnsView Slice(int64_t begin, int64_t rows) const {
+    internal_data::CheckRows(begin, rows, rows_);
     return ColumnsView(spec_, columns_, first_row_ + begin, rows);
   }
   // Returns a view of spec->size() fields from field `first` on, with the names of `spec`, which must
   // outlive the view. The layouts must be equal; the names may differ.
   ColumnsView Fields(const Spec* spec, int first) const {
+    internal_data::CheckFields(*spec_, spec, first);
     return ColumnsView(spec, columns_ + first, first_row_, rows_);
   }
 
  private:
-  const Spec* spec_ = nullptr;
+  const Spec* spec_ = internal_data::NoFields();
   std::byte* const* columns_ = nullptr;
   int64_t first_row_ = 0;
   int64_t rows_ = 0;
@@ -150,14 +169,20 @@ class MutableColumnsView {
             static_cast<size_t>(rows_ * spec_->row_bytes(index)) / sizeof(T)};
   }
   std::byte* raw_column(int index) const {
-    return columns_[index] + first_row_ * spec_->row_bytes(index);
+    const int64_t bytes = spec_->row_bytes(index);
+    return columns_[index] + first_row_ * bytes;
   }
-  RowRef row(int64_t row) const { return RowRef(spec_, columns_, first_row_ + row); }
+  RowRef row(int64_t row) const {
+    internal_data::CheckRows(row, 1, rows_);
+    return RowRef(spec_, columns_, first_row_ + row);
+  }
   MutableColumnsView Slice(int64_t begin, int64_t rows) const {
+    internal_data::CheckRows(begin, rows, rows_);
     return MutableColumnsView(spec_, columns_, first_row_ + begin, rows);
   }
   // As ColumnsView::Fields().
   MutableColumnsView Fields(const Spec* spec, int first) const {
+    internal_data::CheckFields(*spec_, spec, first);
     return MutableColumnsView(spec, columns_ + first, first_row_, rows_);
   }
   operator ColumnsView() const {  // NOLINT: a mutable view is a view.
@@ -165,7 +190,7 @@ class MutableColumnsView {
   }
 
  private:
-  const Spec* spec_ = nullptr;
+  const Spec* spec_ = internal_data::NoFields();
   std::byte* const* columns_ = nullptr;
   int64_t first_row_ = 0;
   int64_t rows_ = 0;

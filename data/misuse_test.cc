@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
+#include "ding_worker/data/extreme_numbers.h"
 #include "ding_worker/data/goal_fields.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/reward_scaler.h"
@@ -66,6 +67,68 @@ TEST(DataMisuse, Batch_TensorThatDoesNotExist_Throws) {
     EXPECT_THROW(batch.tensor(index), std::invalid_argument) << index;
     EXPECT_THROW(batch.column<float>(index), std::invalid_argument) << index;
   }
+}
+
+TEST(DataMisuse, Spec_FieldThatDoesNotExist_Throws) {
+  const SpecPtr spec = RowSpec();
+  for (const int index :
+       {-1, 2, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()}) {
+    EXPECT_THROW((void)spec->field(index), std::invalid_argument) << index;
+    EXPECT_THROW((void)spec->row_bytes(index), std::invalid_argument) << index;
+    EXPECT_THROW((void)spec->dtype(index), std::invalid_argument) << index;
+    EXPECT_THROW((void)Spec().field(index), std::invalid_argument) << index;
+  }
+}
+
+TEST(DataMisuse, CategoryCount_ElementOrBoundThatDoesNotExist_Throws) {
+  FieldSpec field = MultiDiscrete("action", {3, 2});
+  for (const int64_t element : {int64_t{-1}, int64_t{2}, kMin, kMax}) {
+    EXPECT_THROW((void)field.CategoryCount(element), std::invalid_argument) << element;
+  }
+  for (const double bound : {-1.0, 1e300, std::numeric_limits<double>::quiet_NaN()}) {
+    field.high = {bound};
+    EXPECT_THROW((void)field.CategoryCount(0), std::invalid_argument) << bound;
+  }
+}
+
+template <typename View>
+void ExpectThatRowsOutsideThrow(const View& view, int64_t rows) {
+  for (const int64_t row : {int64_t{-1}, rows, kMin, kMax}) {
+    EXPECT_THROW((void)view.row(row), std::invalid_argument) << row;
+    EXPECT_THROW((void)view.Slice(row, 1), std::invalid_argument) << row;
+  }
+  EXPECT_THROW((void)view.Slice(0, -1), std::invalid_argument);
+  EXPECT_THROW((void)view.Slice(1, rows), std::invalid_argument);
+  EXPECT_THROW((void)view.Slice(kMax, kMax), std::invalid_argument);
+  EXPECT_THROW((void)view.Slice(kMin, kMin), std::invalid_argument);
+  for (const int index : {-1, 2, std::numeric_limits<int>::max()}) {
+    EXPECT_THROW((void)view.raw_column(index), std::invalid_argument) << index;
+    EXPECT_THROW((void)view.template column<float>(index), std::invalid_argument) << index;
+  }
+}
+
+TEST(DataMisuse, Views_RowsAndFieldsOutsideOfThem_Throw) {
+  const BatchBuilder builder = BatchBuilder::Create(RowSpec(), 4).value();
+  ExpectThatRowsOutsideThrow(builder.view(), 4);
+  ExpectThatRowsOutsideThrow(ColumnsView(builder.view()).Slice(1, 2), 2);
+  ExpectThatRowsOutsideThrow(ColumnsView(), 0);
+  ExpectThatRowsOutsideThrow(MutableColumnsView(), 0);
+  for (const int index : {-1, 2, std::numeric_limits<int>::max()}) {
+    EXPECT_THROW((void)builder.view().row(0).raw_field(index), std::invalid_argument);
+    EXPECT_THROW((void)RowView(builder.view().row(0)).raw_field(index), std::invalid_argument);
+    EXPECT_THROW((void)RowView(builder.view().row(0)).scalar<float>(index), std::invalid_argument);
+  }
+}
+
+TEST(DataMisuse, Fields_OfAnotherLayout_Throw) {
+  const BatchBuilder builder = BatchBuilder::Create(RowSpec(), 4).value();
+  const Spec action = Spec::Create({Discrete("renamed", 5)}).value();
+  EXPECT_EQ(builder.view().Fields(&action, 1).rows(), 4);
+  for (const int first : {-1, 0, 2, std::numeric_limits<int>::max()}) {
+    EXPECT_THROW((void)builder.view().Fields(&action, first), std::invalid_argument) << first;
+    EXPECT_THROW((void)ColumnsView(builder.view()).Fields(&action, first), std::invalid_argument);
+  }
+  EXPECT_THROW((void)builder.view().Fields(nullptr, 0), std::invalid_argument);
 }
 
 TEST(DataMisuseDeathTest, Batch_RowsOutsideOfIt_EndTheProgramWithASentence) {
@@ -172,6 +235,24 @@ TEST(DataMisuse, ShuffledEpochs_BatchOfAnySize_HasAtMostAllRows) {
   epochs->SkipTo(kMax);
   DING_ASSERT_OK_AND_ASSIGN(const Batch batch, epochs->Next());
   EXPECT_EQ(batch.rows(), 4);
+}
+
+TEST(DataMisuse, SavedNumbers_NearTheEndsOfTheType_AreRefusedOrWork) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto saver, ShuffledEpochs::Create(Rows(RowSpec(), 4), 3, 1));
+  StateDict saved;
+  ASSERT_THAT(saver->SaveState(&saved), IsOk());
+  ForEachExtremeNumber(saved, [](StateDict* damaged) {
+    DING_ASSERT_OK_AND_ASSIGN(const auto epochs, ShuffledEpochs::Create(Rows(RowSpec(), 4), 3, 1));
+    EXPECT_THAT(epochs->LoadState(damaged), StatusIs(kInvalid));
+    for (int i = 0; i < 3; ++i) EXPECT_THAT(epochs->Next(), IsOk());
+  });
+  StateDict counts;
+  ASSERT_THAT(counts.WriteSpan<int64_t>("n", {0, kMaxSavedCount}), IsOk());
+  std::vector<int64_t> read(2);
+  EXPECT_THAT(counts.ReadCounts("n", absl::MakeSpan(read)), IsOk());
+  EXPECT_THAT(counts.ReadCounts("n", absl::MakeSpan(read), /*least=*/1),
+              StatusIs(kInvalid, HasSubstr("'n' is 0, expected 1 to")));
+  EXPECT_THAT(counts.ReadCount("n"), StatusIs(kInvalid));
 }
 
 TEST(DataMisuseDeathTest, Statistics_ImpossibleSizes_EndTheProgramWithASentence) {

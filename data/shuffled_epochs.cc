@@ -73,12 +73,11 @@ absl::Status ShuffledEpochs::SaveState(StateWriter* writer) const {
 }
 
 absl::Status ShuffledEpochs::LoadState(StateReader* reader) {
-  DING_ASSIGN_OR_RETURN(const int64_t epoch, reader->ReadInt("epoch"));
+  DING_ASSIGN_OR_RETURN(const int64_t epoch, reader->ReadCount("epoch"));
   DING_ASSIGN_OR_RETURN(const int64_t next, reader->ReadInt("next_row"));
-  if (epoch < 0 || next < 0 || next > rows_.rows()) {
+  if (next < 0 || next > rows_.rows()) {
     return absl::InvalidArgumentError(absl::StrCat("the saved position is row ", next, " of epoch ",
-                                                   epoch, ", expected 0 to ", rows_.rows(),
-                                                   " of epoch 0 or more"));
+                                                   epoch, ", expected 0 to ", rows_.rows()));
   }
   epoch_ = epoch;
   next_ = next;

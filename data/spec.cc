@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -125,6 +126,16 @@ std::string FieldSpec::DebugString() const {
   return text;
 }
 
+int64_t FieldSpec::BoundedCategoryCount(int64_t element) const {
+  const size_t bound = high.size() == 1 ? 0 : static_cast<size_t>(element);
+  // Of the doubles below 2^63 all fit.
+  if (bound < high.size() && high[bound] >= 0 && high[bound] < std::ldexp(1.0, 63)) {
+    return static_cast<int64_t>(high[bound]) + 1;
+  }
+  throw std::invalid_argument(absl::StrCat("element ", element, " of field '", name, "' (",
+                                           DebugString(), ") has no number of categories"));
+}
+
 bool operator==(const FieldSpec& a, const FieldSpec& b) {
   return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape && a.low == b.low &&
          a.high == b.high && a.num_categories == b.num_categories &&
@@ -182,6 +193,11 @@ absl::StatusOr<Spec> Spec::Create(std::vector<FieldSpec> fields) {
   }
   spec.fields_ = std::move(fields);
   return spec;
+}
+
+void Spec::ThrowNoSuchField(int index) const {
+  throw std::invalid_argument(
+      absl::StrCat("there is no field ", index, ", only ", size(), " fields"));
 }
 
 int64_t Spec::row_bytes() const {

@@ -10,12 +10,14 @@
 #ifndef DING_WORKER_DATA_SPEC_H_
 #define DING_WORKER_DATA_SPEC_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/base/optimization.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -60,14 +62,17 @@ struct FieldSpec {
   int64_t num_elements() const { return NumElements(shape); }
   int64_t row_bytes() const { return num_elements() * SizeOf(dtype); }
   bool is_discrete() const { return num_categories > 0; }
-  // The number of categories of one element of a discrete field, row-major.
+  // The number of categories of one element of a discrete field, row-major. Throws std::invalid_argument if there
+  // is no such element, or if its bound is no category (Spec::Create() refuses such bounds).
   int64_t CategoryCount(int64_t element) const {
-    if (high.empty()) return num_categories;
-    return static_cast<int64_t>(high[high.size() == 1 ? 0 : static_cast<size_t>(element)]) + 1;
+    return high.empty() ? num_categories : BoundedCategoryCount(element);
   }
 
   // "float32[4]", "int64[] in 0..1", "int64[2] in 0..2 0..4".
   std::string DebugString() const;
+
+ private:
+  int64_t BoundedCategoryCount(int64_t element) const;
 };
 
 bool operator==(const FieldSpec& a, const FieldSpec& b);
@@ -90,11 +95,12 @@ class Spec {
   static absl::StatusOr<Spec> Create(std::vector<FieldSpec> fields);
 
   int size() const { return static_cast<int>(layout_.size()); }
-  const FieldSpec& field(int index) const { return fields_[index]; }
-  absl::Span<const FieldSpec> fields() const { return fields_; }
+  // These three throw std::invalid_argument if there is no field `index`.
+  const FieldSpec& field(int index) const { return fields_[Checked(index)]; }
   // Bytes of one row of field `index`.
-  int64_t row_bytes(int index) const { return layout_[index].row_bytes; }
-  DType dtype(int index) const { return layout_[index].dtype; }
+  int64_t row_bytes(int index) const { return layout_[Checked(index)].row_bytes; }
+  DType dtype(int index) const { return layout_[Checked(index)].dtype; }
+  absl::Span<const FieldSpec> fields() const { return fields_; }
   // Bytes of one row of all fields.
   int64_t row_bytes() const;
 
@@ -111,6 +117,13 @@ class Spec {
     int64_t row_bytes;
     DType dtype;
   };
+
+  size_t Checked(int index) const {
+    const auto checked = static_cast<size_t>(index);  // A negative index is too large.
+    if (ABSL_PREDICT_FALSE(checked >= layout_.size())) ThrowNoSuchField(index);
+    return checked;
+  }
+  [[noreturn]] void ThrowNoSuchField(int index) const;
 
   std::vector<FieldSpec> fields_;
   std::vector<FieldLayout> layout_;

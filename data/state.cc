@@ -69,6 +69,23 @@ absl::StatusOr<int64_t> StateReader::ReadInt(absl::string_view name) {
   return value;
 }
 
+absl::StatusOr<int64_t> StateReader::ReadCount(absl::string_view name, int64_t least) {
+  int64_t value = 0;
+  DING_RETURN_IF_ERROR(ReadCounts(name, absl::MakeSpan(&value, 1), least));
+  return value;
+}
+
+absl::Status StateReader::ReadCounts(absl::string_view name, absl::Span<int64_t> values,
+                                     int64_t least) {
+  DING_RETURN_IF_ERROR(ReadSpan<int64_t>(name, values));
+  for (const int64_t value : values) {
+    if (value >= least && value <= kMaxSavedCount) continue;
+    return absl::InvalidArgumentError(absl::StrCat("the saved '", name, "' is ", value,
+                                                   ", expected ", least, " to ", kMaxSavedCount));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<double> StateReader::ReadDouble(absl::string_view name) {
   double value = 0;
   DING_RETURN_IF_ERROR(ReadSpan<double>(name, absl::MakeSpan(&value, 1)));

@@ -57,6 +57,9 @@ struct TensorInfo {
   Shape shape;
 };
 
+// Far beyond every count of a run, and far from an overflow.
+inline constexpr int64_t kMaxSavedCount = int64_t{1} << 62;
+
 class StateReader {
  public:
   virtual ~StateReader() = default;
@@ -79,6 +82,10 @@ class StateReader {
                                         values.size() * sizeof(T))});
   }
   absl::StatusOr<int64_t> ReadInt(absl::string_view name);
+  // Read counts, such as steps and iterations. kInvalidArgument unless each is `least` to kMaxSavedCount, so that a
+  // run that counts on does not overflow.
+  absl::StatusOr<int64_t> ReadCount(absl::string_view name, int64_t least = 0);
+  absl::Status ReadCounts(absl::string_view name, absl::Span<int64_t> values, int64_t least = 0);
   absl::StatusOr<double> ReadDouble(absl::string_view name);
   absl::StatusOr<std::string> ReadString(absl::string_view name);
   absl::Status ReadRng(absl::string_view name, Rng* rng);
