@@ -30,7 +30,6 @@
 namespace ding {
 
 constexpr char kRowPrefix[] = "row/";
-constexpr int64_t kMaxCount = int64_t{1} << 62;  // far beyond any run, and far from an overflow
 constexpr char kPlayerOut[] = "player_out";
 
 struct EnvManagerCore::Counter {
@@ -208,14 +207,8 @@ absl::StatusOr<EnvManagerCore::SavedState> EnvManagerCore::ReadState(StateReader
     }
   }
   for (const Counter& counter : kCounters) {
-    DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>(counter.name, absl::MakeSpan(ints)));
-    for (size_t i = 0; i < count; ++i) {
-      if (ints[i] < 0 || ints[i] > kMaxCount) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "saved ", counter.name, " of env ", i, " is ", ints[i], ", expected 0 to ", kMaxCount));
-      }
-      state.slots[i].*counter.value = ints[i];
-    }
+    DING_RETURN_IF_ERROR(reader->ReadCounts(counter.name, absl::MakeSpan(ints)));
+    for (size_t i = 0; i < count; ++i) state.slots[i].*counter.value = ints[i];
   }
   return state;
 }

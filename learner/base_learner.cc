@@ -14,13 +14,11 @@
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/learner/checkpoint.h"
 
 namespace ding {
 namespace {
-
-// Far beyond any run, and far from an overflow.
-constexpr int64_t kMaxProgress = int64_t{1} << 62;
 
 // Sets `*entered` until the end of its scope.
 class Entered {
@@ -49,12 +47,13 @@ absl::StatusOr<std::vector<int64_t>> FirstsOrEmpty(const Batch& data, absl::stri
 }
 
 absl::Status CheckProgress(int64_t train_iter, int64_t envstep) {
-  if (train_iter >= 0 && train_iter <= kMaxProgress && envstep >= -1 && envstep <= kMaxProgress) {
+  if (train_iter >= 0 && train_iter <= kMaxSavedCount && envstep >= -1 &&
+      envstep <= kMaxSavedCount) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat("train_iter is ", train_iter, " and envstep ",
-                                                 envstep, ", expected 0 to ", kMaxProgress,
-                                                 " and -1 to ", kMaxProgress));
+                                                 envstep, ", expected 0 to ", kMaxSavedCount,
+                                                 " and -1 to ", kMaxSavedCount));
 }
 
 // Returns an error unless `step` has a priority for each row, or each sequence, of `data`.

@@ -120,10 +120,7 @@ absl::Status Adam::LoadState(StateReader* reader) {
   Tensor second = Tensor::Zeros(DType::kFloat32, second_moment_.shape());
   DING_RETURN_IF_ERROR(reader->ReadSpan("first_moment", first.mutable_data<float>()));
   DING_RETURN_IF_ERROR(reader->ReadSpan("second_moment", second.mutable_data<float>()));
-  DING_ASSIGN_OR_RETURN(const int64_t num_steps, reader->ReadInt("num_steps"));
-  if (num_steps < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("Adam: saved num_steps is ", num_steps));
-  }
+  DING_ASSIGN_OR_RETURN(const int64_t num_steps, reader->ReadCount("num_steps"));
   DING_ASSIGN_OR_RETURN(const double lr, reader->ReadDouble("lr"));
   DING_RETURN_IF_ERROR(set_lr(lr));
   num_steps_ = num_steps;

@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/extreme_numbers.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/state.h"
@@ -447,6 +448,19 @@ TEST_P(PolicyConformance, RefusesAStateThatDoesNotFitAndChangesNothing) {
     EXPECT_FALSE(load(&misshapen_state).ok()) << name << " of another shape";
     EXPECT_TRUE(SameState(before, SavedTraining(policy.get()))) << name;
   }
+}
+
+TEST_P(PolicyConformance, SavedNumbersNearTheEndsOfTheirTypeAreRefusedOrWork) {
+  if (!GetParam().learns) return;
+  const auto source = Create(2);
+  const StateDict good = SavedTraining(source.get());
+  const auto policy = Create(1);
+  const Batch batch = GetParam().make_batch(GetParam().observation, GetParam().action, kRows, 1);
+  ForEachExtremeNumber(good, [&](StateDict* damaged) {
+    if (!policy->learn_mode()->LoadTrainState(damaged).ok()) return;
+    std::vector<LearnStep> steps;
+    EXPECT_THAT(policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
+  });
 }
 
 TEST_P(PolicyConformance, AnInvalidBatchChangesNothing) {

@@ -354,7 +354,7 @@ absl::Status ComposedBuffer::LoadChecked(StateReader* reader) {
   DING_RETURN_IF_ERROR(kind_->CheckSaved(reader));
   DING_RETURN_IF_ERROR(CheckSavedCapacity(reader, options_.capacity));
   DING_ASSIGN_OR_RETURN(const std::function<void()> take_over, kind_->Read(reader));
-  DING_ASSIGN_OR_RETURN(const int64_t push_count, reader->ReadInt("push_count"));
+  DING_ASSIGN_OR_RETURN(const int64_t push_count, reader->ReadCount("push_count"));
   Rng rng(0, "");
   DING_RETURN_IF_ERROR(reader->ReadRng("rng", &rng));
   DING_ASSIGN_OR_RETURN(const int64_t has_rows, reader->ReadInt("has_rows"));

@@ -13,7 +13,6 @@
 namespace ding {
 namespace {
 
-constexpr int64_t kMaxCount = int64_t{1} << 62;  // far beyond any run, and far from an overflow
 constexpr char kAbnormalEpisodes[] = "abnormal_episodes";
 
 double Rate(int64_t count, double seconds) {
@@ -219,26 +218,18 @@ absl::Status CollectStatistics::SaveState(StateWriter* writer) const {
 
 absl::StatusOr<CollectStatistics> CollectStatistics::LoadState(StateReader* reader) const {
   CollectStatistics loaded(options_);
-  DING_ASSIGN_OR_RETURN(loaded.envstep_, reader->ReadInt("envstep"));
-  DING_ASSIGN_OR_RETURN(loaded.total_episode_count_, reader->ReadInt("total_episode_count"));
+  DING_ASSIGN_OR_RETURN(loaded.envstep_, reader->ReadCount("envstep"));
+  DING_ASSIGN_OR_RETURN(loaded.total_episode_count_, reader->ReadCount("total_episode_count"));
   DING_ASSIGN_OR_RETURN(loaded.total_train_sample_count_,
-                        reader->ReadInt("total_train_sample_count"));
-  DING_ASSIGN_OR_RETURN(loaded.last_log_iter_, reader->ReadInt("last_log_iter"));
-  for (const int64_t count :
-       {loaded.envstep_, loaded.total_episode_count_, loaded.total_train_sample_count_}) {
-    if (count >= 0 && count <= kMaxCount) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("saved counts of env steps, episodes and samples are ", loaded.envstep_, ", ",
-                     loaded.total_episode_count_, " and ", loaded.total_train_sample_count_,
-                     ", expected 0 to ", kMaxCount));
-  }
+                        reader->ReadCount("total_train_sample_count"));
+  DING_ASSIGN_OR_RETURN(loaded.last_log_iter_, reader->ReadCount("last_log_iter", /*least=*/-1));
   if (reader->Info(kAbnormalEpisodes).ok()) {  // Earlier versions did not count them.
-    DING_ASSIGN_OR_RETURN(loaded.abnormal_episodes_, reader->ReadInt(kAbnormalEpisodes));
+    DING_ASSIGN_OR_RETURN(loaded.abnormal_episodes_, reader->ReadCount(kAbnormalEpisodes));
   }
   std::vector<int64_t> samples(envs_.size());
   std::vector<int64_t> abnormal(envs_.size());
-  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("env_samples", absl::MakeSpan(samples)));
-  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("env_abnormal", absl::MakeSpan(abnormal)));
+  DING_RETURN_IF_ERROR(reader->ReadCounts("env_samples", absl::MakeSpan(samples)));
+  DING_RETURN_IF_ERROR(reader->ReadCounts("env_abnormal", absl::MakeSpan(abnormal)));
   for (size_t i = 0; i < envs_.size(); ++i) {
     loaded.envs_[i].samples = samples[i];
     loaded.envs_[i].abnormal = abnormal[i];
@@ -250,8 +241,8 @@ absl::StatusOr<CollectStatistics> CollectStatistics::LoadState(StateReader* read
   std::vector<int64_t> lengths(count);
   samples.resize(count);
   DING_RETURN_IF_ERROR(reader->ReadSpan<double>("episode_return", absl::MakeSpan(returns)));
-  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("episode_length", absl::MakeSpan(lengths)));
-  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("episode_samples", absl::MakeSpan(samples)));
+  DING_RETURN_IF_ERROR(reader->ReadCounts("episode_length", absl::MakeSpan(lengths)));
+  DING_RETURN_IF_ERROR(reader->ReadCounts("episode_samples", absl::MakeSpan(samples)));
   loaded.episodes_.resize(count);
   for (size_t i = 0; i < count; ++i) {
     const double* const of_episode = returns.data() + i * players;

@@ -80,7 +80,7 @@ absl::StatusOr<std::vector<TrajBuffer::RowInfo>> TrajBuffer::LoadInfos(StateRead
   std::vector<int64_t> state(rows);
   std::vector<int64_t> ends_sample(rows, 1);
   DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("row_env", absl::MakeSpan(env)));
-  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("row_step", absl::MakeSpan(step)));
+  DING_RETURN_IF_ERROR(reader->ReadCounts("row_step", absl::MakeSpan(step)));
   DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("row_state", absl::MakeSpan(state)));
   if (SavedSamples(*reader)) {
     DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("row_ends_sample", absl::MakeSpan(ends_sample)));
@@ -103,10 +103,9 @@ absl::StatusOr<std::vector<TrajBuffer::RowInfo>> TrajBuffer::LoadInfos(StateRead
 
 absl::Status TrajBuffer::LoadState(StateReader* reader) {
   TrajBuffer loaded(layout_, options_);
-  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("next_step", absl::MakeSpan(loaded.next_step_)));
+  DING_RETURN_IF_ERROR(reader->ReadCounts("next_step", absl::MakeSpan(loaded.next_step_)));
   if (SavedSamples(*reader)) {
-    DING_RETURN_IF_ERROR(
-        reader->ReadSpan<int64_t>("sample_rows", absl::MakeSpan(loaded.sample_rows_)));
+    DING_RETURN_IF_ERROR(reader->ReadCounts("sample_rows", absl::MakeSpan(loaded.sample_rows_)));
   }
   if (reader->Info(kOutOfGame).ok()) {
     DING_RETURN_IF_ERROR(

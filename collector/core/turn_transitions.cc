@@ -206,6 +206,10 @@ absl::Status TurnTransitions::LoadState(StateReader* reader) {
       return absl::DataLossError(
           absl::StrCat("saved stream ", saved[0], " holds back row ", saved[3], " of ", held));
     }
+    if (saved[2] < 0 || saved[2] > kMaxSavedCount) {
+      return absl::DataLossError(absl::StrCat("saved stream ", saved[0], " goes on with move ",
+                                              saved[2], ", expected 0 to ", kMaxSavedCount));
+    }
     Stream& stream = streams[saved[0]];
     stream.next_step = saved[1];
     stream.next_move = saved[2];

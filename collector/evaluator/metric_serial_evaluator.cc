@@ -239,7 +239,8 @@ absl::Status MetricSerialEvaluator::SaveState(StateWriter* writer) const {
 }
 
 absl::Status MetricSerialEvaluator::LoadState(StateReader* reader) {
-  DING_ASSIGN_OR_RETURN(const int64_t last_eval_iter, reader->ReadInt("last_eval_iter"));
+  DING_ASSIGN_OR_RETURN(const int64_t last_eval_iter,
+                        reader->ReadCount("last_eval_iter", /*least=*/-1));
   DING_ASSIGN_OR_RETURN(const int64_t has_best, reader->ReadInt("has_best"));
   DING_ASSIGN_OR_RETURN(NamedValues best, LoadValues("best", reader));
   DING_ASSIGN_OR_RETURN(const int64_t has_last, reader->ReadInt("has_last"));

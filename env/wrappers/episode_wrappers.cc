@@ -47,7 +47,7 @@ class TimeLimit : public EnvWrapper {
     return writer->WriteInt("steps", steps_);
   }
   absl::Status LoadState(StateReader* reader) override {
-    DING_ASSIGN_OR_RETURN(steps_, reader->ReadInt("steps"));
+    DING_ASSIGN_OR_RETURN(steps_, reader->ReadCount("steps"));
     return absl::OkStatus();
   }
 

@@ -97,8 +97,8 @@ class RecordedEnvs : public EnvManagerWrapper {
     return writer->WriteInt(kEpisodes, episode_);
   }
   absl::Status LoadOwnState(StateReader* reader, absl::Span<const int> /*restarted*/) override {
-    DING_ASSIGN_OR_RETURN(steps_, reader->ReadInt(kSteps));
-    DING_ASSIGN_OR_RETURN(episode_, reader->ReadInt(kEpisodes));
+    DING_ASSIGN_OR_RETURN(steps_, reader->ReadCount(kSteps));
+    DING_ASSIGN_OR_RETURN(episode_, reader->ReadCount(kEpisodes));
     video_ = nullptr;
     return absl::OkStatus();
   }

@@ -16,6 +16,7 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/dtype.h"
+#include "ding_worker/data/extreme_numbers.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/classic_control/cartpole.h"
@@ -76,7 +77,7 @@ class Diary : public Env {
     return writer->WriteInt("steps", steps_);
   }
   absl::Status LoadState(StateReader* reader) override {
-    DING_ASSIGN_OR_RETURN(steps_, reader->ReadInt("steps"));
+    DING_ASSIGN_OR_RETURN(steps_, reader->ReadCount("steps"));
     return absl::OkStatus();
   }
 
@@ -302,6 +303,22 @@ TEST(WrappersTest, LivesGoOnExactlyAfterALoad) {
     }
   }
   EXPECT_GT(ends, 12) << "expected that many saved at the end of a life";
+}
+
+TEST(WrappersTest, SavedNumbersNearTheEndsOfTheirTypeAreRefusedOrWork) {
+  const std::string wrappers =
+      Wrapper("no_op_starts", "NoOpStartsConfig", "max_steps: 3 action: 1") +
+      Wrapper("sticky_actions", "StickyActionsConfig", "probability: 0.5") +
+      Wrapper("episodic_life", "EpisodicLifeConfig", "field: 'obs/lives' action: 3") +
+      Wrapper("time_limit", "TimeLimitConfig", "max_steps: 20");
+  Game game("Diary", wrappers);
+  game.Step(int64_t{1});
+  StateDict saved;
+  ASSERT_THAT(game.env().SaveState(&saved), IsOk());
+  ForEachExtremeNumber(saved, [&](StateDict* damaged) {
+    Game other("Diary", wrappers);
+    if (other.env().LoadState(damaged).ok()) other.Step(int64_t{1});
+  });
 }
 
 TEST(WrappersTest, RewardsChangeAndReturnsStay) {

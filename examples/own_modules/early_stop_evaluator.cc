@@ -48,7 +48,7 @@ class EarlyStop : public ding::IMetricEvaluator {
     return base_->SaveState(writer);
   }
   absl::Status LoadState(ding::StateReader* reader) override {
-    DING_ASSIGN_OR_RETURN(waited_, reader->ReadInt("waited"));
+    DING_ASSIGN_OR_RETURN(waited_, reader->ReadCount("waited"));
     DING_ASSIGN_OR_RETURN(best_, reader->ReadDouble("best_value"));
     return base_->LoadState(reader);
   }

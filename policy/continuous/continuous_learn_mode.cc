@@ -304,11 +304,7 @@ absl::Status ContinuousLearnMode::LoadTrainState(StateReader* reader) {
   DING_ASSIGN_OR_RETURN(
       const Adam actor_adam,
       ReadAdam(options_.actor_adam, SizeOf(actor_.network()), kActorOptimizerScope, reader));
-  DING_ASSIGN_OR_RETURN(const int64_t train_iter, reader->ReadInt(kTrainIter));
-  if (train_iter < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the saved '", kTrainIter, "' is ", train_iter, ", expected 0 or more"));
-  }
+  DING_ASSIGN_OR_RETURN(const int64_t train_iter, reader->ReadCount(kTrainIter));
   DING_ASSIGN_OR_RETURN(const int64_t noise_seed, reader->ReadInt(kNoiseSeed));
   DING_ASSIGN_OR_RETURN(const std::function<void()> apply_more, LoadMore(reader));
   absl::c_copy(critic_parameters, critics.parameters().begin());

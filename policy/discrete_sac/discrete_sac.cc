@@ -147,11 +147,10 @@ class DiscreteSacPolicy::Learn : public LearnMode {
     DING_ASSIGN_OR_RETURN(const Adam alpha_adam,
                           ReadAdam(options_.alpha_adam, 1, kAlphaOptimizerScope, reader));
     DING_ASSIGN_OR_RETURN(const double log_alpha, reader->ReadDouble(kLogAlpha));
-    DING_ASSIGN_OR_RETURN(const int64_t train_iter, reader->ReadInt(kTrainIter));
-    if (!std::isfinite(log_alpha) || train_iter < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("the saved '", kLogAlpha, "' is ", log_alpha,
-                                                     " and '", kTrainIter, "' is ", train_iter,
-                                                     ", expected a finite number and 0 or more"));
+    DING_ASSIGN_OR_RETURN(const int64_t train_iter, reader->ReadCount(kTrainIter));
+    if (!std::isfinite(log_alpha)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the saved '", kLogAlpha, "' is ", log_alpha, ", expected a finite number"));
     }
     critics_[0]->Apply(saved0);
     critics_[1]->Apply(saved1);

@@ -165,11 +165,7 @@ absl::Status QLearnMode::LoadTrainState(StateReader* reader) {
   std::vector<float> target(target_->parameters().begin(), target_->parameters().end());
   DING_RETURN_IF_ERROR(
       LoadParameters(target_->parameter_info(), kTargetScope, reader, absl::MakeSpan(target)));
-  DING_ASSIGN_OR_RETURN(const int64_t train_iter, reader->ReadInt(kTrainIter));
-  if (train_iter < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the saved '", kTrainIter, "' is ", train_iter, ", expected 0 or more"));
-  }
+  DING_ASSIGN_OR_RETURN(const int64_t train_iter, reader->ReadCount(kTrainIter));
   ScopedStateReader scoped(reader, kOptimizerScope);
   DING_RETURN_IF_ERROR(adam_.LoadState(&scoped));
   absl::c_copy(target, target_->parameters().begin());

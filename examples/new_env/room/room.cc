@@ -72,7 +72,7 @@ class RoomEnv final : public ding::Env {
     DING_ASSIGN_OR_RETURN(place.y, reader->ReadDouble("place_y"));
     DING_ASSIGN_OR_RETURN(goal.x, reader->ReadDouble("goal_x"));
     DING_ASSIGN_OR_RETURN(goal.y, reader->ReadDouble("goal_y"));
-    DING_ASSIGN_OR_RETURN(steps_, reader->ReadInt("steps"));
+    DING_ASSIGN_OR_RETURN(steps_, reader->ReadCount("steps"));
     place_ = place;
     goal_ = goal;
     return absl::OkStatus();
