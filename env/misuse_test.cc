@@ -12,12 +12,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/base_env_manager.h"
+#include "ding_worker/env/board_games/board_player.h"
+#include "ding_worker/env/board_games/connect_four.h"
+#include "ding_worker/env/board_games/tic_tac_toe.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/game_spec.h"
@@ -210,6 +214,20 @@ TEST(EnvSpecMisuseDeathTest, PlayersOutOfRange_EndTheProgramWithASentence) {
     EXPECT_EQ(ActionMaskField(game, player), -1);
     EXPECT_THAT(CheckSamePlayers(game, player), StatusIs(kInvalid)) << player;
   }
+}
+
+TEST(BoardGamesMisuseDeathTest, MovesSidesAndCellsThatDoNotExist_EndTheProgramWithASentence) {
+  for (const int wrong : {-1, 9, kMinInt, kMaxInt}) {
+    EXPECT_DEATH(ConnectFour().Play(wrong), "there is no move");
+    EXPECT_DEATH((void)ConnectFour().HasWon(wrong), "there is no side");
+    EXPECT_DEATH((void)ConnectFour().Has(0, wrong, 0), "there is no cell");
+    EXPECT_DEATH(TicTacToe().Play(wrong), "there is no move");
+    EXPECT_DEATH((void)TicTacToe().stones(wrong), "there is no side");
+    EXPECT_DEATH((void)TicTacToe().Has(1, 0, wrong), "there is no cell");
+  }
+  Rng rng(1, "misuse");
+  EXPECT_DEATH(DrawMove(0, &rng), "fewer moves");
+  EXPECT_DEATH(MoveOf(5, 2), "fewer moves");
 }
 
 TEST(CheckActionMasksMisuse, IdsMasksAndActionsOutOfRange_AreRefused) {

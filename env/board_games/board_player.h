@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "ding_worker/base/check.h"
 #include "ding_worker/base/rng.h"
 
 namespace ding {
@@ -23,7 +24,8 @@ class BoardPlayer {
 
 // Returns the `index`-th move of a set with one bit per move.
 inline int MoveOf(uint32_t moves, uint64_t index) {
-  while (index-- > 0) moves &= moves - 1;
+  while (index-- > 0 && moves != 0) moves &= moves - 1;
+  DING_CHECK(moves != 0) << "the set has fewer moves";
   return __builtin_ctz(moves);
 }
 

@@ -16,8 +16,11 @@
 #define DING_WORKER_ENV_BOARD_GAMES_CONNECT_FOUR_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+
+#include "ding_worker/base/check.h"
 
 namespace ding {
 
@@ -35,8 +38,9 @@ class ConnectFour {
   int to_move() const { return moves_ % 2; }
 
   bool HasWon(int side) const {
+    const uint64_t of_side = stones(side);
     for (const int shift : {1, kHeight, kHeight + 1, kHeight - 1}) {
-      const uint64_t pairs = stones_[side] & (stones_[side] >> shift);
+      const uint64_t pairs = of_side & (of_side >> shift);
       if ((pairs & (pairs >> (2 * shift))) != 0) return true;
     }
     return false;
@@ -47,6 +51,7 @@ class ConnectFour {
     return move >= 0 && move < kMoves && (occupied() & Bit(move, kRows - 1)) == 0;
   }
   void Play(int move) {
+    DING_CHECK(move >= 0 && move < kMoves) << "there is no move " << move;
     // Adding 1 at the bottom of a column carries to its first empty cell.
     const uint64_t column = ((uint64_t{1} << kRows) - 1) << (kHeight * move);
     stones_[to_move()] |= ((occupied() & column) + Bit(move, 0)) & column;
@@ -54,10 +59,15 @@ class ConnectFour {
   }
 
   bool Has(int side, int row, int column) const {
-    return (stones_[side] & Bit(column, kRows - 1 - row)) != 0;
+    DING_CHECK(row >= 0 && row < kRows && column >= 0 && column < kColumns)
+        << "there is no cell " << row << ", " << column;
+    return (stones(side) & Bit(column, kRows - 1 - row)) != 0;
   }
 
-  uint64_t stones(int side) const { return stones_[side]; }
+  uint64_t stones(int side) const {
+    DING_CHECK(side == 0 || side == 1) << "there is no side " << side;
+    return stones_[static_cast<size_t>(side)];
+  }
   static std::optional<ConnectFour> FromStones(uint64_t first, uint64_t second) {
     const int count = __builtin_popcountll(first);
     const int other_count = __builtin_popcountll(second);

@@ -30,8 +30,11 @@
 #define DING_WORKER_ENV_BOARD_GAMES_TIC_TAC_TOE_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+
+#include "ding_worker/base/check.h"
 
 namespace ding {
 
@@ -49,8 +52,9 @@ class TicTacToe {
 
   bool HasWon(int side) const {
     constexpr uint32_t kLines[] = {0007, 0070, 0700, 0111, 0222, 0444, 0421, 0124};
+    const uint64_t of_side = stones(side);
     for (const uint32_t line : kLines) {
-      if ((stones_[side] & line) == line) return true;
+      if ((of_side & line) == line) return true;
     }
     return false;
   }
@@ -60,16 +64,22 @@ class TicTacToe {
     return move >= 0 && move < kMoves && ((stones_[0] | stones_[1]) >> move & 1) == 0;
   }
   void Play(int move) {
+    DING_CHECK(move >= 0 && move < kMoves) << "there is no move " << move;
     stones_[to_move()] |= 1u << move;
     ++moves_;
   }
 
   bool Has(int side, int row, int column) const {
-    return (stones_[side] >> (kColumns * row + column) & 1) != 0;
+    DING_CHECK(row >= 0 && row < kRows && column >= 0 && column < kColumns)
+        << "there is no cell " << row << ", " << column;
+    return (stones(side) >> (kColumns * row + column) & 1) != 0;
   }
 
   // Bit i is cell i.
-  uint64_t stones(int side) const { return stones_[side]; }
+  uint64_t stones(int side) const {
+    DING_CHECK(side == 0 || side == 1) << "there is no side " << side;
+    return stones_[static_cast<size_t>(side)];
+  }
   static std::optional<TicTacToe> FromStones(uint64_t first, uint64_t second) {
     constexpr uint64_t kBoard = 0777;
     const int count = __builtin_popcountll(first);

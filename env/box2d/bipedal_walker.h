@@ -52,7 +52,7 @@ class BipedalWalkerGame {
   // For tests.
   const b2Body& hull() const { return *hull_; }
   // Upper and lower part of leg 0, then of leg 1.
-  const b2Body& part(int number) const { return *parts_[static_cast<size_t>(number)]; }
+  const b2Body& part(int number) const { return *parts_.at(static_cast<size_t>(number)); }
   const ContactFlags& contacts() const { return contacts_; }
   const WalkerTerrain& terrain() const { return terrain_; }
 

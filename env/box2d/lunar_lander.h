@@ -61,7 +61,7 @@ class LunarLanderGame {
 
   // For tests and pictures.
   const b2Body& lander() const { return *lander_; }
-  const b2Body& leg(int number) const { return *legs_[static_cast<size_t>(number)]; }
+  const b2Body& leg(int number) const { return *legs_.at(static_cast<size_t>(number)); }
   const ContactFlags& contacts() const { return contacts_; }
   double pad_y() const { return kPadY; }
   // The two random numbers that moved the engines' thrust in the last step, in m.

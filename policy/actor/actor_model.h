@@ -69,7 +69,7 @@ struct ModelHead {
   std::vector<ModelLayer> layers;  // of a dueling head those of the advantage
   std::vector<ModelLayer> value;   // of a dueling head; else empty
 
-  int64_t width() const { return layers.back().out; }
+  int64_t width() const { return layers.empty() ? 0 : layers.back().out; }
   // The outputs for each action of a dueling head, which have a value and a mean of their own.
   int64_t per_action() const { return value.empty() ? 1 : value.back().out; }
 };
