@@ -16,7 +16,7 @@
 // Errors:    kUnavailable       a rank is gone; the message names it if it is known
 //            kDeadlineExceeded  a rank did not make the call in time
 //            kCancelled         Abort() was called on this object
-//            kInvalidArgument   the sizes of the ranks differ
+//            kInvalidArgument   the sizes or the types of the ranks differ
 #ifndef DING_WORKER_INTERACTION_ALL_REDUCE_ALL_REDUCE_H_
 #define DING_WORKER_INTERACTION_ALL_REDUCE_ALL_REDUCE_H_
 
@@ -76,7 +76,8 @@ struct AllReduceOptions {
 using AllReduceCreator = std::function<absl::StatusOr<std::unique_ptr<AllReduce>>(
     const AllReduceOptions& options, Rendezvous* rendezvous)>;
 
-// kInvalidArgument if the rank is outside the group, or the timeout is not positive.
+// kInvalidArgument if the rank is outside the group, the group is larger than 65536 ranks, or the timeout is not
+// positive or more than a year.
 absl::Status CheckAllReduceOptions(const AllReduceOptions& options);
 
 }  // namespace ding

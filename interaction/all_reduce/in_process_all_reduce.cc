@@ -15,8 +15,10 @@ namespace ding {
 // of them, while the others wait.
 class InProcessAllReduceHub::Group {
  public:
+  enum class Kind { kFloats, kDoubles, kBytes };
   // One rank's part of a call: where its values are.
   struct Call {
+    Kind kind = Kind::kFloats;
     void* values = nullptr;
     size_t size = 0;
   };
@@ -45,7 +47,11 @@ class InProcessAllReduceHub::Group {
     if (++arrived_ == world_size()) {
       arrived_ = 0;
       ++round_;
-      dead_ = work(calls_);
+      dead_ = SameKind() ? work(calls_)
+                         : absl::InvalidArgumentError(
+                               absl::StrCat("all-reduce group '", name_,
+                                            "': the ranks made calls of different kinds, expected "
+                                            "the same call with the same type of values"));
       changed_.SignalAll();
       return dead_;
     }
@@ -66,6 +72,10 @@ class InProcessAllReduceHub::Group {
   }
 
  private:
+  bool SameKind() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return std::all_of(calls_.begin(), calls_.end(),
+                       [this](const Call& call) { return call.kind == calls_.front().kind; });
+  }
   void EndGroup(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (dead_.ok()) dead_ = why;
     changed_.SignalAll();
@@ -111,15 +121,17 @@ class InProcessAllReduceHub::Rank : public AllReduce {
   int world_size() const override { return options_.world_size; }
 
   absl::Status Sum(absl::Span<float> values) override {
-    return group_->Run(options_.rank, options_.timeout, {values.data(), values.size()},
+    return group_->Run(options_.rank, options_.timeout,
+                       {Group::Kind::kFloats, values.data(), values.size()},
                        SumAll<float, Group::Call>);
   }
   absl::Status Sum(absl::Span<double> values) override {
-    return group_->Run(options_.rank, options_.timeout, {values.data(), values.size()},
+    return group_->Run(options_.rank, options_.timeout,
+                       {Group::Kind::kDoubles, values.data(), values.size()},
                        SumAll<double, Group::Call>);
   }
   absl::Status Broadcast(std::string* bytes) override {
-    return group_->Run(options_.rank, options_.timeout, {bytes, 0},
+    return group_->Run(options_.rank, options_.timeout, {Group::Kind::kBytes, bytes, 0},
                        [](const std::vector<Group::Call>& calls) {
                          const auto* const from = static_cast<const std::string*>(calls[0].values);
                          for (size_t i = 1; i < calls.size(); ++i) {

@@ -7,6 +7,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
@@ -230,7 +231,9 @@ absl::Duration SessionImpl::Run() {
     settled_.SignalAll();
   }
   if (close) connection_->BeginClose();
-  if (notify && on_first_message_ != nullptr) on_first_message_();
+  if (notify && on_first_message_ != nullptr) {
+    CallUserWhoMustNotThrow("on_first_message of a session", on_first_message_);
+  }
   return std::max(again, absl::ZeroDuration());
 }
 
@@ -295,13 +298,23 @@ void SessionImpl::set_lease(absl::Duration lease) {
 
 }  // namespace
 
+absl::Status CheckSessionOptions(const SessionOptions& options) {
+  if (options.lease >= kMinSessionLease && options.window >= 1 && options.first_window_bytes >= 0 &&
+      options.first_window_bytes <= kMaxWindowBytes && options.window_bytes >= kFirstWindowBytes &&
+      options.window_bytes <= kMaxWindowBytes) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a session with a lease of ", absl::FormatDuration(options.lease), ", a window of ",
+      options.window, " messages, and windows of ", options.first_window_bytes, " and ",
+      options.window_bytes, " bytes, expected at least ", absl::FormatDuration(kMinSessionLease),
+      ", at least 1 message, 0 to ", kMaxWindowBytes, " bytes and ", kFirstWindowBytes, " to ",
+      kMaxWindowBytes, " bytes"));
+}
+
 absl::StatusOr<std::unique_ptr<Session>> Session::Start(std::unique_ptr<Connection> connection,
                                                         const SessionOptions& options) {
-  DING_CHECK(options.lease >= kMinSessionLease)
-      << "the lease is " << absl::FormatDuration(options.lease);
-  DING_CHECK(options.window >= 1) << "the window is " << options.window;
-  DING_CHECK(options.first_window_bytes >= 0 && options.window_bytes >= kFirstWindowBytes)
-      << "windows of " << options.first_window_bytes << " and " << options.window_bytes << " bytes";
+  DING_RETURN_IF_ERROR(CheckSessionOptions(options));
   DING_ASSIGN_OR_RETURN(std::shared_ptr<SessionPump> pump, SessionPump::Get());
   return std::make_unique<SessionImpl>(std::move(pump), std::move(connection), options);
 }

@@ -45,9 +45,13 @@
 
 namespace ding {
 
+// OK, or kInvalidArgument with the options that are out of range.
+absl::Status CheckSessionOptions(const SessionOptions& options);
+
 class Session {
  public:
   // A session with the peer of `connection`; it begins at once.
+  //   kInvalidArgument    an option is out of range
   //   kResourceExhausted  the system refuses the threads of the pump
   static absl::StatusOr<std::unique_ptr<Session>> Start(std::unique_ptr<Connection> connection,
                                                         const SessionOptions& options);

@@ -24,6 +24,7 @@ inline constexpr absl::Duration kMinSessionLease = absl::Milliseconds(20);
 // Bytes that a peer may have under way: until Admit(), and after it.
 inline constexpr int64_t kFirstWindowBytes = int64_t{64} << 10;
 inline constexpr int64_t kWindowBytes = int64_t{32} << 20;
+inline constexpr int64_t kMaxWindowBytes = int64_t{1} << 40;
 // What each message counts for besides its bytes.
 inline constexpr int64_t kMessageOverheadBytes = 64;
 
@@ -39,7 +40,7 @@ struct SessionOptions {
   // The bytes that the sessions of a server share. May be null: no bound for all of them together.
   std::shared_ptr<SessionBudget> budget;
   // Called once, by a thread of the pump, when Receive() would return at once for the first time: the
-  // first message is there, or the session is over. Must not wait, nor call the session. May be empty.
+  // first message is there, or the session is over. Must not wait, throw or call the session. May be empty.
   std::function<void()> on_first_message;
   // The clock that judges the lease. Timeouts go by the machine's clock.
   const Clock* clock = Clock::Real();

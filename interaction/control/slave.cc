@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/deadline.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
@@ -64,7 +65,7 @@ bool Slave::Handle(const CoordinatorMessage& message, EndRun* end) {
     }
     absl::StatusOr<std::thread> thread =
         StartThread(absl::StrCat("task ", IdOf(message.start_task())),
-                    [this, start = message.start_task()] { callbacks_.run(start); });
+                    [this, start = message.start_task()] { RunTask(start); });
     if (!thread.ok()) {
       // The coordinator then gives the task to another worker, or to this one again. If the report cannot be
       // sent, the session's status says so.
@@ -85,6 +86,14 @@ bool Slave::Handle(const CoordinatorMessage& message, EndRun* end) {
     changed_.SignalAll();
   }
   return true;
+}
+
+void Slave::RunTask(const StartTask& start) {
+  const absl::Status status = CallUser("a module", [&] {
+    callbacks_.run(start);
+    return absl::OkStatus();
+  });
+  if (!status.ok()) Fail(status).IgnoreError();  // or the session is over
 }
 
 void Slave::CloseTask() {

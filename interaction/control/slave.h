@@ -85,6 +85,8 @@ class Slave {
  private:
   // Returns false if the run is over.
   bool Handle(const CoordinatorMessage& message, EndRun* end);
+  // The body of a task's thread. An exception fails the task.
+  void RunTask(const StartTask& start);
   void CloseTask();
   void JoinTask();
 

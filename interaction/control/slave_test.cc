@@ -3,6 +3,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -198,6 +199,14 @@ TEST_F(SlaveTest, OtherMessagesGoToTheSubclass) {
   EXPECT_THAT(End(), IsOk());
   EXPECT_EQ(slave_->taken(), 2);
   EXPECT_THAT(slave_->noted(), ElementsAre("close"));
+}
+
+TEST_F(SlaveTest, TaskThatThrows_FailsWithTheText) {
+  Serve([](TestSlave*) { throw std::runtime_error("no envs"); });
+  coordinator_.StartCollector("a");
+  const WorkerMessage message = coordinator_.Receive();
+  EXPECT_EQ(message.task_failed().task_id(), "a");
+  EXPECT_THAT(message.task_failed().message(), HasSubstr("threw an exception: no envs"));
 }
 
 }  // namespace

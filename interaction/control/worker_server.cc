@@ -10,6 +10,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
@@ -37,6 +38,19 @@ constexpr size_t kMaxReportBytes = 1000;
 constexpr int kSpareThreads = 24;
 // What SendWelcome() adds to a Welcome, and its frame.
 constexpr int64_t kWelcomeOverheadBytes = 256;
+constexpr absl::string_view kHandler = "the handler of the workers";
+
+// The server to which this thread belongs.
+thread_local const WorkerServer* server_of_thread = nullptr;
+
+// Like CallUser(), for a function without a result.
+template <typename Function>
+absl::Status Call(absl::string_view what, const Function& function) {
+  return CallUser(what, [&function] {
+    function();
+    return absl::OkStatus();
+  });
+}
 
 }  // namespace
 
@@ -75,6 +89,16 @@ class WorkerServer::News {
 
 absl::StatusOr<std::unique_ptr<WorkerServer>> WorkerServer::Create(Options options,
                                                                    Transport* transport) {
+  if (transport == nullptr) {
+    return absl::InvalidArgumentError("worker server: without a transport");
+  }
+  if (options.max_workers < 1 || options.hello_timeout <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker server: max_workers is ", options.max_workers,
+                     ", expected at least 1; hello_timeout is ",
+                     absl::FormatDuration(options.hello_timeout), ", expected more than 0"));
+  }
+  DING_RETURN_IF_ERROR(CheckSessionOptions(options.session));
   const int64_t welcome_bytes = static_cast<int64_t>(options.welcome.ByteSizeLong());
   if (welcome_bytes > kMaxWelcomeBytes - kWelcomeOverheadBytes) {
     return absl::InvalidArgumentError(
@@ -97,7 +121,13 @@ WorkerServer::WorkerServer(Options options, std::unique_ptr<Listener> listener)
 WorkerServer::~WorkerServer() { Close("the run is over here"); }
 
 absl::Status WorkerServer::Start(WorkerHandler* handler) {
-  DING_CHECK(handler_ == nullptr) << "started twice";
+  if (handler == nullptr)
+    return absl::InvalidArgumentError("worker server: started without a handler");
+  {
+    MutexLock lock(&mutex_);
+    if (closing_) return absl::CancelledError("worker server: started after its end");
+  }
+  if (handler_ != nullptr) return absl::FailedPreconditionError("worker server: started twice");
   handler_ = handler;
   DING_ASSIGN_OR_RETURN(pump_, SessionPump::Get());
   DING_ASSIGN_OR_RETURN(greeting_, StartThread("greeting workers", [this] { Greet(); }));
@@ -106,6 +136,7 @@ absl::Status WorkerServer::Start(WorkerHandler* handler) {
 }
 
 void WorkerServer::Listen() {
+  server_of_thread = this;
   for (int64_t number = 0;; ++number) {
     absl::StatusOr<std::unique_ptr<Connection>> connection = listener_->Accept(kAcceptTimeout);
     while (!dismissed_.empty() && dismissed_.front().first.Passed()) dismissed_.pop_front();
@@ -157,10 +188,12 @@ void WorkerServer::Report(const std::string& what) {
   std::replace_if(
       line.begin(), line.end(), [](char c) { return absl::ascii_iscntrl(c); }, '?');
   if (*left_out > 0) absl::StrAppend(&line, " (and ", *left_out, " other peers before)");
-  options_.report(line);
+  // There is nobody else to tell.
+  Call("report", [&] { options_.report(line); }).IgnoreError();
 }
 
 void WorkerServer::Greet() {
+  server_of_thread = this;
   Deadline next_sweep = Deadline::After(absl::ZeroDuration());
   while (!news_->stopped()) {
     const std::optional<int64_t> number = news_->Next(kSweepPeriod);
@@ -230,7 +263,8 @@ absl::StatusOr<Hello> WorkerServer::TakeHello(Session* session, uint32_t* worker
     return absl::InvalidArgumentError("the first message is not Hello");
   }
   DING_RETURN_IF_ERROR(CheckHello(message.hello(), session->identity()));
-  DING_ASSIGN_OR_RETURN(*worker, handler_->Admit(message.hello()));
+  DING_ASSIGN_OR_RETURN(*worker,
+                        CallUser(kHandler, [&] { return handler_->Admit(message.hello()); }));
   return message.hello();
 }
 
@@ -280,12 +314,14 @@ absl::Status WorkerServer::SendWelcome(uint32_t worker, Session* session) const 
     const auto found = workers_.find(worker);
     if (found != workers_.end()) answer.mutable_welcome()->set_place(found->second.place);
   }
-  answer.mutable_welcome()->set_incarnation(handler_->incarnation());
+  DING_RETURN_IF_ERROR(
+      Call(kHandler, [&] { answer.mutable_welcome()->set_incarnation(handler_->incarnation()); }));
   return session->Send(answer.SerializeAsString(), kGreetTimeout);
 }
 
 void WorkerServer::Serve(int64_t number, uint32_t worker, const Hello& hello,
                          const std::shared_ptr<Session>& session) {
+  server_of_thread = this;
   session->Admit();
   absl::Status why = SendWelcome(worker, session.get());
   if (why.ok()) {
@@ -317,14 +353,17 @@ absl::Status WorkerServer::CheckHello(const Hello& hello, absl::string_view iden
                      hello.config_digest(), ", the run's has ", options_.config_digest,
                      ": start it with the same config, or without one"));
   }
-  return options_.check_hello == nullptr ? absl::OkStatus() : options_.check_hello(hello);
+  if (options_.check_hello == nullptr) return absl::OkStatus();
+  return CallUser("check_hello", [&] { return options_.check_hello(hello); });
 }
 
 absl::Status WorkerServer::ServeAdmitted(uint32_t worker, const Hello& hello,
                                          const std::shared_ptr<Session>& session) {
   const bool works = hello.role() != Hello::OPERATOR;
-  if (works) handler_->WorkerJoined(worker, hello, session->peer());
   absl::Status status;
+  if (works) {
+    status = Call(kHandler, [&] { handler_->WorkerJoined(worker, hello, session->peer()); });
+  }
   while (status.ok()) {
     status = TakesMessages(worker);
     if (!status.ok()) break;
@@ -337,8 +376,13 @@ absl::Status WorkerServer::ServeAdmitted(uint32_t worker, const Hello& hello,
     }
   }
   if (works) {
-    handler_->WorkerLost(worker, status);
-    if (options_.on_worker_lost != nullptr) options_.on_worker_lost(hello, status);
+    const absl::Status told = Call(kHandler, [&] { handler_->WorkerLost(worker, status); });
+    if (!told.ok()) Report(std::string(told.message()));
+    if (options_.on_worker_lost != nullptr) {
+      const absl::Status called =
+          Call("on_worker_lost", [&] { options_.on_worker_lost(hello, status); });
+      if (!called.ok()) Report(std::string(called.message()));
+    }
   }
   return status;
 }
@@ -354,14 +398,17 @@ absl::Status WorkerServer::Answer(uint32_t worker, const Hello& hello, const Wor
   const bool operates = hello.role() == Hello::OPERATOR;
   CoordinatorMessage answer;
   if (message.has_status_request()) {
-    *answer.mutable_run_status() = handler_->status();
+    DING_RETURN_IF_ERROR(
+        Call(kHandler, [&] { *answer.mutable_run_status() = handler_->status(); }));
   } else if (operates && message.has_operator_request()) {
-    *answer.mutable_operator_reply() = handler_->Operate(message.operator_request());
+    DING_RETURN_IF_ERROR(Call(kHandler, [&] {
+      *answer.mutable_operator_reply() = handler_->Operate(message.operator_request());
+    }));
   } else if (operates) {
     return absl::FailedPreconditionError(
         "an operator may ask for the status and send requests, but nothing else");
   } else {
-    return handler_->Handle(worker, message);
+    return CallUser(kHandler, [&] { return handler_->Handle(worker, message); });
   }
   return session->Send(answer.SerializeAsString(), kGreetTimeout);
 }
@@ -390,6 +437,8 @@ bool WorkerServer::WaitForWorkersToLeave(absl::Duration timeout) {
 }
 
 void WorkerServer::Close(absl::string_view reason) {
+  DING_CHECK(server_of_thread != this)
+      << "a worker server was closed by its handler or a callback, for which Close() waits";
   MutexLock only_one(&close_mutex_);
   listener_->Close();
   std::vector<std::shared_ptr<Session>> sessions;

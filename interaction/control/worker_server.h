@@ -49,7 +49,8 @@
 
 namespace ding {
 
-// Gives work to the workers that join. The threads of the server call it.
+// Gives work to the workers that join. The threads of the server call it. If it throws, the worker is disconnected
+// with the text of the exception.
 class WorkerHandler {
  public:
   virtual ~WorkerHandler() = default;
@@ -104,14 +105,15 @@ class WorkerServer : public WorkerSender {
     // Whether the worker with this Hello may join. May be empty.
     std::function<absl::Status(const Hello&)> check_hello;
     // Called with a sentence for the log about each peer that was refused, at most kReportsPerSecond times a second;
-    // the next sentence then has the number of peers that were left out. May be empty; must not wait.
+    // the next sentence then has the number of peers that were left out. May be empty; must not wait, throw or call
+    // the server.
     std::function<void(const std::string&)> report;
     // Called for each worker that left or was lost, with the reason. May be empty; must not wait.
     std::function<void(const Hello&, const absl::Status&)> on_worker_lost;
   };
 
   // Creates a server that listens at options.address. Errors are those of Transport::Listen(), and kInvalidArgument
-  // if options.welcome exceeds kMaxWelcomeBytes.
+  // if options.welcome exceeds kMaxWelcomeBytes or another option is out of range.
   static absl::StatusOr<std::unique_ptr<WorkerServer>> Create(Options options,
                                                               Transport* transport);
   ~WorkerServer() override;  // as Close()
@@ -120,12 +122,16 @@ class WorkerServer : public WorkerSender {
   const std::string& address() const { return listener_->address(); }
 
   // Admits workers from now on. Call it once.
-  //   kResourceExhausted  the system refuses to start the server's threads
+  //   kResourceExhausted   the system refuses to start the server's threads
+  //   kInvalidArgument     `handler` is null
+  //   kFailedPrecondition  it was started before
+  //   kCancelled           Close() was called
   absl::Status Start(WorkerHandler* handler);
   // Waits until all workers have left, but at most for `timeout`; operators may stay. Whether all have left.
   bool WaitForWorkersToLeave(absl::Duration timeout);
   // Disconnects all peers and tells them `reason`. Afterwards the handler is not called any more. May be called again;
-  // a call waits for one of another thread. The handler's work must have ended before, because this waits for calls of
+  // a call waits for one of another thread. The handler and the callbacks must not call it. The handler's work must
+  // have ended before, because this waits for calls of
   // Handle(), such as one whose data wait for room in a buffer.
   void Close(absl::string_view reason);
 

@@ -53,6 +53,7 @@ absl::StatusOr<std::unique_ptr<WorkerSession>> WorkerSession::Join(Transport* tr
                                                                    const std::string& address,
                                                                    Hello hello,
                                                                    const Options& options) {
+  DING_RETURN_IF_ERROR(CheckSessionOptions(options.session));
   *hello.mutable_version() = CurrentProtocol();
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection,
                         transport->Connect(address, options.join_timeout));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/grpc/grpc_log.h"
@@ -14,7 +15,8 @@ namespace {
 using Ready = std::shared_ptr<const std::function<void()>>;
 
 void Call(const Ready& ready) {
-  if (ready != nullptr) (*ready)();
+  if (ready == nullptr || *ready == nullptr) return;
+  CallUserWhoMustNotThrow("the ready callback of a connection", *ready);
 }
 
 }  // namespace
@@ -118,7 +120,7 @@ void FramesConnection::SetReadyCallback(std::function<void()> ready) {
 void FramesConnection::SetMaxReceivedBytes(int64_t bytes) {
   {
     MutexLock lock(&mutex_);
-    max_received_bytes_ = bytes;
+    max_received_bytes_ = std::clamp<int64_t>(bytes, 0, kMaxMessageBytes);
     if (missing_ > 0) {
       const absl::Status status = CheckSize(part_.size() + missing_);
       if (!status.ok()) Disconnect(status);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/rate_bound.h"
 
@@ -39,6 +40,10 @@ struct Sink {
 // Lives until the process ends, because gRPC may log until then.
 Sink* sink = nullptr;
 
+void Say(const std::string& line) {
+  CallUserWhoMustNotThrow("the function that reports gRPC's errors", [&] { sink->say(line); });
+}
+
 void Report(absl::string_view message, bool is_error) {
   std::string line = absl::StrCat("gRPC: ", message);
   if (is_error) {
@@ -46,7 +51,7 @@ void Report(absl::string_view message, bool is_error) {
     if (!left_out.has_value()) return;
     if (*left_out > 0) absl::StrAppend(&line, " (and ", *left_out, " other errors before)");
   }
-  sink->say(line);
+  Say(line);
 }
 
 // The process ends after a failed assertion, so its line must not be left out: it says why.
@@ -76,6 +81,7 @@ void TakeLines() { gpr_set_log_function(ReportGprLine); }
 
 void ReportGrpcErrors(std::function<void(const std::string& line)> say, const Clock* clock) {
   DING_CHECK(sink == nullptr) << "gRPC's errors are reported already";
+  DING_CHECK(say != nullptr) << "gRPC's errors are reported to nobody";
   sink = new Sink{std::move(say), {1, kPeriod, clock}, {1, kPeriod, clock}};
   TakeLines();
 }
@@ -84,8 +90,8 @@ void ReportRefusal(absl::string_view what) {
   if (sink == nullptr) return;
   const std::optional<int64_t> left_out = sink->refusals.Pass();
   if (!left_out.has_value()) return;
-  sink->say(*left_out == 0 ? std::string(what)
-                           : absl::StrCat(what, " (and ", *left_out, " others before)"));
+  Say(*left_out == 0 ? std::string(what)
+                     : absl::StrCat(what, " (and ", *left_out, " others before)"));
 }
 
 }  // namespace ding

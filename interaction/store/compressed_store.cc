@@ -55,7 +55,11 @@ absl::Status CompressedStore::Put(absl::string_view key,
   // The buffer only grows, so that no byte is cleared twice.
   if (scratch->packed.size() < raw_size) scratch->packed.resize(raw_size);
   const absl::StatusOr<size_t> compressed = CallUser("the codec", [&]() -> absl::StatusOr<size_t> {
-    return codec_->Compress(scratch->raw, absl::MakeSpan(&scratch->packed[0], raw_size));
+    const size_t packed =
+        codec_->Compress(scratch->raw, absl::MakeSpan(&scratch->packed[0], raw_size));
+    if (packed <= raw_size) return packed;
+    return absl::InternalError(
+        absl::StrCat("the codec says that it wrote ", packed, " bytes into ", raw_size));
   });
   if (!compressed.ok()) {
     return Annotate(compressed.status(), absl::StrCat("store '", url_, "': '", key, "'"));

@@ -1,5 +1,6 @@
 #include "ding_worker/interaction/transport/in_process_transport.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -10,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/deadline.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
@@ -23,7 +25,8 @@ constexpr size_t kMaxPending = 64;
 using Ready = std::shared_ptr<const std::function<void()>>;
 
 void Call(const Ready& ready) {
-  if (ready != nullptr) (*ready)();
+  if (ready == nullptr || *ready == nullptr) return;
+  CallUserWhoMustNotThrow("the ready callback of a connection", *ready);
 }
 
 // One direction of a connection. It lives until both ends are gone. It calls the ready callbacks without
@@ -129,7 +132,7 @@ class Pipe {
   }
   void SetMaxReceivedBytes(int64_t bytes) {
     MutexLock lock(&mutex_);
-    max_received_bytes_ = bytes;
+    max_received_bytes_ = std::clamp<int64_t>(bytes, 0, kMaxMessageBytes);
   }
 
   void CloseSender() {

@@ -61,12 +61,12 @@ class Connection {
   virtual absl::StatusOr<bool> TryReceive(std::string* message) = 0;
   // Sets a callback for users of TrySend() and TryReceive(). After one of them has returned false, `ready` is
   // called when it may return something else. It is also called at least once after the connection has ended.
-  // Any thread may call it. It must not wait, must not call the connection, and must own what it uses, because
+  // Any thread may call it. It must not wait, throw or call the connection, and must own what it uses, because
   // it may still be called while Close() returns. Set it once, before the first TrySend() or TryReceive().
   virtual void SetReadyCallback(std::function<void()> ready) = 0;
 
-  // Sets the largest message, in bytes, that may be received from now on; it is kMaxMessageBytes at first. A peer
-  // that sends a larger one is disconnected, with that reason, before memory is allocated for it.
+  // Sets the largest message, in bytes, that may be received from now on: 0 to kMaxMessageBytes, as at first. A
+  // peer that sends a larger one is disconnected, with that reason, before memory is allocated for it.
   virtual void SetMaxReceivedBytes(int64_t bytes) = 0;
 
   // Ends both directions; may be called again. Messages that were sent before still arrive, if the peer takes

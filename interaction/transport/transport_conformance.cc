@@ -5,7 +5,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -451,6 +453,43 @@ TEST_P(TransportConformance, SeveralThreadsMaySendAtATime) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+TEST_P(TransportConformance, TimesOfAnyLengthWaitOrReturnAtOnce) {
+  const Ends ends = Connect();
+  for (const absl::Duration none :
+       {absl::ZeroDuration(), absl::Nanoseconds(-1), -absl::InfiniteDuration()}) {
+    EXPECT_THAT(listener_->Accept(none), StatusIs(absl::StatusCode::kDeadlineExceeded));
+    EXPECT_THAT(ends.caller->Receive(none), StatusIs(absl::StatusCode::kDeadlineExceeded));
+    EXPECT_THAT(ends.caller->Send("x", absl::InfiniteDuration()), IsOk());
+    EXPECT_THAT(ends.callee->Receive(absl::InfiniteDuration()), IsOk());
+    EXPECT_THAT(transport_->Connect(GetParam().fresh_address(), none),
+                StatusIs(absl::StatusCode::kDeadlineExceeded));
+  }
+}
+
+TEST_P(TransportConformance, AnEmptyReadyCallbackIsNone) {
+  const Ends ends = Connect();
+  ends.callee->SetReadyCallback(nullptr);
+  std::string message;
+  EXPECT_THAT(ends.callee->TryReceive(&message), IsOk());
+  EXPECT_THAT(ends.caller->Send("x", kLong), IsOk());
+  EXPECT_THAT(ends.callee->Receive(kLong), IsOk());
+  ends.caller->Close();
+  EXPECT_THAT(ends.callee->Receive(kLong), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_P(TransportConformance, LimitsOutOfRangeAreTheNearestOnes) {
+  const Ends large = Connect();
+  large.callee->SetMaxReceivedBytes(std::numeric_limits<int64_t>::max());
+  EXPECT_THAT(large.caller->Send("x", kLong), IsOk());
+  EXPECT_THAT(large.callee->Receive(kLong), IsOk());
+  for (const int64_t bytes : {int64_t{-1}, std::numeric_limits<int64_t>::min()}) {
+    const Ends small = Connect();
+    small.callee->SetMaxReceivedBytes(bytes);
+    small.caller->Send("x", kLong).IgnoreError();
+    EXPECT_THAT(small.callee->Receive(kLong), StatusIs(absl::StatusCode::kUnavailable)) << bytes;
+  }
 }
 
 // Destroys the transport, the listener and both ends in every order.
