@@ -14,7 +14,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/log.h"
@@ -22,12 +25,17 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
+#include "ding_worker/coordinator/commander/guarded_commander.h"
 #include "ding_worker/coordinator/coordinator_impl.h"
 #include "ding_worker/coordinator/state/task_buffer.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/interaction/control/message_checks.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/metrics/component.h"
+#include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/guarded_buffer.h"
+#include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/selection/replay_ratio_limiter.h"
 
 namespace ding {
@@ -237,6 +245,8 @@ absl::StatusOr<uint32_t> CoordinatorImpl::Admit(const Hello& hello) {
 
 void CoordinatorImpl::CheckBudget() {
   if (ended_) return;
+  const absl::Status commands = commander_->status();
+  if (!commands.ok()) return End(commands, "the commander failed");
   const std::optional<std::string> used_up = progress_.UsedUpBudget(EnvSteps());
   if (used_up.has_value()) End(absl::OkStatus(), *used_up);
 }
@@ -334,6 +344,52 @@ absl::Status CoordinatorImpl::Close(const std::string& reason) {
 
 }  // namespace internal_coordinator
 
+namespace {
+
+// Their product does not overflow.
+constexpr int64_t kMaxRoundRows = int64_t{1} << 40;
+constexpr int64_t kMaxRoundsAhead = int64_t{1} << 20;
+
+constexpr char kMake[] = "the function that makes buffers";
+
+absl::StatusOr<std::unique_ptr<IBuffer>> Guarded(absl::StatusOr<std::unique_ptr<IBuffer>> made) {
+  DING_RETURN_IF_ERROR(made.status());
+  if (*made == nullptr) return absl::InternalError(absl::StrCat(kMake, " returned none"));
+  return GuardBuffer(*std::move(made));
+}
+
+// Makes errors of the exceptions of functions and objects that a user may have written.
+void GuardParts(Coordinator::Parts* parts) {
+  parts->commander = GuardCommander(std::move(parts->commander));
+  parts->make_buffer = [make = std::move(parts->make_buffer)](const std::string& buffer_id,
+                                                              OnRemoved on_removed) {
+    return Guarded(CallUser(kMake, [&] { return make(buffer_id, std::move(on_removed)); }));
+  };
+  if (parts->make_task_buffer != nullptr) {
+    parts->make_task_buffer = [make = std::move(parts->make_task_buffer)](
+                                  const std::string& buffer_id,
+                                  absl::Span<const std::string> settings, OnRemoved on_removed) {
+      return Guarded(
+          CallUser(kMake, [&] { return make(buffer_id, settings, std::move(on_removed)); }));
+    };
+  }
+  if (parts->check_settings != nullptr) {
+    parts->check_settings = [checks = std::move(parts->check_settings)](const StartTask& task) {
+      return CallUser("check_settings", [&] { return checks(task); });
+    };
+  }
+  parts->delete_key = [deletes = std::move(parts->delete_key)](const std::string& key) {
+    return CallUser("delete_key", [&] { return deletes(key); });
+  };
+  if (parts->list_keys != nullptr) {
+    parts->list_keys = [lists = std::move(parts->list_keys)](const std::string& prefix) {
+      return CallUser("list_keys", [&] { return lists(prefix); });
+    };
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> Coordinator::Problems(const Options& options) {
   std::vector<std::string> problems;
   if (options.collector_task_timeout <= absl::ZeroDuration()) {
@@ -375,15 +431,16 @@ std::vector<std::string> Coordinator::Problems(const Options& options) {
   }
   if (options.rounds.has_value() &&
       (options.rounds->rows < 1 || options.rounds->hand_over_rows < 1 ||
-       options.rounds->ahead < 0)) {
-    problems.push_back(
-        absl::StrCat("rounds are of ", options.rounds->rows, " rows, hand-overs of ",
-                     options.rounds->hand_over_rows, ", and ", options.rounds->ahead,
-                     " rounds are collected ahead, expected at least 1 row, and 0 rounds or more"));
+       options.rounds->ahead < 0 || options.rounds->rows > kMaxRoundRows ||
+       options.rounds->hand_over_rows > kMaxRoundRows || options.rounds->ahead > kMaxRoundsAhead)) {
+    problems.push_back(absl::StrCat("rounds are of ", options.rounds->rows, " rows, hand-overs of ",
+                                    options.rounds->hand_over_rows, ", and ", options.rounds->ahead,
+                                    " rounds are collected ahead, expected 1 to ", kMaxRoundRows,
+                                    " rows, and 0 to ", kMaxRoundsAhead, " rounds"));
   }
-  if (options.first_env_step < 0) {
-    problems.push_back(
-        absl::StrCat("first_env_step is ", options.first_env_step, ", expected at least 0"));
+  if (options.first_env_step < 0 || options.first_env_step > kMaxSavedCount) {
+    problems.push_back(absl::StrCat("first_env_step is ", options.first_env_step,
+                                    ", expected 0 to ", kMaxSavedCount));
   }
   if (options.random_collect_size < 0) {
     problems.push_back(absl::StrCat("random_collect_size is ", options.random_collect_size,
@@ -407,6 +464,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(const Options& 
   if (!problems.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("coordinator: ", absl::StrJoin(problems, "; ")));
   }
+  GuardParts(&parts);
   auto coordinator =
       absl::make_unique<internal_coordinator::CoordinatorImpl>(options, std::move(parts), deps);
   DING_RETURN_IF_ERROR(Annotate(coordinator->Recover(), "going on with the run of the journal"));

@@ -56,6 +56,7 @@ void CoordinatorImpl::Schedule() {
   if (ended_) return;
   NoteStalls();
   TakeTasks();
+  CheckBudget();
   if (ended_) return;
   DropFinishedPolicies();
   const auto learn = [this](const LearnerTask& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_factory.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/replay_buffer/guarded_buffer.h"
 
 namespace ding {
 
@@ -36,7 +37,10 @@ absl::StatusOr<std::unique_ptr<IBuffer>> create_buffer(const BufferConfig& confi
         "remover.type is '", config.remover().type(), "', but buffers of type '", config.type(),
         "' take no remover: expected type 'advanced', or a type of your own that takes one"));
   }
-  return CallFactory("buffer", config.type(), [&] { return descriptor.create(config, deps); });
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<IBuffer> buffer, CallFactory("buffer", config.type(), [&] {
+                          return descriptor.create(config, deps);
+                        }));
+  return GuardBuffer(std::move(buffer));
 }
 
 }  // namespace ding

@@ -29,6 +29,8 @@ class BaseCommander {
   // Return the next task, or nullopt if there is none now. The task counts as running until it is finished or has failed.
   virtual std::optional<CollectorTask> GetCollectorTask() = 0;
   virtual std::optional<LearnerTask> GetLearnerTask() = 0;
+  // If this is an error, the coordinator ends the run with it.
+  virtual absl::Status status() const { return absl::OkStatus(); }
   // The time after which there may be a new task although nothing has happened; infinite if there will be none.
   virtual absl::Duration AskAgainAfter() const { return absl::InfiniteDuration(); }
 

@@ -2,6 +2,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/checked_size.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
 
@@ -58,7 +59,7 @@ bool NaiveCommander::FinishCollectorTask(const CollectorTask& /*task*/,
                                          const CollectorFinished& info) {
   collector_space_.Release();
   ++finished_collector_tasks_;
-  total_collector_env_step_ += info.step_count();
+  total_collector_env_step_ = SaturatingSum(total_collector_env_step_, info.step_count());
   return false;
 }
 

@@ -145,6 +145,8 @@ void OneVsOneCommander::Judge(const CollectorTask& evaluation, const CollectorFi
 }
 
 void OneVsOneCommander::Report(const CollectorTask& task, const CollectorFinished& info) {
+  // A task that GetCollectorTask() did not give has no players.
+  if (task.player_size() < 2) return;
   std::vector<GameResult> results;
   for (int i = 0; i < info.game_result_size(); ++i) {
     results.push_back(FromMessage(info.game_result(i)));
@@ -227,8 +229,8 @@ absl::Status OneVsOneCommander::LoadState(StateReader* reader) {
                                                    "', expected one of the ", opponents_.size(),
                                                    " opponents of this run"));
   }
-  DING_ASSIGN_OR_RETURN(const int64_t snapshots, reader->ReadInt("snapshots"));
-  DING_ASSIGN_OR_RETURN(const int64_t games, reader->ReadInt("games_with_historical"));
+  DING_ASSIGN_OR_RETURN(const int64_t snapshots, reader->ReadCount("snapshots"));
+  DING_ASSIGN_OR_RETURN(const int64_t games, reader->ReadCount("games_with_historical"));
   OneVsOneLeague league = league_;
   DING_RETURN_IF_ERROR(league.LoadState(reader));
   ScopedStateReader tasks(reader, kTasksScope);

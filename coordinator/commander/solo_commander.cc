@@ -10,10 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/checked_size.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/learner/evaluation.h"
 
 namespace ding {
@@ -55,6 +57,10 @@ std::vector<std::string> SoloCommander::Problems(const Options& options) {
   if (!(options.stop_after_seconds >= 0)) {
     problems.push_back(absl::StrCat("stop_after_seconds is ", options.stop_after_seconds,
                                     ", expected at least 0 seconds"));
+  }
+  if (options.first_env_step < 0 || options.first_env_step > kMaxSavedCount) {
+    problems.push_back(absl::StrCat("first_env_step is ", options.first_env_step,
+                                    ", expected 0 to ", kMaxSavedCount));
   }
   return problems;
 }
@@ -213,6 +219,11 @@ TrainedPolicy* SoloCommander::AddPolicy() {
 std::optional<LearnerTask> SoloCommander::GetLearnerTask() {
   if (converged_ || learner_space_.full()) return std::nullopt;
   TrainedPolicy* policy = nullptr;
+  // The policies of tasks that failed may be finished meanwhile.
+  while (!failed_learner_tasks_.empty() &&
+         Find(failed_learner_tasks_.front().policy_id()) == nullptr) {
+    failed_learner_tasks_.pop_front();
+  }
   if (!failed_learner_tasks_.empty()) {
     policy = Find(failed_learner_tasks_.front().policy_id());
     policy->task = std::move(failed_learner_tasks_.front());
@@ -329,28 +340,28 @@ void SoloCommander::EndTraining(const std::string& policy_id, const TrainedPolic
 }
 
 void SoloCommander::NoteCollected(const CollectorTask& task, const CollectorFinished& info) {
-  total_collector_env_step_ += info.step_count();
+  total_collector_env_step_ = SaturatingSum(total_collector_env_step_, info.step_count());
   TrainedPolicy* const policy = Find(task.policy_id());
   if (policy == nullptr) return;
-  policy->env_steps += info.step_count();
-  policy->turn_steps += info.step_count();
-  policy->sample_count += info.sample_count();
+  policy->env_steps = SaturatingSum(policy->env_steps, info.step_count());
+  policy->turn_steps = SaturatingSum(policy->turn_steps, info.step_count());
+  policy->sample_count = SaturatingSum(policy->sample_count, info.sample_count());
   policy->episode_count += info.episode_return_size();
   CollectorFinished& collected = policy->collected;
   collected.set_train_iter(info.train_iter());
-  collected.set_step_count(collected.step_count() + info.step_count());
-  collected.set_sample_count(collected.sample_count() + info.sample_count());
-  collected.set_abnormal_episode_count(collected.abnormal_episode_count() +
-                                       info.abnormal_episode_count());
+  collected.set_step_count(SaturatingSum(collected.step_count(), info.step_count()));
+  collected.set_sample_count(SaturatingSum(collected.sample_count(), info.sample_count()));
+  collected.set_abnormal_episode_count(
+      SaturatingSum(collected.abnormal_episode_count(), info.abnormal_episode_count()));
   collected.set_duration_seconds(collected.duration_seconds() + info.duration_seconds());
   collected.mutable_episode_return()->MergeFrom(info.episode_return());
   const int64_t now = deps_.clock->MonotonicNanos();
   const bool too_early = policy->measured_nanos.has_value() &&
                          absl::Nanoseconds(now - *policy->measured_nanos) < options_.log_interval;
-  // This is below 0 if another learner began anew.
-  const int64_t iters = info.train_iter() - policy->measured_train_iter;
+  // The iteration is smaller if another learner began anew.
   const bool too_near =
-      policy->measured_nanos.has_value() && iters >= 0 && iters < options_.log_train_iters;
+      policy->measured_nanos.has_value() && info.train_iter() >= policy->measured_train_iter &&
+      info.train_iter() < SaturatingSum(policy->measured_train_iter, options_.log_train_iters);
   if (too_early || too_near) return;
   policy->measured_nanos = now;
   policy->measured_train_iter = info.train_iter();

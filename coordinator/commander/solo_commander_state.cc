@@ -21,6 +21,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 
 namespace ding {
@@ -31,12 +32,31 @@ constexpr char kConfirmations[] = "confirmations";
 constexpr char kConfirmation[] = "confirmation";  // the last one
 constexpr char kBest[] = "best";                  // the number of best versions
 
+// Returns an error if a count of the message, or of a message in it, is beyond kMaxSavedCount.
+absl::Status CheckCounts(const google::protobuf::Message& message) {
+  using google::protobuf::FieldDescriptor;
+  std::vector<const FieldDescriptor*> fields;
+  message.GetReflection()->ListFields(message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (field->is_repeated()) continue;
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      DING_RETURN_IF_ERROR(CheckCounts(message.GetReflection()->GetMessage(message, field)));
+    }
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_INT64) continue;
+    const int64_t count = message.GetReflection()->GetInt64(message, field);
+    if (count >= -1 && count <= kMaxSavedCount) continue;
+    return absl::DataLossError(absl::StrCat("solo commander: the saved '", field->full_name(),
+                                            "' is ", count, ", expected -1 to ", kMaxSavedCount));
+  }
+  return absl::OkStatus();
+}
+
 // Reads a message that was saved under this name.
 absl::Status ReadMessage(const std::string& name, StateReader* reader,
                          google::protobuf::Message* message) {
   DING_ASSIGN_OR_RETURN(const std::string bytes, reader->ReadString(name));
   const absl::Status parsed = ParseProto(bytes, message);
-  if (parsed.ok()) return parsed;
+  if (parsed.ok()) return CheckCounts(*message);
   return absl::DataLossError(absl::StrCat("solo commander: ", name, " is not a ",
                                           message->GetTypeName(), ": ", parsed.message()));
 }
@@ -87,8 +107,8 @@ absl::Status SoloCommander::SaveState(StateWriter* writer) const {
 
 absl::Status SoloCommander::LoadConfirmations(StateReader* reader) {
   if (!reader->Info(kConfirmations).ok()) return absl::OkStatus();  // written before there were any
-  DING_ASSIGN_OR_RETURN(const int64_t confirmations, reader->ReadInt(kConfirmations));
-  DING_ASSIGN_OR_RETURN(const int64_t count, reader->ReadInt(kBest));
+  DING_ASSIGN_OR_RETURN(const int64_t confirmations, reader->ReadCount(kConfirmations));
+  DING_ASSIGN_OR_RETURN(const int64_t count, reader->ReadCount(kBest));
   std::optional<ConfirmationResult> confirmation;
   if (reader->Info(kConfirmation).ok()) {
     DING_RETURN_IF_ERROR(ReadMessage(kConfirmation, reader, &confirmation.emplace()));
@@ -112,7 +132,7 @@ absl::StatusOr<std::vector<TrainedPolicy>> SoloCommander::LoadOnlyPolicy(
        {"has_current", "learner_step", "evaluating", "nanos_since_evaluation", "learner_tasks",
         "collectors_running", "collected_since_evaluation", "evaluations",
         "total_collector_env_step", "total_sample_count", "total_episode_count"}) {
-    DING_ASSIGN_OR_RETURN(number[name], reader->ReadInt(name));
+    DING_ASSIGN_OR_RETURN(number[name], reader->ReadCount(name, /*least=*/-1));
   }
   std::vector<TrainedPolicy> policies;
   if (number["has_current"] == 0) return policies;
@@ -141,7 +161,7 @@ absl::Status SoloCommander::LoadState(StateReader* reader) {
        {"collectors_running", "learners_running", "collector_tasks", "learner_tasks", "collections",
         "evaluations", "models", "nanos_since_made", "total_collector_env_step", "converged",
         "last_eval_returns_size", "failed_learner_tasks"}) {
-    DING_ASSIGN_OR_RETURN(number[name], reader->ReadInt(name));
+    DING_ASSIGN_OR_RETURN(number[name], reader->ReadCount(name, /*least=*/-1));
   }
   // The numbers come from a file, so the size is compared with that of the tensor before memory is taken.
   std::vector<double> returns;
@@ -158,7 +178,7 @@ absl::Status SoloCommander::LoadState(StateReader* reader) {
   const int64_t now = deps_.clock->MonotonicNanos();
   std::vector<TrainedPolicy> policies;
   if (reader->Info(kPolicies).ok()) {
-    DING_ASSIGN_OR_RETURN(const int64_t count, reader->ReadInt(kPolicies));
+    DING_ASSIGN_OR_RETURN(const int64_t count, reader->ReadCount(kPolicies));
     for (int64_t i = 0; i < count; ++i) {
       TrainedPolicyRecord record;
       DING_RETURN_IF_ERROR(ReadMessage(absl::StrCat("policy/", i), reader, &record));

@@ -4,6 +4,7 @@
 #ifndef DING_WORKER_COORDINATOR_COMMANDER_TASK_SPACE_H_
 #define DING_WORKER_COORDINATOR_COMMANDER_TASK_SPACE_H_
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,9 @@ class TaskSpace {
   // Sets the number of running tasks to a saved one.
   void Restore(int running) { running_ = running; }
 
-  void Increase() { ++max_; }
+  void Increase() {
+    if (max_ < std::numeric_limits<int>::max()) ++max_;
+  }
   // Tasks that run already go on, even if they are more than max() now.
   void Decrease() {
     DING_CHECK(max_ > 0) << "decreased more often than increased";

@@ -240,7 +240,8 @@ absl::Status OneVsOneLeague::LoadState(StateReader* reader) {
         ", expected '", active_.id(), "'"));
   }
   const ActivePlayerState& active = state.active(0);
-  if (active.train_step() < active.snapshot_step() || active.snapshot_step() < 0) {
+  if (active.train_step() < active.snapshot_step() || active.snapshot_step() < 0 ||
+      active.train_step() > kMaxSavedCount) {
     return absl::DataLossError(absl::StrCat("saved league: a snapshot at step ",
                                             active.snapshot_step(), " of ", active.train_step()));
   }

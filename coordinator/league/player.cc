@@ -60,8 +60,8 @@ std::optional<size_t> NaiveSpPlayer::ChooseOpponent(absl::Span<const double> win
 }
 
 void NaiveSpPlayer::set_train_step(int64_t train_step) {
-  train_step_ = train_step;
-  snapshot_step_ = std::min(snapshot_step_, train_step);
+  train_step_ = std::max<int64_t>(0, train_step);
+  snapshot_step_ = std::min(snapshot_step_, train_step_);
 }
 
 bool NaiveSpPlayer::IsTrainedEnough(absl::Span<const double> win_rates) const {

@@ -45,7 +45,8 @@ std::string ReplayRatioLimiter::Counts() const {
 
 absl::Status ReplayRatioLimiter::CheckPush(int64_t rows) {
   const double wanted = options_.min * counted();
-  if (static_cast<double>(sampled_ + options_.error_buffer) >= wanted) return absl::OkStatus();
+  if (static_cast<double>(sampled_) + static_cast<double>(options_.error_buffer) >= wanted)
+    return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("more draws before ", rows,
                                              " rows are pushed (replay_ratio.min is ", options_.min,
                                              ": ", Counts(), ")"));
@@ -57,7 +58,8 @@ absl::Status ReplayRatioLimiter::CheckSample(int64_t rows) {
                                                       " of ", options_.min_size, " are pushed)"));
   }
   if (std::isinf(options_.max)) return absl::OkStatus();
-  if (static_cast<double>(sampled_ + rows) <= options_.max * counted()) return absl::OkStatus();
+  if (static_cast<double>(sampled_) + static_cast<double>(rows) <= options_.max * counted())
+    return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("more rows before ", rows,
                                                     " are drawn (replay_ratio.max is ",
                                                     options_.max, ": ", Counts(), ")"));

@@ -1,0 +1,392 @@
+// What the coordinator does with options, numbers, calls and parts that nobody should give it. Run it with
+// AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer, too.
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/coordinator/commander/base_commander.h"
+#include "ding_worker/coordinator/commander/solo_commander.h"
+#include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/state/learning_rounds.h"
+#include "ding_worker/coordinator/state/resource_manager.h"
+#include "ding_worker/coordinator/testing/coordinator_fixture.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/priority_info.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/testing/test_items.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int kMinInt = std::numeric_limits<int>::min();
+constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr absl::Duration kLong = absl::Minutes(1);
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+constexpr auto kInternal = absl::StatusCode::kInternal;
+
+// A SoloCommander that throws in one function.
+class ThrowingCommander : public SoloCommander {
+ public:
+  ThrowingCommander(const SoloCommander& solo, std::string where)
+      : SoloCommander(solo), where_(std::move(where)) {}
+
+  std::optional<CollectorTask> GetCollectorTask() override {
+    Visit("GetCollectorTask");
+    return SoloCommander::GetCollectorTask();
+  }
+  std::optional<LearnerTask> GetLearnerTask() override {
+    Visit("GetLearnerTask");
+    return SoloCommander::GetLearnerTask();
+  }
+  absl::Duration AskAgainAfter() const override {
+    Visit("AskAgainAfter");
+    return SoloCommander::AskAgainAfter();
+  }
+  absl::Status status() const override {
+    Visit("status");
+    return where_ == "failed" ? absl::InternalError("no idea") : absl::OkStatus();
+  }
+  bool JudgeCollectorFinish(const CollectorFinished& info) const override {
+    Visit("JudgeCollectorFinish");
+    return SoloCommander::JudgeCollectorFinish(info);
+  }
+  bool JudgeLearnerFinish(const LearnerInfo& info) const override {
+    Visit("JudgeLearnerFinish");
+    return SoloCommander::JudgeLearnerFinish(info);
+  }
+  bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) override {
+    Visit("FinishCollectorTask");
+    return SoloCommander::FinishCollectorTask(task, info);
+  }
+  void NotifyFailCollectorTask(const CollectorTask& task) override {
+    Visit("NotifyFailCollectorTask");
+    SoloCommander::NotifyFailCollectorTask(task);
+  }
+  void UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) override {
+    Visit("UpdateLearnerInfo");
+    SoloCommander::UpdateLearnerInfo(task, info);
+  }
+  void PolicyPublished(const PolicyVersion& version) override {
+    Visit("PolicyPublished");
+    SoloCommander::PolicyPublished(version);
+  }
+  void IncreaseCollectorTaskSpace() override {
+    Visit("IncreaseCollectorTaskSpace");
+    SoloCommander::IncreaseCollectorTaskSpace();
+  }
+  std::optional<double> last_eval_value() const override {
+    Visit("last_eval_value");
+    return SoloCommander::last_eval_value();
+  }
+  void AddStatus(RunStatus* status) const override {
+    Visit("AddStatus");
+    SoloCommander::AddStatus(status);
+  }
+
+ private:
+  void Visit(absl::string_view where) const {
+    if (where == where_) throw std::runtime_error("no idea");
+  }
+
+  const std::string where_;
+};
+
+// A buffer that throws in one function.
+class ThrowingBuffer : public IBuffer {
+ public:
+  ThrowingBuffer(std::unique_ptr<IBuffer> inner, std::string where)
+      : inner_(std::move(inner)), where_(std::move(where)) {}
+
+  absl::Status Push(const SegmentBatch& data, int64_t step) override {
+    Visit("Push");
+    return inner_->Push(data, step);
+  }
+  absl::StatusOr<Batch> Sample(int64_t size, int64_t iter, const SampleOptions& options) override {
+    Visit("Sample");
+    return inner_->Sample(size, iter, options);
+  }
+  absl::Status Update(const PriorityInfo& info) override { return inner_->Update(info); }
+  void Clear() override {
+    Visit("Clear");
+    inner_->Clear();
+  }
+  int64_t count() const override {
+    Visit("count");
+    return inner_->count();
+  }
+  int64_t push_count() const override { return inner_->push_count(); }
+  StateSnapshot Snapshot() const override { return inner_->Snapshot(); }
+  absl::Status LoadState(StateReader* reader) override { return inner_->LoadState(reader); }
+
+ private:
+  void Visit(absl::string_view where) const {
+    if (where == where_) throw std::runtime_error("no rows");
+  }
+
+  const std::unique_ptr<IBuffer> inner_;
+  const std::string where_;
+};
+
+class CoordinatorMisuse : public CoordinatorTest {
+ protected:
+  Coordinator::Parts MakeParts(const std::string& throws_in = "nowhere") {
+    const auto solo = SoloCommander::Create(commander_options_, nullptr, deps_).value();
+    Coordinator::Parts parts;
+    parts.commander = std::make_unique<ThrowingCommander>(*solo, throws_in);
+    parts.make_buffer = make_buffer_;
+    parts.delete_key = store_.deleter();
+    parts.sender = &sender_;
+    return parts;
+  }
+  absl::Status Create(const Coordinator::Options& options) {
+    return Coordinator::Create(options, MakeParts(), deps_).status();
+  }
+  // Lets workers do what calls each function of a commander. Returns the end of the run, which may have ended early.
+  absl::Status RunWith(Coordinator::Parts parts) {
+    coordinator_ = Coordinator::Create(options_, std::move(parts), deps_).value();
+    coordinator_->Start();
+    Join(kLearner, Hello::LEARNER);
+    const LearnerTask learner = TakeLearnerTask(kLearner);
+    coordinator_->Handle(kLearner, Started(learner.task_id())).IgnoreError();
+    coordinator_->Handle(kLearner, Version(learner.policy_id(), 1)).IgnoreError();
+    coordinator_->Handle(kLearner, Info(learner.task_id(), 1)).IgnoreError();
+    Join(kCollector, Hello::COLLECTOR);
+    const CollectorTask evaluation = TakeCollectorTask(kCollector);
+    coordinator_->Handle(kCollector, Finished(evaluation.task_id(), 1)).IgnoreError();
+    const CollectorTask task = TakeCollectorTask(kCollector);
+    coordinator_
+        ->Handle(kCollector, Data(task.task_id(), 1, TestItemsOfChunk(Chunk(kCollector, 0), 4)))
+        .IgnoreError();
+    coordinator_->Handle(kLearner, Demand(learner.task_id(), 1, 2)).IgnoreError();
+    coordinator_->status();
+    Join(kOther, Hello::COLLECTOR);
+    Lose(kOther);
+    Lose(kCollector);
+    coordinator_->Handle(77, Info("", 1)).IgnoreError();
+    Advance(absl::Seconds(100));  // Tasks that nobody took expire.
+    coordinator_->RequestEnd("the test is over");
+    const absl::Status end = coordinator_->WaitUntilDone(kLong);
+    EXPECT_THAT(coordinator_->Close("over"), IsOk());
+    return end;
+  }
+};
+
+TEST_F(CoordinatorMisuse, Create_OptionsOutOfRange_IsRefused) {
+  EXPECT_THAT(Create({}), IsOk());
+  for (const int number : {-1, kMinInt}) {
+    Coordinator::Options options;
+    options.collectors = number;
+    EXPECT_THAT(Create(options), StatusIs(kInvalid));
+    options = {};
+    options.wanted_collectors = number;
+    EXPECT_THAT(Create(options), StatusIs(kInvalid));
+    options = {};
+    options.max_collectors = number;
+    EXPECT_THAT(Create(options), StatusIs(kInvalid));
+    options = {};
+    options.max_task_failures = number;
+    EXPECT_THAT(Create(options), StatusIs(kInvalid));
+  }
+  for (const int64_t number : {int64_t{-1}, kMin}) {
+    Coordinator::Options options;
+    options.max_env_step = number;
+    EXPECT_THAT(Create(options), StatusIs(kInvalid));
+    options = {};
+    options.max_train_iter = number;
+    EXPECT_THAT(Create(options), StatusIs(kInvalid));
+    options = {};
+    options.random_collect_size = number;
+    EXPECT_THAT(Create(options), StatusIs(kInvalid));
+  }
+  for (const int64_t number : {int64_t{-1}, kMin, kMax}) {
+    Coordinator::Options options;
+    options.first_env_step = number;
+    EXPECT_THAT(Create(options), StatusIs(kInvalid));
+    options = {};
+    options.rounds = LearningRounds{number, 1, 1};
+    EXPECT_THAT(Create(options), StatusIs(kInvalid));
+    options.rounds = LearningRounds{1, number, 1};
+    EXPECT_THAT(Create(options), StatusIs(kInvalid));
+    options.rounds = LearningRounds{1, 1, number};
+    EXPECT_THAT(Create(options), StatusIs(kInvalid));
+  }
+  for (const absl::Duration time :
+       {absl::ZeroDuration(), absl::Seconds(-1), -absl::InfiniteDuration()}) {
+    Coordinator::Options options;
+    options.collector_task_timeout = time;
+    EXPECT_THAT(Create(options), StatusIs(kInvalid));
+    options = {};
+    options.learner_task_timeout = time;
+    EXPECT_THAT(Create(options), StatusIs(kInvalid));
+    options = {};
+    options.stall_timeout = time;
+    EXPECT_THAT(Create(options), StatusIs(kInvalid));
+  }
+  Coordinator::Options options;
+  options.min_return = kNan;
+  EXPECT_THAT(Create(options), StatusIs(kInvalid));
+  options = {};
+  options.max_return = kNan;
+  EXPECT_THAT(Create(options), StatusIs(kInvalid));
+  EXPECT_THAT(Coordinator::Create({}, {}, deps_), StatusIs(kInvalid, HasSubstr("no commander")));
+}
+
+TEST_F(CoordinatorMisuse, LargestOptions_RunToTheEnd) {
+  options_.collector_task_timeout = absl::InfiniteDuration();
+  options_.learner_task_timeout = absl::InfiniteDuration();
+  options_.stall_timeout = absl::InfiniteDuration();
+  options_.max_time = absl::InfiniteDuration();
+  options_.max_env_step = kMax;
+  options_.max_train_iter = kMax;
+  options_.max_collectors = std::numeric_limits<int>::max();
+  options_.random_collect_size = kMax;
+  options_.replay_ratio.emplace();
+  options_.replay_ratio->error_buffer = kMax;
+  options_.replay_ratio->min_size = kMax;
+  EXPECT_THAT(RunWith(MakeParts()), IsOk());
+}
+
+TEST_F(CoordinatorMisuse, CommanderThatThrows_EndsTheRunWithItsError) {
+  EXPECT_THAT(RunWith(MakeParts()), IsOk());
+  for (const std::string where :
+       {"GetCollectorTask", "GetLearnerTask", "AskAgainAfter", "status", "JudgeCollectorFinish",
+        "JudgeLearnerFinish", "FinishCollectorTask", "NotifyFailCollectorTask", "UpdateLearnerInfo",
+        "PolicyPublished", "IncreaseCollectorTaskSpace", "last_eval_value", "AddStatus"}) {
+    EXPECT_THAT(RunWith(MakeParts(where)),
+                StatusIs(kInternal, HasSubstr("the commander threw an exception: no idea")))
+        << where;
+  }
+  EXPECT_THAT(RunWith(MakeParts("failed")), StatusIs(kInternal, "no idea"));
+}
+
+TEST_F(CoordinatorMisuse, BufferThatThrowsOrIsNone_EndsTheRunWithItsError) {
+  for (const std::string where : {"Push", "Sample", "count"}) {
+    Coordinator::Parts parts = MakeParts();
+    parts.make_buffer = [this, where](
+                            const std::string& id,
+                            OnRemoved on_removed) -> absl::StatusOr<std::unique_ptr<IBuffer>> {
+      return std::make_unique<ThrowingBuffer>(make_buffer_(id, std::move(on_removed)).value(),
+                                              where);
+    };
+    EXPECT_THAT(RunWith(std::move(parts)),
+                StatusIs(kInternal, HasSubstr("the buffer threw an exception: no rows")))
+        << where;
+  }
+  Coordinator::Parts parts = MakeParts();
+  parts.make_buffer = [](const std::string&, OnRemoved) { return nullptr; };
+  EXPECT_THAT(RunWith(std::move(parts)), StatusIs(kInternal, HasSubstr("returned none")));
+  parts = MakeParts();
+  parts.make_buffer = [](const std::string&,
+                         OnRemoved) -> absl::StatusOr<std::unique_ptr<IBuffer>> {
+    throw std::runtime_error("no memory");
+  };
+  EXPECT_THAT(RunWith(std::move(parts)), StatusIs(kInternal, HasSubstr("no memory")));
+  // The end of a run clears the buffers; nobody needs their rows any more.
+  parts = MakeParts();
+  parts.make_buffer = [this](const std::string& id,
+                             OnRemoved on_removed) -> absl::StatusOr<std::unique_ptr<IBuffer>> {
+    return std::make_unique<ThrowingBuffer>(make_buffer_(id, std::move(on_removed)).value(),
+                                            "Clear");
+  };
+  EXPECT_THAT(RunWith(std::move(parts)), IsOk());
+}
+
+TEST_F(CoordinatorMisuse, NumbersNearTheEndsOfTheirType_AreRefused) {
+  StartTraining();
+  for (const int64_t number : {int64_t{-1}, kMin, kMax}) {
+    EXPECT_THAT(coordinator_->Handle(kLearner, Info(learner_.task_id(), number)),
+                StatusIs(kInvalid));
+    EXPECT_THAT(coordinator_->Handle(kLearner, Demand(learner_.task_id(), 1, number)),
+                StatusIs(kInvalid));
+    EXPECT_THAT(coordinator_->Handle(kCollector, Finished(collector_.task_id(), 1, number)),
+                StatusIs(kInvalid));
+    EXPECT_THAT(
+        coordinator_->Handle(kCollector, Data(collector_.task_id(), 1,
+                                              TestItemsOfChunk(Chunk(kCollector, 0), 1), number)),
+        StatusIs(kInvalid));
+    EXPECT_THAT(coordinator_->Handle(kLearner,
+                                     Version(learner_.policy_id(), static_cast<uint64_t>(number))),
+                StatusIs(kInvalid));
+  }
+  for (const uint32_t worker : {0u, 77u, ~0u}) {
+    EXPECT_THAT(coordinator_->Handle(worker, Started("")), StatusIs(absl::StatusCode::kNotFound));
+    Lose(worker);
+  }
+  EXPECT_THAT(coordinator_->Handle(kLearner, WorkerMessage()), StatusIs(kInvalid));
+  for (const int32_t by : {kMinInt, -1, 0, std::numeric_limits<int>::max()}) {
+    Grow(by);
+    Shrink(by);
+  }
+  Drain("");
+}
+
+TEST_F(CoordinatorMisuse, CallsAfterTheEndAndAfterClose_AreHarmless) {
+  StartTraining();
+  for (const absl::Duration timeout : {absl::ZeroDuration(), -absl::InfiniteDuration()}) {
+    EXPECT_THAT(coordinator_->WaitUntilDone(timeout),
+                StatusIs(absl::StatusCode::kDeadlineExceeded));
+  }
+  coordinator_->RequestEnd("");
+  coordinator_->RequestEnd("again");
+  EXPECT_THAT(coordinator_->WaitUntilDone(absl::InfiniteDuration()), IsOk());
+  const auto call_all = [this] {
+    coordinator_->Handle(kLearner, Info(learner_.task_id(), 1)).IgnoreError();
+    coordinator_->Handle(kLearner, Demand(learner_.task_id(), 1, 1)).IgnoreError();
+    coordinator_->Handle(kCollector, Finished(collector_.task_id(), 1)).IgnoreError();
+    coordinator_->Admit(HelloOf(Hello::COLLECTOR)).IgnoreError();
+    Join(9, Hello::COLLECTOR);
+    Lose(9);
+    Grow(1);
+    coordinator_->status();
+    coordinator_->counters();
+    coordinator_->KeepData();
+    coordinator_->RequestEnd("once more");
+  };
+  call_all();
+  EXPECT_THAT(coordinator_->CloseJournal(), IsOk());
+  call_all();
+  EXPECT_THAT(coordinator_->Close("over"), IsOk());
+  EXPECT_THAT(coordinator_->Close("over again"), IsOk());
+  call_all();
+}
+
+TEST(ResourceManagerMisuse, ResourcesOfAnySize_AreCompared) {
+  NaiveResourceManager manager;
+  EXPECT_FALSE(manager.Assign(Hello::LEARNER, {}).has_value());
+  EXPECT_FALSE(manager.Delete(Hello::LEARNER, ~0u));
+  EXPECT_FALSE(manager.HaveAssigned(static_cast<Hello::Role>(kMinInt), 0));
+  for (const double cpus : {kNan, -1.0, std::numeric_limits<double>::infinity()}) {
+    Resources resources;
+    resources.set_cpus(cpus);
+    resources.set_memory_bytes(kMin);
+    resources.set_gpus(kMinInt);
+    manager.Update(Hello::LEARNER, 1, resources);
+    manager.Update(Hello::LEARNER, 1, resources);
+    (void)manager.Assign(Hello::LEARNER, resources, 1);
+    (void)manager.Assign(Hello::LEARNER, resources);
+    manager.Delete(Hello::LEARNER, 1);
+    EXPECT_FALSE(manager.Delete(Hello::LEARNER, 1));
+  }
+}
+
+}  // namespace
+}  // namespace ding
