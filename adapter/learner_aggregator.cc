@@ -35,16 +35,20 @@ absl::Status CheckIsLearner(const Hello& hello) {
 
 absl::StatusOr<std::unique_ptr<LearnerAggregator>> LearnerAggregator::Create(
     Options options, WorkerSession* coordinator, Transport* transport) {
+  if (coordinator == nullptr) {
+    return absl::InvalidArgumentError("learner aggregator: without a session with a coordinator");
+  }
   if (options.learner_num < 1 || options.connect_timeout <= absl::ZeroDuration() ||
       options.form_timeout <= absl::ZeroDuration() || options.admit_period < absl::ZeroDuration() ||
+      options.leave_timeout < absl::ZeroDuration() ||
       options.report_period < absl::ZeroDuration()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "learner aggregator: learner_num is ", options.learner_num,
         ", expected at least 1; connect_timeout is ", absl::FormatDuration(options.connect_timeout),
         " and form_timeout ", absl::FormatDuration(options.form_timeout),
         ", expected more than 0; admit_period is ", absl::FormatDuration(options.admit_period),
-        " and report_period ", absl::FormatDuration(options.report_period),
-        ", expected at least 0"));
+        ", leave_timeout ", absl::FormatDuration(options.leave_timeout), " and report_period ",
+        absl::FormatDuration(options.report_period), ", expected at least 0"));
   }
   options.server.welcome = coordinator->welcome();
   options.server.check_hello = CheckIsLearner;
