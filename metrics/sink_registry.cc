@@ -41,7 +41,11 @@ class GuardedSink : public MetricSink {
   void EndRun(RunEnd end, int64_t step, const RunResults& results) override {
     Guard([&] { sink_->EndRun(end, step, results); });
   }
-  MetricAxis axis() const override { return sink_->axis(); }
+  MetricAxis axis() const override {
+    MetricAxis axis = MetricSink::axis();
+    Guard([&] { axis = sink_->axis(); });
+    return axis;
+  }
   absl::Status Flush() override {
     const absl::Status flushed =
         Annotate(CallUser("Flush()", [this] { return sink_->Flush(); }), name_);
@@ -52,7 +56,7 @@ class GuardedSink : public MetricSink {
 
  private:
   template <typename Call>
-  void Guard(Call call) {
+  void Guard(Call call) const {
     const absl::Status status = CallUser(name_, [&] {
       call();
       return absl::OkStatus();
@@ -64,8 +68,8 @@ class GuardedSink : public MetricSink {
 
   const std::string name_;
   const std::shared_ptr<MetricSink> sink_;
-  Mutex mutex_;
-  absl::Status thrown_ ABSL_GUARDED_BY(mutex_);
+  mutable Mutex mutex_;
+  mutable absl::Status thrown_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

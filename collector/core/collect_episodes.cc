@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
@@ -17,7 +18,8 @@ absl::StatusOr<Collected> EpisodeCollection::Collect(absl::Span<const int> wante
   absl::StatusOr<int64_t> target = Target(options);
   if (!target.ok()) return Annotate(target.status(), core_->deps().name);
   DING_RETURN_IF_ERROR(Annotate(core_->PrepareLevelSeeds(options.level_seeds), core_->deps().name));
-  absl::StatusOr<std::vector<SegmentBatch>> data = GatherAndTake(wanted, *target, options);
+  absl::StatusOr<std::vector<SegmentBatch>> data =
+      CallUser("the env manager", [&] { return GatherAndTake(wanted, *target, options); });
   std::vector<CollectedEpisode> episodes = core_->TakeFinishedEpisodes(options.record_episodes);
   if (!data.ok()) {
     DING_RETURN_IF_ERROR(Annotate(core_->DropAllRows(), core_->deps().name));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
@@ -15,7 +16,8 @@ namespace ding {
 absl::StatusOr<Collected> RowCollection::Collect(absl::Span<const int> wanted,
                                                  const CollectOptions& options) {
   const Timer timer(core_->deps().clock);
-  absl::StatusOr<std::vector<SegmentBatch>> data = TryCollect(wanted, options);
+  absl::StatusOr<std::vector<SegmentBatch>> data =
+      CallUser("the env manager", [&] { return TryCollect(wanted, options); });
   std::vector<CollectedEpisode> episodes = core_->TakeFinishedEpisodes(options.record_episodes);
   if (!data.ok()) return Annotate(data.status(), core_->deps().name);
   for (const int player : wanted) {

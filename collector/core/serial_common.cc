@@ -9,6 +9,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/call_user.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/utf8.h"
 #include "ding_worker/env/game_spec.h"
 
@@ -181,20 +183,33 @@ void AddEpisodeInfo(const std::map<std::string, std::vector<double>>& info, int6
   }
 }
 
+void CallSink(absl::FunctionRef<void()> call) {
+  const absl::Status status = CallUser("the metric sink", [&call] {
+    call();
+    return absl::OkStatus();
+  });
+  if (status.ok()) return;
+  DING_LOG_FIRST_N(WARNING, 1) << status.message() << ": metrics are lost";
+}
+
 void WriteIterMetrics(const NamedValues& metrics, absl::string_view name, int64_t train_iter,
                       MetricSink* sink) {
-  for (const auto& [metric, value] : metrics) {
-    sink->Scalar(absl::StrCat(name, "_iter/", metric), train_iter, value);
-  }
+  CallSink([&] {
+    for (const auto& [metric, value] : metrics) {
+      sink->Scalar(absl::StrCat(name, "_iter/", metric), train_iter, value);
+    }
+  });
 }
 
 void WriteMetrics(const NamedValues& metrics, absl::string_view name, int64_t train_iter,
                   int64_t envstep, absl::string_view except, MetricSink* sink) {
-  if (WritesOverTrainIters(*sink, envstep)) WriteIterMetrics(metrics, name, train_iter, sink);
-  if (!WritesOverEnvSteps(*sink, envstep)) return;
-  for (const auto& [metric, value] : metrics) {
-    if (metric != except) sink->Scalar(absl::StrCat(name, "_step/", metric), envstep, value);
-  }
+  CallSink([&] {
+    if (WritesOverTrainIters(*sink, envstep)) WriteIterMetrics(metrics, name, train_iter, sink);
+    if (!WritesOverEnvSteps(*sink, envstep)) return;
+    for (const auto& [metric, value] : metrics) {
+      if (metric != except) sink->Scalar(absl::StrCat(name, "_step/", metric), envstep, value);
+    }
+  });
 }
 
 std::string MetricsLine(const NamedValues& metrics) {

@@ -105,6 +105,10 @@ std::vector<EpisodeValue> SummarizeEpisodeInfo(
 void AddEpisodeInfo(const std::map<std::string, std::vector<double>>& info, int64_t episodes,
                     NamedValues* metrics);
 
+// Calls a metric sink, which a user may have written. If it throws, the first time is a warning in the log, and the run
+// goes on.
+void CallSink(absl::FunctionRef<void()> call);
+
 // Writes each metric to "<name>_iter/<metric>" at train_iter.
 void WriteIterMetrics(const NamedValues& metrics, absl::string_view name, int64_t train_iter,
                       MetricSink* sink);

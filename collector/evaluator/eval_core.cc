@@ -190,9 +190,12 @@ absl::StatusOr<EvalCore::Outcome> EvalCore::Eval(const EvalOptions& options, Eva
   const absl::Cleanup no_more_pictures = [this, videos] {
     if (videos != nullptr) env_->set_on_episode_end(nullptr);
   };
-  DING_RETURN_IF_ERROR(Annotate(env_->Reset(), deps_.name));
-  DING_RETURN_IF_ERROR(Annotate(ForgetRecurrentState({}), deps_.name));
-  DING_RETURN_IF_ERROR(Annotate(Play(options, &run), deps_.name));
+  const absl::Status played = CallUser("the env manager", [&]() -> absl::Status {
+    DING_RETURN_IF_ERROR(env_->Reset());
+    DING_RETURN_IF_ERROR(ForgetRecurrentState({}));
+    return Play(options, &run);
+  });
+  DING_RETURN_IF_ERROR(Annotate(played, deps_.name));
   Outcome outcome{*std::move(monitor), run.envsteps, run.abnormal_episodes};
   if (options_.score) {
     const absl::StatusOr<double> score = CallUser(
@@ -448,7 +451,8 @@ absl::Status EvalCore::SaveState(StateWriter* writer) const {
 
 absl::Status EvalCore::LoadState(StateReader* reader) {
   DING_ASSIGN_OR_RETURN(const double best_return, reader->ReadDouble("best_return"));
-  DING_ASSIGN_OR_RETURN(const int64_t last_eval_iter, reader->ReadInt("last_eval_iter"));
+  DING_ASSIGN_OR_RETURN(const int64_t last_eval_iter,
+                        reader->ReadCount("last_eval_iter", /*least=*/-1));
   best_score_ = best_return;
   schedule_.set_last_eval_iter(last_eval_iter);
   return absl::OkStatus();

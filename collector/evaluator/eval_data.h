@@ -5,11 +5,14 @@
 #ifndef DING_WORKER_COLLECTOR_EVALUATOR_EVAL_DATA_H_
 #define DING_WORKER_COLLECTOR_EVALUATOR_EVAL_DATA_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "ding_worker/data/batch.h"
 
 namespace ding {
@@ -25,7 +28,7 @@ class IEvalData {
 
   // The number of batches.
   virtual int64_t size() const = 0;
-  // Returns batch `index`, below size(); it is the same each time.
+  // Returns batch `index`; it is the same each time. kOutOfRange unless it is 0 to size() - 1.
   virtual absl::StatusOr<LabelledBatch> Get(int64_t index) = 0;
 };
 
@@ -35,7 +38,10 @@ class EvalDataInMemory : public IEvalData {
   explicit EvalDataInMemory(std::vector<LabelledBatch> batches) : batches_(std::move(batches)) {}
 
   int64_t size() const override { return static_cast<int64_t>(batches_.size()); }
-  absl::StatusOr<LabelledBatch> Get(int64_t index) override { return batches_[index]; }
+  absl::StatusOr<LabelledBatch> Get(int64_t index) override {
+    if (index >= 0 && index < size()) return batches_[static_cast<size_t>(index)];
+    return absl::OutOfRangeError(absl::StrCat("there is no batch ", index, ", only ", size()));
+  }
 
  private:
   const std::vector<LabelledBatch> batches_;

@@ -8,6 +8,7 @@
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/core/serial_common.h"
 
 namespace ding {
 namespace {
@@ -128,9 +129,11 @@ absl::Status InteractionSerialEvaluator::WriteVideos(const EvalOptions& options,
   const std::string prefix =
       absl::StrCat(core_->deps().name, "_", RenderModeName(options_.render_mode));
   for (const EvalVideos::Video& video : videos->TakeChosen()) {
-    core_->deps().metrics->EncodedImage(absl::StrCat(prefix, "/", video.which),
-                                        RenderClock(options), video.width, video.height,
-                                        video.bytes);
+    CallSink([&] {
+      core_->deps().metrics->EncodedImage(absl::StrCat(prefix, "/", video.which),
+                                          RenderClock(options), video.width, video.height,
+                                          video.bytes);
+    });
     if (options_.figure_path.empty()) continue;
     const std::string path = JoinPath(
         FigureFolder(), absl::StrCat(prefix, "_", RenderClock(options), "_", video.which, ".gif"));
@@ -147,7 +150,8 @@ absl::Status InteractionSerialEvaluator::SaveState(StateWriter* writer) const {
 }
 
 absl::Status InteractionSerialEvaluator::LoadState(StateReader* reader) {
-  DING_ASSIGN_OR_RETURN(const int64_t last_render_iter, reader->ReadInt("last_render_iter"));
+  DING_ASSIGN_OR_RETURN(const int64_t last_render_iter,
+                        reader->ReadCount("last_render_iter", /*least=*/-1));
   DING_RETURN_IF_ERROR(core_->LoadState(reader));
   last_render_iter_ = last_render_iter;
   return absl::OkStatus();

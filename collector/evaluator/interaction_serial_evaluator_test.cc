@@ -21,6 +21,7 @@
 #include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_policy.h"
 #include "ding_worker/collector/testing/serial_parts.h"
+#include "ding_worker/data/extreme_numbers.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/base_env_manager.h"
@@ -453,6 +454,10 @@ TEST(InteractionSerialEvaluatorTest, ContinuesFromASavedState) {
   EXPECT_FALSE(b.evaluator->ShouldEval(25));
   EXPECT_FALSE(b.evaluator->ShouldEval(34));
   EXPECT_TRUE(b.evaluator->ShouldEval(35));
+
+  ForEachExtremeNumber(state, [&](StateDict* damaged) {
+    EXPECT_THAT(b.evaluator->LoadState(damaged), StatusIs(absl::StatusCode::kInvalidArgument));
+  });
 
   StateDict incomplete;
   ASSERT_THAT(incomplete.WriteDouble("best_return", 5), IsOk());

@@ -10,17 +10,23 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/core/collect_core.h"
 #include "ding_worker/collector/serial/episode_serial_collector.h"
 #include "ding_worker/collector/serial/sample_serial_collector.h"
 #include "ding_worker/collector/serial_collector.h"
+#include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_policy.h"
 #include "ding_worker/collector/testing/serial_parts.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/extreme_numbers.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/env/env_manager_wrapper.h"
+#include "ding_worker/metrics/sink.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -148,14 +154,61 @@ TEST_F(CollectMisuse, PolicyThatThrows_IsAnError) {
               StatusIs(absl::StatusCode::kInternal, HasSubstr("no samples")));
 }
 
+// Throws at its third step.
+class ThrowingManager : public EnvManagerWrapper {
+ public:
+  using EnvManagerWrapper::EnvManagerWrapper;
+  absl::StatusOr<const Timesteps*> Step(absl::Span<const int> env_ids,
+                                        const ColumnsView& actions) override {
+    if (++steps_ == 3) throw std::runtime_error("no envs");
+    return EnvManagerWrapper::Step(env_ids, actions);
+  }
+
+ private:
+  int steps_ = 0;
+};
+
+TEST_F(CollectMisuse, EnvManagerThatThrows_IsAnError) {
+  const auto throws = [this] {
+    return std::make_unique<ThrowingManager>(
+        std::make_unique<FakeEnvManager>(FakeEnvManager::Options()));
+  };
+  const auto is_error = StatusIs(absl::StatusCode::kInternal,
+                                 HasSubstr("the env manager threw an exception: no envs"));
+  auto manager = throws();
+  DING_ASSERT_OK_AND_ASSIGN(const auto samples,
+                            SampleSerialCollector::Create({}, manager.get(), &policy, deps));
+  EXPECT_THAT(samples->Collect(Target(300)), is_error);
+  auto other = throws();
+  DING_ASSERT_OK_AND_ASSIGN(const auto episodes,
+                            EpisodeSerialCollector::Create({}, other.get(), &policy, deps));
+  EXPECT_THAT(episodes->Collect(Target(300)), is_error);
+}
+
+TEST_F(CollectMisuse, MetricSinkThatThrows_LosesMetricsOnly) {
+  class ThrowingSink : public NullSink {
+   public:
+    void Scalar(absl::string_view, int64_t, double) override { throw std::runtime_error("full"); }
+  };
+  deps.metrics = std::make_shared<ThrowingSink>();
+  const auto collector = Make<SampleSerialCollector>({});
+  EXPECT_THAT(collector->Collect(Target(3)), IsOk());
+}
+
 TEST_F(CollectMisuse, SavedCounts_NearTheEndOfTheType_AreRefused) {
   const auto collector = Make<SampleSerialCollector>({});
   StateDict saved;
   ASSERT_THAT(collector->SaveState(&saved), IsOk());
-  for (const char* const name : {"envstep", "total_episode_count", "total_train_sample_count"}) {
+  ForEachExtremeNumber(saved, [&](StateDict* damaged) {
+    // Seeds may be any number.
+    if (collector->LoadState(damaged).ok()) EXPECT_THAT(collector->Collect(Target(3)), IsOk());
+  });
+  for (const char* const name :
+       {"envstep", "total_episode_count", "total_train_sample_count", "env_samples", "next_step"}) {
     for (const int64_t count : {int64_t{-1}, kMax}) {
       TensorMap tensors;
       for (const auto& [key, tensor] : saved.tensors()) tensors.Set(key, tensor.Clone());
+      ASSERT_NE(tensors.FindMutable(name), nullptr) << name;
       tensors.FindMutable(name)->mutable_data<int64_t>()[0] = count;
       StateDict damaged(std::move(tensors), "damaged");
       EXPECT_THAT(collector->LoadState(&damaged), StatusIs(kInvalid)) << name;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/log.h"
@@ -318,7 +319,8 @@ int FramesPerSecond(int64_t max_episode_steps) {
 
 absl::StatusOr<CheckpointEvaluation> EvaluateCheckpoint(const EvaluationOptions& options) {
   DING_RETURN_IF_ERROR(CheckOptions(options));
-  absl::StatusOr<CheckpointEvaluation> result = Evaluate(options);
+  absl::StatusOr<CheckpointEvaluation> result =
+      CallUser("a module", [&] { return Evaluate(options); });
   if (result.ok()) return result;
   return Annotate(result.status(), absl::StrCat("cannot evaluate ", options.checkpoint));
 }

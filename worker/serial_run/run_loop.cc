@@ -11,6 +11,7 @@
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/learner/hook.h"
 #include "ding_worker/learner/run_signals.h"
 #include "ding_worker/learner/stopper.h"
@@ -79,7 +80,8 @@ absl::Status RunLoop::Run(SerialResult* result) {
 }
 
 void RunLoop::FlushMetrics() {
-  const absl::Status flushed = options_.metrics->Flush();
+  const absl::Status flushed =
+      CallUser("the metric sink", [this] { return options_.metrics->Flush(); });
   DING_LOG_IF(WARNING, !flushed.ok() && logs_are_written_)
       << "some of the logs could not be written: " << flushed.message();
   logs_are_written_ = flushed.ok();
@@ -87,7 +89,7 @@ void RunLoop::FlushMetrics() {
 
 void RunLoop::DescribeBegin() {
   speed_.Begin(work_.env_step(), work_.learner()->train_iter());
-  options_.metrics->BeginRun(DescribeRunForSinks(config_));
+  CallSink([this] { options_.metrics->BeginRun(DescribeRunForSinks(config_)); });
 }
 
 void RunLoop::DescribeEnd(const absl::Status& status) {
@@ -95,15 +97,17 @@ void RunLoop::DescribeEnd(const absl::Status& status) {
   const RunEnd end = !status.ok()          ? RunEnd::kFailed
                      : result_.interrupted ? RunEnd::kInterrupted
                                            : RunEnd::kFinished;
-  options_.metrics->EndRun(end, work_.position(),
-                           ResultsForSinks(result_.eval_value, work_.env_step(), WallSeconds()));
+  CallSink([&] {
+    options_.metrics->EndRun(end, work_.position(),
+                             ResultsForSinks(result_.eval_value, work_.env_step(), WallSeconds()));
+  });
 }
 
 void RunLoop::WriteSpeed(bool at_end) {
   const int64_t env_step = IsSupervised(config_) ? -1 : work_.env_step();
   const int64_t train_iter = work_.learner()->train_iter();
   if (at_end) {
-    speed_.Write(env_step, train_iter, options_.metrics.get());
+    CallSink([&] { speed_.Write(env_step, train_iter, options_.metrics.get()); });
   } else if (!speed_.WriteIfDue(env_step, train_iter, options_.metrics.get())) {
     return;
   }
@@ -111,9 +115,12 @@ void RunLoop::WriteSpeed(bool at_end) {
 }
 
 absl::Status RunLoop::RunToTheEnd(SerialResult* result) {
-  absl::Status status = LeaveFailedEpisodes();
-  if (status.ok() && !resumed_) status = work_.Begin();
-  if (status.ok()) status = Loop();
+  // Whatever a user's module throws, the run saves what it has and says why it ends.
+  absl::Status status = CallUser("a module", [this]() -> absl::Status {
+    DING_RETURN_IF_ERROR(LeaveFailedEpisodes());
+    if (!resumed_) DING_RETURN_IF_ERROR(work_.Begin());
+    return Loop();
+  });
   options_.ending();
   if (IsGivenUp(status)) {
     EndInterrupted();

@@ -13,6 +13,7 @@
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/learner/checkpoint.h"
@@ -98,10 +99,13 @@ absl::Status RunLoop::SaveSafePoint(SerialResult* result) {
 
 absl::Status RunLoop::SaveLastSafePoint(SerialResult* result) {
   const absl::Status saved = SaveSafePoint(result);
-  options_.metrics->EndRun(
-      RunEnd::kInterrupted, IsSupervised(config_) ? result->train_iter : result->env_step,
-      ResultsForSinks(result->eval_value, result->env_step, result->wall_seconds));
-  const absl::Status flushed = options_.metrics->Flush();
+  CallSink([&] {
+    options_.metrics->EndRun(
+        RunEnd::kInterrupted, IsSupervised(config_) ? result->train_iter : result->env_step,
+        ResultsForSinks(result->eval_value, result->env_step, result->wall_seconds));
+  });
+  const absl::Status flushed =
+      CallUser("the metric sink", [this] { return options_.metrics->Flush(); });
   DING_LOG_IF(WARNING, !flushed.ok())
       << "some of the logs could not be written: " << flushed.message();
   return saved;
@@ -239,8 +243,8 @@ absl::Status RunLoop::SaveRunState(StateWriter* writer) const {
 }
 
 absl::Status RunLoop::LoadRunState(StateReader* reader) {
-  DING_ASSIGN_OR_RETURN(rounds_, reader->ReadInt("rounds"));
-  DING_ASSIGN_OR_RETURN(last_eval_iter_, reader->ReadInt("last_eval_iter"));
+  DING_ASSIGN_OR_RETURN(rounds_, reader->ReadCount("rounds"));
+  DING_ASSIGN_OR_RETURN(last_eval_iter_, reader->ReadCount("last_eval_iter", /*least=*/-1));
   DING_ASSIGN_OR_RETURN(const int64_t has_eval, reader->ReadInt("has_eval"));
   DING_ASSIGN_OR_RETURN(const double eval_value, reader->ReadDouble("eval_value"));
   DING_ASSIGN_OR_RETURN(const double best_eval, reader->ReadDouble("best_eval"));
@@ -259,10 +263,11 @@ absl::Status RunLoop::LoadRunState(StateReader* reader) {
   DING_ASSIGN_OR_RETURN(const int64_t has_best_saved, reader->ReadInt("has_best_saved"));
   DING_ASSIGN_OR_RETURN(const double best_saved, reader->ReadDouble("best_saved"));
   if (has_best_saved != 0) best_saved_ = best_saved;
-  DING_ASSIGN_OR_RETURN(confirmations_, reader->ReadInt(kConfirmations));
-  DING_ASSIGN_OR_RETURN(confirmed_eval_iter_, reader->ReadInt("confirmed_eval_iter"));
+  DING_ASSIGN_OR_RETURN(confirmations_, reader->ReadCount(kConfirmations));
+  DING_ASSIGN_OR_RETURN(confirmed_eval_iter_,
+                        reader->ReadCount("confirmed_eval_iter", /*least=*/-1));
   ReturnEstimate confirmation;
-  DING_ASSIGN_OR_RETURN(confirmation.episodes, reader->ReadInt("confirmation_episodes"));
+  DING_ASSIGN_OR_RETURN(confirmation.episodes, reader->ReadCount("confirmation_episodes"));
   DING_ASSIGN_OR_RETURN(confirmation.mean, reader->ReadDouble("confirmation_mean"));
   DING_ASSIGN_OR_RETURN(confirmation.standard_error, reader->ReadDouble("confirmation_error"));
   if (confirmations_ > 0) result_.confirmation = confirmation;

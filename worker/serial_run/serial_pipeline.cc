@@ -329,7 +329,8 @@ CollectOptions SerialPipeline::NextCollect() {
 
 absl::StatusOr<SegmentBatch> SerialPipeline::Collect(const CollectOptions& options) {
   const RunSpeed::Scope timed(loop_.speed(), RunSpeed::kCollect);
-  return collector_->Collect(options);
+  // The other thread may be learning: the round waits for it also if this throws.
+  return CallUser("the collector", [&] { return collector_->Collect(options); });
 }
 
 absl::Status SerialPipeline::BeginOtherEpisodes(int64_t number) {
