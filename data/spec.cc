@@ -128,7 +128,7 @@ std::string FieldSpec::DebugString() const {
 
 int64_t FieldSpec::BoundedCategoryCount(int64_t element) const {
   const size_t bound = high.size() == 1 ? 0 : static_cast<size_t>(element);
-  // Of the doubles below 2^63 all fit.
+  // All doubles below 2^63 fit into int64.
   if (bound < high.size() && high[bound] >= 0 && high[bound] < std::ldexp(1.0, 63)) {
     return static_cast<int64_t>(high[bound]) + 1;
   }

@@ -56,7 +56,10 @@ class GuardedBuffer : public IBuffer {
   }
   StateSnapshot Snapshot() const override {
     StateSnapshot snapshot;
-    const absl::Status status = Guard([&] { snapshot = buffer_->Snapshot(); });
+    const absl::Status status = CallUser(kBuffer, [&] {
+      snapshot = buffer_->Snapshot();
+      return absl::OkStatus();
+    });
     return [status, snapshot = std::move(snapshot)](StateWriter* writer) {
       DING_RETURN_IF_ERROR(status);
       return CallUser(kBuffer, [&] { return snapshot(writer); });
@@ -69,15 +72,14 @@ class GuardedBuffer : public IBuffer {
  private:
   // Keeps the first error for TakeThrown().
   template <typename Call>
-  absl::Status Guard(const Call& call) const {
+  void Guard(const Call& call) const {
     const absl::Status status = CallUser(kBuffer, [&call] {
       call();
       return absl::OkStatus();
     });
-    if (status.ok()) return status;
+    if (status.ok()) return;
     MutexLock lock(&mutex_);
     thrown_.Update(status);
-    return status;
   }
   absl::Status TakeThrown() const {
     MutexLock lock(&mutex_);

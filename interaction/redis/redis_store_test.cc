@@ -8,6 +8,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -56,6 +57,42 @@ RedisStore::Options OptionsFor(const RedisServer& redis, const std::string& pref
   options.server.port = redis.port();
   options.prefix = prefix;
   return options;
+}
+
+TEST(RedisStoreMisuse, OptionsOutOfRange_AreRefusedWithoutAServer) {
+  RedisStore::Options good;
+  good.server.host = "127.0.0.1";
+  good.server.port = 1;  // Nobody listens there.
+  good.prefix = "runs/7";
+  EXPECT_THAT(RedisStore::Create(good), StatusIs(absl::StatusCode::kUnavailable));
+  const auto refused = [](const RedisStore::Options& options) {
+    EXPECT_THAT(RedisStore::Create(options), StatusIs(absl::StatusCode::kInvalidArgument));
+  };
+  for (const int number : {0, -1, std::numeric_limits<int>::min()}) {
+    RedisStore::Options options = good;
+    options.server.port = number;
+    refused(options);
+    options = good;
+    options.max_connections = number;
+    refused(options);
+  }
+  for (const int64_t bytes : {int64_t{0}, int64_t{-1}, std::numeric_limits<int64_t>::min(),
+                              RedisStore::kMaxPartBytes + 1, std::numeric_limits<int64_t>::max()}) {
+    RedisStore::Options options = good;
+    options.part_bytes = bytes;
+    refused(options);
+  }
+  for (const std::string& prefix : {std::string(), std::string("/"), std::string(1000, 'x')}) {
+    RedisStore::Options options = good;
+    options.prefix = prefix;
+    refused(options);
+  }
+  RedisStore::Options options = good;
+  options.server.port = 65536;
+  refused(options);
+  options = good;
+  options.server.host = "";
+  refused(options);
 }
 
 // Returns an empty store in the Redis server that all tests of the process share.
