@@ -65,7 +65,9 @@ LearnerAggregator::LearnerAggregator(const Options& options, WorkerSession* coor
       coordinator_(coordinator),
       reporter_(options.report_period, options.clock) {}
 
-LearnerAggregator::~LearnerAggregator() { server_->Close("the aggregator is closed"); }
+LearnerAggregator::~LearnerAggregator() {
+  if (server_ != nullptr) server_->Close("the aggregator is closed");  // null if Create() failed
+}
 
 void LearnerAggregator::Close() { coordinator_->Close("the learner aggregator leaves the run"); }
 

@@ -68,12 +68,15 @@ Ends Connect() {
 }
 
 TEST(TransportMisuseDeathTest, ReadyCallbackThatThrows_EndsTheProgramWithASentence) {
-  const Ends ends = Connect();
-  ends.callee->SetReadyCallback([] { throw std::runtime_error("not ready"); });
-  std::string message;
-  ASSERT_THAT(ends.callee->TryReceive(&message), IsOk());
-  message = "x";
-  EXPECT_DEATH(ends.caller->TrySend(&message).IgnoreError(),
+  const auto send_to_throwing = [] {
+    const Ends ends = Connect();
+    ends.callee->SetReadyCallback([] { throw std::runtime_error("not ready"); });
+    std::string message;
+    ends.callee->TryReceive(&message).IgnoreError();
+    message = "x";
+    ends.caller->TrySend(&message).IgnoreError();
+  };
+  EXPECT_DEATH(send_to_throwing(),
                "the ready callback of a connection threw an exception: not ready");
 }
 
@@ -253,7 +256,9 @@ TEST_F(WorkerServerMisuse, HandlerThatThrows_DisconnectsTheWorkerAndServesTheNex
       EXPECT_EQ(operated.ok(),
                 where == "WorkerJoined" || where == "WorkerLost" || where == "Handle");
       EXPECT_EQ(collected.ok(), where == "WorkerLost" || where == "Operate");
-      if (where == "Admit") EXPECT_THAT(collected.message(), HasSubstr("no idea"));
+      if (where == "Admit") {
+        EXPECT_THAT(collected.message(), HasSubstr("no idea"));
+      }
     }
   }
   MutexLock lock(&mutex_);

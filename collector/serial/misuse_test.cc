@@ -201,7 +201,9 @@ TEST_F(CollectMisuse, SavedCounts_NearTheEndOfTheType_AreRefused) {
   ASSERT_THAT(collector->SaveState(&saved), IsOk());
   ForEachExtremeNumber(saved, [&](StateDict* damaged) {
     // Seeds may be any number.
-    if (collector->LoadState(damaged).ok()) EXPECT_THAT(collector->Collect(Target(3)), IsOk());
+    if (collector->LoadState(damaged).ok()) {
+      EXPECT_THAT(collector->Collect(Target(3)), IsOk());
+    }
   });
   for (const char* const name :
        {"envstep", "total_episode_count", "total_train_sample_count", "env_samples", "next_step"}) {
