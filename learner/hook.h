@@ -67,7 +67,7 @@ class LearnerHook {
 class LearnerHooks {
  public:
   const std::vector<std::shared_ptr<LearnerHook>>& at(HookPosition position) const {
-    return hooks_[static_cast<size_t>(position)];
+    return hooks_.at(static_cast<size_t>(position));
   }
 
  private:

@@ -146,6 +146,12 @@ TEST_F(LearnerMisuse, CallHooks_AtNoPosition_IsRefused) {
   }
 }
 
+TEST(LearnerHooksMisuse, PositionThatDoesNotExist_Throws) {
+  for (const int position : {-1, kNumHookPositions, 1000}) {
+    EXPECT_THROW((void)LearnerHooks().at(static_cast<HookPosition>(position)), std::out_of_range);
+  }
+}
+
 TEST(LearnerMisuseDeathTest, Hook_AtNoPosition_EndsTheProgramWithASentence) {
   const auto make = [](int position, int priority) {
     FunctionHook(static_cast<HookPosition>(position), priority,
