@@ -206,7 +206,7 @@ TEST_F(CollectMisuse, SavedCounts_NearTheEndOfTheType_AreRefused) {
     }
   });
   for (const char* const name :
-       {"envstep", "total_episode_count", "total_train_sample_count", "env_samples", "next_step"}) {
+       {"envstep", "total_episode_count", "total_train_sample_count", "env_samples"}) {
     for (const int64_t count : {int64_t{-1}, kMax}) {
       TensorMap tensors;
       for (const auto& [key, tensor] : saved.tensors()) tensors.Set(key, tensor.Clone());
