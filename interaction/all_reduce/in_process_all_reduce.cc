@@ -47,13 +47,14 @@ class InProcessAllReduceHub::Group {
     if (++arrived_ == world_size()) {
       arrived_ = 0;
       ++round_;
-      dead_ = SameKind() ? work(calls_)
-                         : absl::InvalidArgumentError(
-                               absl::StrCat("all-reduce group '", name_,
-                                            "': the ranks made calls of different kinds, expected "
-                                            "the same call with the same type of values"));
+      result_ = SameKind() ? work(calls_)
+                           : absl::InvalidArgumentError(absl::StrCat(
+                                 "all-reduce group '", name_,
+                                 "': the ranks made calls of different kinds, expected "
+                                 "the same call with the same type of values"));
+      dead_ = result_;
       changed_.SignalAll();
-      return dead_;
+      return result_;
     }
     while (dead_.ok() && round_ == round && changed_.WaitUntil(&mutex_, deadline)) {
     }
@@ -62,7 +63,8 @@ class InProcessAllReduceHub::Group {
           "all-reduce group '", name_, "': ", world_size() - arrived_, " of ", world_size(),
           " ranks did not make the call within ", absl::FormatDuration(timeout))));
     }
-    return round_ == round ? dead_ : absl::OkStatus();
+    // The round is over; a rank that has left since ended only the later ones.
+    return round_ == round ? dead_ : result_;
   }
 
   void Leave(int rank) {
@@ -88,6 +90,7 @@ class InProcessAllReduceHub::Group {
   std::vector<Call> calls_;  // the size is constant; mutex_ guards the contents
   int arrived_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t round_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status result_ ABSL_GUARDED_BY(mutex_);  // of the last round
   absl::Status dead_ ABSL_GUARDED_BY(mutex_);
 };
 
