@@ -42,8 +42,9 @@ AsyncEnvManager::AsyncEnvManager(Options options, Blocks blocks,
 
 absl::Status AsyncEnvManager::StepEnvs(absl::Span<const int> env_ids, const ColumnsView& actions,
                                        absl::Span<const int>* answered) {
-  // `actions` may have further columns; the env gets its own only.
-  const ColumnsView own_actions = actions.Fields(env_spec().action.get(), 0);
+  // `actions` may have further columns; the env gets its own only. A step of no envs may come without columns.
+  const ColumnsView own_actions =
+      env_ids.empty() ? ColumnsView() : actions.Fields(env_spec().action.get(), 0);
   if (env_ids == all_ids()) {
     CopyRows(own_actions, workers_->actions(), 0);
   } else {
