@@ -226,8 +226,8 @@ TEST_F(WorkerServerMisuse, Create_OptionsOutOfRange_IsRefused) {
 }
 
 TEST_F(WorkerServerMisuse, Start_TwiceWithoutAHandlerOrAfterTheEnd_IsRefused) {
-  DING_ASSERT_OK_AND_ASSIGN(const auto server, WorkerServer::Create(options_, &transport_));
   ThrowingHandler handler("nowhere");
+  DING_ASSERT_OK_AND_ASSIGN(const auto server, WorkerServer::Create(options_, &transport_));
   EXPECT_THAT(server->Start(nullptr), StatusIs(kInvalid));
   EXPECT_THAT(server->Start(&handler), IsOk());
   EXPECT_THAT(server->Start(&handler), StatusIs(absl::StatusCode::kFailedPrecondition));
@@ -247,8 +247,8 @@ TEST_F(WorkerServerMisuse, HandlerThatThrows_DisconnectsTheWorkerAndServesTheNex
   for (const std::string where :
        {"Admit", "WorkerJoined", "WorkerLost", "Handle", "Operate", "incarnation", "status"}) {
     SCOPED_TRACE(where);
-    DING_ASSERT_OK_AND_ASSIGN(const auto server, WorkerServer::Create(options_, &transport_));
     ThrowingHandler handler(where);
+    DING_ASSERT_OK_AND_ASSIGN(const auto server, WorkerServer::Create(options_, &transport_));
     ASSERT_THAT(server->Start(&handler), IsOk());
     for (int i = 0; i < 2; ++i) {
       const absl::Status operated = Work(Hello::OPERATOR);
@@ -272,8 +272,8 @@ TEST_F(WorkerServerMisuse, CallbacksThatThrow_RefuseTheWorkerOrAreReported) {
   };
   options_.on_worker_lost = [](const Hello&, const absl::Status&) { throw 7; };
   {
-    DING_ASSERT_OK_AND_ASSIGN(const auto server, WorkerServer::Create(options_, &transport_));
     ThrowingHandler handler("nowhere");
+    DING_ASSERT_OK_AND_ASSIGN(const auto server, WorkerServer::Create(options_, &transport_));
     ASSERT_THAT(server->Start(&handler), IsOk());
     EXPECT_THAT(Work(Hello::LEARNER).message(), HasSubstr("check_hello threw an exception"));
     EXPECT_THAT(Work(Hello::COLLECTOR), IsOk());
@@ -288,8 +288,8 @@ TEST_F(WorkerServerMisuse, ReportThatThrows_DoesNotEndTheServer) {
   options_.check_hello = [](const Hello& hello) {
     return hello.role() == Hello::LEARNER ? absl::InternalError("no learners") : absl::OkStatus();
   };
-  DING_ASSERT_OK_AND_ASSIGN(const auto server, WorkerServer::Create(options_, &transport_));
   ThrowingHandler handler("nowhere");
+  DING_ASSERT_OK_AND_ASSIGN(const auto server, WorkerServer::Create(options_, &transport_));
   ASSERT_THAT(server->Start(&handler), IsOk());
   EXPECT_THAT(Work(Hello::LEARNER), Not(IsOk()));
   EXPECT_THAT(Work(Hello::COLLECTOR), IsOk());
@@ -303,9 +303,9 @@ TEST_F(WorkerServerMisuse, CloseByACallback_EndsTheProgramWithASentence) {
       closed->Close("too early");
       return absl::OkStatus();
     };
+    ThrowingHandler handler("nowhere");
     const auto server = WorkerServer::Create(options_, &transport_).value();
     closed = server.get();
-    ThrowingHandler handler("nowhere");
     server->Start(&handler).IgnoreError();
     Work(Hello::COLLECTOR).IgnoreError();
   };
