@@ -104,10 +104,10 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
   }
   const bool redis = absl::StartsWith(config.system().store_url(), "redis:");
   if (redis && config.system().coordinator().journal() == JOURNAL_IN_STORE &&
-      config.system().coordinator().has_journal_sync()) {
+      config.system().coordinator().journal_sync() != CoordinatorConfig::PERIODIC) {
     problems.push_back(
         "system.coordinator.journal_sync is set, but the journal is in Redis, whose `appendfsync` "
-        "decides that: expected system.coordinator.journal: JOURNAL_IN_FOLDER, or no journal_sync");
+        "decides that: expected PERIODIC, the default, or the journal in JOURNAL_IN_FOLDER");
   }
   const auto fits_store = [&](absl::string_view path, const std::string& type) {
     if ((type == kRedisType) == redis) return;
