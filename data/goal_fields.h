@@ -13,6 +13,8 @@
 #ifndef DING_WORKER_DATA_GOAL_FIELDS_H_
 #define DING_WORKER_DATA_GOAL_FIELDS_H_
 
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -23,6 +25,13 @@ namespace ding {
 inline constexpr absl::string_view kGoalObservationField = "obs/observation";
 inline constexpr absl::string_view kAchievedGoalField = "obs/achieved_goal";
 inline constexpr absl::string_view kDesiredGoalField = "obs/desired_goal";
+
+// What an env says that it rewards a step with that leads to `achieved` if `desired` is the goal.
+struct GoalReward {
+  std::vector<float> achieved;
+  std::vector<float> desired;
+  float reward = 0;
+};
 
 // The Euclidean distance between two goals of the same size.
 double GoalDistance(absl::Span<const float> achieved, absl::Span<const float> desired);

@@ -78,6 +78,8 @@ absl::Status EnvManagerCore::NoteEnd(int row, int env_id, const absl::Status& vo
     terminated()[static_cast<size_t>(row)] = result->terminated ? 1 : 0;
     truncated()[static_cast<size_t>(row)] = result->truncated && !result->terminated ? 1 : 0;
     slot.abnormal_in_a_row = 0;
+    const double own_return = ended_.back().info.GetOr(kEpisodeReturn, 0);
+    if (!std::isfinite(own_return)) reward_sum_ = own_return;  // CheckFinite() finds it.
     return absl::OkStatus();
   }
   return NoteVoid(row, env_id, Annotate(void_cause, EnvName(env_id)));
@@ -148,6 +150,13 @@ absl::Status EnvManagerCore::CheckFinite(absl::Span<const int> env_ids) {
       const float reward = other_rewards_[i * (others / count) + j];
       if (std::isfinite(reward)) continue;
       status = absl::InternalError(absl::StrCat("the reward of player ", j + 1, " is ", reward));
+    }
+    for (const Ended& ended : ended_) {
+      const double own_return = ended.info.GetOr(kEpisodeReturn, 0);
+      if (ended.row != static_cast<int>(i) || std::isfinite(own_return)) continue;
+      status =
+          absl::InternalError(absl::StrCat("its own return of the episode (", kEpisodeReturn,
+                                           ", in Python info['episode']['r']) is ", own_return));
     }
     if (status.ok()) continue;
     const int64_t step = slots_[static_cast<size_t>(env_ids[i])].length;

@@ -8,6 +8,7 @@ observations and actions are views of it, so that an observation is copied once.
 states) travels as a message in it (env/process_message.h). One thread; needs numpy, and gymnasium for gymnasium.make.
 """
 
+import atexit
 import ctypes
 import importlib
 import inspect
@@ -42,6 +43,8 @@ SPIN_NANOSECONDS, SHORT_WAIT_NANOSECONDS = 20_000, 200_000
 WAITS_ASLEEP = 100  # waits that are not spent awake after the machine was found to be busy
 SLEEP_SECONDS = 0.1  # a request wakes the process before
 SCRIPT = __file__
+LONGEST_TEXT = 20_000  # of an error
+SECONDS_TO_EXIT = 3
 HOW_TO_DEBUG = ('The process of an env has no terminal and no stdin. Debug one env alone, in a Python program of yours that calls '
                 'its reset() and step(), or set PYTHONBREAKPOINT to a debugger that does not need a terminal')
 np = None  # numpy, once it is imported
@@ -61,6 +64,8 @@ def text_of(error):
     while trace is not None and trace.tb_frame.f_code.co_filename == SCRIPT:
         trace = trace.tb_next
     text = ''.join(traceback.format_exception(type(error), error, trace)).rstrip()
+    if len(text) > LONGEST_TEXT:
+        text = f'{text[:LONGEST_TEXT // 2]}\n... {len(text) - LONGEST_TEXT} characters ...\n{text[-LONGEST_TEXT // 2:]}'
     asks_a_person = isinstance(error, EOFError) or type(error).__name__ == 'BdbQuit'
     return f'{text}\n{HOW_TO_DEBUG}' if asks_a_person else text
 
@@ -241,10 +246,11 @@ def start_of(space, kind):
 
 def counts_of(space, kind, name):
     """The numbers of categories of a space of discrete actions; None if the actions are real numbers."""
-    if kind == 'Discrete':
-        return [int(space.n)]
-    if kind == 'MultiDiscrete':
-        return [int(n) for n in np.asarray(space.nvec).reshape(-1)]
+    if kind in ('Discrete', 'MultiDiscrete'):
+        counts = [int(n) for n in np.asarray(space.n if kind == 'Discrete' else space.nvec).reshape(-1)]
+        if min(counts, default=0) < 1:
+            raise Failure(INVALID_ARGUMENT, f"the action '{name}' is a {kind} of {counts} categories, expected at least one")
+        return counts
     if kind == 'MultiBinary':
         return [2] * int(np.prod(space.shape))
     if np.dtype(space.dtype).kind == 'f':
@@ -296,7 +302,7 @@ def box_writer(space, field, row, memory):
         known = isinstance(value, (np.ndarray, np.generic))
         if not known and shape == () and isinstance(value, (bool, int, float)):
             value = np.asarray(value, dtype=expected)
-        elif not known or value.dtype != expected:
+        elif not known or value.dtype.newbyteorder('=') != expected.newbyteorder('='):
             raise Failure(INTERNAL, f"the observation '{field.name}' is {described(value)}, expected {expected.name}"
                           f'{list(shape)} as its space says')
         if value.shape != shape:
@@ -395,8 +401,8 @@ def action_reader(space, kind, row):
         return lambda: np.clip(row.astype(dtype).reshape(shape), space.low, space.high)
     start, dtype = start_of(space, kind), np.dtype(getattr(space, 'dtype', None) or np.int64)
     if kind == 'Discrete':
-        first = int(start)
-        return lambda: int(row[0]) + first
+        first = np.int64(start)
+        return lambda: row[0] + first
     shape = space.shape
     if kind == 'MultiBinary':
         return lambda: row.astype(dtype).reshape(shape)
@@ -445,8 +451,8 @@ def bind_player(spaces, fields, field, rows, action_at, memory, name='obs'):
                                action_space)
     mask = mask_row(fields[0], rows, memory) if fields else None
     if kind_of(action_space, 'action') == 'Discrete':
-        numbers, at, first = memory.cast('l'), action_at // 8, int(start_of(action_space, 'Discrete'))
-        return write, mask, ((lambda: numbers[at] + first) if first else (lambda: numbers[at]))
+        numbers, first = np.frombuffer(memory, np.int64, 1, action_at), np.int64(start_of(action_space, 'Discrete'))
+        return write, mask, ((lambda: numbers[0] + first) if first else (lambda: numbers[0]))
     flat = np.frombuffer(memory, dtype=np.dtype(STORED[field.dtype]), count=int(np.prod(field.shape)), offset=action_at)
     return write, mask, nested_action_reader(action_space, [flat])
 
@@ -743,15 +749,35 @@ LARGEST_SEED = (1 << 64) - 1
 def refuses(error, seed):
     """Whether the error may be that the seed does not fit into 32 bits."""
     text = str(error).lower()
-    return seed >> 32 > 0 and (isinstance(error, OverflowError) or (
+    return seed >> 32 > 0 and 'keyword argument' not in text and (isinstance(error, OverflowError) or (
         isinstance(error, (ValueError, TypeError)) and ('seed' in text or str(seed) in text)))
 
 
 FINAL = ('final_obs', 'final_observation')
 
 
+def check_info(info):
+    if not isinstance(info, dict):
+        raise Failure(INTERNAL, f'the info is {described(info)}, expected a dict')
+
+
+def check_ends(*ends):
+    """Refuses what Python takes for true but nobody meant, such as 'False'."""
+    for end in ends:
+        if not isinstance(end, (bool, int, float, np.generic, np.ndarray, type(None))) or isinstance(end, (np.str_, np.bytes_)):
+            raise Failure(INTERNAL, f'the end of an episode, terminated or truncated, is {described(end)}, expected a bool')
+
+
+def put_reward(floats, at, reward, of=''):
+    try:
+        floats[at] = reward
+    except (TypeError, ValueError, OverflowError):
+        raise Failure(INTERNAL, f'the reward{of} is {described(reward)}, expected a number') from None
+
+
 def is_abnormal(info):
     """Whether the step is void, as in DI-engine. An env that resets itself says so in the info of its last step."""
+    check_info(info)
     final = info.get('final_info')
     return bool(info.get('abnormal')) or isinstance(final, dict) and bool(final.get('abnormal'))
 
@@ -765,7 +791,9 @@ def last_of(info):
         return None, info
     observation = next((only(info[name]) for name in FINAL if info.get(name) is not None), None)
     final_info = only(info.get('final_info'))
-    rest = {key: value for key, value in info.items() if str(key).lstrip('_') not in (*FINAL, 'final_info')}
+    # Its mask is that of the first observation of the next episode.
+    others = (*FINAL, 'final_info') if observation is None else (*FINAL, 'final_info', 'action_mask')
+    rest = {key: value for key, value in info.items() if str(key).lstrip('_') not in others}
     return observation, {**rest, **final_info} if isinstance(final_info, dict) else rest
 
 
@@ -858,6 +886,9 @@ class Slot:
             if refuses(error, args['seed']):
                 raise Failure(INTERNAL, f"{text_of(error)}\nreset(seed={args['seed']}) got a seed of 64 bits: if the env takes smaller "
                               'ones, as numpy.random.seed() does, set seed_bits: 32 in the params of the env') from None
+            if isinstance(error, TypeError) and 'keyword argument' in str(error):
+                raise Failure(INTERNAL, f'{text_of(error)}\nexpected reset(self, *, seed=None, options=None): found the interface of '
+                              'gym before 0.26?') from None
             raise
         if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], dict):
             raise Failure(INTERNAL, f'reset() returned {described(result)}, expected (observation, info): found the interface '
@@ -904,14 +935,14 @@ class Slot:
         """A function that makes a step, and returns whether the env is to begin the next episode by itself. Each name that it
         uses is its own, since it runs for microseconds only."""
         env_step, read_action, write, mask = self.env.step, self.read_action, self.write, self.mask
-        numbers, at = self.i64, self.actions[0] // 8
+        numbers = np.frombuffer(self.bytes, np.int64, 1, self.actions[0])
         category = kind_of(self.spaces[1], 'action') == 'Discrete' and int(start_of(self.spaces[1], 'Discrete')) == 0
         action_space, vector = self.spaces[1], getattr(write, 'vector', None)
         floats, reward_at = self.bytes.cast('f'), self.at['reward'] // 4
         elements, part = vector or (None, None)
 
         def step():
-            result = env_step(numbers[at] if category else read_action())
+            result = env_step(numbers[0] if category else read_action())
             try:
                 observation, reward, terminated, truncated, info = result
             except (TypeError, ValueError):
@@ -929,9 +960,11 @@ class Slot:
                     write(observation)
             try:
                 floats[reward_at] = reward
-            except TypeError:
-                raise Failure(INTERNAL, f'the reward is {described(reward)}, expected a number') from None
+            except (TypeError, ValueError, OverflowError):
+                put_reward(floats, reward_at, reward)
             if terminated or truncated:
+                check_ends(terminated, truncated)
+                check_info(info)
                 self.u32[self.ends_at] = (1 if terminated else 0) | (256 if truncated else 0)
                 observation, info = last_of(info)
                 if observation is not None:
@@ -949,6 +982,8 @@ class Slot:
         values = {}
 
         def collect(prefix, found):
+            if prefix.count('/') > 32:
+                raise Failure(INTERNAL, f'the info is nested too deeply: it has {prefix[:60]}..., expected at most 32 levels')
             for key, value in found.items():
                 if key == 'abnormal':
                     continue
@@ -1008,6 +1043,10 @@ class GameSlot(Slot):
         env = self.builder(self.use)
         self.check_interface(env, ('reset', 'step', 'possible_agents', 'observation_space', 'action_space'),
                              'pettingzoo.ParallelEnv')
+        if hasattr(env, 'agent_iter') and hasattr(env, 'last'):
+            raise Failure(INVALID_ARGUMENT, f'the env, a {type(env).__name__}, has an agent_iter(), as a pettingzoo.AECEnv, whose agents act '
+                          'in turns; expected a ParallelEnv: name its parallel_env, or a function that returns '
+                          'pettingzoo.utils.aec_to_parallel(env)')
         self.agents = list(env.possible_agents)
         self.players = len(self.agents)
         if self.players < 2:
@@ -1072,6 +1111,7 @@ class GameSlot(Slot):
         floats, first = self.bytes.cast('f'), self.at['reward'] // 4
         rewards_at = [first] + [self.at['other_rewards'] // 4 + i for i in range(self.players - 1)]
         of_agent, player_ends = self.of_agent, self.bytes[self.at['player_ends']:][:self.players]
+        zero = memoryview(bytearray(4)).cast('f')
 
         def step():
             playing = [i for i in range(self.players) if i not in self.left]
@@ -1081,23 +1121,32 @@ class GameSlot(Slot):
             except (TypeError, ValueError):
                 raise Failure(INTERNAL, f'step() returned {described(result)}, expected (observations, rewards, terminations, '
                               'truncations, infos)') from None
-            if isinstance(infos, dict) and any(info and is_abnormal(info) for info in infos.values()):
+            check_info(infos)
+            if any(is_abnormal(infos[agent]) for agent in self.agents if infos.get(agent)):
                 self.u32[self.ends_at] = ABNORMAL
                 return
             terminated = truncated = False
+            last, infos = last_of(infos)  # of all agents; or the info of each has its own
             for i in range(self.players):
+                agent, (write, mask, _) = self.agents[i], self.ways[i]
                 if i in self.left:
                     floats[rewards_at[i]] = player_ends[i] = 0
+                    if rewards.get(agent):
+                        raise Failure(INTERNAL, f'the reward of {agent!r} is {rewards[agent]}, but it has ended in an earlier step: expected '
+                                      '0, or an end (terminations, truncations) in its last step only')
                     continue
-                agent, (write, mask, _) = self.agents[i], self.ways[i]
-                write(of_agent(observations, agent, 'observations', 'step()'))
-                reward = of_agent(rewards, agent, 'rewards', 'step()')
-                try:
-                    floats[rewards_at[i]] = reward
-                except TypeError:
-                    raise Failure(INTERNAL, f'the reward of {agent!r} is {described(reward)}, expected a number') from None
-                ended = bool(of_agent(terminations, agent, 'terminations', 'step()'))
-                cut = bool(of_agent(truncations, agent, 'truncations', 'step()'))
+                put_reward(floats, rewards_at[i], of_agent(rewards, agent, 'rewards', 'step()'), f' of {agent!r}')
+                ended = of_agent(terminations, agent, 'terminations', 'step()')
+                cut = of_agent(truncations, agent, 'truncations', 'step()')
+                observation = of_agent(observations, agent, 'observations', 'step()')
+                if ended or cut:
+                    check_ends(ended, cut)
+                    ended, cut = bool(ended), bool(cut)
+                    if isinstance(last, dict):
+                        observation = last.get(agent, observation)
+                    own, info = last_of(infos.get(agent) or {})
+                    observation, infos = observation if own is None else own, {**infos, agent: info}
+                write(observation)
                 terminated, truncated = terminated or ended, truncated or cut
                 player_ends[i] = 1 if ended else 2 if cut else 0
                 if ended or cut:
@@ -1331,7 +1380,7 @@ class EnvProcess:
         slot = self.slots[0]
         try:
             env = slot.build()
-            _, info = slot.first_reset(LARGEST_SEED, {})
+            observation, info = slot.first_reset(LARGEST_SEED, {})
             slot.note_masks(info)
             slot.spaces = slot.spaces_of(env)
             fields, actions = slot.describe()
@@ -1347,11 +1396,67 @@ class EnvProcess:
                        struct.pack('<i', len(fields)) + b''.join(field.encoded() for field in fields) +
                        struct.pack('<i', len(actions)) + b''.join(field.encoded() for field in actions) +
                        struct.pack('<i', slot.players) + put_shape([]) + struct.pack('<ddq', float(low), float(high), int(steps)))
-            layout = json.dumps({'layout': slot.text(), 'has_mask': slot.has_mask})
+            layout = json.dumps({'layout': slot.text(), 'has_mask': slot.has_mask,
+                                 'goal_rewards': [] if slot.players > 1 else goal_rewards(env, slot.spaces[0], observation, info)})
             slot.leave_message(put_status() + encoded + put_text(layout))
             slot.close()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             slot.leave_message(self.failed(error))
+
+
+GOALS = ('achieved_goal', 'desired_goal')
+GOAL_SECONDS = 1.0  # for all samples
+
+
+def goal_rewards(env, space, observation, info):
+    """Samples of what the env's compute_reward() gives: [achieved goal, desired goal, reward]. Goals in hindsight are checked by
+    them, so most lie close to where the reward changes, on both sides."""
+    chain = chain_of(env)
+    at = next((i for i, part in enumerate(chain) if callable(getattr(part, 'compute_reward', None))), None)
+    if at is None or kind_of(space, 'obs') != 'Dict' or not all(
+            name in space.spaces and kind_of(space.spaces[name], name) == 'Box' for name in GOALS):
+        return []
+    if any('Reward' in base.__name__ for part in chain[:at] for base in type(part).__mro__):
+        return []  # A wrapper changes the rewards of steps.
+    compute, boxes, samples = chain[at].compute_reward, [space.spaces[name] for name in GOALS], []
+
+    def reward(achieved, desired):
+        goals = [goal.astype(box.dtype).reshape(box.shape) for goal, box in zip((achieved, desired), boxes)]
+        value = np.asarray(compute(*goals, dict(info)), dtype=np.float64)
+        if value.size != 1 or not np.isfinite(value):
+            raise ValueError(f'it returned {described(value)}, expected a finite number')
+        return float(value.reshape(()))
+
+    try:
+        bases = [np.asarray(observation[name], dtype=np.float32).reshape(-1) for name in GOALS]
+        low, high = (np.asarray(bound, dtype=np.float64).reshape(-1) for bound in (boxes[0].low, boxes[0].high))
+        random, begin = np.random.default_rng(0), time.monotonic()
+        axes = np.eye(bases[0].size)[:4]
+        directions = [*axes, *-axes, *random.normal(size=(4, bases[0].size))]
+        for direction, base in [(direction / np.linalg.norm(direction), base) for direction in directions for base in bases]:
+            # Goals beyond the bounds need not have a reward.
+            with np.errstate(divide='ignore', invalid='ignore'):
+                to_bounds = np.where(direction > 0, high - base, low - base) / direction
+            farthest = float(min(4 * max(1, np.abs(base).max()), *to_bounds[direction != 0]))
+            if farthest <= 0:
+                continue
+            def achieved(distance):
+                return (base + distance * direction).astype(np.float32)
+            there, inside = reward(base, base), 0.0
+            outside = next((distance for distance in farthest * 0.7 ** np.arange(40, -1, -1)
+                            if reward(achieved(distance), base) != there), farthest)
+            for _ in range(50):
+                middle = (inside + outside) / 2
+                inside, outside = (middle, outside) if reward(achieved(middle), base) == there else (inside, middle)
+            for goal in [achieved(distance) for distance in (0, inside * 0.999, outside * 1.001, farthest)]:
+                samples.append([goal.tolist(), base.tolist(), reward(goal, base)])
+            if time.monotonic() - begin > GOAL_SECONDS:
+                break
+        return samples
+    except Exception as error:
+        print('compute_reward(achieved_goal, desired_goal, info) failed, so that a buffer with goals in hindsight can check the rewards of '
+              f'steps only: {text_of(error)}', file=sys.stderr)
+        return []
 
 
 def leaves_of(space, name):
@@ -1385,6 +1490,11 @@ def main():
         process.probe()
     else:
         process.run()
+    # Threads and processes of the env that do not end by themselves do not keep this process.
+    ends = threading.Thread(target=atexit._run_exitfuncs, daemon=True)
+    ends.start()
+    ends.join(SECONDS_TO_EXIT)
+    os._exit(0)
 
 
 if __name__ == '__main__':

@@ -16,6 +16,7 @@
 #include "ding_worker/env/observation_bounds.h"
 #include "ding_worker/env/process_env_workers.h"
 #include "ding_worker/env/subprocess_options.h"
+#include "ding_worker/env/wrapper_stack.h"
 
 namespace ding {
 namespace {
@@ -106,6 +107,26 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateGymnasiumEnvs(
 absl::StatusOr<std::unique_ptr<Env>> CreateGymnasiumEnv(const GymnasiumConfig& config,
                                                         const EnvConfig& around) {
   return CreateOne(config, around, PythonInterface::kGymnasium);
+}
+
+absl::StatusOr<std::vector<GoalReward>> SampleGymnasiumGoalRewards(
+    const GymnasiumConfig& config, const WrapperStackFactory& wrappers, const EnvConfig& around) {
+  DING_ASSIGN_OR_RETURN(const PythonEnv env,
+                        ProbePythonEnv(config, PythonInterface::kGymnasium, around,
+                                       SubprocessEnvManagerOptions().connect_timeout));
+  std::vector<GoalReward> samples = env.goal_rewards;
+  if (!wrappers) return samples;
+  for (GoalReward& sample : samples) {
+    // A wrapper that changes rewards does the same to their bounds.
+    EnvSpec spec = env.spec;
+    spec.reward_low = spec.reward_high = sample.reward;
+    const absl::StatusOr<WrapperStack> stack = wrappers(spec);
+    if (!stack.ok() || stack->spec().reward_low != stack->spec().reward_high) {
+      return std::vector<GoalReward>();
+    }
+    sample.reward = static_cast<float>(stack->spec().reward_low);
+  }
+  return samples;
 }
 
 absl::StatusOr<std::unique_ptr<EnvManager>> CreatePettingZooEnvs(

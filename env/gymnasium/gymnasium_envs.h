@@ -15,8 +15,10 @@
 #define DING_WORKER_ENV_GYMNASIUM_GYMNASIUM_ENVS_H_
 
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "ding_worker/data/goal_fields.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_manager.h"
@@ -43,6 +45,11 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreatePettingZooEnvs(
     const WrapperStackFactory& wrappers = nullptr, const EnvConfig& around = {});
 absl::StatusOr<std::unique_ptr<Env>> CreatePettingZooEnv(const GymnasiumConfig& config,
                                                          const EnvConfig& around = {});
+
+// What the env's compute_reward(achieved_goal, desired_goal, info) says, as the wrappers leave rewards; none without this
+// function, or if a wrapper fails for the env or wraps all envs at once.
+absl::StatusOr<std::vector<GoalReward>> SampleGymnasiumGoalRewards(
+    const GymnasiumConfig& config, const WrapperStackFactory& wrappers, const EnvConfig& around);
 
 }  // namespace ding
 

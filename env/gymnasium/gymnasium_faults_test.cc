@@ -167,6 +167,13 @@ TEST_F(GymnasiumFaultsTest, ObservationsMustKeepToTheirSpace) {
       {"nan", "observation field 'obs', element 1, is nan"},
       {"reward", "the reward is a str (one), expected a number"},
       {"old step", "step() returned a tuple"},
+      {"text end", "the end of an episode, terminated or truncated, is a str (False)"},
+      {"huge reward", "the reward is a int (1000"},
+      {"no info", "the info is a NoneType (None), expected a dict"},
+      {"list info", "the info is a list ([1]), expected a dict"},
+      {"endless info", "the info is nested too deeply: it has self/self/"},
+      {"nan return", "its own return of the episode (eval_episode_return"},
+      {"long error", "xxxthe end"},
   };
   for (const auto& [deed, message] : kCases) {
     SCOPED_TRACE(deed);
@@ -175,6 +182,12 @@ TEST_F(GymnasiumFaultsTest, ObservationsMustKeepToTheirSpace) {
         StepIntoTrouble(),
         StatusIs(kInternal, AllOf(HasSubstr("env 0 (sample_envs:Trouble)"), HasSubstr(message))));
   }
+}
+
+TEST_F(GymnasiumFaultsTest, AnObservationOfAnotherByteOrder_IsConverted) {
+  Launch(TroubleConfig("big endian"));
+  EXPECT_THAT(StepIntoTrouble(), IsOk());
+  EXPECT_EQ(manager_->ready_obs().obs.column<float>(0)[0], 0.3f);
 }
 
 TEST_F(GymnasiumFaultsTest, Step_OutsideOfItsSpace_IsNotRetried) {
@@ -217,6 +230,7 @@ TEST_F(GymnasiumFaultsTest, StepThatIsNotFinite_IsVoidIfWanted) {
   options.drop_not_finite = true;
   for (const auto& [deed, message] :
        {std::pair("nan", "observation field 'obs', element 1, is nan"),
+        std::pair("nan return", "its own return of the episode"),
         std::pair("inf reward", "the reward is inf")}) {
     Launch(TroubleConfig(deed), options);
     ExpectVoidStep(absl::StrCat("env 0 (sample_envs:Trouble): at step 3 of its episode: ", message),
@@ -334,6 +348,10 @@ TEST_F(GymnasiumFaultsTest, EnvsThatDoNotFitAreRefused) {
               StatusIs(kInternal, HasSubstr("RuntimeError: no such level")));
   EXPECT_THAT(ErrorOf(TroubleConfig("graph")),
               StatusIs(kInvalid, HasSubstr("the space of 'obs' is a Graph, expected Box")));
+  EXPECT_THAT(ErrorOf(TroubleConfig("no actions")),
+              StatusIs(kInvalid, HasSubstr("a Discrete of [0] categories, expected at least one")));
+  EXPECT_THAT(ErrorOf(TroubleConfig("exit early")),
+              StatusIs(kInternal, AllOf(HasSubstr("in __init__"), HasSubstr("SystemExit: 0"))));
   EXPECT_THAT(ErrorOf(TroubleConfig("mixed")),
               StatusIs(kInvalid, HasSubstr("discrete and continuous parts")));
   EXPECT_THAT(ErrorOf(TroubleConfig("old reset")),

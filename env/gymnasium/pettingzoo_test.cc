@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
@@ -30,8 +31,11 @@
 namespace ding {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+constexpr absl::StatusCode kInternal = absl::StatusCode::kInternal;
 
 GymnasiumConfig GameConfig(absl::string_view game, absl::string_view kwargs = "") {
   return TestEnvConfig(absl::StrCat("games:", game), kwargs);
@@ -107,6 +111,21 @@ TEST(PettingZooTest, Step_ThatIsAbnormalForOneAgent_IsVoid) {
   EXPECT_THAT(Field<float>(envs->ready_obs().obs, 0, "obs/0/observation"), ElementsAre(-1, 0));
 }
 
+TEST(PettingZooTest, FinalObs_OfAGameThatResetsItself_IsItsOwn) {
+  for (const char* kwargs : {R"({})", R"({"key": "final_observation"})", R"({"of_all": true})"}) {
+    SCOPED_TRACE(kwargs);
+    const std::unique_ptr<EnvManager> envs = Launched(GameConfig("ResetsItself", kwargs));
+    ASSERT_THAT(Pick(envs.get(), 3, 2).status(), IsOk());
+    ASSERT_THAT(Pick(envs.get(), 1, 3).status(), IsOk());
+    DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const steps, Pick(envs.get(), 3, 2));
+    ASSERT_EQ(steps->finished.size(), 2u);
+    EXPECT_THAT(Field<float>(steps->final_obs, 0, "obs/0/observation"), ElementsAre(2, 3));
+    EXPECT_THAT(Field<float>(steps->final_obs, 0, "obs/1/observation"), ElementsAre(3, 3));
+    EXPECT_EQ(steps->finished[0].info.Get("red/score"), 7);
+    EXPECT_EQ(steps->finished[0].info.size(), 2u) << "only the scores";
+  }
+}
+
 TEST(PettingZooTest, AnAgentThatLeavesKeepsItsObservationAndGetsNothing) {
   DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Env> game,
                             CreatePettingZooEnv(GameConfig("Knockout")));
@@ -161,9 +180,22 @@ TEST(PettingZooTest, SaysWhatIsWrong) {
     const BatchBuilder action = ZeroedRows((*game)->spec().action, 1).value();
     const absl::Status reset = (*game)->Reset({7, {}}, row.view().row(0));
     if (!reset.ok()) return reset;
-    StepResult result;
-    return (*game)->Step(ColumnsView(action.view()).row(0), row.view().row(0), &result);
+    for (int step = 0; step < 3; ++step) {
+      StepResult result;
+      ClearStepResult((*game)->spec(), &result);
+      DING_RETURN_IF_ERROR(
+          (*game)->Step(ColumnsView(action.view()).row(0), row.view().row(0), &result));
+    }
+    return absl::OkStatus();
   };
+  EXPECT_THAT(failure("text"),
+              StatusIs(kInternal, AllOf(HasSubstr("is a str (no)"), HasSubstr("expected a bool"))));
+  EXPECT_THAT(failure("no infos"), StatusIs(kInternal, HasSubstr("the info is a NoneType")));
+  EXPECT_THAT(failure("pay the dead"),
+              StatusIs(kInternal, HasSubstr("the reward of 'a' is 1, but it has ended in an "
+                                            "earlier step")));
+  EXPECT_THAT(Create(GameConfig("InTurns")).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("pettingzoo.AECEnv")));
   EXPECT_THAT(std::string(failure("fewer").message()), HasSubstr("'c'"));
   EXPECT_THAT(std::string(failure("hide").message()), HasSubstr("also of 'b'"));
   EXPECT_THAT(std::string(failure("pay").message()), HasSubstr("the reward of 'c'"));

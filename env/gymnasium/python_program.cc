@@ -253,6 +253,12 @@ absl::StatusOr<PythonEnv> ProbePythonEnv(const GymnasiumConfig& config, PythonIn
   };
   absl::StatusOr<EnvSpec> spec = ProbeEnvSpec(run, timeout, &env.layout);
   if (!spec.ok()) return Annotate(spec.status(), "env 0");
+  Json rest = Json::parse(env.layout);
+  for (const Json& sample : rest["goal_rewards"]) {
+    env.goal_rewards.push_back({sample[0], sample[1], sample[2]});
+  }
+  rest.erase("goal_rewards");
+  env.layout = Dump(rest);
   DING_RETURN_IF_ERROR(ValidateEnvSpec(*spec));
   env.spec = *std::move(spec);
   KnownEnvs().Add(key, env);

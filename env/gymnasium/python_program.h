@@ -11,10 +11,12 @@
 #define DING_WORKER_ENV_GYMNASIUM_PYTHON_PROGRAM_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "ding_worker/data/goal_fields.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_process_pool.h"
@@ -35,6 +37,7 @@ struct PythonEnv {
   EnvConfig around;  // its use, and its wrappers
   EnvSpec spec;
   std::string layout;  // JSON of env_process.py: its spaces, which must not change
+  std::vector<GoalReward> goal_rewards;  // what its compute_reward() says, without wrappers
 };
 
 // kInvalidArgument with all problems of the config that show without Python.

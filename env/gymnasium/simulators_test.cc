@@ -1,5 +1,7 @@
 // Envs that do what simulators do (testdata/simulators.py): they have processes of their own, parse arguments, need a
 // display, a port, or seeds of 32 bits, reset themselves, are debugged, and say in many forms what is legal.
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,6 +15,7 @@
 #include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/goal_fields.h"
 #include "ding_worker/data/image.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/env.h"
@@ -162,6 +165,77 @@ TEST(SimulatorsTest, TheLastObservationOfAnEnvThatResetsItselfIsTheFinalOne) {
     EXPECT_EQ(manager->ready_obs().obs.row(0).field<float>(0)[0], 0);
     EXPECT_EQ(steps->finished[0].info.size(), 1u) << "is_success, of final_info";
   }
+}
+
+TEST(SimulatorsTest, TheMaskOfAnEnvThatResetsItselfIsThatOfTheNextEpisode) {
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<EnvManager> manager,
+                            Begin(Simulator("MaskedResetsItself")));
+  for (int i = 0; i < 4; ++i) ASSERT_THAT(StepReady(manager.get()), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const steps, StepReady(manager.get()));
+  const int field = ActionMaskField(manager->env_spec());
+  EXPECT_THAT(steps->final_obs.row(0).field<uint8_t>(field), ElementsAre(1, 1));
+  EXPECT_THAT(manager->ready_obs().obs.row(0).field<uint8_t>(field), ElementsAre(1, 0));
+}
+
+TEST(SimulatorsTest, ThreadsAndProcessesOfAnEnvDoNotKeepItsProcess) {
+  DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<EnvManager> manager, Begin(Simulator("Endless")));
+  ExpectAnEpisode(manager.get());
+}
+
+TEST(SimulatorsTest, ActionsHaveTheTypeOfTheirSpace) {
+  for (const char* kwargs : {"", R"({"nested": true})"}) {
+    DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<EnvManager> manager,
+                              Begin(Simulator("Item", kwargs)));
+    for (const int64_t action : {0, 1, 2}) {
+      EXPECT_THAT(StepReady(manager.get(), {action, action}), IsOk());
+    }
+  }
+}
+
+TEST(SimulatorsTest, AResetWithoutASeedIsRefusedWithTheInterface) {
+  const absl::Status status =
+      CreateGymnasiumEnvs(TwoPerProcess(), Simulator("OldReset"), 2).status();
+  EXPECT_THAT(status, StatusIs(kInternal, HasSubstr("expected reset(self, *, seed=None")));
+  EXPECT_THAT(std::string(status.message()), Not(HasSubstr("seed_bits")));
+}
+
+TEST(SimulatorsTest, GoalRewardsAreSampledWhereTheyChange) {
+  DING_ASSERT_OK_AND_ASSIGN(
+      const std::vector<GoalReward> samples,
+      SampleGymnasiumGoalRewards(Simulator("Goal", R"({"radius": 0.1})"), nullptr, {}));
+  double nearest = 1;
+  for (const GoalReward& sample : samples) {
+    const double distance = GoalDistance(sample.achieved, sample.desired);
+    EXPECT_EQ(sample.reward, distance < 0.1 ? 0 : -1) << distance;
+    if (sample.reward == 0) continue;
+    nearest = std::min(nearest, distance);
+    EXPECT_LE(std::abs(sample.achieved[0]), 1.000001) << "beyond the bounds of goals";
+  }
+  EXPECT_LT(nearest, 0.1002);
+}
+
+TEST(SimulatorsTest, GoalRewardsAreThoseBehindTheWrappers) {
+  const EnvConfig around = Around(
+      "wrapper { type: 'reward_scale' params { [type.googleapis.com/ding.RewardScaleConfig] { "
+      "scale: 5 } } }");
+  DING_ASSERT_OK_AND_ASSIGN(
+      const std::vector<GoalReward> samples,
+      SampleGymnasiumGoalRewards(Simulator("Goal"), WrappersOf(around), around));
+  ASSERT_FALSE(samples.empty());
+  EXPECT_EQ(samples[0].reward, 0);
+  EXPECT_EQ(samples[2].reward, -5);
+}
+
+TEST(SimulatorsTest, GoalRewardsThatCannotBeSampledAreSaid) {
+  testing::internal::CaptureStderr();
+  DING_ASSERT_OK_AND_ASSIGN(
+      std::vector<GoalReward> samples,
+      SampleGymnasiumGoalRewards(Simulator("Goal", R"({"kind": "raise"})"), nullptr, {}));
+  EXPECT_TRUE(samples.empty());
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("compute_reward("), HasSubstr("KeyError: 'reward'")));
+  DING_ASSERT_OK_AND_ASSIGN(samples, SampleGymnasiumGoalRewards(Simulator("Steps"), nullptr, {}));
+  EXPECT_TRUE(samples.empty());
 }
 
 TEST(SimulatorsTest, SeedsThatDoNotFitAreRefusedWithTheSetting) {

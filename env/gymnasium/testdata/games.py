@@ -60,6 +60,36 @@ class Duel:
         self.agents, self.round, self.last = state
 
 
+class ResetsItself(Duel):
+    """Ends a game with the first observations of the next one, and says at `key` what the last ones were, if `of_all` for all agents
+    at once."""
+
+    def __init__(self, key='final_obs', of_all=False):
+        super().__init__()
+        self.key, self.of_all = key, of_all
+
+    def step(self, actions):
+        observations, rewards, terminations, truncations, infos = super().step(actions)
+        if not self.agents:
+            last, final = observations, {agent: {'score': 7} for agent in observations}
+            observations, infos = self.reset(seed=0)
+            if self.of_all:
+                infos = {**infos, self.key: last, 'final_info': final}
+            else:
+                infos = {agent: {self.key: last[agent], 'final_info': final[agent]} for agent in last}
+        return observations, rewards, terminations, truncations, infos
+
+
+class InTurns(Duel):
+    """Has the interface of PettingZoo's AECEnv, too."""
+
+    def agent_iter(self):
+        yield from self.possible_agents
+
+    def last(self):
+        pass
+
+
 class Knockout:
     """Three agents with spaces of their own. Agent i leaves in step i + 2, or `deed` says what goes wrong."""
 
@@ -90,10 +120,16 @@ class Knockout:
         if self.deed == 'hide':
             del observations['b']
         rewards = {agent: 10.0 * self.steps + 'abc'.index(agent) for agent in agents}
+        if self.deed == 'pay the dead':
+            rewards['a'] = 1
         if self.deed == 'pay':
             rewards['c'] = 'much'
         over = {agent: self.steps == 2 + 'abc'.index(agent) for agent in agents}
+        if self.deed == 'text':
+            over['b'] = 'no'
         self.agents = [agent for agent in agents if not over[agent]]
+        if self.deed == 'no infos':
+            return observations, rewards, over, dict.fromkeys(agents, False), None
         return observations, rewards, over, dict.fromkeys(agents, False), {agent: {} for agent in agents}
 
     def get_state(self):

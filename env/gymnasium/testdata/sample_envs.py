@@ -152,6 +152,10 @@ class Trouble:
         self.observation_space, self.action_space = Box(-1, 1, (2,)), Discrete(2)
         if deed == 'graph':
             self.observation_space = Graph()
+        if deed == 'no actions':
+            self.action_space = Discrete(0)
+        if deed == 'exit early':
+            sys.exit(0)
         if deed == 'mixed':
             self.action_space = Tuple([Discrete(2), Box(-1, 1, (1,))])
         self.deed, self.at, self.where, self.steps, self.kept = deed, at, where, 0, []
@@ -255,6 +259,32 @@ class Trouble:
 
     def do_reward(self, result):
         return result[0], 'one', False, False, {}
+
+    def do_text_end(self, result):
+        return result[:2] + ('False', False, {})
+
+    def do_huge_reward(self, result):
+        return (result[0], 10**400) + result[2:]
+
+    def do_no_info(self, result):
+        return result[:2] + (True, False, None)
+
+    def do_list_info(self, result):
+        return result[:4] + ([1],)
+
+    def do_endless_info(self, result):
+        info = {}
+        info['self'] = info
+        return result[:2] + (True, False, info)
+
+    def do_nan_return(self, result):
+        return result[:2] + (True, False, {'episode': {'r': np.nan}}) if self.once() else result
+
+    def do_long_error(self, result):
+        raise ValueError('x' * (32 << 20) + 'the end')
+
+    def do_big_endian(self, result):
+        return (result[0].astype('>f4'),) + result[1:]
 
     def do_system_exit(self, result):
         if self.once():

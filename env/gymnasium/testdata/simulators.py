@@ -4,6 +4,9 @@ import argparse
 import fcntl
 import multiprocessing
 import os
+import signal
+import threading
+import time
 
 import numpy as np
 from spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Text, Tuple
@@ -102,6 +105,77 @@ class ResetsItself(Steps):
             info = {self.key: observation, '_' + self.key: np.array([True]), 'final_info': {'is_success': 1.0}}
             observation, _ = self.reset()
         return observation, reward, terminated, truncated, info
+
+
+class Endless(Steps):
+    """Has a thread and a process that do not end by themselves, and an alarm that the interpreter no longer handles at its end."""
+
+    def __init__(self):
+        threading.Thread(target=time.sleep, args=(1000,)).start()
+        multiprocessing.get_context('fork').Process(target=time.sleep, args=(1000,)).start()
+        signal.signal(signal.SIGALRM, lambda *_: None)
+        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+
+
+class Item(Steps):
+    """Wants its actions as a space of Gymnasium draws them."""
+
+    def __init__(self, nested=False):
+        self.nested = nested
+        self.action_space = Dict({'a': Discrete(3, start=-1)}) if nested else Discrete(3, start=-1)
+
+    def step(self, action):
+        action = action['a'] if self.nested else action
+        assert action.dtype == np.int64 and -1 <= action.item() <= 1, action
+        return super().step(action)
+
+
+class OldReset(Steps):
+
+    def reset(self):
+        return super().reset()
+
+
+class MaskedResetsItself(Steps):
+    """Its info is that of the next episode, whose first action must be 0."""
+
+    def reset(self, **kwargs):
+        return super().reset()[0], {'action_mask': np.array([1, 0], np.int8)}
+
+    def step(self, action):
+        observation, reward, terminated, truncated, info = super().step(action)
+        info = {'action_mask': np.array([1, 1], np.int8)}
+        if truncated:
+            last = observation
+            observation, info = self.reset()
+            info['final_obs'] = last
+        return observation, reward, terminated, truncated, info
+
+
+class Goal(Steps):
+    """A task with a goal that rewards with `at_goal` and `elsewhere`, or `kind` says how else."""
+
+    observation_space = Dict({name: Box(-1, 1, (2,), np.float64) for name in ('observation', 'achieved_goal', 'desired_goal')})
+    action_space = Box(-1, 1, (2,))
+
+    def __init__(self, at_goal=0, elsewhere=-1, radius=0.05, kind=''):
+        self.rewards, self.radius, self.kind = (elsewhere, at_goal), radius, kind
+
+    def observe(self):
+        goal = np.array([0.5, -0.5])
+        return {'observation': goal, 'achieved_goal': goal * self.steps / 10, 'desired_goal': goal}
+
+    def compute_reward(self, achieved, desired, info):
+        assert achieved.dtype == desired.dtype == np.float64
+        distance = np.abs(achieved - desired).max() if self.kind == 'maximum' else np.linalg.norm(achieved - desired)
+        if self.kind == 'raise':
+            return info['reward']
+        return -distance if self.kind == 'dense' else self.rewards[distance < self.radius]
+
+    def step(self, action):
+        observation, _, terminated, truncated, info = super().step(action)
+        goals = observation['achieved_goal'], observation['desired_goal']
+        return observation, self.compute_reward(*goals, info), terminated, truncated, info
 
 
 class ShortSeeds(Steps):

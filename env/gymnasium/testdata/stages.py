@@ -8,7 +8,7 @@ from spaces import Box, Discrete
 
 
 class Stages:
-    """Episodes of 20 steps; without an end if `where` is "endless". Otherwise the call of this name (init, reset, step,
+    """Episodes of 20 steps; without an end if `where` is "endless", with a breakpoint in step 10 if it is "debugger". Otherwise the call of this name (init, reset, step,
     close) writes the file `mark` and sleeps, unless there is such a file already."""
 
     metadata = {}
@@ -40,6 +40,8 @@ class Stages:
         self.steps += 1
         if self.steps == 10:
             self.stay('step')
+            if self.where == 'debugger':
+                breakpoint()
         over = self.where != 'endless' and self.steps >= 20
         return self.observation(), -1.0, False, over, {}
 
