@@ -83,7 +83,8 @@ class HindsightSource : public RowSource {
       for (int64_t step = 0; step < segment.length; ++step) {
         const auto row = static_cast<size_t>(segment.begin + step);
         const bool ends = step + 1 == segment.length;
-        const absl::Status status = CheckReward(
+        const absl::Status status = CheckHindsightReward(
+            options_,
             ends ? last_achieved.subspan(i * size, size) : achieved.subspan((row + 1) * size, size),
             desired.subspan(row * size, size), reward[row]);
         if (!status.ok()) {
@@ -139,33 +140,6 @@ class HindsightSource : public RowSource {
   }
 
  private:
-  // Whether the env's reward of a step is that of a relabelled row with these goals. A distance that is the radius
-  // but for rounding is not judged.
-  absl::Status CheckReward(absl::Span<const float> achieved, absl::Span<const float> desired,
-                           float reward) const {
-    const double distance = GoalDistance(achieved, desired);
-    const bool there = distance <= options_.radius;
-    const float expected = there ? options_.reward_at_goal : options_.reward_elsewhere;
-    // A reward that a wrapper has scaled may differ in its last digit.
-    if (std::abs(reward - expected) <= 1e-6f * std::max(1.0f, std::abs(expected))) {
-      return absl::OkStatus();
-    }
-    double magnitude = options_.radius;
-    for (size_t i = 0; i < achieved.size(); ++i) {
-      magnitude += std::abs(achieved[i]) + std::abs(desired[i]);
-    }
-    if (std::abs(distance - options_.radius) <= 1e-6 * magnitude) return absl::OkStatus();
-    const absl::string_view field = there ? "reward_at_goal" : "reward_elsewhere";
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the env's reward is ", reward, ", but a relabelled row with these goals would get ",
-        expected, ": ", field, " is ", expected, ", and the achieved goal is ", distance,
-        " from the desired one (radius ", options_.radius, "); set ", field, ": ", reward,
-        " or another radius if the env rewards so, after wrappers and reward_shaping. Rewards that "
-        "are not one "
-        "number within the radius and one elsewhere cannot be relabelled: use another buffer, such "
-        "as 'naive'"));
-  }
-
   // Returns the row of the episode of `id` whose goal is to be taken.
   int64_t ChooseRow(int64_t id, Rng* rng) {
     episode_.clear();
@@ -212,6 +186,30 @@ class HindsightSource : public RowSource {
 };
 
 }  // namespace
+
+absl::Status CheckHindsightReward(const HindsightOptions& options, absl::Span<const float> achieved,
+                                  absl::Span<const float> desired, float reward) {
+  const double distance = GoalDistance(achieved, desired);
+  const bool there = distance <= options.radius;
+  const float expected = there ? options.reward_at_goal : options.reward_elsewhere;
+  // A reward that a wrapper has scaled may differ in its last digit.
+  if (std::abs(reward - expected) <= 1e-6f * std::max(1.0f, std::abs(expected))) {
+    return absl::OkStatus();
+  }
+  double magnitude = options.radius;
+  for (size_t i = 0; i < achieved.size(); ++i) {
+    magnitude += std::abs(achieved[i]) + std::abs(desired[i]);
+  }
+  if (std::abs(distance - options.radius) <= 1e-6 * magnitude) return absl::OkStatus();
+  const absl::string_view field = there ? "reward_at_goal" : "reward_elsewhere";
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the env's reward is ", reward, ", but a relabelled row with these goals would get ",
+      expected, ": ", field, " is ", expected, ", and the achieved goal is ", distance,
+      " from the desired one (radius ", options.radius, "); set ", field, ": ", reward,
+      " or another radius if the env rewards so, after wrappers and reward_shaping. Rewards that "
+      "are not one number within the radius and one elsewhere cannot be relabelled: use another "
+      "buffer, such as 'naive'"));
+}
 
 absl::StatusOr<std::unique_ptr<DrawSource>> HindsightDraws::MakeSource(
     std::shared_ptr<RowStore> store) {

@@ -22,8 +22,10 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "ding_worker/replay_buffer/selection/draw_source.h"
 #include "ding_worker/replay_buffer/storage/row_store.h"
 
@@ -38,6 +40,11 @@ struct HindsightOptions {
   float reward_at_goal = 0;    // the env's reward within the radius
   float reward_elsewhere = -1;
 };
+
+// Whether `reward`, which the env gives for these goals, is the one that a relabelled row would get; kInvalidArgument says
+// what to set. A distance that is the radius but for rounding is not judged.
+absl::Status CheckHindsightReward(const HindsightOptions& options, absl::Span<const float> achieved,
+                                  absl::Span<const float> desired, float reward);
 
 class HindsightDraws : public DrawKind {
  public:

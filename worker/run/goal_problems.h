@@ -13,7 +13,8 @@
 namespace ding {
 
 // Returns a sentence for each thing that does not fit: a buffer of type "hindsight" needs an env whose observations have
-// both goals (data/goal_fields.h) and whose reward is one number. Any other buffer fits.
+// both goals (data/goal_fields.h) and whose reward is one number; and it must reward as the compute_reward() of a Python env
+// does. Any other buffer fits. Call it when the env manager of the config exists, which has asked the env then.
 std::vector<std::string> FindGoalProblems(const ExperimentConfig& config, const EnvSpec& env);
 
 }  // namespace ding
