@@ -1,16 +1,24 @@
 #include "ding_worker/collector/core/collect_episodes.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
 
 namespace ding {
+namespace {
+
+// A collect of whole episodes waits for their ends, and keeps their rows. It warns of an episode of this length.
+constexpr int64_t kLongEpisode = 100000;
+
+}  // namespace
 
 absl::StatusOr<Collected> EpisodeCollection::Collect(absl::Span<const int> wanted,
                                                      const CollectOptions& options) {
@@ -70,12 +78,22 @@ absl::Status EpisodeCollection::Gather(int64_t target, const CollectOptions& opt
   active_.assign(static_cast<size_t>(core_->env()->env_num()), false);
   started_ = 0;
   finished_ = 0;
+  const int64_t long_episode = std::max(kLongEpisode, core_->env()->env_spec().max_episode_steps);
+  int64_t steps_since_end = 0;
   while (finished_ < target) {
     const ActingEnvs acting = Choose(core_->env()->ready_obs(), target);
     const auto plays = [&](int env_id) { return active_[env_id] || started_ < target; };
     DING_ASSIGN_OR_RETURN(const Timesteps* const timesteps,
                           core_->StepEnvs(acting, options, plays));
     DING_RETURN_IF_ERROR(NoteFinished(*timesteps));
+    steps_since_end = timesteps->finished.empty() ? steps_since_end + 1 : 0;
+    if (steps_since_end != long_episode) continue;
+    DING_LOG(WARNING) << core_->deps().name << ": no episode has ended for " << steps_since_end
+                      << " steps, while whole episodes are collected (n_episode), " << finished_
+                      << " of " << target
+                      << " so far. Their rows fill the memory. An env without an end of its own "
+                         "needs the wrapper time_limit: env { wrapper { type: \"time_limit\" ... "
+                         "} } (docs/env.md); or collect a number of rows (n_sample)";
   }
   return absl::OkStatus();
 }

@@ -211,6 +211,20 @@ TEST(EpisodeSerialCollectorTest, RefusesTargetsThatAreMissingOrTooSmall) {
   EXPECT_TRUE(f.envs.events().empty());
 }
 
+TEST(EpisodeSerialCollectorTest, Collect_EpisodesWithoutAnEnd_WarnsOnce) {
+  constexpr int64_t kSteps = 100001;
+  Fixture f(WithScript(1, [](int, int64_t) {
+    FakeEnvManager::Episode episode;
+    episode.length = kSteps;
+    return episode;
+  }));
+  testing::internal::CaptureStderr();
+  EXPECT_THAT(f.collector->Collect(Episodes(1)), IsOk());
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("no episode has ended for 100000 steps"));
+  EXPECT_THAT(log, HasSubstr("needs the wrapper time_limit"));
+}
+
 TEST(EpisodeSerialCollectorTest, AnEnvThatIsAbnormalAtFirstIsUsedAgain) {
   Fixture f(WithScript(4, [](int env_id, int64_t episode) {
     return env_id == 1 && episode < 4 ? Episode{1, End::kAbnormal} : Episode{3, End::kTerminated};
