@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "ding_worker/base/check.h"
@@ -36,6 +37,7 @@ enum Importance {
   kCounterWithName,
   kBestEval,
   kCounterWithLimit,
+  kStage,
   kLaterValues,
   kSecondValue = kLaterValues + 100,
   kPlainCounter,
@@ -85,6 +87,14 @@ ProgressField EvalField(const ProgressState& state) {
   const std::string best = absl::StrFormat("%s best %.6g", last, *state.best_eval);
   field.forms.insert(field.forms.begin(), {best, kBestEval});
   if (*state.last_eval >= *state.best_eval) field.style = TextStyle::kGood;
+  return field;
+}
+
+// From "evaluating (collector-0), learner-0 waits" to "evaluating".
+ProgressField DetailField(const std::string& detail) {
+  const std::string stage = detail.substr(0, detail.find(" ("));
+  ProgressField field{{{detail, kDetail}}, TextStyle::kWarning};
+  if (!absl::StrContains(stage, ' ')) field.forms.push_back({stage, kStage});
   return field;
 }
 
@@ -229,9 +239,7 @@ std::vector<ProgressField> Progress::Fields(int64_t now_nanos) const {
   if (left.has_value()) {
     fields.push_back({{{absl::StrCat("left ", FormatSeconds(*left)), kLeft}}, TextStyle::kDim});
   }
-  if (!state_.detail.empty()) {
-    fields.push_back({{{state_.detail, kDetail}}, TextStyle::kWarning});
-  }
+  if (!state_.detail.empty()) fields.push_back(DetailField(state_.detail));
   return fields;
 }
 

@@ -53,7 +53,8 @@ struct ProgressState {
   // The last and best return of the evaluator, once there is one.
   std::optional<double> last_eval;
   std::optional<double> best_eval;
-  std::string detail;  // shown as the last field
+  std::string
+      detail;  // shown as the last field; of "evaluating (...) ...", the first word also where space is short
 };
 
 // Names and values that are shown, the most important first.

@@ -132,6 +132,23 @@ TEST(ProgressOnTerminalTest, ShortensAndLeavesOutTheLeastImportantFields) {
   EXPECT_EQ(line_at(3), "25");
 }
 
+TEST(ProgressOnTerminalTest, ShowsTheStageOfTheRunBeforeOtherDetails) {
+  const auto drawn = [](int columns, const std::string& detail) {
+    SimulatedClock clock;
+    Screen screen(static_cast<size_t>(columns));
+    Progress progress(OnTerminal(&screen, columns, &clock));
+    ProgressState state = At(1200, 30);
+    state.detail = detail;
+    progress.Update(state);
+    return screen.Lines().front();
+  };
+  const std::string detail = "evaluating (collector-0), learner-0 waits for more rows";
+  EXPECT_THAT(drawn(120, detail), EndsWith("elapsed 0:00  " + detail));
+  EXPECT_EQ(drawn(41, detail), "env_step 1200  train_iter 30  evaluating");
+  EXPECT_EQ(drawn(25, "evaluating"), "1200  evaluating");
+  EXPECT_EQ(drawn(43, detail.substr(26)), "env_step 1200  train_iter 30  elapsed 0:00");
+}
+
 TEST(ProgressOnTerminalTest, ColorsTakeNoColumns) {
   SimulatedClock clock;
   std::string output;

@@ -24,13 +24,19 @@ std::string Minutes(double seconds) {
   return absl::StrFormat("%d:%02d", whole / 60, whole % 60);
 }
 
-// What workers wait for, and what is wrong.
+// Who evaluates, what workers wait for, and what is wrong.
 std::string Waiting(const RunStatus& status) {
+  std::vector<std::string> evaluating;
   std::vector<std::string> waiting;
   for (const WorkerStatus& worker : status.worker()) {
+    if (worker.evaluates()) evaluating.push_back(worker.name());
     if (!worker.waits_for().empty()) {
       waiting.push_back(absl::StrCat(worker.name(), " waits for ", worker.waits_for()));
     }
+  }
+  if (!evaluating.empty()) {
+    waiting.insert(waiting.begin(),
+                   absl::StrCat("evaluating (", absl::StrJoin(evaluating, ", "), ")"));
   }
   return absl::StrJoin(waiting, ", ");
 }

@@ -182,8 +182,19 @@ TEST(StatusTextTest, TheProgressLineNamesAWaitingWorker) {
   EXPECT_EQ(state.train_iter, 4000);
   EXPECT_EQ(state.last_eval, 20);
   EXPECT_EQ(state.best_eval, 30);
-  EXPECT_EQ(state.detail, "collector-0 waits for the buffer: too few draws");
+  EXPECT_EQ(state.detail,
+            "evaluating (collector-0), collector-0 waits for the buffer: too few draws");
   EXPECT_FALSE(ProgressOf(Status()).last_eval.has_value());
+}
+
+TEST(StatusTextTest, TheProgressLineSaysWhoEvaluates) {
+  RunStatus status;
+  status.add_worker()->set_name("learner-0");
+  WorkerStatus* const worker = status.add_worker();
+  worker->set_name("collector-1");
+  worker->set_task_id("collector_task_7");
+  worker->set_evaluates(true);
+  EXPECT_EQ(ProgressOf(status).detail, "evaluating (collector-1)");
 }
 
 TEST(StatusTextTest, TheProgressLineShowsWhatLearnerAndCollectorsReport) {
