@@ -1,11 +1,15 @@
 """Signals in every stage of the programs: each ends within about a second, and what was saved goes on."""
 
+import fcntl
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
 import tempfile
+import termios
+import threading
 import time
 import unittest
 
@@ -58,6 +62,37 @@ class InterruptTest(unittest.TestCase):
             # Not a child of a shell, which would have SIGINT ignored.
             return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, preexec_fn=lambda: [
                 signal.signal(number, signal.SIG_DFL) for number in SIGNALS])
+
+    def on_a_terminal(self, config, program, **options):
+        """Does as start() in the foreground of a terminal. Returns the process and what types there."""
+        keyboard, terminal = pty.openpty()
+
+        def launch(command):
+            self.errors = f'{self.folder}/errors'
+            open(self.errors, 'w').close()
+
+            def take_terminal():
+                for number in SIGNALS:
+                    signal.signal(number, signal.SIG_DFL)
+                fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            return subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True,
+                                    preexec_fn=take_terminal)
+        self.launch, kept = launch, self.launch
+        try:
+            process = self.start(config, program=program, **options)
+        finally:
+            self.launch = kept
+        os.close(terminal)
+
+        def show():
+            with open(self.errors, 'ab', buffering=0) as errors:
+                try:
+                    while shown := os.read(keyboard, 1 << 16):
+                        errors.write(shown)
+                except OSError:  # The last process has closed the terminal.
+                    pass
+        threading.Thread(target=show, daemon=True).start()
+        return process, lambda keys: os.write(keyboard, keys)
 
     def text(self):
         with open(self.errors) as errors:
@@ -164,6 +199,38 @@ class InterruptTest(unittest.TestCase):
             self.wait_until(process, lambda: os.path.exists(self.mark))
             self.end(process, number)
             self.assertTrue(os.path.exists(f'{self.run_folder}/result.json'))
+
+    def test_a_debugger_on_a_terminal(self):
+        for config, program in ((DQN, SERIAL), (PARALLEL_DQN, PARALLEL)):
+            process, _ = self.on_a_terminal(config, program, collects='debugger')
+            self.assertEqual(process.wait(60), 1, self.text())
+            self.wait_for_text('Debug one env alone')
+
+    def test_ctrl_c_on_a_terminal(self):
+        endless = ['policy.eval.evaluator.max_episode_steps=1000000000', 'max_env_step=1000000000']
+        for config, program in ((DQN, SERIAL), (PARALLEL_DQN, PARALLEL)):
+            process, types = self.on_a_terminal(config, program, evaluates='endless', settings=endless)
+            self.wait_until(process, lambda: 'evaluating' in self.text())
+            types(b'\x03')
+            begun = time.monotonic()
+            self.assertEqual(process.wait(60), 128 + signal.SIGINT, self.text())
+            self.assertLess(time.monotonic() - begun, SOON, self.text())
+            self.wait_for_text('go on with')
+
+    def wait_for_text(self, text):
+        deadline = time.monotonic() + 10
+        while text not in self.text():
+            self.assertLess(time.monotonic(), deadline, self.text())
+            time.sleep(0.02)
+
+    def test_a_config_that_nobody_writes(self):
+        for program in (SERIAL, PARALLEL):
+            for number in SIGNALS[:2]:
+                path = f'{self.folder}/fifo_{os.path.basename(program)}_{number}'
+                os.mkfifo(path)
+                process = self.launch([program, f'--config={path}', f'--exp_dir={self.folder}/none'])
+                self.wait_until(process, lambda: f"waiting for the config: '{path}'" in self.text())
+                self.end(process, number, -number)
 
     def test_a_second_signal_ends_it_at_once(self):
         process = self.stays(collects='step')

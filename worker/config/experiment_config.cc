@@ -1,6 +1,7 @@
 #include "ding_worker/worker/config/experiment_config.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/utf8.h"
 #include "ding_worker/policy/policy.pb.h"
@@ -26,17 +28,31 @@
 namespace ding {
 namespace {
 
+constexpr int kQuietWaitMillis = 1000;
+
 absl::StatusOr<std::string> ReadStream(const std::string& path) {
   const auto failed = [&path] {
     return ErrnoStatus(errno, absl::StrCat("cannot read '", path, "'"));
   };
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  // O_NONBLOCK: a FIFO without a writer opens at once.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   if (fd < 0) return failed();
   const absl::Cleanup closes = [fd] { close(fd); };
   std::string text;
   char buffer[1 << 16];
+  bool waited = false;
   while (true) {
-    const ssize_t count = read(fd, buffer, sizeof(buffer));
+    // A FIFO has an end only when a writer has come and gone.
+    pollfd ready = {fd, POLLIN, 0};
+    const int found = poll(&ready, 1, waited ? -1 : kQuietWaitMillis);
+    if (found == 0) {
+      waited = true;
+      DING_LOG(WARNING) << "waiting for the config: '" << path << "' has given " << text.size()
+                        << " bytes, and its writer has not closed it. Ctrl-C ends the wait";
+    }
+    if (found <= 0 && (found == 0 || errno == EINTR)) continue;
+    const ssize_t count = found < 0 ? -1 : read(fd, buffer, sizeof(buffer));
+    if (count < 0 && errno == EAGAIN) continue;
     if (count < 0) return failed();
     if (count == 0) return text;
     text.append(buffer, static_cast<size_t>(count));

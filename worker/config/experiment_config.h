@@ -19,7 +19,7 @@
 namespace ding {
 
 // Returns the text of a config that a user names: of a file, a FIFO, or what /dev/stdin and <(...) of a shell lead to. Waits
-// until the other end closes it; a signal ends the wait.
+// until the other end closes it, and says so after a second; a signal ends the program.
 //   kNotFound, ...     the file cannot be opened
 //   kInvalidArgument   it is a folder, is empty, or has more than kMaxReadBytes
 absl::StatusOr<std::string> ReadConfigText(const std::string& path);

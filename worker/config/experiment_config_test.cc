@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -141,6 +142,16 @@ TEST(LoadExperimentConfigTest, AConfigMayComeOutOfAFifo) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("config_fifo is empty")));
   EXPECT_THAT(load("typo: 3").status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("config_fifo:1:")));
+  // Nobody writes for more than a second.
+  testing::internal::CaptureStderr();
+  std::thread late([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    std::ofstream(path) << kMinimal;
+  });
+  EXPECT_THAT(LoadExperimentConfig(path, {}), IsOk());
+  late.join();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("waiting for the config: "), HasSubstr("config_fifo' has given 0")));
   EXPECT_THAT(LoadExperimentConfig("/dev/zero", {}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'/dev/zero' has more than")));
   EXPECT_THAT(LoadExperimentConfig("/dev/null", {}),
