@@ -128,11 +128,12 @@ absl::Status SqliteLog::Connect(const std::string& file) {
                     SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_PRIVATECACHE;
   const int code = sqlite3_open_v2(file.c_str(), &db_, flags, nullptr);
   if (code != SQLITE_OK) return ErrorOf(code);
-  return Execute(
-      absl::StrCat("PRAGMA locking_mode = EXCLUSIVE; PRAGMA trusted_schema = OFF; PRAGMA "
-                   "cell_size_check = ON; PRAGMA temp_store = MEMORY; PRAGMA journal_mode = WAL; "
-                   "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = ",
-                   kCheckpointPages));
+  // A new file is flushed with its first record.
+  return Execute(absl::StrCat(
+      "PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = OFF; PRAGMA trusted_schema "
+      "= OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY; "
+      "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = ",
+      kCheckpointPages));
 }
 
 absl::Status SqliteLog::Begin(const LogOptions& options) {
@@ -144,7 +145,6 @@ absl::Status SqliteLog::Begin(const LogOptions& options) {
     DING_ASSIGN_OR_RETURN(
         next_,
         Number("SELECT max(next, coalesce((SELECT max(i) FROM records), 0) + 1) FROM about"));
-    if (next_ > 1) DING_RETURN_IF_ERROR(ApplySync());
   }
   if (tables == 0) {
     DING_RETURN_IF_ERROR(
@@ -158,7 +158,7 @@ absl::Status SqliteLog::Begin(const LogOptions& options) {
   }
   run_ = options.run;
   DING_ASSIGN_OR_RETURN(epoch_, Number("SELECT epoch + 1 FROM about"));
-  return absl::OkStatus();
+  return next_ > 1 ? ApplySync() : Execute("PRAGMA synchronous = FULL");
 }
 
 absl::Status SqliteLog::ApplySync() {
@@ -214,6 +214,8 @@ absl::Status SqliteLog::PrepareStatements() {
 
 absl::StatusOr<int64_t> SqliteLog::Commit(const Change& change) {
   const int64_t first = next_;
+  // What identifies the run is on the disk with its first record.
+  if (first == 1) DING_RETURN_IF_ERROR(Flush(SQLITE_FCNTL_FILE_POINTER));
   absl::Status status = Step(statements_->begin);
   // Not before, so that whoever finds damage after the start has changed nothing.
   if (status.ok() && !begun_) {
@@ -227,7 +229,6 @@ absl::StatusOr<int64_t> SqliteLog::Commit(const Change& change) {
   }
   begun_ = true;
   next_ += static_cast<int64_t>(change.append.size());
-  // Until here each commit was flushed, so that what identifies the run is on the disk.
   if (first == 1 && next_ > 1) ApplySync().IgnoreError();
   if (sync_ != LogSync::kPeriodic) return first;
   const int64_t now = Clock::Real()->MonotonicNanos();
@@ -367,12 +368,13 @@ absl::StatusOr<std::vector<std::string>> SqliteLog::ReadSnapshot() {
   return Damaged(absl::StrCat("its snapshot has ", parts.size(), " parts, expected ", expected));
 }
 
-absl::Status SqliteLog::Sync() {
-  sqlite3_file* wal = nullptr;
-  sqlite3_file_control(db_, "main", SQLITE_FCNTL_JOURNAL_POINTER, &wal);
-  if (wal == nullptr || wal->pMethods == nullptr)
-    return absl::OkStatus();  // Nothing was committed.
-  if (wal->pMethods->xSync(wal, SQLITE_SYNC_NORMAL) == SQLITE_OK) return absl::OkStatus();
+absl::Status SqliteLog::Sync() { return Flush(SQLITE_FCNTL_JOURNAL_POINTER); }
+
+absl::Status SqliteLog::Flush(int which) {
+  sqlite3_file* file = nullptr;
+  sqlite3_file_control(db_, "main", which, &file);
+  if (file == nullptr || file->pMethods == nullptr) return absl::OkStatus();  // It is empty.
+  if (file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) == SQLITE_OK) return absl::OkStatus();
   return ErrnoStatus(errno, absl::StrCat("cannot flush log '", path_, "'"));
 }
 
@@ -476,8 +478,6 @@ absl::Status SqliteLog::ErrorOf(int code) const {
       return ErrnoStatus(errno, what);
     case SQLITE_CANTOPEN:
       return ErrnoStatus(error == 0 ? EACCES : error, what);
-    case SQLITE_NOMEM:
-      return absl::ResourceExhaustedError(what);
     default:
       return absl::InternalError(what);
   }

@@ -69,6 +69,8 @@ class SqliteLog : public Log {
   absl::Status CheckContent(const LogOptions& options);
   absl::Status PrepareStatements();
   absl::Status ApplySync();
+  // Flushes the file, or the one beside it: a number of SQLite says which.
+  absl::Status Flush(int which);
   absl::Status Execute(const std::string& sql);
   absl::StatusOr<int64_t> Number(const std::string& sql);
   // Returns the text that the query finds; empty: none, or an error.
