@@ -1,286 +1,325 @@
+// The threads of the coordinator: turns calls into events, and lets a RunDriver apply them one after the other.
+//
+//     Handle(), Admit(), ... ──► queue ──► RunDriver: Apply() all that wait, Commit() ──► the calls return
+//
+// At any moment at most one thread drives. A thread that brings an event drives until its own event is done, unless
+// another one does so already. Events that come meanwhile share one write of the journal. While the run pauses, because
+// the journal cannot be written, events stay in the queue; only questions and the end of the run are served.
 #include "ding_worker/coordinator/coordinator.h"
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/clock.h"
-#include "ding_worker/base/log.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
-#include "ding_worker/coordinator/commander/base_commander.h"
-#include "ding_worker/coordinator/commander/guarded_commander.h"
-#include "ding_worker/coordinator/coordinator_impl.h"
-#include "ding_worker/coordinator/state/task_buffer.h"
+#include "ding_worker/coordinator/core/events.pb.h"
+#include "ding_worker/coordinator/core/run_driver.h"
+#include "ding_worker/coordinator/core/run_state.h"
+#include "ding_worker/coordinator/state/operator_commands.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/interaction/control/message_checks.h"
-#include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/metrics/component.h"
-#include "ding_worker/replay_buffer/buffer.h"
-#include "ding_worker/replay_buffer/guarded_buffer.h"
-#include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/selection/replay_ratio_limiter.h"
+#include "ding_worker/replay_buffer/used_data_remover.h"
 
 namespace ding {
-namespace internal_coordinator {
 namespace {
 
-// The time between two questions to the stoppers, while no evaluation ends and would ask them.
-constexpr absl::Duration kAskStoppersPeriod = absl::Seconds(1);
+using internal_coordinator::RunDriver;
+using internal_coordinator::StatusOf;
+using internal_coordinator::TimeToNextEvent;
 
-// Returns the role that may send this message; nullopt if every role may. An error: no worker may send it here.
-absl::StatusOr<std::optional<Hello::Role>> SenderOf(const WorkerMessage& message) {
-  switch (message.message_case()) {
-    case WorkerMessage::kTaskStarted:
-    case WorkerMessage::kTaskFailed:
-    case WorkerMessage::kResources:
-      return std::nullopt;
-    case WorkerMessage::kCollectorData:
-    case WorkerMessage::kCollectorFinished:
-      return Hello::COLLECTOR;
-    case WorkerMessage::kLearnerDemand:
-    case WorkerMessage::kLearnerInfo:
-    case WorkerMessage::kPolicyVersion:
-    case WorkerMessage::kGroupStatus:
-    case WorkerMessage::kBadChunks:
-      return Hello::LEARNER;
-    case WorkerMessage::kHello:
-    case WorkerMessage::kStatusRequest:  // of operators, who have no session with the coordinator
-    case WorkerMessage::kOperatorRequest:
-    case WorkerMessage::kGroupReady:  // to an aggregator
-    case WorkerMessage::kGroupValue:
-    case WorkerMessage::MESSAGE_NOT_SET:
-      break;
+// The time between two attempts to write a journal, if the first one failed.
+constexpr absl::Duration kWriteRetry = absl::Milliseconds(20);
+
+// An event or a question, and what became of it.
+struct Request {
+  Event event;
+  std::function<void()> ask;  // not null: a question instead of an event
+
+  RunDriver::Result result;
+  RunStatus run_status;  // of an operator's request
+  bool done = false;
+  CondVar changed;
+};
+
+class CoordinatorImpl : public Coordinator {
+ public:
+  // `remover` is what parts.delete_key calls.
+  CoordinatorImpl(const Options& options, Parts parts, const ComponentDeps& deps,
+                  std::unique_ptr<UsedDataRemover> remover)
+      : clock_(deps.clock),
+        remover_(std::move(remover)),
+        driver_(options, std::move(parts), deps.clock->MonotonicNanos()) {}
+  ~CoordinatorImpl() override { Close("the coordinator is closed").IgnoreError(); }
+
+  // As RunDriver::Recover().
+  absl::Status Recover() { return driver_.Recover(); }
+
+  void Start() override;
+  absl::StatusOr<uint32_t> Admit(const Hello& hello) override;
+  void WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) override;
+  void WorkerLost(uint32_t worker, const absl::Status& why) override;
+  absl::Status Handle(uint32_t worker, const WorkerMessage& message) override;
+  absl::Status WaitUntilDone(absl::Duration timeout) override;
+  void RequestEnd(const std::string& reason) override;
+  absl::Status CloseJournal() override;
+  void KeepData() override;
+  absl::Status Close(const std::string& reason) override;
+  OperatorReply Operate(const OperatorRequest& request) override;
+  // It does not change after Recover().
+  int32_t incarnation() const override { return driver_.state().incarnation; }
+  RunStatus status() const override;
+  Counters counters() const override;
+
+ private:
+  // Queues the request, and returns when it is done.
+  void Await(Request* request) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Calls `ask` on the thread that drives, also while the run pauses.
+  void Ask(std::function<void()> ask) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Serves what is queued. Releases the lock meanwhile.
+  void Drive() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsServed(const Request& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !paused_ || request.ask != nullptr;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("a message of kind ", static_cast<int>(message.message_case()),
-                   ", which is not allowed in the middle of a session"));
+  void RunTimer() ABSL_LOCKS_EXCLUDED(mutex_);
+  void JoinTimer();
+  RunStatus FullStatus() const;
+  // Serves a request, on the thread that drives.
+  void Serve(Request* request) const;
+
+  const Clock* const clock_;
+  const std::unique_ptr<UsedDataRemover> remover_;
+  std::thread timer_thread_;
+
+  // Held by Close(), which joins threads. mutex_ may be taken while it is held.
+  Mutex close_mutex_;
+  // Calls that do not change the run are served by the thread that drives, too, so all of this is mutable.
+  mutable Mutex mutex_;
+  mutable CondVar timer_;  // timer_changed_, paused_, ended_
+  mutable CondVar over_;   // ended_
+  mutable std::deque<Request*> queue_ ABSL_GUARDED_BY(mutex_);
+  mutable bool driving_ ABSL_GUARDED_BY(mutex_) = false;
+  mutable bool timer_changed_ ABSL_GUARDED_BY(mutex_) = false;
+  mutable absl::Duration wait_ ABSL_GUARDED_BY(mutex_) = absl::ZeroDuration();
+  mutable bool paused_ ABSL_GUARDED_BY(mutex_) = false;
+  mutable bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  mutable absl::Status final_status_ ABSL_GUARDED_BY(mutex_);
+
+  // These belong to the thread that drives.
+  mutable RunDriver driver_;
+  mutable std::map<uint32_t, Request*> held_;  // requests whose data wait, by worker
+  mutable std::vector<Request*> served_;       // done once their effects are carried out
+};
+
+void CoordinatorImpl::Await(Request* request) const {
+  MutexLock lock(&mutex_);
+  queue_.push_back(request);
+  while (!request->done) {
+    if (!driving_ && IsServed(*request)) {
+      Drive();
+    } else {
+      request->changed.WaitFor(&mutex_, absl::InfiniteDuration());
+    }
+  }
 }
 
-}  // namespace
+void CoordinatorImpl::Ask(std::function<void()> ask) const {
+  Request request;
+  request.ask = std::move(ask);
+  Await(&request);
+}
+
+void CoordinatorImpl::Drive() const {
+  driving_ = true;
+  std::deque<Request*> now;
+  std::deque<Request*> later;
+  for (Request* const request : std::exchange(queue_, {})) {
+    (IsServed(*request) ? now : later).push_back(request);
+  }
+  queue_.swap(later);
+  mutex_.Unlock();
+  for (Request* const request : now) Serve(request);
+  const bool written = driver_.Commit(clock_->MonotonicNanos()).ok();
+  for (const auto& [worker, status] : driver_.TakeHandled()) {
+    const auto found = held_.find(worker);
+    if (found == held_.end()) continue;
+    found->second->result.status = status;
+    served_.push_back(found->second);
+    held_.erase(found);
+  }
+  const bool timer_changed = driver_.TakeTimerChanged();
+  const absl::Duration wait =
+      timer_changed ? TimeToNextEvent(driver_.state()) : absl::ZeroDuration();
+  mutex_.Lock();
+  std::vector<Request*> done;
+  if (written) done.swap(served_);
+  for (Request* const request : now) {
+    if (request->ask != nullptr) done.push_back(request);
+  }
+  for (Request* const request : done) {
+    request->done = true;
+    request->changed.Signal();
+  }
+  if (timer_changed) wait_ = wait;
+  timer_changed_ = timer_changed_ || timer_changed || paused_ == written;
+  paused_ = !written;
+  if (driver_.state().ended && !ended_) {
+    ended_ = true;
+    final_status_ = driver_.state().final_status;
+    over_.SignalAll();
+  }
+  if (timer_changed_ || ended_) timer_.Signal();
+  driving_ = false;
+  // One of those that wait drives next.
+  const auto next =
+      std::find_if(queue_.begin(), queue_.end(),
+                   [this](const Request* request)
+                       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return IsServed(*request); });
+  if (next != queue_.end()) (*next)->changed.Signal();
+}
+
+void CoordinatorImpl::Serve(Request* request) const {
+  if (request->ask != nullptr) {
+    driver_.mutable_state()->clock.Set(clock_->MonotonicNanos());
+    request->ask();
+    return;
+  }
+  request->result = driver_.Apply(clock_->MonotonicNanos(), &request->event);
+  if (request->event.has_request()) request->run_status = FullStatus();
+  if (request->result.waits) {
+    held_[request->event.worker()] = request;
+  } else {
+    served_.push_back(request);
+  }
+}
 
 void CoordinatorImpl::Start() {
-  MutexLock lock(&mutex_);
-  progress_.Start();
-  if (progress_.converged()) End(absl::OkStatus(), "it had converged before");
-  if (commands_.stop_wanted()) End(absl::OkStatus(), kStopped);
-  if (!stoppers_.why().empty()) End(absl::OkStatus(), stoppers_.why());
-  Schedule();
+  Request start;
+  start.event.set_start(true);
+  Await(&start);
   absl::StatusOr<std::thread> timer =
       StartThread("the timer of the coordinator", [this] { RunTimer(); });
   if (timer.ok()) {
     timer_thread_ = *std::move(timer);
-  } else {
-    End(timer.status(), "the coordinator has no timer");
+    return;
   }
+  Request end;
+  end.event.mutable_end()->set_code(static_cast<int>(timer.status().code()));
+  end.event.mutable_end()->set_message(std::string(timer.status().message()));
+  end.event.mutable_end()->set_reason("the coordinator has no timer");
+  Await(&end);
 }
 
 void CoordinatorImpl::RunTimer() {
-  bool ended = false;
-  while (!ended) {
+  while (true) {
     {
       MutexLock lock(&mutex_);
-      const absl::Status& replaced = journal_.replaced();
-      if (!ended_ && replaced.ok()) timer_.WaitFor(&mutex_, TimeToNextEvent());
-      if (!replaced.ok()) End(replaced, "another coordinator goes on with it");
-      AskStoppersIfDue();
-      Schedule();
-      ended = ended_;
-    }
-    DeleteForgotten();
-  }
-}
-
-absl::Duration CoordinatorImpl::TimeToNextEvent() const {
-  absl::Duration wait =
-      std::min(commander_->AskAgainAfter(), scheduler_.TimeToExpiry(deps_.clock->MonotonicNanos()));
-  wait = std::min(wait, progress_.TimeLeft());
-  if (!stoppers_.empty()) wait = std::min(wait, kAskStoppersPeriod);
-  for (const auto& [id, worker] : workers_) {
-    if (!worker.task.has_value() || worker.task->state.kind != Hello::LEARNER) continue;
-    if (worker.task->stalls) continue;
-    wait = std::min(wait, options_.stall_timeout - Elapsed(worker.task->progress_nanos));
-  }
-  return std::max(wait, absl::Milliseconds(1));
-}
-
-void CoordinatorImpl::WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) {
-  if (hello.previous_worker() > 0) ForgetPrevious(hello);
-  MutexLock lock(&mutex_);
-  workers_.Add(worker, hello, peer, deps_.clock->MonotonicNanos());
-  journal_.NoteState();
-  DING_LOG(INFO) << hello.name() << " joined as worker " << worker << " from " << peer;
-  if (ended_) {
-    CoordinatorMessage message;
-    message.mutable_end_run()->set_converged(progress_.converged());
-    message.mutable_end_run()->set_reason(end_reason_);
-    sender_->Send(worker, message);
-    return;
-  }
-  if (hello.role() == Hello::COLLECTOR && workers_.collectors() > options_.collectors) {
-    commander_->IncreaseCollectorTaskSpace();
-  }
-  scheduler_.SetFree(hello.role(), worker, hello.resources());
-  if (workers_.TakeWasDraining(hello)) Drain(worker, workers_.Find(worker));
-  Schedule();
-}
-
-void CoordinatorImpl::WorkerLost(uint32_t worker, const absl::Status& why) {
-  {
-    MutexLock lock(&mutex_);
-    Worker* const lost = workers_.Find(worker);
-    if (lost == nullptr) return;
-    const Hello::Role role = lost->hello.role();
-    journal_.NoteState();
-    DING_LOG_IF(WARNING, !ended_) << lost->hello.name() << " (worker " << worker
-                                  << ") is gone: " << why;
-    if (!ended_) {
-      if (role == Hello::COLLECTOR && workers_.collectors() > options_.collectors) {
-        commander_->DecreaseCollectorTaskSpace();
+      if (ended_) return;
+      timer_changed_ = false;
+      timer_.WaitFor(&mutex_, paused_ ? kWriteRetry : wait_);
+      if (ended_) return;
+      if (timer_changed_) continue;
+      if (paused_) {
+        if (!driving_) Drive();
+        continue;
       }
-      if (lost->task.has_value()) FailTask(worker, lost);
-      if (role == Hello::COLLECTOR) ForgetUnannounced(worker, *lost);
     }
-    scheduler_.Remove(role, worker);
-    workers_.Remove(worker);
-    changed_.SignalAll();
-    Schedule();
-  }
-  DeleteForgotten();
-}
-
-absl::Status CoordinatorImpl::Handle(uint32_t worker, const WorkerMessage& message) {
-  const absl::Status status = Dispatch(worker, message);
-  DeleteForgotten();
-  return Annotate(status, absl::StrCat("worker ", worker));
-}
-
-absl::Status CoordinatorImpl::Dispatch(uint32_t worker, const WorkerMessage& message) {
-  DING_ASSIGN_OR_RETURN(const std::optional<Hello::Role> expected, SenderOf(message));
-  {
-    MutexLock lock(&mutex_);
-    Worker* const sender = workers_.Find(worker);
-    if (sender == nullptr) return absl::NotFoundError("there is no such worker");
-    if (expected.has_value() && sender->hello.role() != *expected) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "a ", Hello::Role_Name(sender->hello.role()), " sent a message that only a ",
-          Hello::Role_Name(*expected), " sends: kind ", static_cast<int>(message.message_case())));
-    }
-    if (!sender->sent_away.empty()) {
-      return absl::PermissionDeniedError(absl::StrCat("it was sent away: ", sender->sent_away));
-    }
-    NoteHeard(worker, sender);
-  }
-  // LearnerAggregator has a switch over some of these kinds, too; it does other things with the messages.
-  switch (message.message_case()) {
-    case WorkerMessage::kTaskStarted:
-      HandleTaskStarted(worker, message.task_started());
-      return absl::OkStatus();
-    case WorkerMessage::kTaskFailed:
-      HandleTaskFailed(worker, message.task_failed());
-      return absl::OkStatus();
-    case WorkerMessage::kCollectorData:
-      return HandleCollectorData(worker, message.collector_data());
-    case WorkerMessage::kCollectorFinished:
-      return HandleCollectorFinished(worker, message.collector_finished());
-    case WorkerMessage::kLearnerDemand:
-      return HandleLearnerDemand(worker, message.learner_demand());
-    case WorkerMessage::kLearnerInfo:
-      return HandleLearnerInfo(worker, message.learner_info());
-    case WorkerMessage::kPolicyVersion:
-      return HandlePolicyVersion(worker, message.policy_version());
-    case WorkerMessage::kResources:
-      return HandleResources(worker, message.resources());
-    case WorkerMessage::kBadChunks:
-      return HandleBadChunks(worker, message.bad_chunks());
-    case WorkerMessage::kGroupStatus:
-      return HandleGroupStatus(worker, message.group_status());
-    default:
-      DING_CHECK(false) << "SenderOf() knows it";
-      return absl::OkStatus();
+    Request timer;
+    timer.event.set_timer(true);
+    Await(&timer);
   }
 }
 
-RunningTask* CoordinatorImpl::FindTaskOf(uint32_t worker, const std::string& task_id) {
-  RunningTask* const task = workers_.FindTask(worker, task_id);
-  if (task == nullptr) ++counters_.late_messages;
-  return task;
+void CoordinatorImpl::JoinTimer() {
+  if (timer_thread_.joinable()) timer_thread_.join();
 }
 
 absl::StatusOr<uint32_t> CoordinatorImpl::Admit(const Hello& hello) {
-  DING_RETURN_IF_ERROR(CheckHelloFields(hello));
-  MutexLock lock(&mutex_);
-  DING_RETURN_IF_ERROR(workers_.CheckNotSentAway(hello, deps_.clock->MonotonicNanos()));
-  // Only the incarnation of the coordinator that the worker knew can tell that it was replaced. When that one
-  // died, the worker and its replacement may both have lost their sessions.
-  if (hello.previous_incarnation() == incarnation_) {
-    for (const auto& [id, worker] : workers_) {
-      DING_RETURN_IF_ERROR(CheckNotReplaced(hello, worker.hello));
-    }
-  }
-  const uint32_t number = workers_.NewNumber();
-  // Nothing is named by the number of an operator. It is not saved, and may be given again after a restart.
-  if (hello.role() == Hello::OPERATOR) return number;
-  journal_.NoteState();
-  DING_RETURN_IF_ERROR(Persist());
-  return number;
+  Request request;
+  *request.event.mutable_admit() = hello;
+  Await(&request);
+  DING_RETURN_IF_ERROR(request.result.status);
+  return request.result.admitted;
 }
 
-void CoordinatorImpl::CheckBudget() {
-  if (ended_) return;
-  const absl::Status commands = commander_->status();
-  if (!commands.ok()) return End(commands, "the commander failed");
-  const std::optional<std::string> used_up = progress_.UsedUpBudget(EnvSteps());
-  if (used_up.has_value()) End(absl::OkStatus(), *used_up);
+void CoordinatorImpl::WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) {
+  Request request;
+  request.event.set_worker(worker);
+  Event::Joined* const joined = request.event.mutable_joined();
+  *joined->mutable_hello() = hello;
+  joined->set_peer(peer);
+  for (std::string& key : driver_.PreviousKeys(hello)) joined->add_previous_key(std::move(key));
+  Await(&request);
 }
 
-void CoordinatorImpl::AskStoppersIfDue() {
-  if (stoppers_.empty() || ended_) return;
-  if (asked_stoppers_nanos_.has_value() && Elapsed(*asked_stoppers_nanos_) < kAskStoppersPeriod) {
-    return;
-  }
-  asked_stoppers_nanos_ = deps_.clock->MonotonicNanos();
-  AskStoppers(/*evaluation=*/nullptr);
-  if (!stoppers_.why().empty()) End(absl::OkStatus(), stoppers_.why());
+void CoordinatorImpl::WorkerLost(uint32_t worker, const absl::Status& why) {
+  Request request;
+  request.event.set_worker(worker);
+  request.event.mutable_lost()->set_code(static_cast<int>(why.code()));
+  request.event.mutable_lost()->set_why(std::string(why.message()));
+  Await(&request);
 }
 
-void CoordinatorImpl::End(const absl::Status& status, const std::string& reason) {
-  if (ended_) return;
-  ended_ = true;
-  progress_.End();
-  // WaitUntilDone() returns kDeadlineExceeded while the run goes on, so that of a task becomes another code.
-  final_status_ = absl::IsDeadlineExceeded(status) ? absl::InternalError(status.message()) : status;
-  end_reason_ = reason;
-  DING_LOG(INFO) << "the run ends: " << reason << (status.ok() ? "" : ": ") << status.message();
-  CoordinatorMessage message;
-  message.mutable_end_run()->set_converged(progress_.converged());
-  message.mutable_end_run()->set_reason(reason);
-  for (auto& [id, worker] : workers_) {
-    sender_->Send(id, message);
-    if (worker.task.has_value()) FailTask(id, &worker);
+absl::Status CoordinatorImpl::Handle(uint32_t worker, const WorkerMessage& message) {
+  Request request;
+  request.event.set_worker(worker);
+  *request.event.mutable_message() = message;
+  Await(&request);
+  return Annotate(request.result.status, absl::StrCat("worker ", worker));
+}
+
+OperatorReply CoordinatorImpl::Operate(const OperatorRequest& request) {
+  Request asked;
+  *asked.event.mutable_request() = request;
+  Await(&asked);
+  const absl::Status& status = asked.result.status;
+  OperatorReply reply;
+  reply.set_code(static_cast<int>(status.code()));
+  reply.set_message(status.ok() ? asked.result.reply : std::string(status.message()));
+  *reply.mutable_status() = std::move(asked.run_status);
+  if (status.ok()) internal_coordinator::KeepNamed(request.inspect(), reply.mutable_status());
+  return reply;
+}
+
+RunStatus CoordinatorImpl::FullStatus() const {
+  RunStatus status = StatusOf(driver_.state());
+  if (!driver_.paused().ok()) {
+    status.add_warning(absl::StrCat("the run pauses, because its journal cannot be written: ",
+                                    driver_.paused().message()));
   }
-  DropDoubted();
-  journal_.NoteState();
-  Persist().IgnoreError();  // CloseJournal() tries again.
-  changed_.SignalAll();
-  timer_.SignalAll();
+  return status;
+}
+
+RunStatus CoordinatorImpl::status() const {
+  RunStatus status;
+  Ask([this, &status] { status = FullStatus(); });
+  return status;
+}
+
+Coordinator::Counters CoordinatorImpl::counters() const {
+  Counters counters;
+  Ask([this, &counters] { counters = driver_.state().counters; });
+  return counters;
 }
 
 absl::Status CoordinatorImpl::WaitUntilDone(absl::Duration timeout) {
@@ -292,14 +331,13 @@ absl::Status CoordinatorImpl::WaitUntilDone(absl::Duration timeout) {
       return absl::DeadlineExceededError(
           absl::StrCat("the run goes on after ", absl::FormatDuration(timeout)));
     }
-    changed_.WaitFor(&mutex_, left);
+    over_.WaitFor(&mutex_, left);
   }
   return final_status_;
 }
 
 void CoordinatorImpl::RequestEnd(const std::string& reason) {
-  MutexLock lock(&mutex_);
-  End(absl::OkStatus(), reason);
+  Ask([this, &reason] { driver_.End(driver_.state().now(), reason); });
 }
 
 absl::Status CoordinatorImpl::CloseJournal() {
@@ -307,86 +345,27 @@ absl::Status CoordinatorImpl::CloseJournal() {
     MutexLock lock(&mutex_);
     DING_CHECK(ended_) << "the run goes on";
   }
-  // The timer thread writes the journal, too.
-  if (timer_thread_.joinable()) timer_thread_.join();
-  const absl::Status replaced = ReplaceJournal();
-  MutexLock lock(&mutex_);
-  const absl::Status written = Persist();
-  const absl::Status closed = written.ok() ? replaced : written;
-  if (!absl::IsUnavailable(closed)) journal_.Detach();
+  JoinTimer();
+  absl::Status closed;
+  Ask([this, &closed] { closed = driver_.CloseJournal(driver_.state().now()); });
   return closed;
 }
 
 void CoordinatorImpl::KeepData() {
-  MutexLock lock(&mutex_);
-  keeps_data_ = true;
+  Ask([this] { driver_.KeepData(); });
 }
 
 absl::Status CoordinatorImpl::Close(const std::string& reason) {
   MutexLock only_one(&close_mutex_);
-  {
-    MutexLock lock(&mutex_);
-    End(absl::OkStatus(), reason);
-    journal_.Detach();
-    const bool keeps_data = keeps_data_ || !journal_.replaced().ok();
-    for (const auto& [id, buffer] : buffers_) {
-      buffer->set_closed();
-      if (!keeps_data) forgotten_buffers_.push_back(buffer);
-    }
-    buffers_.clear();
-    policies_.FinishAll();
-    if (!keeps_data) DropFinishedPolicies();
-  }
-  if (timer_thread_.joinable()) timer_thread_.join();
-  DeleteForgotten();
-  return remover_.Close();
+  RequestEnd(reason);
+  JoinTimer();
+  Ask([this] { driver_.Close(driver_.state().now()); });
+  return remover_->Close();
 }
-
-}  // namespace internal_coordinator
-
-namespace {
 
 // Their product does not overflow.
 constexpr int64_t kMaxRoundRows = int64_t{1} << 40;
 constexpr int64_t kMaxRoundsAhead = int64_t{1} << 20;
-
-constexpr char kMake[] = "the function that makes buffers";
-
-absl::StatusOr<std::unique_ptr<IBuffer>> Guarded(absl::StatusOr<std::unique_ptr<IBuffer>> made) {
-  DING_RETURN_IF_ERROR(made.status());
-  if (*made == nullptr) return absl::InternalError(absl::StrCat(kMake, " returned none"));
-  return GuardBuffer(*std::move(made));
-}
-
-// Makes errors of the exceptions of functions and objects that a user may have written.
-void GuardParts(Coordinator::Parts* parts) {
-  parts->commander = GuardCommander(std::move(parts->commander));
-  parts->make_buffer = [make = std::move(parts->make_buffer)](const std::string& buffer_id,
-                                                              OnRemoved on_removed) {
-    return Guarded(CallUser(kMake, [&] { return make(buffer_id, std::move(on_removed)); }));
-  };
-  if (parts->make_task_buffer != nullptr) {
-    parts->make_task_buffer = [make = std::move(parts->make_task_buffer)](
-                                  const std::string& buffer_id,
-                                  absl::Span<const std::string> settings, OnRemoved on_removed) {
-      return Guarded(
-          CallUser(kMake, [&] { return make(buffer_id, settings, std::move(on_removed)); }));
-    };
-  }
-  if (parts->check_settings != nullptr) {
-    parts->check_settings = [checks = std::move(parts->check_settings)](const StartTask& task) {
-      return CallUser("check_settings", [&] { return checks(task); });
-    };
-  }
-  parts->delete_key = [deletes = std::move(parts->delete_key)](const std::string& key) {
-    return CallUser("delete_key", [&] { return deletes(key); });
-  };
-  if (parts->list_keys != nullptr) {
-    parts->list_keys = [lists = std::move(parts->list_keys)](const std::string& prefix) {
-      return CallUser("list_keys", [&] { return lists(prefix); });
-    };
-  }
-}
 
 }  // namespace
 
@@ -464,9 +443,17 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(const Options& 
   if (!problems.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("coordinator: ", absl::StrJoin(problems, "; ")));
   }
-  GuardParts(&parts);
+  auto remover = absl::make_unique<UsedDataRemover>(
+      [deletes = std::move(parts.delete_key)](const std::string& key) {
+        return CallUser("delete_key", [&] { return deletes(key); });
+      });
+  parts.delete_key = [to = remover.get()](const std::string& key) {
+    to->Add(key);
+    return absl::OkStatus();
+  };
+  internal_coordinator::GuardParts(&parts);
   auto coordinator =
-      absl::make_unique<internal_coordinator::CoordinatorImpl>(options, std::move(parts), deps);
+      absl::make_unique<CoordinatorImpl>(options, std::move(parts), deps, std::move(remover));
   DING_RETURN_IF_ERROR(Annotate(coordinator->Recover(), "going on with the run of the journal"));
   return coordinator;
 }

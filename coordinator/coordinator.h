@@ -9,8 +9,8 @@
 //     WorkerLost   ──►   │     └──► DataDeleter               chunks and policies that nobody needs
 //                    IBuffer per buffer_id
 //
-// Nearly all work is done within the calls of workers. A thread of its own handles timeouts, such as that of a task which
-// no worker takes, and that of the run.
+// A call becomes an event. One thread at a time applies events, and it is that of a caller. A thread of its own handles
+// timeouts, such as that of a task which no worker takes, and that of the run.
 //
 //   tasks    given ──► waits (for its buffer's learner, for a free worker) ──► runs ──► over
 //            The buffer is made before the task of its learner is sent. Collectors get tasks when that learner has
@@ -37,8 +37,10 @@
 //            collectors that were being drained are told to leave, and a run that was stopped ends.
 //
 // Ownership: owns the commander and the buffers. The sender must outlive it.
+//            The commander, the buffers, the stoppers and Parts must not call the coordinator.
 // Threads:   thread-safe. Handle() is called by one thread per worker at a time. It may wait, at
-//            most until WorkerLost() or Close().
+//            most until WorkerLost() or Close(). All calls but RequestEnd(), Close() and those that only look wait while
+//            the journal cannot be written.
 // Errors:    An error of Handle() means that the message is invalid: the caller ends the worker's
 //            session and calls WorkerLost(). WaitUntilDone() returns the errors of the run itself.
 //
@@ -129,9 +131,9 @@ class Coordinator : public WorkerHandler {
   using SettingsCheck = std::function<absl::Status(const StartTask& task)>;
   struct Parts {
     std::unique_ptr<BaseCommander> commander;
-    StopperList stoppers;       // they can end the run, too
-    BufferFactory make_buffer;  // called under the lock
-    // Both are called under the lock. If they are null, no task may have settings.
+    StopperList stoppers;  // they can end the run, too
+    BufferFactory make_buffer;
+    // If they are null, no task may have settings.
     TaskBufferFactory make_task_buffer;
     SettingsCheck check_settings;
     DataDeleter delete_key;  // deletes a key of the store: of a chunk, or of a policy

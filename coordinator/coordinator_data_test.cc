@@ -1,30 +1,23 @@
 // Rows that collectors announce, demands for them, and what is deleted.
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
-#include "ding_worker/data/batch.h"
 #include "ding_worker/data/dtype.h"
-#include "ding_worker/data/priority_info.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/data/state.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/replay_buffer/advanced_buffer.h"
-#include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
 #include "ding_worker/replay_buffer/testing/test_items.h"
@@ -290,101 +283,6 @@ TEST_F(PushBackTest, APushStopsWaitingAtTheEndOfTheRun) {
   pusher_.join();
   EXPECT_THAT(store_.deleted(),
               UnorderedElementsAre(ChunkKey(Chunk(kCollector, 0)), ChunkKey(Chunk(kCollector, 1))));
-}
-
-// A buffer that lets something happen just before it pushes, or after it has drawn, once each.
-class HookedBuffer : public IBuffer {
- public:
-  struct Hooks {
-    std::function<void()> before_push;
-    std::function<void()> after_sample;
-  };
-  HookedBuffer(std::unique_ptr<IBuffer> buffer, Hooks* hooks)
-      : buffer_(std::move(buffer)), hooks_(hooks) {}
-
-  absl::Status Push(const SegmentBatch& data, int64_t envstep) override {
-    if (const auto hook = std::exchange(hooks_->before_push, nullptr)) hook();
-    return buffer_->Push(data, envstep);
-  }
-  absl::StatusOr<Batch> Sample(int64_t size, int64_t iter, const SampleOptions& options) override {
-    absl::StatusOr<Batch> batch = buffer_->Sample(size, iter, options);
-    if (const auto hook = std::exchange(hooks_->after_sample, nullptr)) hook();
-    return batch;
-  }
-  absl::Status Update(const PriorityInfo& info) override { return buffer_->Update(info); }
-  void Clear() override { buffer_->Clear(); }
-  int64_t count() const override { return buffer_->count(); }
-  int64_t push_count() const override { return buffer_->push_count(); }
-  StateSnapshot Snapshot() const override { return buffer_->Snapshot(); }
-  absl::Status LoadState(StateReader* reader) override { return buffer_->LoadState(reader); }
-
- private:
-  const std::unique_ptr<IBuffer> buffer_;
-  Hooks* const hooks_;
-};
-
-// Calls that come while another call uses the buffer.
-class DuringADrawTest : public CoordinatorTest {
- protected:
-  DuringADrawTest() {
-    make_buffer_ = [this](const std::string&,
-                          OnRemoved on_removed) -> absl::StatusOr<std::unique_ptr<IBuffer>> {
-      NaiveReplayBuffer::Options options;
-      options.capacity_rows = 4;
-      options.on_removed = std::move(on_removed);
-      return std::make_unique<HookedBuffer>(NaiveReplayBuffer::Create(options).value(), &hooks_);
-    };
-  }
-  void Push(uint64_t sequence) {
-    Handle(kCollector,
-           Data(collector_.task_id(), sequence,
-                TestItemsOfChunk(Chunk(kCollector, static_cast<uint32_t>(sequence)), 4)));
-  }
-
-  HookedBuffer::Hooks hooks_;
-};
-
-TEST_F(DuringADrawTest, RowsThatArriveDuringAFailedDrawAreDrawn) {
-  StartTraining();
-  hooks_.after_sample = [this] { Push(1); };
-  Handle(kLearner, Demand(learner_.task_id(), 1, 4));
-  EXPECT_THAT(TakeAnswers(kLearner), SizeIs(1));
-}
-
-TEST_F(DuringADrawTest, AChunkEvictedDuringADrawIsKeptUntilTheDrawIsRead) {
-  StartTraining();
-  Push(1);
-  hooks_.after_sample = [this] { Push(2); };
-  Handle(kLearner, Demand(learner_.task_id(), 1, 4));
-  ASSERT_THAT(TakeAnswers(kLearner), SizeIs(1));
-  EXPECT_EQ(coordinator_->status().buffer(0).chunks(), 2);
-  Handle(kLearner, Demand(learner_.task_id(), 2, 4, /*read=*/1));
-  EXPECT_THAT(DeletedWhen(1), ElementsAre(ChunkKey(Chunk(kCollector, 1))));
-}
-
-TEST_F(DuringADrawTest, ALearnerThatIsReplacedDuringADrawGetsNoAnswer) {
-  StartTraining();
-  Push(1);
-  hooks_.after_sample = [this] {
-    Lose(kLearner);
-    Join(kOther, Hello::LEARNER);
-    learner_ = TakeLearnerTask(kOther);
-    Handle(kOther, Demand(learner_.task_id(), 1, 2));
-  };
-  Handle(kLearner, Demand(learner_.task_id(), 1, 4));
-  EXPECT_THAT(TakeAnswers(kLearner), IsEmpty());
-  const std::vector<LearnerData> answers = TakeAnswers(kOther);
-  ASSERT_THAT(answers, SizeIs(1));
-  EXPECT_EQ(answers[0].task_id(), learner_.task_id());
-  EXPECT_EQ(DecodeBatch(answers[0].items(0)).value().rows(), 2);
-}
-
-TEST_F(DuringADrawTest, RowsPushedIntoAClosedBufferAreForgotten) {
-  StartTraining();
-  hooks_.before_push = [this] { Handle(kLearner, Info(learner_.task_id(), 7, /*done=*/true)); };
-  Push(1);
-  EXPECT_THAT(TakeAcks(kCollector), IsEmpty());
-  EXPECT_THAT(DeletedWhen(1), ElementsAre(ChunkKey(Chunk(kCollector, 1))));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 // The id of a task is never used again.
 //
 // Ownership: the coordinator owns it.
-// Threads:   thread-compatible: the coordinator calls it under its lock.
+// Threads:   thread-compatible. It must not call the coordinator.
 #ifndef DING_WORKER_COORDINATOR_COMMANDER_BASE_COMMANDER_H_
 #define DING_WORKER_COORDINATOR_COMMANDER_BASE_COMMANDER_H_
 

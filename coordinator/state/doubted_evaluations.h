@@ -8,7 +8,7 @@
 // same returns.
 //
 // Ownership: a value of the coordinator, which decides which evaluations are doubted.
-// Threads:   thread-compatible: the caller holds the coordinator's lock.
+// Threads:   thread-compatible.
 #ifndef DING_WORKER_COORDINATOR_STATE_DOUBTED_EVALUATIONS_H_
 #define DING_WORKER_COORDINATOR_STATE_DOUBTED_EVALUATIONS_H_
 

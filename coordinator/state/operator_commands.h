@@ -6,7 +6,7 @@
 // It remembers how many collectors are wanted. The coordinator carries out the decisions.
 //
 // Ownership: a value of the coordinator.
-// Threads:   thread-compatible: the caller holds the coordinator's lock.
+// Threads:   thread-compatible.
 #ifndef DING_WORKER_COORDINATOR_STATE_OPERATOR_COMMANDS_H_
 #define DING_WORKER_COORDINATOR_STATE_OPERATOR_COMMANDS_H_
 

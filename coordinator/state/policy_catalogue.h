@@ -6,7 +6,7 @@
 // A policy is finished when its learner's task is over, until another task trains it again.
 //
 // Ownership: a value of the coordinator. It deletes nothing: it returns the keys to delete.
-// Threads:   thread-compatible: the caller holds the coordinator's lock.
+// Threads:   thread-compatible.
 // Errors:    CheckNext() alone returns one, and changes nothing.
 #ifndef DING_WORKER_COORDINATOR_STATE_POLICY_CATALOGUE_H_
 #define DING_WORKER_COORDINATOR_STATE_POLICY_CATALOGUE_H_

@@ -3,7 +3,7 @@
 // If a new coordinator continues the run, it counts on from the saved progress (Load()).
 //
 // Ownership: a value of the coordinator; the clock must outlive it.
-// Threads:   thread-compatible: the caller holds the coordinator's lock.
+// Threads:   thread-compatible.
 #ifndef DING_WORKER_COORDINATOR_STATE_RUN_PROGRESS_H_
 #define DING_WORKER_COORDINATOR_STATE_RUN_PROGRESS_H_
 

@@ -237,22 +237,7 @@ absl::Status TaskBuffer::AddDemand(const LearnerDemand& demand) {
   return absl::OkStatus();
 }
 
-bool TaskBuffer::BeginServing() {
-  if (serving_) {
-    serve_again_ = true;
-    return false;
-  }
-  serving_ = true;
-  return true;
-}
-
-std::optional<LearnerDemand> TaskBuffer::NextDemand(bool answered) {
-  const bool worth_it = answered || serve_again_;
-  serve_again_ = false;
-  if (demands_.empty() || !worth_it) {
-    serving_ = false;
-    return std::nullopt;
-  }
+const LearnerDemand& TaskBuffer::BeginDraw() {
   removed_.BeginDraw(demands_.front().sequence());
   return demands_.front();
 }
@@ -275,13 +260,8 @@ void TaskBuffer::TooFewRows(const LearnerDemand& demand) {
   hungry_ = true;
 }
 
-bool TaskBuffer::IsAsked(const LearnerDemand& demand) const {
-  return !demands_.empty() && demands_.front().task_id() == demand.task_id();
-}
-
 void TaskBuffer::Answered(const Drawn& drawn) {
   demands_.pop_front();
-  ++answers_;
   hungry_ = false;
   rows_drawn_ += drawn.rows;
   if (limiter_.has_value()) limiter_->CountSample(drawn.rows);
@@ -299,13 +279,10 @@ std::vector<int64_t> TaskBuffer::TakeDeletable() {
   return chunks;
 }
 
-void TaskBuffer::FillRows(BufferStatus* status) const {
-  status->set_count(rows_->count());
-  status->set_push_count(rows_total());
-}
-
 void TaskBuffer::FillStatus(BufferStatus* status) const {
   status->set_buffer_id(id_);
+  status->set_count(rows_->count());
+  status->set_push_count(rows_total());
   status->set_sample_count(rows_drawn_);
   status->set_removed_count(rows_removed_);
   status->set_lost_count(rows_lost_);

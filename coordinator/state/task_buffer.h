@@ -1,12 +1,8 @@
 // The rows of one buffer_id, and the demands of the learner that draws from them.
 //
-//     AddDemand ──► demands ──NextDemand──► Draw(rows) ──► Answered, or TooFewRows: it waits on
+//     AddDemand ──► demands ──BeginDraw──► Draw(rows) ──► Answered, or TooFewRows: it waits on
 //                                              │
 //     Removed ──► chunks that left ────────────┴──► TakeDeletable: those that nobody reads any more
-//
-// One thread at a time serves demands, so that they are answered in order. Another thread that
-// comes meanwhile notes that there may be new rows, so that the first one looks again
-// (BeginServing).
 //
 // Limits say when a push or a draw has to wait, by the rows pushed and drawn since the beginning of the
 // run. A push never waits while a demand does that the buffer has too few rows for: the learner could
@@ -22,8 +18,7 @@
 // being collected is not known: it is estimated from the number of collectors.
 //
 // Ownership: owns the buffer.
-// Threads:   thread-compatible: the caller holds the coordinator's lock. Only the buffer itself is
-//            thread-safe: rows are pushed and drawn without that lock.
+// Threads:   thread-compatible.
 #ifndef DING_WORKER_COORDINATOR_STATE_TASK_BUFFER_H_
 #define DING_WORKER_COORDINATOR_STATE_TASK_BUFFER_H_
 
@@ -38,7 +33,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "ding_worker/base/mutex.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
 #include "ding_worker/coordinator/state/known_chunks.h"
 #include "ding_worker/coordinator/state/learning_rounds.h"
@@ -108,9 +102,6 @@ class TaskBuffer {
   // Sets the buffer, once. It is made after this object, because it reports to it what it removes.
   void set_rows(std::unique_ptr<IBuffer> rows) { rows_ = std::move(rows); }
 
-  // The lock that is held while rows are pushed and journaled, so that the journal has the order of the
-  // buffer. It is taken before the coordinator's lock.
-  Mutex* pushing() { return &pushing_; }
   // Returns how many rows were pushed since the beginning of the run, also under earlier coordinators.
   int64_t rows_total() const { return rows_before_ + rows_->push_count(); }
   // The env steps of finished tasks of the policy that learns from this buffer.
@@ -157,26 +148,20 @@ class TaskBuffer {
   // Appends a demand of the learner.
   //   kResourceExhausted  too many demands wait, or the answers of too many are not reported read
   absl::Status AddDemand(const LearnerDemand& demand);
-  // Returns whether the caller serves the demands now. If not, another thread does, and will look again.
-  bool BeginServing();
+  bool has_demand() const { return !demands_.empty(); }
   // Returns the chunks whose rows must not be drawn; null if there are none.
   std::shared_ptr<const ChunkSet> undrawable() { return chunks_.undrawable(); }
-  // Returns the next demand to draw for; none if serving is over. `answered` says whether the last one was
-  // answered.
-  std::optional<LearnerDemand> NextDemand(bool answered);
+  // Returns the first demand, for which rows are drawn now. Answered() or TooFewRows() must follow.
+  const LearnerDemand& BeginDraw();
   // Lowers demand->batches to those that may be drawn now.
   //   kFailedPrecondition  no batch may be drawn now
   absl::Status CheckDraw(LearnerDemand* demand);
-  // Returns whether the demand still waits.
-  bool IsAsked(const LearnerDemand& demand) const;
   // Says that the demand was answered with these rows.
   void Answered(const Drawn& drawn);
   // Says that nothing could be drawn for the demand.
   void TooFewRows(const LearnerDemand& demand);
   // Says that so many rows were removed instead of drawn, because they were too old.
   void LeftOut(int64_t too_old) { rows_too_old_ += too_old; }
-  // The number of answered demands. When it grows, a push that waits may have room.
-  int64_t answers() const { return answers_; }
 
   // Say that chunks are about to be pushed, and that they could not be pushed.
   void AddChunks(const std::vector<int64_t>& chunks) { chunks_.Add(chunks); }
@@ -189,10 +174,6 @@ class TaskBuffer {
   // Returns chunks that nobody reads any more, each of them once.
   std::vector<int64_t> TakeDeletable();
 
-  // Fills in the counts of the buffer. This may wait for the lock of the buffer: do not call it under the
-  // coordinator's lock.
-  void FillRows(BufferStatus* status) const;
-  // Fills in all other fields.
   void FillStatus(BufferStatus* status) const;
 
  private:
@@ -201,7 +182,6 @@ class TaskBuffer {
   const std::vector<std::string> settings_;
   std::optional<ReplayRatioLimiter> limiter_;
   std::unique_ptr<IBuffer> rows_;
-  Mutex pushing_;
   int64_t rows_before_ = 0;  // pushed, and not counted by the buffer
   int64_t rows_lost_ = 0;
   int64_t finished_steps_ = 0;
@@ -210,11 +190,8 @@ class TaskBuffer {
   bool closed_ = false;
   std::optional<uint32_t> learner_;
   std::deque<LearnerDemand> demands_;
-  bool serving_ = false;      // a thread draws for the demands
-  bool serve_again_ = false;  // rows came while that thread drew
-  bool hungry_ = false;       // a demand waits for rows, and no rows came since it was tried
+  bool hungry_ = false;  // a demand waits for rows, and no rows came since it was tried
   RemovedChunks removed_;
-  int64_t answers_ = 0;
   int64_t rows_drawn_ = 0;
   int64_t rows_removed_ = 0;
   int64_t rows_too_old_ = 0;  // since this coordinator began

@@ -189,19 +189,6 @@ TEST(ChunksOfTest, RefusesItemsThatShareMoreRowsThanTheirOverlap) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("two items have row 2")));
 }
 
-TEST(TaskBufferTest, OneThreadServesAndRetriesWhenRowsHaveCome) {
-  TaskBuffer buffer("buffer_0");
-  ASSERT_THAT(buffer.AddDemand(Demand(1)), IsOk());
-  ASSERT_TRUE(buffer.BeginServing());
-  ASSERT_TRUE(buffer.NextDemand(/*answered=*/true).has_value());
-  EXPECT_FALSE(buffer.BeginServing());
-  buffer.TooFewRows(Demand(1));
-  EXPECT_TRUE(buffer.NextDemand(/*answered=*/false).has_value()) << "rows came meanwhile";
-  buffer.TooFewRows(Demand(1));
-  EXPECT_FALSE(buffer.NextDemand(/*answered=*/false).has_value());
-  EXPECT_TRUE(buffer.BeginServing());
-}
-
 TEST(TaskBufferTest, OnePushBeyondTheReplayRatioIsAllowedBeforeTheWaitingDemandIsTriedAgain) {
   TaskBuffer::Limits limits;
   limits.replay_ratio = ReplayRatioLimiter::Options{/*min=*/2, /*max=*/2, /*min_size=*/0,
@@ -222,17 +209,18 @@ TEST(TaskBufferTest, OnePushBeyondTheReplayRatioIsAllowedBeforeTheWaitingDemandI
 
 TEST(TaskBufferTest, AnswersInOrderAndForgetsWithTheLearner) {
   TaskBuffer buffer("buffer_0");
+  buffer.set_rows(NaiveReplayBuffer::Create(NaiveReplayBuffer::Options()).value());
   ASSERT_THAT(buffer.AddDemand(Demand(1)), IsOk());
   ASSERT_THAT(buffer.AddDemand(Demand(2)), IsOk());
-  EXPECT_EQ(buffer.NextDemand(true)->sequence(), 1u);
+  EXPECT_EQ(buffer.BeginDraw().sequence(), 1u);
   Drawn drawn;
   drawn.rows = 2;
   buffer.Answered(drawn);
-  EXPECT_EQ(buffer.NextDemand(true)->sequence(), 2u);
-  EXPECT_TRUE(buffer.IsAsked(Demand(2)));
+  EXPECT_EQ(buffer.BeginDraw().sequence(), 2u);
+  EXPECT_TRUE(buffer.has_demand());
   buffer.set_learner(kWorker);
   buffer.ForgetLearner();
-  EXPECT_FALSE(buffer.IsAsked(Demand(2)));
+  EXPECT_FALSE(buffer.has_demand());
   EXPECT_FALSE(buffer.learner().has_value());
   BufferStatus status;
   buffer.FillStatus(&status);
@@ -241,9 +229,10 @@ TEST(TaskBufferTest, AnswersInOrderAndForgetsWithTheLearner) {
 
 TEST(TaskBufferTest, AChunkWaitsForTheDemandsDrawnBeforeItLeft) {
   TaskBuffer buffer("buffer_0");
+  buffer.set_rows(NaiveReplayBuffer::Create(NaiveReplayBuffer::Options()).value());
   buffer.AddChunks({7});
   ASSERT_THAT(buffer.AddDemand(Demand(1)), IsOk());
-  buffer.NextDemand(true);
+  buffer.BeginDraw();
   buffer.Answered(Drawn());
   buffer.Removed({{{7, 0, 1}}, {7}});
   EXPECT_THAT(buffer.TakeDeletable(), IsEmpty());
@@ -265,7 +254,7 @@ TEST(TaskBufferTest, BoundsItsDemands) {
   TaskBuffer unread("buffer_1");
   for (uint64_t i = 1; i <= TaskBuffer::kMaxUnreadDemands; ++i) {
     ASSERT_THAT(unread.AddDemand(Demand(i)), IsOk());
-    unread.NextDemand(true);
+    unread.BeginDraw();
     unread.Answered(Drawn());
   }
   EXPECT_THAT(unread.AddDemand(Demand(9999)),

@@ -8,7 +8,7 @@
 // Tasks are offered in the order in which they were added.
 //
 // Ownership: a value of the coordinator, which starts the tasks and tells the commander of them.
-// Threads:   thread-compatible: the caller holds the coordinator's lock.
+// Threads:   thread-compatible.
 #ifndef DING_WORKER_COORDINATOR_STATE_TASK_SCHEDULER_H_
 #define DING_WORKER_COORDINATOR_STATE_TASK_SCHEDULER_H_
 

@@ -7,7 +7,7 @@
 //
 // Ownership: a value of the coordinator, which sends the messages and gives the tasks. Both share the buffers of
 //            tasks.
-// Threads:   thread-compatible: the caller holds the coordinator's lock.
+// Threads:   thread-compatible.
 #ifndef DING_WORKER_COORDINATOR_STATE_WORKER_ROSTER_H_
 #define DING_WORKER_COORDINATOR_STATE_WORKER_ROSTER_H_
 
@@ -27,6 +27,7 @@
 #include "ding_worker/coordinator/state/task_buffer.h"
 #include "ding_worker/coordinator/state/task_scheduler.h"
 #include "ding_worker/coordinator/state/task_state.h"
+#include "ding_worker/data/segment.h"
 #include "ding_worker/interaction/messages.pb.h"
 
 namespace ding {
@@ -69,13 +70,33 @@ inline TaskScheduler::TaskKind KindOf(const RunningTask& task) {
   return {task.state.kind, learns ? task.learner.policy_id() : task.collector.policy_id()};
 }
 
+// The items that a message of a collector announces. Empty if it reports progress only.
+struct AnnouncedItems {
+  SegmentBatch items;
+  std::vector<int64_t> chunks;  // of the items, each once
+  int64_t rows_of_items = 0;    // the sum of their lengths
+
+  int64_t rows() const { return items.rows.rows(); }
+};
+
+// Data that wait: for room in their buffer or, once they are pushed, until their collector may go on. The worker sends
+// nothing more meanwhile.
+struct HeldData {
+  CollectorData message;
+  AnnouncedItems announced;
+  std::shared_ptr<TaskBuffer> buffer;
+  bool pushed = false;
+  bool refused = false;  // the buffer had no room for them at first
+};
+
 struct Worker {
   Hello hello;
   std::string peer;
   int64_t joined_nanos = 0;
   std::optional<RunningTask> task;
-  uint64_t data_sequence = 0;    // the number of the last data that were handled
-  int64_t newest_chunk = -1;     // the newest chunk of those data
+  uint64_t data_sequence = 0;  // the number of the last data that were handled
+  int64_t newest_chunk = -1;   // the newest chunk of those data
+  std::optional<HeldData> held;
   uint64_t demand_sequence = 0;  // the number of the last demand
   int policies_since_heard = 0;  // how many versions were sent to it since its last message
   std::optional<PolicyVersion> withheld_policy;  // the newest version, if it was not sent

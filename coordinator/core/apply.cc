@@ -1,0 +1,247 @@
+// What an event does: workers come and go, the run begins and ends.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/log.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/coordinator/commander/base_commander.h"
+#include "ding_worker/coordinator/core/events.pb.h"
+#include "ding_worker/coordinator/core/run_state.h"
+#include "ding_worker/coordinator/core/transitions.h"
+#include "ding_worker/coordinator/state/task_buffer.h"
+#include "ding_worker/coordinator/state/worker_roster.h"
+#include "ding_worker/interaction/control/message_checks.h"
+#include "ding_worker/interaction/control/protocol.h"
+#include "ding_worker/interaction/messages.pb.h"
+
+namespace ding {
+namespace internal_coordinator {
+namespace {
+
+constexpr size_t kMaxWarnings = 8;
+
+void Start(RunState* run) {
+  run->progress.Start();
+  if (run->progress.converged()) End(run, absl::OkStatus(), "it had converged before");
+  if (run->commands.stop_wanted()) End(run, absl::OkStatus(), kStopped);
+  if (!run->stoppers.why().empty()) End(run, absl::OkStatus(), run->stoppers.why());
+  Schedule(run);
+}
+
+absl::StatusOr<uint32_t> Admit(RunState* run, const Hello& hello) {
+  DING_RETURN_IF_ERROR(CheckHelloFields(hello));
+  DING_RETURN_IF_ERROR(run->workers.CheckNotSentAway(hello, run->now()));
+  // Only the incarnation of the coordinator that the worker knew can tell that it was replaced. When that one
+  // died, the worker and its replacement may both have lost their sessions.
+  if (hello.previous_incarnation() == run->incarnation) {
+    for (const auto& [id, worker] : run->workers) {
+      DING_RETURN_IF_ERROR(CheckNotReplaced(hello, worker.hello));
+    }
+  }
+  // Nothing is named by the number of an operator. It is not saved, and may be given again after a restart.
+  if (hello.role() != Hello::OPERATOR) run->records.NoteState();
+  return run->workers.NewNumber();
+}
+
+void SendEnd(RunState* run, uint32_t worker) {
+  CoordinatorMessage message;
+  message.mutable_end_run()->set_converged(run->progress.converged());
+  message.mutable_end_run()->set_reason(run->end_reason);
+  run->Send(worker, std::move(message));
+}
+
+// Has deleted what a worker left under its previous number, but for what is in use.
+void ForgetPrevious(RunState* run, const Event::Joined& joined) {
+  std::unordered_set<std::string> used;
+  for (std::string& key : run->policies.StoredKeys()) used.insert(std::move(key));
+  for (const std::string& key : joined.previous_key()) {
+    if (used.count(key) == 0 && run->recovered_keys.count(key) == 0) ForgetKeys(run, {key});
+  }
+}
+
+void Join(RunState* run, uint32_t worker, const Event::Joined& joined) {
+  const Hello& hello = joined.hello();
+  ForgetPrevious(run, joined);
+  run->workers.Add(worker, hello, joined.peer(), run->now());
+  run->records.NoteState();
+  run->Log(LogSeverity::kInfo,
+           absl::StrCat(hello.name(), " joined as worker ", worker, " from ", joined.peer()));
+  if (run->ended) {
+    SendEnd(run, worker);
+    return;
+  }
+  if (hello.role() == Hello::COLLECTOR && run->workers.collectors() > run->options.collectors) {
+    run->commander->IncreaseCollectorTaskSpace();
+  }
+  run->scheduler.SetFree(hello.role(), worker, hello.resources());
+  if (run->workers.TakeWasDraining(hello)) Drain(run, worker, run->workers.Find(worker));
+  Schedule(run);
+}
+
+void Lose(RunState* run, uint32_t worker, const absl::Status& why) {
+  Worker* const lost = run->workers.Find(worker);
+  if (lost == nullptr) return;
+  const Hello::Role role = lost->hello.role();
+  run->records.NoteState();
+  if (lost->held.has_value()) DropHeldData(run, worker, lost);
+  if (!run->ended) {
+    run->Log(LogSeverity::kWarning,
+             absl::StrCat(lost->hello.name(), " (worker ", worker, ") is gone: ", why.ToString()));
+    if (role == Hello::COLLECTOR && run->workers.collectors() > run->options.collectors) {
+      run->commander->DecreaseCollectorTaskSpace();
+    }
+    if (lost->task.has_value()) FailTask(run, worker, lost);
+    if (role == Hello::COLLECTOR) ForgetUnannounced(run, worker, *lost);
+  }
+  run->scheduler.Remove(role, worker);
+  run->workers.Remove(worker);
+  run->retry_held = true;
+  Schedule(run);
+}
+
+void Operate(RunState* run, const OperatorRequest& request) {
+  const absl::StatusOr<std::string> done = CarryOut(run, request);
+  run->effects.status = done.status();
+  if (done.ok()) run->effects.reply = *done;
+  if (!request.has_inspect()) {
+    run->records.NoteState();
+    run->Log(LogSeverity::kInfo,
+             absl::StrCat("an operator asks: ", request.ShortDebugString(), ": ",
+                          done.ok() ? *done : std::string(done.status().message())));
+  }
+  Schedule(run);
+}
+
+absl::Status StatusFrom(int code, const std::string& message) {
+  return absl::Status(static_cast<absl::StatusCode>(code), message);
+}
+
+}  // namespace
+
+RunState::RunState(const Coordinator::Options& run_options, Coordinator::Parts* parts,
+                   int64_t now_nanos)
+    : options(run_options),
+      make_buffer(std::move(parts->make_buffer)),
+      make_task_buffer(std::move(parts->make_task_buffer)),
+      check_settings(std::move(parts->check_settings)),
+      items(std::move(parts->items)),
+      commander(std::move(parts->commander)),
+      stoppers(std::move(parts->stoppers)),
+      scheduler({run_options.learner_task_timeout, run_options.collector_task_timeout}),
+      doubted(run_options.min_return, run_options.max_return),
+      commands(run_options.wanted_collectors, run_options.max_collectors),
+      progress({run_options.max_env_step, run_options.max_train_iter, run_options.max_time},
+               &clock),
+      records(/*keeps=*/parts->journal != nullptr) {
+  clock.Set(now_nanos);
+  progress.AddFinishedSteps(options.first_env_step);  // those of a journal take their place
+}
+
+void RunState::Warn(const std::string& what) {
+  Log(LogSeverity::kWarning, what);
+  warnings.push_back(what);
+  if (warnings.size() > kMaxWarnings) warnings.pop_front();
+}
+
+Effects Apply(const Event& event, RunState* run) {
+  run->clock.Set(event.nanos());
+  switch (event.event_case()) {
+    case Event::kStart:
+      Start(run);
+      break;
+    case Event::kAdmit: {
+      const absl::StatusOr<uint32_t> number = Admit(run, event.admit());
+      run->effects.status = number.status();
+      run->effects.admitted = number.value_or(0);
+      break;
+    }
+    case Event::kJoined:
+      Join(run, event.worker(), event.joined());
+      break;
+    case Event::kLost:
+      Lose(run, event.worker(), StatusFrom(event.lost().code(), event.lost().why()));
+      break;
+    case Event::kMessage:
+      run->effects.status = HandleMessage(run, event.worker(), event.message());
+      break;
+    case Event::kRequest:
+      Operate(run, event.request());
+      break;
+    case Event::kTimer:
+      AskStoppersIfDue(run);
+      Schedule(run);
+      run->retry_held = true;
+      break;
+    case Event::kEnd:
+      End(run, StatusFrom(event.end().code(), event.end().message()), event.end().reason());
+      break;
+    case Event::EVENT_NOT_SET:
+      break;
+  }
+  while (run->retry_held && !run->held.empty()) RetryHeldData(run);
+  return std::exchange(run->effects, {});
+}
+
+absl::Duration TimeToNextEvent(const RunState& run) {
+  absl::Duration wait =
+      std::min(run.commander->AskAgainAfter(), run.scheduler.TimeToExpiry(run.now()));
+  wait = std::min(wait, run.progress.TimeLeft());
+  wait = std::min(wait, TimeToAskStoppers(run));
+  for (const auto& [id, worker] : run.workers) {
+    if (!worker.task.has_value() || worker.task->state.kind != Hello::LEARNER) continue;
+    if (worker.task->stalls) continue;
+    wait = std::min(wait, run.options.stall_timeout - run.Elapsed(worker.task->progress_nanos));
+  }
+  if (!run.held.empty()) wait = std::min(wait, kRetryPeriod);
+  return std::max(wait, absl::Milliseconds(1));
+}
+
+void CheckBudget(RunState* run) {
+  if (run->ended) return;
+  const absl::Status commands = run->commander->status();
+  if (!commands.ok()) return End(run, commands, "the commander failed");
+  const std::optional<std::string> used_up = run->progress.UsedUpBudget(run->EnvSteps());
+  if (used_up.has_value()) End(run, absl::OkStatus(), *used_up);
+}
+
+void End(RunState* run, const absl::Status& status, const std::string& reason) {
+  if (run->ended) return;
+  run->ended = true;
+  run->progress.End();
+  // WaitUntilDone() returns kDeadlineExceeded while the run goes on, so that of a task becomes another code.
+  run->final_status =
+      absl::IsDeadlineExceeded(status) ? absl::InternalError(status.message()) : status;
+  run->end_reason = reason;
+  run->Log(LogSeverity::kInfo,
+           absl::StrCat("the run ends: ", reason, status.ok() ? "" : ": ", status.message()));
+  for (auto& [id, worker] : run->workers) {
+    SendEnd(run, id);
+    if (worker.task.has_value()) FailTask(run, id, &worker);
+  }
+  DropDoubted(run);
+  run->records.NoteState();
+  run->retry_held = true;
+}
+
+Effects Forget(bool keeps_data, RunState* run) {
+  for (const auto& [id, buffer] : std::exchange(run->buffers, {})) {
+    buffer->set_closed();
+    if (!keeps_data) buffer->rows()->Clear();
+  }
+  run->policies.FinishAll();
+  if (!keeps_data) DropFinishedPolicies(run);
+  if (!run->held.empty()) RetryHeldData(run);
+  return std::exchange(run->effects, {});
+}
+
+}  // namespace internal_coordinator
+}  // namespace ding

@@ -1,0 +1,339 @@
+// The items of collectors, and the demands of learners.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/log.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/coordinator/core/run_state.h"
+#include "ding_worker/coordinator/core/transitions.h"
+#include "ding_worker/coordinator/journal/journal.pb.h"
+#include "ding_worker/coordinator/state/claim_checks.h"
+#include "ding_worker/coordinator/state/known_chunks.h"
+#include "ding_worker/coordinator/state/task_buffer.h"
+#include "ding_worker/coordinator/state/worker_roster.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/items.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/wire.h"
+#include "ding_worker/interaction/control/message_checks.h"
+#include "ding_worker/interaction/control/protocol.h"
+#include "ding_worker/interaction/messages.pb.h"
+
+namespace ding {
+namespace internal_coordinator {
+namespace {
+
+// Decodes the items of a message, and checks all that can be checked without the state of the run.
+absl::StatusOr<AnnouncedItems> DecodeItems(const RunState& run, uint32_t worker,
+                                           const CollectorData& data) {
+  DING_RETURN_IF_ERROR(CheckProgress(data.progress()));
+  AnnouncedItems announced;
+  if (data.items().empty()) return announced;
+  DING_ASSIGN_OR_RETURN(Batch rows, DecodeBatch(data.items()));
+  DING_ASSIGN_OR_RETURN(announced.items, MakeItems(std::move(rows)));
+  const ItemSequences& sequences = run.options.sequences;
+  if (run.items != nullptr) {
+    DING_RETURN_IF_ERROR(CheckItemLayout(*run.items, sequences, announced.items));
+  }
+  DING_ASSIGN_OR_RETURN(announced.chunks,
+                        ChunksOf(announced.items.rows, worker, sequences.overlap));
+  const absl::Span<const int64_t> lengths = announced.items.rows.column<int64_t>(kColumnLength);
+  announced.rows_of_items = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+  return announced;
+}
+
+void Acknowledge(RunState* run, uint32_t worker, const std::string& task_id, uint64_t sequence,
+                 bool acts_at_random) {
+  CoordinatorMessage message;
+  CollectorDataAck* const ack = message.mutable_collector_data_ack();
+  ack->set_task_id(task_id);
+  ack->set_sequence(sequence);
+  if (acts_at_random) ack->set_acts_at_random(true);
+  run->Send(worker, std::move(message));
+}
+
+// Returns the buffer that the items go to; null if there is nothing to push.
+absl::StatusOr<std::shared_ptr<TaskBuffer>> AdmitData(RunState* run, uint32_t worker,
+                                                      const CollectorData& data,
+                                                      const AnnouncedItems& announced) {
+  const std::vector<int64_t>& chunks = announced.chunks;
+  Worker* const sender = run->workers.Find(worker);
+  const bool progress_only = !data.has_sequence() && data.items().empty();
+  if (!progress_only && data.sequence() > sender->data_sequence + 1) {
+    return absl::InvalidArgumentError(absl::StrCat("data ", data.sequence(), ", expected data ",
+                                                   sender->data_sequence + 1, " or earlier ones"));
+  }
+  if (!progress_only && data.sequence() < 1) {
+    return absl::InvalidArgumentError("data without a sequence number, expected one from 1 on");
+  }
+  if (!progress_only && data.sequence() <= sender->data_sequence) {
+    const RunningTask* const task = run->workers.FindTask(worker, data.task_id());
+    Acknowledge(run, worker, data.task_id(), sender->data_sequence,
+                task != nullptr && task->buffer->wants_random_rows());
+    return nullptr;
+  }
+  if (!chunks.empty() && chunks.front() <= sender->newest_chunk) {
+    return absl::InvalidArgumentError(absl::StrCat("items of chunk ", chunks.front(),
+                                                   " after those of chunk ", sender->newest_chunk,
+                                                   ", expected all of a chunk in one message"));
+  }
+  RunningTask* const task = FindTaskOf(run, worker, data.task_id());
+  if (task == nullptr) {
+    if (!chunks.empty()) sender->newest_chunk = chunks.back();
+    if (!progress_only) sender->data_sequence = data.sequence();
+    ForgetChunks(run, chunks);
+    return nullptr;
+  }
+  if (task->collector.eval_flag() && !chunks.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data of ", data.task_id(), ", an evaluation, which sends none"));
+  }
+  DING_RETURN_IF_ERROR(CheckPaceOf(*run, *task, data.progress().cur_step()));
+  DING_RETURN_IF_ERROR(CheckPaceOf(*run, *task, task->rows + announced.rows_of_items));
+  DING_RETURN_IF_ERROR(
+      CheckCollectIters(announced.items, NewestIter(*run, task->collector.policy_id())));
+  task->steps = std::max(task->steps, data.progress().cur_step());
+  sender->stalled = ForPeople(data.progress().stalled());
+  if (progress_only) {
+    CheckBudget(run);
+    return nullptr;
+  }
+  if (!chunks.empty()) sender->newest_chunk = chunks.back();
+  task->buffer->AddChunks(chunks);
+  return task->buffer;
+}
+
+// Pushes the items, unless the buffer has no room for them.
+//   kUnavailable  there is no room; try again
+absl::Status PushItems(RunState* run, const RunningTask& task, const CollectorData& message,
+                       const HeldData& data) {
+  TaskBuffer* const buffer = data.buffer.get();
+  const AnnouncedItems& announced = data.announced;
+  // The env steps with these rows, which count as soon as the rows are in the buffer.
+  RunningTask pushed;
+  pushed.state.kind = task.state.kind;
+  pushed.steps = task.steps;
+  pushed.rows = task.rows + announced.rows_of_items;
+  const int64_t envstep = run->EnvSteps() - task.counted_steps() + pushed.counted_steps();
+  if (buffer->limited()) DING_RETURN_IF_ERROR(buffer->CheckPush(announced.rows()));
+  DING_RETURN_IF_ERROR(buffer->rows()->Push(announced.items, envstep));
+  if (buffer->limited()) buffer->Pushed(announced.rows());
+  if (PushRecord* const record = run->records.AddPush()) {
+    record->set_buffer_id(buffer->id());
+    record->set_items(message.items());
+    record->mutable_chunk()->Add(announced.chunks.begin(), announced.chunks.end());
+    record->set_rows_total(buffer->rows_total());
+    record->set_envstep(envstep);
+    if (buffer->limited()) record->set_rows_drawn(buffer->rows_drawn());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Drawn> DrawFor(RunState* run, const LearnerDemand& demand,
+                              const ChunkSet* undrawable, TaskBuffer* buffer) {
+  if (!buffer->has_rounds()) return Draw(buffer->rows(), demand, undrawable);
+  DrawnRound round = DrawRound(buffer->rows(), demand, undrawable);
+  if (round.drawn.too_old > 0) {
+    buffer->LeftOut(round.drawn.too_old);
+    run->Log(LogSeverity::kWarning,
+             absl::StrCat(buffer->id(), ": ", round.drawn.too_old,
+                          " rows are not learned from, because the policy that collected them is "
+                          "more than policy.learn.max_data_age versions old"),
+             /*every=*/20);
+  }
+  DING_RETURN_IF_ERROR(round.status);
+  return std::move(round.drawn);
+}
+
+// Answers the first demand of the buffer. Returns false if there are too few rows.
+bool AnswerFirst(RunState* run, TaskBuffer* buffer) {
+  const std::shared_ptr<const ChunkSet> undrawable = buffer->undrawable();
+  LearnerDemand demand = buffer->BeginDraw();
+  const absl::Status may_draw = buffer->CheckDraw(&demand);
+  absl::StatusOr<Drawn> drawn = may_draw.ok() ? DrawFor(run, demand, undrawable.get(), buffer)
+                                              : absl::StatusOr<Drawn>(may_draw);
+  Worker* const learner = run->workers.Find(*buffer->learner());
+  if (!drawn.ok()) {
+    buffer->TooFewRows(demand);
+    ForgetRemoved(run, buffer);
+    if (drawn.status().code() != absl::StatusCode::kFailedPrecondition) {
+      End(run, Annotate(drawn.status(), absl::StrCat("drawing from ", buffer->id())),
+          "a buffer failed");
+      return false;
+    }
+    if (learner->waits_for.empty()) ++run->counters.demands_waited;
+    learner->waits_for = std::string(drawn.status().message());
+    // With rounds, a demand that waits makes collectors go on.
+    run->retry_held = run->retry_held || buffer->has_rounds();
+    return false;
+  }
+  learner->waits_for.clear();
+  buffer->Answered(*drawn);
+  ++run->counters.demands_answered;
+  CoordinatorMessage message;
+  *message.mutable_learner_data() = std::move(drawn->answer);
+  message.mutable_learner_data()->set_envstep(run->EnvStepsOf(*buffer));
+  run->Send(*buffer->learner(), std::move(message));
+  run->retry_held = true;
+  return true;
+}
+
+// Answers demands for as long as there are rows.
+void Serve(RunState* run, TaskBuffer* buffer) {
+  while (buffer->has_demand() && AnswerFirst(run, buffer)) {
+  }
+}
+
+// What became of data that were tried.
+enum class Outcome { kHandled, kWaits };
+
+// Notes that the message is handled, so that the next one may come.
+void FinishData(Worker* sender, const CollectorData& message) {
+  sender->data_sequence = message.sequence();
+  sender->waits_for.clear();
+}
+
+Outcome Wait(Worker* sender, const absl::Status& why) {
+  sender->waits_for = std::string(why.message());
+  return Outcome::kWaits;
+}
+
+// Pushes the data if they are not pushed yet, and acknowledges them when their collector may go on. Each step may end
+// the task. An error means that the message is invalid.
+absl::StatusOr<Outcome> TryData(RunState* run, uint32_t worker, const CollectorData& message,
+                                HeldData* data) {
+  TaskBuffer* const buffer = data->buffer.get();
+  const std::string& task_id = message.task_id();
+  Worker* const sender = run->workers.Find(worker);
+  const RunningTask* const collecting = run->workers.FindTask(worker, task_id);
+  if (!data->pushed) {
+    absl::Status status = absl::CancelledError("the task is over");
+    if (collecting != nullptr) {
+      status = data->announced.items.rows.empty() ? absl::OkStatus()
+                                                  : PushItems(run, *collecting, message, *data);
+    }
+    if (absl::IsUnavailable(status)) {
+      if (!data->refused) ++run->counters.pushes_waited;
+      data->refused = true;
+      return Wait(sender, status);
+    }
+    if (!status.ok()) {  // Nobody wants the items.
+      FinishData(sender, message);
+      buffer->DropChunks(data->announced.chunks);
+      ForgetChunks(run, data->announced.chunks);
+      if (absl::IsInvalidArgument(status)) return status;
+      if (collecting != nullptr) {
+        End(run, Annotate(status, absl::StrCat("pushing into ", buffer->id())), "a buffer failed");
+      }
+      return Outcome::kHandled;
+    }
+    data->pushed = true;
+    if (buffer->has_rounds()) Serve(run, buffer);  // These rows may complete a round.
+  }
+  RunningTask* const task = run->workers.FindTask(worker, task_id);
+  // With rounds the collector waits until its rows are wanted, so that they are not collected by a policy that will be
+  // too old.
+  if (task != nullptr && buffer->has_rounds()) {
+    task->holds_back = true;
+    const absl::Status status =
+        buffer->CheckGoOn(buffer->rows()->count(), run->workers.Collecting(buffer));
+    if (!status.ok()) return Wait(sender, status);
+    task->holds_back = false;
+  }
+  FinishData(sender, message);
+  run->counters.rows_pushed += data->announced.rows();
+  if (task != nullptr) task->rows += data->announced.rows_of_items;
+  if (buffer->closed()) return Outcome::kHandled;
+  run->counters.rows_acknowledged += data->announced.rows();
+  Acknowledge(run, worker, task_id, message.sequence(), buffer->wants_random_rows());
+  Serve(run, buffer);
+  CheckBudget(run);
+  return Outcome::kHandled;
+}
+
+}  // namespace
+
+absl::Status HandleCollectorData(RunState* run, uint32_t worker, const CollectorData& data) {
+  if (run->workers.Find(worker)->held.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data ", data.sequence(), " while earlier data wait for their buffer"));
+  }
+  HeldData held;
+  DING_ASSIGN_OR_RETURN(held.announced, DecodeItems(*run, worker, data));
+  DING_ASSIGN_OR_RETURN(held.buffer, AdmitData(run, worker, data, held.announced));
+  if (held.buffer == nullptr) return absl::OkStatus();
+  DING_ASSIGN_OR_RETURN(const Outcome outcome, TryData(run, worker, data, &held));
+  if (outcome == Outcome::kHandled) return absl::OkStatus();
+  held.message = data;
+  run->workers.Find(worker)->held = std::move(held);
+  run->held.push_back(worker);
+  run->effects.timer_changed = true;
+  return absl::OkStatus();
+}
+
+void DropHeldData(RunState* run, uint32_t worker, Worker* sender) {
+  if (!sender->held->pushed) {
+    sender->held->buffer->DropChunks(sender->held->announced.chunks);
+    ForgetChunks(run, sender->held->announced.chunks);
+  }
+  sender->held.reset();
+  run->held.erase(std::find(run->held.begin(), run->held.end(), worker));
+  run->effects.handled.emplace_back(worker, absl::OkStatus());
+}
+
+void RetryHeldData(RunState* run) {
+  run->retry_held = false;
+  std::vector<uint32_t> waiting;
+  for (const uint32_t worker : std::exchange(run->held, {})) {
+    Worker* const sender = run->workers.Find(worker);
+    const absl::StatusOr<Outcome> outcome =
+        TryData(run, worker, sender->held->message, &*sender->held);
+    if (outcome.ok() && *outcome == Outcome::kWaits) {
+      waiting.push_back(worker);
+      continue;
+    }
+    sender->held.reset();
+    run->effects.handled.emplace_back(worker, outcome.status());
+  }
+  run->held = std::move(waiting);
+}
+
+absl::Status HandleLearnerDemand(RunState* run, uint32_t worker, const LearnerDemand& demand) {
+  DING_RETURN_IF_ERROR(CheckDemand(demand));
+  Worker* const sender = run->workers.Find(worker);
+  if (demand.sequence() < 1 || demand.sequence() > sender->demand_sequence + 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "demand ", demand.sequence(), ", expected demand ", sender->demand_sequence + 1));
+  }
+  if (demand.sequence() <= sender->demand_sequence) return absl::OkStatus();  // a repetition
+  if (demand.read() >= demand.sequence()) {
+    return absl::InvalidArgumentError(absl::StrCat("demand ", demand.sequence(),
+                                                   " says that demand ", demand.read(),
+                                                   " is read, expected an earlier one"));
+  }
+  sender->demand_sequence = demand.sequence();
+  RunningTask* const task = FindTaskOf(run, worker, demand.task_id());
+  if (task == nullptr) return absl::OkStatus();
+  DING_RETURN_IF_ERROR(CheckIter(*run, *task, demand.train_iter()));
+  NoteProgress(run, demand.train_iter(), *sender, task);
+  const std::shared_ptr<TaskBuffer> buffer = task->buffer;
+  const absl::Status added = buffer->AddDemand(demand);
+  ForgetRemoved(run, buffer.get());
+  DING_RETURN_IF_ERROR(added);
+  Serve(run, buffer.get());
+  return absl::OkStatus();
+}
+
+}  // namespace internal_coordinator
+}  // namespace ding

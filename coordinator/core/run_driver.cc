@@ -1,0 +1,206 @@
+#include "ding_worker/coordinator/core/run_driver.h"
+
+#include <memory>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/call_user.h"
+#include "ding_worker/base/log.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/coordinator/commander/guarded_commander.h"
+#include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/guarded_buffer.h"
+#include "ding_worker/replay_buffer/items/removed_items.h"
+
+namespace ding {
+namespace internal_coordinator {
+namespace {
+
+constexpr char kMake[] = "the function that makes buffers";
+
+absl::StatusOr<std::unique_ptr<IBuffer>> Guarded(absl::StatusOr<std::unique_ptr<IBuffer>> made) {
+  DING_RETURN_IF_ERROR(made.status());
+  if (*made == nullptr) return absl::InternalError(absl::StrCat(kMake, " returned none"));
+  return GuardBuffer(*std::move(made));
+}
+
+}  // namespace
+
+void GuardParts(Coordinator::Parts* parts) {
+  parts->commander = GuardCommander(std::move(parts->commander));
+  parts->make_buffer = [make = std::move(parts->make_buffer)](const std::string& buffer_id,
+                                                              OnRemoved on_removed) {
+    return Guarded(CallUser(kMake, [&] { return make(buffer_id, std::move(on_removed)); }));
+  };
+  if (parts->make_task_buffer != nullptr) {
+    parts->make_task_buffer = [make = std::move(parts->make_task_buffer)](
+                                  const std::string& buffer_id,
+                                  absl::Span<const std::string> settings, OnRemoved on_removed) {
+      return Guarded(
+          CallUser(kMake, [&] { return make(buffer_id, settings, std::move(on_removed)); }));
+    };
+  }
+  if (parts->check_settings != nullptr) {
+    parts->check_settings = [checks = std::move(parts->check_settings)](const StartTask& task) {
+      return CallUser("check_settings", [&] { return checks(task); });
+    };
+  }
+  if (parts->list_keys != nullptr) {
+    parts->list_keys = [lists = std::move(parts->list_keys)](const std::string& prefix) {
+      return CallUser("list_keys", [&] { return lists(prefix); });
+    };
+  }
+}
+
+RunDriver::RunDriver(const Coordinator::Options& options, Coordinator::Parts parts,
+                     int64_t now_nanos)
+    : list_keys_(std::move(parts.list_keys)),
+      delete_key_(std::move(parts.delete_key)),
+      sender_(parts.sender),
+      journal_(parts.journal),
+      state_(options, &parts, now_nanos) {}
+
+absl::Status RunDriver::Recover() {
+  if (journal_ == nullptr) return absl::OkStatus();
+  absl::Status status = internal_coordinator::Recover(*journal_, list_keys_, &state_);
+  if (status.ok()) status = Commit(state_.now());
+  if (status.ok() && state_.incarnation > 1) status = Rewrite();
+  if (status.ok()) return status;
+  // A state that could not be read must not be replaced by that of a run that has just begun.
+  journal_ = nullptr;
+  keeps_data_ = true;
+  effects_ = {};
+  state_.effects = {};
+  unwritten_.clear();
+  return status;
+}
+
+RunDriver::Result RunDriver::Apply(int64_t now_nanos, Event* event) {
+  event->set_nanos(now_nanos);
+  Effects effects = internal_coordinator::Apply(*event, &state_);
+  Result result;
+  result.status = effects.status;
+  result.admitted = effects.admitted;
+  result.reply = std::move(effects.reply);
+  const Worker* const sender = state_.workers.Find(event->worker());
+  result.waits = event->message().has_collector_data() && result.status.ok() && sender != nullptr &&
+                 sender->held.has_value();
+  Collect(std::move(effects));
+  return result;
+}
+
+void RunDriver::Collect(Effects effects) {
+  const auto append = [](auto* from, auto* to) {
+    for (auto& one : *from) to->push_back(std::move(one));
+  };
+  append(&effects.messages, &effects_.messages);
+  append(&effects.deleted, &effects_.deleted);
+  append(&effects.lines, &effects_.lines);
+  append(&effects.handled, &effects_.handled);
+  effects_.timer_changed = effects_.timer_changed || effects.timer_changed;
+}
+
+absl::Status RunDriver::Commit(int64_t now_nanos) {
+  for (JournalRecord& record : TakeRecords(&state_)) unwritten_.push_back(std::move(record));
+  Collect(std::exchange(state_.effects, {}));
+  if (journal_ != nullptr && replaced_.ok() && !unwritten_.empty()) {
+    const absl::Status written = journal_->Append(unwritten_);
+    if (absl::IsAborted(written)) {
+      EndReplaced(now_nanos, written);
+    } else if (!written.ok()) {
+      DING_LOG_IF(WARNING, paused_.ok())
+          << "the run pauses, because its journal cannot be written: " << written.message();
+      paused_ = written;
+      return written;
+    }
+  }
+  DING_LOG_IF(INFO, !paused_.ok()) << "the journal can be written again, and the run goes on";
+  paused_ = absl::OkStatus();
+  unwritten_.clear();
+  CarryOut();
+  return absl::OkStatus();
+}
+
+// If another coordinator goes on with the run, nobody is told anything any more: workers join that one. Its rows may need
+// all data.
+void RunDriver::EndReplaced(int64_t now_nanos, const absl::Status& why) {
+  replaced_ = why;
+  Event end;
+  end.set_nanos(now_nanos);
+  end.mutable_end()->set_code(static_cast<int>(why.code()));
+  end.mutable_end()->set_message(std::string(why.message()));
+  end.mutable_end()->set_reason("another coordinator goes on with it");
+  Collect(internal_coordinator::Apply(end, &state_));
+  effects_.messages.clear();
+}
+
+void RunDriver::CarryOut() {
+  for (const auto& [worker, message] : std::exchange(effects_.messages, {})) {
+    sender_->Send(worker, message);
+  }
+  for (const std::string& key : std::exchange(effects_.deleted, {})) {
+    if (replaced_.ok()) delete_key_(key).IgnoreError();  // UsedDataRemover notes errors.
+  }
+  for (const Effects::Line& line : std::exchange(effects_.lines, {})) {
+    if (line.every > 1 && rare_lines_[line.every]++ % line.every != 0) continue;
+    DING_LOG_IF(INFO, line.severity == LogSeverity::kInfo) << line.text;
+    DING_LOG_IF(WARNING, line.severity != LogSeverity::kInfo) << line.text;
+  }
+}
+
+absl::Status RunDriver::Rewrite() {
+  DING_ASSIGN_OR_RETURN(const std::vector<JournalRecord> all, AllRecords(&state_));
+  return journal_->Replace(all);
+}
+
+void RunDriver::End(int64_t now_nanos, const std::string& reason) {
+  if (!paused_.ok()) effects_.messages.clear();
+  Event end;
+  end.set_nanos(now_nanos);
+  end.mutable_end()->set_reason(reason);
+  Collect(internal_coordinator::Apply(end, &state_));
+  if (paused_.ok()) return;
+  for (const auto& [worker, message] : std::exchange(effects_.messages, {})) {
+    sender_->Send(worker, message);
+  }
+}
+
+absl::Status RunDriver::CloseJournal(int64_t now_nanos) {
+  absl::Status closed = replaced_;
+  if (closed.ok() && journal_ != nullptr) closed = Commit(now_nanos);
+  if (closed.ok()) closed = replaced_;
+  if (closed.ok() && journal_ != nullptr) closed = Rewrite();
+  if (!absl::IsUnavailable(closed)) journal_ = nullptr;
+  return closed;
+}
+
+void RunDriver::Close(int64_t now_nanos) {
+  journal_ = nullptr;
+  state_.clock.Set(now_nanos);
+  Collect(Forget(keeps_data_ || !replaced_.ok(), &state_));
+  Commit(now_nanos).IgnoreError();  // There is no journal that could fail.
+}
+
+std::vector<std::string> RunDriver::PreviousKeys(const Hello& hello) const {
+  // A worker that was lost in this incarnation of the coordinator has left nothing behind.
+  if (hello.previous_worker() == 0 || hello.previous_incarnation() >= state_.incarnation) return {};
+  if (list_keys_ == nullptr) return {};
+  const std::string number = absl::StrCat(absl::Hex(hello.previous_worker()));
+  const bool learns = hello.role() == Hello::LEARNER;
+  absl::StatusOr<std::vector<std::string>> keys =
+      list_keys_(learns ? kPolicyPrefix : absl::StrCat(kDataPrefix, number, "/"));
+  if (!keys.ok()) {
+    DING_LOG(WARNING) << "cannot list the keys of the store: " << keys.status().message();
+    return {};
+  }
+  if (!learns) return *std::move(keys);
+  std::vector<std::string> own;
+  for (std::string& key : *keys) {
+    if (absl::EndsWith(key, absl::StrCat("-", number))) own.push_back(std::move(key));
+  }
+  return own;
+}
+
+}  // namespace internal_coordinator
+}  // namespace ding
