@@ -1,0 +1,62 @@
+// Runs a whole control plane in one thread on a virtual clock: the coordinator's real state machine, driver and journal,
+// with models of its collectors, its learner, operators, the store, the network and the disk. Faults happen at random
+// moments. After every step the world is checked against what must always hold.
+//
+//     seed ──► faults, delays ──► [ workers ◄─ network ─► RunDriver ◄─► Journal ◄─► disk ] ──► a broken rule, or none
+//
+// A seed repeats a run exactly.
+//
+// Threads: thread-compatible; several simulations may run at once, each on a thread of its own.
+#ifndef DING_WORKER_COORDINATOR_SIMULATION_SIMULATION_H_
+#define DING_WORKER_COORDINATOR_SIMULATION_SIMULATION_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ding {
+
+// What goes wrong.
+enum class Fault {
+  kKillCoordinator,  // its process dies, and another one continues
+  kPowerLoss,        // the same, and the disk loses what was not synced
+  kReplaceSlow,  // the process is stopped, another one takes its place, and the first one wakes up
+  kKillCollector,  // and another process takes its place
+  kKillLearner,    // likewise
+  kCutConnection,  // both sides notice
+  kHalfOpen,       // the worker notices, the coordinator only when the lease runs out
+  kSlowWorker,     // it stops for a while
+  kFullDisk,       // for a while nothing can be written
+  kLostChunks,     // the store loses some data
+  kRepeatMessage,  // a collector repeats its last data
+  kOperator,       // somebody grows, shrinks or drains
+};
+inline constexpr int kFaults = 12;
+std::string FaultName(Fault fault);
+
+struct SimulationOptions {
+  uint64_t seed = 0;
+  int planted = 0;                  // the bug that is planted; 0: none
+  bool traces = false;              // whether Result::trace says what happens
+  std::vector<bool> left_out = {};  // faults that do not happen, by their number in the run
+};
+
+struct SimulationResult {
+  int64_t steps = 0;
+  std::array<int64_t, kFaults> faults{};  // how many of each kind happened
+  int64_t planned_faults = 0;
+  std::string rule;    // the rule that was broken; empty: none
+  std::string broken;  // the same, with what was found
+  std::vector<std::string> trace;
+};
+
+SimulationResult Simulate(const SimulationOptions& options);
+
+// Leaves out as many faults of a run that breaks a rule as it can, so that it breaks the same rule.
+SimulationOptions Shrink(SimulationOptions options);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COORDINATOR_SIMULATION_SIMULATION_H_
