@@ -9,10 +9,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -57,7 +57,7 @@ struct Request {
   std::function<void()> ask;  // not null: a question instead of an event
 
   RunDriver::Result result;
-  RunStatus run_status;  // of an operator's request
+  std::optional<RunStatus> run_status;  // of an operator's request
   bool done = false;
   CondVar changed;
 };
@@ -117,7 +117,7 @@ class CoordinatorImpl : public Coordinator {
   mutable Mutex mutex_;
   mutable CondVar timer_;  // timer_changed_, paused_, ended_
   mutable CondVar over_;   // ended_
-  mutable std::deque<Request*> queue_ ABSL_GUARDED_BY(mutex_);
+  mutable std::vector<Request*> queue_ ABSL_GUARDED_BY(mutex_);
   mutable bool driving_ ABSL_GUARDED_BY(mutex_) = false;
   mutable bool timer_changed_ ABSL_GUARDED_BY(mutex_) = false;
   mutable absl::Duration wait_ ABSL_GUARDED_BY(mutex_) = absl::ZeroDuration();
@@ -151,12 +151,16 @@ void CoordinatorImpl::Ask(std::function<void()> ask) const {
 
 void CoordinatorImpl::Drive() const {
   driving_ = true;
-  std::deque<Request*> now;
-  std::deque<Request*> later;
-  for (Request* const request : std::exchange(queue_, {})) {
-    (IsServed(*request) ? now : later).push_back(request);
+  std::vector<Request*> now;
+  now.swap(queue_);
+  if (paused_) {
+    const auto later = std::stable_partition(
+        now.begin(), now.end(),
+        [this](const Request* request)
+            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return IsServed(*request); });
+    queue_.assign(later, now.end());
+    now.erase(later, now.end());
   }
-  queue_.swap(later);
   mutex_.Unlock();
   for (Request* const request : now) Serve(request);
   const bool written = driver_.Commit(clock_->MonotonicNanos()).ok();
@@ -283,8 +287,10 @@ void CoordinatorImpl::WorkerLost(uint32_t worker, const absl::Status& why) {
 absl::Status CoordinatorImpl::Handle(uint32_t worker, const WorkerMessage& message) {
   Request request;
   request.event.set_worker(worker);
-  *request.event.mutable_message() = message;
+  // The event borrows the message, which may be large, while this call lasts.
+  request.event.unsafe_arena_set_allocated_message(const_cast<WorkerMessage*>(&message));
   Await(&request);
+  request.event.unsafe_arena_release_message();
   return Annotate(request.result.status, absl::StrCat("worker ", worker));
 }
 
@@ -296,7 +302,7 @@ OperatorReply CoordinatorImpl::Operate(const OperatorRequest& request) {
   OperatorReply reply;
   reply.set_code(static_cast<int>(status.code()));
   reply.set_message(status.ok() ? asked.result.reply : std::string(status.message()));
-  *reply.mutable_status() = std::move(asked.run_status);
+  *reply.mutable_status() = *std::move(asked.run_status);
   if (status.ok()) internal_coordinator::KeepNamed(request.inspect(), reply.mutable_status());
   return reply;
 }

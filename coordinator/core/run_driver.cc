@@ -83,16 +83,21 @@ RunDriver::Result RunDriver::Apply(int64_t now_nanos, Event* event) {
   result.status = effects.status;
   result.admitted = effects.admitted;
   result.reply = std::move(effects.reply);
-  const Worker* const sender = state_.workers.Find(event->worker());
-  result.waits = event->message().has_collector_data() && result.status.ok() && sender != nullptr &&
-                 sender->held.has_value();
+  if (!state_.held.empty() && event->message().has_collector_data() && result.status.ok()) {
+    const Worker* const sender = state_.workers.Find(event->worker());
+    result.waits = sender != nullptr && sender->held.has_value();
+  }
   Collect(std::move(effects));
   return result;
 }
 
 void RunDriver::Collect(Effects effects) {
   const auto append = [](auto* from, auto* to) {
-    for (auto& one : *from) to->push_back(std::move(one));
+    if (to->empty()) {
+      to->swap(*from);
+    } else {
+      for (auto& one : *from) to->push_back(std::move(one));
+    }
   };
   append(&effects.messages, &effects_.messages);
   append(&effects.deleted, &effects_.deleted);
@@ -136,9 +141,8 @@ void RunDriver::EndReplaced(int64_t now_nanos, const absl::Status& why) {
 }
 
 void RunDriver::CarryOut() {
-  for (const auto& [worker, message] : std::exchange(effects_.messages, {})) {
-    sender_->Send(worker, message);
-  }
+  for (const auto& [worker, message] : effects_.messages) sender_->Send(worker, message);
+  effects_.messages.clear();
   for (const std::string& key : std::exchange(effects_.deleted, {})) {
     if (replaced_.ok()) delete_key_(key).IgnoreError();  // UsedDataRemover notes errors.
   }
