@@ -317,7 +317,7 @@ struct OwnReturn {
   std::unique_ptr<InteractionSerialEvaluator> evaluator;
 };
 
-TEST(InteractionSerialEvaluatorTest, NanIsNeverTheBestAndNeverStops) {
+TEST(InteractionSerialEvaluatorTest, OwnReturnThatIsNan_IsAnErrorAndNeverTheBest) {
   OwnReturn nan(std::numeric_limits<double>::quiet_NaN());
   int saved = 0;
   EvalOptions eval;
@@ -326,10 +326,8 @@ TEST(InteractionSerialEvaluatorTest, NanIsNeverTheBestAndNeverStops) {
     ++saved;
     return absl::OkStatus();
   };
-  const absl::StatusOr<EvalResult> result = nan.evaluator->Eval(eval);
-  ASSERT_THAT(result, IsOk());
-  EXPECT_TRUE(std::isnan(result->mean_return));
-  EXPECT_FALSE(result->stop);
+  EXPECT_THAT(nan.evaluator->Eval(eval),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("eval_episode_return")));
   EXPECT_EQ(saved, 0);
   EXPECT_EQ(nan.evaluator->best_return(), -std::numeric_limits<double>::infinity());
 
