@@ -54,7 +54,7 @@ class CorridorEnv final : public ding::Env {
   absl::Status LoadState(ding::StateReader* reader) override {
     DING_ASSIGN_OR_RETURN(const int64_t place, reader->ReadInt("place"));
     DING_ASSIGN_OR_RETURN(const int64_t goal, reader->ReadInt("goal"));
-    DING_ASSIGN_OR_RETURN(const int64_t steps, reader->ReadInt("steps"));
+    DING_ASSIGN_OR_RETURN(const int64_t steps, reader->ReadCount("steps"));
     place_ = place;
     goal_ = goal;
     steps_ = steps;
