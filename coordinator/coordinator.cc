@@ -297,7 +297,16 @@ absl::Status CoordinatorImpl::Handle(uint32_t worker, const WorkerMessage& messa
 OperatorReply CoordinatorImpl::Operate(const OperatorRequest& request) {
   Request asked;
   *asked.event.mutable_request() = request;
-  Await(&asked);
+  bool pauses = false;
+  Ask([this, &pauses, &asked] {
+    pauses = !driver_.paused().ok();
+    if (!pauses) return;
+    asked.run_status = FullStatus();
+    asked.result.status = absl::UnavailableError(absl::StrCat(
+        "the run pauses, because its journal cannot be written: ", driver_.paused().message()));
+  });
+  if (pauses && request.has_inspect()) asked.result.status = absl::OkStatus();
+  if (!pauses) Await(&asked);
   const absl::Status& status = asked.result.status;
   OperatorReply reply;
   reply.set_code(static_cast<int>(status.code()));

@@ -39,8 +39,8 @@
 // Ownership: owns the commander and the buffers. The sender must outlive it.
 //            The commander, the buffers, the stoppers and Parts must not call the coordinator.
 // Threads:   thread-safe. Handle() is called by one thread per worker at a time. It may wait, at
-//            most until WorkerLost() or Close(). All calls but RequestEnd(), Close() and those that only look wait while
-//            the journal cannot be written.
+//            most until WorkerLost() or Close(). While the journal cannot be written, all calls wait but
+//            RequestEnd(), Close(), Operate(), which refuses requests, and those that only look.
 // Errors:    An error of Handle() means that the message is invalid: the caller ends the worker's
 //            session and calls WorkerLost(). WaitUntilDone() returns the errors of the run itself.
 //

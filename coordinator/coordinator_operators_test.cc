@@ -1,12 +1,18 @@
 // The requests of operators and the answers that they get.
+#include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
+#include "ding_worker/coordinator/testing/mem_log.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/replay_buffer/testing/test_items.h"
@@ -164,6 +170,30 @@ TEST_F(CoordinatorTest, AnOperatorStopsTheRunOnce) {
     EXPECT_THAT(late.message(), HasSubstr("the run is over: an operator has stopped it"));
   }
   EXPECT_EQ(coordinator_->status().wanted_collectors(), 0);
+}
+
+// A full disk must not keep an operator waiting.
+TEST_F(CoordinatorTest, Operate_TheJournalCannotBeWritten_IsRefusedAtOnce) {
+  MemLogData data;
+  auto made = std::make_unique<MemLog>(&data);
+  MemLog* const log = made.get();
+  journal_ = Journal::Open(std::move(made)).value();
+  StartTraining();
+  log->set_status(absl::ResourceExhaustedError("the disk is full"));
+  std::thread waits([this] { Handle(kLearner, Info(learner_.task_id(), 1)); });
+  const auto pauses = [this] { return coordinator_->status().warning_size() > 0; };
+  for (int i = 0; i < 5000 && !pauses(); ++i) absl::SleepFor(absl::Milliseconds(1));
+  const OperatorReply refused = Grow(1);
+  EXPECT_EQ(refused.code(), static_cast<int>(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(refused.message(), HasSubstr("the disk is full"));
+  OperatorRequest inspect;
+  inspect.set_inspect("");
+  EXPECT_EQ(Operate(inspect).code(), 0);
+  log->set_status(absl::OkStatus());
+  waits.join();
+  EXPECT_EQ(Grow(1).code(), 0);
+  coordinator_.reset();  // It uses the journal, whose data end here.
+  journal_.reset();
 }
 
 }  // namespace

@@ -177,7 +177,6 @@ Effects Apply(const Event& event, RunState* run) {
       Operate(run, event.request());
       break;
     case Event::kTimer:
-      AskStoppersIfDue(run);
       Schedule(run);
       run->retry_held = true;
       break;
@@ -187,6 +186,8 @@ Effects Apply(const Event& event, RunState* run) {
     case Event::EVENT_NOT_SET:
       break;
   }
+  // Events may come so often that the timer never does.
+  if (run->Elapsed(run->retried_nanos) >= kRetryPeriod) run->retry_held = true;
   while (run->retry_held && !run->held.empty()) RetryHeldData(run);
   return std::exchange(run->effects, {});
 }

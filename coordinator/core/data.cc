@@ -294,6 +294,7 @@ void DropHeldData(RunState* run, uint32_t worker, Worker* sender) {
 
 void RetryHeldData(RunState* run) {
   run->retry_held = false;
+  run->retried_nanos = run->now();
   std::vector<uint32_t> waiting;
   for (const uint32_t worker : std::exchange(run->held, {})) {
     Worker* const sender = run->workers.Find(worker);

@@ -165,8 +165,9 @@ struct RunState {
   std::unordered_set<std::string> recovered_keys;
   // The workers whose data wait for room, in the order in which they came.
   std::vector<uint32_t> held;
-  bool retry_held = false;  // something happened that may have made room
-  Effects effects;          // of the event that is applied
+  bool retry_held = false;    // something happened that may have made room
+  int64_t retried_nanos = 0;  // when waiting data were tried last
+  Effects effects;            // of the event that is applied
 };
 
 // Changes the state as the event says. Its effects must not be seen before the records are written that

@@ -190,6 +190,7 @@ void CloseTask(RunState* run, uint32_t id, Worker* worker) {
 void Schedule(RunState* run) {
   if (!run->progress.started() || run->ended) return;
   CheckBudget(run);
+  AskStoppersIfDue(run);
   if (run->ended) return;
   GiveBackExpired(run);
   if (run->ended) return;
