@@ -4,6 +4,8 @@ This file holds literals only, because third_party/debian/generate.py reads it, 
 the `bazel_dep` lines of MODULE.bazel and the stub modules of third_party/debian.
 
 Keys of a library, whose key is the name of its repository in our BUILD files:
+  license    its licence, for docs/dependencies.md
+  why        what needs it, for the same page
   module     its name in the Bazel Central Registry; a library without one comes from the distribution in every mode
   version    the lowest version of the module; the graph of whoever depends on us takes the highest that anyone asks for
   dev        True if only tests and benchmarks of ding_worker itself need it
@@ -20,6 +22,8 @@ Keys of a library, whose key is the name of its repository in our BUILD files:
 
 LIBRARIES = {
     "com_google_absl": {
+        "license": "Apache-2.0",
+        "why": "status, strings, time, containers, synchronization: the base of all C++ here",
         "module": "abseil-cpp",
         "version": "20250814.1",
         "debian": ["libabsl-dev"],
@@ -57,6 +61,8 @@ LIBRARIES = {
         },
     },
     "com_google_protobuf": {
+        "license": "BSD-3-Clause",
+        "why": "configs, messages between processes, metadata of checkpoints",
         "module": "protobuf",
         "version": "33.5",
         "debian": ["libprotobuf-dev", "protobuf-compiler"],
@@ -68,6 +74,8 @@ LIBRARIES = {
         },
     },
     "com_github_google_glog": {
+        "license": "BSD-3-Clause",
+        "why": "logs of the programs",
         "module": "glog",
         "version": "0.7.1.bcr.1",
         "debian": ["libgoogle-glog-dev"],
@@ -83,6 +91,8 @@ LIBRARIES = {
         },
     },
     "com_github_gflags_gflags": {
+        "license": "BSD-3-Clause",
+        "why": "flags of the programs",
         "module": "gflags",
         "version": "2.2.2.bcr.1",
         "debian": ["libgflags-dev"],
@@ -91,6 +101,8 @@ LIBRARIES = {
         "targets": {"gflags": {"libs": ["gflags"]}},
     },
     "com_google_googletest": {
+        "license": "BSD-3-Clause",
+        "why": "tests, and the conformance suites for modules of users",
         "module": "googletest",
         "version": "1.17.0.bcr.2",
         "debian": ["libgmock-dev"],
@@ -102,6 +114,8 @@ LIBRARIES = {
         },
     },
     "com_github_google_benchmark": {
+        "license": "Apache-2.0",
+        "why": "benchmarks",
         "module": "google_benchmark",
         "version": "1.9.5",
         "dev": True,
@@ -114,6 +128,8 @@ LIBRARIES = {
         },
     },
     "nlohmann_json": {
+        "license": "MIT",
+        "why": "results, metrics, headers of safetensors, descriptions of policies, output of `ctl`",
         "module": "nlohmann_json",
         "version": "3.11.3",
         "debian": ["nlohmann-json3-dev"],
@@ -122,6 +138,8 @@ LIBRARIES = {
         "targets": {"json": {}},
     },
     "giflib": {
+        "license": "MIT",
+        "why": "videos as GIF, which need nothing else",
         "module": "giflib",
         "version": "5.2.1.bcr.1",
         "debian": ["libgif-dev"],
@@ -130,6 +148,8 @@ LIBRARIES = {
         "targets": {"giflib": {"libs": ["gif"]}},
     },
     "zlib": {
+        "license": "Zlib",
+        "why": "tests of the build rules",
         "module": "zlib",
         "version": "1.3.1.bcr.8",
         "debian": ["zlib1g-dev"],
@@ -138,6 +158,8 @@ LIBRARIES = {
         "targets": {"zlib": {"libs": ["z"]}},
     },
     "lz4": {
+        "license": "BSD-2-Clause",
+        "why": "fast compression of the store",
         "module": "lz4",
         "version": "1.10.0.bcr.1",
         "debian": ["liblz4-dev"],
@@ -146,6 +168,8 @@ LIBRARIES = {
         "targets": {"lz4": {"libs": ["lz4"]}},
     },
     "zstd": {
+        "license": "BSD-3-Clause or GPL-2",
+        "why": "tight compression of the store",
         "module": "zstd",
         "version": "1.5.7.bcr.1",
         "debian": ["libzstd-dev"],
@@ -154,6 +178,8 @@ LIBRARIES = {
         "targets": {"zstd": {"libs": ["zstd"]}},
     },
     "com_github_grpc_grpc": {
+        "license": "Apache-2.0",
+        "why": "messages between the processes of a parallel run",
         "module": "grpc",
         "optional": True,
         "version": "1.76.0",
@@ -172,6 +198,8 @@ LIBRARIES = {
         },
     },
     "hiredis": {
+        "license": "BSD-3-Clause",
+        "why": "the store and the journal in Redis",
         "module": "hiredis",
         "optional": True,
         "version": "1.3.0",
@@ -182,6 +210,8 @@ LIBRARIES = {
         "targets": {"hiredis": {"libs": ["hiredis"]}},
     },
     "openssl": {
+        "license": "Apache-2.0",
+        "why": "certificates and tokens: checked before anything listens",
         "module": "openssl",
         "optional": True,
         "version": "3.3.1.bcr.9",
@@ -192,6 +222,8 @@ LIBRARIES = {
         "targets": {"crypto": {"libs": ["crypto"]}},
     },
     "sqlite3": {
+        "license": "public domain",
+        "why": "the journal of a coordinator",
         "restricted": True,
         "debian": ["libsqlite3-dev"],
         "fedora": ["sqlite-devel"],
@@ -199,12 +231,16 @@ LIBRARIES = {
         "targets": {"sqlite3": {"libs": ["sqlite3"]}},
     },
     "openblas": {
+        "license": "BSD-3-Clause",
+        "why": "the floors of benchmarks, and the threads of libtorch, which uses it",
         "debian": ["libopenblas-dev"],
         "fedora": ["openblas-devel"],
         "header": "cblas.h",
         "targets": {"openblas": {"libs": ["openblas"]}},
     },
     "box2d": {
+        "license": "MIT",
+        "why": "LunarLander, BipedalWalker",
         "restricted": True,
         "debian": ["libbox2d-dev"],
         "fedora": ["Box2D-devel"],
@@ -212,6 +248,8 @@ LIBRARIES = {
         "targets": {"box2d": {"libs": ["box2d"]}},
     },
     "mujoco": {
+        "license": "Apache-2.0",
+        "why": "the locomotion tasks; EGL draws their pictures",
         "restricted": True,
         "debian": ["libmujoco-dev", "libegl-dev", "libgl1-mesa-dri"],
         "fedora": ["mujoco-devel", "libglvnd-devel", "mesa-dri-drivers"],
@@ -222,6 +260,8 @@ LIBRARIES = {
         },
     },
     "ffmpeg": {
+        "license": "LGPL-2.1 (Debian builds it as GPL-2)",
+        "why": "videos as MP4",
         "restricted": True,
         "debian": ["libavcodec-dev", "libavformat-dev", "libswscale-dev"],
         "fedora": ["ffmpeg-free-devel"],
@@ -229,6 +269,8 @@ LIBRARIES = {
         "targets": {"ffmpeg": {"libs": ["avformat", "avcodec", "swscale", "avutil"]}},
     },
     "libtorch": {
+        "license": "BSD-3-Clause",
+        "why": "convolutional networks, networks of users; Gloo averages gradients of several learners",
         "restricted": True,
         "debian": ["libgloo-dev", "libtorch-dev"],
         "fedora": ["python3-torch-devel"],

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes what follows from third_party/libraries.bzl: the bazel_dep lines of MODULE.bazel, the stub modules of this folder, and the
-overrides of examples/bzlmod_debian.
+"""Writes what follows from third_party/libraries.bzl: the bazel_dep lines of MODULE.bazel, the stub modules of this folder, the
+overrides of examples/bzlmod_debian, and docs/dependencies.md.
 
 A stub module has the name of a module of the Bazel Central Registry and the labels that ding_worker uses of it; behind them are the
 packages of the distribution (the repositories of third_party/extensions.bzl). Whoever overrides a module with its stub builds
@@ -147,11 +147,25 @@ def new_example(overrides):
     return head + BEGIN_EXAMPLE + ''.join(lines).replace('"../ding_worker/', '"../../')
 
 
+def dependencies_page(libraries):
+    text = '# Dependencies\n\n'
+    text += 'The outside libraries. `third_party/debian/generate.py` writes this page from `third_party/libraries.bzl`. A program links only those\n'
+    text += 'that its modules need: a replay buffer alone links Abseil. `tools/setup` installs the packages of Debian 12. Versions are those of the Bazel\n'
+    text += 'Central Registry with which Bazel 7 builds; a dash means that the library comes from the distribution.\n\n'
+    text += '| Library | Version | Debian | Licence | Needed for |\n|---|---|---|---|---|\n'
+    for name, library in sorted(libraries.items(), key=lambda item: item[1].get('module', item[0])):
+        debian = ', '.join('`%s`' % package for package in library['debian'])
+        text += '| %s | %s | %s | %s | %s |\n' % (library.get('module', name), library.get('version', '-'), debian,
+                                                library['license'], library['why'])
+    return text + '\nTools and test packages are in `tools/packages`, in groups that `tools/setup` installs one by one.\n'
+
+
 def main():
     libraries, rules = read_libraries()
     wanted = {'third_party/debian/' + path: text for path, text in all_files(libraries).items()}
     wanted['MODULE.bazel'] = new_module_file(libraries, rules)
     wanted[EXAMPLE] = new_example(wanted['third_party/debian/overrides.MODULE.bazel'])
+    wanted['docs/dependencies.md'] = dependencies_page(libraries)
     present = set()
     for folder, _, names in os.walk(HERE):
         present |= {os.path.relpath(os.path.join(folder, name), ROOT) for name in names}
