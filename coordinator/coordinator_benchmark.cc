@@ -8,10 +8,16 @@
 //
 //   TakeDataLimited/items, TakeDataLimitedFloor/items
 //   AnswerDemandLimited/rows, AnswerDemandLimitedFloor/rows
+//
+// The cost of the same events for the state machine alone, without threads, queue and deletion:
+//
+//   ApplyData/items/workers   one message with that many items, in a run with that many collectors
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -20,6 +26,8 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/coordinator/commander/naive_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/core/events.pb.h"
+#include "ding_worker/coordinator/core/run_state.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/segment.h"
@@ -60,20 +68,26 @@ class NullSender : public CoordinatorSender {
   }
 };
 
+Coordinator::Parts MakeParts(CoordinatorSender* sender, int collectors) {
+  Coordinator::Parts parts;
+  NaiveCommander::Options options;
+  options.collector_task_space = collectors;
+  parts.commander = NaiveCommander::Create(options).value();
+  parts.make_buffer = [](const std::string&, OnRemoved on_removed) {
+    return MakeBuffer(std::move(on_removed));
+  };
+  parts.delete_key = [](const std::string&) { return absl::OkStatus(); };
+  parts.sender = sender;
+  return parts;
+}
+
 // A coordinator with a learner and a collector at work.
 class Bench {
  public:
   explicit Bench(const Coordinator::Options& options = {}) {
-    Coordinator::Parts parts;
-    parts.commander = NaiveCommander::Create({}).value();
-    parts.make_buffer = [](const std::string&, OnRemoved on_removed) {
-      return MakeBuffer(std::move(on_removed));
-    };
-    parts.delete_key = [](const std::string&) { return absl::OkStatus(); };
-    parts.sender = &sender_;
     ComponentDeps deps;
     deps.clock = &clock_;
-    coordinator_ = Coordinator::Create(options, std::move(parts), deps).value();
+    coordinator_ = Coordinator::Create(options, MakeParts(&sender_, 1), deps).value();
     coordinator_->Start();
     Hello hello;
     hello.set_role(Hello::LEARNER);
@@ -181,6 +195,78 @@ void AnswerDemandFloor(benchmark::State& state) {
   }
 }
 
+// The state of a run with a learner and collectors at work.
+class StateBench {
+ public:
+  explicit StateBench(int collectors)
+      : parts_(MakeParts(&sender_, collectors)), run_(Options(collectors), &parts_, 1) {
+    Event start;
+    start.set_start(true);
+    Apply(&start);
+    Join(kLearner, Hello::LEARNER);
+    Event started;
+    started.set_worker(kLearner);
+    started.mutable_message()->mutable_task_started()->set_task_id("learner_task_id1");
+    Apply(&started);
+    for (int i = 0; i < collectors; ++i) {
+      Join(kCollector + static_cast<uint32_t>(i), Hello::COLLECTOR);
+    }
+  }
+
+  void Apply(Event* event) {
+    nanos_ += 1000000;
+    event->set_nanos(nanos_);
+    internal_coordinator::Effects effects = internal_coordinator::Apply(*event, &run_);
+    DING_CHECK(effects.status.ok()) << effects.status;
+    benchmark::DoNotOptimize(effects.messages.data());
+  }
+  // The next event with data of the first collector.
+  Event Data(int64_t items) {
+    Event event;
+    event.set_worker(kCollector);
+    CollectorData* const data = event.mutable_message()->mutable_collector_data();
+    data->set_task_id("collector_task_id1");
+    data->set_sequence(++sequence_);
+    data->set_items(EncodedItems(sequence_, items));
+    return event;
+  }
+
+ private:
+  static Coordinator::Options Options(int collectors) {
+    Coordinator::Options options;
+    options.collectors = collectors;
+    return options;
+  }
+  void Join(uint32_t worker, Hello::Role role) {
+    Event joined;
+    joined.set_worker(worker);
+    joined.mutable_joined()->mutable_hello()->set_role(role);
+    Apply(&joined);
+  }
+
+  NullSender sender_;
+  Coordinator::Parts parts_;
+  internal_coordinator::RunState run_;
+  int64_t nanos_ = 1;
+  uint64_t sequence_ = 0;
+};
+
+void ApplyData(benchmark::State& state) {
+  StateBench bench(static_cast<int>(state.range(1)));
+  std::vector<Event> events;
+  for (auto _ : state) {
+    if (events.empty()) {
+      state.PauseTiming();
+      for (int i = 0; i < 512; ++i) events.push_back(bench.Data(state.range(0)));
+      std::reverse(events.begin(), events.end());
+      state.ResumeTiming();
+    }
+    bench.Apply(&events.back());
+    events.pop_back();
+  }
+}
+
+BENCHMARK(ApplyData)->Args({64, 1})->Args({64, 1000})->Args({100, 1});
 BENCHMARK(TakeData)->Arg(1)->Arg(64)->Arg(1024);
 BENCHMARK(TakeDataFloor)->Arg(1)->Arg(64)->Arg(1024);
 BENCHMARK(AnswerDemand)->Arg(64)->Arg(1024);

@@ -20,6 +20,7 @@ constexpr uint16_t kMinorVersion = 0;
 constexpr size_t kFixedBytes = 12;  // magic, versions, size of the rest
 constexpr size_t kChecksumBytes = 4;
 constexpr uint32_t kMaxFields = 4096;
+constexpr size_t kMaxKeptSpecBytes = 64 * 1024;
 
 void PutField(const FieldSpec& field, std::string* out) {
   AppendNumber(static_cast<uint32_t>(field.name.size()), out);
@@ -84,10 +85,26 @@ absl::StatusOr<Spec> TakeSpec(ByteCursor* cursor) {
 }
 
 struct Message {
-  Spec spec;
+  SpecPtr spec;
   int64_t rows = 0;
   absl::string_view columns;
 };
+
+// Returns the spec in `bytes`. Most messages have the spec of the one before, so each thread keeps the last one.
+absl::StatusOr<SpecPtr> ParseSpec(absl::string_view bytes) {
+  struct LastSpec {
+    std::string bytes;
+    SpecPtr spec;
+  };
+  static thread_local LastSpec last;
+  if (last.spec != nullptr && last.bytes == bytes) return last.spec;
+  ByteCursor cursor(bytes);
+  // A later minor version may have added to the header: what is left of it is skipped.
+  DING_ASSIGN_OR_RETURN(Spec spec, TakeSpec(&cursor));
+  auto parsed = std::make_shared<const Spec>(std::move(spec));
+  if (bytes.size() <= kMaxKeptSpecBytes) last = {std::string(bytes), parsed};
+  return parsed;
+}
 
 // Magic and version come before the checksum, whose place another major version may have changed.
 absl::Status CheckFrame(absl::string_view bytes) {
@@ -120,10 +137,9 @@ absl::StatusOr<Message> Parse(absl::string_view bytes) {
   if (!cursor.ok()) return Malformed(absl::StrCat("a header of ", header_size, " bytes"));
   const auto rows = header.Take<uint64_t>();
   Message message;
-  // A later minor version may have added to the header: what is left of it is skipped.
-  DING_ASSIGN_OR_RETURN(message.spec, TakeSpec(&header));
+  DING_ASSIGN_OR_RETURN(message.spec, ParseSpec(header.TakeBytes(header.left())));
   uint64_t expected = 0;
-  const auto row_bytes = static_cast<uint64_t>(message.spec.row_bytes());
+  const auto row_bytes = static_cast<uint64_t>(message.spec->row_bytes());
   const size_t there = cursor.left();
   if (__builtin_mul_overflow(rows, row_bytes, &expected) || expected != there ||
       (row_bytes == 0 && rows > 0)) {
@@ -137,9 +153,9 @@ absl::StatusOr<Message> Parse(absl::string_view bytes) {
 Batch Fill(const Message& message, BatchBuilder builder) {
   ByteCursor columns(message.columns);
   const MutableColumnsView view = builder.view();
-  for (int i = 0; i < message.spec.size(); ++i) {
+  for (int i = 0; i < message.spec->size(); ++i) {
     const absl::string_view column =
-        columns.TakeBytes(static_cast<size_t>(message.rows * message.spec.row_bytes(i)));
+        columns.TakeBytes(static_cast<size_t>(message.rows * message.spec->row_bytes(i)));
     if (!column.empty()) std::memcpy(view.raw_column(i), column.data(), column.size());
   }
   return std::move(builder).Seal(message.rows);
@@ -167,15 +183,13 @@ std::string EncodedBatch::ToString() const { return absl::StrJoin(pieces_, ""); 
 
 absl::StatusOr<Batch> DecodeBatch(absl::string_view bytes) {
   DING_ASSIGN_OR_RETURN(const Message message, Parse(bytes));
-  DING_ASSIGN_OR_RETURN(
-      BatchBuilder builder,
-      BatchBuilder::Create(std::make_shared<const Spec>(message.spec), message.rows));
+  DING_ASSIGN_OR_RETURN(BatchBuilder builder, BatchBuilder::Create(message.spec, message.rows));
   return Fill(message, std::move(builder));
 }
 
 absl::StatusOr<Batch> DecodeBatch(absl::string_view bytes, BlockPool* pool) {
   DING_ASSIGN_OR_RETURN(const Message message, Parse(bytes));
-  DING_RETURN_IF_ERROR(CheckSameLayout(*pool->spec(), message.spec, "batch message"));
+  DING_RETURN_IF_ERROR(CheckSameLayout(*pool->spec(), *message.spec, "batch message"));
   DING_ASSIGN_OR_RETURN(BatchBuilder builder, pool->Allocate(message.rows));
   return Fill(message, std::move(builder));
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
@@ -134,36 +135,38 @@ absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worke
   const absl::Span<const int64_t> chunk = items.column<int64_t>(kColumnChunk);
   const absl::Span<const int64_t> row = items.column<int64_t>(kColumnRow);
   const absl::Span<const int64_t> length = items.column<int64_t>(kColumnLength);
+  const auto earlier = [&](size_t a, size_t b) {
+    return chunk[a] != chunk[b] ? chunk[a] < chunk[b] : row[a] < row[b];
+  };
+  bool sorted = true;
   for (size_t i = 0; i < chunk.size(); ++i) {
     if (chunk[i] < 0 || WorkerOfChunk(chunk[i]) != worker) {
       return absl::InvalidArgumentError(absl::StrCat("an item of chunk ", chunk[i],
                                                      ", which does not belong to worker ", worker,
                                                      "; expected a chunk of that worker"));
     }
-    if (row[i] < kMaxChunkRows && length[i] < kMaxChunkRows) continue;
-    return absl::InvalidArgumentError(absl::StrCat("an item of ", length[i], " rows from row ",
-                                                   row[i], " on of chunk ", chunk[i],
-                                                   ", expected fewer than ", kMaxChunkRows));
+    if (row[i] >= kMaxChunkRows || length[i] >= kMaxChunkRows) {
+      return absl::InvalidArgumentError(absl::StrCat("an item of ", length[i], " rows from row ",
+                                                     row[i], " on of chunk ", chunk[i],
+                                                     ", expected fewer than ", kMaxChunkRows));
+    }
+    sorted = sorted && (i == 0 || !earlier(i, i - 1));
   }
-  // A row that is announced twice would be drawn, and counted, twice.
-  std::vector<size_t> order(chunk.size());
+  // An honest collector announces its items in this order. Those of another one are sorted, by their indices.
+  std::vector<size_t> order(sorted ? 0 : chunk.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  const auto earlier = [&](size_t a, size_t b) {
-    return std::make_pair(chunk[a], row[a]) < std::make_pair(chunk[b], row[b]);
-  };
-  // An honest collector announces its items in this order, so that they need not be sorted.
-  if (!std::is_sorted(order.begin(), order.end(), earlier)) {
-    std::sort(order.begin(), order.end(), earlier);
-  }
+  std::sort(order.begin(), order.end(), earlier);
   std::vector<int64_t> chunks;
-  for (size_t n = 0; n < order.size(); ++n) {
-    const size_t i = order[n];
+  size_t last = 0;
+  for (size_t n = 0; n < chunk.size(); ++n) {
+    const size_t i = sorted ? n : order[n];
+    const size_t previous = std::exchange(last, i);
     if (chunks.empty() || chunks.back() != chunk[i]) {
       chunks.push_back(chunk[i]);
       continue;
     }
-    const size_t last = order[n - 1];
-    if (row[i] - row[last] >= std::max<int64_t>(1, length[last] - overlap)) continue;
+    // A row that is announced twice would be drawn, and counted, twice.
+    if (row[i] - row[previous] >= std::max<int64_t>(1, length[previous] - overlap)) continue;
     std::string expected = "one for each row";
     if (overlap > 0) expected = absl::StrCat("at most ", overlap, " rows in common");
     return absl::InvalidArgumentError(absl::StrCat("two items have row ", row[i], " of chunk ",

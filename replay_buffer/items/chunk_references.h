@@ -17,13 +17,14 @@ namespace ding {
 
 class ChunkReferences {
  public:
-  void Add(int64_t chunk) { ++items_[chunk]; }
+  void Add(int64_t chunk, int64_t items) { items_[chunk] += items; }
 
-  // Removes an item of `chunk` that was added before. Returns true if it was the last one.
-  bool Remove(int64_t chunk) {
+  // Removes items of `chunk` that were added before. Returns true if they were the last ones.
+  bool Remove(int64_t chunk, int64_t items) {
     const auto it = items_.find(chunk);
-    DING_CHECK(it != items_.end()) << "no item of chunk " << chunk;
-    if (--it->second > 0) return false;
+    DING_CHECK(it != items_.end() && it->second >= items) << "too few items of chunk " << chunk;
+    it->second -= items;
+    if (it->second > 0) return false;
     items_.erase(it);
     return true;
   }

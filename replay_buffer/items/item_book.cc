@@ -33,9 +33,12 @@ absl::StatusOr<std::unique_ptr<ItemBook>> ItemBook::Create(const RowStore& store
 
 void ItemBook::Add(absl::Span<const int64_t> chunks, absl::Span<const int64_t> rows,
                    absl::Span<const int64_t> lengths) {
+  size_t begin = 0;  // of the items of one chunk, which mostly follow each other
   for (size_t i = 0; i < chunks.size(); ++i) {
     items_.push_back({{chunks[i], rows[i], lengths[i]}, true});
-    chunks_.Add(chunks[i]);
+    if (i + 1 < chunks.size() && chunks[i + 1] == chunks[i]) continue;
+    chunks_.Add(chunks[i], static_cast<int64_t>(i + 1 - begin));
+    begin = i + 1;
   }
 }
 
@@ -49,13 +52,25 @@ void ItemBook::Append(const Batch& rows, int64_t begin, int64_t end, RemovedItem
 }
 
 void ItemBook::Remove(int64_t begin, int64_t end, RemovedItems* removed) {
-  for (int64_t id = std::max(begin, begin_); id < end; ++id) {
-    Held& held = items_[static_cast<size_t>(id - begin_)];
-    if (!held.there) continue;
-    held.there = false;
-    removed->items.push_back(held.item);
-    if (chunks_.Remove(held.item.chunk)) removed->chunks.push_back(held.item.chunk);
+  int64_t chunk = 0;
+  int64_t of_chunk = 0;
+  const auto forget = [&] {
+    if (of_chunk > 0 && chunks_.Remove(chunk, of_chunk)) removed->chunks.push_back(chunk);
+    of_chunk = 0;
+  };
+  begin = std::max(begin, begin_);
+  if (begin >= end) return;
+  removed->items.reserve(removed->items.size() + static_cast<size_t>(end - begin));
+  auto held = items_.begin() + (begin - begin_);
+  for (int64_t id = begin; id < end; ++id, ++held) {
+    if (!held->there) continue;
+    held->there = false;
+    removed->items.push_back(held->item);
+    if (held->item.chunk != chunk) forget();
+    chunk = held->item.chunk;
+    ++of_chunk;
   }
+  forget();
 }
 
 void ItemBook::EvictBefore(int64_t id, RemovedItems* removed) {

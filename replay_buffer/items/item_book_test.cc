@@ -34,15 +34,15 @@ std::unique_ptr<RowStore> StoreOf(const SegmentBatch& data, int64_t capacity_row
 
 TEST(ChunkReferences, RemoveReportsTheLastItemOfAChunk) {
   ChunkReferences references;
-  references.Add(7);
-  references.Add(8);
-  references.Add(7);
+  references.Add(7, 1);
+  references.Add(8, 2);
+  references.Add(7, 1);
   EXPECT_EQ(references.chunks(), 2);
-  EXPECT_FALSE(references.Remove(7));
-  EXPECT_TRUE(references.Remove(8));
-  EXPECT_TRUE(references.Remove(7));
+  EXPECT_FALSE(references.Remove(7, 1));
+  EXPECT_TRUE(references.Remove(8, 2));
+  EXPECT_TRUE(references.Remove(7, 1));
   EXPECT_EQ(references.chunks(), 0);
-  EXPECT_DEATH(references.Remove(7), "no item of chunk 7");
+  EXPECT_DEATH(references.Remove(7, 1), "too few items of chunk 7");
 }
 
 TEST(ItemBook, NewItemsAreAddedBeforeOldOnesAreRemoved) {
