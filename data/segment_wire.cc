@@ -9,7 +9,6 @@
 #include "ding_worker/base/bytes.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/checked_size.h"
-#include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
@@ -18,9 +17,8 @@ namespace ding {
 namespace {
 
 constexpr absl::string_view kMagic = "DSEG";
-constexpr uint16_t kMajorVersion = 1;
+constexpr uint16_t kMajorVersion = 2;
 constexpr uint16_t kMinorVersion = 0;
-constexpr size_t kHeaderBytes = 36;
 
 enum TableField { kStream, kFirstStep, kLength, kEnd };
 
@@ -62,7 +60,6 @@ std::string MakeHeader(const std::vector<EncodedBatch>& parts) {
   for (const EncodedBatch& part : parts) {
     AppendNumber(static_cast<uint64_t>(SizeOf(part.pieces())), &header);
   }
-  AppendNumber(Crc32c(header), &header);
   return header;
 }
 
@@ -84,10 +81,8 @@ absl::StatusOr<Message> Parse(absl::string_view bytes) {
   }
   uint64_t sizes[3];
   for (uint64_t& size : sizes) size = cursor.Take<uint64_t>();
-  const auto crc = cursor.Take<uint32_t>();
   Message message;
-  if (cursor.ok() && magic == kMagic &&
-      crc == Crc32c(bytes.substr(0, kHeaderBytes - sizeof(uint32_t)))) {
+  if (cursor.ok() && magic == kMagic) {
     message.segments = cursor.TakeBytes(sizes[0]);
     message.rows = cursor.TakeBytes(sizes[1]);
     message.final_obs = cursor.TakeBytes(sizes[2]);
@@ -98,7 +93,7 @@ absl::StatusOr<Message> Parse(absl::string_view bytes) {
 }
 
 absl::StatusOr<std::vector<Segment>> DecodeTable(absl::string_view bytes) {
-  DING_ASSIGN_OR_RETURN(const Batch table, DecodeBatch(bytes));
+  DING_ASSIGN_OR_RETURN(const Batch table, DecodeBatch(bytes, BatchChecksum::kNone));
   DING_RETURN_IF_ERROR(CheckSameLayout(*TableSpec(), table.spec(), "table of segments"));
   const auto stream = table.column<int64_t>(kStream);
   const auto first_step = table.column<int64_t>(kFirstStep);
@@ -134,9 +129,9 @@ absl::StatusOr<SegmentBatch> Decode(absl::string_view bytes, DecodeRows decode_r
 EncodedSegments::EncodedSegments(const SegmentBatch& data) {
   const absl::Status valid = ValidateSegments(data);
   DING_CHECK(valid.ok()) << valid;
-  parts_.emplace_back(TableOf(data.segments));
-  parts_.emplace_back(data.rows);
-  parts_.emplace_back(data.final_obs);
+  parts_.emplace_back(TableOf(data.segments), BatchChecksum::kNone);
+  parts_.emplace_back(data.rows, BatchChecksum::kNone);
+  parts_.emplace_back(data.final_obs, BatchChecksum::kNone);
   header_ = std::make_unique<const std::string>(MakeHeader(parts_));
   pieces_.push_back(*header_);
   for (const EncodedBatch& part : parts_) {
@@ -147,15 +142,20 @@ EncodedSegments::EncodedSegments(const SegmentBatch& data) {
 std::string EncodedSegments::ToString() const { return absl::StrJoin(pieces_, ""); }
 
 absl::StatusOr<SegmentBatch> DecodeSegments(absl::string_view bytes) {
-  const auto decode = [](absl::string_view part) { return DecodeBatch(part); };
+  const auto decode = [](absl::string_view part) {
+    return DecodeBatch(part, BatchChecksum::kNone);
+  };
   return Decode(bytes, decode, decode);
 }
 
 absl::StatusOr<SegmentBatch> DecodeSegments(absl::string_view bytes, BlockPool* rows,
                                             BlockPool* final_obs) {
   return Decode(
-      bytes, [rows](absl::string_view part) { return DecodeBatch(part, rows); },
-      [final_obs](absl::string_view part) { return DecodeBatch(part, final_obs); });
+      bytes,
+      [rows](absl::string_view part) { return DecodeBatch(part, rows, BatchChecksum::kNone); },
+      [final_obs](absl::string_view part) {
+        return DecodeBatch(part, final_obs, BatchChecksum::kNone);
+      });
 }
 
 }  // namespace ding

@@ -1,10 +1,9 @@
 // Encodes a SegmentBatch as bytes, and decodes it: a chunk of experience, as a store holds it.
 //
-//   magic "DSEG" | major, minor u16 | sizes of the three parts u64 each | CRC-32C u32 of all before
-//   it | segments | rows | final_obs
+//   magic "DSEG" | major, minor u16 | sizes of the three parts u64 each | segments | rows | final_obs
 //
-// Each part is a batch as data/wire.h encodes it, with a checksum of its own. The batch of the segments has the columns
-// stream, first_step, length (int64) and end (uint8).
+// Each part is a batch as data/wire.h encodes it, without a checksum: the store has one for the whole value. The batch of the
+// segments has the columns stream, first_step, length (int64) and end (uint8).
 //
 // Rows without an observation (items) are not meant to be stored, and cannot be decoded.
 //
@@ -54,9 +53,9 @@ class EncodedSegments {
 };
 
 // Returns the data in `bytes`, copied into blocks of their own. They pass ValidateSegments(), and no step is below 0 or
-// overflows.
-//   kDataLoss            the bytes are truncated or corrupted
-//   kInvalidArgument     the bytes are intact, but the data are not valid
+// overflows. Other bytes than those that were encoded may go unnoticed: Store::Get() finds damage.
+//   kDataLoss            the bytes are truncated, or no segments
+//   kInvalidArgument     the data are not valid
 //   kFailedPrecondition  another major version wrote the bytes
 //   kResourceExhausted   there is not enough memory
 absl::StatusOr<SegmentBatch> DecodeSegments(absl::string_view bytes);

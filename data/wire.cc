@@ -107,17 +107,17 @@ absl::StatusOr<SpecPtr> ParseSpec(absl::string_view bytes) {
 }
 
 // Magic and version come before the checksum, whose place another major version may have changed.
-absl::Status CheckFrame(absl::string_view bytes) {
-  if (bytes.size() < kFixedBytes + kChecksumBytes) {
+absl::Status CheckFrame(absl::string_view bytes, size_t checksum_bytes) {
+  if (bytes.size() < kFixedBytes + checksum_bytes) {
     return absl::DataLossError(absl::StrCat("batch message has only ", bytes.size(), " bytes"));
   }
   ByteCursor cursor(bytes);
   const absl::string_view magic = cursor.TakeBytes(kMagic.size());
   const auto major = cursor.Take<uint16_t>();
   const auto minor = cursor.Take<uint16_t>();
-  const absl::string_view body = bytes.substr(0, bytes.size() - kChecksumBytes);
+  const absl::string_view body = bytes.substr(0, bytes.size() - checksum_bytes);
   ByteCursor trailer(bytes.substr(body.size()));
-  const bool whole = trailer.Take<uint32_t>() == Crc32c(body);
+  const bool whole = checksum_bytes == 0 || trailer.Take<uint32_t>() == Crc32c(body);
   if (magic == kMagic && major != kMajorVersion) {
     return absl::FailedPreconditionError(absl::StrCat("batch message has version ", major, ".",
                                                       minor, ", this program reads ", kMajorVersion,
@@ -128,9 +128,10 @@ absl::Status CheckFrame(absl::string_view bytes) {
       absl::StrCat("batch message of ", bytes.size(), " bytes is corrupted or truncated"));
 }
 
-absl::StatusOr<Message> Parse(absl::string_view bytes) {
-  DING_RETURN_IF_ERROR(CheckFrame(bytes));
-  ByteCursor cursor(bytes.substr(0, bytes.size() - kChecksumBytes));
+absl::StatusOr<Message> Parse(absl::string_view bytes, BatchChecksum checksum) {
+  const size_t checksum_bytes = checksum == BatchChecksum::kOwn ? kChecksumBytes : 0;
+  DING_RETURN_IF_ERROR(CheckFrame(bytes, checksum_bytes));
+  ByteCursor cursor(bytes.substr(0, bytes.size() - checksum_bytes));
   cursor.TakeBytes(kFixedBytes - sizeof(uint32_t));
   const auto header_size = cursor.Take<uint32_t>();
   ByteCursor header(cursor.TakeBytes(header_size));
@@ -163,7 +164,7 @@ Batch Fill(const Message& message, BatchBuilder builder) {
 
 }  // namespace
 
-EncodedBatch::EncodedBatch(Batch batch) : batch_(std::move(batch)) {
+EncodedBatch::EncodedBatch(Batch batch, BatchChecksum checksum) : batch_(std::move(batch)) {
   header_ = std::make_unique<const std::string>(MakeHeader(batch_));
   pieces_.push_back(*header_);
   const ColumnsView view = batch_.view();
@@ -171,6 +172,7 @@ EncodedBatch::EncodedBatch(Batch batch) : batch_(std::move(batch)) {
     pieces_.emplace_back(reinterpret_cast<const char*>(view.raw_column(i)),
                          static_cast<size_t>(batch_.rows() * batch_.spec().row_bytes(i)));
   }
+  if (checksum == BatchChecksum::kNone) return;
   uint32_t crc = 0;
   for (const absl::string_view piece : pieces_) crc = Crc32c(piece, crc);
   std::string trailer;
@@ -181,14 +183,15 @@ EncodedBatch::EncodedBatch(Batch batch) : batch_(std::move(batch)) {
 
 std::string EncodedBatch::ToString() const { return absl::StrJoin(pieces_, ""); }
 
-absl::StatusOr<Batch> DecodeBatch(absl::string_view bytes) {
-  DING_ASSIGN_OR_RETURN(const Message message, Parse(bytes));
+absl::StatusOr<Batch> DecodeBatch(absl::string_view bytes, BatchChecksum checksum) {
+  DING_ASSIGN_OR_RETURN(const Message message, Parse(bytes, checksum));
   DING_ASSIGN_OR_RETURN(BatchBuilder builder, BatchBuilder::Create(message.spec, message.rows));
   return Fill(message, std::move(builder));
 }
 
-absl::StatusOr<Batch> DecodeBatch(absl::string_view bytes, BlockPool* pool) {
-  DING_ASSIGN_OR_RETURN(const Message message, Parse(bytes));
+absl::StatusOr<Batch> DecodeBatch(absl::string_view bytes, BlockPool* pool,
+                                  BatchChecksum checksum) {
+  DING_ASSIGN_OR_RETURN(const Message message, Parse(bytes, checksum));
   DING_RETURN_IF_ERROR(CheckSameLayout(*pool->spec(), *message.spec, "batch message"));
   DING_ASSIGN_OR_RETURN(BatchBuilder builder, pool->Allocate(message.rows));
   return Fill(message, std::move(builder));

@@ -2,7 +2,7 @@
 //
 //   magic "DBAT" | major, minor u16 | size of the rest of the header u32 | rows u64 |
 //   fields u32, then each field of the spec | columns, raw, in field order | CRC-32C u32 of all
-//   before it
+//   before it, if the batch has a checksum of its own
 //
 // All numbers are little endian. The checksum finds accidents; it does not protect against a malicious peer. Therefore
 // every size is compared with the number of bytes before memory is allocated. The values of columns are not checked;
@@ -24,11 +24,14 @@
 
 namespace ding {
 
+// A batch within something that is checked as a whole, such as a value of a store, needs no checksum of its own.
+enum class BatchChecksum { kOwn, kNone };
+
 // An encoded batch in pieces, for a write that gathers them: the header, the columns where they are, and the checksum.
 // It can be moved, but not copied, because the pieces point into it.
 class EncodedBatch {
  public:
-  explicit EncodedBatch(Batch batch);
+  explicit EncodedBatch(Batch batch, BatchChecksum checksum = BatchChecksum::kOwn);
   EncodedBatch(EncodedBatch&&) = default;
   EncodedBatch& operator=(EncodedBatch&&) = default;
 
@@ -43,16 +46,18 @@ class EncodedBatch {
   std::vector<absl::string_view> pieces_;
 };
 
-// Returns the batch in `bytes`, copied into a block of its own.
+// Returns the batch in `bytes`, which has been encoded with the same `checksum`, copied into a block of its own.
 //   kDataLoss            the bytes are truncated or corrupted
 //   kInvalidArgument     the bytes are intact, but the spec is not valid, or the sizes contradict each other
 //   kFailedPrecondition  another major version wrote the bytes
 //   kResourceExhausted   there is not enough memory
-absl::StatusOr<Batch> DecodeBatch(absl::string_view bytes);
+absl::StatusOr<Batch> DecodeBatch(absl::string_view bytes,
+                                  BatchChecksum checksum = BatchChecksum::kOwn);
 
 // Does the same with a block of `pool`, whose layout the batch must have; kInvalidArgument names the first field that
 // differs. The batch then has the pool's spec.
-absl::StatusOr<Batch> DecodeBatch(absl::string_view bytes, BlockPool* pool);
+absl::StatusOr<Batch> DecodeBatch(absl::string_view bytes, BlockPool* pool,
+                                  BatchChecksum checksum = BatchChecksum::kOwn);
 
 }  // namespace ding
 

@@ -283,7 +283,7 @@ TEST_F(ItemLoaderTest, ColumnsOfItemsStandInThePlaceOfThoseOfRows) {
 TEST_F(ItemLoaderTest, ItemsWhoseChunkIsDeletedOrDamagedAreLeftOutAndCounted) {
   Put(1, HandMade());
   std::string bytes = EncodedSegments(HandMade()).ToString();
-  bytes[bytes.size() / 2] ^= 1;
+  bytes.pop_back();
   ASSERT_THAT(store_.Put(ChunkKey(2), {bytes}), IsOk());
   const auto loader = Loader();
   const Batch items = Drawn({{3, 0, 1}, {1, 4, 1}, {2, 0, 1}, {3, 99, 1}, {-1, 0, 1}, {1, 2, 1}},
