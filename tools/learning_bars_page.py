@@ -1,5 +1,5 @@
-"""docs/results.md, its pictures and the last cells of the README's tables, which tools/learning_bars --page makes of the recorded
-results and curves.
+"""docs/results.md, its pictures and the last cells of the tables of ready configs there and in the README, which
+tools/learning_bars --page makes of the recorded results and curves.
 """
 
 import os
@@ -27,7 +27,11 @@ tools/learning_bars --only sac_lunar_lander --seeds 0 --nice
 tools/learning_bars --page
 ```
 
-## Table
+"""
+
+# Written by hand, but for the last cells of its tables.
+CONFIGS = "## Ready configs\n"
+TABLE_HEAD = f"""## Table
 
 - **result**: of each seed, the mean return of the policy at the end of its run, with its best actions, over 100 episodes that are the same for all
   seeds and are not those of the evaluations within the run. Games: the share of games that the policy does not lose (TicTacToe) or wins (Connect
@@ -104,13 +108,20 @@ def seconds(value):
     return f"{value:.2g} s" if value < 9.95 else f"{value:.0f} s"
 
 
-def fill_readme(rows):
-    """The README, with what is recorded about a config in the last three cells of its line: | `config` | text | reaches | steps | time |.
+def read(path):
+    try:
+        with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+
+
+def fill(text, rows):
+    """The text, with what is recorded about a config in the last three cells of its line: | `config` | text | reaches | steps | time |.
 
     Other lines stay as they are.
     """
-    with open(os.path.join(ROOT, README), encoding="utf-8") as file:
-        lines = file.read().split("\n")
+    lines = text.split("\n")
     by_config = {row.config: row for row in rows if row.values()}
     for i, line in enumerate(lines):
         match = re.fullmatch(r"(\| `([a-z0-9_]+)` \| [^|]* \|)[^|]*\|[^|]*\|[^|]*\|", line)
@@ -129,7 +140,8 @@ def make_files(rows):
     machines = {name: chr(ord("A") + i) for i, name in enumerate(known)}
     header = ["run", "config", "bar", "reached?", "result", "median", "env steps", "CPU s", "clock s", "where", "published"]
     table = [header, ["---"] * len(header)] + [cells(row, published, machines) for row in rows]
-    text = HEAD + "".join("| " + " | ".join(line) + " |\n" for line in table)
+    configs = read(PAGE).partition(CONFIGS)[2].partition(TABLE_HEAD.split("\n")[0] + "\n")[0]
+    text = HEAD + CONFIGS + fill(configs, rows) + TABLE_HEAD + "".join("| " + " | ".join(line) + " |\n" for line in table)
     text += SOURCES.format(published=PUBLISHED)
     text += "\n## Machines\n\n" + "".join(f"- {letter}: {name}\n" for name, letter in machines.items())
     text += "- none yet\n" if not machines else ""
@@ -145,7 +157,7 @@ def make_files(rows):
     if missing:
         text += "\nRows without curves, because they have not run yet or evaluate nothing: " + ", ".join(missing) + ".\n"
     files[PAGE] = text
-    files[README] = fill_readme(rows)
+    files[README] = fill(read(README), rows)
     return files
 
 

@@ -8,3 +8,6 @@ tail -n 1 "$TEST_TMPDIR/stdout" | grep -q '^result {"stop":true,'
 # It draws no pictures.
 ! ./evaluate --checkpoint="$TEST_TMPDIR/run" --video="$TEST_TMPDIR/out.gif" 2>"$TEST_TMPDIR/error"
 grep -q 'cannot be rendered' "$TEST_TMPDIR/error"
+# A loop of one's own learns it, too.
+./own_loop | tee "$TEST_TMPDIR/own_loop"
+awk '{ exit !($NF > 85) }' "$TEST_TMPDIR/own_loop"

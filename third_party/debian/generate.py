@@ -157,7 +157,7 @@ def dependencies_page(libraries):
         debian = ', '.join('`%s`' % package for package in library['debian'])
         text += '| %s | %s | %s | %s | %s |\n' % (library.get('module', name), library.get('version', '-'), debian,
                                                 library['license'], library['why'])
-    return text + '\nTools and test packages are in `tools/packages`, in groups that `tools/setup` installs one by one.\n'
+    return text + '\nTools and test packages are listed in the file `packages` of `tools`, in groups that `tools/setup` installs one by one.\n'
 
 
 def main():
