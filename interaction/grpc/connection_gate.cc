@@ -21,11 +21,11 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
 #include "ding_worker/interaction/grpc/gate_socket.h"
 #include "ding_worker/interaction/grpc/taken_connections.h"
-#include "ding_worker/interaction/grpc/victim_chooser.h"
 
 namespace ding {
 namespace {
@@ -210,9 +210,9 @@ class ConnectionGate::Impl {
   }
 
   void CloseOneWaiting() {
-    std::vector<VictimChooser::Candidate> candidates;
+    std::vector<VictimCandidate> candidates;
     for (const Waiting& each : waiting_) candidates.push_back({each.remote.address, !each.spoke});
-    const size_t index = chooser_.Choose(candidates);
+    const size_t index = ChooseVictim(candidates, &victims_);
     CloseWaiting(index, waiting_[index].spoke ? "too many connections wait for their turn"
                                               : "too many connections say nothing");
   }
@@ -286,7 +286,7 @@ class ConnectionGate::Impl {
     std::vector<std::string> reports;
     {
       MutexLock lock(&mutex_);
-      reports = taken_.Sweep(spoke, &chooser_);
+      reports = taken_.Sweep(spoke, &victims_);
     }
     for (const std::string& report : reports) Report(report);
   }
@@ -343,7 +343,7 @@ class ConnectionGate::Impl {
   absl::Duration counting_took_;
   bool trim_due_ = false;
   Timer since_flood_{clock_};  // since the first flood after the last trim
-  VictimChooser chooser_;
+  Rng victims_{0, Rng::Purpose("connection_gate/victims")};
 
   Mutex mutex_;
   CondVar changed_;  // signalled when listening_ changes

@@ -19,10 +19,8 @@
 // again once accept() has failed for want of a descriptor.
 //
 // The gate owns the connections until they have spoken. The parts that it is made of:
-// connection_bounds.h    how many connections and calls there may be
 // gate_socket.h          the system calls for sockets
-// taken_connections.h    the connections that gRPC has taken over: which are proven, which are cut
-// victim_chooser.h       which connection goes when there are too many
+// taken_connections.h    the bounds, and the connections that gRPC has taken over: which are proven, which are cut
 //
 // Threads: CountCall(), LetIn() and StopListening() are thread-safe; one thread owns the rest. The
 //          gate has a thread of its own.
@@ -41,8 +39,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "ding_worker/interaction/grpc/connection_bounds.h"
 #include "ding_worker/interaction/grpc/link_address.h"
+#include "ding_worker/interaction/grpc/taken_connections.h"
 
 namespace ding {
 

@@ -23,8 +23,8 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/interaction/grpc/connection_bounds.h"
 #include "ding_worker/interaction/grpc/link_address.h"
+#include "ding_worker/interaction/grpc/taken_connections.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -21,7 +21,6 @@
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/grpc/begun_streams.h"
-#include "ding_worker/interaction/grpc/connection_bounds.h"
 #include "ding_worker/interaction/grpc/connection_gate.h"
 #include "ding_worker/interaction/grpc/frames_connection.h"
 #include "ding_worker/interaction/grpc/grpc_log.h"
@@ -30,6 +29,7 @@
 #include "ding_worker/interaction/grpc/link_address.h"
 #include "ding_worker/interaction/grpc/link_tokens.h"
 #include "ding_worker/interaction/grpc/refused_calls.h"
+#include "ding_worker/interaction/grpc/taken_connections.h"
 #include "ding_worker/interaction/transport/connect_refused.h"
 #include "grpcpp/grpcpp.h"
 

@@ -15,6 +15,10 @@ namespace {
 constexpr absl::Duration kTurn = absl::Milliseconds(50);
 constexpr absl::Duration kFloodMemory = absl::Seconds(2);
 
+constexpr int64_t kLeastReserve = 64;
+constexpr int64_t kMaxNewcomers = 256;
+constexpr int64_t kMaxProven = 4096;
+
 constexpr absl::string_view kTooManyCalls = "it makes too many calls";
 
 ino_t InodeOf(int fd) {
@@ -23,7 +27,47 @@ ino_t InodeOf(int fd) {
   return status.st_ino;
 }
 
+// The address that most of `candidates` have.
+std::string MostFrequentAddress(const std::vector<VictimCandidate>& candidates) {
+  std::unordered_map<std::string, int64_t> counts;
+  for (const VictimCandidate& each : candidates) ++counts[std::string(each.address)];
+  const auto most = std::max_element(
+      counts.begin(), counts.end(),
+      [](const auto& left, const auto& right) { return left.second < right.second; });
+  return most->first;
+}
+
 }  // namespace
+
+ConnectionBounds ConnectionBounds::Within(int64_t descriptor_limit) {
+  const int64_t reserve =
+      std::min(std::max(kLeastReserve, descriptor_limit / 4), descriptor_limit / 2);
+  const int64_t left = descriptor_limit - reserve;
+  const int64_t newcomers = std::clamp<int64_t>(left / 2, 2, kMaxNewcomers);
+  ConnectionBounds bounds;
+  bounds.silent = newcomers / 2;
+  bounds.unproven = newcomers / 2;
+  bounds.proven = std::clamp<int64_t>(left - newcomers, 1, kMaxProven);
+  return bounds;
+}
+
+bool CallAllowance::Take(int64_t calls, int64_t nanos) {
+  const double grown = 1e-9 * static_cast<double>(nanos - last_nanos_) * kPerSecond;
+  left_ = std::min<double>(kAtOnce, left_ + grown) - static_cast<double>(calls);
+  last_nanos_ = nanos;
+  return left_ >= 0;
+}
+
+size_t ChooseVictim(const std::vector<VictimCandidate>& candidates, Rng* rng) {
+  const std::string address = MostFrequentAddress(candidates);
+  std::vector<size_t> spoke;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (candidates[i].address != address) continue;
+    if (candidates[i].silent) return i;
+    spoke.push_back(i);
+  }
+  return spoke[static_cast<size_t>(rng->UniformInt(spoke.size()))];
+}
 
 TakenConnections::Taken::Taken(int fd, const std::string& address, const Timer& since)
     : fd(fd), inode(InodeOf(fd)), address(address), since(since) {}
@@ -93,7 +137,7 @@ absl::Status TakenConnections::Prove(Taken* taken, bool known) {
   return absl::OkStatus();
 }
 
-std::vector<std::string> TakenConnections::Sweep(int64_t waiting, VictimChooser* chooser) {
+std::vector<std::string> TakenConnections::Sweep(int64_t waiting, Rng* rng) {
   std::vector<std::string> reports;
   int64_t going = 0;
   for (auto each = connections_.begin(); each != connections_.end();) {
@@ -116,7 +160,7 @@ std::vector<std::string> TakenConnections::Sweep(int64_t waiting, VictimChooser*
   }
   const int64_t wanted = std::min<int64_t>(waiting, bounds_.unproven / 4 + 1);
   if (unproven() >= bounds_.unproven) {
-    for (; going < wanted; ++going) reports.push_back(CutOneUnproven(chooser));
+    for (; going < wanted; ++going) reports.push_back(CutOneUnproven(rng));
   }
   return reports;
 }
@@ -127,8 +171,8 @@ void TakenConnections::CutUnproven(absl::string_view why) {
   }
 }
 
-std::string TakenConnections::CutOneUnproven(VictimChooser* chooser) {
-  std::vector<VictimChooser::Candidate> candidates;
+std::string TakenConnections::CutOneUnproven(Rng* rng) {
+  std::vector<VictimCandidate> candidates;
   std::vector<std::pair<const std::string, Taken>*> owners;
   for (auto& each : connections_) {
     if (each.second.proven || each.second.cut) continue;
@@ -136,7 +180,7 @@ std::string TakenConnections::CutOneUnproven(VictimChooser* chooser) {
     owners.push_back(&each);
   }
   if (candidates.empty()) return "";
-  auto& [peer, taken] = *owners[chooser->Choose(candidates)];
+  auto& [peer, taken] = *owners[ChooseVictim(candidates, rng)];
   return Cut(peer, &taken, "too many connections have not been let in");
 }
 

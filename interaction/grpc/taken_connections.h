@@ -9,6 +9,9 @@
 // a flood: for some time after that, the connections of its address are to be handed over one after another,
 // with pauses (IsItsTurn). A cut connection is counted until the server has closed it.
 //
+// When there are too many connections of one kind, one of the address that has most of them goes: so an address that opens
+// many makes room with its own, and the others stay.
+//
 // Reports: functions that cut a connection return a sentence for the log, or set `*report` to it.
 //
 // Ownership: the server owns the sockets, and closes them when it likes. The number of a closed one may be
@@ -19,6 +22,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
@@ -29,11 +33,55 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
-#include "ding_worker/interaction/grpc/connection_bounds.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/interaction/grpc/gate_socket.h"
-#include "ding_worker/interaction/grpc/victim_chooser.h"
 
 namespace ding {
+
+// How many connections of each kind there may be at once.
+struct ConnectionBounds {
+  // The bounds for a process that may open `descriptor_limit` files. A quarter of the descriptors, at
+  // least 64, stays free for everything else.
+  static ConnectionBounds Within(int64_t descriptor_limit);
+
+  int64_t silent = 0;
+  int64_t unproven = 0;
+  int64_t proven = 0;
+};
+
+// What the kernel receives ahead of gRPC, which reads all that is there and begins all calls in it
+// before it does anything else: for a connection that is not proven, for a proven one of a peer without a
+// token, and for a proven one of a peer with a token.
+inline constexpr int kUnprovenBytes = 4 << 10;
+inline constexpr int kUnknownBytes = 64 << 10;
+inline constexpr int kKnownBytes = 1 << 20;
+// What a connection may send before it is proven: a handshake with certificates, settings, one call.
+inline constexpr int64_t kMostUnproven = 64 << 10;
+
+// How many calls a connection may begin: some at once, and more as time passes.
+class CallAllowance {
+ public:
+  static constexpr int kAtOnce = 32;
+  // An honest peer that is told to come back later does so ten times in a second.
+  static constexpr int kPerSecond = 20;
+
+  // Whether `calls` more are allowed at `nanos` of a monotonic clock. They count in either case.
+  bool Take(int64_t calls, int64_t nanos);
+
+ private:
+  double left_ = kAtOnce;
+  int64_t last_nanos_ = 0;
+};
+
+// A connection that may go.
+struct VictimCandidate {
+  absl::string_view address;
+  bool silent = false;  // has sent nothing yet
+};
+
+// Returns the index of the one that goes: the oldest silent one of the address that has most, or any of them if all have
+// spoken. `candidates` must not be empty; silent ones of one address are ordered from the oldest to the newest.
+size_t ChooseVictim(const std::vector<VictimCandidate>& candidates, Rng* rng);
 
 class TakenConnections {
  public:
@@ -64,7 +112,7 @@ class TakenConnections {
 
   // Forgets connections that have ended, cuts those that are late or send too much, and cuts some unproven
   // ones if there are as many as there may be while `waiting` other connections wait for their place.
-  std::vector<std::string> Sweep(int64_t waiting, VictimChooser* chooser);
+  std::vector<std::string> Sweep(int64_t waiting, Rng* rng);
   // Cuts all that are not proven.
   void CutUnproven(absl::string_view why);
 
@@ -95,7 +143,7 @@ class TakenConnections {
 
   int64_t Nanos() const { return clock_->MonotonicNanos(); }
   absl::Status Prove(Taken* taken, bool known);
-  std::string CutOneUnproven(VictimChooser* chooser);
+  std::string CutOneUnproven(Rng* rng);
   std::string Cut(const std::string& peer, Taken* taken, absl::string_view why);
   std::string CutFlood(const std::string& peer, Taken* taken, absl::string_view why);
 

@@ -4,8 +4,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,10 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/interaction/grpc/connection_bounds.h"
 #include "ding_worker/interaction/grpc/gate_socket.h"
-#include "ding_worker/interaction/grpc/victim_chooser.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -65,7 +66,7 @@ class TakenConnectionsTest : public testing::Test {
     std::string report;
     return taken_.LetIn(peer, /*known=*/false, &report);
   }
-  std::vector<std::string> Sweep(int64_t waiting = 0) { return taken_.Sweep(waiting, &chooser_); }
+  std::vector<std::string> Sweep(int64_t waiting = 0) { return taken_.Sweep(waiting, &victims_); }
   // Makes calls until the connection is cut; returns what is reported.
   std::string Flood(const std::string& peer) {
     std::string report;
@@ -75,7 +76,7 @@ class TakenConnectionsTest : public testing::Test {
   }
 
   SimulatedClock clock_;
-  VictimChooser chooser_;
+  Rng victims_{0, Rng::Purpose("test")};
   std::vector<std::unique_ptr<Pair>> pairs_;
   TakenConnections taken_{{/*silent=*/4, /*unproven=*/4, /*proven=*/2}, kProveWithin, &clock_};
 };
@@ -174,6 +175,66 @@ TEST_F(TakenConnectionsTest, AnAddressThatHasFloodedWaitsForItsTurnsForATime) {
   Sweep();
   EXPECT_TRUE(taken_.IsItsTurn("flooder"));
   EXPECT_TRUE(taken_.IsItsTurn("flooder"));
+}
+
+TEST(ConnectionBoundsTest, LeaveDescriptorsForEverythingElse) {
+  for (const int64_t limit : {16, 64, 256, 1024, 4096, 20000, 65536}) {
+    const ConnectionBounds bounds = ConnectionBounds::Within(limit);
+    const int64_t all = bounds.silent + bounds.unproven + bounds.proven;
+    EXPECT_LE(all, limit - limit / 4) << limit;
+    if (limit >= 128) {
+      EXPECT_LE(all, limit - 64) << limit;
+    }
+    EXPECT_GE(bounds.silent, 1) << limit;
+    EXPECT_GE(bounds.unproven, 1) << limit;
+    EXPECT_GE(bounds.proven, bounds.unproven) << limit;
+  }
+}
+
+TEST(CallAllowanceTest, SomeAtOnceAndSomeInASecond) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  CallAllowance allowance;
+  EXPECT_TRUE(allowance.Take(CallAllowance::kAtOnce, 0));
+  EXPECT_FALSE(allowance.Take(1, 0));
+  CallAllowance patient;
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_TRUE(patient.Take(CallAllowance::kPerSecond, i * kSecond)) << i;
+  }
+  // What was not used is not kept for ever.
+  EXPECT_FALSE(patient.Take(CallAllowance::kAtOnce + 1, 1'000'000 * kSecond));
+}
+
+using Candidates = std::vector<VictimCandidate>;
+
+// All that are chosen in many attempts.
+std::set<size_t> ChosenOf(const Candidates& candidates) {
+  Rng rng(0, Rng::Purpose("test"));
+  std::set<size_t> chosen;
+  for (int i = 0; i < 200; ++i) chosen.insert(ChooseVictim(candidates, &rng));
+  return chosen;
+}
+
+TEST(ChooseVictimTest, TheOldestSilentConnectionGoes) {
+  EXPECT_EQ(ChosenOf({{"a", true}, {"a", true}, {"a", true}}), std::set<size_t>({0}));
+  // It goes before an older one that has spoken.
+  EXPECT_EQ(ChosenOf({{"a", false}, {"a", true}, {"a", true}}), std::set<size_t>({1}));
+}
+
+TEST(ChooseVictimTest, AnyConnectionGoesIfAllHaveSpoken) {
+  EXPECT_EQ(ChosenOf({{"a", false}}), std::set<size_t>({0}));
+  EXPECT_EQ(ChosenOf({{"a", false}, {"a", false}, {"a", false}}), std::set<size_t>({0, 1, 2}));
+}
+
+TEST(ChooseVictimTest, OnlyTheAddressWithMostConnectionsLosesOne) {
+  EXPECT_EQ(ChosenOf({{"a", false}, {"b", false}, {"a", false}}), std::set<size_t>({0, 2}));
+  // A silent connection of another address stays, even if it is the oldest one.
+  EXPECT_EQ(ChosenOf({{"b", true}, {"a", false}, {"a", false}}), std::set<size_t>({1, 2}));
+  EXPECT_EQ(ChosenOf({{"b", true}, {"a", false}, {"a", true}}), std::set<size_t>({2}));
+}
+
+TEST(ChooseVictimTest, AddressesWithEquallyManyLoseOneOfTheirs) {
+  const Candidates candidates = {{"a", true}, {"b", true}, {"b", true}, {"a", true}, {"c", true}};
+  for (const size_t chosen : ChosenOf(candidates)) EXPECT_LE(chosen, 1u);
 }
 
 }  // namespace
