@@ -61,6 +61,25 @@ source_files() {
   fi | LC_ALL=C sort
 }
 
+# Prints the labels of files that the commits of the day before HEAD have changed, as words for a set() of bazel query, in sets of
+# BUILD files the rules of their packages. A file that was only moved does not count.
+changed_labels() {
+  local day file folder
+  day=$(date --date="$(git -C "$root" show --no-patch --format=%cI HEAD) 1 day ago" --iso-8601=seconds 2>/dev/null) || return 0
+  git -C "$root" log --since="$day" --find-renames --diff-filter=AMR --name-status --format= | grep -v '^R100' | awk '{ print $NF }' |
+    sort -u | while IFS= read -r file; do
+    folder=$(dirname "$file")
+    while [ "$folder" != . ] && [ ! -f "$root/$folder/BUILD" ]; do folder=$(dirname "$folder"); done
+    [ -f "$root/$file" ] && [ "$folder" != . ] && [[ $file != examples/* ]] || continue
+    if [ "$file" = "$folder/BUILD" ]; then echo "//$folder:all"; else echo "//$folder:${file#"$folder/"}"; fi
+  done
+}
+
+# The lines of the standard input, beginning with another one for each commit.
+rotated_by_commit() {
+  awk -v seed="$(fuzz_seed)" '{ line[NR] = $0 } END { for (i = 0; i < NR; i++) print line[1 + (i + seed) % NR] }'
+}
+
 # Prints a tenth of the lines of the standard input. Which one follows from the commit. Neighbours in a list of tests share
 # most of what has to be built for them.
 tenth_of_commit() {
