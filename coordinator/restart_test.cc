@@ -93,6 +93,29 @@ TEST_P(RestartTest, Begin_TheJournalHasOnlyItsFirstRecord_GivesNoNumberAgainAndR
   ExpectDataOf({});
 }
 
+TEST_P(RestartTest, AWorkerJoinsAgain_ItsNumberWasForgottenAndGivenAgain_DeletesNothing) {
+  ASSERT_THAT(Begin(), IsOk());
+  const auto first = SaveJournal();
+  JoinAll();
+  Hello hello;
+  hello.set_role(Hello::COLLECTOR);
+  hello.set_name("slow");
+  hello.set_previous_worker(collectors_[0].number);
+  hello.set_previous_incarnation(1);
+  Kill();
+  SetJournal(first);
+  numbers_.clear();
+  for (PlayedWorker* const worker : {&learner_, &collectors_[0], &collectors_[1]}) *worker = {};
+  ASSERT_THAT(Begin(), IsOk());
+  JoinAll();
+  ASSERT_EQ(collectors_[0].number, hello.previous_worker());
+  FinishEvaluations();
+  Push(&collectors_[0], 2, 3);
+  DING_ASSERT_OK_AND_ASSIGN(const uint32_t number, coordinator()->Admit(hello));
+  coordinator()->WorkerJoined(number, hello, "peer");
+  ExpectDataOf(ExpectedRows());
+}
+
 TEST_P(RestartTest, ALostEvaluationBlocksNothing) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();

@@ -137,11 +137,12 @@ void RunDriver::EndReplaced(int64_t now_nanos, const absl::Status& why) {
   end.mutable_end()->set_message(std::string(why.message()));
   end.mutable_end()->set_reason("another coordinator goes on with it");
   Collect(internal_coordinator::Apply(end, &state_));
-  effects_.messages.clear();
 }
 
 void RunDriver::CarryOut() {
-  for (const auto& [worker, message] : effects_.messages) sender_->Send(worker, message);
+  for (const auto& [worker, message] : effects_.messages) {
+    if (replaced_.ok()) sender_->Send(worker, message);
+  }
   effects_.messages.clear();
   for (const std::string& key : std::exchange(effects_.deleted, {})) {
     if (replaced_.ok()) delete_key_(key).IgnoreError();  // UsedDataRemover notes errors.
@@ -190,6 +191,8 @@ std::vector<std::string> RunDriver::PreviousKeys(const Hello& hello) const {
   // A worker that was lost in this incarnation of the coordinator has left nothing behind.
   if (hello.previous_worker() == 0 || hello.previous_incarnation() >= state_.incarnation) return {};
   if (list_keys_ == nullptr) return {};
+  // A power loss may make the journal forget a number. Then it may belong to another worker now.
+  if (state_.workers.MayHaveGiven(hello.previous_worker())) return {};
   const std::string number = absl::StrCat(absl::Hex(hello.previous_worker()));
   const bool learns = hello.role() == Hello::LEARNER;
   absl::StatusOr<std::vector<std::string>> keys =

@@ -227,7 +227,7 @@ void WorkerRoster::Save(StateRecord* state) const {
 }
 
 void WorkerRoster::Load(const StateRecord& state) {
-  last_number_ = state.last_worker();
+  NoteNumber(state.last_worker());
   joined_ = state.workers_joined();
   lost_ = state.workers_lost();
   for (const DrainingRecord& collector : state.draining()) {

@@ -124,7 +124,12 @@ class WorkerRoster {
 
   uint32_t NewNumber() { return ++last_number_; }
   // Notes that a worker had that number, which an earlier coordinator gave it.
-  void NoteNumber(uint32_t number) { last_number_ = std::max(last_number_, number); }
+  void NoteNumber(uint32_t number) {
+    last_number_ = std::max(last_number_, number);
+    earlier_number_ = last_number_;
+  }
+  // Returns whether this coordinator may have given that number. After a power loss an earlier one may have, too.
+  bool MayHaveGiven(uint32_t number) const { return number > earlier_number_; }
   // The worker must not be here.
   void Add(uint32_t id, const Hello& hello, const std::string& peer, int64_t now_nanos);
   void Remove(uint32_t id);
@@ -179,6 +184,7 @@ class WorkerRoster {
 
   Map workers_;
   uint32_t last_number_ = 0;
+  uint32_t earlier_number_ = 0;  // the last one that earlier coordinators are known to have given
   int64_t joined_ = 0;
   int64_t lost_ = 0;
   std::set<NameAndPid>
