@@ -105,6 +105,7 @@ absl::Status CheckCapacity(int64_t capacity_rows, int64_t row_bytes) {
         absl::StrCat("capacity of ", capacity_rows, " rows, expected 1 to ", kMaxCapacityRows));
   }
   const double bytes = static_cast<double>(capacity_rows) * static_cast<double>(row_bytes);
+  if (bytes < 1 << 20) return absl::OkStatus();  // It is not worth reading files.
   const auto memory = static_cast<double>(ReadProcessResources().memory_bytes);
   if (bytes <= memory) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
