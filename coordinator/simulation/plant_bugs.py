@@ -29,7 +29,8 @@ BUGS = [
      "    if (absl::IsUnavailable(status)) {"),
     (5, "a coordinator that was replaced goes on", "run_driver.cc",
      "    if (absl::IsAborted(written)) {",
-     "    if (!BUG && absl::IsAborted(written)) {"),
+     "    if (BUG && absl::IsAborted(written)) {\n"
+     "    } else if (absl::IsAborted(written)) {"),
     (6, "data count as read when they are sent", "data.cc",
      "  const absl::Status added = buffer->AddDemand(demand);",
      "  LearnerDemand noted = demand;\n"

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,9 +34,13 @@ using internal_coordinator::RunDriver;
 void CheckedCommander::NoteOver(const std::string& task_id) {
   const bool was_open = given_.erase(task_id) > 0;
   if (!was_open && recovered_) {
-    world_->Break("every task is running or over",
-                  absl::StrCat(task_id, " is over for a second time"));
+    process_->world->Break("every task is running or over",
+                           absl::StrCat(task_id, " is over for a second time"));
   }
+}
+
+void CheckedCommander::MayFail() const {
+  if (process_->user_code_fails) throw std::runtime_error("the simulation lets it fail");
 }
 
 // A buffer that notes what is pushed, and checks what is drawn.
@@ -43,7 +49,10 @@ class CheckedBuffer : public IBuffer {
   CheckedBuffer(std::unique_ptr<IBuffer> buffer, Process* process)
       : buffer_(std::move(buffer)), process_(process) {}
 
+  ~CheckedBuffer() override { process_->buffer = nullptr; }
+
   absl::Status Push(const SegmentBatch& data, int64_t envstep) override {
+    if (process_->user_code_fails) throw std::bad_alloc();
     const absl::Status status = buffer_->Push(data, envstep);
     if (!status.ok()) return status;
     const absl::Span<const int64_t> chunk = data.rows.column<int64_t>(kColumnChunk);
@@ -91,16 +100,18 @@ class ProcessSender : public CoordinatorSender {
   Process* const process_;
 };
 
-Process::Process(World* all, SimDisk* disk)
-    : world(all), sender(std::make_unique<ProcessSender>(this)) {
-  journal = Journal::Open(disk->OpenLog()).value();
+Process::Process(World* all, SimDisk* disk, int64_t ahead_nanos)
+    : world(all), clock(all->clock(), ahead_nanos), sender(std::make_unique<ProcessSender>(this)) {
+  std::unique_ptr<Log> log = disk->OpenLog();
+  epoch = log->epoch();
+  journal = Journal::Open(std::move(log)).value();
   ComponentDeps deps;
-  deps.clock = world->clock();
+  deps.clock = &clock;
   SoloCommander::Options solo;
   solo.collector_task_space = 2;
   solo.eval_interval = 10;
-  auto made = std::make_unique<CheckedCommander>(
-      *SoloCommander::Create(solo, nullptr, deps).value(), world);
+  auto made =
+      std::make_unique<CheckedCommander>(*SoloCommander::Create(solo, nullptr, deps).value(), this);
   commander = made.get();
   Coordinator::Options options;
   options.run = "run";
@@ -118,16 +129,19 @@ Process::Process(World* all, SimDisk* disk)
     naive.on_removed = std::move(on_removed);
     absl::StatusOr<std::unique_ptr<IBuffer>> buffer = NaiveReplayBuffer::Create(naive);
     if (!buffer.ok()) return buffer.status();
-    return std::make_unique<CheckedBuffer>(*std::move(buffer), this);
+    auto checked = std::make_unique<CheckedBuffer>(*std::move(buffer), this);
+    this->buffer = checked.get();
+    return checked;
   };
   parts.delete_key = [this](const std::string& key) {
-    world->DeleteKey(key);
+    world->DeleteKey(*this, key);
     return absl::OkStatus();
   };
   parts.list_keys = [this](const std::string& prefix) { return world->ListKeys(prefix); };
   parts.sender = sender.get();
   parts.journal = journal.get();
-  driver = std::make_unique<RunDriver>(options, std::move(parts), world->now());
+  internal_coordinator::GuardParts(&parts);
+  driver = std::make_unique<RunDriver>(options, std::move(parts), clock.MonotonicNanos());
 }
 
 }  // namespace internal_simulation

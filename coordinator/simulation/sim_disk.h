@@ -5,6 +5,7 @@
 #ifndef DING_WORKER_COORDINATOR_SIMULATION_SIM_DISK_H_
 #define DING_WORKER_COORDINATOR_SIMULATION_SIM_DISK_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -28,6 +29,9 @@ class SimDisk {
   void set_full(bool full) { full_ = full; }
   // Returns whether something is lost.
   bool LosePower();
+  // The epoch of the process that opened the log last.
+  int64_t epoch() const { return epoch_; }
+  size_t records() const { return written_.records.size(); }
 
  private:
   friend class SimLog;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/log.h"
@@ -37,6 +38,7 @@ namespace {
 struct Totals {
   int64_t runs = 0;
   int64_t steps = 0;
+  uint64_t digest = 0;  // the sum of the runs' digests
   std::array<int64_t, kFaults> faults{};
   bool broken = false;
   uint64_t broken_seed = 0;  // the lowest one
@@ -45,6 +47,7 @@ struct Totals {
 void Add(const Totals& more, Totals* totals) {
   totals->runs += more.runs;
   totals->steps += more.steps;
+  totals->digest += more.digest;
   for (size_t i = 0; i < kFaults; ++i) totals->faults[i] += more.faults[i];
   if (!more.broken) return;
   totals->broken_seed =
@@ -62,6 +65,7 @@ Totals RunSome(std::atomic<int64_t>* next, std::atomic<bool>* stop) {
     const SimulationResult result = Simulate({seed, FLAGS_plant});
     ++totals.runs;
     totals.steps += result.steps;
+    totals.digest += result.digest;
     for (size_t i = 0; i < kFaults; ++i) totals.faults[i] += result.faults[i];
     if (result.broken.empty()) continue;
     totals.broken = true;
@@ -102,6 +106,7 @@ int Main() {
   for (std::thread& thread : threads) thread.join();
   std::cout << totals.runs << " runs, " << totals.steps << " steps, "
             << absl::FormatDuration(absl::Trunc(timer.Elapsed(), absl::Milliseconds(100))) << "\n";
+  std::cout << "  digest " << absl::StrCat(absl::Hex(totals.digest)) << "\n";
   for (size_t i = 0; i < kFaults; ++i) {
     std::cout << "  " << FaultName(static_cast<Fault>(i)) << ": " << totals.faults[i] << "\n";
   }

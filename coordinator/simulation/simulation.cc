@@ -1,5 +1,6 @@
 #include "ding_worker/coordinator/simulation/simulation.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,16 +19,20 @@
 namespace ding {
 namespace internal_simulation {
 
+using internal_coordinator::RunDriver;
+
 void World::PlanFaults() {
   const uint64_t count = rng_.UniformInt(12);
   for (uint64_t i = 0; i < count; ++i) {
-    const auto fault = static_cast<Fault>(rng_.UniformInt(kFaults));
+    auto fault = static_cast<Fault>(rng_.UniformInt(kFaults));
+    // It ends the run, so it is rare.
+    if (fault == Fault::kUserCodeFails && rng_.UniformInt(4) > 0) fault = Fault::kOperator;
     const auto nanos = static_cast<int64_t>(rng_.Uniform() * static_cast<double>(kFaultTime));
     if (i < options_.left_out.size() && options_.left_out[i]) continue;
     At(nanos, [this, fault] {
       if (over_) return;
       ++result_.faults[static_cast<size_t>(fault)];
-      Trace(absl::StrCat("FAULT: ", FaultName(fault)));
+      Trace("FAULT: ", FaultName(fault));
       Happen(fault);
     });
   }
@@ -36,25 +41,28 @@ void World::PlanFaults() {
 
 void World::Happen(Fault fault) {
   const int collector = 1 + static_cast<int>(rng_.UniformInt(agents_.size() - 1));
-  const int session = agents_[rng_.UniformInt(agents_.size())].session;
+  const int anybody = static_cast<int>(rng_.UniformInt(agents_.size()));
+  const int session = agents_[static_cast<size_t>(anybody)].session;
+  const bool works = process_ != nullptr && process_->alive && !process_->stopped;
   switch (fault) {
     case Fault::kKillCoordinator:
     case Fault::kPowerLoss:
-      if (process_ == nullptr || !process_->alive || process_->stopped) return;
+      if (!works) return;
+      if (fault == Fault::kKillCoordinator && rng_.UniformInt(2) == 0) {
+        process_->dies = true;
+        return;
+      }
       Kill(process_);
       if (fault == Fault::kPowerLoss) power_was_lost_ = disk_.LosePower() || power_was_lost_;
       In(Delay(kSecond), [this] { StartProcess(); });
       return;
     case Fault::kReplaceSlow: {
-      if (process_ == nullptr || !process_->alive || process_->stopped) return;
+      if (!works) return;
       const std::shared_ptr<Process> slow = process_;
       slow->stopped = true;
       for (size_t i = 0; i < sessions_.size(); ++i) {
         if (sessions_[i].process != slow || !sessions_[i].open) continue;
-        In(kLease, [this, i] {
-          CutAtWorker(static_cast<int>(i), "the lease ran out");
-          LoseWorker(static_cast<int>(i), "the lease ran out");
-        });
+        In(kLease, [this, i] { EndLease(static_cast<int>(i)); });
       }
       In(Delay(kLease), [this] { StartProcess(); });
       In(Delay(3 * kLease), [this, slow] {
@@ -79,7 +87,16 @@ void World::Happen(Fault fault) {
       if (session >= 0) Cut(session, fault == Fault::kHalfOpen);
       return;
     case Fault::kSlowWorker:
-      agents_[static_cast<size_t>(collector)].stopped_until = now() + Delay(2 * kSecond);
+      StopWorker(anybody);
+      return;
+    case Fault::kSlowNetwork: {
+      const int64_t before = mean_delay_;
+      mean_delay_ = 500 * kMillis;
+      In(Delay(kSecond), [this, before] { mean_delay_ = before; });
+      return;
+    }
+    case Fault::kClockJump:
+      if (works) JumpClock(process_);
       return;
     case Fault::kFullDisk:
       disk_.set_full(true);
@@ -97,32 +114,59 @@ void World::Happen(Fault fault) {
     case Fault::kRepeatMessage: {
       const Agent& agent = agents_[static_cast<size_t>(collector)];
       if (agent.session < 0 || agent.last_data.empty()) return;
+      // Data of before it joined again are refused.
+      if (agent.last_data_number != agent.number) {
+        sessions_[static_cast<size_t>(agent.session)].confused = true;
+      }
       WorkerMessage message;
       message.ParseFromString(agent.last_data);
       Send(collector, std::move(message));
       return;
     }
-    case Fault::kOperator: {
-      if (process_ == nullptr || !process_->alive || process_->stopped) return;
-      if (!process_->driver->paused().ok()) return;
-      Event event;
-      OperatorRequest* const request = event.mutable_request();
-      switch (rng_.UniformInt(3)) {
-        case 0:
-          request->set_grow(1);
-          break;
-        case 1:
-          if (process_->driver->state().commands.wanted_collectors() < 2) return;
-          request->set_shrink(1);
-          break;
-        default:
-          request->set_inspect("");
-      }
-      Apply(process_, &event);
-      AfterEvents(process_);
+    case Fault::kOperator:
+      if (works && process_->driver->paused().ok()) Operate(process_);
       return;
-    }
+    case Fault::kUserCodeFails:
+      if (works) process_->user_code_fails = true;
+      return;
   }
+}
+
+void World::JumpClock(const std::shared_ptr<Process>& process) {
+  const int64_t by = Delay(4 * kSecond);
+  process->clock.Jump(by);
+  for (size_t i = 0; by >= kLease && i < sessions_.size(); ++i) {
+    if (sessions_[i].process == process) EndLease(static_cast<int>(i));
+  }
+  process->timer_nanos = -1;
+  SetTimer(process);
+}
+
+void World::Operate(const std::shared_ptr<Process>& process) {
+  const bool may_remove = process->driver->state().commands.wanted_collectors() > 1;
+  Event event;
+  OperatorRequest* const request = event.mutable_request();
+  switch (rng_.UniformInt(8)) {
+    case 0:
+      request->set_stop(true);
+      break;
+    case 1:
+    case 2:
+      if (may_remove) request->set_shrink(1);
+      break;
+    case 3:
+      if (may_remove) request->set_drain(agents_[rng_.UniformInt(agents_.size())].name);
+      break;
+    case 4:
+      request->set_inspect(agents_[rng_.UniformInt(agents_.size())].name);
+      break;
+    default:
+      request->set_grow(1);
+  }
+  Trace("an operator asks: ", request->ShortDebugString());
+  const RunDriver::Result result = Apply(process, &event);
+  Trace("the answer: ", result.reply, result.status.message());
+  AfterEvents(process);
 }
 
 void World::TraceStatus() {
@@ -132,13 +176,12 @@ void World::TraceStatus() {
     const internal_coordinator::Worker* const worker = state.workers.Find(session.number);
     if (worker == nullptr) continue;
     const Agent& agent = agents_[static_cast<size_t>(session.agent)];
-    Trace(absl::StrCat("coordinator ", state.incarnation, ": ", agent.name, " (", session.number,
-                       session.open ? "" : ", cut", session.waits ? ", held" : "", ", ",
-                       session.inbox.size(), " messages) runs ",
-                       worker->task.has_value() ? worker->task->state.task_id : "nothing",
-                       " and waits for '", worker->waits_for, "'; it has ",
-                       agent.has_task ? "a task" : "no task", ", ", agent.sent.size(),
-                       " data under way, ", agent.demand, " demands, ", agent.read, " read"));
+    Trace("coordinator ", state.incarnation, ": ", agent.name, " (", session.number,
+          session.open ? "" : ", cut", session.waits ? ", held" : "", ", ", session.inbox.size(),
+          " messages) runs ", worker->task.has_value() ? worker->task->state.task_id : "nothing",
+          " and waits for '", worker->waits_for, "'; it has ",
+          agent.has_task ? "a task" : "no task", ", ", agent.sent.size(), " data under way, ",
+          agent.demand, " demands, ", agent.read, " read");
   }
 }
 
@@ -176,8 +219,9 @@ SimulationResult World::Run() {
   Supervise();
   while (!queue_.empty() && result_.broken.empty()) {
     // Everybody is to hear that the run is over, and a coordinator that was replaced may wake up.
-    Timed next = queue_.top();
-    queue_.pop();
+    std::pop_heap(queue_.begin(), queue_.end());
+    const Timed next = std::move(queue_.back());
+    queue_.pop_back();
     if (next.nanos > kMaxTime) {
       if (!over_) TraceStatus();
       if (!over_) Break("the run ends", "it goes on after ten minutes");
@@ -185,7 +229,9 @@ SimulationResult World::Run() {
     }
     clock_.Advance(absl::Nanoseconds(next.nanos - now()));
     ++result_.steps;
+    Note(static_cast<uint64_t>(next.nanos));
     next.what();
+    for (const std::shared_ptr<Process>& process : processes_) CheckAlways(process.get());
   }
   if (!over_ && result_.broken.empty()) Break("the run ends", "nothing happens any more");
   return std::move(result_);
@@ -210,7 +256,11 @@ std::string FaultName(Fault fault) {
     case Fault::kHalfOpen:
       return "a connection is half open";
     case Fault::kSlowWorker:
-      return "a collector stops for a while";
+      return "a worker stops for a while";
+    case Fault::kSlowNetwork:
+      return "the network is slow for a while";
+    case Fault::kClockJump:
+      return "the coordinator's clock jumps";
     case Fault::kFullDisk:
       return "the disk is full for a while";
     case Fault::kLostChunks:
@@ -219,6 +269,8 @@ std::string FaultName(Fault fault) {
       return "a collector repeats its last data";
     case Fault::kOperator:
       return "an operator asks for something";
+    case Fault::kUserCodeFails:
+      return "the commander or the buffer throws";
   }
   return "";
 }

@@ -20,20 +20,23 @@ namespace ding {
 
 // What goes wrong.
 enum class Fault {
-  kKillCoordinator,  // its process dies, and another one continues
-  kPowerLoss,        // the same, and the disk loses what was not synced
+  kKillCoordinator,  // its process dies, perhaps before it sends what it has written, and another one continues
+  kPowerLoss,    // the same, and the disk loses what was not synced
   kReplaceSlow,  // the process is stopped, another one takes its place, and the first one wakes up
   kKillCollector,  // and another process takes its place
   kKillLearner,    // likewise
   kCutConnection,  // both sides notice
-  kHalfOpen,       // the worker notices, the coordinator only when the lease runs out
-  kSlowWorker,     // it stops for a while
+  kHalfOpen,       // one side, or none, notices before the lease runs out
+  kSlowWorker,     // it stops for a while, perhaps for longer than its lease
+  kSlowNetwork,    // messages take long for a while
+  kClockJump,      // the clock of the coordinator's machine jumps forward
   kFullDisk,       // for a while nothing can be written
   kLostChunks,     // the store loses some data
-  kRepeatMessage,  // a collector repeats its last data
-  kOperator,       // somebody grows, shrinks or drains
+  kRepeatMessage,  // a collector repeats its last data, perhaps after it has joined again
+  kOperator,       // somebody grows, shrinks, drains or stops
+  kUserCodeFails,  // the commander or the buffer throws, which ends the run
 };
-inline constexpr int kFaults = 12;
+inline constexpr int kFaults = 15;
 std::string FaultName(Fault fault);
 
 struct SimulationOptions {
@@ -47,8 +50,9 @@ struct SimulationResult {
   int64_t steps = 0;
   std::array<int64_t, kFaults> faults{};  // how many of each kind happened
   int64_t planned_faults = 0;
-  std::string rule;    // the rule that was broken; empty: none
-  std::string broken;  // the same, with what was found
+  std::string rule;     // the rule that was broken; empty: none
+  std::string broken;   // the same, with what was found
+  uint64_t digest = 0;  // of all that happened: a seed always has the same one
   std::vector<std::string> trace;
 };
 

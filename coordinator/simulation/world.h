@@ -13,7 +13,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <queue>
 #include <set>
 #include <string>
 #include <tuple>
@@ -33,6 +32,7 @@
 #include "ding_worker/coordinator/simulation/sim_disk.h"
 #include "ding_worker/coordinator/simulation/simulation.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/replay_buffer/buffer.h"
 
 namespace ding {
 namespace internal_simulation {
@@ -40,23 +40,42 @@ namespace internal_simulation {
 inline constexpr int64_t kMillis = 1000000;
 inline constexpr int64_t kSecond = 1000 * kMillis;
 inline constexpr int64_t kCapacity = 24;            // rows of the buffer
-inline constexpr int64_t kFaultTime = 6 * kSecond;  // faults happen before
+inline constexpr int64_t kFaultTime = 4 * kSecond;  // faults happen before
 inline constexpr int64_t kMaxTime = 600 * kSecond;  // the run must be over then
 inline constexpr int64_t kLease = 5 * kSecond;
-inline constexpr int64_t kMaxEnvStep = 250;
+inline constexpr int64_t kMaxEnvStep = 120;
+inline constexpr size_t kMaxLogRecords = 128;
+inline constexpr size_t kMaxStored = 96;  // keys
+inline constexpr size_t kMaxInbox = 16;   // messages of a worker that the coordinator has not taken
 inline constexpr size_t kMaxAgents = 64;
 inline constexpr size_t kUnderWay = 3;  // announcements of a collector without an acknowledgement
 
 using Row = std::pair<int64_t, int64_t>;  // chunk, number in it
 
 class World;
+struct Process;
+
+// The clock of a machine: ahead of the world's time, by ever more.
+class MachineClock : public Clock {
+ public:
+  MachineClock(const Clock* world, int64_t ahead_nanos) : world_(*world), ahead_(ahead_nanos) {}
+  absl::Time Now() const override { return world_.Now() + absl::Nanoseconds(ahead_); }
+  int64_t MonotonicNanos() const override { return world_.MonotonicNanos() + ahead_; }
+  void Jump(int64_t nanos) { ahead_ += nanos; }
+
+ private:
+  const Clock& world_;
+  int64_t ahead_;
+};
 
 // Notes which tasks are given, and whether each is over once.
 class CheckedCommander : public SoloCommander {
  public:
-  CheckedCommander(const SoloCommander& solo, World* world) : SoloCommander(solo), world_(world) {}
+  CheckedCommander(const SoloCommander& solo, Process* process)
+      : SoloCommander(solo), process_(process) {}
 
   std::optional<CollectorTask> GetCollectorTask() override {
+    MayFail();
     std::optional<CollectorTask> task = SoloCommander::GetCollectorTask();
     if (task.has_value()) given_.insert(task->task_id());
     return task;
@@ -90,24 +109,32 @@ class CheckedCommander : public SoloCommander {
 
  private:
   void NoteOver(const std::string& task_id);
+  // Throws if the process says so.
+  void MayFail() const;
 
-  World* const world_;
+  Process* const process_;
   std::set<std::string> given_;
   bool recovered_ = false;
 };
 
 // One process of the coordinator.
 struct Process {
-  Process(World* all, SimDisk* disk);
+  Process(World* all, SimDisk* disk, int64_t ahead_nanos);
 
   World* const world;
+  MachineClock clock;
+  int64_t epoch = 0;  // of its log
   std::unique_ptr<Journal> journal;
   std::unique_ptr<CoordinatorSender> sender;
-  std::unique_ptr<internal_coordinator::RunDriver> driver;
+  IBuffer* buffer = nullptr;  // null: there is none yet
   CheckedCommander* commander = nullptr;
+  std::unique_ptr<internal_coordinator::RunDriver> driver;
   std::vector<Row> pushed;  // into its buffer, in order, also those of before
   bool alive = true;
-  bool stopped = false;  // as by SIGSTOP
+  bool dies = false;             // with its next message
+  bool user_code_fails = false;  // with the next call
+  bool changed = false;          // since its state was checked last
+  bool stopped = false;          // as by SIGSTOP
   bool has_seen_end = false;
   int64_t timer_nanos = -1;  // when the next timer event comes
   int64_t last_envstep = 0;
@@ -134,6 +161,7 @@ struct Agent {
   uint64_t acknowledged = 0;
   std::map<uint64_t, std::vector<Row>> sent;  // rows by sequence
   std::string last_data;                      // the last message with data
+  uint32_t last_data_number = 0;              // the worker's number then
   bool busy = false;                          // something is scheduled for it
   uint64_t demand = 0;
   uint64_t read = 0;
@@ -148,10 +176,13 @@ struct Session {
   uint32_t number = 0;
   bool open = true;  // as the worker sees it
   bool coordinator_open = true;
+  bool silent = false;          // nothing arrives any more
+  bool confused = false;        // the worker has sent what another one should have
   bool waits = false;           // the coordinator takes no message now
   int64_t to_worker_nanos = 0;  // when the last message arrives
   int64_t to_coordinator_nanos = 0;
   std::deque<WorkerMessage> inbox;
+  uint64_t acknowledged = 0;  // the last number that the coordinator has sent
 };
 
 class World {
@@ -168,7 +199,7 @@ class World {
   int64_t now() const { return clock_.MonotonicNanos(); }
   const Clock* clock() const { return &clock_; }
   void Deliver(Process* from, uint32_t worker, const CoordinatorMessage& message);
-  void DeleteKey(const std::string& key);
+  void DeleteKey(const Process& from, const std::string& key);
   absl::StatusOr<std::vector<std::string>> ListKeys(const std::string& prefix) const {
     std::vector<std::string> keys;
     for (auto it = store_.lower_bound(prefix); it != store_.end(); ++it) {
@@ -177,9 +208,12 @@ class World {
     }
     return keys;
   }
+  bool Has(const std::string& key) const {
+    return store_.count(key) > 0 || lost_keys_.count(key) > 0;
+  }
   // Says that a rule is broken, and how.
   void Break(const std::string& rule, const std::string& how) {
-    Trace(absl::StrCat("BROKEN: ", rule, ": ", how));
+    Trace("BROKEN: ", rule, ": ", how);
     if (!result_.rule.empty()) return;
     result_.rule = rule;
     result_.broken = absl::StrCat(rule, ": ", how, " (step ", result_.steps, ")");
@@ -191,13 +225,14 @@ class World {
     int64_t nanos;
     uint64_t order;
     std::function<void()> what;
-    bool operator<(const Timed& other) const {  // the queue begins with the largest
+    bool operator<(const Timed& other) const {  // the heap begins with the largest
       return std::tie(nanos, order) > std::tie(other.nanos, other.order);
     }
   };
 
   void At(int64_t nanos, std::function<void()> what) {
-    queue_.push({std::max(nanos, now()), ++order_, std::move(what)});
+    queue_.push_back({std::max(nanos, now()), ++order_, std::move(what)});
+    std::push_heap(queue_.begin(), queue_.end());
   }
   void In(int64_t nanos, std::function<void()> what) { At(now() + nanos, std::move(what)); }
   // A delay around its mean, with a long tail.
@@ -205,10 +240,16 @@ class World {
     const double factor = rng_.UniformInt(20) == 0 ? 20 : 2;
     return 1 + static_cast<int64_t>(static_cast<double>(mean) * factor * rng_.Uniform());
   }
-  void Trace(const std::string& line) {
+  template <typename... Parts>
+  void Trace(const Parts&... parts) {
     if (!options_.traces) return;
     result_.trace.push_back(
-        absl::StrCat(absl::FormatDuration(absl::Nanoseconds(now())), "  ", line));
+        absl::StrCat(absl::FormatDuration(absl::Nanoseconds(now())), "  ", parts...));
+  }
+  // Adds to the digest of all that happens.
+  void Note(uint64_t what) {
+    result_.digest = (result_.digest ^ what) * 0x9E3779B97F4A7C15;
+    result_.digest ^= result_.digest >> 29;
   }
 
   void PlanFaults();
@@ -217,24 +258,34 @@ class World {
   // The coordinator.
   void StartProcess();
   void Kill(const std::shared_ptr<Process>& process);
+  void JumpClock(const std::shared_ptr<Process>& process);
+  void Operate(const std::shared_ptr<Process>& process);
   void AfterEvents(const std::shared_ptr<Process>& process);
   internal_coordinator::RunDriver::Result Apply(const std::shared_ptr<Process>& process,
                                                 Event* event) {
-    return process->driver->Apply(now(), event);
+    process->changed = true;
+    return process->driver->Apply(process->clock.MonotonicNanos(), event);
   }
   void SetTimer(const std::shared_ptr<Process>& process);
   void TakeInbox(int session);
   void LoseWorker(int session, const std::string& why);
   void CheckRecovered(const Process& process);
   void CheckAlways(Process* process);
+  void CheckQueues(const Process& process);
+  void CheckTasks(const Process& process);
 
   // Workers.
   void Connect(int agent);
   void Leave(int agent);
   void CutAtWorker(int session, const std::string& why);
   void Cut(int session, bool half_open);
+  // Both sides notice that they have heard nothing for the length of the lease.
+  void EndLease(int session);
+  void StopWorker(int agent);
   void Send(int agent, WorkerMessage message);
   void Receive(int session, const CoordinatorMessage& message);
+  // Notes that a collector knows that the row is safe.
+  void NoteAcknowledged(const Process& process, const Row& row);
   void Act(int agent);
   void ActSoon(int agent, int64_t mean);
   void Collect(Agent* agent);
@@ -252,11 +303,12 @@ class World {
   SimDisk disk_;
   bool limited_ = false;  // whether the run has a replay ratio
   int64_t mean_delay_ = kMillis;
-  std::priority_queue<Timed> queue_;
+  std::vector<Timed> queue_;  // a heap
   uint64_t order_ = 0;
   SimulationResult result_;
 
   std::shared_ptr<Process> process_;  // the newest
+  std::vector<std::shared_ptr<Process>> processes_;
   std::vector<Session> sessions_;
   std::vector<Agent> agents_;
   int64_t pids_ = 100;

@@ -16,6 +16,7 @@
 #include "ding_worker/coordinator/journal/journal.pb.h"
 #include "ding_worker/coordinator/simulation/world.h"
 #include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/replay_buffer/buffer.h"
 
 namespace ding {
 namespace internal_simulation {
@@ -39,7 +40,10 @@ void World::StartProcess() {
     }
     numbers_ = std::move(named);
   }
-  auto process = std::make_shared<Process>(this, &disk_);
+  // Perhaps on another machine.
+  auto process = std::make_shared<Process>(
+      this, &disk_, static_cast<int64_t>(rng_.UniformInt(1000) * static_cast<uint64_t>(kSecond)));
+  processes_.push_back(process);
   const absl::Status recovered = process->driver->Recover();
   if (!recovered.ok()) {
     if (absl::IsResourceExhausted(recovered)) {  // The disk is full: somebody starts it again.
@@ -52,8 +56,8 @@ void World::StartProcess() {
   process->commander->set_recovered();
   if (before != nullptr) CheckRecovered(*process);
   process_ = process;
-  Trace(absl::StrCat("coordinator ", process->driver->state().incarnation, " starts with ",
-                     process->pushed.size(), " rows"));
+  Trace("coordinator ", process->driver->state().incarnation, " starts with ",
+        process->pushed.size(), " rows");
   Event start;
   start.set_start(true);
   Apply(process, &start);
@@ -105,7 +109,13 @@ void World::CheckRecovered(const Process& process) {
 
 void World::AfterEvents(const std::shared_ptr<Process>& process) {
   if (!process->alive || process->stopped) return;
-  const absl::Status written = process->driver->Commit(now());
+  const absl::Status written = process->driver->Commit(process->clock.MonotonicNanos());
+  if (process->dies && written.ok()) {
+    Trace("the coordinator is killed before it sends what it has written");
+    Kill(process);
+    if (process == process_) In(Delay(kSecond), [this] { StartProcess(); });
+    return;
+  }
   for (const auto& [worker, status] : process->driver->TakeHandled()) {
     for (size_t i = 0; i < sessions_.size(); ++i) {
       if (sessions_[i].process != process || sessions_[i].number != worker) continue;
@@ -118,10 +128,9 @@ void World::AfterEvents(const std::shared_ptr<Process>& process) {
     return;
   }
   SetTimer(process);
-  CheckAlways(process.get());
   if (!process->driver->state().ended || process->has_seen_end) return;
   process->has_seen_end = true;
-  Trace(absl::StrCat("the run ends: ", process->driver->state().end_reason));
+  Trace("the run ends: ", process->driver->state().end_reason);
   if (process == process_) {
     over_ = true;
   } else {
@@ -167,7 +176,8 @@ void World::TakeInbox(int index) {
     AfterEvents(process);
     session = &sessions_[static_cast<size_t>(index)];
     if (result.status.ok()) continue;
-    if (!absl::IsPermissionDenied(result.status) && !absl::IsNotFound(result.status)) {
+    if (!session->confused && !absl::IsPermissionDenied(result.status) &&
+        !absl::IsNotFound(result.status)) {
       Break("no correct message is refused", std::string(result.status.message()));
     }
     LoseWorker(index, "it sent an invalid message");
@@ -193,19 +203,40 @@ void World::LoseWorker(int index, const std::string& why) {
 }
 
 void World::Deliver(Process* from, uint32_t worker, const CoordinatorMessage& message) {
+  if (from->dies) return;
   for (size_t i = 0; i < sessions_.size(); ++i) {
     Session& session = sessions_[i];
     if (session.process.get() != from || session.number != worker || !session.coordinator_open)
       continue;
+    const CollectorDataAck& ack = message.collector_data_ack();
+    const bool acts = message.has_start_task() || ack.sequence() > session.acknowledged;
+    if (acts && from->epoch < disk_.epoch()) {
+      Break("at most one coordinator acts",
+            absl::StrCat("one that was replaced sends ", message.ShortDebugString()));
+    }
+    session.acknowledged = std::max(session.acknowledged, ack.sequence());
+    Note(worker * uint64_t{32} + static_cast<uint64_t>(message.message_case()));
+    if (session.silent) return;
     session.to_worker_nanos = std::max(session.to_worker_nanos + 1, now() + Delay(mean_delay_));
     At(session.to_worker_nanos, [this, i, message] { Receive(static_cast<int>(i), message); });
     return;
   }
 }
 
-void World::DeleteKey(const std::string& key) { store_.erase(key); }
+void World::DeleteKey(const Process& from, const std::string& key) {
+  if (from.dies) return;
+  const std::vector<Row>& pushed = process_ != nullptr ? process_->pushed : from.pushed;
+  const size_t first = pushed.size() > kCapacity ? pushed.size() - kCapacity : 0;
+  for (size_t i = first; from.epoch < disk_.epoch() && i < pushed.size(); ++i) {
+    if (ChunkKey(pushed[i].first) != key) continue;
+    Break("at most one coordinator acts", absl::StrCat("one that was replaced deletes ", key));
+  }
+  store_.erase(key);
+}
 
 void World::CheckAlways(Process* process) {
+  if (!process->changed) return;
+  process->changed = false;
   const internal_coordinator::RunState& state = process->driver->state();
   const int64_t envstep = state.EnvSteps();
   if (envstep > true_steps_) {
@@ -216,20 +247,49 @@ void World::CheckAlways(Process* process) {
     Break("env steps do not fall", absl::StrCat("from ", process->last_envstep, " to ", envstep));
   }
   process->last_envstep = envstep;
-  if (state.held.size() > agents_.size() + sessions_.size())
-    Break("queues are bounded", absl::StrCat(state.held.size(), " data wait"));
-  if (result_.steps % 8 != 0) return;
-  size_t open = 0;
-  const std::vector<JournalRecord> records =
-      internal_coordinator::AllRecords(process->driver->mutable_state()).value();
-  for (const JournalRecord& record : records) {
-    if (record.has_learner_task() || record.has_collector_task()) ++open;
+  const auto rows = static_cast<int64_t>(process->pushed.size());
+  if (process->buffer != nullptr && process->buffer->count() != std::min(rows, kCapacity)) {
+    Break("no acknowledged row is lost",
+          absl::StrCat("the buffer has ", process->buffer->count(), " of ", rows));
   }
-  if (open != process->commander->open()) {
-    Break("every task is running or over",
-          absl::StrCat(process->commander->open(), " tasks are not over, and ", open,
-                       " are running or wait"));
+  CheckQueues(*process);
+  // A commander that has thrown is not called again.
+  if (!process->user_code_fails) CheckTasks(*process);
+}
+
+void World::CheckQueues(const Process& process) {
+  const internal_coordinator::RunState& state = process.driver->state();
+  size_t joined = 0;
+  for (const auto& worker : state.workers) joined += worker.second.held.has_value() ? 1 : 0;
+  const auto check = [this](const char* what, size_t size, size_t most) {
+    if (size <= most) return;
+    Break("queues are bounded", absl::StrCat(size, " ", what, ", expected at most ", most));
+  };
+  check("data that wait", state.held.size(), joined);
+  check("records in the log", disk_.records(), kMaxLogRecords);
+  check("keys in the store", store_.size(), kMaxStored);
+  for (const Session& session : sessions_) {
+    if (session.process.get() != &process || !session.coordinator_open) continue;
+    check("messages of a worker", session.inbox.size(), kMaxInbox);
   }
+}
+
+void World::CheckTasks(const Process& process) {
+  const internal_coordinator::RunState& state = process.driver->state();
+  std::vector<JournalRecord> open;
+  state.doubted.Save(&open);
+  state.scheduler.Save(&open);
+  size_t running = open.size();
+  for (const auto& [id, worker] : state.workers) {
+    // The task of a witness is not the commander's.
+    if (worker.task.has_value() && state.doubted.Find(worker.task->state.task_id) == nullptr) {
+      ++running;
+    }
+  }
+  if (running == process.commander->open()) return;
+  Break("every task is running or over",
+        absl::StrCat(process.commander->open(), " tasks are not over, and ", running,
+                     " are running or wait"));
 }
 
 }  // namespace internal_simulation

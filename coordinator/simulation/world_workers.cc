@@ -45,7 +45,7 @@ void World::Connect(int index) {
   *admit.mutable_admit() = hello;
   const RunDriver::Result result = Apply(process, &admit);
   AfterEvents(process);
-  if (!result.status.ok() || !process->driver->paused().ok()) {
+  if (!result.status.ok() || !process->alive || !process->driver->paused().ok()) {
     In(Delay(500 * kMillis), [this, index] { Connect(index); });
     return;
   }
@@ -68,6 +68,9 @@ void World::Connect(int index) {
   fresh.incarnation = process->driver->state().incarnation;
   fresh.session = static_cast<int>(sessions_.size());
   fresh.version = agent->version;
+  fresh.stopped_until = agent->stopped_until;
+  fresh.last_data = std::move(agent->last_data);
+  fresh.last_data_number = agent->last_data_number;
   *agent = std::move(fresh);
   Session session;
   session.process = process;
@@ -75,7 +78,7 @@ void World::Connect(int index) {
   session.life = agent->life;
   session.number = agent->number;
   sessions_.push_back(std::move(session));
-  Trace(absl::StrCat(agent->name, " joins as ", agent->number));
+  Trace(agent->name, " joins as ", agent->number);
   Apply(process, &joined);
   AfterEvents(process);
 }
@@ -87,7 +90,7 @@ void World::CutAtWorker(int index, const std::string& why) {
   session.open = false;
   Agent& agent = agents_[static_cast<size_t>(session.agent)];
   if (agent.session != index) return;
-  Trace(absl::StrCat(agent.name, " has lost its session: ", why));
+  Trace(agent.name, " has lost its session: ", why);
   agent.session = -1;
   agent.has_task = false;
   const int number = session.agent;
@@ -95,14 +98,32 @@ void World::CutAtWorker(int index, const std::string& why) {
 }
 
 void World::Cut(int index, bool half_open) {
-  const int64_t notice = half_open ? kLease : Delay(mean_delay_);
-  In(notice, [this, index] { LoseWorker(index, "the connection is cut"); });
-  CutAtWorker(index, "the connection is cut");
+  const uint64_t who = half_open ? rng_.UniformInt(3) : 3;
+  if (half_open) In(kLease, [this, index] { EndLease(index); });
+  sessions_[static_cast<size_t>(index)].silent = who == 2;
+  const char* const why = "the connection is cut";
+  if (who == 1 || who == 3) In(Delay(mean_delay_), [this, index, why] { LoseWorker(index, why); });
+  if (who == 0 || who == 3) CutAtWorker(index, why);
+}
+
+void World::EndLease(int index) {
+  CutAtWorker(index, "the lease ran out");
+  LoseWorker(index, "the lease ran out");
+}
+
+void World::StopWorker(int index) {
+  Agent& agent = agents_[static_cast<size_t>(index)];
+  const int64_t length = Delay(2 * kSecond);
+  agent.stopped_until = std::max(agent.stopped_until, now() + length);
+  if (length < kLease || agent.session < 0) return;
+  const int session = agent.session;
+  In(kLease, [this, session] { LoseWorker(session, "the lease ran out"); });
+  At(agent.stopped_until, [this, session] { CutAtWorker(session, "the lease ran out"); });
 }
 
 void World::Leave(int index) {
   Agent& agent = agents_[static_cast<size_t>(index)];
-  Trace(absl::StrCat(agent.name, " leaves"));
+  Trace(agent.name, " leaves");
   agent.gone = true;
   agent.has_task = false;
   const int session = agent.session;
@@ -131,7 +152,8 @@ void World::Respawn(int index) {
 
 void World::Send(int index, WorkerMessage message) {
   const int number = agents_[static_cast<size_t>(index)].session;
-  if (number < 0) return;
+  if (number < 0 || sessions_[static_cast<size_t>(number)].silent) return;
+  Note(static_cast<uint64_t>(number) * 32 + static_cast<uint64_t>(message.message_case()));
   Session& session = sessions_[static_cast<size_t>(number)];
   session.to_coordinator_nanos =
       std::max(session.to_coordinator_nanos + 1, now() + Delay(mean_delay_));
@@ -156,6 +178,7 @@ void World::Receive(int number, const CoordinatorMessage& message) {
     agent->task = message.start_task();
     agent->has_task = true;
     agent->steps = 0;
+    agent->sent.clear();  // Nobody wants the data of the task before.
     agent->chunks_left = static_cast<int64_t>(rng_.UniformInt(6));
     if (agent->role == Hello::LEARNER) {
       agent->demand = agent->read = 0;
@@ -172,7 +195,7 @@ void World::Receive(int number, const CoordinatorMessage& message) {
   } else if (message.has_collector_data_ack()) {
     agent->acknowledged = std::max(agent->acknowledged, message.collector_data_ack().sequence());
     while (!agent->sent.empty() && agent->sent.begin()->first <= agent->acknowledged) {
-      for (const Row& row : agent->sent.begin()->second) acknowledged_.insert(row);
+      for (const Row& row : agent->sent.begin()->second) NoteAcknowledged(*session.process, row);
       agent->sent.erase(agent->sent.begin());
     }
     ActSoon(session.agent, 5 * kMillis);
@@ -180,6 +203,14 @@ void World::Receive(int number, const CoordinatorMessage& message) {
     TakeAnswer(agent, message.learner_data());
     ActSoon(session.agent, 20 * kMillis);
   }
+}
+
+void World::NoteAcknowledged(const Process& process, const Row& row) {
+  acknowledged_.insert(row);
+  const std::vector<Row>& pushed = process.pushed;
+  if (std::find(pushed.rbegin(), pushed.rend(), row) != pushed.rend()) return;
+  Break("no acknowledged row is lost",
+        absl::StrCat("row ", row.second, " of ", ChunkKey(row.first), " was never pushed"));
 }
 
 void World::ActSoon(int index, int64_t mean) {
@@ -232,6 +263,7 @@ void World::Collect(Agent* agent) {
     data->mutable_progress()->set_cur_step(agent->steps);
     for (const Item& item : items) agent->sent[agent->sequence].emplace_back(item.chunk, item.row);
     agent->last_data = message.SerializeAsString();
+    agent->last_data_number = agent->number;
     Send(index, std::move(message));
     ActSoon(index, 40 * kMillis);
     return;
@@ -269,12 +301,13 @@ void World::Learn(Agent* agent) {
 void World::TakeAnswer(Agent* agent, const LearnerData& data) {
   const int index = static_cast<int>(agent - agents_.data());
   if (!agent->has_task || data.task_id() != agent->task.learner().task_id()) return;
-  // Nobody waits for a learner whose session is over, or for the end of a run.
-  if (over_ || !sessions_[static_cast<size_t>(agent->session)].coordinator_open) return;
+  // Nobody waits for a learner whose session is over, or whose coordinator was replaced, or for the end of a run.
+  const Session& session = sessions_[static_cast<size_t>(agent->session)];
+  if (over_ || !session.coordinator_open || session.process->epoch < disk_.epoch()) return;
   for (const std::string& items : data.items()) {
     const Batch batch = DecodeBatch(items).value();
     for (const int64_t chunk : batch.column<int64_t>(kColumnChunk)) {
-      if (store_.count(ChunkKey(chunk)) > 0 || lost_keys_.count(ChunkKey(chunk)) > 0) continue;
+      if (Has(ChunkKey(chunk))) continue;
       Break("no data are deleted that somebody reads", ChunkKey(chunk));
     }
   }
