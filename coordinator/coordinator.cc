@@ -34,7 +34,6 @@
 #include "ding_worker/coordinator/core/events.pb.h"
 #include "ding_worker/coordinator/core/run_driver.h"
 #include "ding_worker/coordinator/core/run_state.h"
-#include "ding_worker/coordinator/state/operator_commands.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/metrics/component.h"

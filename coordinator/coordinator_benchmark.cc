@@ -216,9 +216,10 @@ class StateBench {
   void Apply(Event* event) {
     nanos_ += 1000000;
     event->set_nanos(nanos_);
-    internal_coordinator::Effects effects = internal_coordinator::Apply(*event, &run_);
-    DING_CHECK(effects.status.ok()) << effects.status;
-    benchmark::DoNotOptimize(effects.messages.data());
+    const internal_coordinator::Outcome outcome = internal_coordinator::Apply(*event, &run_);
+    DING_CHECK(outcome.status.ok()) << outcome.status;
+    run_.effects.messages.clear();
+    run_.effects.deleted.clear();
   }
   // The next event with data of the first collector.
   Event Data(int64_t items) {

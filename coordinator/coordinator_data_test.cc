@@ -83,7 +83,7 @@ TEST_F(CoordinatorTest, InvalidDataEndsItsWorkerOnly) {
   EXPECT_THAT(TakeAcks(kCollector), IsEmpty());
 
   Handle(kCollector, Data(id, 1, items));
-  refused(Data(id, 2, items), kInvalid, "expected all of a chunk in one message");
+  refused(Data(id, 2, items), kInvalid, "expected all items of a chunk in one message");
   EXPECT_EQ(rows(), 3);
   EXPECT_THAT(coordinator_->Handle(77, Data(id, 1, items)), StatusIs(absl::StatusCode::kNotFound));
 }

@@ -18,7 +18,6 @@
 #include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/state/learning_rounds.h"
-#include "ding_worker/coordinator/state/resource_manager.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/priority_info.h"
@@ -378,25 +377,6 @@ TEST_F(CoordinatorMisuse, CallsAfterTheEndAndAfterClose_AreHarmless) {
   EXPECT_THAT(coordinator_->Close("over"), IsOk());
   EXPECT_THAT(coordinator_->Close("over again"), IsOk());
   call_all();
-}
-
-TEST(ResourceManagerMisuse, ResourcesOfAnySize_AreCompared) {
-  NaiveResourceManager manager;
-  EXPECT_FALSE(manager.Assign(Hello::LEARNER, {}).has_value());
-  EXPECT_FALSE(manager.Delete(Hello::LEARNER, ~0u));
-  EXPECT_FALSE(manager.HaveAssigned(static_cast<Hello::Role>(kMinInt), 0));
-  for (const double cpus : {kNan, -1.0, std::numeric_limits<double>::infinity()}) {
-    Resources resources;
-    resources.set_cpus(cpus);
-    resources.set_memory_bytes(kMin);
-    resources.set_gpus(kMinInt);
-    manager.Update(Hello::LEARNER, 1, resources);
-    manager.Update(Hello::LEARNER, 1, resources);
-    (void)manager.Assign(Hello::LEARNER, resources, 1);
-    (void)manager.Assign(Hello::LEARNER, resources);
-    manager.Delete(Hello::LEARNER, 1);
-    EXPECT_FALSE(manager.Delete(Hello::LEARNER, 1));
-  }
 }
 
 }  // namespace

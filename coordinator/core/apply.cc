@@ -32,7 +32,7 @@ constexpr size_t kMaxWarnings = 8;
 void Start(RunState* run) {
   run->progress.Start();
   if (run->progress.converged()) End(run, absl::OkStatus(), "it had converged before");
-  if (run->commands.stop_wanted()) End(run, absl::OkStatus(), kStopped);
+  if (run->stop_wanted) End(run, absl::OkStatus(), kStopped);
   if (!run->stoppers.why().empty()) End(run, absl::OkStatus(), run->stoppers.why());
   Schedule(run);
 }
@@ -40,14 +40,14 @@ void Start(RunState* run) {
 absl::StatusOr<uint32_t> Admit(RunState* run, const Hello& hello) {
   DING_RETURN_IF_ERROR(CheckHelloFields(hello));
   DING_RETURN_IF_ERROR(run->workers.CheckNotSentAway(hello, run->now()));
-  // Only the incarnation of the coordinator that the worker knew can tell that it was replaced. When that one
-  // died, the worker and its replacement may both have lost their sessions.
+  // Only the coordinator that the worker knew can tell that the worker was replaced. When that coordinator died, the
+  // worker and its replacement may both have lost their sessions.
   if (hello.previous_incarnation() == run->incarnation) {
     for (const auto& [id, worker] : run->workers) {
       DING_RETURN_IF_ERROR(CheckNotReplaced(hello, worker.hello));
     }
   }
-  // Nothing is named by the number of an operator. It is not saved, and may be given again after a restart.
+  // No key contains the number of an operator. It is not saved, and may be given again after a restart.
   if (hello.role() != Hello::OPERATOR) run->records.NoteState();
   return run->workers.NewNumber();
 }
@@ -59,7 +59,7 @@ void SendEnd(RunState* run, uint32_t worker) {
   run->Send(worker, std::move(message));
 }
 
-// Has deleted what a worker left under its previous number, but for what is in use.
+// Deletes the keys that a worker left under its previous number, except for those in use.
 void ForgetPrevious(RunState* run, const Event::Joined& joined) {
   std::unordered_set<std::string> used;
   for (std::string& key : run->policies.StoredKeys()) used.insert(std::move(key));
@@ -68,22 +68,22 @@ void ForgetPrevious(RunState* run, const Event::Joined& joined) {
   }
 }
 
-void Join(RunState* run, uint32_t worker, const Event::Joined& joined) {
+void Join(RunState* run, uint32_t id, const Event::Joined& joined) {
   const Hello& hello = joined.hello();
   ForgetPrevious(run, joined);
-  run->workers.Add(worker, hello, joined.peer(), run->now());
+  Worker* const worker = run->workers.Add(id, hello, joined.peer(), run->now());
   run->records.NoteState();
   run->Log(LogSeverity::kInfo,
-           absl::StrCat(hello.name(), " joined as worker ", worker, " from ", joined.peer()));
+           absl::StrCat(hello.name(), " joined as worker ", id, " from ", joined.peer()));
   if (run->ended) {
-    SendEnd(run, worker);
+    SendEnd(run, id);
     return;
   }
   if (hello.role() == Hello::COLLECTOR && run->workers.collectors() > run->options.collectors) {
     run->commander->IncreaseCollectorTaskSpace();
   }
-  run->scheduler.SetFree(hello.role(), worker, hello.resources());
-  if (run->workers.TakeWasDraining(hello)) Drain(run, worker, run->workers.Find(worker));
+  run->workers.SetFree(worker);
+  if (run->workers.TakeWasDraining(hello)) Drain(run, worker);
   Schedule(run);
 }
 
@@ -92,26 +92,25 @@ void Lose(RunState* run, uint32_t worker, const absl::Status& why) {
   if (lost == nullptr) return;
   const Hello::Role role = lost->hello.role();
   run->records.NoteState();
-  if (lost->held.has_value()) DropHeldData(run, worker, lost);
+  if (lost->held.has_value()) DropHeldData(run, lost);
   if (!run->ended) {
     run->Log(LogSeverity::kWarning,
              absl::StrCat(lost->hello.name(), " (worker ", worker, ") is gone: ", why.ToString()));
     if (role == Hello::COLLECTOR && run->workers.collectors() > run->options.collectors) {
       run->commander->DecreaseCollectorTaskSpace();
     }
-    if (lost->task.has_value()) FailTask(run, worker, lost);
-    if (role == Hello::COLLECTOR) ForgetUnannounced(run, worker, *lost);
+    if (lost->task.has_value()) FailTask(run, lost);
+    if (role == Hello::COLLECTOR) ForgetUnannounced(run, *lost);
   }
-  run->scheduler.Remove(role, worker);
-  run->workers.Remove(worker);
+  run->workers.Remove(lost);
   run->retry_held = true;
   Schedule(run);
 }
 
-void Operate(RunState* run, const OperatorRequest& request) {
+void Operate(RunState* run, const OperatorRequest& request, Outcome* outcome) {
   const absl::StatusOr<std::string> done = CarryOut(run, request);
-  run->effects.status = done.status();
-  if (done.ok()) run->effects.reply = *done;
+  outcome->status = done.status();
+  if (done.ok()) outcome->reply = *done;
   if (!request.has_inspect()) {
     run->records.NoteState();
     run->Log(LogSeverity::kInfo,
@@ -136,14 +135,13 @@ RunState::RunState(const Coordinator::Options& run_options, Coordinator::Parts* 
       items(std::move(parts->items)),
       commander(std::move(parts->commander)),
       stoppers(std::move(parts->stoppers)),
-      scheduler({run_options.learner_task_timeout, run_options.collector_task_timeout}),
-      doubted(run_options.min_return, run_options.max_return),
-      commands(run_options.wanted_collectors, run_options.max_collectors),
+      tasks(run_options.learner_task_timeout, run_options.collector_task_timeout),
       progress({run_options.max_env_step, run_options.max_train_iter, run_options.max_time},
                &clock),
-      records(/*keeps=*/parts->journal != nullptr) {
+      records(/*keeps=*/parts->journal != nullptr),
+      wanted_collectors(run_options.wanted_collectors) {
   clock.Set(now_nanos);
-  progress.AddFinishedSteps(options.first_env_step);  // those of a journal take their place
+  progress.AddEnvSteps(options.first_env_step);  // The steps in a journal replace these.
 }
 
 void RunState::Warn(const std::string& what) {
@@ -152,16 +150,17 @@ void RunState::Warn(const std::string& what) {
   if (warnings.size() > kMaxWarnings) warnings.pop_front();
 }
 
-Effects Apply(const Event& event, RunState* run) {
+Outcome Apply(const Event& event, RunState* run) {
   run->clock.Set(event.nanos());
+  Outcome outcome;
   switch (event.event_case()) {
     case Event::kStart:
       Start(run);
       break;
     case Event::kAdmit: {
       const absl::StatusOr<uint32_t> number = Admit(run, event.admit());
-      run->effects.status = number.status();
-      run->effects.admitted = number.value_or(0);
+      outcome.status = number.status();
+      outcome.admitted = number.value_or(0);
       break;
     }
     case Event::kJoined:
@@ -171,10 +170,10 @@ Effects Apply(const Event& event, RunState* run) {
       Lose(run, event.worker(), StatusFrom(event.lost().code(), event.lost().why()));
       break;
     case Event::kMessage:
-      run->effects.status = HandleMessage(run, event.worker(), event.message());
+      outcome.status = HandleMessage(run, event.worker(), event.message());
       break;
     case Event::kRequest:
-      Operate(run, event.request());
+      Operate(run, event.request(), &outcome);
       break;
     case Event::kTimer:
       Schedule(run);
@@ -189,18 +188,22 @@ Effects Apply(const Event& event, RunState* run) {
   // Events may come so often that the timer never does.
   if (run->Elapsed(run->retried_nanos) >= kRetryPeriod) run->retry_held = true;
   while (run->retry_held && !run->held.empty()) RetryHeldData(run);
-  return std::exchange(run->effects, {});
+  if (!run->held.empty() && event.message().has_collector_data() && outcome.status.ok()) {
+    const Worker* const sender = run->workers.Find(event.worker());
+    outcome.waits = sender != nullptr && sender->held.has_value();
+  }
+  return outcome;
 }
 
 absl::Duration TimeToNextEvent(const RunState& run) {
-  absl::Duration wait =
-      std::min(run.commander->AskAgainAfter(), run.scheduler.TimeToExpiry(run.now()));
+  absl::Duration wait = std::min(run.commander->AskAgainAfter(), run.tasks.TimeToExpiry(run.now()));
   wait = std::min(wait, run.progress.TimeLeft());
   wait = std::min(wait, TimeToAskStoppers(run));
-  for (const auto& [id, worker] : run.workers) {
-    if (!worker.task.has_value() || worker.task->state.kind != Hello::LEARNER) continue;
-    if (worker.task->stalls) continue;
-    wait = std::min(wait, run.options.stall_timeout - run.Elapsed(worker.task->progress_nanos));
+  for (const auto& [id, buffer] : run.buffers) {
+    if (!buffer->learner().has_value()) continue;
+    const RunningTask& task = *run.workers.Find(*buffer->learner())->task;
+    if (task.stalls) continue;
+    wait = std::min(wait, run.options.stall_timeout - run.Elapsed(task.progress_nanos));
   }
   if (!run.held.empty()) wait = std::min(wait, kRetryPeriod);
   return std::max(wait, absl::Milliseconds(1));
@@ -210,7 +213,7 @@ void CheckBudget(RunState* run) {
   if (run->ended) return;
   const absl::Status commands = run->commander->status();
   if (!commands.ok()) return End(run, commands, "the commander failed");
-  const std::optional<std::string> used_up = run->progress.UsedUpBudget(run->EnvSteps());
+  const std::optional<std::string> used_up = run->progress.UsedUpBudget();
   if (used_up.has_value()) End(run, absl::OkStatus(), *used_up);
 }
 
@@ -218,7 +221,7 @@ void End(RunState* run, const absl::Status& status, const std::string& reason) {
   if (run->ended) return;
   run->ended = true;
   run->progress.End();
-  // WaitUntilDone() returns kDeadlineExceeded while the run goes on, so that of a task becomes another code.
+  // WaitUntilDone() returns kDeadlineExceeded while the run goes on, so a task's error gets another code.
   run->final_status =
       absl::IsDeadlineExceeded(status) ? absl::InternalError(status.message()) : status;
   run->end_reason = reason;
@@ -226,14 +229,14 @@ void End(RunState* run, const absl::Status& status, const std::string& reason) {
            absl::StrCat("the run ends: ", reason, status.ok() ? "" : ": ", status.message()));
   for (auto& [id, worker] : run->workers) {
     SendEnd(run, id);
-    if (worker.task.has_value()) FailTask(run, id, &worker);
+    if (worker.task.has_value()) FailTask(run, &worker);
   }
   DropDoubted(run);
   run->records.NoteState();
   run->retry_held = true;
 }
 
-Effects Forget(bool keeps_data, RunState* run) {
+void Forget(bool keeps_data, RunState* run) {
   for (const auto& [id, buffer] : std::exchange(run->buffers, {})) {
     buffer->set_closed();
     if (!keeps_data) buffer->rows()->Clear();
@@ -241,7 +244,6 @@ Effects Forget(bool keeps_data, RunState* run) {
   run->policies.FinishAll();
   if (!keeps_data) DropFinishedPolicies(run);
   if (!run->held.empty()) RetryHeldData(run);
-  return std::exchange(run->effects, {});
 }
 
 }  // namespace internal_coordinator

@@ -1,4 +1,4 @@
-// The checks of workers' claims that need more than one message, and the consequences of a false claim.
+// Checks of workers' claims that need more than one message, and what follows from false claims and failed tasks.
 // docs/security.md lists the checks of each field.
 #include <algorithm>
 #include <cstdint>
@@ -11,10 +11,8 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/core/run_state.h"
 #include "ding_worker/coordinator/core/transitions.h"
-#include "ding_worker/coordinator/state/claim_checks.h"
-#include "ding_worker/coordinator/state/known_chunks.h"
+#include "ding_worker/coordinator/state/buffer_chunks.h"
 #include "ding_worker/coordinator/state/task_buffer.h"
-#include "ding_worker/coordinator/state/task_scheduler.h"
 #include "ding_worker/coordinator/state/worker_roster.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/control/message_checks.h"
@@ -25,26 +23,35 @@ namespace ding {
 namespace internal_coordinator {
 namespace {
 
-// The number of bad chunks, from which nobody can learn, after which a collector is sent away.
+// A collector is sent away after so many of its chunks could not be learned from.
 constexpr int64_t kMaxBadChunksOfWorker = 3;
 // A learner is named in the log if it complains of more than a tenth of the chunks, and of at least so many.
 constexpr int64_t kManyBadChunks = 32;
+// A worker makes fewer steps per second than this. A task may claim kFreeSteps more, so that one that has just begun is
+// not refused.
+constexpr double kMaxStepsPerSecond = 1e7;
+constexpr double kFreeSteps = 1e6;
 
-void SendAway(RunState* run, uint32_t id, const std::string& why, Worker* worker) {
-  run->Warn(absl::StrCat(worker->hello.name(), " (worker ", id, ", pid ", worker->hello.pid(),
-                         ") is sent away: ", why));
+bool IsPossible(int64_t steps, absl::Duration elapsed) {
+  return static_cast<double>(steps) <=
+         kFreeSteps + kMaxStepsPerSecond * absl::ToDoubleSeconds(elapsed);
+}
+
+void SendAway(RunState* run, const std::string& why, Worker* worker) {
+  run->Warn(absl::StrCat(worker->hello.name(), " (worker ", worker->id, ", pid ",
+                         worker->hello.pid(), ") is sent away: ", why));
   run->workers.NoteSentAway(worker->hello, why, run->now());
   worker->sent_away = why;
   const bool has_task = worker->task.has_value();
-  Drain(run, id, worker);
-  if (has_task) FailTask(run, id, worker);  // This also tells the worker to leave.
+  Drain(run, worker);
+  if (has_task) FailTask(run, worker);  // This also tells the worker to leave.
 }
 
-// Whether the learner itself may be what is wrong, because it cannot learn from any collector's chunks. No
-// collector is sent away on the word of such a learner. One that complains of many chunks is only named in the log: if
-// that made it doubtful, a collector could stay by flooding the run with bad chunks.
+// Returns whether the learner itself may be at fault, because it cannot learn from the chunks of any collector. Its reports
+// then send no collector away. A learner that complains of many chunks is only named in the log: otherwise a collector
+// could stay by sending very many bad chunks.
 bool IsDoubted(RunState* run, const std::string& learner, RunningTask* task) {
-  const KnownChunks& chunks = task->buffer->chunks();
+  const BufferChunks& chunks = *task->buffer->chunks();
   const bool some_are_good =
       std::any_of(run->workers.begin(), run->workers.end(), [](const auto& entry) {
         return entry.second.hello.role() == Hello::COLLECTOR && !entry.second.draining &&
@@ -63,7 +70,7 @@ bool IsDoubted(RunState* run, const std::string& learner, RunningTask* task) {
   return task->doubted;
 }
 
-void Accuse(RunState* run, uint32_t learner, const BadChunk& bad, RunningTask* task) {
+void Accuse(RunState* run, const Worker& learner, const BadChunk& bad, RunningTask* task) {
   const uint32_t maker = WorkerOfChunk(bad.chunk());
   Worker* const collector = run->workers.Find(maker);
   const std::string name = collector == nullptr
@@ -81,8 +88,8 @@ void Accuse(RunState* run, uint32_t learner, const BadChunk& bad, RunningTask* t
   ++collector->bad_chunks;
   if (collector->bad_chunks < kMaxBadChunksOfWorker || !collector->sent_away.empty()) return;
   task->accused.insert(maker);
-  if (IsDoubted(run, run->workers.Find(learner)->hello.name(), task)) return;
-  SendAway(run, maker,
+  if (IsDoubted(run, learner.hello.name(), task)) return;
+  SendAway(run,
            absl::StrCat(collector->bad_chunks, " of its chunks cannot be learned from, the last ",
                         ChunkKey(bad.chunk()), ": ", ForPeople(bad.reason())),
            collector);
@@ -90,8 +97,12 @@ void Accuse(RunState* run, uint32_t learner, const BadChunk& bad, RunningTask* t
 
 }  // namespace
 
-absl::Status CheckPaceOf(const RunState& run, const RunningTask& task, int64_t steps) {
-  return CheckPace(task.state.task_id, steps, run.Elapsed(task.state.start_nanos));
+absl::Status CheckPace(const RunState& run, const RunningTask& task, int64_t steps) {
+  const absl::Duration elapsed = run.Elapsed(task.start_nanos);
+  if (IsPossible(steps, elapsed)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(steps, " steps or rows in ", absl::ToDoubleSeconds(elapsed), " s of ", task.id(),
+                   ", expected at most ", kMaxStepsPerSecond, " per second"));
 }
 
 int64_t NewestIter(const RunState& run, const std::string& policy_id) {
@@ -100,78 +111,87 @@ int64_t NewestIter(const RunState& run, const std::string& policy_id) {
 
 absl::Status CheckIter(const RunState& run, const RunningTask& task, int64_t iter) {
   DING_RETURN_IF_ERROR(Annotate(CheckSteps(iter), "train iterations"));
-  if (task.first_iter >= 0) return CheckPaceOf(run, task, iter - task.first_iter);
-  // The first learner may begin with a checkpoint of another run, so its iteration is not checked. Its successors
-  // go on from a checkpoint of this run.
-  if (!task.learner.resume()) return absl::OkStatus();
-  return CheckFirstIter(task.state.task_id, iter, NewestIter(run, task.learner.policy_id()),
-                        run.progress.Elapsed());
+  if (task.first_iter >= 0) return CheckPace(run, task, iter - task.first_iter);
+  // The first learner may begin with a checkpoint of another run, so its iteration is not checked. Later learners go on
+  // from a checkpoint of this run.
+  if (!task.learner().resume()) return absl::OkStatus();
+  const int64_t known = NewestIter(run, task.learner().policy_id());
+  if (IsPossible(iter - known, run.progress.Elapsed())) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      task.id(), " begins at train iteration ", iter,
+      ", expected an iteration that the previous learner can have reached since ", known));
 }
 
-absl::Status CheckVersion(const RunState& run, const RunningTask& task,
-                          const PolicyVersion& version, const std::string& key) {
+absl::Status CheckVersion(const RunState& run, const Worker& learner, const PolicyVersion& version,
+                          const std::string& key) {
+  const RunningTask& task = *learner.task;
   DING_RETURN_IF_ERROR(run.policies.CheckNext(version, key));
   DING_RETURN_IF_ERROR(CheckIter(run, task, version.train_iter()));
-  // A group goes on with the parameters of the learners that are left, which may be a step behind those of the
-  // learner that published the last version.
-  const bool is_group = run.workers.Find(task.state.worker)->group.member_size() > 0;
+  // When a group loses the learner that published last, the others may be one step behind.
+  const bool is_group = learner.group.member_size() > 0;
   if (version.train_iter() >= task.policy_iter || is_group) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "version ", version.version(), " of ", version.policy_id(), " of train iteration ",
       version.train_iter(), " after one of ", task.policy_iter, ", expected none earlier"));
 }
 
-// Sends the worker away if its tasks fail and those of others do not. Ends the run if the tasks of all workers
-// of this kind fail.
-void NoteFailure(RunState* run, uint32_t worker, const TaskScheduler::TaskKind& kind,
-                 const std::string& task_id, const absl::Status& why) {
-  Worker* const failed = run->workers.Find(worker);
-  const TaskScheduler::Streak failures = run->scheduler.NoteFailure(kind, worker);
+void NoteFailure(RunState* run, const StartTask& task, const absl::Status& why, Worker* worker) {
+  FailureStreak& streak = run->failures[KindOf(task)];
+  ++streak.tasks;
+  ++worker->failures_in_row;
+  streak.workers.insert(worker->id);
   bool all = true;
   for (const auto& [id, other] : run->workers) {
-    if (other.hello.role() != kind.role || other.draining) continue;
+    if (other.hello.role() != RoleOf(task) || other.draining) continue;
     // A learner that has a task trains another policy, so it says nothing about this one.
-    if (kind.role == Hello::LEARNER && other.task.has_value()) continue;
-    all = all && run->scheduler.HasFailed(kind, id);
+    if (task.has_learner() && other.task.has_value()) continue;
+    all = all && streak.workers.count(id) > 0;
   }
-  if (all && failures.of_kind >= run->options.max_task_failures) {
+  if (all && streak.tasks >= run->options.max_task_failures) {
     End(run,
-        Annotate(why, absl::StrCat(failures.of_kind, " tasks failed in a row, the last ", task_id,
-                                   " of ", failed->hello.name())),
+        Annotate(why, absl::StrCat(streak.tasks, " tasks failed in a row, the last ",
+                                   TaskIdOf(task), " of ", worker->hello.name())),
         "tasks fail");
-  } else if (failures.of_worker >= run->options.max_task_failures && !failed->draining) {
-    SendAway(run, worker,
-             absl::StrCat(failures.of_worker, " of its tasks failed in a row, and none of others: ",
-                          ForPeople(why.message())),
-             failed);
+  } else if (worker->failures_in_row >= run->options.max_task_failures && !worker->draining) {
+    SendAway(run,
+             absl::StrCat(
+                 worker->failures_in_row,
+                 " of its tasks failed in a row, and none of others: ", ForPeople(why.message())),
+             worker);
   }
 }
 
-absl::Status HandleBadChunks(RunState* run, uint32_t worker, const BadChunks& bad) {
+void NoteSuccess(RunState* run, const StartTask& task, Worker* worker) {
+  run->failures.erase(KindOf(task));
+  worker->failures_in_row = 0;
+}
+
+absl::Status HandleBadChunks(RunState* run, Worker* worker, const BadChunks& bad) {
   DING_RETURN_IF_ERROR(CheckBadChunks(bad));
   RunningTask* const task = FindTaskOf(run, worker, bad.task_id());
   if (task == nullptr) return absl::OkStatus();
   for (const BadChunk& chunk : bad.chunk()) {
-    const KnownChunks::Marked marked = task->buffer->MarkBad(chunk.chunk());
-    if (marked == KnownChunks::Marked::kUnknown) continue;
-    if (marked == KnownChunks::Marked::kHeld) {
+    const BufferChunks::Marked marked = task->buffer->chunks()->MarkBad(chunk.chunk());
+    if (marked == BufferChunks::Marked::kUnknown) continue;
+    if (marked == BufferChunks::Marked::kHeld) {
       // The journal notes the chunk as one that has left the buffer, so that a restarted coordinator drops its rows.
       run->records.NoteRemoved({chunk.chunk()});
-      run->effects.deleted.push_back(ChunkKey(chunk.chunk()));
+      ForgetChunks(run, {chunk.chunk()});
     }
-    Accuse(run, worker, chunk, task);
+    Accuse(run, *worker, chunk, task);
   }
   Schedule(run);
   return absl::OkStatus();
 }
 
-void NoteProgress(RunState* run, int64_t iter, const Worker& worker, RunningTask* task) {
+void NoteProgress(RunState* run, int64_t iter, Worker* learner) {
+  RunningTask* const task = &*learner->task;
   if (task->first_iter < 0) task->first_iter = iter;
   if (iter <= task->newest_iter) return;
   task->newest_iter = iter;
   if (task->stalls) {
     run->Log(LogSeverity::kInfo,
-             absl::StrCat(worker.hello.name(), " goes on after ",
+             absl::StrCat(learner->hello.name(), " goes on after ",
                           absl::FormatDuration(run->Elapsed(task->progress_nanos))));
   }
   task->stalls = false;
@@ -179,17 +199,19 @@ void NoteProgress(RunState* run, int64_t iter, const Worker& worker, RunningTask
 }
 
 void NoteStalls(RunState* run) {
-  for (auto& [id, worker] : run->workers) {
-    if (!worker.task.has_value() || worker.task->state.kind != Hello::LEARNER) continue;
-    RunningTask& task = *worker.task;
-    if (task.stalls || run->Elapsed(task.progress_nanos) < run->options.stall_timeout) continue;
+  for (const auto& [buffer_id, buffer] : run->buffers) {
+    Worker* const learner = run->LearnerOf(*buffer);
+    if (learner == nullptr) continue;
+    RunningTask& task = *learner->task;
+    const absl::Duration since = run->Elapsed(task.progress_nanos);
+    if (task.stalls || since < run->options.stall_timeout) continue;
     task.stalls = true;
-    const std::string& waits_for = worker.waits_for.empty() ? worker.stalled : worker.waits_for;
+    const std::string& waits_for =
+        learner->waits_for.empty() ? learner->stalled : learner->waits_for;
     run->Log(
         LogSeverity::kWarning,
-        absl::StrCat(worker.hello.name(), " (worker ", id, ") has made no progress in ",
-                     task.state.task_id, " for ",
-                     absl::FormatDuration(run->Elapsed(task.progress_nanos)), ": it waits for ",
+        absl::StrCat(learner->hello.name(), " (worker ", learner->id, ") has made no progress in ",
+                     task.id(), " for ", absl::FormatDuration(since), ": it waits for ",
                      waits_for.empty() ? "something that it has not reported" : waits_for));
   }
 }

@@ -18,13 +18,15 @@
 #include "ding_worker/coordinator/core/run_state.h"
 #include "ding_worker/coordinator/core/transitions.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
-#include "ding_worker/coordinator/state/claim_checks.h"
-#include "ding_worker/coordinator/state/known_chunks.h"
+#include "ding_worker/coordinator/state/buffer_chunks.h"
 #include "ding_worker/coordinator/state/task_buffer.h"
 #include "ding_worker/coordinator/state/worker_roster.h"
 #include "ding_worker/data/batch.h"
+#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/control/message_checks.h"
 #include "ding_worker/interaction/control/protocol.h"
@@ -34,8 +36,37 @@ namespace ding {
 namespace internal_coordinator {
 namespace {
 
+// Checks that announced items have the columns of `expected`, and that each has as many rows as `sequences` says. An
+// item that is an episode may have any number.
+absl::Status CheckItemLayout(const Spec& expected, const ItemSequences& sequences,
+                             const Batch& items) {
+  DING_RETURN_IF_ERROR(CheckSameLayout(expected, items.spec(), "items"));
+  for (const int64_t length : items.column<int64_t>(kColumnLength)) {
+    if (sequences.Allows(length)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("an item of ", length, " rows, expected ", sequences.AllowedRows()));
+  }
+  return absl::OkStatus();
+}
+
+// Checks the train iterations at which rows were collected, if the items have them: none may be beyond `newest`, the
+// highest one of a published policy.
+absl::Status CheckCollectIters(const Batch& items, int64_t newest) {
+  const std::optional<int> field = items.spec().Find(kColumnCollectIter);
+  const bool is_number = field.has_value() && items.spec().field(*field).dtype == DType::kInt64 &&
+                         items.spec().field(*field).shape.empty();
+  if (!is_number) return absl::OkStatus();
+  for (const int64_t iter : items.column<int64_t>(*field)) {
+    if (iter >= -1 && iter <= newest) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("a row that was collected at train iteration ", iter, ", expected -1 to ",
+                     newest, ", the iteration of the newest published policy"));
+  }
+  return absl::OkStatus();
+}
+
 // Decodes the items of a message, and checks all that can be checked without the state of the run.
-absl::StatusOr<AnnouncedItems> DecodeItems(const RunState& run, uint32_t worker,
+absl::StatusOr<AnnouncedItems> DecodeItems(const RunState& run, const Worker& sender,
                                            const CollectorData& data) {
   DING_RETURN_IF_ERROR(CheckProgress(data.progress()));
   AnnouncedItems announced;
@@ -43,12 +74,10 @@ absl::StatusOr<AnnouncedItems> DecodeItems(const RunState& run, uint32_t worker,
   DING_ASSIGN_OR_RETURN(Batch rows, DecodeBatch(data.items()));
   DING_ASSIGN_OR_RETURN(announced.items, MakeItems(std::move(rows)));
   const ItemSequences& sequences = run.options.sequences;
-  if (run.items != nullptr) {
-    DING_RETURN_IF_ERROR(CheckItemLayout(*run.items, sequences, announced.items));
-  }
-  DING_ASSIGN_OR_RETURN(announced.chunks,
-                        ChunksOf(announced.items.rows, worker, sequences.overlap));
-  const absl::Span<const int64_t> lengths = announced.items.rows.column<int64_t>(kColumnLength);
+  const Batch& items = announced.items.rows;
+  if (run.items != nullptr) DING_RETURN_IF_ERROR(CheckItemLayout(*run.items, sequences, items));
+  DING_ASSIGN_OR_RETURN(announced.chunks, ChunksOf(items, sender.id, sequences.overlap));
+  const absl::Span<const int64_t> lengths = items.column<int64_t>(kColumnLength);
   announced.rows_of_items = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   return announced;
 }
@@ -64,11 +93,10 @@ void Acknowledge(RunState* run, uint32_t worker, const std::string& task_id, uin
 }
 
 // Returns the buffer that the items go to; null if there is nothing to push.
-absl::StatusOr<std::shared_ptr<TaskBuffer>> AdmitData(RunState* run, uint32_t worker,
+absl::StatusOr<std::shared_ptr<TaskBuffer>> AdmitData(RunState* run, Worker* sender,
                                                       const CollectorData& data,
                                                       const AnnouncedItems& announced) {
   const std::vector<int64_t>& chunks = announced.chunks;
-  Worker* const sender = run->workers.Find(worker);
   const bool progress_only = !data.has_sequence() && data.items().empty();
   if (!progress_only && data.sequence() > sender->data_sequence + 1) {
     return absl::InvalidArgumentError(absl::StrCat("data ", data.sequence(), ", expected data ",
@@ -78,39 +106,41 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> AdmitData(RunState* run, uint32_t wo
     return absl::InvalidArgumentError("data without a sequence number, expected one from 1 on");
   }
   if (!progress_only && data.sequence() <= sender->data_sequence) {
-    const RunningTask* const task = run->workers.FindTask(worker, data.task_id());
-    Acknowledge(run, worker, data.task_id(), sender->data_sequence,
+    const RunningTask* const task = sender->FindTask(data.task_id());
+    Acknowledge(run, sender->id, data.task_id(), sender->data_sequence,
                 task != nullptr && task->buffer->wants_random_rows());
     return nullptr;
   }
   if (!chunks.empty() && chunks.front() <= sender->newest_chunk) {
-    return absl::InvalidArgumentError(absl::StrCat("items of chunk ", chunks.front(),
-                                                   " after those of chunk ", sender->newest_chunk,
-                                                   ", expected all of a chunk in one message"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("items of chunk ", chunks.front(), " after items of chunk ",
+                     sender->newest_chunk, ", expected all items of a chunk in one message"));
   }
-  RunningTask* const task = FindTaskOf(run, worker, data.task_id());
+  RunningTask* const task = FindTaskOf(run, sender, data.task_id());
   if (task == nullptr) {
     if (!chunks.empty()) sender->newest_chunk = chunks.back();
     if (!progress_only) sender->data_sequence = data.sequence();
     ForgetChunks(run, chunks);
     return nullptr;
   }
-  if (task->collector.eval_flag() && !chunks.empty()) {
+  if (task->collector().eval_flag() && !chunks.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("data of ", data.task_id(), ", an evaluation, which sends none"));
   }
-  DING_RETURN_IF_ERROR(CheckPaceOf(*run, *task, data.progress().cur_step()));
-  DING_RETURN_IF_ERROR(CheckPaceOf(*run, *task, task->rows + announced.rows_of_items));
-  DING_RETURN_IF_ERROR(
-      CheckCollectIters(announced.items, NewestIter(*run, task->collector.policy_id())));
-  task->steps = std::max(task->steps, data.progress().cur_step());
+  DING_RETURN_IF_ERROR(CheckPace(*run, *task, data.progress().cur_step()));
+  DING_RETURN_IF_ERROR(CheckPace(*run, *task, task->rows + announced.rows_of_items));
+  if (!chunks.empty()) {
+    const int64_t newest = NewestIter(*run, task->collector().policy_id());
+    DING_RETURN_IF_ERROR(CheckCollectIters(announced.items.rows, newest));
+    sender->newest_chunk = chunks.back();
+  }
+  CountSteps(run, data.progress().cur_step(), task->rows, task);
   sender->stalled = ForPeople(data.progress().stalled());
   if (progress_only) {
     CheckBudget(run);
     return nullptr;
   }
-  if (!chunks.empty()) sender->newest_chunk = chunks.back();
-  task->buffer->AddChunks(chunks);
+  task->buffer->chunks()->Add(chunks);
   return task->buffer;
 }
 
@@ -120,12 +150,10 @@ absl::Status PushItems(RunState* run, const RunningTask& task, const CollectorDa
                        const HeldData& data) {
   TaskBuffer* const buffer = data.buffer.get();
   const AnnouncedItems& announced = data.announced;
-  // The env steps with these rows, which count as soon as the rows are in the buffer.
-  RunningTask pushed;
-  pushed.state.kind = task.state.kind;
-  pushed.steps = task.steps;
-  pushed.rows = task.rows + announced.rows_of_items;
-  const int64_t envstep = run->EnvSteps() - task.counted_steps() + pushed.counted_steps();
+  // These rows support further env steps, which count as soon as the rows are in the buffer.
+  const int64_t added =
+      task.StepsWith(task.rows + announced.rows_of_items) - task.StepsWith(task.rows);
+  const int64_t envstep = run->EnvSteps() + added;
   if (buffer->limited()) DING_RETURN_IF_ERROR(buffer->CheckPush(announced.rows()));
   DING_RETURN_IF_ERROR(buffer->rows()->Push(announced.items, envstep));
   if (buffer->limited()) buffer->Pushed(announced.rows());
@@ -158,12 +186,13 @@ absl::StatusOr<Drawn> DrawFor(RunState* run, const LearnerDemand& demand,
 
 // Answers the first demand of the buffer. Returns false if there are too few rows.
 bool AnswerFirst(RunState* run, TaskBuffer* buffer) {
-  const std::shared_ptr<const ChunkSet> undrawable = buffer->undrawable();
+  const std::shared_ptr<const ChunkSet> bad = buffer->chunks()->undrawable();
+  const ChunkSet* const undrawable = bad->empty() ? nullptr : bad.get();
   LearnerDemand demand = buffer->BeginDraw();
   const absl::Status may_draw = buffer->CheckDraw(&demand);
-  absl::StatusOr<Drawn> drawn = may_draw.ok() ? DrawFor(run, demand, undrawable.get(), buffer)
-                                              : absl::StatusOr<Drawn>(may_draw);
-  Worker* const learner = run->workers.Find(*buffer->learner());
+  absl::StatusOr<Drawn> drawn =
+      may_draw.ok() ? DrawFor(run, demand, undrawable, buffer) : absl::StatusOr<Drawn>(may_draw);
+  Worker* const learner = run->LearnerOf(*buffer);
   if (!drawn.ok()) {
     buffer->TooFewRows(demand);
     ForgetRemoved(run, buffer);
@@ -183,8 +212,8 @@ bool AnswerFirst(RunState* run, TaskBuffer* buffer) {
   ++run->counters.demands_answered;
   CoordinatorMessage message;
   *message.mutable_learner_data() = std::move(drawn->answer);
-  message.mutable_learner_data()->set_envstep(run->EnvStepsOf(*buffer));
-  run->Send(*buffer->learner(), std::move(message));
+  message.mutable_learner_data()->set_envstep(buffer->env_steps());
+  run->Send(learner->id, std::move(message));
   run->retry_held = true;
   return true;
 }
@@ -196,7 +225,7 @@ void Serve(RunState* run, TaskBuffer* buffer) {
 }
 
 // What became of data that were tried.
-enum class Outcome { kHandled, kWaits };
+enum class Tried { kHandled, kWaits };
 
 // Notes that the message is handled, so that the next one may come.
 void FinishData(Worker* sender, const CollectorData& message) {
@@ -204,19 +233,26 @@ void FinishData(Worker* sender, const CollectorData& message) {
   sender->waits_for.clear();
 }
 
-Outcome Wait(Worker* sender, const absl::Status& why) {
+Tried Wait(Worker* sender, const absl::Status& why) {
   sender->waits_for = std::string(why.message());
-  return Outcome::kWaits;
+  return Tried::kWaits;
+}
+
+// Notes whether the collecting task waits to go on.
+void SetHoldsBack(bool holds_back, RunningTask* task) {
+  if (task->collects() && task->holds_back != holds_back) {
+    task->buffer->AddCollecting(holds_back ? -1 : 1);
+  }
+  task->holds_back = holds_back;
 }
 
 // Pushes the data if they are not pushed yet, and acknowledges them when their collector may go on. Each step may end
 // the task. An error means that the message is invalid.
-absl::StatusOr<Outcome> TryData(RunState* run, uint32_t worker, const CollectorData& message,
-                                HeldData* data) {
+absl::StatusOr<Tried> TryData(RunState* run, Worker* sender, const CollectorData& message,
+                              HeldData* data) {
   TaskBuffer* const buffer = data->buffer.get();
   const std::string& task_id = message.task_id();
-  Worker* const sender = run->workers.Find(worker);
-  const RunningTask* const collecting = run->workers.FindTask(worker, task_id);
+  const RunningTask* const collecting = sender->FindTask(task_id);
   if (!data->pushed) {
     absl::Status status = absl::CancelledError("the task is over");
     if (collecting != nullptr) {
@@ -228,68 +264,78 @@ absl::StatusOr<Outcome> TryData(RunState* run, uint32_t worker, const CollectorD
       data->refused = true;
       return Wait(sender, status);
     }
-    if (!status.ok()) {  // Nobody wants the items.
+    if (!status.ok()) {
       FinishData(sender, message);
-      buffer->DropChunks(data->announced.chunks);
+      buffer->chunks()->Forget(data->announced.chunks);
       ForgetChunks(run, data->announced.chunks);
       if (absl::IsInvalidArgument(status)) return status;
       if (collecting != nullptr) {
         End(run, Annotate(status, absl::StrCat("pushing into ", buffer->id())), "a buffer failed");
       }
-      return Outcome::kHandled;
+      return Tried::kHandled;
     }
     data->pushed = true;
     if (buffer->has_rounds()) Serve(run, buffer);  // These rows may complete a round.
   }
-  RunningTask* const task = run->workers.FindTask(worker, task_id);
-  // With rounds the collector waits until its rows are wanted, so that they are not collected by a policy that will be
-  // too old.
+  RunningTask* const task = sender->FindTask(task_id);
+  // With rounds the collector waits until its rows are wanted. Otherwise it would collect by a policy that is too old when
+  // its rows are learned from.
   if (task != nullptr && buffer->has_rounds()) {
-    task->holds_back = true;
-    const absl::Status status =
-        buffer->CheckGoOn(buffer->rows()->count(), run->workers.Collecting(buffer));
+    SetHoldsBack(true, task);
+    const absl::Status status = buffer->CheckGoOn(buffer->rows()->count(), buffer->collecting());
     if (!status.ok()) return Wait(sender, status);
-    task->holds_back = false;
+    SetHoldsBack(false, task);
   }
   FinishData(sender, message);
   run->counters.rows_pushed += data->announced.rows();
-  if (task != nullptr) task->rows += data->announced.rows_of_items;
-  if (buffer->closed()) return Outcome::kHandled;
+  if (task != nullptr) {
+    CountSteps(run, task->steps, task->rows + data->announced.rows_of_items, task);
+  }
+  if (buffer->closed()) return Tried::kHandled;
   run->counters.rows_acknowledged += data->announced.rows();
-  Acknowledge(run, worker, task_id, message.sequence(), buffer->wants_random_rows());
+  Acknowledge(run, sender->id, task_id, message.sequence(), buffer->wants_random_rows());
   Serve(run, buffer);
   CheckBudget(run);
-  return Outcome::kHandled;
+  return Tried::kHandled;
 }
 
 }  // namespace
 
-absl::Status HandleCollectorData(RunState* run, uint32_t worker, const CollectorData& data) {
-  if (run->workers.Find(worker)->held.has_value()) {
+void CountSteps(RunState* run, int64_t steps, int64_t rows, RunningTask* task) {
+  const int64_t before = task->StepsWith(task->rows);
+  task->steps = std::max(task->steps, steps);
+  task->rows = rows;
+  const int64_t added = task->StepsWith(rows) - before;
+  run->progress.AddEnvSteps(added);
+  task->buffer->AddEnvSteps(added);
+}
+
+absl::Status HandleCollectorData(RunState* run, Worker* sender, const CollectorData& data) {
+  if (sender->held.has_value()) {
     return absl::InvalidArgumentError(
         absl::StrCat("data ", data.sequence(), " while earlier data wait for their buffer"));
   }
   HeldData held;
-  DING_ASSIGN_OR_RETURN(held.announced, DecodeItems(*run, worker, data));
-  DING_ASSIGN_OR_RETURN(held.buffer, AdmitData(run, worker, data, held.announced));
+  DING_ASSIGN_OR_RETURN(held.announced, DecodeItems(*run, *sender, data));
+  DING_ASSIGN_OR_RETURN(held.buffer, AdmitData(run, sender, data, held.announced));
   if (held.buffer == nullptr) return absl::OkStatus();
-  DING_ASSIGN_OR_RETURN(const Outcome outcome, TryData(run, worker, data, &held));
-  if (outcome == Outcome::kHandled) return absl::OkStatus();
+  DING_ASSIGN_OR_RETURN(const Tried tried, TryData(run, sender, data, &held));
+  if (tried == Tried::kHandled) return absl::OkStatus();
   held.message = data;
-  run->workers.Find(worker)->held = std::move(held);
-  run->held.push_back(worker);
+  sender->held = std::move(held);
+  run->held.push_back(sender->id);
   run->effects.timer_changed = true;
   return absl::OkStatus();
 }
 
-void DropHeldData(RunState* run, uint32_t worker, Worker* sender) {
+void DropHeldData(RunState* run, Worker* sender) {
   if (!sender->held->pushed) {
-    sender->held->buffer->DropChunks(sender->held->announced.chunks);
+    sender->held->buffer->chunks()->Forget(sender->held->announced.chunks);
     ForgetChunks(run, sender->held->announced.chunks);
   }
   sender->held.reset();
-  run->held.erase(std::find(run->held.begin(), run->held.end(), worker));
-  run->effects.handled.emplace_back(worker, absl::OkStatus());
+  run->held.erase(std::find(run->held.begin(), run->held.end(), sender->id));
+  run->effects.handled.emplace_back(sender->id, absl::OkStatus());
 }
 
 void RetryHeldData(RunState* run) {
@@ -298,21 +344,19 @@ void RetryHeldData(RunState* run) {
   std::vector<uint32_t> waiting;
   for (const uint32_t worker : std::exchange(run->held, {})) {
     Worker* const sender = run->workers.Find(worker);
-    const absl::StatusOr<Outcome> outcome =
-        TryData(run, worker, sender->held->message, &*sender->held);
-    if (outcome.ok() && *outcome == Outcome::kWaits) {
+    const absl::StatusOr<Tried> tried = TryData(run, sender, sender->held->message, &*sender->held);
+    if (tried.ok() && *tried == Tried::kWaits) {
       waiting.push_back(worker);
       continue;
     }
     sender->held.reset();
-    run->effects.handled.emplace_back(worker, outcome.status());
+    run->effects.handled.emplace_back(worker, tried.status());
   }
   run->held = std::move(waiting);
 }
 
-absl::Status HandleLearnerDemand(RunState* run, uint32_t worker, const LearnerDemand& demand) {
+absl::Status HandleLearnerDemand(RunState* run, Worker* sender, const LearnerDemand& demand) {
   DING_RETURN_IF_ERROR(CheckDemand(demand));
-  Worker* const sender = run->workers.Find(worker);
   if (demand.sequence() < 1 || demand.sequence() > sender->demand_sequence + 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "demand ", demand.sequence(), ", expected demand ", sender->demand_sequence + 1));
@@ -324,11 +368,11 @@ absl::Status HandleLearnerDemand(RunState* run, uint32_t worker, const LearnerDe
                                                    " is read, expected an earlier one"));
   }
   sender->demand_sequence = demand.sequence();
-  RunningTask* const task = FindTaskOf(run, worker, demand.task_id());
+  RunningTask* const task = FindTaskOf(run, sender, demand.task_id());
   if (task == nullptr) return absl::OkStatus();
   DING_RETURN_IF_ERROR(CheckIter(*run, *task, demand.train_iter()));
-  NoteProgress(run, demand.train_iter(), *sender, task);
-  const std::shared_ptr<TaskBuffer> buffer = task->buffer;
+  NoteProgress(run, demand.train_iter(), sender);
+  const std::shared_ptr<TaskBuffer> buffer = task->buffer;  // The task may end.
   const absl::Status added = buffer->AddDemand(demand);
   ForgetRemoved(run, buffer.get());
   DING_RETURN_IF_ERROR(added);

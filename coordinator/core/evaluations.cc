@@ -1,8 +1,10 @@
 // Results that count, and the witnesses of those that are doubted.
-#include <cstdint>
+#include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -11,7 +13,7 @@
 #include "ding_worker/coordinator/commander/trained_policy.h"
 #include "ding_worker/coordinator/core/run_state.h"
 #include "ding_worker/coordinator/core/transitions.h"
-#include "ding_worker/coordinator/state/doubted_evaluations.h"
+#include "ding_worker/coordinator/state/task_buffer.h"
 #include "ding_worker/coordinator/state/worker_roster.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/learner/evaluation.h"
@@ -23,6 +25,9 @@ namespace {
 
 // The time between two questions to the stoppers, while no evaluation ends and would ask them.
 constexpr absl::Duration kAskStoppersPeriod = absl::Seconds(1);
+
+// How far a return may be beyond its bounds, because it is a sum of rounded rewards.
+constexpr double kRounding = 1e-3;
 
 // `evaluation` may be null.
 void AskStoppers(RunState* run, const Evaluation* evaluation) {
@@ -46,36 +51,97 @@ void TellOfEvaluation(RunState* run, const CollectorTask& task, const CollectorF
   evaluation.mean_return = MeanReturn(info.episode_return());
   evaluation.episode_return.assign(info.episode_return().begin(), info.episode_return().end());
   AskStoppers(run, &evaluation);
-  for (const auto& [id, worker] : run->workers) {
-    if (!worker.task.has_value() || worker.task->state.kind != Hello::LEARNER) continue;
-    if (worker.task->learner.policy_id() != task.policy_id()) continue;
+  for (const auto& [id, buffer] : run->buffers) {
+    const Worker* const learner = run->LearnerOf(*buffer);
+    if (learner == nullptr || learner->task->learner().policy_id() != task.policy_id()) continue;
     CoordinatorMessage message;
     EvaluationResult* const result = message.mutable_evaluation_result();
-    result->set_task_id(worker.task->state.task_id);
+    result->set_task_id(learner->task->id());
     result->set_train_iter(evaluation.train_iter);
     result->set_env_step(evaluation.env_step);
     *result->mutable_episode_return() = info.episode_return();
-    run->Send(id, message);
+    run->Send(learner->id, std::move(message));
   }
 }
 
-// Lets another worker evaluate the same version of the policy.
+// Returns whether the env's rewards allow the mean return; true if the result has no episode.
+bool IsPossible(const RunState& run, const CollectorFinished& result) {
+  if (result.episode_return_size() == 0) return true;
+  const double mean = MeanReturn(result.episode_return());
+  const auto margin = [](double bound) { return kRounding * std::max(1.0, std::abs(bound)); };
+  return mean >= run.options.min_return - margin(run.options.min_return) &&
+         mean <= run.options.max_return + margin(run.options.max_return);
+}
+
+std::string Says(const std::string& name, const CollectorTask& task,
+                 const CollectorFinished& result) {
+  return absl::StrCat(name, " says that ", task.task_id(), " has a mean return of ",
+                      MeanReturn(result.episode_return()));
+}
+
+// The result is not possible, and no other worker can confirm it. It does not count.
+void RefuseResult(RunState* run, const std::string& name, const CollectorTask& task,
+                  const CollectorFinished& result) {
+  run->Warn(absl::StrCat(Says(name, task, result),
+                         ", which does not count: the env's reward bounds allow ",
+                         run->options.min_return, " to ", run->options.max_return,
+                         " (an env with a return of its own leaves them open in its EnvSpec)"));
+  NotifyFail(run, task);
+}
+
+// Lets another worker evaluate the same version of the policy; the newest one if that version is not stored any more.
+// Evaluations of one version have the same seeds, so two honest workers report the same returns.
 void AskWitness(RunState* run, DoubtedEvaluation doubted) {
   const PolicyVersion* const evaluated =
       run->policies.FindStored(doubted.task.policy_id(), doubted.result.policy_version());
-  run->doubted.Ask(std::move(doubted), evaluated);
+  CollectorTask again = doubted.task;
+  again.set_task_id(absl::StrCat(doubted.task.task_id(), "_again_", ++run->witnesses));
+  again.clear_policy();
+  if (evaluated != nullptr) *again.mutable_policy() = *evaluated;
+  for (TaskPlayer& player : *again.mutable_player()) {
+    if (!player.update_policy()) continue;
+    player.clear_policy();
+    if (evaluated != nullptr) *player.mutable_policy() = *evaluated;
+  }
+  run->Log(LogSeverity::kInfo, absl::StrCat(Says(doubted.name, doubted.task, doubted.result),
+                                            ": another collector evaluates version ",
+                                            doubted.result.policy_version(), " again"));
+  doubted.witness_task = std::move(again);
+  doubted.waits = true;
+  run->doubted.push_back(std::move(doubted));
 }
 
+// Removes and returns the evaluation that this task of a witness confirms; none if it is no task of a witness.
+std::optional<DoubtedEvaluation> TakeDoubted(RunState* run, const std::string& task_id) {
+  const auto found = std::find_if(
+      run->doubted.begin(), run->doubted.end(),
+      [&](const DoubtedEvaluation& one) { return one.witness_task.task_id() == task_id; });
+  if (found == run->doubted.end()) return std::nullopt;
+  DoubtedEvaluation doubted = std::move(*found);
+  run->doubted.erase(found);
+  return doubted;
+}
+
+// Counts the possible one of the two results, or the lower one if both are possible. An impossible result does not count
+// even if a witness confirms it: both workers may be one process, which has joined again under another name.
 void Settle(RunState* run, const DoubtedEvaluation& doubted, const std::string& witness,
             const CollectorFinished& info) {
-  const DoubtedEvaluations::Verdict verdict = run->doubted.Compare(
-      doubted, witness, info, run->commander->WouldConverge(doubted.task, info));
-  if (!verdict.warning.empty()) run->Warn(verdict.warning);
-  if (verdict.result.has_value()) {
-    CountResult(run, doubted.task, *verdict.result);
-  } else {
-    GiveBack(run, doubted.task);
+  const bool first = doubted.result.episode_return_size() > 0 && IsPossible(*run, doubted.result);
+  const bool second = info.episode_return_size() > 0 && IsPossible(*run, info);
+  const bool neither = !first && !second && info.episode_return_size() > 0;
+  const double says = MeanReturn(info.episode_return());
+  if (!run->commander->WouldConverge(doubted.task, info) || first != second || neither) {
+    run->Warn(absl::StrCat(Says(doubted.name, doubted.task, doubted.result), ", and ", witness,
+                           ", which has evaluated the same policy, ",
+                           info.episode_return_size() == 0 ? "nothing" : absl::StrCat(says),
+                           neither           ? ": neither is possible, and neither counts"
+                           : first == second ? ": the lower one counts"
+                                             : ": the possible one counts"));
   }
+  if (neither || info.episode_return_size() == 0) return NotifyFail(run, doubted.task);
+  const bool first_counts =
+      first != second ? first : MeanReturn(doubted.result.episode_return()) <= says;
+  CountResult(run, doubted.task, first_counts ? doubted.result : info);
 }
 
 }  // namespace
@@ -97,29 +163,33 @@ void CountResult(RunState* run, const CollectorTask& task, const CollectorFinish
     const ReturnEstimate found =
         EstimateReturn(info.episode_return(), MeanReturn(info.episode_return()));
     why = absl::StrCat("converged: the mean return of an evaluation was ", eval_value.value_or(0),
-                       ", and that of ", found.episodes, " fresh episodes ", found.mean,
+                       ", and the mean return of ", found.episodes, " fresh episodes ", found.mean,
                        " with a standard error of ", found.standard_error);
   }
   End(run, absl::OkStatus(), why);
 }
 
-void CountEvaluation(RunState* run, uint32_t worker, const CollectorTask& task,
+void CountEvaluation(RunState* run, const Worker& worker, const CollectorTask& task,
                      const CollectorFinished& info) {
-  const std::string name = run->workers.Find(worker)->hello.name();
-  const bool possible = run->doubted.IsPossible(info);
-  if (const std::optional<DoubtedEvaluation> doubted = run->doubted.Take(task.task_id())) {
+  const std::string name = worker.hello.name();
+  const bool possible = IsPossible(*run, info);
+  if (const std::optional<DoubtedEvaluation> doubted = TakeDoubted(run, task.task_id())) {
     Settle(run, *doubted, name, info);
   } else if (possible && !run->commander->WouldConverge(task, info)) {
     CountResult(run, task, info);
-  } else if (run->workers.HasOtherCollector(worker)) {
-    AskWitness(run, {worker, name, task, info});
+  } else if (run->workers.HasOtherCollector(worker.id)) {
+    AskWitness(run, {worker.id, name, task, info});
   } else if (possible) {
     CountResult(run, task, info);  // No other collector can be a witness.
   } else {
-    run->Warn(run->doubted.DescribeImpossible({worker, name, task, info}));
-    run->records.NoteOver(task.task_id());
-    run->commander->NotifyFailCollectorTask(task);
+    RefuseResult(run, name, task, info);
   }
+}
+
+bool IsWitnessTask(const RunState& run, const std::string& task_id) {
+  return std::any_of(run.doubted.begin(), run.doubted.end(), [&](const DoubtedEvaluation& one) {
+    return one.witness_task.task_id() == task_id;
+  });
 }
 
 absl::Duration TimeToAskStoppers(const RunState& run) {
@@ -138,39 +208,37 @@ void AskStoppersIfDue(RunState* run) {
 }
 
 void AssignWitnesses(RunState* run) {
-  for (const CollectorTask& task : run->doubted.TakeWaitingTasks()) {
-    const DoubtedEvaluation* const doubted = run->doubted.Find(task.task_id());
-    if (doubted == nullptr) continue;  // It was forgotten at the end of the run.
+  std::vector<std::string> waiting;
+  for (const DoubtedEvaluation& doubted : run->doubted) {
+    if (doubted.waits) waiting.push_back(doubted.witness_task.task_id());
+  }
+  for (const std::string& task_id : waiting) {
+    std::optional<DoubtedEvaluation> doubted = TakeDoubted(run, task_id);
+    if (!doubted.has_value()) continue;  // The run has ended meanwhile.
     if (run->workers.HasOtherCollector(doubted->worker) &&
-        run->buffers.count(task.buffer_id()) > 0) {
-      if (!StartCollectorTask(run, task, doubted->worker)) run->doubted.WaitAgain(task);
-      continue;
-    }
-    const DoubtedEvaluation alone = *run->doubted.Take(task.task_id());
-    if (run->doubted.IsPossible(alone.result)) {
-      CountResult(run, alone.task, alone.result);
+        run->buffers.count(doubted->task.buffer_id()) > 0) {
+      doubted->waits = !StartCollectorTask(run, doubted->witness_task, doubted->worker);
+      run->doubted.push_back(*std::move(doubted));
+    } else if (IsPossible(*run, doubted->result)) {
+      CountResult(run, doubted->task, doubted->result);
     } else {
-      run->records.NoteOver(alone.task.task_id());
-      run->commander->NotifyFailCollectorTask(alone.task);
+      NotifyFail(run, doubted->task);
     }
   }
 }
 
 void GiveBack(RunState* run, const CollectorTask& task) {
-  std::optional<DoubtedEvaluation> doubted = run->doubted.Take(task.task_id());
+  std::optional<DoubtedEvaluation> doubted = TakeDoubted(run, task.task_id());
   if (doubted.has_value() && !run->ended) {
     AskWitness(run, *std::move(doubted));
-    return;
+  } else {
+    NotifyFail(run, doubted.has_value() ? doubted->task : task);
   }
-  const CollectorTask& over = doubted.has_value() ? doubted->task : task;
-  run->records.NoteOver(over.task_id());
-  run->commander->NotifyFailCollectorTask(over);
 }
 
 void DropDoubted(RunState* run) {
-  for (const DoubtedEvaluation& doubted : run->doubted.TakeAll()) {
-    run->records.NoteOver(doubted.task.task_id());
-    run->commander->NotifyFailCollectorTask(doubted.task);
+  for (const DoubtedEvaluation& doubted : std::exchange(run->doubted, {})) {
+    NotifyFail(run, doubted.task);
   }
 }
 

@@ -1,13 +1,10 @@
 // All messages of workers but for data and demands.
 #include <algorithm>
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/log.h"
@@ -15,9 +12,7 @@
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/core/run_state.h"
 #include "ding_worker/coordinator/core/transitions.h"
-#include "ding_worker/coordinator/state/claim_checks.h"
 #include "ding_worker/coordinator/state/task_buffer.h"
-#include "ding_worker/coordinator/state/task_scheduler.h"
 #include "ding_worker/coordinator/state/worker_roster.h"
 #include "ding_worker/data/priority_info.h"
 #include "ding_worker/interaction/chunk_key.h"
@@ -32,161 +27,182 @@ namespace {
 // The number of policy versions that are sent to a worker which sends nothing itself.
 constexpr int kMaxPoliciesUnheard = 64;
 
-// Returns the role that may send this message; nullopt if every role may. An error: no worker may send it here.
-absl::StatusOr<std::optional<Hello::Role>> SenderOf(const WorkerMessage& message) {
+// Returns an error if a worker of this role must not send such a message here.
+absl::Status CheckSender(Hello::Role role, const WorkerMessage& message) {
+  Hello::Role expected = role;
   switch (message.message_case()) {
     case WorkerMessage::kTaskStarted:
     case WorkerMessage::kTaskFailed:
     case WorkerMessage::kResources:
-      return std::nullopt;
+      break;
     case WorkerMessage::kCollectorData:
     case WorkerMessage::kCollectorFinished:
-      return Hello::COLLECTOR;
+      expected = Hello::COLLECTOR;
+      break;
     case WorkerMessage::kLearnerDemand:
     case WorkerMessage::kLearnerInfo:
     case WorkerMessage::kPolicyVersion:
     case WorkerMessage::kGroupStatus:
     case WorkerMessage::kBadChunks:
-      return Hello::LEARNER;
-    case WorkerMessage::kHello:
-    case WorkerMessage::kStatusRequest:  // of operators, who have no session with the coordinator
-    case WorkerMessage::kOperatorRequest:
-    case WorkerMessage::kGroupReady:  // to an aggregator
-    case WorkerMessage::kGroupValue:
-    case WorkerMessage::MESSAGE_NOT_SET:
+      expected = Hello::LEARNER;
       break;
+    default:  // messages of operators, messages to an aggregator, and those that begin a session
+      return absl::InvalidArgumentError(
+          absl::StrCat("a message of kind ", static_cast<int>(message.message_case()),
+                       ", which is not allowed in the middle of a session"));
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("a message of kind ", static_cast<int>(message.message_case()),
-                   ", which is not allowed in the middle of a session"));
+  if (role == expected) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a ", Hello::Role_Name(role), " sent a message that only a ", Hello::Role_Name(expected),
+      " sends: kind ", static_cast<int>(message.message_case())));
 }
 
-// A silent worker, which may be stopped, gets no further versions until it sends something, and then
-// only the newest. Otherwise its messages would pile up, and it would count as stuck.
-void SendPolicy(RunState* run, uint32_t id, const PolicyVersion& version, Worker* worker) {
+// A silent worker, which may be stopped, gets no further versions until it sends something, and then only the newest.
+// Otherwise its messages would pile up, and it would count as stuck.
+void SendPolicy(RunState* run, const PolicyVersion& version, Worker* worker) {
   worker->withheld_policy = version;
   if (worker->policies_since_heard >= kMaxPoliciesUnheard) return;
   ++worker->policies_since_heard;
   CoordinatorMessage message;
   *message.mutable_policy_version() = version;
-  run->Send(id, message);
+  run->Send(worker->id, std::move(message));
   worker->withheld_policy.reset();
 }
 
-void NoteHeard(RunState* run, uint32_t id, Worker* worker) {
+void NoteHeard(RunState* run, Worker* worker) {
   worker->policies_since_heard = 0;
   if (!worker->withheld_policy.has_value()) return;
   const PolicyVersion version = *std::move(worker->withheld_policy);
-  SendPolicy(run, id, version, worker);
+  SendPolicy(run, version, worker);
 }
 
-void HandleTaskStarted(RunState* run, uint32_t worker, const TaskStarted& started) {
-  RunningTask* const task = FindTaskOf(run, worker, started.task_id());
-  if (task == nullptr || task->state.kind != Hello::LEARNER) return;
+absl::Status HandleTaskStarted(RunState* run, Worker* sender, const TaskStarted& started) {
+  RunningTask* const task = FindTaskOf(run, sender, started.task_id());
+  if (task == nullptr || !task->learns()) return absl::OkStatus();
   task->buffer->set_started();
   run->records.NoteState();
   Schedule(run);
+  return absl::OkStatus();
 }
 
-void HandleTaskFailed(RunState* run, uint32_t worker, const TaskFailed& failed) {
-  RunningTask* const task = FindTaskOf(run, worker, failed.task_id());
-  if (task == nullptr) return;
-  Worker* const sender = run->workers.Find(worker);
-  const TaskScheduler::TaskKind kind = KindOf(*task);
+absl::Status HandleTaskFailed(RunState* run, Worker* sender, const TaskFailed& failed) {
+  const RunningTask* const task = FindTaskOf(run, sender, failed.task_id());
+  if (task == nullptr) return absl::OkStatus();
+  const StartTask start = task->start;
   // The code is kCancelled if the failure was not the fault of the task.
   const auto code = static_cast<absl::StatusCode>(failed.code());
   const absl::Status why(code == absl::StatusCode::kOk ? absl::StatusCode::kUnknown : code,
                          ForPeople(failed.message()));
   run->Log(LogSeverity::kWarning, absl::StrCat(failed.task_id(), " of ", sender->hello.name(),
                                                " failed: ", why.ToString()));
-  FailTask(run, worker, sender);
-  if (code != absl::StatusCode::kCancelled) NoteFailure(run, worker, kind, failed.task_id(), why);
+  FailTask(run, sender);
+  if (code != absl::StatusCode::kCancelled) NoteFailure(run, start, why, sender);
   Schedule(run);
+  return absl::OkStatus();
 }
 
-absl::Status HandleCollectorFinished(RunState* run, uint32_t worker,
-                                     const CollectorFinished& info) {
+// Checks that the version by which a finished task was played was published.
+absl::Status CheckPlayedVersion(const RunState& run, const CollectorTask& task,
+                                const CollectorFinished& info) {
+  const uint64_t newest = run.policies.Newest(task.policy_id());
+  const int64_t newest_iter = NewestIter(run, task.policy_id());
+  if (info.policy_version() <= newest && info.train_iter() <= newest_iter) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(task.task_id(), " was played by version ", info.policy_version(), " of ",
+                   task.policy_id(), ", train iteration ", info.train_iter(), ", expected at most ",
+                   newest, " and ", newest_iter, ", which were published"));
+}
+
+absl::Status HandleCollectorFinished(RunState* run, Worker* sender, const CollectorFinished& info) {
   DING_RETURN_IF_ERROR(CheckCollectorFinished(info));
-  RunningTask* const task = FindTaskOf(run, worker, info.task_id());
+  RunningTask* const task = FindTaskOf(run, sender, info.task_id());
   if (task == nullptr) return absl::OkStatus();
-  DING_RETURN_IF_ERROR(CheckPaceOf(*run, *task, info.step_count()));
-  const std::string& policy_id = task->collector.policy_id();
-  DING_RETURN_IF_ERROR(CheckPlayedVersion(task->collector, info, run->policies.Newest(policy_id),
-                                          NewestIter(*run, policy_id)));
-  task->steps = std::max(task->steps, info.step_count());
+  DING_RETURN_IF_ERROR(CheckPace(*run, *task, info.step_count()));
+  DING_RETURN_IF_ERROR(CheckPlayedVersion(*run, task->collector(), info));
+  CountSteps(run, info.step_count(), task->rows, task);
   if (!run->commander->JudgeCollectorFinish(info)) {
-    FailTask(run, worker, run->workers.Find(worker));
+    FailTask(run, sender);
     Schedule(run);
     return absl::OkStatus();
   }
-  run->scheduler.NoteSuccess(KindOf(*task), worker);
-  const RunningTask finished = EndTask(run, worker, run->workers.Find(worker));
+  NoteSuccess(run, task->start, sender);
+  const RunningTask finished = EndTask(run, sender);
   // The commander gets the numbers that the coordinator has counted, not those that the worker claims.
   CollectorFinished result = info;
-  result.set_eval_flag(finished.collector.eval_flag());
+  result.set_eval_flag(finished.collector().eval_flag());
   if (!result.eval_flag()) {
-    result.set_step_count(finished.counted_steps());
+    result.set_step_count(finished.StepsWith(finished.rows));
     result.set_sample_count(finished.rows);
     run->progress.NoteReturns(result.episode_return());
-    run->progress.NoteCollectSettings(finished.collector.collect_setting());
-    CountResult(run, finished.collector, result);
+    run->progress.NoteCollectSettings(finished.collector().collect_setting());
+    CountResult(run, finished.collector(), result);
   } else {
-    CountEvaluation(run, worker, finished.collector, result);
+    CountEvaluation(run, *sender, finished.collector(), result);
   }
   Schedule(run);
   return absl::OkStatus();
 }
 
-absl::Status HandleLearnerInfo(RunState* run, uint32_t worker, const LearnerInfo& info) {
+absl::Status UpdatePriorities(const LearnerInfo& info, TaskBuffer* buffer) {
+  if (info.priority_size() == 0) return absl::OkStatus();
+  PriorityInfo priorities;
+  priorities.priority.assign(info.priority().begin(), info.priority().end());
+  priorities.replay_unique_id.assign(info.replay_unique_id().begin(),
+                                     info.replay_unique_id().end());
+  priorities.replay_buffer_idx.assign(info.replay_buffer_idx().begin(),
+                                      info.replay_buffer_idx().end());
+  return buffer->rows()->Update(priorities);
+}
+
+// Notes the train iteration that a learner reports. The failures of the policy's tasks are forgotten if it is trained
+// further than ever before: a learner that repeats what was lost may fail at the same place again.
+void NoteTrained(RunState* run, int64_t iter, Worker* sender) {
+  RunningTask* const task = &*sender->task;
+  const std::string& policy_id = task->learner().policy_id();
+  const auto [furthest, is_first] = run->furthest_iter.try_emplace(policy_id, iter);
+  if (is_first || iter > furthest->second) {
+    furthest->second = iter;
+    if (task->first_step >= 0) NoteSuccess(run, task->start, sender);
+  }
+  if (task->first_step < 0) task->first_step = iter;
+  // Reports of several threads of a learner may arrive in another order.
+  task->steps = std::max(task->steps, iter);
+  run->progress.set_train_iter_of(policy_id, task->steps);
+}
+
+absl::Status HandleLearnerInfo(RunState* run, Worker* sender, const LearnerInfo& info) {
   DING_RETURN_IF_ERROR(CheckLearnerInfo(info));
   DING_RETURN_IF_ERROR(CheckPriorities(info));
-  RunningTask* const task = FindTaskOf(run, worker, info.task_id());
+  RunningTask* const task = FindTaskOf(run, sender, info.task_id());
   if (task == nullptr) return absl::OkStatus();
   DING_RETURN_IF_ERROR(CheckIter(*run, *task, info.learner_step()));
-  if (info.priority_size() > 0) {
-    PriorityInfo priorities;
-    priorities.priority.assign(info.priority().begin(), info.priority().end());
-    priorities.replay_unique_id.assign(info.replay_unique_id().begin(),
-                                       info.replay_unique_id().end());
-    priorities.replay_buffer_idx.assign(info.replay_buffer_idx().begin(),
-                                        info.replay_buffer_idx().end());
-    DING_RETURN_IF_ERROR(task->buffer->rows()->Update(priorities));
-  }
-  Worker* const sender = run->workers.Find(worker);
+  DING_RETURN_IF_ERROR(UpdatePriorities(info, task->buffer.get()));
   sender->stalled = ForPeople(info.stalled());
-  NoteProgress(run, info.learner_step(), *sender, task);
-  run->scheduler.NoteTrained(worker, task->learner.policy_id(), info.learner_step(),
-                             /*begins=*/task->first_step < 0);
-  if (task->first_step < 0) task->first_step = info.learner_step();
-  // Reports of several threads of a learner may arrive in another order.
-  task->steps = std::max(task->steps, info.learner_step());
-  run->progress.set_train_iter_of(task->learner.policy_id(), task->steps);
+  NoteProgress(run, info.learner_step(), sender);
+  NoteTrained(run, info.learner_step(), sender);
   if (info.shown_size() > 0) run->progress.NoteReported(info.shown());
   run->records.NoteState();
   run->records.NoteCommander();
-  run->commander->UpdateLearnerInfo(task->learner, info);
+  run->commander->UpdateLearnerInfo(task->learner(), info);
   CheckBudget(run);
   if (!info.stop_request().empty()) {
     End(run, absl::OkStatus(), absl::StrCat("a hook: ", ForPeople(info.stop_request())));
   }
-  if (!run->ended && run->commander->JudgeLearnerFinish(info))
-    FinishLearnerTask(run, worker, sender);
+  if (!run->ended && run->commander->JudgeLearnerFinish(info)) FinishLearnerTask(run, sender);
   Schedule(run);
   return absl::OkStatus();
 }
 
-absl::Status HandlePolicyVersion(RunState* run, uint32_t worker, const PolicyVersion& version) {
-  // The key is made here and not taken from the learner: it will be deleted later, so it must be the
-  // key of a policy.
-  const std::string key = PolicyKey(version.policy_id(), version.version(), worker);
-  Worker* const sender = run->workers.Find(worker);
-  if (!sender->task.has_value() || sender->task->learner.policy_id() != version.policy_id()) {
+absl::Status HandlePolicyVersion(RunState* run, Worker* sender, const PolicyVersion& version) {
+  // The key is made here and not taken from the learner: it is deleted later, so it must be the key of a policy.
+  const std::string key = PolicyKey(version.policy_id(), version.version(), sender->id);
+  if (!sender->task.has_value() || sender->task->learner().policy_id() != version.policy_id()) {
     ++run->counters.late_messages;
-    if (run->ended) run->effects.deleted.push_back(key);  // nobody else deletes it
+    if (run->ended) ForgetKeys(run, {key});  // No later version would have it deleted.
     return absl::OkStatus();
   }
-  DING_RETURN_IF_ERROR(CheckVersion(*run, *sender->task, version, key));
-  NoteProgress(run, version.train_iter(), *sender, &*sender->task);
+  DING_RETURN_IF_ERROR(CheckVersion(*run, *sender, version, key));
+  NoteProgress(run, version.train_iter(), sender);
   sender->task->policy_iter = version.train_iter();
   run->policies.Publish(version);
   run->commander->PolicyPublished(version);
@@ -195,29 +211,25 @@ absl::Status HandlePolicyVersion(RunState* run, uint32_t worker, const PolicyVer
   }));
   run->records.NoteState();
   for (auto& [id, other] : run->workers) {
-    if (other.task.has_value() && other.task->state.kind == Hello::COLLECTOR &&
-        other.task->collector.policy_id() == version.policy_id()) {
-      SendPolicy(run, id, version, &other);
+    if (other.task.has_value() && !other.task->learns() &&
+        other.task->collector().policy_id() == version.policy_id()) {
+      SendPolicy(run, version, &other);
     }
   }
   return absl::OkStatus();
 }
 
 // An aggregator reports the resources of its learners, which change as learners come and go.
-absl::Status HandleResources(RunState* run, uint32_t worker, const Resources& resources) {
+absl::Status HandleResources(RunState* run, Worker* sender, const Resources& resources) {
   DING_RETURN_IF_ERROR(CheckResources(resources));
-  Worker* const sender = run->workers.Find(worker);
   *sender->hello.mutable_resources() = resources;
-  if (!sender->task.has_value() && !sender->draining && !run->ended) {
-    run->scheduler.SetFree(sender->hello.role(), worker, resources);
-  }
+  if (!sender->task.has_value() && !sender->draining && !run->ended) run->workers.SetFree(sender);
   Schedule(run);
   return absl::OkStatus();
 }
 
-absl::Status HandleGroupStatus(RunState* run, uint32_t worker, const GroupStatus& group) {
+absl::Status HandleGroupStatus(RunState* run, Worker* sender, const GroupStatus& group) {
   DING_RETURN_IF_ERROR(CheckGroupStatus(group));
-  Worker* const sender = run->workers.Find(worker);
   sender->group = group;
   for (WorkerStatus& member : *sender->group.mutable_member()) {
     for (std::string* const text : {member.mutable_name(), member.mutable_peer(),
@@ -231,51 +243,44 @@ absl::Status HandleGroupStatus(RunState* run, uint32_t worker, const GroupStatus
 
 }  // namespace
 
-RunningTask* FindTaskOf(RunState* run, uint32_t worker, const std::string& task_id) {
-  RunningTask* const task = run->workers.FindTask(worker, task_id);
+RunningTask* FindTaskOf(RunState* run, Worker* worker, const std::string& task_id) {
+  RunningTask* const task = worker->FindTask(task_id);
   if (task == nullptr) ++run->counters.late_messages;
   return task;
 }
 
 absl::Status HandleMessage(RunState* run, uint32_t worker, const WorkerMessage& message) {
-  DING_ASSIGN_OR_RETURN(const std::optional<Hello::Role> expected, SenderOf(message));
   Worker* const sender = run->workers.Find(worker);
   if (sender == nullptr) return absl::NotFoundError("there is no such worker");
-  if (expected.has_value() && sender->hello.role() != *expected) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a ", Hello::Role_Name(sender->hello.role()), " sent a message that only a ",
-        Hello::Role_Name(*expected), " sends: kind ", static_cast<int>(message.message_case())));
-  }
+  DING_RETURN_IF_ERROR(CheckSender(sender->hello.role(), message));
   if (!sender->sent_away.empty()) {
     return absl::PermissionDeniedError(absl::StrCat("it was sent away: ", sender->sent_away));
   }
-  NoteHeard(run, worker, sender);
+  NoteHeard(run, sender);
   // LearnerAggregator has a switch over some of these kinds, too; it does other things with the messages.
   switch (message.message_case()) {
     case WorkerMessage::kTaskStarted:
-      HandleTaskStarted(run, worker, message.task_started());
-      return absl::OkStatus();
+      return HandleTaskStarted(run, sender, message.task_started());
     case WorkerMessage::kTaskFailed:
-      HandleTaskFailed(run, worker, message.task_failed());
-      return absl::OkStatus();
+      return HandleTaskFailed(run, sender, message.task_failed());
     case WorkerMessage::kCollectorData:
-      return HandleCollectorData(run, worker, message.collector_data());
+      return HandleCollectorData(run, sender, message.collector_data());
     case WorkerMessage::kCollectorFinished:
-      return HandleCollectorFinished(run, worker, message.collector_finished());
+      return HandleCollectorFinished(run, sender, message.collector_finished());
     case WorkerMessage::kLearnerDemand:
-      return HandleLearnerDemand(run, worker, message.learner_demand());
+      return HandleLearnerDemand(run, sender, message.learner_demand());
     case WorkerMessage::kLearnerInfo:
-      return HandleLearnerInfo(run, worker, message.learner_info());
+      return HandleLearnerInfo(run, sender, message.learner_info());
     case WorkerMessage::kPolicyVersion:
-      return HandlePolicyVersion(run, worker, message.policy_version());
+      return HandlePolicyVersion(run, sender, message.policy_version());
     case WorkerMessage::kResources:
-      return HandleResources(run, worker, message.resources());
+      return HandleResources(run, sender, message.resources());
     case WorkerMessage::kBadChunks:
-      return HandleBadChunks(run, worker, message.bad_chunks());
+      return HandleBadChunks(run, sender, message.bad_chunks());
     case WorkerMessage::kGroupStatus:
-      return HandleGroupStatus(run, worker, message.group_status());
+      return HandleGroupStatus(run, sender, message.group_status());
     default:
-      DING_CHECK(false) << "SenderOf() knows it";
+      DING_CHECK(false) << "CheckSender() knows it";
       return absl::OkStatus();
   }
 }

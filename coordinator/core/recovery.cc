@@ -24,6 +24,7 @@
 #include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
 #include "ding_worker/coordinator/state/task_buffer.h"
+#include "ding_worker/coordinator/state/task_queue.h"
 #include "ding_worker/coordinator/state/worker_roster.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/items.h"
@@ -88,7 +89,8 @@ absl::Status RecoverState(const RecoveredRun& saved, RunState* run) {
   run->incarnation = state.incarnation() + 1;
   run->workers.Load(state);
   run->progress.Load(state);
-  run->commands.Load(state, run->options.goes_on_after_stop);
+  run->wanted_collectors = state.wanted_collectors();
+  run->stop_wanted = state.stop_wanted() && !run->options.goes_on_after_stop;
   DING_RETURN_IF_ERROR(RecoverStoppers(state.stoppers(), run));
   for (const BufferRecord& known : state.buffer()) {
     DING_ASSIGN_OR_RETURN(
@@ -135,7 +137,7 @@ class RowRecovery {
         ChunksOf(there, WorkerOfChunk(record.push().chunk(0)), run_->options.sequences.overlap));
     DING_ASSIGN_OR_RETURN(const SegmentBatch rows, MakeItems(std::move(there)));
     TaskBuffer* const buffer = run_->buffers.at(known->buffer_id()).get();
-    buffer->AddChunks(chunks);
+    buffer->chunks()->Add(chunks);
     for (const int64_t chunk : chunks) kept_.insert(ChunkKey(chunk));
     return Annotate(buffer->rows()->Push(rows, record.push().envstep()),
                     absl::StrCat("pushing again into ", known->buffer_id()));
@@ -194,8 +196,9 @@ JournalRecord StateNow(RunState* run) {
   StateRecord* const state = record.mutable_state();
   state->set_run(run->options.run);
   state->set_incarnation(run->incarnation);
-  run->progress.Save(run->EnvSteps(), state);
-  run->commands.Save(state);
+  run->progress.Save(state);
+  state->set_wanted_collectors(run->wanted_collectors);
+  state->set_stop_wanted(run->stop_wanted);
   run->workers.Save(state);
   for (const auto& [id, buffer] : run->buffers) {
     BufferRecord* const of_buffer = state->add_buffer();
@@ -203,7 +206,7 @@ JournalRecord StateNow(RunState* run) {
     of_buffer->set_started(buffer->started());
     of_buffer->set_rows_lost(buffer->rows_lost());
     of_buffer->set_rows_drawn(buffer->rows_drawn());
-    of_buffer->set_envstep(run->EnvStepsOf(*buffer));
+    of_buffer->set_envstep(buffer->env_steps());
     of_buffer->mutable_setting()->Assign(buffer->settings().begin(), buffer->settings().end());
   }
   run->policies.Save(state);
@@ -265,16 +268,18 @@ absl::StatusOr<std::vector<JournalRecord>> AllRecords(RunState* run) {
   DING_ASSIGN_OR_RETURN(*records.emplace_back().mutable_commander(),
                         SaveCommander(*run->commander));
   for (const auto& [id, worker] : run->workers) {
-    if (!worker.task.has_value()) continue;
-    if (worker.task->state.kind == Hello::LEARNER) {
-      *records.emplace_back().mutable_learner_task() = worker.task->learner;
-    } else if (run->doubted.Find(worker.task->state.task_id) == nullptr) {
-      *records.emplace_back().mutable_collector_task() = worker.task->collector;
+    if (!worker.task.has_value() || IsWitnessTask(*run, worker.task->id())) continue;
+    records.push_back(UnwrittenRecords::RecordOf(worker.task->start));
+  }
+  // The commander did not give the task of a witness. It gave the task whose result is doubted.
+  for (const DoubtedEvaluation& doubted : run->doubted) {
+    *records.emplace_back().mutable_collector_task() = doubted.task;
+  }
+  for (const Hello::Role role : {Hello::LEARNER, Hello::COLLECTOR}) {
+    for (const TaskQueue::Waiting& waiting : run->tasks.For(role)) {
+      records.push_back(UnwrittenRecords::RecordOf(waiting.task));
     }
   }
-  // The commander did not give the task of a witness. It gave the task whose result is doubted, which is saved.
-  run->doubted.Save(&records);
-  run->scheduler.Save(&records);
   return records;
 }
 

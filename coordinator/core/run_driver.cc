@@ -67,10 +67,9 @@ absl::Status RunDriver::Recover() {
   if (status.ok()) status = Commit(state_.now());
   if (status.ok() && state_.incarnation > 1) status = Rewrite();
   if (status.ok()) return status;
-  // A state that could not be read must not be replaced by that of a run that has just begun.
+  // The journal keeps its state: a run that has just begun must not replace it.
   journal_ = nullptr;
   keeps_data_ = true;
-  effects_ = {};
   state_.effects = {};
   unwritten_.clear();
   return status;
@@ -78,37 +77,11 @@ absl::Status RunDriver::Recover() {
 
 RunDriver::Result RunDriver::Apply(int64_t now_nanos, Event* event) {
   event->set_nanos(now_nanos);
-  Effects effects = internal_coordinator::Apply(*event, &state_);
-  Result result;
-  result.status = effects.status;
-  result.admitted = effects.admitted;
-  result.reply = std::move(effects.reply);
-  if (!state_.held.empty() && event->message().has_collector_data() && result.status.ok()) {
-    const Worker* const sender = state_.workers.Find(event->worker());
-    result.waits = sender != nullptr && sender->held.has_value();
-  }
-  Collect(std::move(effects));
-  return result;
-}
-
-void RunDriver::Collect(Effects effects) {
-  const auto append = [](auto* from, auto* to) {
-    if (to->empty()) {
-      to->swap(*from);
-    } else {
-      for (auto& one : *from) to->push_back(std::move(one));
-    }
-  };
-  append(&effects.messages, &effects_.messages);
-  append(&effects.deleted, &effects_.deleted);
-  append(&effects.lines, &effects_.lines);
-  append(&effects.handled, &effects_.handled);
-  effects_.timer_changed = effects_.timer_changed || effects.timer_changed;
+  return internal_coordinator::Apply(*event, &state_);
 }
 
 absl::Status RunDriver::Commit(int64_t now_nanos) {
   for (JournalRecord& record : TakeRecords(&state_)) unwritten_.push_back(std::move(record));
-  Collect(std::exchange(state_.effects, {}));
   if (journal_ != nullptr && replaced_.ok() && !unwritten_.empty()) {
     const absl::Status written = journal_->Append(unwritten_);
     if (absl::IsAborted(written)) {
@@ -127,8 +100,8 @@ absl::Status RunDriver::Commit(int64_t now_nanos) {
   return absl::OkStatus();
 }
 
-// If another coordinator goes on with the run, nobody is told anything any more: workers join that one. Its rows may need
-// all data.
+// Another coordinator goes on with the run, and workers join it. So this one sends and deletes nothing more: the rows of
+// the other coordinator may need all data.
 void RunDriver::EndReplaced(int64_t now_nanos, const absl::Status& why) {
   replaced_ = why;
   Event end;
@@ -136,18 +109,20 @@ void RunDriver::EndReplaced(int64_t now_nanos, const absl::Status& why) {
   end.mutable_end()->set_code(static_cast<int>(why.code()));
   end.mutable_end()->set_message(std::string(why.message()));
   end.mutable_end()->set_reason("another coordinator goes on with it");
-  Collect(internal_coordinator::Apply(end, &state_));
+  internal_coordinator::Apply(end, &state_);
 }
 
 void RunDriver::CarryOut() {
-  for (const auto& [worker, message] : effects_.messages) {
+  Effects& effects = state_.effects;
+  for (const auto& [worker, message] : effects.messages) {
     if (replaced_.ok()) sender_->Send(worker, message);
   }
-  effects_.messages.clear();
-  for (const std::string& key : std::exchange(effects_.deleted, {})) {
+  effects.messages.clear();
+  for (const std::string& key : effects.deleted) {
     if (replaced_.ok()) delete_key_(key).IgnoreError();  // UsedDataRemover notes errors.
   }
-  for (const Effects::Line& line : std::exchange(effects_.lines, {})) {
+  effects.deleted.clear();
+  for (const Effects::Line& line : std::exchange(effects.lines, {})) {
     if (line.every > 1 && rare_lines_[line.every]++ % line.every != 0) continue;
     DING_LOG_IF(INFO, line.severity == LogSeverity::kInfo) << line.text;
     DING_LOG_IF(WARNING, line.severity != LogSeverity::kInfo) << line.text;
@@ -160,13 +135,13 @@ absl::Status RunDriver::Rewrite() {
 }
 
 void RunDriver::End(int64_t now_nanos, const std::string& reason) {
-  if (!paused_.ok()) effects_.messages.clear();
+  if (!paused_.ok()) state_.effects.messages.clear();
   Event end;
   end.set_nanos(now_nanos);
   end.mutable_end()->set_reason(reason);
-  Collect(internal_coordinator::Apply(end, &state_));
+  internal_coordinator::Apply(end, &state_);
   if (paused_.ok()) return;
-  for (const auto& [worker, message] : std::exchange(effects_.messages, {})) {
+  for (const auto& [worker, message] : std::exchange(state_.effects.messages, {})) {
     sender_->Send(worker, message);
   }
 }
@@ -183,7 +158,7 @@ absl::Status RunDriver::CloseJournal(int64_t now_nanos) {
 void RunDriver::Close(int64_t now_nanos) {
   journal_ = nullptr;
   state_.clock.Set(now_nanos);
-  Collect(Forget(keeps_data_ || !replaced_.ok(), &state_));
+  Forget(keeps_data_ || !replaced_.ok(), &state_);
   Commit(now_nanos).IgnoreError();  // There is no journal that could fail.
 }
 

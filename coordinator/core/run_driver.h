@@ -33,13 +33,7 @@ void GuardParts(Coordinator::Parts* parts);
 
 class RunDriver {
  public:
-  // What became of an event.
-  struct Result {
-    absl::Status status;
-    uint32_t admitted = 0;  // the number of the worker
-    std::string reply;      // to the operator
-    bool waits = false;  // the data of the message wait; TakeHandled() returns what became of them
-  };
+  using Result = Outcome;
 
   // `parts` as for Coordinator::Create(); `now_nanos` is the time.
   RunDriver(const Coordinator::Options& options, Coordinator::Parts parts, int64_t now_nanos);
@@ -52,7 +46,7 @@ class RunDriver {
   Result Apply(int64_t now_nanos, Event* event);
   // Returns the workers whose data were waiting and do not wait any more, and what became of the data.
   std::vector<std::pair<uint32_t, absl::Status>> TakeHandled() {
-    return std::exchange(effects_.handled, {});
+    return std::exchange(state_.effects.handled, {});
   }
   // Writes what must survive; if this succeeds, carries out the effects. Otherwise the run pauses.
   absl::Status Commit(int64_t now_nanos);
@@ -70,12 +64,11 @@ class RunDriver {
   RunState* mutable_state() { return &state_; }
   const RunState& state() const { return state_; }
   // Returns whether TimeToNextEvent() may have changed since the last call.
-  bool TakeTimerChanged() { return std::exchange(effects_.timer_changed, false); }
+  bool TakeTimerChanged() { return std::exchange(state_.effects.timer_changed, false); }
   // Returns the keys that a worker that joins again left under its previous number.
   std::vector<std::string> PreviousKeys(const Hello& hello) const;
 
  private:
-  void Collect(Effects effects);
   void CarryOut();
   void EndReplaced(int64_t now_nanos, const absl::Status& why);
   // Writes all that is known, but rows, in the place of what the journal says of it.
@@ -88,7 +81,6 @@ class RunDriver {
   Journal* journal_;  // null: there is none, or it is closed
   RunState state_;
   std::vector<JournalRecord> unwritten_;
-  Effects effects_;  // to be carried out once all is written
   absl::Status paused_;
   absl::Status replaced_;  // an error if another coordinator has taken over the run
   bool keeps_data_ = false;

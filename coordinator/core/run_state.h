@@ -1,30 +1,28 @@
 // The state of a parallel run, and the function that changes it: for the sources of the coordinator only. Users
 // include coordinator.h.
 //
-//     Event ──► Apply(RunState*) ──► Effects: messages to send, keys to delete, lines to log
+//     Event ──► Apply(RunState*) ──► RunState::effects: messages to send, keys to delete, lines to log
 //                     └──TakeRecords──► journal: what must be written before
 //
-// Apply() takes no lock, does no IO, starts no thread and reads no clock: time comes with the event. The driver
-// (coordinator.cc) calls it, and carries out the effects once the records are in the journal.
+// Apply() takes no lock, does no IO, starts no thread and reads no clock: time comes with the event. RunDriver calls it,
+// and carries out the effects once the records are in the journal.
 //
-//   what a run knows, each in an object that owns its part of the state:
-//     WorkerRoster         the workers, what they said, and data that wait for room
-//     TaskScheduler        tasks that wait, free workers, failures in a row
-//     TaskBuffer           the rows of a learner's task, and the demands for them
-//     PolicyCatalogue      versions of policies
-//     DoubtedEvaluations   results that need a witness
-//     OperatorCommands     what operators ask for
-//     RunProgress          time, steps, budgets
-//     UnwrittenRecords     what has to be written down
-//   the functions that change it, by what they are about (transitions.h):
+//   parts of the state that are objects:
+//     WorkerRoster      the workers, their tasks, their data that wait for room, and who is free
+//     TaskQueue         tasks that wait for a worker
+//     TaskBuffer        the rows of a learner's task, and the demands for them
+//     PolicyCatalogue   versions of policies
+//     RunProgress       time, steps, budgets
+//     UnwrittenRecords  what has to be written down
+//   the functions that change it, by subject (transitions.h):
 //     apply.cc        an event comes, workers join and leave, the run ends
 //     data.cc         items of collectors, demands of learners
 //     messages.cc     all other messages of workers
 //     tasks.cc        which worker does what
 //     evaluations.cc  results that count, and witnesses for those that are doubted
-//     claims.cc       what workers claim, and who is sent away
+//     claims.cc       false claims of workers, failures, and who is sent away
 //     recovery.cc     the state in a journal, and a state from a journal
-//     run_status.cc   what operators see and request
+//     operators.cc    what operators see and request
 //
 // Threads: thread-compatible; only the driver touches a RunState.
 #ifndef DING_WORKER_COORDINATOR_CORE_RUN_STATE_H_
@@ -36,6 +34,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -51,13 +50,10 @@
 #include "ding_worker/coordinator/core/events.pb.h"
 #include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
-#include "ding_worker/coordinator/state/doubted_evaluations.h"
-#include "ding_worker/coordinator/state/operator_commands.h"
 #include "ding_worker/coordinator/state/policy_catalogue.h"
 #include "ding_worker/coordinator/state/run_progress.h"
 #include "ding_worker/coordinator/state/task_buffer.h"
-#include "ding_worker/coordinator/state/task_scheduler.h"
-#include "ding_worker/coordinator/state/unwritten_records.h"
+#include "ding_worker/coordinator/state/task_queue.h"
 #include "ding_worker/coordinator/state/worker_roster.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -74,7 +70,7 @@ inline constexpr char kStopped[] = "an operator has stopped it";
 // How often data that wait for room are tried again, since the rate control of buffers fades with time.
 inline constexpr absl::Duration kRetryPeriod = absl::Milliseconds(5);
 
-// What an event wants done.
+// What the driver has to do for the events that were applied.
 struct Effects {
   struct Line {
     LogSeverity severity = LogSeverity::kInfo;
@@ -85,15 +81,94 @@ struct Effects {
   std::vector<std::pair<uint32_t, CoordinatorMessage>> messages;  // to workers
   std::vector<std::string> deleted;                               // keys of the store
   std::vector<Line> lines;
-  // What became of the event. An error of a worker's message means that the message is invalid.
-  absl::Status status;
-  uint32_t admitted = 0;  // the number of the worker
-  std::string reply;      // to the operator
   // The workers whose data no longer wait for room, and what became of the data.
   std::vector<std::pair<uint32_t, absl::Status>> handled;
   // Tasks were given or taken: ask TimeToNextEvent() anew.
   bool timer_changed = false;
 };
+
+// What became of an event.
+struct Outcome {
+  absl::Status status;    // an error of a worker's message means that the message is invalid
+  uint32_t admitted = 0;  // the number of the worker
+  std::string reply;      // to the operator
+  bool waits = false;     // the data of the message wait; Effects::handled says what became of them
+};
+
+// What has to be written into the journal before anything is told to anyone. Records keep the order in which they were
+// noted. The state of the run and the state of the commander are written once, behind them.
+class UnwrittenRecords {
+ public:
+  // With `keeps` false there is no journal, and nothing is noted.
+  explicit UnwrittenRecords(bool keeps) : keeps_(keeps) {}
+
+  // Say that the state of the run, or that of the commander, has changed.
+  void NoteState() { state_changed_ = true; }
+  void NoteCommander() { commander_changed_ = true; }
+  // Say that the commander has given a task, or that a task is over. Both also change the commander's state.
+  void NoteGiven(const StartTask& task) {
+    commander_changed_ = true;
+    if (keeps_) records_.push_back(RecordOf(task));
+  }
+  void NoteOver(const std::string& task_id) {
+    commander_changed_ = true;
+    if (keeps_) records_.emplace_back().set_task_over(task_id);
+  }
+  // Returns the record of a push, for the caller to fill in; null if nothing is kept.
+  PushRecord* AddPush() { return keeps_ ? records_.emplace_back().mutable_push() : nullptr; }
+  // Says that chunks have left their buffer.
+  void NoteRemoved(const std::vector<int64_t>& chunks) {
+    if (!keeps_ || chunks.empty()) return;
+    if (records_.empty() || !records_.back().has_removed()) records_.emplace_back();
+    records_.back().mutable_removed()->mutable_chunk()->Add(chunks.begin(), chunks.end());
+  }
+
+  bool state_changed() const {
+    return keeps_ && (state_changed_ || commander_changed_ || !records_.empty());
+  }
+  bool commander_changed() const { return keeps_ && commander_changed_; }
+  // Returns the records, and forgets them and all changes.
+  std::vector<JournalRecord> Take() {
+    state_changed_ = commander_changed_ = false;
+    return std::exchange(records_, {});
+  }
+
+  // Returns the record of a task that is not over.
+  static JournalRecord RecordOf(const StartTask& task) {
+    JournalRecord record;
+    if (task.has_learner()) {
+      *record.mutable_learner_task() = task.learner();
+    } else {
+      *record.mutable_collector_task() = task.collector();
+    }
+    return record;
+  }
+
+ private:
+  const bool keeps_;
+  // A new coordinator has written neither yet.
+  bool state_changed_ = true;
+  bool commander_changed_ = true;
+  std::vector<JournalRecord> records_;
+};
+
+// An evaluation that counts only if another worker, a witness, confirms its result.
+struct DoubtedEvaluation {
+  uint32_t worker = 0;  // reports the result
+  std::string name;     // the name of that worker
+  CollectorTask task;   // as the commander gave it
+  CollectorFinished result;
+  CollectorTask witness_task;
+  bool waits = true;  // no worker has the task of the witness
+};
+
+// Tasks of one kind (all that train one policy, or all that act by it) that have failed in a row.
+struct FailureStreak {
+  int tasks = 0;
+  std::set<uint32_t> workers;
+};
+using TaskKind = std::pair<Hello::Role, std::string>;  // and the policy
+inline TaskKind KindOf(const StartTask& task) { return {RoleOf(task), PolicyIdOf(task)}; }
 
 // The time of the event that is applied.
 class EventClock : public Clock {
@@ -116,10 +191,10 @@ struct RunState {
   absl::Duration Elapsed(int64_t since_nanos) const {
     return absl::Nanoseconds(now() - since_nanos);
   }
-  int64_t EnvSteps() const { return progress.finished_steps() + workers.EnvSteps(); }
-  // The env steps of the policy that learns from the buffer.
-  int64_t EnvStepsOf(const TaskBuffer& buffer) const {
-    return buffer.finished_steps() + workers.EnvStepsFor(buffer);
+  int64_t EnvSteps() const { return progress.env_steps(); }
+  // Returns the worker that learns from the buffer; null if there is none.
+  Worker* LearnerOf(const TaskBuffer& buffer) {
+    return buffer.learner().has_value() ? workers.Find(*buffer.learner()) : nullptr;
   }
 
   // These add to the effects.
@@ -143,11 +218,11 @@ struct RunState {
   StopperList stoppers;
   std::optional<int64_t> asked_stoppers_nanos;  // between evaluations
   WorkerRoster workers;
-  TaskScheduler scheduler;
+  TaskQueue tasks;  // that wait for a worker
   std::map<std::string, std::shared_ptr<TaskBuffer>> buffers;
   PolicyCatalogue policies;
-  DoubtedEvaluations doubted;
-  OperatorCommands commands;
+  std::vector<DoubtedEvaluation> doubted;
+  int64_t witnesses = 0;  // how many were asked
   RunProgress progress;
   UnwrittenRecords records;
 
@@ -157,9 +232,13 @@ struct RunState {
   std::string end_reason;
   Coordinator::Counters counters;
   std::deque<std::string> warnings;  // the last few
+  int wanted_collectors = 0;         // by the operators
+  bool stop_wanted = false;          // an operator has stopped the run
+  std::map<TaskKind, FailureStreak> failures;
+  std::map<std::string, int64_t> furthest_iter;  // that a policy was ever trained to
   // How many tasks in a row the commander gave with invalid settings.
   std::map<Hello::Role, int> invalid_settings;
-  // For each kind of task: why no worker can be given a task of this kind that waits.
+  // Why no worker of the role can be given a task that waits.
   std::map<Hello::Role, std::string> unmet;
   // Keys of the chunks that were there when this coordinator began.
   std::unordered_set<std::string> recovered_keys;
@@ -167,12 +246,12 @@ struct RunState {
   std::vector<uint32_t> held;
   bool retry_held = false;    // something happened that may have made room
   int64_t retried_nanos = 0;  // when waiting data were tried last
-  Effects effects;            // of the event that is applied
+  Effects effects;            // of the events that were applied; the driver takes them
 };
 
-// Changes the state as the event says. Its effects must not be seen before the records are written that
-// TakeRecords() returns. Several events may share one call of it.
-Effects Apply(const Event& event, RunState* run);
+// Changes the state as the event says, and adds to its effects. They must not be seen before the records are written
+// that TakeRecords() returns. Several events may share one call of it.
+Outcome Apply(const Event& event, RunState* run);
 
 // Returns records of all that has changed since the last call and must survive the process.
 std::vector<JournalRecord> TakeRecords(RunState* run);
@@ -191,9 +270,14 @@ absl::Status Recover(
 absl::StatusOr<std::vector<JournalRecord>> AllRecords(RunState* run);
 
 // Forgets all that is left at the end of the program. With `keeps_data` chunks and policies stay in the store.
-Effects Forget(bool keeps_data, RunState* run);
+void Forget(bool keeps_data, RunState* run);
 
+// Returns whether a witness has this task: the commander did not give it.
+bool IsWitnessTask(const RunState& run, const std::string& task_id);
 RunStatus StatusOf(const RunState& run);
+// Removes all workers and buffers from a status that do not have this name; an empty name leaves all. Learners of an
+// aggregator are found, too.
+void KeepNamed(const std::string& name, RunStatus* status);
 
 }  // namespace internal_coordinator
 }  // namespace ding

@@ -18,9 +18,10 @@
 #include "ding_worker/coordinator/core/run_state.h"
 #include "ding_worker/coordinator/core/transitions.h"
 #include "ding_worker/coordinator/state/task_buffer.h"
-#include "ding_worker/coordinator/state/unmet_resources.h"
+#include "ding_worker/coordinator/state/task_queue.h"
 #include "ding_worker/coordinator/state/worker_roster.h"
 #include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/replay_buffer/items/removed_items.h"
 
@@ -34,24 +35,25 @@ constexpr int64_t kMaxUnannouncedChunks = 16;
 
 constexpr char kUnmet[] = "no worker has the resources that a task needs";
 
-StartTask ToStartTask(const LearnerTask& task) {
+StartTask ToStartTask(LearnerTask task) {
   StartTask start;
-  *start.mutable_learner() = task;
+  *start.mutable_learner() = std::move(task);
   return start;
 }
 
-StartTask ToStartTask(const CollectorTask& task) {
+StartTask ToStartTask(CollectorTask task) {
   StartTask start;
-  *start.mutable_collector() = task;
+  *start.mutable_collector() = std::move(task);
   return start;
 }
 
 bool HasValidSettings(RunState* run, const StartTask& task) {
+  if (VisitTask(task, [](const auto& of) { return of.setting().empty(); })) return true;
   const absl::Status valid =
       run->check_settings == nullptr
           ? absl::InvalidArgumentError("a task has settings, which this program does not take")
           : run->check_settings(task);
-  int& in_row = run->invalid_settings[task.has_learner() ? Hello::LEARNER : Hello::COLLECTOR];
+  int& in_row = run->invalid_settings[RoleOf(task)];
   in_row = valid.ok() ? 0 : in_row + 1;
   if (valid.ok()) return true;
   run->records.NoteCommander();
@@ -60,67 +62,44 @@ bool HasValidSettings(RunState* run, const StartTask& task) {
   return false;
 }
 
-void TakeTasks(RunState* run) {
-  const int64_t now = run->now();
+// Takes all tasks that the commander gives now; `take` asks it for one.
+template <typename Take>
+void TakeTasks(RunState* run, Take take) {
   while (!run->ended) {
-    std::optional<LearnerTask> task = run->commander->GetLearnerTask();
-    if (!task.has_value()) break;
-    if (!task->setting().empty() && !HasValidSettings(run, ToStartTask(*task))) {
-      run->commander->NotifyFailLearnerTask(*task);
-      continue;
+    auto task = take();
+    if (!task.has_value()) return;
+    StartTask start = ToStartTask(*std::move(task));
+    if (HasValidSettings(run, start)) {
+      run->records.NoteGiven(start);
+      run->tasks.Add(std::move(start), run->now());
+    } else {
+      NotifyFail(run, start);
     }
-    run->records.NoteGiven(*task);
-    run->scheduler.Add(*std::move(task), now);
   }
-  while (!run->ended) {
-    std::optional<CollectorTask> task = run->commander->GetCollectorTask();
-    if (!task.has_value()) break;
-    if (!task->setting().empty() && !HasValidSettings(run, ToStartTask(*task))) {
-      run->commander->NotifyFailCollectorTask(*task);
-      continue;
-    }
-    run->records.NoteGiven(*task);
-    run->scheduler.Add(*std::move(task), now);
-  }
-}
-
-// Ends the run if no worker has the resources of the task. It goes on if a task of this kind was ever given to a
-// worker: one with enough resources may come back.
-void EndIfUnmet(RunState* run, Hello::Role kind, const std::string& task_id,
-                const Resources& needed) {
-  if (run->ended || run->scheduler.HasAssigned(kind)) return;
-  const std::optional<std::string> why = FindUnmet(kind, task_id, needed, run->workers);
-  if (why.has_value()) End(run, absl::FailedPreconditionError(*why), kUnmet);
 }
 
 void GiveBackExpired(RunState* run) {
-  const int64_t now = run->now();
-  while (const std::optional<LearnerTask> task = run->scheduler.TakeExpiredLearnerTask(now)) {
+  while (const std::optional<StartTask> task = run->tasks.TakeExpired(run->now())) {
+    const bool learns = task->has_learner();
     run->Log(LogSeverity::kWarning,
-             absl::StrCat("no learner took ", task->task_id(), " within ",
-                          absl::FormatDuration(run->options.learner_task_timeout)));
-    EndIfUnmet(run, Hello::LEARNER, task->task_id(), task->resources());
-    run->records.NoteOver(task->task_id());
-    run->commander->NotifyFailLearnerTask(*task);
-  }
-  while (const std::optional<CollectorTask> task = run->scheduler.TakeExpiredCollectorTask(now)) {
-    run->Log(LogSeverity::kWarning,
-             absl::StrCat("no collector took ", task->task_id(), " within ",
-                          absl::FormatDuration(run->options.collector_task_timeout)));
-    EndIfUnmet(run, Hello::COLLECTOR, task->task_id(), task->resources());
-    run->records.NoteOver(task->task_id());
-    run->commander->NotifyFailCollectorTask(*task);
+             absl::StrCat("no ", RoleName(RoleOf(*task)), " took ", TaskIdOf(*task), " within ",
+                          absl::FormatDuration(learns ? run->options.learner_task_timeout
+                                                      : run->options.collector_task_timeout)));
+    // If a task of this kind was ever given to a worker, one with enough resources may come back.
+    const std::optional<std::string> why =
+        run->workers.HasAssigned(RoleOf(*task)) ? std::nullopt : run->workers.WhyUnmet(*task);
+    if (why.has_value()) End(run, absl::FailedPreconditionError(*why), kUnmet);
+    NotifyFail(run, *task);
   }
 }
 
-bool AllHaveJoined(const RunState& run, Hello::Role kind) {
-  const int64_t expected =
-      kind == Hello::LEARNER
-          ? run.scheduler.waiting_learner_tasks()
-          : std::max<int64_t>(run.options.collectors, run.commands.wanted_collectors());
+bool AllHaveJoined(const RunState& run, Hello::Role role) {
+  const int64_t expected = role == Hello::LEARNER
+                               ? static_cast<int64_t>(run.tasks.For(role).size())
+                               : std::max(run.options.collectors, run.wanted_collectors);
   int64_t joined = 0;
   for (const auto& [id, worker] : run.workers) {
-    if (worker.hello.role() != kind || worker.draining) continue;
+    if (worker.hello.role() != role || worker.draining) continue;
     if (worker.may_grow) return false;
     ++joined;
   }
@@ -130,31 +109,44 @@ bool AllHaveJoined(const RunState& run, Hello::Role kind) {
 void NoteUnmet(RunState* run) {
   if (run->ended) return;
   std::map<Hello::Role, std::string> unmet;
-  const auto see = [run, &unmet](Hello::Role kind, const std::string& task_id,
-                                 const Resources& needed) {
-    if (unmet.count(kind) > 0) return;
-    const std::optional<std::string> why = FindUnmet(kind, task_id, needed, run->workers);
-    if (why.has_value()) unmet[kind] = *why;
-  };
-  run->scheduler.ForEachWaiting(see);
+  for (const Hello::Role role : {Hello::LEARNER, Hello::COLLECTOR}) {
+    for (const TaskQueue::Waiting& waiting : run->tasks.For(role)) {
+      const std::optional<std::string> why = run->workers.WhyUnmet(waiting.task);
+      if (!why.has_value()) continue;
+      unmet[role] = *why;
+      break;
+    }
+  }
   run->unmet.swap(unmet);
-  for (const auto& [kind, why] : run->unmet) {
-    if (unmet[kind] != why) run->Log(LogSeverity::kWarning, why);
+  for (const auto& [role, why] : run->unmet) {
+    if (unmet[role] != why) run->Log(LogSeverity::kWarning, why);
     // A restarted coordinator waits, since its workers join again one after another.
-    if (run->incarnation > 1 || run->scheduler.HasAssigned(kind) || !AllHaveJoined(*run, kind))
+    if (run->incarnation > 1 || run->workers.HasAssigned(role) || !AllHaveJoined(*run, role))
       continue;
     End(run, absl::FailedPreconditionError(why), kUnmet);
     return;
   }
 }
 
+// Sends the task to the worker.
+void Begin(RunState* run, StartTask start, std::shared_ptr<TaskBuffer> buffer, Worker* worker) {
+  RunningTask task;
+  task.start = std::move(start);
+  task.start_nanos = task.progress_nanos = run->now();
+  task.buffer = std::move(buffer);
+  if (task.collects()) task.buffer->AddCollecting(1);
+  CoordinatorMessage message;
+  *message.mutable_start_task() = task.start;
+  worker->task = std::move(task);
+  run->Send(worker->id, std::move(message));
+}
+
 // Gives the task to a free learner. Returns false if the task has to wait.
 bool StartLearnerTask(RunState* run, const LearnerTask& waiting) {
   const auto known = run->buffers.find(waiting.buffer_id());
   if (known != run->buffers.end() && known->second->learner().has_value()) return false;
-  const std::optional<uint32_t> assigned =
-      run->scheduler.Assign(Hello::LEARNER, waiting.resources());
-  if (!assigned.has_value()) return false;
+  Worker* const worker = run->workers.Assign(Hello::LEARNER, waiting.resources());
+  if (worker == nullptr) return false;
   absl::StatusOr<std::shared_ptr<TaskBuffer>> buffer =
       BufferOf(run, waiting.buffer_id(), {waiting.setting().begin(), waiting.setting().end()});
   if (!buffer.ok()) {
@@ -162,31 +154,23 @@ bool StartLearnerTask(RunState* run, const LearnerTask& waiting) {
         "a buffer failed");
     return false;
   }
-  RunningTask task;
-  task.state = {waiting.task_id(), Hello::LEARNER, *assigned, run->now()};
-  task.learner = waiting;
-  task.learner.set_first_version(run->policies.Begin(waiting.policy_id()));
-  if (run->options.saved_policies.count(waiting.policy_id()) > 0) task.learner.set_resume(true);
-  task.buffer = *std::move(buffer);
-  task.buffer->set_learner(*assigned);
-  task.progress_nanos = task.state.start_nanos;
+  LearnerTask task = waiting;
+  task.set_first_version(run->policies.Begin(waiting.policy_id()));
+  if (run->options.saved_policies.count(waiting.policy_id()) > 0) task.set_resume(true);
+  (*buffer)->set_learner(worker->id);
   run->records.NoteState();
-  CoordinatorMessage message;
-  *message.mutable_start_task()->mutable_learner() = task.learner;
-  run->workers.Find(*assigned)->task = std::move(task);
-  run->Send(*assigned, message);
+  Begin(run, ToStartTask(std::move(task)), *std::move(buffer), worker);
   return true;
 }
 
-void CloseTask(RunState* run, uint32_t id, Worker* worker) {
+void CloseTask(RunState* run, const Worker& worker) {
   CoordinatorMessage message;
-  message.mutable_close_task()->set_task_id(worker->task->state.task_id);
-  run->Send(id, message);
+  message.mutable_close_task()->set_task_id(worker.task->id());
+  run->Send(worker.id, std::move(message));
 }
 
 }  // namespace
 
-// Takes tasks from the commander, and gives them to free workers.
 void Schedule(RunState* run) {
   if (!run->progress.started() || run->ended) return;
   CheckBudget(run);
@@ -195,56 +179,49 @@ void Schedule(RunState* run) {
   GiveBackExpired(run);
   if (run->ended) return;
   NoteStalls(run);
-  TakeTasks(run);
+  TakeTasks(run, [run] { return run->commander->GetLearnerTask(); });
+  TakeTasks(run, [run] { return run->commander->GetCollectorTask(); });
   CheckBudget(run);
   if (run->ended) return;
   DropFinishedPolicies(run);
-  const auto learn = [run](const LearnerTask& task) {
-    return !run->ended && StartLearnerTask(run, task);
-  };
-  const auto collect = [run](const CollectorTask& task) {
-    return !run->ended && StartCollectorTask(run, task);
-  };
-  run->scheduler.OfferLearnerTasks(learn);
+  run->tasks.TakeIf(Hello::LEARNER, [run](const StartTask& task) {
+    return !run->ended && StartLearnerTask(run, task.learner());
+  });
   AssignWitnesses(run);
-  run->scheduler.OfferCollectorTasks(collect);
+  run->tasks.TakeIf(Hello::COLLECTOR, [run](const StartTask& task) {
+    return !run->ended && StartCollectorTask(run, task.collector());
+  });
   NoteUnmet(run);
   run->effects.timer_changed = true;
 }
 
 bool StartCollectorTask(RunState* run, const CollectorTask& waiting,
-                        std::optional<uint32_t> witness_of) {
-  const auto buffer = run->buffers.find(waiting.buffer_id());
-  if (buffer == run->buffers.end() || !buffer->second->started()) return false;
-  const std::optional<uint32_t> assigned =
-      run->scheduler.Assign(Hello::COLLECTOR, waiting.resources(), /*except=*/witness_of);
-  if (!assigned.has_value()) return false;
-  RunningTask task;
-  task.state = {waiting.task_id(), Hello::COLLECTOR, *assigned, run->now()};
-  task.collector = waiting;
-  task.buffer = buffer->second;
+                        std::optional<uint32_t> except) {
+  const auto found = run->buffers.find(waiting.buffer_id());
+  if (found == run->buffers.end() || !found->second->started()) return false;
+  const std::shared_ptr<TaskBuffer>& buffer = found->second;
+  Worker* const worker = run->workers.Assign(Hello::COLLECTOR, waiting.resources(), except);
+  if (worker == nullptr) return false;
+  CollectorTask task = waiting;
   const PolicyVersion* const newest = run->policies.NewestStored(waiting.policy_id());
   if (newest != nullptr && !waiting.has_policy()) {
-    *task.collector.mutable_policy() = *newest;
-    for (TaskPlayer& player : *task.collector.mutable_player()) {
+    *task.mutable_policy() = *newest;
+    for (TaskPlayer& player : *task.mutable_player()) {
       if (player.update_policy()) *player.mutable_policy() = *newest;
     }
   }
   if (!waiting.eval_flag()) {
     // Few announcements may be under way: what they announce is collected beyond the bounds, or at random.
-    if (task.buffer->has_rounds()) {
-      task.collector.set_max_unacknowledged(0);
-    } else if (task.buffer->holds_pushes() || task.buffer->wants_random_rows()) {
-      task.collector.set_max_unacknowledged(1);
+    if (buffer->has_rounds()) {
+      task.set_max_unacknowledged(0);
+    } else if (buffer->holds_pushes() || buffer->wants_random_rows()) {
+      task.set_max_unacknowledged(1);
     }
-    if (task.buffer->wants_random_rows()) task.collector.set_acts_at_random(true);
+    if (buffer->wants_random_rows()) task.set_acts_at_random(true);
+    if (run->progress.BeginCollecting()) run->records.NoteState();
   }
-  task.collector.set_envstep(run->EnvSteps());
-  CoordinatorMessage message;
-  *message.mutable_start_task()->mutable_collector() = task.collector;
-  run->workers.Find(*assigned)->task = std::move(task);
-  if (!waiting.eval_flag() && run->progress.BeginCollecting()) run->records.NoteState();
-  run->Send(*assigned, message);
+  task.set_envstep(run->EnvSteps());
+  Begin(run, ToStartTask(std::move(task)), buffer, worker);
   return true;
 }
 
@@ -272,69 +249,83 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> BufferOf(RunState* run, const std::s
                             : run->make_task_buffer(buffer_id, buffer->settings(), on_removed));
   buffer->set_rows(std::move(rows));
   // If policies are trained one after the other, the next one continues the count of env steps.
-  buffer->AddFinishedSteps(run->buffers.empty() ? run->EnvSteps() : run->options.first_env_step);
+  buffer->AddEnvSteps(run->buffers.empty() ? run->EnvSteps() : run->options.first_env_step);
   run->buffers[buffer_id] = buffer;
   return buffer;
 }
 
-// Ends the task of the worker, which is free afterwards. Returns the task.
-RunningTask EndTask(RunState* run, uint32_t id, Worker* worker) {
+RunningTask EndTask(RunState* run, Worker* worker) {
   RunningTask task = *std::move(worker->task);
   worker->task.reset();
   worker->withheld_policy.reset();
   worker->stalled.clear();
   worker->waits_for.clear();
-  if (task.state.kind == Hello::LEARNER) {
+  if (task.learns()) {
     task.buffer->ForgetLearner();
     ForgetRemoved(run, task.buffer.get());
   }
-  run->progress.AddFinishedSteps(task.counted_steps());
-  task.buffer->AddFinishedSteps(task.counted_steps());
+  if (task.collects() && !task.holds_back) task.buffer->AddCollecting(-1);
   run->records.NoteState();
   if (worker->draining) {
-    LetGo(run, id);
+    LetGo(run, *worker);
   } else {
-    run->scheduler.SetFree(worker->hello.role(), id, worker->hello.resources());
+    run->workers.SetFree(worker);
   }
   run->retry_held = true;
   return task;
 }
 
-void FailTask(RunState* run, uint32_t id, Worker* worker) {
-  const RunningTask task = EndTask(run, id, worker);
-  if (task.state.kind == Hello::LEARNER) {
-    run->records.NoteOver(task.state.task_id);
-    run->commander->NotifyFailLearnerTask(task.learner);
+void FailTask(RunState* run, Worker* worker) {
+  const RunningTask task = EndTask(run, worker);
+  if (task.learns()) {
+    NotifyFail(run, task.start);
   } else {
-    GiveBack(run, task.collector);
+    GiveBack(run, task.collector());
   }
+}
+
+void NotifyFail(RunState* run, const StartTask& task) {
+  if (!task.has_learner()) return NotifyFail(run, task.collector());
+  run->records.NoteOver(task.learner().task_id());
+  run->commander->NotifyFailLearnerTask(task.learner());
+}
+
+void NotifyFail(RunState* run, const CollectorTask& task) {
+  run->records.NoteOver(task.task_id());
+  run->commander->NotifyFailCollectorTask(task);
 }
 
 // Ends the task of a learner that is done. Its buffer is closed, and with it end the tasks that collect for it;
 // evaluations go on.
-void FinishLearnerTask(RunState* run, uint32_t id, Worker* worker) {
-  CloseTask(run, id, worker);
-  const RunningTask finished = EndTask(run, id, worker);
-  run->records.NoteOver(finished.state.task_id);
-  run->commander->FinishLearnerTask(finished.learner);
-  run->policies.Finish(finished.learner.policy_id());
-  run->scheduler.ForgetTrained(finished.learner.policy_id());
+void FinishLearnerTask(RunState* run, Worker* worker) {
+  CloseTask(run, *worker);
+  const RunningTask finished = EndTask(run, worker);
+  const std::string& policy_id = finished.learner().policy_id();
+  run->records.NoteOver(finished.id());
+  run->commander->FinishLearnerTask(finished.learner());
+  run->policies.Finish(policy_id);
+  // Another task of the policy may begin with its first iteration.
+  run->furthest_iter.erase(policy_id);
+  for (const Hello::Role role : {Hello::COLLECTOR, Hello::LEARNER}) {
+    run->failures.erase({role, policy_id});
+  }
   finished.buffer->set_closed();
   run->buffers.erase(finished.buffer->id());
   finished.buffer->rows()->Clear();
   for (auto& [other_id, other] : run->workers) {
     if (!other.task.has_value() || other.task->buffer != finished.buffer) continue;
-    if (other.task->collector.eval_flag()) continue;
-    CloseTask(run, other_id, &other);
-    FailTask(run, other_id, &other);
+    if (!other.task->collects()) continue;
+    CloseTask(run, other);
+    FailTask(run, &other);
   }
-  for (const CollectorTask& task : run->scheduler.TakeCollectorTasksOf(finished.buffer->id())) {
-    run->records.NoteOver(task.task_id());
-    run->commander->NotifyFailCollectorTask(task);
-  }
+  run->tasks.TakeIf(Hello::COLLECTOR, [run, &finished](const StartTask& task) {
+    if (BufferIdOf(task) != finished.buffer->id()) return false;
+    NotifyFail(run, task);
+    return true;
+  });
 }
 
-// Deletes the last versions of policies that nobody learns or plays any more.
+// Deletes the last versions of policies that no task learns or plays any more.
 void DropFinishedPolicies(RunState* run) {
   const auto is_played = [run](const std::string& policy_id) {
     return run->workers.IsPlayed(policy_id);
@@ -343,16 +334,19 @@ void DropFinishedPolicies(RunState* run) {
   ForgetKeys(run, run->policies.DropFinished(is_played, is_kept));
 }
 
-// Whether the commander wants this version, or a task needs it.
 bool IsKept(const RunState& run, const PolicyVersion& version) {
   if (run.ended) return false;
-  const auto plays = [&version](const CollectorTask& task) { return PlaysBy(task, version); };
-  const auto evaluates = [&version](const CollectorTask& task) { return Evaluates(task, version); };
-  const auto begins = [&version](const LearnerTask& task) { return BeginsWith(task, version); };
+  if (run.commander->KeepsPolicy(version) || run.workers.Needs(version)) return true;
+  for (const TaskQueue::Waiting& waiting : run.tasks.For(Hello::COLLECTOR)) {
+    if (PlaysBy(waiting.task.collector(), version)) return true;
+  }
+  for (const TaskQueue::Waiting& waiting : run.tasks.For(Hello::LEARNER)) {
+    if (BeginsWith(waiting.task.learner(), version)) return true;
+  }
   // A version stays while a witness may have to evaluate it once more.
-  return run.commander->KeepsPolicy(version) || run.workers.Needs(version) ||
-         run.doubted.HasWaitingTask(evaluates) || run.scheduler.HasCollectorTask(plays) ||
-         run.scheduler.HasLearnerTask(begins);
+  return std::any_of(run.doubted.begin(), run.doubted.end(), [&](const DoubtedEvaluation& doubted) {
+    return doubted.waits && Evaluates(doubted.witness_task, version);
+  });
 }
 
 void ForgetKeys(RunState* run, const std::vector<std::string>& keys) {
@@ -364,17 +358,17 @@ void ForgetChunks(RunState* run, const std::vector<int64_t>& chunks) {
 }
 
 void ForgetRemoved(RunState* run, TaskBuffer* buffer) {
-  const std::vector<int64_t> chunks = buffer->TakeDeletable();
+  const std::vector<int64_t> chunks = buffer->chunks()->TakeDeletable();
   run->records.NoteRemoved(chunks);
   ForgetChunks(run, chunks);
 }
 
 // Forgets the chunks that a collector stored and could not announce before it left.
-void ForgetUnannounced(RunState* run, uint32_t id, const Worker& worker) {
-  const int64_t next = std::max(worker.newest_chunk + 1, ChunkNumber(id, 0));
+void ForgetUnannounced(RunState* run, const Worker& worker) {
+  const int64_t next = std::max(worker.newest_chunk + 1, ChunkNumber(worker.id, 0));
   for (int64_t chunk = next; chunk < next + kMaxUnannouncedChunks; ++chunk) {
     // A worker that uses up its chunk numbers must not reach those of the next worker.
-    if (WorkerOfChunk(chunk) != id) break;
+    if (WorkerOfChunk(chunk) != worker.id) break;
     run->effects.deleted.push_back(ChunkKey(chunk));
   }
 }

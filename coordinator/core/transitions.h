@@ -22,26 +22,33 @@ void End(RunState* run, const absl::Status& status, const std::string& reason);
 void CheckBudget(RunState* run);
 
 // In data.cc: messages with data and demands. An error means that the message is invalid.
-absl::Status HandleCollectorData(RunState* run, uint32_t worker, const CollectorData& data);
-absl::Status HandleLearnerDemand(RunState* run, uint32_t worker, const LearnerDemand& demand);
+absl::Status HandleCollectorData(RunState* run, Worker* sender, const CollectorData& data);
+absl::Status HandleLearnerDemand(RunState* run, Worker* sender, const LearnerDemand& demand);
+// Notes how far a collecting task says that it is, and how many rows it has pushed. Steps count as far as rows support
+// them.
+void CountSteps(RunState* run, int64_t steps, int64_t rows, RunningTask* task);
 // Tries the data again that wait for room.
 void RetryHeldData(RunState* run);
 // Forgets the data of a worker that is gone.
-void DropHeldData(RunState* run, uint32_t worker, Worker* sender);
+void DropHeldData(RunState* run, Worker* sender);
 
 // In messages.cc: handles a message of a worker. An error means that the message is invalid.
 absl::Status HandleMessage(RunState* run, uint32_t worker, const WorkerMessage& message);
-// As WorkerRoster::FindTask(). Counts the message as late if the worker does not run the task any more.
-RunningTask* FindTaskOf(RunState* run, uint32_t worker, const std::string& task_id);
+// As Worker::FindTask(). Counts the message as late if the worker does not run the task any more.
+RunningTask* FindTaskOf(RunState* run, Worker* worker, const std::string& task_id);
 
 // In tasks.cc. Schedule() takes tasks from the commander, and gives them to free workers.
 void Schedule(RunState* run);
+// Gives the task to a free collector that is not `except`. Returns false if the task has to wait.
 bool StartCollectorTask(RunState* run, const CollectorTask& waiting,
-                        std::optional<uint32_t> witness_of = std::nullopt);
+                        std::optional<uint32_t> except = std::nullopt);
 // Ends the task of the worker, which is free afterwards. Returns the task.
-RunningTask EndTask(RunState* run, uint32_t id, Worker* worker);
-void FailTask(RunState* run, uint32_t id, Worker* worker);
-void FinishLearnerTask(RunState* run, uint32_t id, Worker* worker);
+RunningTask EndTask(RunState* run, Worker* worker);
+void FailTask(RunState* run, Worker* worker);
+void FinishLearnerTask(RunState* run, Worker* worker);
+// Tells the commander that a task is over without a result.
+void NotifyFail(RunState* run, const StartTask& task);
+void NotifyFail(RunState* run, const CollectorTask& task);
 // Whether the commander wants this version, or a task needs it.
 bool IsKept(const RunState& run, const PolicyVersion& version);
 void DropFinishedPolicies(RunState* run);
@@ -52,11 +59,11 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> BufferOf(RunState* run, const std::s
 void ForgetKeys(RunState* run, const std::vector<std::string>& keys);
 void ForgetChunks(RunState* run, const std::vector<int64_t>& chunks);
 void ForgetRemoved(RunState* run, TaskBuffer* buffer);
-void ForgetUnannounced(RunState* run, uint32_t id, const Worker& worker);
+void ForgetUnannounced(RunState* run, const Worker& worker);
 
 // In evaluations.cc.
 void CountResult(RunState* run, const CollectorTask& task, const CollectorFinished& info);
-void CountEvaluation(RunState* run, uint32_t worker, const CollectorTask& task,
+void CountEvaluation(RunState* run, const Worker& worker, const CollectorTask& task,
                      const CollectorFinished& info);
 // Asks the stoppers whether the run ends, if none was asked for a while.
 void AskStoppersIfDue(RunState* run);
@@ -69,25 +76,27 @@ void GiveBack(RunState* run, const CollectorTask& task);
 void DropDoubted(RunState* run);
 
 // In claims.cc. An error is the fault of the worker that made the claim.
-absl::Status CheckPaceOf(const RunState& run, const RunningTask& task, int64_t steps);
+// Checks that a task claims no more env steps, rows or train iterations than any worker makes in its time.
+absl::Status CheckPace(const RunState& run, const RunningTask& task, int64_t steps);
 // The highest train iteration that collectors of the policy may act by.
 int64_t NewestIter(const RunState& run, const std::string& policy_id);
 absl::Status CheckIter(const RunState& run, const RunningTask& task, int64_t iter);
-absl::Status CheckVersion(const RunState& run, const RunningTask& task,
-                          const PolicyVersion& version, const std::string& key);
-// Notes that a task has failed. Sends the worker away if its tasks fail and those of others do not.
-void NoteFailure(RunState* run, uint32_t worker, const TaskScheduler::TaskKind& kind,
-                 const std::string& task_id, const absl::Status& why);
-absl::Status HandleBadChunks(RunState* run, uint32_t worker, const BadChunks& bad);
+absl::Status CheckVersion(const RunState& run, const Worker& learner, const PolicyVersion& version,
+                          const std::string& key);
+// Notes that a task of the worker has failed. Sends the worker away if its tasks fail and those of others do not. Ends
+// the run if the tasks of all workers of this kind fail.
+void NoteFailure(RunState* run, const StartTask& task, const absl::Status& why, Worker* worker);
+void NoteSuccess(RunState* run, const StartTask& task, Worker* worker);
+absl::Status HandleBadChunks(RunState* run, Worker* worker, const BadChunks& bad);
 // Notes the train iteration that a message of a learner has named.
-void NoteProgress(RunState* run, int64_t iter, const Worker& worker, RunningTask* task);
+void NoteProgress(RunState* run, int64_t iter, Worker* learner);
 void NoteStalls(RunState* run);
 
-// In run_status.cc.
+// In operators.cc.
 absl::StatusOr<std::string> CarryOut(RunState* run, const OperatorRequest& request);
-void Drain(RunState* run, uint32_t id, Worker* worker);
+void Drain(RunState* run, Worker* worker);
 // Tells a worker that is not needed any more to leave.
-void LetGo(RunState* run, uint32_t id);
+void LetGo(RunState* run, const Worker& worker);
 
 }  // namespace internal_coordinator
 }  // namespace ding

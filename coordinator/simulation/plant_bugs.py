@@ -37,12 +37,12 @@ BUGS = [
      "  if (BUG) noted.set_read(demand.sequence() - 1);\n"
      "  const absl::Status added = buffer->AddDemand(noted);"),
     (7, "the env steps of a task that fails count twice", "tasks.cc",
-     "  const RunningTask task = EndTask(run, id, worker);",
-     "  const RunningTask task = EndTask(run, id, worker);\n"
-     "  if (BUG) run->progress.AddFinishedSteps(task.counted_steps());"),
+     "  const RunningTask task = EndTask(run, worker);",
+     "  const RunningTask task = EndTask(run, worker);\n"
+     "  if (BUG) run->progress.AddEnvSteps(task.StepsWith(task.rows));"),
     (8, "the task of a lost worker is not given back", "apply.cc",
-     "    if (lost->task.has_value()) FailTask(run, worker, lost);",
-     "    if (lost->task.has_value() && !BUG) FailTask(run, worker, lost);"),
+     "    if (lost->task.has_value()) FailTask(run, lost);",
+     "    if (lost->task.has_value() && !BUG) FailTask(run, lost);"),
     (9, "a coordinator that recovers has data deleted that are in use", "recovery.cc",
      "    for (const int64_t chunk : chunks) kept_.insert(ChunkKey(chunk));",
      "    for (const int64_t chunk : chunks) {\n"

@@ -143,7 +143,7 @@ void World::JumpClock(const std::shared_ptr<Process>& process) {
 }
 
 void World::Operate(const std::shared_ptr<Process>& process) {
-  const bool may_remove = process->driver->state().commands.wanted_collectors() > 1;
+  const bool may_remove = process->driver->state().wanted_collectors > 1;
   Event event;
   OperatorRequest* const request = event.mutable_request();
   switch (rng_.UniformInt(8)) {
@@ -178,7 +178,7 @@ void World::TraceStatus() {
     const Agent& agent = agents_[static_cast<size_t>(session.agent)];
     Trace("coordinator ", state.incarnation, ": ", agent.name, " (", session.number,
           session.open ? "" : ", cut", session.waits ? ", held" : "", ", ", session.inbox.size(),
-          " messages) runs ", worker->task.has_value() ? worker->task->state.task_id : "nothing",
+          " messages) runs ", worker->task.has_value() ? worker->task->id() : "nothing",
           " and waits for '", worker->waits_for, "'; it has ",
           agent.has_task ? "a task" : "no task", ", ", agent.sent.size(), " data under way, ",
           agent.demand, " demands, ", agent.read, " read");
@@ -194,7 +194,7 @@ void World::Supervise() {
   for (const Agent& agent : agents_) {
     if (agent.role == Hello::COLLECTOR && !agent.gone) ++here;
   }
-  const int wanted = process_->driver->state().commands.wanted_collectors();
+  const int wanted = process_->driver->state().wanted_collectors;
   if (here >= wanted || agents_.size() == kMaxAgents) return;
   AddAgent(Hello::COLLECTOR);
   const int added = static_cast<int>(agents_.size()) - 1;

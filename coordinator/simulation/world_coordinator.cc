@@ -276,15 +276,11 @@ void World::CheckQueues(const Process& process) {
 
 void World::CheckTasks(const Process& process) {
   const internal_coordinator::RunState& state = process.driver->state();
-  std::vector<JournalRecord> open;
-  state.doubted.Save(&open);
-  state.scheduler.Save(&open);
-  size_t running = open.size();
+  size_t running = state.doubted.size() + state.tasks.For(Hello::LEARNER).size() +
+                   state.tasks.For(Hello::COLLECTOR).size();
   for (const auto& [id, worker] : state.workers) {
     // The task of a witness is not the commander's.
-    if (worker.task.has_value() && state.doubted.Find(worker.task->state.task_id) == nullptr) {
-      ++running;
-    }
+    if (worker.task.has_value() && !IsWitnessTask(state, worker.task->id())) ++running;
   }
   if (running == process.commander->open()) return;
   Break("every task is running or over",

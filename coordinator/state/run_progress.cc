@@ -55,9 +55,9 @@ void RunProgress::NoteEvaluation(double mean_return) {
   best_return_ = std::max(best_return_, mean_return);
 }
 
-std::optional<std::string> RunProgress::UsedUpBudget(int64_t envsteps) const {
-  if (budgets_.max_env_step > 0 && envsteps >= budgets_.max_env_step) {
-    return absl::StrCat(envsteps, " env steps of ", budgets_.max_env_step);
+std::optional<std::string> RunProgress::UsedUpBudget() const {
+  if (budgets_.max_env_step > 0 && env_steps_ >= budgets_.max_env_step) {
+    return absl::StrCat(env_steps_, " env steps of ", budgets_.max_env_step);
   }
   if (budgets_.max_train_iter > 0 && train_iter() >= budgets_.max_train_iter) {
     return absl::StrCat(train_iter(), " train iterations of ", budgets_.max_train_iter);
@@ -73,14 +73,14 @@ absl::Duration RunProgress::TimeLeft() const {
   return budgets_.max_time - Elapsed();
 }
 
-void RunProgress::FillStatus(int64_t envsteps, bool has_evaluation, RunStatus* status) const {
+void RunProgress::FillStatus(bool has_evaluation, RunStatus* status) const {
   if (started_) status->set_elapsed_seconds(absl::ToDoubleSeconds(Elapsed()));
   if (collecting_nanos_.has_value()) {
     const int64_t until = end_nanos_.value_or(clock_->MonotonicNanos());
     status->set_collecting_seconds(
         absl::ToDoubleSeconds(absl::Nanoseconds(until - *collecting_nanos_)));
   }
-  status->set_envstep(envsteps);
+  status->set_envstep(env_steps_);
   status->set_train_iter(train_iter());
   if (has_evaluation) status->set_best_eval_value(best_return_);
   status->set_converged(converged_);
@@ -93,8 +93,8 @@ void RunProgress::FillStatus(int64_t envsteps, bool has_evaluation, RunStatus* s
   status->mutable_shown()->MergeFrom(collect_settings_);
 }
 
-void RunProgress::Save(int64_t envsteps, StateRecord* state) const {
-  state->set_envstep(envsteps);
+void RunProgress::Save(StateRecord* state) const {
+  state->set_envstep(env_steps_);
   state->set_train_iter(train_iter());
   for (const auto& [policy_id, train_iter] : train_iters_) {
     TrainIterRecord* const record = state->add_policy_train_iter();
@@ -111,16 +111,9 @@ void RunProgress::Save(int64_t envsteps, StateRecord* state) const {
 }
 
 void RunProgress::Load(const StateRecord& state) {
-  finished_steps_ = state.envstep();
+  env_steps_ = state.envstep();
   for (const TrainIterRecord& record : state.policy_train_iter()) {
     train_iters_[record.policy_id()] = record.train_iter();
-  }
-  if (state.policy_train_iter().empty()) {
-    std::string trained;
-    for (const PolicyRecord& policy : state.policy()) {
-      if (!policy.finished()) trained = policy.policy_id();
-    }
-    train_iters_[trained] = state.train_iter();
   }
   if (state.has_best_eval_value()) best_return_ = state.best_eval_value();
   elapsed_before_nanos_ = absl::ToInt64Nanoseconds(absl::Seconds(state.elapsed_seconds()));

@@ -34,27 +34,26 @@ class RunProgress {
 
   RunProgress(const Budgets& budgets, const Clock* clock) : budgets_(budgets), clock_(clock) {}
 
-  // Starts to measure the time of the run. Call it once.
+  // Starts the run's clock. Call it once.
   void Start();
   bool started() const { return started_; }
-  // Stops to measure the time of the run.
+  // Stops the clock of collecting.
   void End() { end_nanos_ = clock_->MonotonicNanos(); }
   // Notes that a collecting task has started. Returns whether it is the first one of the run.
   bool BeginCollecting();
-  // The time since the beginning of the run, that under earlier coordinators included.
+  // The time since the beginning of the run, also under earlier coordinators.
   absl::Duration Elapsed() const;
 
-  // The env steps of tasks that are over.
-  int64_t finished_steps() const { return finished_steps_; }
-  void AddFinishedSteps(int64_t steps) { finished_steps_ += steps; }
+  int64_t env_steps() const { return env_steps_; }
+  void AddEnvSteps(int64_t steps) { env_steps_ += steps; }
   // The sum over all policies that were trained.
   int64_t train_iter() const;
   int64_t train_iter_of(const std::string& policy_id) const;
   void set_train_iter_of(const std::string& policy_id, int64_t train_iter) {
     train_iters_[policy_id] = train_iter;
   }
-  // What the progress of the run shows: the returns of training episodes, what a learner has reported, and the
-  // settings of a collecting task. Of the two lists the first kMaxShown values are kept.
+  // Note what the status shows: the returns of training episodes, the values of a learner, and the settings of a
+  // collecting task. The first kMaxShown of a learner's values and of the settings are kept.
   static constexpr int kMaxShown = 8;
   using Settings = google::protobuf::RepeatedPtrField<Setting>;
   void NoteReturns(absl::Span<const double> returns);
@@ -65,15 +64,15 @@ class RunProgress {
   bool converged() const { return converged_; }
   void set_converged() { converged_ = true; }
 
-  // Returns a sentence about the budget that is used up; nullopt if none is. `envsteps` includes those of running tasks.
-  std::optional<std::string> UsedUpBudget(int64_t envsteps) const;
+  // Returns a sentence about the budget that is used up; nullopt if none is.
+  std::optional<std::string> UsedUpBudget() const;
   // The time until max_time is over; infinite without that budget.
   absl::Duration TimeLeft() const;
 
-  // Fills in the fields of the status. `has_evaluation` says whether the run has an evaluation, and so a best return.
-  void FillStatus(int64_t envsteps, bool has_evaluation, RunStatus* status) const;
+  // Fills in the fields of the status. Only with `has_evaluation` the run has a best return.
+  void FillStatus(bool has_evaluation, RunStatus* status) const;
   // For the journal.
-  void Save(int64_t envsteps, StateRecord* state) const;
+  void Save(StateRecord* state) const;
   // Continues from what Save() has written. Call it before Start().
   void Load(const StateRecord& state);
 
@@ -89,7 +88,7 @@ class RunProgress {
   int64_t elapsed_before_nanos_ = 0;         // the time under earlier coordinators
   std::optional<int64_t> collecting_nanos_;  // when the first collecting task started
   std::optional<int64_t> end_nanos_;
-  int64_t finished_steps_ = 0;
+  int64_t env_steps_ = 0;
   std::map<std::string, int64_t> train_iters_;  // by policy
   WindowAverage recent_returns_{20};
   Settings reported_;

@@ -20,7 +20,7 @@ class RunProgressTest : public testing::Test {
   RunProgress Make(const RunProgress::Budgets& budgets = {}) { return {budgets, &clock_}; }
   static RunStatus StatusOf(const RunProgress& progress, bool has_evaluation = false) {
     RunStatus status;
-    progress.FillStatus(/*envsteps=*/7, has_evaluation, &status);
+    progress.FillStatus(has_evaluation, &status);
     return status;
   }
 
@@ -49,34 +49,37 @@ TEST_F(RunProgressTest, MeasuresTheRunAndItsCollecting) {
 TEST_F(RunProgressTest, SaysWhichBudgetIsUsedUp) {
   RunProgress::Budgets budgets;
   budgets.max_env_step = 20;
-  EXPECT_EQ(Make(budgets).UsedUpBudget(19), std::nullopt);
-  EXPECT_THAT(Make(budgets).UsedUpBudget(21), Optional(std::string("21 env steps of 20")));
+  RunProgress collects = Make(budgets);
+  collects.AddEnvSteps(19);
+  EXPECT_EQ(collects.UsedUpBudget(), std::nullopt);
+  collects.AddEnvSteps(2);
+  EXPECT_THAT(collects.UsedUpBudget(), Optional(std::string("21 env steps of 20")));
 
   budgets = {};
   budgets.max_train_iter = 5;
   RunProgress trains = Make(budgets);
   trains.set_train_iter_of("policy_0", 3);
   trains.set_train_iter_of("policy_1", 1);
-  EXPECT_EQ(trains.UsedUpBudget(1000), std::nullopt);
+  EXPECT_EQ(trains.UsedUpBudget(), std::nullopt);
   trains.set_train_iter_of("policy_0", 4);
-  EXPECT_THAT(trains.UsedUpBudget(0), Optional(std::string("5 train iterations of 5")));
+  EXPECT_THAT(trains.UsedUpBudget(), Optional(std::string("5 train iterations of 5")));
 
   budgets = {};
   budgets.max_time = absl::Seconds(9);
   RunProgress timed = Make(budgets);
   clock_.Advance(absl::Seconds(100));
-  EXPECT_EQ(timed.UsedUpBudget(0), std::nullopt) << "it was not started";
+  EXPECT_EQ(timed.UsedUpBudget(), std::nullopt) << "it was not started";
   timed.Start();
   clock_.Advance(absl::Seconds(8));
   EXPECT_EQ(timed.TimeLeft(), absl::Seconds(1));
-  EXPECT_EQ(timed.UsedUpBudget(0), std::nullopt);
+  EXPECT_EQ(timed.UsedUpBudget(), std::nullopt);
   clock_.Advance(absl::Seconds(1));
-  EXPECT_THAT(timed.UsedUpBudget(0), Optional(std::string("the time of 9s is over")));
+  EXPECT_THAT(timed.UsedUpBudget(), Optional(std::string("the time of 9s is over")));
 
   RunProgress unlimited = Make();
   unlimited.Start();
   EXPECT_EQ(unlimited.TimeLeft(), absl::InfiniteDuration());
-  EXPECT_EQ(unlimited.UsedUpBudget(1000), std::nullopt);
+  EXPECT_EQ(unlimited.UsedUpBudget(), std::nullopt);
 }
 
 TEST_F(RunProgressTest, KeepsTheBestReturn) {
@@ -112,25 +115,25 @@ TEST_F(RunProgressTest, ShowsReturnsReportedValuesAndSettings) {
 TEST_F(RunProgressTest, ContinuesFromItsSavedState) {
   RunProgress before = Make();
   StateRecord state;
-  before.Save(0, &state);
+  before.Save(&state);
   EXPECT_FALSE(state.has_best_eval_value());
   EXPECT_FALSE(state.has_collecting_seconds());
   before.Start();
   clock_.Advance(absl::Seconds(2));
   before.BeginCollecting();
   clock_.Advance(absl::Seconds(4));
-  before.AddFinishedSteps(30);
+  before.AddEnvSteps(33);
   before.set_train_iter_of("policy_0", 2);
   before.set_train_iter_of("policy_1", 1);
   before.NoteEvaluation(50);
   before.set_converged();
-  before.Save(/*envsteps=*/33, &state);
+  before.Save(&state);
 
   clock_.Advance(absl::Seconds(1000));
   RunProgress after = Make();
   after.Load(state);
   EXPECT_EQ(after.Elapsed(), absl::Seconds(6));
-  EXPECT_EQ(after.finished_steps(), 33) << "of tasks that ran, too: they are over now";
+  EXPECT_EQ(after.env_steps(), 33);
   EXPECT_EQ(after.train_iter(), 3);
   EXPECT_EQ(after.train_iter_of("policy_0"), 2);
   EXPECT_EQ(after.train_iter_of("policy_2"), 0);
@@ -142,22 +145,7 @@ TEST_F(RunProgressTest, ContinuesFromItsSavedState) {
   const RunStatus status = StatusOf(after, /*has_evaluation=*/true);
   EXPECT_EQ(status.collecting_seconds(), 5);
   EXPECT_EQ(status.best_eval_value(), 50);
-  EXPECT_EQ(status.envstep(), 7);
-}
-
-// Before a run could train several policies, the journal did not say which one was trained.
-TEST_F(RunProgressTest, TheIterationsOfAnOldJournalAreThoseOfItsOnlyPolicy) {
-  StateRecord state;
-  state.set_train_iter(30);
-  state.add_policy()->set_policy_id("policy_0");
-  state.mutable_policy(0)->set_finished(true);
-  state.add_policy()->set_policy_id("policy_1");
-  RunProgress progress({}, &clock_);
-  progress.Load(state);
-  EXPECT_EQ(progress.train_iter(), 30);
-  EXPECT_EQ(progress.train_iter_of("policy_1"), 30);
-  progress.set_train_iter_of("policy_1", 31);
-  EXPECT_EQ(progress.train_iter(), 31);
+  EXPECT_EQ(status.envstep(), 33);
 }
 
 }  // namespace

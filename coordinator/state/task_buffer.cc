@@ -190,7 +190,7 @@ void TaskBuffer::Recovered(const BufferRecord& record, int64_t rows_lost) {
   rows_removed_ = record.rows_total() - rows_lost - rows_->count();
   rows_pushed_ = record.rows_total();
   rows_drawn_ = record.rows_drawn();
-  finished_steps_ = record.envstep();
+  env_steps_ = record.envstep();
   if (limiter_.has_value()) limiter_->Restore(rows_pushed_, rows_drawn_);
 }
 
@@ -223,25 +223,25 @@ void TaskBuffer::ForgetLearner() {
   learner_.reset();
   demands_.clear();
   hungry_ = false;
-  removed_.ForgetReader();
+  chunks_.ForgetReader();
 }
 
 absl::Status TaskBuffer::AddDemand(const LearnerDemand& demand) {
-  removed_.Read(demand.read());
+  chunks_.Read(demand.read());
   if (demands_.size() >= kMaxWaitingDemands) {
     return absl::ResourceExhaustedError(absl::StrCat(
         demands_.size(), " demands wait for data, expected at most ", kMaxWaitingDemands));
   }
-  if (removed_.unread() >= kMaxUnreadDemands) {
+  if (chunks_.unread() >= kMaxUnreadDemands) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        removed_.unread(), " answers are not reported read, expected at most ", kMaxUnreadDemands));
+        chunks_.unread(), " answers are not reported read, expected at most ", kMaxUnreadDemands));
   }
   demands_.push_back(demand);
   return absl::OkStatus();
 }
 
 const LearnerDemand& TaskBuffer::BeginDraw() {
-  removed_.BeginDraw(demands_.front().sequence());
+  chunks_.BeginDraw(demands_.front().sequence());
   return demands_.front();
 }
 
@@ -259,7 +259,7 @@ absl::Status TaskBuffer::CheckDraw(LearnerDemand* demand) {
 }
 
 void TaskBuffer::TooFewRows(const LearnerDemand& demand) {
-  removed_.CancelDraw(demand.sequence());
+  chunks_.CancelDraw(demand.sequence());
   hungry_ = true;
 }
 
@@ -273,13 +273,7 @@ void TaskBuffer::Answered(const Drawn& drawn) {
 
 void TaskBuffer::Removed(const RemovedItems& removed) {
   rows_removed_ += static_cast<int64_t>(removed.items.size());
-  removed_.Add(chunks_.Leave(removed.chunks));
-}
-
-std::vector<int64_t> TaskBuffer::TakeDeletable() {
-  std::vector<int64_t> chunks = removed_.TakeDeletable();
-  chunks_.Forget(chunks);
-  return chunks;
+  chunks_.Leave(removed.chunks);
 }
 
 void TaskBuffer::FillStatus(BufferStatus* status) const {

@@ -2,20 +2,19 @@
 //
 //     AddDemand ──► demands ──BeginDraw──► Draw(rows) ──► Answered, or TooFewRows: it waits on
 //                                              │
-//     Removed ──► chunks that left ────────────┴──► TakeDeletable: those that nobody reads any more
+//     Removed ──► chunks that left ────────────┴──► chunks()->TakeDeletable
 //
-// Limits say when a push or a draw has to wait, by the rows pushed and drawn since the beginning of the
-// run. A push never waits while a demand does that the buffer has too few rows for: the learner could
-// not go on without it.
+// Limits say when a push or a draw has to wait, by the rows pushed and drawn since the beginning of the run. While a
+// demand waits because there are too few rows, no push waits: the learner could not go on without it.
 //
-// With Limits::rounds a buffer has the rows of an on-policy policy. A demand draws a round: the oldest rows,
-// each for the first and last time, without those that a policy has collected that is too old
-// (LearnerDemand.collect_iter). Collectors wait after a push, until rows are wanted again:
+// With Limits::rounds a buffer has the rows of an on-policy policy. A demand draws a round: the oldest rows, each once.
+// Rows that were collected by too old a policy (LearnerDemand.collect_iter) are left out. Collectors wait after a push,
+// until rows are wanted again:
 //
 //     rows there + rows that are being collected  <  LearningRounds::ahead rounds, and one that a demand waits for
 //
-// so that no version collects rows that are learned from more than `ahead` versions later. How many rows are
-// being collected is not known: it is estimated from the number of collectors.
+// Then no row is learned from more than `ahead` versions after the version that collected it. The rows that are being
+// collected are estimated from the number of collectors.
 //
 // Ownership: owns the buffer.
 // Threads:   thread-compatible.
@@ -34,9 +33,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
-#include "ding_worker/coordinator/state/known_chunks.h"
+#include "ding_worker/coordinator/state/buffer_chunks.h"
 #include "ding_worker/coordinator/state/learning_rounds.h"
-#include "ding_worker/coordinator/state/removed_chunks.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/replay_buffer/buffer.h"
@@ -104,9 +102,9 @@ class TaskBuffer {
 
   // Returns how many rows were pushed since the beginning of the run, also under earlier coordinators.
   int64_t rows_total() const { return rows_before_ + rows_->push_count(); }
-  // The env steps of finished tasks of the policy that learns from this buffer.
-  int64_t finished_steps() const { return finished_steps_; }
-  void AddFinishedSteps(int64_t steps) { finished_steps_ += steps; }
+  // The env steps of the policy that learns from this buffer.
+  int64_t env_steps() const { return env_steps_; }
+  void AddEnvSteps(int64_t steps) { env_steps_ += steps; }
   int64_t rows_lost() const { return rows_lost_; }
   int64_t rows_drawn() const { return rows_drawn_; }
   // Says that the buffer holds what is left of the rows of an earlier coordinator, which `record` counts, and that
@@ -126,6 +124,9 @@ class TaskBuffer {
   void Pushed(int64_t rows);
   // Returns whether the buffer has the rows of an on-policy policy; the answer does not change.
   bool has_rounds() const { return limits_.rounds.has_value(); }
+  // The number of collectors at work for this buffer, without those that are held back.
+  int collecting() const { return collecting_; }
+  void AddCollecting(int change) { collecting_ += change; }
   // Asks whether a collector goes on when `rows` rows are there and `collecting` collectors are at work. Only for
   // buffers with rounds.
   //   kUnavailable  the collector has to wait
@@ -149,8 +150,6 @@ class TaskBuffer {
   //   kResourceExhausted  too many demands wait, or the answers of too many are not reported read
   absl::Status AddDemand(const LearnerDemand& demand);
   bool has_demand() const { return !demands_.empty(); }
-  // Returns the chunks whose rows must not be drawn; null if there are none.
-  std::shared_ptr<const ChunkSet> undrawable() { return chunks_.undrawable(); }
   // Returns the first demand, for which rows are drawn now. Answered() or TooFewRows() must follow.
   const LearnerDemand& BeginDraw();
   // Lowers demand->batches to those that may be drawn now.
@@ -163,16 +162,9 @@ class TaskBuffer {
   // Says that so many rows were removed instead of drawn, because they were too old.
   void LeftOut(int64_t too_old) { rows_too_old_ += too_old; }
 
-  // Say that chunks are about to be pushed, and that they could not be pushed.
-  void AddChunks(const std::vector<int64_t>& chunks) { chunks_.Add(chunks); }
-  void DropChunks(const std::vector<int64_t>& chunks) { chunks_.Forget(chunks); }
-  // Says that the learner cannot learn from the chunk, so that its rows are not drawn any more.
-  KnownChunks::Marked MarkBad(int64_t chunk) { return chunks_.MarkBad(chunk); }
-  const KnownChunks& chunks() const { return chunks_; }
   // Says that the buffer has removed these items.
   void Removed(const RemovedItems& removed);
-  // Returns chunks that nobody reads any more, each of them once.
-  std::vector<int64_t> TakeDeletable();
+  BufferChunks* chunks() { return &chunks_; }
 
   void FillStatus(BufferStatus* status) const;
 
@@ -184,18 +176,18 @@ class TaskBuffer {
   std::unique_ptr<IBuffer> rows_;
   int64_t rows_before_ = 0;  // pushed, and not counted by the buffer
   int64_t rows_lost_ = 0;
-  int64_t finished_steps_ = 0;
+  int64_t env_steps_ = 0;
+  int collecting_ = 0;
   int64_t rows_pushed_ = 0;  // under all coordinators of the run; counted only if limited()
   bool started_ = false;
   bool closed_ = false;
   std::optional<uint32_t> learner_;
   std::deque<LearnerDemand> demands_;
   bool hungry_ = false;  // a demand waits for rows, and no rows came since it was tried
-  RemovedChunks removed_;
   int64_t rows_drawn_ = 0;
   int64_t rows_removed_ = 0;
   int64_t rows_too_old_ = 0;  // since this coordinator began
-  KnownChunks chunks_;
+  BufferChunks chunks_;
   double staleness_ = 0;
 };
 

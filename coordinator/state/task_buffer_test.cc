@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/coordinator/state/known_chunks.h"
+#include "ding_worker/coordinator/state/buffer_chunks.h"
 #include "ding_worker/coordinator/state/learning_rounds.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/sample_columns.h"
@@ -230,14 +230,14 @@ TEST(TaskBufferTest, AnswersInOrderAndForgetsWithTheLearner) {
 TEST(TaskBufferTest, AChunkWaitsForTheDemandsDrawnBeforeItLeft) {
   TaskBuffer buffer("buffer_0");
   buffer.set_rows(NaiveReplayBuffer::Create(NaiveReplayBuffer::Options()).value());
-  buffer.AddChunks({7});
+  buffer.chunks()->Add({7});
   ASSERT_THAT(buffer.AddDemand(Demand(1)), IsOk());
   buffer.BeginDraw();
   buffer.Answered(Drawn());
   buffer.Removed({{{7, 0, 1}}, {7}});
-  EXPECT_THAT(buffer.TakeDeletable(), IsEmpty());
+  EXPECT_THAT(buffer.chunks()->TakeDeletable(), IsEmpty());
   ASSERT_THAT(buffer.AddDemand(Demand(2, 2, 1, /*read=*/1)), IsOk());
-  EXPECT_THAT(buffer.TakeDeletable(), ElementsAre(7));
+  EXPECT_THAT(buffer.chunks()->TakeDeletable(), ElementsAre(7));
   BufferStatus status;
   buffer.FillStatus(&status);
   EXPECT_EQ(status.removed_count(), 1);

@@ -4,7 +4,9 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/interaction/control/protocol.h"
 
 namespace ding {
 namespace internal_coordinator {
@@ -19,17 +21,17 @@ double Seconds(int64_t from_nanos, int64_t to_nanos) {
 }
 
 void FillTask(const RunningTask& task, int64_t now_nanos, WorkerStatus* status) {
-  status->set_task_id(task.state.task_id);
-  status->set_evaluates(task.collector.eval_flag());
+  status->set_task_id(task.id());
+  status->set_evaluates(task.collector().eval_flag());
   if (task.stalls) {
     status->set_stalled_seconds(Seconds(task.progress_nanos, now_nanos));
     if (status->waits_for().empty()) status->set_waits_for("something that it has not reported");
   }
-  const double seconds = Seconds(task.state.start_nanos, now_nanos);
+  const double seconds = Seconds(task.start_nanos, now_nanos);
   if (seconds <= 0) return;
-  const bool collects = task.state.kind == Hello::COLLECTOR && !task.collector.eval_flag();
-  const auto steps = static_cast<double>(
-      collects ? task.counted_steps() : task.steps - std::max<int64_t>(task.first_step, 0));
+  const auto steps =
+      static_cast<double>(task.collects() ? task.StepsWith(task.rows)
+                                          : task.steps - std::max<int64_t>(task.first_step, 0));
   status->set_steps_per_second(steps / seconds);
   // The learners of a group take every step together.
   for (WorkerStatus& member : *status->mutable_member()) {
@@ -37,8 +39,8 @@ void FillTask(const RunningTask& task, int64_t now_nanos, WorkerStatus* status) 
   }
 }
 
-void FillWorker(uint32_t id, const Worker& worker, int64_t now_nanos, WorkerStatus* status) {
-  status->set_worker(id);
+void FillWorker(const Worker& worker, int64_t now_nanos, WorkerStatus* status) {
+  status->set_worker(worker.id);
   status->set_name(worker.hello.name());
   status->set_role(worker.hello.role());
   status->set_peer(worker.peer);
@@ -54,6 +56,20 @@ void FillWorker(uint32_t id, const Worker& worker, int64_t now_nanos, WorkerStat
     member->set_alive_seconds(told.alive_seconds() + Seconds(worker.group_nanos, now_nanos));
   }
   if (worker.task.has_value()) FillTask(*worker.task, now_nanos, status);
+}
+
+// Returns a sentence for each resource of which a worker of the role has less than a task needs.
+std::vector<std::string> Lacks(Hello::Role role, const Resources& has, const Resources& needed) {
+  std::vector<std::string> lacks;
+  const auto compare = [&](const char* field, auto present, auto wanted) {
+    if (present >= wanted) return;
+    lacks.push_back(absl::StrCat("policy.other.commander.", RoleName(role), "_resources.", field,
+                                 " is ", wanted, ", and it has ", present));
+  };
+  compare("cpus", has.cpus(), needed.cpus());
+  compare("memory_bytes", has.memory_bytes(), needed.memory_bytes());
+  compare("gpus", has.gpus(), needed.gpus());
+  return lacks;
 }
 
 void AddDraining(const std::string& name, int64_t pid, StateRecord* state) {
@@ -78,23 +94,83 @@ bool Evaluates(const CollectorTask& task, const PolicyVersion& version) {
   return task.eval_flag() && task.policy().key() == version.key();
 }
 
-void WorkerRoster::Add(uint32_t id, const Hello& hello, const std::string& peer,
-                       int64_t now_nanos) {
+Worker* WorkerRoster::Add(uint32_t id, const Hello& hello, const std::string& peer,
+                          int64_t now_nanos) {
   const auto [entry, is_new] = workers_.try_emplace(id);
   DING_CHECK(is_new) << "worker " << id << " joined before";
-  entry->second.hello = hello;
-  entry->second.peer = peer;
-  entry->second.joined_nanos = now_nanos;
-  entry->second.may_grow = !hello.has_resources();
+  Worker* const worker = &entry->second;
+  worker->id = id;
+  worker->hello = hello;
+  worker->peer = peer;
+  worker->joined_nanos = now_nanos;
+  worker->may_grow = !hello.has_resources();
   ++joined_;
   last_number_ = std::max(last_number_, id);
+  return worker;
 }
 
-void WorkerRoster::Remove(uint32_t id) {
-  const auto found = workers_.find(id);
-  if (found == workers_.end()) return;
-  if (!found->second.draining) ++lost_;
-  workers_.erase(found);
+void WorkerRoster::Remove(Worker* worker) {
+  SetBusy(worker);
+  worker->draining ? --draining_ : ++lost_;
+  workers_.erase(worker->id);
+}
+
+void WorkerRoster::SetFree(Worker* worker) {
+  SetBusy(worker);
+  worker->free_number = ++frees_;
+  free_[worker->free_number] = worker;
+}
+
+void WorkerRoster::SetBusy(Worker* worker) {
+  free_.erase(worker->free_number);
+  worker->free_number = 0;
+}
+
+void WorkerRoster::Drain(Worker* worker) {
+  if (!worker->draining) ++draining_;
+  worker->draining = true;
+  SetBusy(worker);
+}
+
+Worker* WorkerRoster::Assign(Hello::Role role, const Resources& needed,
+                             std::optional<uint32_t> except) {
+  Worker* best = nullptr;
+  for (const auto& [number, worker] : free_) {
+    const Resources& has = worker->hello.resources();
+    if (worker->hello.role() != role || except == worker->id) continue;
+    if (best != nullptr && has.cpus() <= best->hello.resources().cpus()) continue;
+    if (Lacks(role, has, needed).empty()) best = worker;
+  }
+  if (best == nullptr) return nullptr;
+  SetBusy(best);
+  assigned_.insert(role);
+  return best;
+}
+
+std::optional<std::string> WorkerRoster::WhyUnmet(const StartTask& task) const {
+  const Hello::Role role = RoleOf(task);
+  const Resources& needed = NeededBy(task);
+  const Worker* largest = nullptr;
+  std::vector<std::string> lacks;
+  for (const auto& [id, worker] : workers_) {
+    if (worker.hello.role() != role || worker.draining) continue;
+    const Resources& has = worker.hello.resources();
+    std::vector<std::string> missing = Lacks(role, has, needed);
+    if (missing.empty()) return std::nullopt;
+    const bool is_larger =
+        largest == nullptr || missing.size() < lacks.size() ||
+        (missing.size() == lacks.size() && has.cpus() > largest->hello.resources().cpus());
+    if (!is_larger) continue;
+    largest = &worker;
+    lacks = std::move(missing);
+  }
+  if (largest == nullptr) return std::nullopt;
+  const bool wants_gpus = needed.gpus() > largest->hello.resources().gpus();
+  return absl::StrCat("no ", RoleName(role), " that has joined has what ", TaskIdOf(task),
+                      " needs; the largest one is ", largest->hello.name(), ": ",
+                      absl::StrJoin(lacks, "; "), ". Start a larger ", RoleName(role),
+                      wants_gpus ? " (--gpus=N says how many GPUs it has)" : "",
+                      ", or lower the field");
 }
 
 Worker* WorkerRoster::Find(uint32_t id) {
@@ -107,32 +183,9 @@ const Worker* WorkerRoster::Find(uint32_t id) const {
   return found == workers_.end() ? nullptr : &found->second;
 }
 
-RunningTask* WorkerRoster::FindTask(uint32_t id, const std::string& task_id) {
-  Worker* const worker = Find(id);
-  if (worker == nullptr || !worker->task.has_value()) return nullptr;
-  return worker->task->state.task_id == task_id ? &*worker->task : nullptr;
-}
-
-int64_t WorkerRoster::EnvSteps() const {
-  int64_t steps = 0;
-  for (const auto& [id, worker] : workers_) {
-    if (worker.task.has_value()) steps += worker.task->counted_steps();
-  }
-  return steps;
-}
-
-int64_t WorkerRoster::EnvStepsFor(const TaskBuffer& buffer) const {
-  int64_t steps = 0;
-  for (const auto& [id, worker] : workers_) {
-    const bool is_for = worker.task.has_value() && worker.task->buffer.get() == &buffer;
-    if (is_for) steps += worker.task->counted_steps();
-  }
-  return steps;
-}
-
 bool WorkerRoster::IsPlayed(const std::string& policy_id) const {
   return std::any_of(begin(), end(), [&policy_id](const auto& entry) {
-    return entry.second.task.has_value() && entry.second.task->collector.policy_id() == policy_id;
+    return entry.second.task.has_value() && entry.second.task->collector().policy_id() == policy_id;
   });
 }
 
@@ -140,8 +193,8 @@ bool WorkerRoster::Needs(const PolicyVersion& version) const {
   return std::any_of(begin(), end(), [&version](const auto& entry) {
     const std::optional<RunningTask>& task = entry.second.task;
     return task.has_value() &&
-           (PlaysBy(task->collector, version) || Evaluates(task->collector, version) ||
-            BeginsWith(task->learner, version));
+           (PlaysBy(task->collector(), version) || Evaluates(task->collector(), version) ||
+            BeginsWith(task->learner(), version));
   });
 }
 
@@ -155,14 +208,6 @@ bool WorkerRoster::HasOtherCollector(uint32_t id) const {
 int WorkerRoster::collectors() const {
   return static_cast<int>(std::count_if(begin(), end(), [](const auto& entry) {
     return entry.second.hello.role() == Hello::COLLECTOR;
-  }));
-}
-
-int WorkerRoster::Collecting(const TaskBuffer* buffer) const {
-  return static_cast<int>(std::count_if(begin(), end(), [buffer](const auto& entry) {
-    const std::optional<RunningTask>& task = entry.second.task;
-    return task.has_value() && task->state.kind == Hello::COLLECTOR &&
-           task->buffer.get() == buffer && !task->collector.eval_flag() && !task->holds_back;
   }));
 }
 
@@ -213,7 +258,7 @@ bool WorkerRoster::TakeWasDraining(const Hello& hello) {
 void WorkerRoster::FillStatus(int64_t now_nanos, RunStatus* status) const {
   status->set_workers_lost(lost_);
   status->set_workers_joined(joined_);
-  for (const auto& [id, worker] : workers_) FillWorker(id, worker, now_nanos, status->add_worker());
+  for (const auto& [id, worker] : workers_) FillWorker(worker, now_nanos, status->add_worker());
 }
 
 void WorkerRoster::Save(StateRecord* state) const {
@@ -221,6 +266,7 @@ void WorkerRoster::Save(StateRecord* state) const {
   state->set_workers_joined(joined_);
   state->set_workers_lost(lost_);
   for (const auto& [name, pid] : were_draining_) AddDraining(name, pid, state);
+  if (draining_ == 0) return;
   for (const auto& [id, worker] : workers_) {
     if (worker.draining) AddDraining(worker.hello.name(), worker.hello.pid(), state);
   }

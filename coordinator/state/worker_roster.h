@@ -1,12 +1,11 @@
-// The workers of a run: those that are here, what they do, and who must not come back yet.
+// The workers of a run: who is here, what each one does, who is free, and who must not come back yet.
 //
-//     NewNumber ──► Add ──► here ──► Remove      a number is given once, also across restarts
+//     NewNumber ──► Add ──► SetFree ──Assign──► has a task ──► SetFree ──► ... ──► Remove
 //
-// The roster keeps the last report of each worker about itself and its task. A worker that is draining gets no
-// further task. A worker that was sent away is not admitted again for ten minutes.
+// A number is given once, also across restarts. A worker that is draining gets no further task. A worker that was sent
+// away is not admitted again for ten minutes.
 //
-// Ownership: a value of the coordinator, which sends the messages and gives the tasks. Both share the buffers of
-//            tasks.
+// Ownership: a value of RunState. Tasks share their buffers with it. Pointers to workers are valid until Remove().
 // Threads:   thread-compatible.
 #ifndef DING_WORKER_COORDINATOR_STATE_WORKER_ROSTER_H_
 #define DING_WORKER_COORDINATOR_STATE_WORKER_ROSTER_H_
@@ -25,8 +24,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
 #include "ding_worker/coordinator/state/task_buffer.h"
-#include "ding_worker/coordinator/state/task_scheduler.h"
-#include "ding_worker/coordinator/state/task_state.h"
+#include "ding_worker/coordinator/state/task_queue.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/interaction/messages.pb.h"
 
@@ -38,9 +36,8 @@ namespace internal_coordinator {
 inline constexpr int64_t kStepsPerRow = 4;
 
 struct RunningTask {
-  TaskState state;
-  CollectorTask collector;  // set if state.kind is COLLECTOR
-  LearnerTask learner;      // set if state.kind is LEARNER
+  StartTask start;          // as the worker was sent it
+  int64_t start_nanos = 0;  // when, by the coordinator's monotonic clock
   std::shared_ptr<TaskBuffer> buffer;
   int64_t steps = 0;        // the env steps that a collector claims, or the step of the learner
   int64_t rows = 0;         // how many rows a collecting task has pushed
@@ -53,22 +50,21 @@ struct RunningTask {
   int64_t newest_iter = -1;
   int64_t progress_nanos = 0;  // when newest_iter grew last
   bool stalls = false;         // it makes no progress, and that was logged
-  bool doubted = false;        // what it says of chunks is not believed
-  bool complains = false;      // it complains of many chunks, and that was logged
+  bool doubted = false;        // its reports of bad chunks are not believed
+  bool complains = false;      // it reports many bad chunks, and that was logged
   std::set<uint32_t> accused;  // collectors whose chunks it could not learn from
 
-  // Returns the env steps that count for the run.
-  int64_t counted_steps() const {
-    if (state.kind != Hello::COLLECTOR || collector.eval_flag()) return 0;
-    return std::min(steps, kStepsPerRow * rows);
+  const std::string& id() const { return TaskIdOf(start); }
+  const CollectorTask& collector() const { return start.collector(); }
+  const LearnerTask& learner() const { return start.learner(); }
+  bool learns() const { return start.has_learner(); }
+  // Whether it collects rows, and does not evaluate.
+  bool collects() const { return start.has_collector() && !start.collector().eval_flag(); }
+  // Returns the env steps that count for the run, if the task has pushed so many rows.
+  int64_t StepsWith(int64_t pushed_rows) const {
+    return collects() ? std::min(steps, kStepsPerRow * pushed_rows) : 0;
   }
 };
-
-// Returns the kind of tasks among which failures of this task are counted.
-inline TaskScheduler::TaskKind KindOf(const RunningTask& task) {
-  const bool learns = task.state.kind == Hello::LEARNER;
-  return {task.state.kind, learns ? task.learner.policy_id() : task.collector.policy_id()};
-}
 
 // The items that a message of a collector announces. Empty if it reports progress only.
 struct AnnouncedItems {
@@ -90,10 +86,13 @@ struct HeldData {
 };
 
 struct Worker {
+  uint32_t id = 0;
   Hello hello;
   std::string peer;
   int64_t joined_nanos = 0;
   std::optional<RunningTask> task;
+  int64_t free_number = 0;     // the number under which it is free; 0: it is not
+  int failures_in_row = 0;     // how many of its tasks have failed in a row
   uint64_t data_sequence = 0;  // the number of the last data that were handled
   int64_t newest_chunk = -1;   // the newest chunk of those data
   std::optional<HeldData> held;
@@ -104,11 +103,16 @@ struct Worker {
   std::string waits_for;                         // why its data or its demand wait at its buffer
   bool draining = false;
   std::string sent_away;   // why; its messages are not accepted any more
-  int64_t bad_chunks = 0;  // how many of its chunks are bad
+  int64_t bad_chunks = 0;  // how many of its chunks nobody can learn from
   // True if it joined without resources, as an aggregator does: it gets those of the learners that join it.
   bool may_grow = false;
   GroupStatus group;        // the last report of an aggregator
   int64_t group_nanos = 0;  // when that report came
+
+  // Returns null if it runs another task, or none.
+  RunningTask* FindTask(const std::string& task_id) {
+    return task.has_value() && task->id() == task_id ? &*task : nullptr;
+  }
 };
 
 // Returns whether a player of the task plays by that version for as long as the task lasts.
@@ -130,24 +134,34 @@ class WorkerRoster {
   }
   // Returns whether this coordinator may have given that number. After a power loss an earlier one may have, too.
   bool MayHaveGiven(uint32_t number) const { return number > earlier_number_; }
-  // The worker must not be here.
-  void Add(uint32_t id, const Hello& hello, const std::string& peer, int64_t now_nanos);
-  void Remove(uint32_t id);
+  // The worker must not be here. It is not free yet.
+  Worker* Add(uint32_t id, const Hello& hello, const std::string& peer, int64_t now_nanos);
+  void Remove(Worker* worker);
 
   // Returns null if the worker is not here.
   Worker* Find(uint32_t id);
   const Worker* Find(uint32_t id) const;
-  // Returns null if the worker is not here, or runs another task.
-  RunningTask* FindTask(uint32_t id, const std::string& task_id);
   // Iterate over the workers in the order of their numbers.
   Map::iterator begin() { return workers_.begin(); }
   Map::iterator end() { return workers_.end(); }
   Map::const_iterator begin() const { return workers_.begin(); }
   Map::const_iterator end() const { return workers_.end(); }
 
-  // Return the env steps of running tasks that count for the run: of all tasks, or of those for one buffer.
-  int64_t EnvSteps() const;
-  int64_t EnvStepsFor(const TaskBuffer& buffer) const;
+  // Says that the worker may be given a task.
+  void SetFree(Worker* worker);
+  // Says that the worker gets no further task, and leaves when it has none.
+  void Drain(Worker* worker);
+  // Returns a free worker of the role with all that is needed, which is not free any more: of several the one with the most
+  // CPUs, and of these the one that has been free for longest. It is not `except`. Null if there is none.
+  Worker* Assign(Hello::Role role, const Resources& needed,
+                 std::optional<uint32_t> except = std::nullopt);
+  // Returns whether a worker of the role was ever assigned.
+  bool HasAssigned(Hello::Role role) const { return assigned_.count(role) > 0; }
+  // Returns a sentence if no worker of the role has all that the task needs: what it needs, by the names of the config's
+  // fields, and what the best worker has. Workers with a task count; those that are draining do not. Returns nullopt if a
+  // worker has it all, and if there is no worker of the role.
+  std::optional<std::string> WhyUnmet(const StartTask& task) const;
+
   // Returns whether a running task plays by the newest version of the policy.
   bool IsPlayed(const std::string& policy_id) const;
   // Returns whether a running task plays by that version, evaluates it, or began with it.
@@ -155,8 +169,6 @@ class WorkerRoster {
   // Returns whether a collector other than this worker gets tasks.
   bool HasOtherCollector(uint32_t id) const;
   int collectors() const;
-  // Returns how many collectors are at work for this buffer, without those that are held back.
-  int Collecting(const TaskBuffer* buffer) const;
   // Returns the collectors to drain so that `wanted` are left: those without a task first, and the newest first
   // among both.
   std::vector<uint32_t> Surplus(int64_t wanted) const;
@@ -182,13 +194,19 @@ class WorkerRoster {
     int64_t since_nanos = 0;
   };
 
+  void SetBusy(Worker* worker);
+
   Map workers_;
+  std::map<int64_t, Worker*> free_;  // by the order in which they became free
+  int64_t frees_ = 0;
+  std::set<Hello::Role> assigned_;
+  int draining_ = 0;  // how many workers are
   uint32_t last_number_ = 0;
   uint32_t earlier_number_ = 0;  // the last one that earlier coordinators are known to have given
   int64_t joined_ = 0;
   int64_t lost_ = 0;
-  std::set<NameAndPid>
-      were_draining_;  // under an earlier coordinator, and have not joined again yet
+  // Those that were draining under an earlier coordinator, and have not joined again yet.
+  std::set<NameAndPid> were_draining_;
   std::map<NameAndPid, SentAway> sent_away_;
 };
 

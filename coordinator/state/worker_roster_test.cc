@@ -1,6 +1,7 @@
 #include "ding_worker/coordinator/state/worker_roster.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -29,6 +30,14 @@ Hello HelloOf(Hello::Role role, const std::string& name, int64_t pid = 7) {
   return hello;
 }
 
+Resources Of(double cpus, int64_t memory_bytes = 0, int gpus = 0) {
+  Resources resources;
+  resources.set_cpus(cpus);
+  resources.set_memory_bytes(memory_bytes);
+  resources.set_gpus(gpus);
+  return resources;
+}
+
 PolicyVersion Version(const std::string& key) {
   PolicyVersion version;
   version.set_key(key);
@@ -37,13 +46,21 @@ PolicyVersion Version(const std::string& key) {
 
 class WorkerRosterTest : public testing::Test {
  protected:
-  void Add(uint32_t id, Hello::Role role, const std::string& name) {
-    workers_.Add(id, HelloOf(role, name), "peer", At(0));
+  void Add(uint32_t id, Hello::Role role, const std::string& name,
+           const Resources& resources = {}) {
+    Hello hello = HelloOf(role, name);
+    *hello.mutable_resources() = resources;
+    workers_.SetFree(workers_.Add(id, hello, "peer", At(0)));
+  }
+  // Returns the number of the collector that is assigned; 0 if there is none.
+  uint32_t Assign(const Resources& needed, std::optional<uint32_t> except = std::nullopt) {
+    const Worker* const worker = workers_.Assign(Hello::COLLECTOR, needed, except);
+    return worker == nullptr ? 0 : worker->id;
   }
   // Worker `id` collects, begun at second 0.
   RunningTask* Collects(uint32_t id, const std::string& task_id) {
     RunningTask task;
-    task.state = {task_id, Hello::COLLECTOR, id, At(0)};
+    task.start.mutable_collector()->set_task_id(task_id);
     workers_.Find(id)->task = task;
     return &*workers_.Find(id)->task;
   }
@@ -54,16 +71,15 @@ class WorkerRosterTest : public testing::Test {
 TEST_F(WorkerRosterTest, FindsWorkersAndTheirTasks) {
   Add(1, Hello::COLLECTOR, "a");
   EXPECT_EQ(workers_.Find(2), nullptr);
-  ASSERT_NE(workers_.Find(1), nullptr);
-  EXPECT_EQ(workers_.Find(1)->hello.name(), "a");
-  EXPECT_EQ(workers_.FindTask(1, "task"), nullptr) << "it runs none";
+  Worker* const worker = workers_.Find(1);
+  ASSERT_NE(worker, nullptr);
+  EXPECT_EQ(worker->hello.name(), "a");
+  EXPECT_EQ(worker->FindTask("task"), nullptr) << "it runs none";
   RunningTask* const task = Collects(1, "task");
-  EXPECT_EQ(workers_.FindTask(1, "task"), task);
-  EXPECT_EQ(workers_.FindTask(1, "another"), nullptr);
-  EXPECT_EQ(workers_.FindTask(2, "task"), nullptr);
-  workers_.Remove(1);
+  EXPECT_EQ(worker->FindTask("task"), task);
+  EXPECT_EQ(worker->FindTask("another"), nullptr);
+  workers_.Remove(worker);
   EXPECT_EQ(workers_.Find(1), nullptr);
-  workers_.Remove(1);
 }
 
 TEST_F(WorkerRosterTest, GivesEachNumberOnce) {
@@ -79,22 +95,45 @@ TEST_F(WorkerRosterTest, GivesEachNumberOnce) {
 
 TEST_F(WorkerRosterTest, CountsStepsThatRowsBack) {
   Add(1, Hello::COLLECTOR, "a");
-  Add(2, Hello::COLLECTOR, "b");
-  Add(3, Hello::LEARNER, "c");
-  RunningTask* const honest = Collects(1, "task_1");
-  honest->steps = 10;
-  honest->rows = 10;
-  RunningTask* const claims = Collects(2, "task_2");
-  claims->steps = 1000;
-  claims->rows = 5;
-  EXPECT_EQ(workers_.EnvSteps(), 10 + 4 * 5);
-  claims->collector.set_eval_flag(true);
-  EXPECT_EQ(workers_.EnvSteps(), 10) << "steps of evaluations do not count";
+  RunningTask* const task = Collects(1, "task_1");
+  task->steps = 10;
+  EXPECT_EQ(task->StepsWith(10), 10);
+  EXPECT_EQ(task->StepsWith(2), 4 * 2);
+  task->start.mutable_collector()->set_eval_flag(true);
+  EXPECT_EQ(task->StepsWith(10), 0) << "steps of evaluations do not count";
+}
+
+TEST_F(WorkerRosterTest, AssignsTheSuitableWorkerWithTheMostCpus) {
+  Add(1, Hello::COLLECTOR, "a", Of(2, 100));
+  Add(2, Hello::COLLECTOR, "b", Of(8, 10));
+  Add(3, Hello::COLLECTOR, "c", Of(4, 100, 1));
+  Add(4, Hello::LEARNER, "d", Of(16, 100, 1));
+  EXPECT_FALSE(workers_.HasAssigned(Hello::COLLECTOR));
+  EXPECT_EQ(Assign(Of(1, 50), /*except=*/3), 1u);
+  EXPECT_EQ(Assign(Of(1, 50)), 3u);
+  EXPECT_EQ(Assign(Of(1, 50)), 0u);
+  EXPECT_EQ(Assign(Of(1, 0, 1)), 0u);
+  EXPECT_EQ(Assign({}), 2u);
+  EXPECT_EQ(Assign({}), 0u);
+  EXPECT_TRUE(workers_.HasAssigned(Hello::COLLECTOR));
+  EXPECT_FALSE(workers_.HasAssigned(Hello::LEARNER));
+}
+
+TEST_F(WorkerRosterTest, AssignsTheWorkerThatIsFreeForLongest) {
+  for (const uint32_t id : {7, 5, 6}) Add(id, Hello::COLLECTOR, "a", Of(2));
+  EXPECT_EQ(Assign(Of(1)), 7u);
+  workers_.SetFree(workers_.Find(7));
+  EXPECT_EQ(Assign(Of(1)), 5u);
+  workers_.Drain(workers_.Find(6));
+  EXPECT_EQ(Assign(Of(1)), 7u) << "the other one is draining";
+  workers_.SetFree(workers_.Find(5));
+  workers_.Remove(workers_.Find(5));
+  EXPECT_EQ(Assign(Of(1)), 0u);
 }
 
 TEST_F(WorkerRosterTest, KnowsWhichPoliciesAndVersionsTasksUse) {
   Add(1, Hello::COLLECTOR, "a");
-  CollectorTask& task = Collects(1, "task")->collector;
+  CollectorTask& task = *Collects(1, "task")->start.mutable_collector();
   task.set_policy_id("policy_0");
   *task.mutable_policy() = Version("own");
   task.add_player()->set_update_policy(true);
@@ -118,7 +157,7 @@ TEST_F(WorkerRosterTest, TheWitnessIsAnotherCollectorThatGetsTasks) {
   Add(3, Hello::COLLECTOR, "c");
   EXPECT_TRUE(workers_.HasOtherCollector(1));
   EXPECT_EQ(workers_.collectors(), 2);
-  workers_.Find(3)->draining = true;
+  workers_.Drain(workers_.Find(3));
   EXPECT_FALSE(workers_.HasOtherCollector(1));
 }
 
@@ -127,7 +166,7 @@ TEST_F(WorkerRosterTest, SurplusCollectorsAreThoseWithoutATaskAndTheNewest) {
   Add(6, Hello::LEARNER, "y");
   Collects(1, "task_1");
   Collects(4, "task_4");
-  workers_.Find(5)->draining = true;
+  workers_.Drain(workers_.Find(5));
   EXPECT_THAT(workers_.Surplus(0), ElementsAre(3, 2, 4, 1));
   EXPECT_THAT(workers_.Surplus(1), ElementsAre(3, 2, 4));
   EXPECT_THAT(workers_.Surplus(4), IsEmpty());
@@ -152,7 +191,7 @@ TEST_F(WorkerRosterTest, AWorkerThatWasSentAwayIsNotAdmittedForTenMinutes) {
 TEST_F(WorkerRosterTest, DrainingContinuesAfterARestart) {
   Add(1, Hello::COLLECTOR, "a");
   Add(2, Hello::COLLECTOR, "b");
-  workers_.Find(1)->draining = true;
+  workers_.Drain(workers_.Find(1));
   StateRecord state;
   workers_.Save(&state);
   WorkerRoster next;
@@ -177,9 +216,9 @@ TEST_F(WorkerRosterTest, FillsTheStatusOfWorkers) {
   member->set_name("member");
   member->set_alive_seconds(5);
   workers_.Find(2)->group_nanos = At(8);
-  workers_.Find(3)->draining = true;
-  workers_.Remove(3);
-  workers_.Remove(4);
+  workers_.Drain(workers_.Find(3));
+  workers_.Remove(workers_.Find(3));
+  workers_.Remove(workers_.Find(4));
   RunStatus status;
   workers_.FillStatus(At(10), &status);
   EXPECT_EQ(status.workers_joined(), 4);

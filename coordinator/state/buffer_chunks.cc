@@ -1,44 +1,40 @@
-#include "ding_worker/coordinator/state/known_chunks.h"
+#include "ding_worker/coordinator/state/buffer_chunks.h"
 
 namespace ding {
 
-void KnownChunks::Add(absl::Span<const int64_t> chunks) {
+void BufferChunks::Add(absl::Span<const int64_t> chunks) {
   for (const int64_t chunk : chunks) chunks_.emplace(chunk, State::kHeld);
   added_ += static_cast<int64_t>(chunks.size());
 }
 
-void KnownChunks::Forget(absl::Span<const int64_t> chunks) {
+void BufferChunks::Forget(absl::Span<const int64_t> chunks) {
   for (const int64_t chunk : chunks) {
     chunks_.erase(chunk);
-    if (bad_.erase(chunk) > 0) undrawable_.reset();
+    if (bad_->contains(chunk)) MutableBad()->erase(chunk);
   }
 }
 
-std::vector<int64_t> KnownChunks::Leave(absl::Span<const int64_t> chunks) {
-  std::vector<int64_t> stored;
+void BufferChunks::Leave(absl::Span<const int64_t> chunks) {
   for (const int64_t chunk : chunks) {
     const auto found = chunks_.find(chunk);
     if (found == chunks_.end()) continue;
     if (found->second == State::kBad) {
       chunks_.erase(found);
-      bad_.erase(chunk);
-      undrawable_.reset();
+      MutableBad()->erase(chunk);
     } else {
       found->second = State::kLeft;
-      stored.push_back(chunk);
+      left_.push_back({chunk, draws_});
     }
   }
-  return stored;
 }
 
-KnownChunks::Marked KnownChunks::MarkBad(int64_t chunk) {
+BufferChunks::Marked BufferChunks::MarkBad(int64_t chunk) {
   const auto found = chunks_.find(chunk);
   if (found == chunks_.end()) return Marked::kUnknown;
   switch (found->second) {
     case State::kHeld:
       found->second = State::kBad;
-      bad_.insert(chunk);
-      undrawable_.reset();
+      MutableBad()->insert(chunk);
       ++marked_;
       return Marked::kHeld;
     case State::kLeft:
@@ -52,10 +48,19 @@ KnownChunks::Marked KnownChunks::MarkBad(int64_t chunk) {
   return Marked::kUnknown;
 }
 
-std::shared_ptr<const ChunkSet> KnownChunks::undrawable() {
-  if (bad_.empty()) return nullptr;
-  if (undrawable_ == nullptr) undrawable_ = std::make_shared<const ChunkSet>(bad_);
-  return undrawable_;
+std::vector<int64_t> BufferChunks::TakeDeletable() {
+  std::vector<int64_t> chunks;
+  while (!left_.empty() && (unread_.empty() || unread_.begin()->second > left_.front().draws)) {
+    chunks.push_back(left_.front().chunk);
+    chunks_.erase(left_.front().chunk);
+    left_.pop_front();
+  }
+  return chunks;
+}
+
+ChunkSet* BufferChunks::MutableBad() {
+  if (bad_.use_count() > 1) bad_ = std::make_shared<ChunkSet>(*bad_);
+  return bad_.get();
 }
 
 }  // namespace ding
