@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/cpu.h"
 #include "ding_worker/base/finite.h"
@@ -129,16 +130,9 @@ absl::Status Adam::LoadState(StateReader* reader) {
   return absl::OkStatus();
 }
 
-absl::Status SaveAdam(const Adam& adam, absl::string_view scope, StateWriter* writer) {
-  ScopedStateWriter scoped(writer, scope);
-  return adam.SaveState(&scoped);
-}
-
-absl::StatusOr<Adam> ReadAdam(const AdamOptions& options, int64_t num_parameters,
-                              absl::string_view scope, StateReader* reader) {
-  DING_ASSIGN_OR_RETURN(Adam adam, Adam::Create(options, num_parameters));
-  ScopedStateReader scoped(reader, scope);
-  DING_RETURN_IF_ERROR(adam.LoadState(&scoped));
+absl::StatusOr<Adam> Adam::Read(StateReader* reader) const {
+  Adam adam(options_, first_moment_.num_elements());
+  DING_RETURN_IF_ERROR(adam.LoadState(reader));
   return adam;
 }
 

@@ -22,7 +22,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
@@ -60,6 +59,8 @@ class Adam {
   // Save and load moments, number of steps and learning rate.
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);
+  // Returns an optimizer like this one with the saved state.
+  absl::StatusOr<Adam> Read(StateReader* reader) const;
 
  private:
   Adam(const AdamOptions& options, int64_t num_parameters);
@@ -69,12 +70,6 @@ class Adam {
   Tensor first_moment_;
   Tensor second_moment_;
 };
-
-// Saves the state of `adam` below `scope`.
-absl::Status SaveAdam(const Adam& adam, absl::string_view scope, StateWriter* writer);
-// Returns an optimizer of `num_parameters` parameters with the state that SaveAdam() has saved.
-absl::StatusOr<Adam> ReadAdam(const AdamOptions& options, int64_t num_parameters,
-                              absl::string_view scope, StateReader* reader);
 
 // Scales `gradients` by max_norm / (norm + 1e-6) if their Euclidean norm is above max_norm, as
 // torch.nn.utils.clip_grad_norm_ does, and returns the norm before.

@@ -10,27 +10,31 @@
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/policy/train_state.h"
 
 namespace ding {
+
+ParameterGroup ParametersOf(absl::string_view name, Network* network) {
+  return {std::string(name), network->parameter_info(), network->parameters(),
+          network->gradients()};
+}
 
 absl::StatusOr<GroupAdam> GroupAdam::Create(std::vector<ParameterGroup> groups,
                                             const AdamOptions& options, double grad_clip_norm) {
   DING_CHECK(!groups.empty()) << "no parameters";
-  GroupAdam made(std::move(groups), grad_clip_norm);
+  GroupAdam made(std::move(groups), options, grad_clip_norm);
   for (const ParameterGroup& group : made.groups_) {
-    const auto size = static_cast<int64_t>(group.parameters.size());
-    for (std::vector<Adam>* const adams : {&made.adams_, &made.remembered_adams_}) {
-      DING_ASSIGN_OR_RETURN(Adam adam, Adam::Create(options, size));
-      adams->push_back(std::move(adam));
-    }
+    DING_ASSIGN_OR_RETURN(Adam adam,
+                          Adam::Create(options, static_cast<int64_t>(group.parameters.size())));
+    made.adams_.push_back(std::move(adam));
     made.gradients_.push_back(group.gradients);
-    made.remembered_parameters_.emplace_back(group.parameters.begin(), group.parameters.end());
   }
   return made;
 }
 
-GroupAdam::GroupAdam(std::vector<ParameterGroup> groups, double grad_clip_norm)
-    : groups_(std::move(groups)), grad_clip_norm_(grad_clip_norm) {}
+GroupAdam::GroupAdam(std::vector<ParameterGroup> groups, const AdamOptions& options,
+                     double grad_clip_norm)
+    : groups_(std::move(groups)), options_(options), grad_clip_norm_(grad_clip_norm) {}
 
 absl::Status GroupAdam::CheckGradients() const {
   for (const ParameterGroup& group : groups_) {
@@ -43,37 +47,30 @@ absl::Status GroupAdam::CheckGradients() const {
   return absl::OkStatus();
 }
 
-absl::Status GroupAdam::Average(GradientReducer* reducer, int64_t rows, const absl::Status& status,
-                                absl::Span<float> more) {
-  if (reducer == nullptr) return status;
-  // The learning rates of a group may differ for a moment, so the rate is averaged too.
-  auto rate = static_cast<float>(lr());
-  std::vector<absl::Span<float>> values = gradients_;
-  values.push_back(absl::MakeSpan(&rate, 1));
-  values.push_back(more);
-  DING_RETURN_IF_ERROR(AverageGradients(reducer, values, rows, status));
-  return set_lr(rate);
-}
-
-absl::StatusOr<double> GroupAdam::Step() {
-  double norm = 0;
+absl::Status GroupAdam::Step(double* norm) {
   if (grad_clip_norm_ > 0) {
     // It checks all gradients before it changes one; the error here names the group.
-    absl::StatusOr<double> clipped = ClipGradientNorm(gradients_, grad_clip_norm_);
+    const absl::StatusOr<double> clipped = ClipGradientNorm(gradients_, grad_clip_norm_);
     if (!clipped.ok()) {
       DING_RETURN_IF_ERROR(CheckGradients());
       return clipped.status();
     }
-    norm = *clipped;
-  } else {
+    if (norm != nullptr) *norm = *clipped;
+  } else if (norm != nullptr) {
     // A gradient that is not finite makes the norm not finite; huge ones do so, too.
-    norm = GradientNorm(gradients_);
-    if (!std::isfinite(norm)) DING_RETURN_IF_ERROR(CheckGradients());
+    *norm = GradientNorm(gradients_);
+    if (!std::isfinite(*norm)) DING_RETURN_IF_ERROR(CheckGradients());
+  } else if (groups_.size() > 1) {
+    DING_RETURN_IF_ERROR(CheckGradients());
   }
   for (size_t i = 0; i < groups_.size(); ++i) {
-    DING_RETURN_IF_ERROR(adams_[i].Step(groups_[i].gradients, groups_[i].parameters));
+    const absl::Status status = adams_[i].Step(groups_[i].gradients, groups_[i].parameters);
+    if (!status.ok()) {
+      DING_RETURN_IF_ERROR(CheckGradients());  // a single group, whose Adam has found it
+      return status;
+    }
   }
-  return norm;
+  return absl::OkStatus();
 }
 
 absl::Status GroupAdam::set_lr(double lr) {
@@ -83,8 +80,14 @@ absl::Status GroupAdam::set_lr(double lr) {
 
 void GroupAdam::Remember() {
   for (size_t i = 0; i < groups_.size(); ++i) {
+    const absl::Span<float> parameters = groups_[i].parameters;
+    if (i == remembered_adams_.size()) {
+      const auto size = static_cast<int64_t>(parameters.size());
+      remembered_adams_.push_back(*Adam::Create(options_, size));
+      remembered_parameters_.emplace_back(parameters.size());
+    }
     remembered_adams_[i].CopyFrom(adams_[i]);
-    absl::c_copy(groups_[i].parameters, remembered_parameters_[i].begin());
+    absl::c_copy(parameters, remembered_parameters_[i].begin());
   }
 }
 
@@ -95,24 +98,11 @@ void GroupAdam::GoBack() {
   }
 }
 
-absl::Status GroupAdam::SaveState(StateWriter* writer) const {
+void GroupAdam::AddTo(TrainState* state, absl::string_view scope) {
   for (size_t i = 0; i < groups_.size(); ++i) {
-    ScopedStateWriter scoped(writer, groups_[i].name);
-    DING_RETURN_IF_ERROR(adams_[i].SaveState(&scoped));
+    const std::string& name = groups_[i].name;
+    state->AddAdam(scope.empty() ? name : absl::StrCat(scope, "/", name), &adams_[i]);
   }
-  return absl::OkStatus();
-}
-
-absl::Status GroupAdam::LoadState(StateReader* reader) {
-  for (size_t i = 0; i < groups_.size(); ++i) remembered_adams_[i].CopyFrom(adams_[i]);
-  for (size_t i = 0; i < groups_.size(); ++i) {
-    ScopedStateReader scoped(reader, groups_[i].name);
-    const absl::Status status = adams_[i].LoadState(&scoped);
-    if (status.ok()) continue;
-    for (size_t j = 0; j < groups_.size(); ++j) adams_[j].CopyFrom(remembered_adams_[j]);
-    return status;
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace ding

@@ -6,26 +6,29 @@
 #ifndef DING_WORKER_POLICY_GROUP_ADAM_H_
 #define DING_WORKER_POLICY_GROUP_ADAM_H_
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "ding_worker/data/state.h"
 #include "ding_worker/policy/adam.h"
-#include "ding_worker/policy/gradient_reducer.h"
 #include "ding_worker/policy/network.h"
 
 namespace ding {
 
+class TrainState;
+
 struct ParameterGroup {
-  std::string name;  // its name in saved states: "actor"
+  std::string name;  // its name in errors and in saved states: "actor"
   absl::Span<const ParameterInfo> info;
   absl::Span<float> parameters;
   absl::Span<float> gradients;
 };
+
+// Returns the parameters of `network`, which must outlive the group.
+ParameterGroup ParametersOf(absl::string_view name, Network* network);
 
 class GroupAdam {
  public:
@@ -35,12 +38,12 @@ class GroupAdam {
                                           const AdamOptions& options, double grad_clip_norm);
   GroupAdam(GroupAdam&&) = default;
 
-  // Calls AverageGradients() with the gradients of all groups, the learning rate and `more`.
-  absl::Status Average(GradientReducer* reducer, int64_t rows, const absl::Status& status,
-                       absl::Span<float> more = {});
-  // Takes one step by the current gradients; returns their norm, before they are clipped.
+  absl::Span<const absl::Span<float>> gradients() const { return gradients_; }
+  // kInternal, with the first of them, if a gradient is NaN or infinite.
+  absl::Status CheckGradients() const;
+  // Takes one step by the current gradients. Writes their norm, before they are clipped, to `norm` unless it is null.
   //   kInternal  a gradient is NaN or infinite; nothing is changed
-  absl::StatusOr<double> Step();
+  absl::Status Step(double* norm = nullptr);
 
   double lr() const { return adams_.front().lr(); }
   absl::Status set_lr(double lr);
@@ -49,20 +52,18 @@ class GroupAdam {
   void Remember();
   void GoBack();
 
-  // Save and load the state of Adam as "<group>/...". After an error nothing is changed.
-  absl::Status SaveState(StateWriter* writer) const;
-  absl::Status LoadState(StateReader* reader);
+  // Adds the optimizers to `state`, as "<scope>/<group>/..."; without a scope as "<group>/...".
+  void AddTo(TrainState* state, absl::string_view scope = "");
 
  private:
-  GroupAdam(std::vector<ParameterGroup> groups, double grad_clip_norm);
-
-  absl::Status CheckGradients() const;
+  GroupAdam(std::vector<ParameterGroup> groups, const AdamOptions& options, double grad_clip_norm);
 
   std::vector<ParameterGroup> groups_;
-  double grad_clip_norm_;
+  const AdamOptions options_;
+  const double grad_clip_norm_;
   std::vector<absl::Span<float>> gradients_;
   std::vector<Adam> adams_;
-  std::vector<Adam> remembered_adams_;
+  std::vector<Adam> remembered_adams_;  // empty until the first Remember()
   std::vector<std::vector<float>> remembered_parameters_;
 };
 

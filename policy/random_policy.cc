@@ -10,8 +10,8 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/draw_categories.h"
 #include "ding_worker/policy/action_mask.h"
-#include "ding_worker/policy/no_settings.h"
 #include "ding_worker/policy/parameter_state.h"
+#include "ding_worker/policy/scheduled_settings.h"
 
 namespace ding {
 namespace {
@@ -176,7 +176,7 @@ absl::StatusOr<std::unique_ptr<Policy>> CreateRandomPolicy(const RandomPolicyOpt
                                                 options.observation));
     eval = std::make_unique<RandomEvalMode>(std::move(sampler));
   }
-  if (options.modes.command) command = std::make_unique<NoSettings>();
+  if (options.modes.command) command = std::make_unique<ScheduledSettings>();
   return std::make_unique<RandomPolicy>(std::move(collect), std::move(eval), std::move(command));
 }
 

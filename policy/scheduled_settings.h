@@ -1,5 +1,5 @@
-// The command mode of a policy whose other modes need the settings of its schedules and no others; and the names of
-// such settings that several algorithms read.
+// The command mode of a policy whose other modes need the settings of its schedules, if there are any, and no others; and the
+// names of such settings that several algorithms read.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_POLICY_SCHEDULED_SETTINGS_H_
@@ -22,7 +22,7 @@ inline constexpr char kTargetEntropy[] = "target_entropy";
 
 class ScheduledSettings : public CommandMode {
  public:
-  explicit ScheduledSettings(FieldSchedules schedules) : schedules_(std::move(schedules)) {}
+  explicit ScheduledSettings(FieldSchedules schedules = {}) : schedules_(std::move(schedules)) {}
 
   NamedValues GetSettingCollect(const NamedValues& info) override {
     NamedValues settings;

@@ -28,7 +28,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/action_distribution.h"
-#include "ding_worker/policy/actor_critic/greedy_eval.h"
+#include "ding_worker/policy/actor_critic/actor_critic_acting.h"
 #include "ding_worker/policy/column_binding.h"
 #include "ding_worker/policy/recurrent_states.h"
 #include "ding_worker/policy/scratch_columns.h"

@@ -28,16 +28,13 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/action_distribution.h"
 #include "ding_worker/policy/column_binding.h"
+#include "ding_worker/policy/gradient_learn_mode.h"
 #include "ding_worker/policy/group_adam.h"
 #include "ding_worker/policy/loss/actor_critic_loss.h"
 #include "ding_worker/policy/scratch_columns.h"
 
 namespace ding {
 namespace {
-
-constexpr char kRng[] = "rng";
-constexpr char kOptimizerScope[] = "optimizer";
-constexpr char kLogEntropyWeight[] = "log_entropy_weight";
 
 const double kLeastLogEntropyWeight = std::log(kLeastEntropyWeight);
 const double kMostLogEntropyWeight = std::log(kMostEntropyWeight);
@@ -59,49 +56,48 @@ double Variance(absl::Span<const float> values, absl::Span<const uint8_t> mask) 
   return squares / count;
 }
 
-class ActorCriticLearn : public LearnMode {
+class ActorCriticLearn : public GradientLearnMode {
  public:
   ActorCriticLearn(const ActorCriticPolicyOptions& options, ActorCritic* networks, GroupAdam adam)
-      : options_(options),
+      : GradientLearnMode({options.name,
+                           absl::StrCat(options.name, " on ", networks->info()),
+                           options.learn,
+                           options.reducer,
+                           {"cur_lr", "total_loss", "policy_loss", "value_loss", "entropy",
+                            "approx_kl", "clip_fraction", "grad_norm", "adv_std", "explained_var"},
+                           {{"loss", "total_loss"}, {"entropy", "entropy"}, {"kl", "approx_kl"}}},
+                          std::move(adam)),
+        options_(options),
         update_(options.update),
         loss_options_(options.update.loss_options),
         networks_(*networks),
-        adam_(std::move(adam)),
         rng_(options.seed, "policy/shuffle"),
         log_entropy_weight_(std::log(options.update.loss_options.entropy_coef)),
         sample_rows_(options.collect.unroll_len),
         columns_(MakeColumns(), "", "training batch"),
         minibatch_spec_(MakeMinibatchSpec()),
-        minibatch_(minibatch_spec_) {}
-
-  LearnAttributes attributes() const override {
-    LearnAttributes attributes = options_.learn;
-    attributes.on_policy = true;
-    attributes.sequences = sequences();
-    return attributes;
-  }
-  std::vector<std::string> monitor_vars() const override {
-    std::vector<std::string> names = {"cur_lr",  "total_loss",   "policy_loss",   "value_loss",
-                                      "entropy", "approx_kl",    "clip_fraction", "grad_norm",
-                                      "adv_std", "explained_var"};
-    if (adapts_entropy_weight()) names.push_back(kSettingEntropyWeight);
-    return names;
-  }
-  ProgressVars progress_vars() const override {
-    return {{"loss", "total_loss"}, {"entropy", "entropy"}, {"kl", "approx_kl"}};
-  }
-  std::string info() const override {
-    return absl::StrCat(options_.name, " on ", networks_.info());
+        minibatch_(minibatch_spec_) {
+    description().attributes.on_policy = true;
+    description().attributes.sequences = sequences();
+    state()->AddRng("rng", &rng_);
+    if (adapts_entropy_weight()) {
+      description().monitor_vars.push_back(kSettingEntropyWeight);
+      state()->AddNumber(
+          "log_entropy_weight", kLeastLogEntropyWeight, kMostLogEntropyWeight,
+          [this] { return log_entropy_weight_; },
+          [this](double weight) { log_entropy_weight_ = weight; });
+    }
+    this->adam().AddTo(state(), "optimizer");
   }
 
   absl::Status Forward(const Batch& data, const NamedValues& settings,
                        std::vector<LearnStep>* steps) override {
-    adam_.Remember();
+    adam().Remember();
     const Rng rng = rng_;
     const double log_entropy_weight = log_entropy_weight_;
     const absl::Status status = Update(data, settings, steps);
     if (status.ok()) return status;
-    adam_.GoBack();
+    adam().GoBack();
     rng_ = rng;
     log_entropy_weight_ = log_entropy_weight;
     return Annotate(status, absl::StrCat(options_.name, ", learn"));
@@ -109,33 +105,6 @@ class ActorCriticLearn : public LearnMode {
 
   absl::Status SaveModel(StateWriter* writer) const override { return networks_.SaveModel(writer); }
   absl::Status LoadModel(StateReader* reader) override { return networks_.LoadModel(reader); }
-  absl::Status SaveTrainState(StateWriter* writer) const override {
-    DING_RETURN_IF_ERROR(writer->WriteRng(kRng, rng_));
-    if (adapts_entropy_weight()) {
-      DING_RETURN_IF_ERROR(writer->WriteDouble(kLogEntropyWeight, log_entropy_weight_));
-    }
-    ScopedStateWriter scoped(writer, kOptimizerScope);
-    return adam_.SaveState(&scoped);
-  }
-  absl::Status LoadTrainState(StateReader* reader) override {
-    Rng rng = rng_;
-    DING_RETURN_IF_ERROR(reader->ReadRng(kRng, &rng));
-    double log_entropy_weight = log_entropy_weight_;
-    if (adapts_entropy_weight()) {
-      DING_ASSIGN_OR_RETURN(log_entropy_weight, reader->ReadDouble(kLogEntropyWeight));
-      if (!(log_entropy_weight >= kLeastLogEntropyWeight &&
-            log_entropy_weight <= kMostLogEntropyWeight)) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("the saved '", kLogEntropyWeight, "' is ", log_entropy_weight,
-                         ", expected ", kLeastLogEntropyWeight, " to ", kMostLogEntropyWeight));
-      }
-    }
-    ScopedStateReader scoped(reader, kOptimizerScope);
-    DING_RETURN_IF_ERROR(adam_.LoadState(&scoped));
-    rng_ = rng;
-    log_entropy_weight_ = log_entropy_weight;
-    return absl::OkStatus();
-  }
 
  private:
   // The fields of a minibatch after the inputs of the networks. The masks follow if there are any.
@@ -189,9 +158,7 @@ class ActorCriticLearn : public LearnMode {
     }
     DING_ASSIGN_OR_RETURN(const ColumnsView rows, columns_.Read(data));
     DING_RETURN_IF_ERROR(CheckSamples(data, RowMask(rows)));
-    if (const std::optional<double> lr = settings.Get(kSettingLr)) {
-      DING_RETURN_IF_ERROR(adam_.set_lr(*lr));
-    }
+    DING_RETURN_IF_ERROR(ReadRates(settings));
     DING_ASSIGN_OR_RETURN(loss_options_.entropy_coef,
                           EntropyWeight(settings, update_.loss_options.entropy_coef));
     DING_RETURN_IF_ERROR(ReadUpdateSettings(settings));
@@ -232,7 +199,7 @@ class ActorCriticLearn : public LearnMode {
     const absl::StatusOr<ColumnsView> prepared = Prepare(data, settings);
     if (!prepared.ok()) {
       float nothing[2] = {};  // The other learners wait with their first minibatch.
-      return adam_.Average(options_.reducer, /*rows=*/0, prepared.status(), Shared(nothing));
+      return Average(/*rows=*/0, prepared.status(), Shared(nothing));
     }
     const ColumnsView& rows = *prepared;
     const int64_t samples = rows.rows() / sample_rows_;
@@ -307,15 +274,16 @@ class ActorCriticLearn : public LearnMode {
     const absl::Status computed = [&]() -> absl::Status {
       DING_ASSIGN_OR_RETURN(const ColumnsView rows, Minibatch(all, begin, count));
       learned_rows = rows.rows() - absl::c_count(RowMask(rows), 0);
-      return ComputeGradients(rows, &result);
+      return ComputeLoss(rows, &result);
     }();
     float means[2] = {static_cast<float>(result.approx_kl), static_cast<float>(result.entropy)};
-    DING_RETURN_IF_ERROR(adam_.Average(options_.reducer, learned_rows, computed, Shared(means)));
+    DING_RETURN_IF_ERROR(Average(learned_rows, computed, Shared(means)));
     const double kl = options_.reducer == nullptr ? result.approx_kl : means[0];
     // This never holds for the first minibatch of a call: the policy has not changed yet.
     if (update_.max_kl > 0 && kl > update_.max_kl) return false;
-    DING_ASSIGN_OR_RETURN(const double grad_norm, adam_.Step());
-    Report(result, grad_norm, step);
+    BeginReport(step);
+    DING_RETURN_IF_ERROR(Step(step));
+    Report(result, step);
     if (adapts_entropy_weight()) {
       AdaptEntropyWeight(options_.reducer == nullptr ? result.entropy : means[1]);
     }
@@ -333,7 +301,8 @@ class ActorCriticLearn : public LearnMode {
     log_entropy_weight_ = std::clamp(moved, kLeastLogEntropyWeight, kMostLogEntropyWeight);
   }
 
-  absl::Status ComputeGradients(const ColumnsView& rows, ActorCriticLossResult* result) {
+  // Computes the loss of a minibatch and its gradients.
+  absl::Status ComputeLoss(const ColumnsView& rows, ActorCriticLossResult* result) {
     const auto count = static_cast<size_t>(rows.rows());
     ActionDistribution& distribution = networks_.distribution();
     DING_RETURN_IF_ERROR(networks_.Forward(rows, LegalActions(rows), sample_rows_, states_));
@@ -351,18 +320,9 @@ class ActorCriticLearn : public LearnMode {
          rows.column<float>(field(kValue)), adv_, rows.column<float>(field(kReturn)), mask},
         loss_options_,
         {absl::MakeSpan(d_log_prob_), absl::MakeSpan(d_entropy_), networks_.d_value()});
-    if (!std::isfinite(result->loss)) return NotFinite(result->loss);
+    if (!std::isfinite(result->loss)) return LossError(result->loss, log_prob_);
     distribution.Backward(rows, field(kTaken), d_log_prob_, d_entropy_, networks_.d_head());
     return networks_.Backward();
-  }
-
-  absl::Status NotFinite(double loss) const {
-    const int64_t row = FindNonFinite(log_prob_);
-    return absl::InternalError(
-        absl::StrCat("the loss is ", loss,
-                     row < 0 ? std::string()
-                             : absl::StrCat("; the log-probability of row ", row, "'s action is ",
-                                            log_prob_[static_cast<size_t>(row)])));
   }
 
   // Computes the statistics of the data of a call, which every step reports.
@@ -375,16 +335,13 @@ class ActorCriticLearn : public LearnMode {
     adv_std_ = std::sqrt(of_adv);
   }
 
-  void Report(const ActorCriticLossResult& result, double grad_norm, LearnStep* step) const {
-    step->Clear();
-    step->scalars.Set("cur_lr", adam_.lr());
+  void Report(const ActorCriticLossResult& result, LearnStep* step) const {
     step->scalars.Set("total_loss", result.loss);
     step->scalars.Set("policy_loss", result.policy_loss);
     step->scalars.Set("value_loss", result.value_loss);
     step->scalars.Set("entropy", result.entropy);
     step->scalars.Set("approx_kl", result.approx_kl);
     step->scalars.Set("clip_fraction", result.clip_fraction);
-    step->scalars.Set("grad_norm", grad_norm);
     step->scalars.Set("adv_std", adv_std_);
     step->scalars.Set("explained_var", explained_variance_);
     if (adapts_entropy_weight()) {
@@ -396,7 +353,6 @@ class ActorCriticLearn : public LearnMode {
   const ActorCriticUpdate& update_;
   ActorCriticLossOptions loss_options_;  // those of the current call
   ActorCritic& networks_;
-  GroupAdam adam_;
   Rng rng_;
   double log_entropy_weight_;  // if it is adapted
   double target_entropy_ = 0;  // of the current call
@@ -420,6 +376,15 @@ class ActorCriticLearn : public LearnMode {
 };
 
 }  // namespace
+
+absl::Status LossError(double loss, absl::Span<const float> log_prob) {
+  const int64_t row = FindNonFinite(log_prob);
+  return absl::InternalError(
+      absl::StrCat("the loss is ", loss,
+                   row < 0 ? std::string()
+                           : absl::StrCat("; the log-probability of row ", row, "'s action is ",
+                                          log_prob[static_cast<size_t>(row)])));
+}
 
 absl::StatusOr<double> EntropyWeight(const NamedValues& settings, double configured) {
   const double weight = settings.GetOr(kSettingEntropyWeight, configured);

@@ -8,7 +8,9 @@
 
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
 #include "ding_worker/policy/actor_critic/actor_critic_options.h"
@@ -19,6 +21,9 @@ namespace ding {
 // Returns the entropy weight of a learn call: that of `settings`, or else `configured`.
 //   kInvalidArgument  it is negative or not finite
 absl::StatusOr<double> EntropyWeight(const NamedValues& settings, double configured);
+
+// Returns the error of a loss that is not finite, with the first log-probability that is not.
+absl::Status LossError(double loss, absl::Span<const float> log_prob);
 
 //   kInvalidArgument  options of the optimizer that are out of range
 absl::StatusOr<std::unique_ptr<LearnMode>> MakeActorCriticLearn(

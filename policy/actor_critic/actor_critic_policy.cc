@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/named_values.h"
+#include "ding_worker/policy/actor_critic/actor_critic_acting.h"
 #include "ding_worker/policy/actor_critic/actor_critic_collect.h"
 #include "ding_worker/policy/actor_critic/actor_critic_learn.h"
-#include "ding_worker/policy/actor_critic/greedy_eval.h"
 #include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/schedule.h"
 
@@ -48,26 +48,23 @@ std::unique_ptr<CommandMode> MakeActorCriticCommand(const ActorCriticPolicyOptio
   return std::make_unique<ActorCriticCommand>(options);
 }
 
-ActorCriticPolicy::ActorCriticPolicy(const ActorCriticPolicyOptions& options) : options_(options) {}
-ActorCriticPolicy::~ActorCriticPolicy() = default;
-
 absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> ActorCriticPolicy::Create(
     std::unique_ptr<Network> actor, std::unique_ptr<Network> critic, SpecPtr observation,
     SpecPtr action, const ActorCriticPolicyOptions& options) {
-  auto policy = absl::WrapUnique(new ActorCriticPolicy(options));
   DING_ASSIGN_OR_RETURN(
-      policy->actor_critic_,
+      std::unique_ptr<ActorCritic> model,
       ActorCritic::Create(std::move(actor), std::move(critic), std::move(observation),
                           std::move(action), options.networks));
+  ActorCritic* const networks = model.get();
+  auto policy = absl::WrapUnique(new ActorCriticPolicy(std::move(model), options));
   const ActorCriticPolicyOptions& kept = policy->options_;
-  if (policy->actor_critic_->state_size() > 0 && kept.collect.unroll_len <= 1) {
+  if (networks->state_size() > 0 && kept.collect.unroll_len <= 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("unroll_len is ", kept.collect.unroll_len, ", but the network is recurrent (",
-                     policy->actor_critic_->info(),
+                     networks->info(),
                      ") and learns from samples of several rows, through which its gradient flows: "
                      "set unroll_len to 2 or more, such as 16"));
   }
-  ActorCritic* const networks = policy->actor_critic_.get();
   if (kept.modes.learn) {
     DING_ASSIGN_OR_RETURN(policy->learn_, MakeActorCriticLearn(kept, networks));
   }
@@ -76,10 +73,5 @@ absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> ActorCriticPolicy::Create(
   if (kept.modes.command) policy->command_ = MakeActorCriticCommand(kept);
   return policy;
 }
-
-CollectMode* ActorCriticPolicy::collect_mode() { return collect_.get(); }
-LearnMode* ActorCriticPolicy::learn_mode() { return learn_.get(); }
-EvalMode* ActorCriticPolicy::eval_mode() { return eval_.get(); }
-CommandMode* ActorCriticPolicy::command_mode() { return command_.get(); }
 
 }  // namespace ding

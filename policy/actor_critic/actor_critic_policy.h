@@ -41,10 +41,12 @@
 #define DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_POLICY_H_
 
 #include <memory>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
 #include "ding_worker/policy/actor_critic/actor_critic_options.h"
+#include "ding_worker/policy/model_policy.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {
@@ -52,31 +54,21 @@ namespace ding {
 // Creates the command mode described above. `options` must outlive it.
 std::unique_ptr<CommandMode> MakeActorCriticCommand(const ActorCriticPolicyOptions& options);
 
-class ActorCriticPolicy : public Policy {
+class ActorCriticPolicy : public ModelPolicy<ActorCritic> {
  public:
   // Networks and spaces as for ActorCritic::Create().
   //   kInvalidArgument  also if a network is recurrent and unroll_len is 1
   static absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> Create(
       std::unique_ptr<Network> actor, std::unique_ptr<Network> critic, SpecPtr observation,
       SpecPtr action, const ActorCriticPolicyOptions& options);
-  ~ActorCriticPolicy() override;
 
-  CollectMode* collect_mode() override;
-  LearnMode* learn_mode() override;
-  EvalMode* eval_mode() override;
-  CommandMode* command_mode() override;
-
-  ActorCritic& actor_critic() { return *actor_critic_; }
+  ActorCritic& actor_critic() { return *model_; }
 
  private:
-  explicit ActorCriticPolicy(const ActorCriticPolicyOptions& options);
+  ActorCriticPolicy(std::unique_ptr<ActorCritic> networks, const ActorCriticPolicyOptions& options)
+      : ModelPolicy(std::move(networks)), options_(options) {}
 
   const ActorCriticPolicyOptions options_;
-  std::unique_ptr<ActorCritic> actor_critic_;
-  std::unique_ptr<CollectMode> collect_;
-  std::unique_ptr<LearnMode> learn_;
-  std::unique_ptr<EvalMode> eval_;
-  std::unique_ptr<CommandMode> command_;
 };
 
 }  // namespace ding

@@ -36,6 +36,7 @@
 #include "ding_worker/policy/adam.h"
 #include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/gradient_reducer.h"
+#include "ding_worker/policy/model_policy.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.h"
 
@@ -58,7 +59,7 @@ struct BcOptions {
   GradientReducer* reducer = nullptr;
 };
 
-class BcPolicy : public Policy {
+class BcPolicy : public ModelPolicy<ActorCritic> {
  public:
   // `network` reads WithoutActionMask(observation) and has one output field,
   // ActionDistribution::head() of `action`.
@@ -66,26 +67,11 @@ class BcPolicy : public Policy {
   static absl::StatusOr<std::unique_ptr<BcPolicy>> Create(std::unique_ptr<Network> network,
                                                           SpecPtr observation, SpecPtr action,
                                                           const BcOptions& options);
-  ~BcPolicy() override;
 
-  CollectMode* collect_mode() override;
-  LearnMode* learn_mode() override;
-  EvalMode* eval_mode() override;
-  CommandMode* command_mode() override;
-
-  ActorCritic& networks() { return *networks_; }
+  ActorCritic& networks() { return *model_; }
 
  private:
-  class Learn;
-  class Command;
-
-  BcPolicy();
-
-  std::unique_ptr<ActorCritic> networks_;
-  std::unique_ptr<CollectMode> collect_;
-  std::unique_ptr<Learn> learn_;
-  std::unique_ptr<EvalMode> eval_;
-  std::unique_ptr<CommandMode> command_;
+  using ModelPolicy::ModelPolicy;
 };
 
 }  // namespace ding

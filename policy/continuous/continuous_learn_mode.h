@@ -33,12 +33,8 @@
 #ifndef DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_LEARN_MODE_H_
 #define DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_LEARN_MODE_H_
 
-#include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -48,28 +44,27 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/policy/adam.h"
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/continuous_options.h"
 #include "ding_worker/policy/continuous/critic_ensemble.h"
 #include "ding_worker/policy/continuous/row_noise.h"
+#include "ding_worker/policy/gradient_learn_mode.h"
 #include "ding_worker/policy/loss/critic_ensemble_loss.h"
+#include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.h"
-#include "ding_worker/policy/rate_average.h"
 #include "ding_worker/policy/sampled_transition_reader.h"
 #include "ding_worker/policy/scratch_columns.h"
 
 namespace ding {
 
-class ContinuousLearnMode : public LearnMode {
+class ContinuousLearnMode : public GradientLearnMode {
  public:
   // What it owns.
   struct Parts {
     std::unique_ptr<ThreadTeam> team;  // null: the caller's thread alone
     std::unique_ptr<CriticEnsemble> critics;
     std::unique_ptr<CriticEnsemble> targets;
-    Adam critic_adam;
-    Adam actor_adam;
+    std::vector<TrainedGroup> groups;  // critics, actor, and those that a subclass adds
   };
   //   kInvalidArgument    the options are out of range, or the critics read other spaces than the actor
   //   kResourceExhausted  the system refuses a thread
@@ -79,18 +74,8 @@ class ContinuousLearnMode : public LearnMode {
 
   ~ContinuousLearnMode() override { actor_.network().set_thread_team(nullptr); }
 
-  LearnAttributes attributes() const override { return options_.learn; }
-  std::vector<std::string> monitor_vars() const override;
-  ProgressVars progress_vars() const override { return {{"loss", "critic_loss"}}; }
-  std::string info() const override;
-
-  absl::Status Forward(const Batch& data, const NamedValues& settings,
-                       std::vector<LearnStep>* steps) override;
-
   absl::Status SaveModel(StateWriter* writer) const override { return actor_.SaveModel(writer); }
-  absl::Status LoadModel(StateReader* reader) override;
-  absl::Status SaveTrainState(StateWriter* writer) const override;
-  absl::Status LoadTrainState(StateReader* reader) override;
+  absl::Status LoadModel(StateReader* reader) override { return actor_.LoadModel(reader); }
   absl::Status SetData(const Batch& data) override;
 
  protected:
@@ -106,81 +91,51 @@ class ContinuousLearnMode : public LearnMode {
   // Means over the rows of a batch that the actor's gradients depend on. A group of learners averages them before
   // ComputeActorGradients().
   virtual absl::Span<float> actor_means() { return {}; }
-  // Computes the gradients of the actor, and of what else the subclass learns; returns the loss. Other `noise` than
-  // that of ComputeNextValue().
+  // Computes the gradients of the actor, and of what else the subclass learns; adds scalars and returns the loss. Other
+  // `noise` than that of ComputeNextValue().
   virtual absl::StatusOr<double> ComputeActorGradients(const TransitionView& batch,
-                                                       absl::Span<const float> noise) = 0;
-  // Reads the settings of an iteration. kInvalidArgument if one is out of range.
-  virtual absl::Status ReadMoreSettings(const NamedValues& /*settings*/) {
-    return absl::OkStatus();
-  }
-  // The optimizer beside those of critics and actor; null: none.
-  virtual Adam* more_adam() { return nullptr; }
-  // Appends the gradients beside those of critics and actor, if there are any. They are computed where the actor learns.
-  virtual void AppendMoreGradients(std::vector<absl::Span<float>>* /*gradients*/) {}
-  // Takes a step by these gradients, which are finite.
-  virtual void StepMore() {}
-  // Moves further targets, beside those of the critics.
-  virtual void UpdateMoreTargets() {}
-  // Sets further targets equal to what they follow, because a model was loaded.
-  virtual void ResetMoreTargets() {}
-  // Adds scalars; `with_actor`: the actor has learned in this iteration.
-  virtual void ReportMore(bool /*with_actor*/, NamedValues* /*scalars*/) const {}
-  virtual absl::Status SaveMore(StateWriter* /*writer*/) const { return absl::OkStatus(); }
-  // Reads what SaveMore() has written, and returns what applies it. Reading changes nothing.
-  virtual absl::StatusOr<std::function<void()>> LoadMore(StateReader* /*reader*/) {
-    return [] {};
-  }
+                                                       absl::Span<const float> noise,
+                                                       NamedValues* scalars) = 0;
+
+  absl::StatusOr<int64_t> ComputeGradients(const Batch& data, const NamedValues& settings,
+                                           LearnStep* step) override;
+  void AfterStep(LearnStep* step) override;
+
+  // Moves `target` as the targets of the critics move, after `online`; both must outlive the mode.
+  void AddTarget(Network* online, Network* target) { targets_to_move_.push_back({online, target}); }
 
   ContinuousActor& actor() { return actor_; }
   CriticEnsemble& critics() { return *critics_; }
   CriticEnsemble& targets() { return *targets_; }
-  const ContinuousOptions& options() const { return options_; }
   // For further networks of a subclass; may be null.
   ThreadTeam* team() { return team_.get(); }
   // The actions of the batch in [-1, 1], row-major.
   absl::Span<const float> unit_actions() const { return action_; }
-  int64_t train_iter() const { return train_iter_; }
-  // The learning rate of the critics, in this iteration.
-  double critic_rate() const { return critic_adam_.lr(); }
   // The seed of what is drawn while learning; a resumed run continues with that of the saved state.
   uint64_t noise_seed() const { return row_noise_.seed(); }
 
  private:
-  struct Results {
-    CriticLossResult critics;
-    double actor_loss = 0;
-    std::optional<double> grad_norm;
-    bool with_actor = false;
-  };
-
-  absl::Status Update(const Batch& data, const NamedValues& settings, Results* results);
-  absl::Status ReadSettings(const NamedValues& settings);
-  // Those of critics, actor and subclass; the last one may be null.
-  std::array<Adam*, 3> Optimizers() { return {&critic_adam_, &actor_adam_, more_adam()}; }
-  absl::Status ComputeGradients(const Batch& data, Results* results);
   // Reads the batch and computes the gradients of the critics.
-  absl::StatusOr<TransitionView> ComputeCriticGradients(const Batch& data,
-                                                        CriticLossResult* result);
+  absl::StatusOr<TransitionView> ComputeCriticGradients(const Batch& data, LearnStep* step);
   absl::Status BackpropagateCriticLoss(const TransitionView& batch, CriticLossResult* result);
   // Draws the masks of dropout for the next passes of these rows through `critics`, and for no other pass of the iteration
   // (`use`).
   void DrawDropout(uint32_t use, int64_t rows, CriticEnsemble* critics);
   // Computes actor_means() of the group; `batch` may be an error.
   absl::Status AverageActorMeans(const absl::StatusOr<TransitionView>& batch, int64_t rows);
-  absl::Status CheckGradients(bool with_actor);
-  absl::Status Step(Results* results);
-  void UpdateTargets();
-  void Report(const Results& results, LearnStep* step) const;
+  void Report(const CriticLossResult& result, LearnStep* step) const;
+
+  struct Target {
+    Network* online;
+    Network* target;
+  };
 
   ContinuousActor& actor_;
   const ContinuousOptions options_;
   const std::unique_ptr<ThreadTeam> team_;  // the networks use it
   const std::unique_ptr<CriticEnsemble> critics_;
   const std::unique_ptr<CriticEnsemble> targets_;
-  Adam critic_adam_;
-  Adam actor_adam_;
-  int64_t train_iter_ = 0;
+  std::vector<Target> targets_to_move_;
 
   // Working space, kept between iterations.
   SampledTransitionReader reader_;
@@ -193,8 +148,6 @@ class ContinuousLearnMode : public LearnMode {
   std::vector<float> action_;
   std::vector<float> next_value_;
   std::vector<float> td_error_;
-  std::vector<absl::Span<float>> gradients_;
-  RateAverage rates_;
 };
 
 }  // namespace ding

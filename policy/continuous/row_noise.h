@@ -24,6 +24,7 @@ class RowNoise {
   // Different seeds give independent numbers.
   explicit RowNoise(uint64_t seed) : seed_(seed) {}
   uint64_t seed() const { return seed_; }
+  uint64_t* mutable_seed() { return &seed_; }  // for saved states
 
   // Fills two spans of the same length with independent numbers. The length is a multiple of the number of
   // rows of `batch`.

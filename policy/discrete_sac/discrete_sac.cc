@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/finite.h"
@@ -20,35 +20,106 @@
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/action_mask.h"
-#include "ding_worker/policy/actor_critic/greedy_eval.h"
-#include "ding_worker/policy/actor_critic/sample_collect.h"
-#include "ding_worker/policy/discrete_sac/discrete_critic.h"
+#include "ding_worker/policy/actor_critic/actor_critic_acting.h"
 #include "ding_worker/policy/dqn/q_network.h"
+#include "ding_worker/policy/gradient_learn_mode.h"
+#include "ding_worker/policy/group_adam.h"
 #include "ding_worker/policy/loss/critic_ensemble_loss.h"
 #include "ding_worker/policy/loss/discrete_sac_loss.h"
-#include "ding_worker/policy/loss/sac_loss.h"
-#include "ding_worker/policy/rate_average.h"
+#include "ding_worker/policy/recurrent_network.h"
 #include "ding_worker/policy/sampled_transition_reader.h"
 #include "ding_worker/policy/scheduled_settings.h"
 #include "ding_worker/policy/scratch_columns.h"
 #include "ding_worker/policy/target_update.h"
+#include "ding_worker/policy/temperature.h"
 
 namespace ding {
 namespace {
 
 constexpr char kName[] = "discrete_sac";
-constexpr char kLogAlpha[] = "log_alpha";
-constexpr char kTrainIter[] = "train_iter";
-constexpr char kActorOptimizerScope[] = "actor_optimizer";
-constexpr char kAlphaOptimizerScope[] = "alpha_optimizer";
 constexpr int kCritics = 2;
 constexpr int kMembers[kCritics] = {0, 1};
 // Train iterations between two measurements of the gradient, which take longer than the other ones.
 constexpr int64_t kMeasurePeriod = 10;
 
-absl::StatusOr<Adam> MakeAdam(const AdamOptions& options, const Network& network) {
-  return Adam::Create(options, static_cast<int64_t>(network.parameters().size()));
-}
+// A critic with its target and its columns of a batch: values [B, A], actions and values of the actions taken [B]. Spans are
+// valid until the next pass.
+class DiscreteCritic {
+ public:
+  //   kInvalidArgument  there is no network, it has a memory, or it does not fit the spaces
+  static absl::StatusOr<std::unique_ptr<DiscreteCritic>> Create(std::unique_ptr<Network> network,
+                                                                const SpecPtr& observation,
+                                                                const SpecPtr& action) {
+    if (network == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(kName, ": the learn mode needs critics"));
+    }
+    if (AsRecurrent(network.get()) != nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          kName, " learns from single rows, which cannot train the memory of the critic ",
+          network->info(), ": use a network without memory"));
+    }
+    DING_ASSIGN_OR_RETURN(std::unique_ptr<Network> target, network->Clone());
+    DING_ASSIGN_OR_RETURN(std::unique_ptr<QNetwork> q,
+                          QNetwork::Create(kName, std::move(network), action, observation));
+    return absl::WrapUnique(new DiscreteCritic(std::move(q), std::move(target)));
+  }
+
+  QNetwork& q() { return *q_; }
+  Network& network() { return q_->network(); }
+  Network& target() { return *target_; }
+  // The values of the last pass.
+  absl::Span<const float> values() const { return values_; }
+  // The values of the actions taken, of the last Forward(), and the gradient by them.
+  absl::Span<const float> taken() const { return taken_; }
+  absl::Span<float> d_taken() { return absl::MakeSpan(d_taken_); }
+
+  absl::Status InferTarget(const ColumnsView& inputs) {
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView outputs, outputs_.Rows(inputs.rows()));
+    values_ = outputs.column<float>(0);
+    return target_->Infer(inputs, outputs);
+  }
+
+  absl::Status Forward(const ColumnsView& inputs, absl::Span<const int64_t> action) {
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView outputs, outputs_.Rows(inputs.rows()));
+    values_ = outputs.column<float>(0);
+    DING_RETURN_IF_ERROR(network().Forward(inputs, outputs));
+    taken_.resize(action.size());
+    d_taken_.resize(action.size());
+    for (size_t i = 0; i < action.size(); ++i) taken_[i] = values_[At(i, action[i])];
+    return absl::OkStatus();
+  }
+
+  // Computes the gradients of the parameters from d_taken().
+  absl::Status Backward(absl::Span<const int64_t> action) {
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView d_outputs,
+                          d_outputs_.Rows(static_cast<int64_t>(action.size())));
+    const absl::Span<float> d_values = d_outputs.column<float>(0);
+    absl::c_fill(d_values, 0.0f);
+    for (size_t i = 0; i < action.size(); ++i) d_values[At(i, action[i])] = d_taken_[i];
+    return network().Backward(d_outputs);
+  }
+
+ private:
+  DiscreteCritic(std::unique_ptr<QNetwork> q, std::unique_ptr<Network> target)
+      : q_(std::move(q)),
+        target_(std::move(target)),
+        outputs_(target_->output_spec()),
+        d_outputs_(target_->output_spec()) {}
+
+  size_t At(size_t row, int64_t action) const {
+    return row * static_cast<size_t>(q_->num_actions()) + static_cast<size_t>(action);
+  }
+
+  const std::unique_ptr<QNetwork> q_;
+  const std::unique_ptr<Network> target_;
+
+  // Working space, kept between iterations.
+  ScratchColumns outputs_;
+  ScratchColumns d_outputs_;
+  absl::Span<const float> values_;
+  std::vector<float> taken_;
+  std::vector<float> d_taken_;
+};
 
 using Critics = std::array<std::unique_ptr<DiscreteCritic>, kCritics>;
 
@@ -62,160 +133,110 @@ absl::Status CheckTargetEntropy(double target, int64_t num_actions) {
 
 absl::Status CheckOptions(const DiscreteSacOptions& options, int64_t num_actions) {
   DING_RETURN_IF_ERROR(Validate(TargetUpdate{0, options.target_update_theta}));
-  if (!(options.alpha > 0 && std::isfinite(options.alpha))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("alpha is ", options.alpha, ", must be finite and above 0"));
-  }
+  DING_RETURN_IF_ERROR(Temperature::Check(options.alpha));
   return CheckTargetEntropy(options.target_entropy.value_or(0), num_actions);
 }
 
-absl::Status ReadRate(const NamedValues& settings, absl::string_view name, Adam* adam) {
-  const std::optional<double> rate = settings.Get(name);
-  if (!rate.has_value()) return absl::OkStatus();
-  return Annotate(adam->set_lr(*rate), name);
+// What learns, in the order of the groups of parameters: critics, actor and temperature.
+struct Learned {
+  Critics critics;
+  std::unique_ptr<Temperature> temperature;
+  std::vector<TrainedGroup> groups;
+};
+enum Group : size_t { kCriticGroup, kActorGroup, kAlphaGroup };
+
+absl::StatusOr<Learned> MakeLearned(DiscreteSacNetworks networks, Network* actor,
+                                    const SpecPtr& observation, const SpecPtr& action,
+                                    const DiscreteSacOptions& options) {
+  Learned learned;
+  DING_ASSIGN_OR_RETURN(learned.critics[0],
+                        DiscreteCritic::Create(std::move(networks.critic0), observation, action));
+  DING_ASSIGN_OR_RETURN(learned.critics[1],
+                        DiscreteCritic::Create(std::move(networks.critic1), observation, action));
+  const int64_t num_actions = learned.critics[0]->q().num_actions();
+  learned.temperature = std::make_unique<Temperature>(
+      options.alpha, options.target_entropy.value_or(DefaultTargetEntropy(num_actions)));
+  DING_ASSIGN_OR_RETURN(
+      GroupAdam critic_adam,
+      GroupAdam::Create({ParametersOf("critic_optimizer/q0", &learned.critics[0]->network()),
+                         ParametersOf("critic_optimizer/q1", &learned.critics[1]->network())},
+                        options.critic_adam, options.grad_clip_norm));
+  DING_ASSIGN_OR_RETURN(GroupAdam actor_adam,
+                        GroupAdam::Create({ParametersOf("actor_optimizer", actor)},
+                                          options.actor_adam, options.grad_clip_norm));
+  DING_ASSIGN_OR_RETURN(TrainedGroup alpha,
+                        learned.temperature->MakeGroup(options.alpha_adam, options.learn_alpha));
+  learned.groups.push_back({std::move(critic_adam), kCriticRate});
+  learned.groups.push_back({std::move(actor_adam), kActorRate});
+  learned.groups.push_back(std::move(alpha));
+  return learned;
 }
 
-}  // namespace
+LearnDescription Describe(const ActorCritic& actor, DiscreteCritic& critic,
+                          const DiscreteSacOptions& options) {
+  LearnDescription description;
+  description.algorithm = kName;
+  description.info =
+      absl::StrCat(kName, " on ", actor.info(), "; 2 critics, ", critic.network().info());
+  description.attributes = options.learn;
+  description.reducer = options.reducer;
+  // Not grad_norm, which not every iteration reports.
+  description.monitor_vars = {"cur_lr",         "critic_loss", "actor_loss", "q_value",
+                              "target_q_value", "td_error",    "alpha",      "entropy"};
+  description.progress_vars = {{"loss", "critic_loss"}, {"alpha", "alpha"}};
+  description.averages_rates = options.schedules.changes();
+  description.norm_period = kMeasurePeriod;
+  return description;
+}
 
-class DiscreteSacPolicy::Learn : public LearnMode {
+class DiscreteSacLearn : public GradientLearnMode {
  public:
   // `network` is that of `actor`.
-  Learn(const DiscreteSacOptions& options, ActorCritic* actor, Network* network, Critics critics,
-        Adam actor_adam, Adam alpha_adam)
-      : options_(options),
+  DiscreteSacLearn(const DiscreteSacOptions& options, ActorCritic* actor, Network* network,
+                   Learned learned)
+      : GradientLearnMode(Describe(*actor, *learned.critics[0], options),
+                          std::move(learned.groups)),
+        options_(options),
         actor_(*actor),
         network_(*network),
-        critics_(std::move(critics)),
+        critics_(std::move(learned.critics)),
         num_actions_(critics_[0]->q().num_actions()),
-        target_entropy_(options.target_entropy.value_or(DefaultTargetEntropy(num_actions_))),
-        actor_adam_(std::move(actor_adam)),
-        alpha_adam_(std::move(alpha_adam)),
-        log_alpha_(static_cast<float>(std::log(options.alpha))),
+        temperature_(std::move(learned.temperature)),
         reader_(actor_.observation(), actor_.action()),
         next_logits_(network_.output_spec()),
         columns_(kCritics),
-        d_columns_(kCritics) {}
-
-  LearnAttributes attributes() const override { return options_.learn; }
-  std::vector<std::string> monitor_vars() const override {
-    // Not grad_norm, which not every iteration reports.
-    return {"cur_lr",         "critic_loss", "actor_loss", "q_value",
-            "target_q_value", "td_error",    "alpha",      "entropy"};
-  }
-  ProgressVars progress_vars() const override {
-    return {{"loss", "critic_loss"}, {"alpha", "alpha"}};
-  }
-  std::string info() const override {
-    return absl::StrCat(kName, " on ", actor_.info(), "; 2 critics, ",
-                        critics_[0]->network().info());
-  }
-
-  absl::Status Forward(const Batch& data, const NamedValues& settings,
-                       std::vector<LearnStep>* steps) override {
-    Results results;
-    const absl::Status status = Update(data, settings, &results);
-    if (!status.ok()) {
-      return Annotate(status, absl::StrCat(kName, ", train iteration ", train_iter_ + 1));
+        d_columns_(kCritics) {
+    for (size_t k = 0; k < kCritics; ++k) {
+      state()->AddNetwork(absl::StrCat("critic/q", k), &critics_[k]->network());
+      state()->AddNetwork(absl::StrCat("target_critic/q", k), &critics_[k]->target());
     }
-    ++train_iter_;
-    for (const auto& critic : critics_) {
-      critic->MoveTarget(options_.target_update_theta, train_iter_);
-    }
-    steps->resize(1);
-    Report(results, &steps->front());
-    return absl::OkStatus();
+    for (const Group group : {kCriticGroup, kActorGroup, kAlphaGroup}) adam(group).AddTo(state());
+    temperature_->AddTo(state());
+    AddTrainIter();
   }
 
   absl::Status SaveModel(StateWriter* writer) const override { return actor_.SaveModel(writer); }
   absl::Status LoadModel(StateReader* reader) override { return actor_.LoadModel(reader); }
 
-  absl::Status SaveTrainState(StateWriter* writer) const override {
-    for (const auto& critic : critics_) DING_RETURN_IF_ERROR(critic->SaveState(writer));
-    DING_RETURN_IF_ERROR(SaveAdam(actor_adam_, kActorOptimizerScope, writer));
-    DING_RETURN_IF_ERROR(SaveAdam(alpha_adam_, kAlphaOptimizerScope, writer));
-    DING_RETURN_IF_ERROR(writer->WriteDouble(kLogAlpha, log_alpha_));
-    return writer->WriteInt(kTrainIter, train_iter_);
-  }
-
-  absl::Status LoadTrainState(StateReader* reader) override {
-    DING_ASSIGN_OR_RETURN(const DiscreteCritic::Saved saved0, critics_[0]->ReadState(reader));
-    DING_ASSIGN_OR_RETURN(const DiscreteCritic::Saved saved1, critics_[1]->ReadState(reader));
-    DING_ASSIGN_OR_RETURN(
-        const Adam actor_adam,
-        ReadAdam(options_.actor_adam, static_cast<int64_t>(network_.parameters().size()),
-                 kActorOptimizerScope, reader));
-    DING_ASSIGN_OR_RETURN(const Adam alpha_adam,
-                          ReadAdam(options_.alpha_adam, 1, kAlphaOptimizerScope, reader));
-    DING_ASSIGN_OR_RETURN(const double log_alpha, reader->ReadDouble(kLogAlpha));
-    DING_ASSIGN_OR_RETURN(const int64_t train_iter, reader->ReadCount(kTrainIter));
-    if (!std::isfinite(log_alpha)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the saved '", kLogAlpha, "' is ", log_alpha, ", expected a finite number"));
-    }
-    critics_[0]->Apply(saved0);
-    critics_[1]->Apply(saved1);
-    actor_adam_.CopyFrom(actor_adam);
-    alpha_adam_.CopyFrom(alpha_adam);
-    log_alpha_ = static_cast<float>(log_alpha);
-    train_iter_ = train_iter;
-    return absl::OkStatus();
-  }
-
  private:
-  struct Results {
-    CriticLossResult critics;
-    double actor_loss = 0;
-    double entropy = 0;
-    std::optional<double> grad_norm;
-  };
-
-  double alpha() const { return std::exp(static_cast<double>(log_alpha_)); }
-
-  // Takes one step of all that learns; after an error nothing is changed.
-  absl::Status Update(const Batch& data, const NamedValues& settings, Results* results) {
-    absl::Status computed = ReadSettings(settings);
-    if (computed.ok()) computed = ComputeGradients(data, results);
-    gradients_.clear();
-    for (const auto& critic : critics_) gradients_.push_back(critic->network().gradients());
-    gradients_.push_back(network_.gradients());
-    if (options_.learn_alpha) gradients_.push_back(absl::MakeSpan(&d_log_alpha_, 1));
-    const bool averages_rates = options_.reducer != nullptr && options_.schedules.changes();
-    if (averages_rates) gradients_.push_back(rates_.Read(Optimizers()));
-    DING_RETURN_IF_ERROR(AverageGradients(options_.reducer, gradients_, data.rows(), computed));
-    if (averages_rates) {
-      gradients_.pop_back();
-      DING_RETURN_IF_ERROR(rates_.Apply(Optimizers()));
-    }
-    for (const absl::Span<float> gradient : gradients_) {
-      if (AllFinite(gradient)) continue;
-      const int64_t bad = FindNonFinite(gradient);
-      return absl::InternalError(absl::StrCat("gradient ", bad, " of ", gradient.size(), " is ",
-                                              gradient[static_cast<size_t>(bad)]));
-    }
-    return Step(results);
-  }
-
-  absl::Status ReadSettings(const NamedValues& settings) {
-    for (const auto& critic : critics_) {
-      DING_RETURN_IF_ERROR(ReadRate(settings, kCriticRate, &critic->adam()));
-    }
-    DING_RETURN_IF_ERROR(ReadRate(settings, kActorRate, &actor_adam_));
-    DING_RETURN_IF_ERROR(ReadRate(settings, kAlphaRate, &alpha_adam_));
-    const double target_entropy = settings.GetOr(kTargetEntropy, target_entropy_);
-    DING_RETURN_IF_ERROR(CheckTargetEntropy(target_entropy, num_actions_));
-    target_entropy_ = target_entropy;
-    return absl::OkStatus();
-  }
-
-  std::array<Adam*, 4> Optimizers() {
-    return {&critics_[0]->adam(), &critics_[1]->adam(), &actor_adam_, &alpha_adam_};
-  }
-
-  absl::Status ComputeGradients(const Batch& data, Results* results) {
+  absl::StatusOr<int64_t> ComputeGradients(const Batch& data, const NamedValues& settings,
+                                           LearnStep* step) override {
+    const double target = settings.GetOr(kTargetEntropy, temperature_->target_entropy());
+    DING_RETURN_IF_ERROR(CheckTargetEntropy(target, num_actions_));
+    temperature_->set_target_entropy(target);
     DING_ASSIGN_OR_RETURN(const TransitionView batch, reader_.Read(data));
     DING_RETURN_IF_ERROR(ComputeNextValue(batch));
-    DING_RETURN_IF_ERROR(ComputeCriticGradients(batch, &results->critics));
-    return ComputeActorGradients(batch, results);
+    DING_RETURN_IF_ERROR(ComputeCriticGradients(batch, step));
+    DING_RETURN_IF_ERROR(ComputeActorGradients(batch, &step->scalars));
+    return data.rows();
+  }
+
+  void AfterStep(LearnStep* step) override {
+    for (const auto& critic : critics_) {
+      UpdateTarget(TargetUpdate{0, options_.target_update_theta}, train_iter(),
+                   critic->network().parameters(), critic->target().parameters());
+    }
+    step->scalars.Set("alpha", temperature_->alpha());
   }
 
   absl::Status ComputeNextValue(const TransitionView& batch) {
@@ -227,8 +248,8 @@ class DiscreteSacPolicy::Learn : public LearnMode {
     DING_RETURN_IF_ERROR(network_.Infer(inputs, logits));
     for (const auto& critic : critics_) DING_RETURN_IF_ERROR(critic->InferTarget(inputs));
     next_value_.resize(batch.reward.size());
-    ComputeSoftValues({logits.column<float>(0), LeastValues(), num_actions_, mask}, alpha(),
-                      absl::MakeSpan(next_value_));
+    ComputeSoftValues({logits.column<float>(0), LeastValues(), num_actions_, mask},
+                      temperature_->alpha(), absl::MakeSpan(next_value_));
     return absl::OkStatus();
   }
 
@@ -240,7 +261,7 @@ class DiscreteSacPolicy::Learn : public LearnMode {
     return least_;
   }
 
-  absl::Status ComputeCriticGradients(const TransitionView& batch, CriticLossResult* result) {
+  absl::Status ComputeCriticGradients(const TransitionView& batch, LearnStep* step) {
     const ColumnsView inputs = critics_[0]->q().Inputs(batch.obs);
     const absl::Span<const int64_t> action = batch.action.column<int64_t>(0);
     for (size_t k = 0; k < kCritics; ++k) {
@@ -249,71 +270,45 @@ class DiscreteSacPolicy::Learn : public LearnMode {
       d_columns_[k] = critics_[k]->d_taken();
     }
     td_error_.resize(next_value_.size());
-    *result = ComputeCriticLoss({columns_, batch.reward, batch.discount, next_value_, batch.weight},
-                                absl::MakeSpan(td_error_), d_columns_);
-    if (!std::isfinite(result->loss)) {
+    const CriticLossResult result =
+        ComputeCriticLoss({columns_, batch.reward, batch.discount, next_value_, batch.weight},
+                          absl::MakeSpan(td_error_), d_columns_);
+    if (!std::isfinite(result.loss)) {
       const int64_t row = FindNonFinite(td_error_);
       return absl::InternalError(absl::StrCat(
-          "the critics' loss is ", result->loss,
+          "the critics' loss is ", result.loss,
           row < 0 ? std::string()
                   : absl::StrCat("; the first non-finite td error is that of row ", row)));
     }
+    Report(result, step);
     for (const auto& critic : critics_) DING_RETURN_IF_ERROR(critic->Backward(action));
     return absl::OkStatus();
   }
 
   // Uses the values that ComputeCriticGradients() has left.
-  absl::Status ComputeActorGradients(const TransitionView& batch, Results* results) {
+  absl::Status ComputeActorGradients(const TransitionView& batch, NamedValues* scalars) {
     const absl::Span<const uint8_t> mask = ActionMaskOf(batch.obs, actor_.mask_field());
     DING_ASSIGN_OR_RETURN(const ColumnsView inputs, actor_.Inputs(batch.obs));
     DING_RETURN_IF_ERROR(actor_.Forward(inputs, mask));
     mean_log_prob_.resize(batch.reward.size());
-    results->actor_loss =
-        ComputeDiscreteSacActorLoss({actor_.head(), LeastValues(), num_actions_, mask}, alpha(),
-                                    absl::MakeSpan(mean_log_prob_), actor_.d_head());
-    if (!std::isfinite(results->actor_loss)) {
-      return absl::InternalError(absl::StrCat("the actor's loss is ", results->actor_loss));
+    const double loss = ComputeDiscreteSacActorLoss(
+        {actor_.head(), LeastValues(), num_actions_, mask}, temperature_->alpha(),
+        absl::MakeSpan(mean_log_prob_), actor_.d_head());
+    if (!std::isfinite(loss)) {
+      return absl::InternalError(absl::StrCat("the actor's loss is ", loss));
     }
-    const TemperatureLossResult temperature =
-        ComputeTemperatureLoss(mean_log_prob_, log_alpha_, target_entropy_);
-    d_log_alpha_ = static_cast<float>(temperature.d_log_alpha);
-    results->entropy = temperature.mean_entropy;
+    scalars->Set("actor_loss", loss);
+    scalars->Set("entropy", temperature_->ComputeGradient(mean_log_prob_));
     return actor_.Backward();
   }
 
-  // The gradients are finite, so that no step can fail.
-  absl::Status Step(Results* results) {
-    const absl::Span<const absl::Span<float>> of_critics =
-        absl::MakeConstSpan(gradients_).subspan(0, kCritics);
-    if ((train_iter_ + 1) % kMeasurePeriod == 0) results->grad_norm = GradientNorm(of_critics);
-    if (options_.grad_clip_norm > 0) {
-      DING_RETURN_IF_ERROR(ClipGradientNorm(of_critics, options_.grad_clip_norm).status());
-      DING_RETURN_IF_ERROR(
-          ClipGradientNorm(gradients_[kCritics], options_.grad_clip_norm).status());
-    }
-    for (const auto& critic : critics_) {
-      DING_RETURN_IF_ERROR(
-          critic->adam().Step(critic->network().gradients(), critic->network().parameters()));
-    }
-    DING_RETURN_IF_ERROR(actor_adam_.Step(network_.gradients(), network_.parameters()));
-    if (!options_.learn_alpha) return absl::OkStatus();
-    return alpha_adam_.Step(absl::MakeConstSpan(&d_log_alpha_, 1), absl::MakeSpan(&log_alpha_, 1));
-  }
-
-  void Report(const Results& results, LearnStep* step) const {
-    step->scalars.Clear();
-    step->priority.clear();
-    step->scalars.Set("cur_lr", critics_[0]->adam().lr());
-    step->scalars.Set("critic_loss", results.critics.loss);
-    step->scalars.Set("actor_loss", results.actor_loss);
-    step->scalars.Set("q_value", results.critics.mean_q);
-    step->scalars.Set("target_q_value", results.critics.mean_target);
+  void Report(const CriticLossResult& result, LearnStep* step) const {
+    step->scalars.Set("critic_loss", result.loss);
+    step->scalars.Set("q_value", result.mean_q);
+    step->scalars.Set("target_q_value", result.mean_target);
     double absolute = 0;
     for (const float td : td_error_) absolute += td;
     step->scalars.Set("td_error", absolute / static_cast<double>(td_error_.size()));
-    step->scalars.Set("alpha", alpha());
-    step->scalars.Set("entropy", results.entropy);
-    if (results.grad_norm.has_value()) step->scalars.Set("grad_norm", *results.grad_norm);
     if (options_.learn.priority) step->priority.assign(td_error_.begin(), td_error_.end());
   }
 
@@ -322,12 +317,7 @@ class DiscreteSacPolicy::Learn : public LearnMode {
   Network& network_;
   const Critics critics_;
   const int64_t num_actions_;
-  double target_entropy_;
-  Adam actor_adam_;
-  Adam alpha_adam_;
-  float log_alpha_;
-  float d_log_alpha_ = 0;
-  int64_t train_iter_ = 0;
+  const std::unique_ptr<Temperature> temperature_;
 
   // Working space, kept between iterations.
   SampledTransitionReader reader_;
@@ -338,9 +328,9 @@ class DiscreteSacPolicy::Learn : public LearnMode {
   std::vector<float> next_value_;
   std::vector<float> td_error_;
   std::vector<float> mean_log_prob_;
-  std::vector<absl::Span<float>> gradients_;
-  RateAverage rates_;
 };
+
+}  // namespace
 
 double DefaultTargetEntropy(int64_t num_actions) {
   return 0.98 * std::log(static_cast<double>(num_actions));
@@ -355,27 +345,21 @@ absl::StatusOr<std::unique_ptr<DiscreteSacPolicy>> DiscreteSacPolicy::Create(
   Network* const network = networks.actor.get();
   ActorCriticOptions actor_options;
   actor_options.has_value = false;
-  auto policy = absl::WrapUnique(new DiscreteSacPolicy);
-  DING_ASSIGN_OR_RETURN(policy->actor_, ActorCritic::Create(std::move(networks.actor), nullptr,
-                                                            observation, action, actor_options));
-  ActorCritic* const actor = policy->actor_.get();
+  DING_ASSIGN_OR_RETURN(
+      std::unique_ptr<ActorCritic> model,
+      ActorCritic::Create(std::move(networks.actor), nullptr, observation, action, actor_options));
+  ActorCritic* const actor = model.get();
   if (actor->state_size() > 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(kName, " learns from single rows, which cannot train the memory of ",
                      actor->info(), ": use a network without memory"));
   }
+  auto policy = absl::WrapUnique(new DiscreteSacPolicy(std::move(model)));
   if (options.modes.learn) {
-    Critics critics;
-    DING_ASSIGN_OR_RETURN(
-        critics[0], DiscreteCritic::Create(kName, std::move(networks.critic0), observation, action,
-                                           options.critic_adam, 0));
-    DING_ASSIGN_OR_RETURN(
-        critics[1], DiscreteCritic::Create(kName, std::move(networks.critic1), observation, action,
-                                           options.critic_adam, 1));
-    DING_ASSIGN_OR_RETURN(Adam actor_adam, MakeAdam(options.actor_adam, *network));
-    DING_ASSIGN_OR_RETURN(Adam alpha_adam, Adam::Create(options.alpha_adam, 1));
-    policy->learn_ = std::make_unique<Learn>(options, actor, network, std::move(critics),
-                                             std::move(actor_adam), std::move(alpha_adam));
+    DING_ASSIGN_OR_RETURN(Learned learned,
+                          MakeLearned(std::move(networks), network, observation, action, options));
+    policy->learn_ =
+        std::make_unique<DiscreteSacLearn>(options, actor, network, std::move(learned));
   }
   if (options.modes.collect) {
     policy->collect_ = std::make_unique<SampleCollect>(kName, actor, options.collect, options.seed);

@@ -43,6 +43,7 @@
 #include "ding_worker/policy/adam.h"
 #include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/gradient_reducer.h"
+#include "ding_worker/policy/model_policy.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.h"
 
@@ -78,7 +79,7 @@ struct DiscreteSacNetworks {
   std::unique_ptr<Network> critic1;
 };
 
-class DiscreteSacPolicy : public Policy {
+class DiscreteSacPolicy : public ModelPolicy<ActorCritic> {
  public:
   // All networks read WithoutActionMask(observation). The actor has one output field "logit" [A], and the critics have
   // one output field "q" [A].
@@ -87,23 +88,10 @@ class DiscreteSacPolicy : public Policy {
       DiscreteSacNetworks networks, SpecPtr observation, SpecPtr action,
       const DiscreteSacOptions& options);
 
-  CollectMode* collect_mode() override { return collect_.get(); }
-  LearnMode* learn_mode() override { return learn_.get(); }
-  EvalMode* eval_mode() override { return eval_.get(); }
-  CommandMode* command_mode() override { return command_.get(); }
-
-  ActorCritic& actor() { return *actor_; }
+  ActorCritic& actor() { return *model_; }
 
  private:
-  class Learn;
-
-  DiscreteSacPolicy() = default;
-
-  std::unique_ptr<ActorCritic> actor_;
-  std::unique_ptr<CollectMode> collect_;
-  std::unique_ptr<LearnMode> learn_;
-  std::unique_ptr<EvalMode> eval_;
-  std::unique_ptr<CommandMode> command_;
+  using ModelPolicy::ModelPolicy;
 };
 
 }  // namespace ding

@@ -14,7 +14,6 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/data/state.h"
 #include "ding_worker/policy/dqn/q_head.h"
 #include "ding_worker/policy/dqn/q_learn_mode.h"
 #include "ding_worker/policy/loss/td_loss.h"
@@ -27,39 +26,22 @@ namespace ding {
 namespace {
 
 constexpr Rng::Purpose kNoisePurpose("policy/learn/noise");
-constexpr char kNoiseSeed[] = "noise_seed";
 
-}  // namespace
-
-class DqnPolicy::Learn : public QLearnMode {
+class DqnLearn : public QLearnMode {
  public:
-  Learn(QNetwork* q_network, const DqnOptions& options, Parts parts)
+  DqnLearn(QNetwork* q_network, const DqnOptions& options, Parts parts)
       : QLearnMode(q_network, options, std::move(parts)),
         noise_seed_(options.seed),
         reader_(q_network->observation(), q_network->action()),
         outputs_(q_network->network().output_spec()),
         d_outputs_(q_network->network().output_spec()),
         next_outputs_(q_network->network().output_spec()),
-        next_target_outputs_(q_network->network().output_spec()) {}
-
-  absl::Status SaveTrainState(StateWriter* writer) const override {
-    DING_RETURN_IF_ERROR(QLearnMode::SaveTrainState(writer));
-    if (AsRandom(&network().network()) == nullptr) return absl::OkStatus();
-    return writer->WriteInt(kNoiseSeed, static_cast<int64_t>(noise_seed_));
-  }
-  absl::Status LoadTrainState(StateReader* reader) override {
-    uint64_t noise_seed = noise_seed_;
-    if (AsRandom(&network().network()) != nullptr) {
-      DING_ASSIGN_OR_RETURN(const int64_t saved, reader->ReadInt(kNoiseSeed));
-      noise_seed = static_cast<uint64_t>(saved);
-    }
-    DING_RETURN_IF_ERROR(QLearnMode::LoadTrainState(reader));
-    noise_seed_ = noise_seed;
-    return absl::OkStatus();
+        next_target_outputs_(q_network->network().output_spec()) {
+    if (AsRandom(&network().network()) != nullptr) state()->AddSeed("noise_seed", &noise_seed_);
   }
 
  private:
-  absl::StatusOr<QLoss> ComputeGradients(const Batch& data) override {
+  absl::StatusOr<QLoss> ComputeLoss(const Batch& data) override {
     DING_ASSIGN_OR_RETURN(const TransitionView batch, reader_.Read(data));
     DrawRandomNumbers();
     DING_RETURN_IF_ERROR(ComputeNext(batch.next_obs, batch.discount));
@@ -122,8 +104,7 @@ class DqnPolicy::Learn : public QLearnMode {
   std::vector<float> td_error_;
 };
 
-DqnPolicy::DqnPolicy(std::unique_ptr<QNetwork> network, const DqnOptions& options)
-    : QPolicy(std::move(network), options) {}
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<DqnPolicy>> DqnPolicy::Create(std::unique_ptr<Network> network,
                                                              SpecPtr action,
@@ -143,7 +124,8 @@ absl::StatusOr<std::unique_ptr<DqnPolicy>> DqnPolicy::Create(std::unique_ptr<Net
   if (options.modes.learn) {
     DING_ASSIGN_OR_RETURN(QLearnMode::Parts parts,
                           QLearnMode::MakeParts(*policy->q_network(), options));
-    policy->set_learn_mode(std::make_unique<Learn>(policy->q_network(), options, std::move(parts)));
+    policy->set_learn_mode(
+        std::make_unique<DqnLearn>(policy->q_network(), options, std::move(parts)));
   }
   return policy;
 }

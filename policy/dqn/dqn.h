@@ -62,9 +62,7 @@ class DqnPolicy : public QPolicy {
                                                            DqnVariant variant = {});
 
  private:
-  class Learn;
-
-  DqnPolicy(std::unique_ptr<QNetwork> network, const DqnOptions& options);
+  using QPolicy::QPolicy;
 };
 
 }  // namespace ding

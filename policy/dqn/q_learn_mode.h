@@ -17,8 +17,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -27,9 +25,10 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/policy/adam.h"
 #include "ding_worker/policy/dqn/dqn_options.h"
 #include "ding_worker/policy/dqn/q_network.h"
+#include "ding_worker/policy/gradient_learn_mode.h"
+#include "ding_worker/policy/group_adam.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.h"
 
@@ -43,32 +42,23 @@ struct QLoss {
   int64_t rows = 0;            // over which the loss is a mean
 };
 
-class QLearnMode : public LearnMode {
+class QLearnMode : public GradientLearnMode {
  public:
   // What it owns, made from the network. kInvalidArgument if the options are out of range.
   struct Parts {
     std::unique_ptr<Network> target;
-    Adam adam;
+    GroupAdam adam;
   };
   static absl::StatusOr<Parts> MakeParts(const QNetwork& network, const DqnOptions& options);
 
-  LearnAttributes attributes() const override { return options_.learn; }
-  std::vector<std::string> monitor_vars() const override;
-  std::string info() const override;
-
-  absl::Status Forward(const Batch& data, const NamedValues& settings,
-                       std::vector<LearnStep>* steps) override;
-
   absl::Status SaveModel(StateWriter* writer) const override;
   absl::Status LoadModel(StateReader* reader) override;
-  absl::Status SaveTrainState(StateWriter* writer) const override;
-  absl::Status LoadTrainState(StateReader* reader) override;
 
  protected:
   QLearnMode(QNetwork* network, const DqnOptions& options, Parts parts);
 
   // Computes the loss of `data` and writes the gradients of the network.
-  virtual absl::StatusOr<QLoss> ComputeGradients(const Batch& data) = 0;
+  virtual absl::StatusOr<QLoss> ComputeLoss(const Batch& data) = 0;
   // The td errors of the last batch, one for each row.
   virtual absl::Span<const float> td_error() const = 0;
   // Appends the priorities of the last batch.
@@ -82,22 +72,16 @@ class QLearnMode : public LearnMode {
   QNetwork& network() const { return network_; }
   Network& target() { return *target_; }
   const DqnOptions& options() const { return options_; }
-  int64_t train_iter() const { return train_iter_; }  // the iterations before this one
 
  private:
-  absl::Status Update(const Batch& data, const NamedValues& settings, QLoss* loss,
-                      std::optional<double>* grad_norm);
-  absl::Status SetLearningRate(const NamedValues& settings);
-  // Sets `grad_norm` if it is due.
-  absl::Status Step(std::optional<double>* grad_norm);
-  absl::Status CheckLoss(double loss) const;
-  void Report(const QLoss& loss, std::optional<double> grad_norm, LearnStep* step) const;
+  absl::StatusOr<int64_t> ComputeGradients(const Batch& data, const NamedValues& settings,
+                                           LearnStep* step) override;
+  void AfterStep(LearnStep* step) override;
+  void Report(const QLoss& loss, LearnStep* step) const;
 
   QNetwork& network_;
   const DqnOptions options_;
   const std::unique_ptr<Network> target_;
-  Adam adam_;
-  int64_t train_iter_ = 0;
 };
 
 }  // namespace ding

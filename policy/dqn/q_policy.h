@@ -12,40 +12,28 @@
 #include "ding_worker/policy/dqn/q_acting.h"
 #include "ding_worker/policy/dqn/q_learn_mode.h"
 #include "ding_worker/policy/dqn/q_network.h"
+#include "ding_worker/policy/model_policy.h"
 #include "ding_worker/policy/network.h"
-#include "ding_worker/policy/policy.h"
 
 namespace ding {
 
-class QPolicy : public Policy {
+class QPolicy : public ModelPolicy<QNetwork> {
  public:
-  CollectMode* collect_mode() override { return collect_.get(); }
-  LearnMode* learn_mode() override { return learn_.get(); }
-  EvalMode* eval_mode() override { return eval_.get(); }
-  CommandMode* command_mode() override { return command_.get(); }
-
-  Network& network() { return q_network_->network(); }
+  Network& network() { return model_->network(); }
 
  protected:
   // Creates the modes of `options`, except the learn mode.
   QPolicy(std::unique_ptr<QNetwork> network, const DqnOptions& options)
-      : q_network_(std::move(network)) {
+      : ModelPolicy(std::move(network)) {
     if (options.modes.collect) {
-      collect_ = std::make_unique<QCollectMode>(q_network_.get(), options);
+      collect_ = std::make_unique<QCollectMode>(model_.get(), options);
     }
-    if (options.modes.eval) eval_ = std::make_unique<QEvalMode>(q_network_.get());
+    if (options.modes.eval) eval_ = std::make_unique<QEvalMode>(model_.get());
     if (options.modes.command) command_ = std::make_unique<QCommandMode>(options);
   }
 
-  QNetwork* q_network() { return q_network_.get(); }
+  QNetwork* q_network() { return model_.get(); }
   void set_learn_mode(std::unique_ptr<QLearnMode> learn) { learn_ = std::move(learn); }
-
- private:
-  const std::unique_ptr<QNetwork> q_network_;
-  std::unique_ptr<QCollectMode> collect_;
-  std::unique_ptr<QLearnMode> learn_;
-  std::unique_ptr<QEvalMode> eval_;
-  std::unique_ptr<QCommandMode> command_;
 };
 
 }  // namespace ding

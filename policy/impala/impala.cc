@@ -12,19 +12,17 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "ding_worker/base/finite.h"
-#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/named_values.h"
-#include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/action_distribution.h"
 #include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/actor_critic/actor_critic_acting.h"
 #include "ding_worker/policy/actor_critic/actor_critic_learn.h"
 #include "ding_worker/policy/actor_critic/actor_critic_policy.h"
-#include "ding_worker/policy/actor_critic/greedy_eval.h"
+#include "ding_worker/policy/gradient_learn_mode.h"
 #include "ding_worker/policy/group_adam.h"
 #include "ding_worker/policy/impala/impala_batch_reader.h"
 #include "ding_worker/policy/impala/impala_loss.h"
@@ -35,145 +33,71 @@ namespace ding {
 namespace {
 
 constexpr char kName[] = "impala";
-constexpr char kRng[] = "rng";
-constexpr char kOptimizerScope[] = "optimizer";
 
-}  // namespace
-
-class ImpalaPolicy::Collect : public CollectMode {
+class ImpalaLearn : public GradientLearnMode {
  public:
-  Collect(const ImpalaOptions& options, ActorCritic* networks)
-      : attributes_(options.policy.collect),
+  ImpalaLearn(const ImpalaOptions& options, ActorCritic* networks, GroupAdam adam)
+      : GradientLearnMode({kName,
+                           absl::StrCat(kName, " on ", networks->info()),
+                           options.policy.learn,
+                           options.policy.reducer,
+                           {"cur_lr", "total_loss", "policy_loss", "value_loss", "entropy",
+                            "mean_ratio", "clip_fraction", "approx_kl", "grad_norm"},
+                           {{"loss", "total_loss"}, {"entropy", "entropy"}, {"kl", "approx_kl"}}},
+                          std::move(adam)),
+        options_(options.policy),
         networks_(*networks),
-        rng_(options.policy.seed, "policy/collect") {
-    const absl::Span<const FieldSpec> sampled = networks_.distribution().sample_fields();
-    std::vector<FieldSpec> fields(sampled.begin(), sampled.end());
-    log_prob_ = static_cast<int>(fields.size());
-    fields.push_back(Box(kColumnLogProb, {}));
-    output_ = *MakeSpec(std::move(fields));
-  }
-
-  const SpecPtr& output_spec() const override { return output_; }
-  CollectAttributes attributes() const override { return attributes_; }
-
-  absl::Status Forward(const ColumnsView& obs, absl::Span<const int> /*env_ids*/,
-                       const NamedValues& /*settings*/, const MutableColumnsView& out) override {
-    return Annotate(Sample(obs, out), absl::StrCat(kName, ", collect"));
-  }
-
-  absl::Status LoadModel(StateReader* reader) override { return networks_.LoadModel(reader); }
-  absl::Status SaveState(StateWriter* writer) const override {
-    return writer->WriteRng(kRng, rng_);
-  }
-  absl::Status LoadState(StateReader* reader) override { return reader->ReadRng(kRng, &rng_); }
-
- private:
-  absl::Status Sample(const ColumnsView& obs, const MutableColumnsView& out) {
-    DING_RETURN_IF_ERROR(CheckOutput(*output_, obs, out));
-    if (obs.rows() == 0) return absl::OkStatus();
-    const MutableColumnsView rows = out.Slice(0, obs.rows());
-    DING_RETURN_IF_ERROR(networks_.Act(obs, {}));
-    networks_.distribution().Sample(&rng_, rows);
-    networks_.distribution().LogProb(rows, log_prob_ - 1, rows.column<float>(log_prob_));
-    return absl::OkStatus();
-  }
-
-  const CollectAttributes attributes_;
-  ActorCritic& networks_;
-  Rng rng_;
-  SpecPtr output_;
-  int log_prob_ = 0;  // index in output_; the taken action is before it
-};
-
-class ImpalaPolicy::Learn : public LearnMode {
- public:
-  Learn(const ImpalaOptions& options, ActorCritic* networks, GroupAdam adam)
-      : options_(options.policy),
-        networks_(*networks),
-        adam_(std::move(adam)),
         reader_(networks->observation(), networks->distribution().taken_field()),
         next_obs_(networks->observation()) {
+    description().attributes.sequences = true;
+    this->adam().AddTo(state(), "optimizer");
     loss_options_.vtrace = {options.rho_bar, options.c_bar, options.policy.gae_lambda};
     loss_options_.use_vtrace = options.v_trace;
     loss_options_.value_coef = options.policy.update.loss_options.value_coef;
   }
 
-  LearnAttributes attributes() const override {
-    LearnAttributes attributes = options_.learn;
-    attributes.sequences = true;
-    return attributes;
-  }
-  std::vector<std::string> monitor_vars() const override {
-    return {"cur_lr",     "total_loss",    "policy_loss", "value_loss", "entropy",
-            "mean_ratio", "clip_fraction", "approx_kl",   "grad_norm"};
-  }
-  ProgressVars progress_vars() const override {
-    return {{"loss", "total_loss"}, {"entropy", "entropy"}, {"kl", "approx_kl"}};
-  }
-  // These overrides look like those of bc.cc: each is a line that hands over to parts that the two share.
-  std::string info() const override { return absl::StrCat(kName, " on ", networks_.info()); }
-
-  absl::Status Forward(const Batch& data, const NamedValues& settings,
-                       std::vector<LearnStep>* steps) override {
-    steps->resize(1);
-    return Annotate(Update(data, settings, &steps->front()), absl::StrCat(kName, ", learn"));
-  }
-
   absl::Status SaveModel(StateWriter* writer) const override { return networks_.SaveModel(writer); }
   absl::Status LoadModel(StateReader* reader) override { return networks_.LoadModel(reader); }
-  absl::Status SaveTrainState(StateWriter* writer) const override {
-    ScopedStateWriter scoped(writer, kOptimizerScope);
-    return adam_.SaveState(&scoped);
-  }
-  absl::Status LoadTrainState(StateReader* reader) override {
-    ScopedStateReader scoped(reader, kOptimizerScope);
-    return adam_.LoadState(&scoped);
-  }
 
  private:
-  absl::Status Update(const Batch& data, const NamedValues& settings, LearnStep* step) {
-    ImpalaLossResult loss;
-    const absl::StatusOr<ImpalaBatch> batch = ComputeGradients(data, settings, &loss);
-    DING_RETURN_IF_ERROR(adam_.Average(options_.reducer, loss.rows, batch.status()));
-    DING_ASSIGN_OR_RETURN(const double grad_norm, adam_.Step());
-    if (networks_.normalizes() && !options_.freeze_statistics) AddToStatistics(*batch);
-    Report(loss, grad_norm, step);
-    return absl::OkStatus();
-  }
-
-  // Computes the loss and its gradients; returns what was read from `data`.
-  absl::StatusOr<ImpalaBatch> ComputeGradients(const Batch& data, const NamedValues& settings,
-                                               ImpalaLossResult* loss) {
-    DING_ASSIGN_OR_RETURN(const ImpalaBatch batch, reader_.Read(data));
+  absl::StatusOr<int64_t> ComputeGradients(const Batch& data, const NamedValues& settings,
+                                           LearnStep* step) override {
+    DING_ASSIGN_OR_RETURN(batch_, reader_.Read(data));
     DING_ASSIGN_OR_RETURN(loss_options_.entropy_coef,
                           EntropyWeight(settings, options_.update.loss_options.entropy_coef));
-    DING_RETURN_IF_ERROR(adam_.set_lr(settings.GetOr(kSettingLr, options_.adam.lr)));
+    // Without a setting, the rate is always the configured one.
+    DING_RETURN_IF_ERROR(adam().set_lr(options_.adam.lr));
     // Before Forward(), which uses the same working memory of the networks.
-    DING_RETURN_IF_ERROR(ComputeNextValues(batch));
-    DING_ASSIGN_OR_RETURN(const ColumnsView inputs, networks_.Inputs(batch.rows.obs));
+    DING_RETURN_IF_ERROR(ComputeNextValues(batch_));
+    DING_ASSIGN_OR_RETURN(const ColumnsView inputs, networks_.Inputs(batch_.rows.obs));
     DING_RETURN_IF_ERROR(
-        networks_.Forward(inputs, ActionMaskOf(batch.rows.obs, networks_.mask_field())));
+        networks_.Forward(inputs, ActionMaskOf(batch_.rows.obs, networks_.mask_field())));
     const auto rows = static_cast<size_t>(data.rows());
     for (std::vector<float>* const column :
          {&log_prob_, &entropy_, &target_, &pg_advantage_, &d_log_prob_, &d_entropy_}) {
       column->resize(rows);
     }
     ActionDistribution& distribution = networks_.distribution();
-    distribution.LogProb(batch.rows.action, 0, absl::MakeSpan(log_prob_));
+    distribution.LogProb(batch_.rows.action, 0, absl::MakeSpan(log_prob_));
     distribution.Entropy(absl::MakeSpan(entropy_));
-    *loss = ComputeImpalaLoss(
-        {batch.length,
-         {batch.behaviour_log_prob, log_prob_, batch.rows.reward, batch.rows.discount,
-          networks_.value(), next_value_, batch.end},
+    const ImpalaLossResult loss = ComputeImpalaLoss(
+        {batch_.length,
+         {batch_.behaviour_log_prob, log_prob_, batch_.rows.reward, batch_.rows.discount,
+          networks_.value(), next_value_, batch_.end},
          entropy_,
-         batch.mask},
+         batch_.mask},
         loss_options_,
         {absl::MakeSpan(target_), absl::MakeSpan(pg_advantage_), absl::MakeSpan(d_log_prob_),
          absl::MakeSpan(d_entropy_), networks_.d_value()});
-    if (!std::isfinite(loss->loss)) return NotFinite(loss->loss);
-    distribution.Backward(batch.rows.action, 0, d_log_prob_, d_entropy_, networks_.d_head());
+    if (!std::isfinite(loss.loss)) return LossError(loss.loss, log_prob_);
+    distribution.Backward(batch_.rows.action, 0, d_log_prob_, d_entropy_, networks_.d_head());
     DING_RETURN_IF_ERROR(networks_.Backward());
-    return batch;
+    Report(loss, step);
+    return loss.rows;
+  }
+
+  void AfterStep(LearnStep* /*step*/) override {
+    if (networks_.normalizes() && !options_.freeze_statistics) AddToStatistics(batch_);
   }
 
   // Writes V(next_obs) of the rows that need it to next_value_.
@@ -204,18 +128,7 @@ class ImpalaPolicy::Learn : public LearnMode {
     }
   }
 
-  absl::Status NotFinite(double loss) const {
-    const int64_t row = FindNonFinite(log_prob_);
-    return absl::InternalError(
-        absl::StrCat("the loss is ", loss,
-                     row < 0 ? std::string()
-                             : absl::StrCat("; the log-probability of row ", row, "'s action is ",
-                                            log_prob_[static_cast<size_t>(row)])));
-  }
-
-  void Report(const ImpalaLossResult& loss, double grad_norm, LearnStep* step) const {
-    step->Clear();
-    step->scalars.Set("cur_lr", adam_.lr());
+  static void Report(const ImpalaLossResult& loss, LearnStep* step) {
     step->scalars.Set("total_loss", loss.loss);
     step->scalars.Set("policy_loss", loss.policy_loss);
     step->scalars.Set("value_loss", loss.value_loss);
@@ -223,14 +136,13 @@ class ImpalaPolicy::Learn : public LearnMode {
     step->scalars.Set("mean_ratio", loss.mean_ratio);
     step->scalars.Set("clip_fraction", loss.clip_fraction);
     step->scalars.Set("approx_kl", loss.approx_kl);
-    step->scalars.Set("grad_norm", grad_norm);
   }
 
   const ActorCriticPolicyOptions& options_;
   ImpalaLossOptions loss_options_;  // the entropy weight is that of the current call
   ActorCritic& networks_;
-  GroupAdam adam_;
   ImpalaBatchReader reader_;
+  ImpalaBatch batch_;  // the current one
 
   // Working space, kept between calls.
   ScratchColumns next_obs_;
@@ -244,8 +156,7 @@ class ImpalaPolicy::Learn : public LearnMode {
   std::vector<float> d_entropy_;
 };
 
-ImpalaPolicy::ImpalaPolicy(const ImpalaOptions& options) : options_(options) {}
-ImpalaPolicy::~ImpalaPolicy() = default;
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<ImpalaPolicy>> ImpalaPolicy::Create(std::unique_ptr<Network> actor,
                                                                    std::unique_ptr<Network> critic,
@@ -263,28 +174,26 @@ absl::StatusOr<std::unique_ptr<ImpalaPolicy>> ImpalaPolicy::Create(std::unique_p
         "normalize_obs is set in a group of learners, which would have different statistics; "
         "unset it, or use one learner");
   }
-  auto policy = absl::WrapUnique(new ImpalaPolicy(options));
   DING_ASSIGN_OR_RETURN(
-      policy->networks_,
+      std::unique_ptr<ActorCritic> model,
       ActorCritic::Create(std::move(actor), std::move(critic), std::move(observation),
                           std::move(action), options.policy.networks));
+  ActorCritic* const networks = model.get();
+  auto policy = absl::WrapUnique(new ImpalaPolicy(std::move(model), options));
   const ImpalaOptions& kept = policy->options_;
   const PolicyModes& modes = kept.policy.modes;
-  ActorCritic* const networks = policy->networks_.get();
   if (modes.learn) {
     DING_ASSIGN_OR_RETURN(GroupAdam adam, GroupAdam::Create(networks->Groups(), kept.policy.adam,
                                                             kept.policy.grad_clip_norm));
-    policy->learn_ = std::make_unique<Learn>(kept, networks, std::move(adam));
+    policy->learn_ = std::make_unique<ImpalaLearn>(kept, networks, std::move(adam));
   }
-  if (modes.collect) policy->collect_ = std::make_unique<Collect>(kept, networks);
+  if (modes.collect) {
+    policy->collect_ = std::make_unique<SampleCollect>(kName, networks, kept.policy.collect,
+                                                       kept.policy.seed, /*with_log_prob=*/true);
+  }
   if (modes.eval) policy->eval_ = std::make_unique<GreedyEval>(kName, networks);
   if (modes.command) policy->command_ = MakeActorCriticCommand(kept.policy);
   return policy;
 }
-
-CollectMode* ImpalaPolicy::collect_mode() { return collect_.get(); }
-LearnMode* ImpalaPolicy::learn_mode() { return learn_.get(); }
-EvalMode* ImpalaPolicy::eval_mode() { return eval_.get(); }
-CommandMode* ImpalaPolicy::command_mode() { return command_.get(); }
 
 }  // namespace ding

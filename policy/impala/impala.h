@@ -30,13 +30,14 @@
 #define DING_WORKER_POLICY_IMPALA_IMPALA_H_
 
 #include <memory>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
 #include "ding_worker/policy/actor_critic/actor_critic_options.h"
+#include "ding_worker/policy/model_policy.h"
 #include "ding_worker/policy/network.h"
-#include "ding_worker/policy/policy.h"
 
 namespace ding {
 
@@ -49,7 +50,7 @@ struct ImpalaOptions {
   bool v_trace = true;  // false: all ratios count as 1
 };
 
-class ImpalaPolicy : public Policy {
+class ImpalaPolicy : public ModelPolicy<ActorCritic> {
  public:
   // Networks and spaces as for ActorCritic::Create(). The networks must not be recurrent.
   //   kInvalidArgument  spaces, networks or options that do not fit
@@ -57,27 +58,14 @@ class ImpalaPolicy : public Policy {
                                                               std::unique_ptr<Network> critic,
                                                               SpecPtr observation, SpecPtr action,
                                                               const ImpalaOptions& options);
-  ~ImpalaPolicy() override;
 
-  CollectMode* collect_mode() override;
-  LearnMode* learn_mode() override;
-  EvalMode* eval_mode() override;
-  CommandMode* command_mode() override;
-
-  ActorCritic& actor_critic() { return *networks_; }
+  ActorCritic& actor_critic() { return *model_; }
 
  private:
-  class Collect;
-  class Learn;
-
-  explicit ImpalaPolicy(const ImpalaOptions& options);
+  ImpalaPolicy(std::unique_ptr<ActorCritic> networks, const ImpalaOptions& options)
+      : ModelPolicy(std::move(networks)), options_(options) {}
 
   const ImpalaOptions options_;
-  std::unique_ptr<ActorCritic> networks_;
-  std::unique_ptr<Collect> collect_;
-  std::unique_ptr<Learn> learn_;
-  std::unique_ptr<EvalMode> eval_;
-  std::unique_ptr<CommandMode> command_;
 };
 
 }  // namespace ding

@@ -31,11 +31,9 @@ struct Unroll {
   std::vector<float> end_states;  // [E, S] after the end rows
 };
 
-}  // namespace
-
-class R2d2Policy::Learn : public QLearnMode {
+class R2d2Learn : public QLearnMode {
  public:
-  Learn(QNetwork* q_network, const R2d2Options& options, Parts parts)
+  R2d2Learn(QNetwork* q_network, const R2d2Options& options, Parts parts)
       : QLearnMode(q_network, options.dqn, std::move(parts)),
         nstep_(options.nstep),
         loss_options_{options.dqn.loss, options.scale, options.priority_eta},
@@ -45,16 +43,12 @@ class R2d2Policy::Learn : public QLearnMode {
         online_unroll_(q_network->network().output_spec()),
         target_unroll_(q_network->network().output_spec()),
         d_q_(q_network->network().output_spec()),
-        end_inputs_(q_network->network().input_spec()) {}
-
-  LearnAttributes attributes() const override {
-    LearnAttributes attributes = QLearnMode::attributes();
-    attributes.sequences = true;
-    return attributes;
+        end_inputs_(q_network->network().input_spec()) {
+    description().attributes.sequences = true;
   }
 
  private:
-  absl::StatusOr<QLoss> ComputeGradients(const Batch& data) override {
+  absl::StatusOr<QLoss> ComputeLoss(const Batch& data) override {
     DING_ASSIGN_OR_RETURN(const SequenceView batch, reader_.Read(data));
     const TransitionView& rows = batch.transitions;
     DING_RETURN_IF_ERROR(
@@ -66,7 +60,7 @@ class R2d2Policy::Learn : public QLearnMode {
                                  batch.rows.is_first, batch.rows.burn_in};
     DING_RETURN_IF_ERROR(UnrollNetworks(sequences));
     DING_RETURN_IF_ERROR(ComputeNextValue(batch));
-    return ComputeLoss(batch);
+    return LossFromValues(batch);
   }
 
   // Writes the rows whose next_obs has a value that no other row has, because nothing follows in the
@@ -155,7 +149,7 @@ class R2d2Policy::Learn : public QLearnMode {
   }
 
   // Computes the loss from the values, and the gradient of the online network.
-  absl::StatusOr<QLoss> ComputeLoss(const SequenceView& batch) {
+  absl::StatusOr<QLoss> LossFromValues(const SequenceView& batch) {
     const TransitionView& transitions = batch.transitions;
     const int64_t rows = transitions.obs.rows();
     const auto size = static_cast<size_t>(rows);
@@ -218,8 +212,7 @@ class R2d2Policy::Learn : public QLearnMode {
   std::vector<float> priority_;
 };
 
-R2d2Policy::R2d2Policy(std::unique_ptr<QNetwork> network, const DqnOptions& options)
-    : QPolicy(std::move(network), options) {}
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<R2d2Policy>> R2d2Policy::Create(std::unique_ptr<Network> network,
                                                                SpecPtr action,
@@ -237,7 +230,8 @@ absl::StatusOr<std::unique_ptr<R2d2Policy>> R2d2Policy::Create(std::unique_ptr<N
   if (options.dqn.modes.learn) {
     DING_ASSIGN_OR_RETURN(QLearnMode::Parts parts,
                           QLearnMode::MakeParts(*policy->q_network(), options.dqn));
-    policy->set_learn_mode(std::make_unique<Learn>(policy->q_network(), options, std::move(parts)));
+    policy->set_learn_mode(
+        std::make_unique<R2d2Learn>(policy->q_network(), options, std::move(parts)));
   }
   return policy;
 }

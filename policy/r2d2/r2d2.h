@@ -58,9 +58,7 @@ class R2d2Policy : public QPolicy {
                                                             SpecPtr observation = nullptr);
 
  private:
-  class Learn;
-
-  R2d2Policy(std::unique_ptr<QNetwork> network, const DqnOptions& options);
+  using QPolicy::QPolicy;
 };
 
 }  // namespace ding

@@ -1,8 +1,8 @@
 #include "ding_worker/policy/sac/sac.h"
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -10,30 +10,32 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "ding_worker/base/check.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/named_values.h"
-#include "ding_worker/data/state.h"
 #include "ding_worker/policy/continuous/continuous_acting.h"
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/continuous_learn_mode.h"
 #include "ding_worker/policy/continuous/squashed_normal.h"
+#include "ding_worker/policy/gradient_learn_mode.h"
+#include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/sampled_transition_reader.h"
 #include "ding_worker/policy/scheduled_settings.h"
 #include "ding_worker/policy/scratch_columns.h"
+#include "ding_worker/policy/temperature.h"
 
 namespace ding {
 namespace {
 
 constexpr char kName[] = "sac";
-constexpr char kLogAlpha[] = "log_alpha";
-constexpr char kAlphaOptimizerScope[] = "alpha_optimizer";
 constexpr Rng::Purpose kSubset("policy/subset");
 // The fields of the actor's outputs.
 constexpr int kMean = 0;
 constexpr int kLogStd = 1;
+// The group of parameters after those of ContinuousLearnMode.
+constexpr size_t kAlphaGroup = 2;
 
 class DrawFromTheDistribution : public Exploration {
  public:
@@ -52,31 +54,29 @@ class DrawFromTheDistribution : public Exploration {
 
 class SacLearnMode : public ContinuousLearnMode {
  public:
-  SacLearnMode(ContinuousActor* actor, const SacOptions& options, Parts parts, Adam alpha_adam)
+  SacLearnMode(ContinuousActor* actor, const SacOptions& options, Parts parts,
+               std::unique_ptr<Temperature> temperature)
       : ContinuousLearnMode(actor, options.base, std::move(parts)),
         options_(options),
-        target_entropy_(
-            options.target_entropy.value_or(-static_cast<double>(actor->scale().width()))),
-        alpha_adam_(std::move(alpha_adam)),
-        log_alpha_(static_cast<float>(std::log(options.alpha))),
+        temperature_(std::move(temperature)),
         distribution_(actor->scale().width()),
         d_outputs_(actor->network().output_spec()),
         members_(static_cast<size_t>(critics().num_critics())) {
     std::iota(members_.begin(), members_.end(), 0);
-  }
-
-  std::vector<std::string> monitor_vars() const override {
-    std::vector<std::string> names = ContinuousLearnMode::monitor_vars();
-    names.push_back("alpha");
-    if (options_.base.actor_update_freq == 1) names.push_back("entropy");
-    return names;
-  }
-  ProgressVars progress_vars() const override {
-    return {{"loss", "critic_loss"}, {"alpha", "alpha"}};
+    description().monitor_vars.push_back("alpha");
+    if (options_.base.actor_update_freq == 1) description().monitor_vars.push_back("entropy");
+    description().progress_vars.push_back({"alpha", "alpha"});
+    temperature_->AddTo(state());
+    adam(kAlphaGroup).AddTo(state());
   }
 
  private:
-  double alpha() const { return std::exp(static_cast<double>(log_alpha_)); }
+  absl::StatusOr<int64_t> ComputeGradients(const Batch& data, const NamedValues& settings,
+                                           LearnStep* step) override {
+    temperature_->set_target_entropy(
+        settings.GetOr(kTargetEntropy, temperature_->target_entropy()));
+    return ContinuousLearnMode::ComputeGradients(data, settings, step);
+  }
 
   absl::Status ComputeNextValue(const TransitionView& batch, absl::Span<const float> noise,
                                 absl::Span<float> value) override {
@@ -84,29 +84,27 @@ class SacLearnMode : public ContinuousLearnMode {
     Sample(outputs, noise, value.size());
     DING_RETURN_IF_ERROR(targets().Infer(batch.next_obs, action_));
     MinOverCritics(targets().q(), TargetMembers(), value);
-    SubtractEntropyCost(log_prob_, alpha(), value);
+    SubtractEntropyCost(log_prob_, temperature_->alpha(), value);
     return absl::OkStatus();
   }
 
   absl::StatusOr<double> ComputeActorGradients(const TransitionView& batch,
-                                               absl::Span<const float> noise) override {
+                                               absl::Span<const float> noise,
+                                               NamedValues* scalars) override {
     DING_ASSIGN_OR_RETURN(const ColumnsView outputs, actor().Forward(batch.obs));
     const auto rows = static_cast<size_t>(batch.obs.rows());
     Sample(outputs, noise, rows);
     DING_RETURN_IF_ERROR(critics().Forward(batch.obs, action_));
     d_log_prob_.resize(rows);
     const SacActorLossResult result =
-        ComputeSacActorLoss(critics().q(), log_prob_, alpha(), options_.actor_reduction,
-                            critics().d_q(), absl::MakeSpan(d_log_prob_));
+        ComputeSacActorLoss(critics().q(), log_prob_, temperature_->alpha(),
+                            options_.actor_reduction, critics().d_q(), absl::MakeSpan(d_log_prob_));
     d_action_.resize(action_.size());
     DING_RETURN_IF_ERROR(critics().BackwardToActions(absl::MakeSpan(d_action_)));
     DING_ASSIGN_OR_RETURN(const MutableColumnsView d_outputs, d_outputs_.Rows(batch.obs.rows()));
     distribution_.Backward(d_action_, d_log_prob_, d_outputs.column<float>(kMean),
                            d_outputs.column<float>(kLogStd));
-    const TemperatureLossResult temperature =
-        ComputeTemperatureLoss(log_prob_, log_alpha_, target_entropy_);
-    d_log_alpha_ = static_cast<float>(temperature.d_log_alpha);
-    entropy_ = temperature.mean_entropy;
+    scalars->Set("entropy", temperature_->ComputeGradient(log_prob_));
     DING_RETURN_IF_ERROR(actor().network().Backward(d_outputs));
     return result.loss;
   }
@@ -132,55 +130,13 @@ class SacLearnMode : public ContinuousLearnMode {
     return absl::MakeConstSpan(members_).subspan(0, size);
   }
 
-  absl::Status ReadMoreSettings(const NamedValues& settings) override {
-    if (const std::optional<double> rate = settings.Get(kAlphaRate)) {
-      DING_RETURN_IF_ERROR(Annotate(alpha_adam_.set_lr(*rate), kAlphaRate));
-    }
-    target_entropy_ = settings.GetOr(kTargetEntropy, target_entropy_);
-    return absl::OkStatus();
-  }
-  Adam* more_adam() override { return options_.learn_alpha ? &alpha_adam_ : nullptr; }
-  void AppendMoreGradients(std::vector<absl::Span<float>>* gradients) override {
-    if (options_.learn_alpha) gradients->push_back(absl::MakeSpan(&d_log_alpha_, 1));
-  }
-  void StepMore() override {
-    if (!options_.learn_alpha) return;
-    const absl::Status status =
-        alpha_adam_.Step(absl::MakeConstSpan(&d_log_alpha_, 1), absl::MakeSpan(&log_alpha_, 1));
-    DING_CHECK(status.ok()) << status.ToString();  // The gradient is finite.
-  }
-
-  void ReportMore(bool with_actor, NamedValues* scalars) const override {
-    scalars->Set("alpha", alpha());
-    if (with_actor) scalars->Set("entropy", entropy_);
-  }
-
-  absl::Status SaveMore(StateWriter* writer) const override {
-    DING_RETURN_IF_ERROR(writer->WriteDouble(kLogAlpha, log_alpha_));
-    return SaveAdam(alpha_adam_, kAlphaOptimizerScope, writer);
-  }
-
-  absl::StatusOr<std::function<void()>> LoadMore(StateReader* reader) override {
-    DING_ASSIGN_OR_RETURN(const double log_alpha, reader->ReadDouble(kLogAlpha));
-    if (!std::isfinite(log_alpha)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the saved '", kLogAlpha, "' is ", log_alpha, ", expected a finite number"));
-    }
-    DING_ASSIGN_OR_RETURN(Adam made,
-                          ReadAdam(options_.alpha_adam, 1, kAlphaOptimizerScope, reader));
-    const auto adam = std::make_shared<Adam>(std::move(made));
-    return [this, log_alpha, adam] {
-      log_alpha_ = static_cast<float>(log_alpha);
-      alpha_adam_.CopyFrom(*adam);
-    };
+  void AfterStep(LearnStep* step) override {
+    ContinuousLearnMode::AfterStep(step);
+    step->scalars.Set("alpha", temperature_->alpha());
   }
 
   const SacOptions options_;
-  double target_entropy_;
-  Adam alpha_adam_;
-  float log_alpha_;
-  float d_log_alpha_ = 0;
-  double entropy_ = 0;  // of the last step of the actor
+  const std::unique_ptr<Temperature> temperature_;
 
   // Working space, kept between iterations.
   SquashedNormal distribution_;
@@ -193,10 +149,7 @@ class SacLearnMode : public ContinuousLearnMode {
 };
 
 absl::Status CheckOptions(const SacOptions& options, int num_critics) {
-  if (!(options.alpha > 0 && std::isfinite(options.alpha))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("alpha is ", options.alpha, ", must be finite and above 0"));
-  }
+  DING_RETURN_IF_ERROR(Temperature::Check(options.alpha));
   if (options.target_entropy.has_value() && !std::isfinite(*options.target_entropy)) {
     return absl::InvalidArgumentError(
         absl::StrCat("target_entropy is ", *options.target_entropy, ", must be finite"));
@@ -226,9 +179,15 @@ absl::StatusOr<std::unique_ptr<ContinuousPolicy>> CreateSac(std::unique_ptr<Netw
       ContinuousLearnMode::Parts parts,
       ContinuousLearnMode::MakeParts(*policy->actor(), std::move(critics), options.base));
   DING_RETURN_IF_ERROR(CheckOptions(options, parts.critics->num_critics()));
-  DING_ASSIGN_OR_RETURN(Adam alpha_adam, Adam::Create(options.alpha_adam, 1));
+  const auto elements = static_cast<double>(policy->actor()->scale().width());
+  auto temperature =
+      std::make_unique<Temperature>(options.alpha, options.target_entropy.value_or(-elements));
+  DING_ASSIGN_OR_RETURN(TrainedGroup group,
+                        temperature->MakeGroup(options.alpha_adam, options.learn_alpha,
+                                               options.base.actor_update_freq));
+  parts.groups.push_back(std::move(group));
   policy->set_learn_mode(std::make_unique<SacLearnMode>(policy->actor(), options, std::move(parts),
-                                                        std::move(alpha_adam)));
+                                                        std::move(temperature)));
   return policy;
 }
 

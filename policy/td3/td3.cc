@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -23,15 +22,11 @@
 #include "ding_worker/policy/continuous/squashed_normal.h"
 #include "ding_worker/policy/loss/critic_ensemble_loss.h"
 #include "ding_worker/policy/loss/td3_loss.h"
-#include "ding_worker/policy/parameter_state.h"
 #include "ding_worker/policy/sampled_transition_reader.h"
 #include "ding_worker/policy/scratch_columns.h"
-#include "ding_worker/policy/target_update.h"
 
 namespace ding {
 namespace {
-
-constexpr char kTargetScope[] = "target_actor";
 
 absl::Status CheckNoise(double value, absl::string_view name) {
   if (value >= 0 && std::isfinite(value)) return absl::OkStatus();
@@ -71,6 +66,14 @@ class Td3LearnMode : public ContinuousLearnMode {
         members_(static_cast<size_t>(critics().num_critics())) {
     std::iota(members_.begin(), members_.end(), 0);
     target_actor_->set_thread_team(team());
+    AddTarget(&this->actor().network(), target_actor_.get());
+    state()->AddNetwork("target_actor", target_actor_.get());
+  }
+
+  absl::Status LoadModel(StateReader* reader) override {
+    DING_RETURN_IF_ERROR(ContinuousLearnMode::LoadModel(reader));
+    absl::c_copy(actor().network().parameters(), target_actor_->parameters().begin());
+    return absl::OkStatus();
   }
 
  private:
@@ -105,15 +108,19 @@ class Td3LearnMode : public ContinuousLearnMode {
   }
 
   absl::StatusOr<double> ComputeActorGradients(const TransitionView& batch,
-                                               absl::Span<const float> /*noise*/) override {
-    if (clones()) lambda_ = ValueWeight(*options_.cloning_alpha, mean_absolute_q_);
+                                               absl::Span<const float> /*noise*/,
+                                               NamedValues* scalars) override {
+    const double lambda = clones() ? ValueWeight(*options_.cloning_alpha, mean_absolute_q_) : 1.0;
     double loss =
-        ComputeDeterministicActorLoss(critics().q().front(), critics().d_q().front(), lambda_);
+        ComputeDeterministicActorLoss(critics().q().front(), critics().d_q().front(), lambda);
     d_action_.resize(action_.size());
     DING_RETURN_IF_ERROR(critics().BackwardFirstToActions(absl::MakeSpan(d_action_)));
     if (clones()) {
-      cloning_loss_ = AddCloningLoss(action_, unit_actions(), absl::MakeSpan(d_action_));
-      loss += cloning_loss_;
+      const double cloning_loss =
+          AddCloningLoss(action_, unit_actions(), absl::MakeSpan(d_action_));
+      scalars->Set("cloning_loss", cloning_loss);
+      scalars->Set("lambda", lambda);
+      loss += cloning_loss;
     }
     DING_ASSIGN_OR_RETURN(const MutableColumnsView d_outputs, d_outputs_.Rows(batch.obs.rows()));
     SquashMeanBackward(action_, d_action_, d_outputs.column<float>(0));
@@ -121,40 +128,9 @@ class Td3LearnMode : public ContinuousLearnMode {
     return loss;
   }
 
-  void ReportMore(bool with_actor, NamedValues* scalars) const override {
-    if (!with_actor || !clones()) return;
-    scalars->Set("cloning_loss", cloning_loss_);
-    scalars->Set("lambda", lambda_);
-  }
-
-  void UpdateMoreTargets() override {
-    UpdateTarget(TargetUpdate{0, options_.base.target_update_theta}, train_iter(),
-                 actor().network().parameters(), target_actor_->parameters());
-  }
-  void ResetMoreTargets() override {
-    absl::c_copy(actor().network().parameters(), target_actor_->parameters().begin());
-  }
-
-  absl::Status SaveMore(StateWriter* writer) const override {
-    const Network& target = *target_actor_;
-    return SaveParameters(target.parameter_info(), target.parameters(), kTargetScope, writer);
-  }
-  absl::StatusOr<std::function<void()>> LoadMore(StateReader* reader) override {
-    std::vector<float> parameters(target_actor_->parameters().size());
-    DING_RETURN_IF_ERROR(LoadParameters(target_actor_->parameter_info(), kTargetScope, reader,
-                                        absl::MakeSpan(parameters)));
-    return [this, parameters = std::move(parameters)] {
-      absl::c_copy(parameters, target_actor_->parameters().begin());
-    };
-  }
-
   const Td3Options options_;
   const std::unique_ptr<Network> target_actor_;
-
-  // What the last step of the actor used and reached.
-  float mean_absolute_q_ = 0;
-  double lambda_ = 1;
-  double cloning_loss_ = 0;
+  float mean_absolute_q_ = 0;  // of the last step of the actor
 
   // Working space, kept between iterations.
   ScratchColumns outputs_;
