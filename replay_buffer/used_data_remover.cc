@@ -16,6 +16,9 @@
 namespace ding {
 namespace {
 
+// How long the thread collects ids before it deletes them, so that it is not woken for each.
+constexpr absl::Duration kCollect = absl::Milliseconds(2);
+
 bool StaysBelow(absl::string_view data_id) {
   const std::vector<absl::string_view> parts = absl::StrSplit(data_id, '/');
   return !data_id.empty() && !absl::StartsWith(data_id, "/") &&
@@ -50,7 +53,7 @@ void UsedDataRemover::Add(std::string data_id) {
     MutexLock lock(&mutex_);
     if (!closing_ && waiting_.size() < max_waiting_) {
       waiting_.push_back(std::move(data_id));
-      changed_.Signal();
+      if (waiting_.size() == 1) changed_.Signal();
       return;
     }
   }
@@ -85,15 +88,15 @@ int64_t UsedDataRemover::failed() const {
 
 void UsedDataRemover::Run() {
   while (true) {
-    std::string data_id;
+    std::deque<std::string> data_ids;
     {
       MutexLock lock(&mutex_);
       while (waiting_.empty() && !closing_) changed_.WaitFor(&mutex_, absl::InfiniteDuration());
       if (waiting_.empty()) return;
-      data_id = std::move(waiting_.front());
-      waiting_.pop_front();
+      if (!closing_) changed_.WaitFor(&mutex_, kCollect);
+      data_ids.swap(waiting_);
     }
-    Delete(data_id);
+    for (const std::string& data_id : data_ids) Delete(data_id);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -342,10 +343,17 @@ void RetryHeldData(RunState* run) {
   run->retry_held = false;
   run->retried_nanos = run->now();
   std::vector<uint32_t> waiting;
+  // Once a buffer has refused data, those behind wait, too: the data to push behind each other, and so the pushed ones.
+  std::set<std::pair<const TaskBuffer*, bool>> refused;
   for (const uint32_t worker : std::exchange(run->held, {})) {
     Worker* const sender = run->workers.Find(worker);
-    const absl::StatusOr<Tried> tried = TryData(run, sender, sender->held->message, &*sender->held);
+    HeldData* const held = &*sender->held;
+    const bool waits_behind = refused.count({held->buffer.get(), held->pushed}) > 0 &&
+                              sender->FindTask(held->message.task_id()) != nullptr;
+    const absl::StatusOr<Tried> tried =
+        waits_behind ? Tried::kWaits : TryData(run, sender, held->message, held);
     if (tried.ok() && *tried == Tried::kWaits) {
+      refused.emplace(held->buffer.get(), held->pushed);
       waiting.push_back(worker);
       continue;
     }

@@ -173,12 +173,17 @@ void CountEvaluation(RunState* run, const Worker& worker, const CollectorTask& t
                      const CollectorFinished& info) {
   const std::string name = worker.hello.name();
   const bool possible = IsPossible(*run, info);
-  if (const std::optional<DoubtedEvaluation> doubted = TakeDoubted(run, task.task_id())) {
-    Settle(run, *doubted, name, info);
+  if (const std::optional<DoubtedEvaluation> first = TakeDoubted(run, task.task_id())) {
+    Settle(run, *first, name, info);
   } else if (possible && !run->commander->WouldConverge(task, info)) {
     CountResult(run, task, info);
   } else if (run->workers.HasOtherCollector(worker.id)) {
-    AskWitness(run, {worker.id, name, task, info});
+    DoubtedEvaluation doubted;
+    doubted.worker = worker.id;
+    doubted.name = name;
+    doubted.task = task;
+    doubted.result = info;
+    AskWitness(run, std::move(doubted));
   } else if (possible) {
     CountResult(run, task, info);  // No other collector can be a witness.
   } else {

@@ -162,9 +162,8 @@ void NoteTrained(RunState* run, int64_t iter, Worker* sender) {
   const auto [furthest, is_first] = run->furthest_iter.try_emplace(policy_id, iter);
   if (is_first || iter > furthest->second) {
     furthest->second = iter;
-    if (task->first_step >= 0) NoteSuccess(run, task->start, sender);
+    if (iter > task->first_iter) NoteSuccess(run, task->start, sender);
   }
-  if (task->first_step < 0) task->first_step = iter;
   // Reports of several threads of a learner may arrive in another order.
   task->steps = std::max(task->steps, iter);
   run->progress.set_train_iter_of(policy_id, task->steps);

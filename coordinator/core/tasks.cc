@@ -337,15 +337,14 @@ void DropFinishedPolicies(RunState* run) {
 bool IsKept(const RunState& run, const PolicyVersion& version) {
   if (run.ended) return false;
   if (run.commander->KeepsPolicy(version) || run.workers.Needs(version)) return true;
-  for (const TaskQueue::Waiting& waiting : run.tasks.For(Hello::COLLECTOR)) {
-    if (PlaysBy(waiting.task.collector(), version)) return true;
-  }
-  for (const TaskQueue::Waiting& waiting : run.tasks.For(Hello::LEARNER)) {
-    if (BeginsWith(waiting.task.learner(), version)) return true;
+  for (const Hello::Role role : {Hello::COLLECTOR, Hello::LEARNER}) {
+    for (const TaskQueue::Waiting& waiting : run.tasks.For(role)) {
+      if (NeedsVersion(waiting.task, version)) return true;
+    }
   }
   // A version stays while a witness may have to evaluate it once more.
   return std::any_of(run.doubted.begin(), run.doubted.end(), [&](const DoubtedEvaluation& doubted) {
-    return doubted.waits && Evaluates(doubted.witness_task, version);
+    return doubted.waits && doubted.witness_task.policy().key() == version.key();
   });
 }
 

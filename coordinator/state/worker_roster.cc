@@ -31,7 +31,7 @@ void FillTask(const RunningTask& task, int64_t now_nanos, WorkerStatus* status) 
   if (seconds <= 0) return;
   const auto steps =
       static_cast<double>(task.collects() ? task.StepsWith(task.rows)
-                                          : task.steps - std::max<int64_t>(task.first_step, 0));
+                                          : task.steps - std::max<int64_t>(task.first_iter, 0));
   status->set_steps_per_second(steps / seconds);
   // The learners of a group take every step together.
   for (WorkerStatus& member : *status->mutable_member()) {
@@ -80,18 +80,16 @@ void AddDraining(const std::string& name, int64_t pid, StateRecord* state) {
 
 }  // namespace
 
-bool PlaysBy(const CollectorTask& task, const PolicyVersion& version) {
-  return std::any_of(task.player().begin(), task.player().end(), [&](const TaskPlayer& player) {
-    return !player.update_policy() && player.policy().key() == version.key();
-  });
-}
-
-bool BeginsWith(const LearnerTask& task, const PolicyVersion& version) {
-  return task.has_init_policy() && task.init_policy().key() == version.key();
-}
-
-bool Evaluates(const CollectorTask& task, const PolicyVersion& version) {
-  return task.eval_flag() && task.policy().key() == version.key();
+bool NeedsVersion(const StartTask& task, const PolicyVersion& version) {
+  if (task.has_learner()) {
+    return task.learner().has_init_policy() && task.learner().init_policy().key() == version.key();
+  }
+  const CollectorTask& collector = task.collector();
+  if (collector.eval_flag() && collector.policy().key() == version.key()) return true;
+  return std::any_of(collector.player().begin(), collector.player().end(),
+                     [&](const TaskPlayer& player) {
+                       return !player.update_policy() && player.policy().key() == version.key();
+                     });
 }
 
 Worker* WorkerRoster::Add(uint32_t id, const Hello& hello, const std::string& peer,
@@ -192,9 +190,7 @@ bool WorkerRoster::IsPlayed(const std::string& policy_id) const {
 bool WorkerRoster::Needs(const PolicyVersion& version) const {
   return std::any_of(begin(), end(), [&version](const auto& entry) {
     const std::optional<RunningTask>& task = entry.second.task;
-    return task.has_value() &&
-           (PlaysBy(task->collector(), version) || Evaluates(task->collector(), version) ||
-            BeginsWith(task->learner(), version));
+    return task.has_value() && NeedsVersion(task->start, version);
   });
 }
 

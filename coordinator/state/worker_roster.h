@@ -43,7 +43,6 @@ struct RunningTask {
   int64_t rows = 0;         // how many rows a collecting task has pushed
   bool holds_back = false;  // a collecting task waits to go on (TaskBuffer::CheckGoOn)
   // The following are for learners.
-  int64_t first_step = -1;   // -1: it has reported none
   int64_t policy_iter = -1;  // the train iteration of the version that it published last
   // The first and the newest train iteration in its messages; -1: there was none.
   int64_t first_iter = -1;
@@ -115,12 +114,8 @@ struct Worker {
   }
 };
 
-// Returns whether a player of the task plays by that version for as long as the task lasts.
-bool PlaysBy(const CollectorTask& task, const PolicyVersion& version);
-// Returns whether the task begins with the parameters of that version.
-bool BeginsWith(const LearnerTask& task, const PolicyVersion& version);
-// Returns whether the task evaluates that version.
-bool Evaluates(const CollectorTask& task, const PolicyVersion& version);
+// Returns whether the task begins with that version, evaluates it, or plays against it for as long as the task lasts.
+bool NeedsVersion(const StartTask& task, const PolicyVersion& version);
 
 class WorkerRoster {
  public:
@@ -164,7 +159,7 @@ class WorkerRoster {
 
   // Returns whether a running task plays by the newest version of the policy.
   bool IsPlayed(const std::string& policy_id) const;
-  // Returns whether a running task plays by that version, evaluates it, or began with it.
+  // Returns whether a running task needs that version.
   bool Needs(const PolicyVersion& version) const;
   // Returns whether a collector other than this worker gets tasks.
   bool HasOtherCollector(uint32_t id) const;

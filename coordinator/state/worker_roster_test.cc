@@ -145,8 +145,6 @@ TEST_F(WorkerRosterTest, KnowsWhichPoliciesAndVersionsTasksUse) {
   EXPECT_FALSE(workers_.Needs(Version("own"))) << "a newer one takes its place";
   task.set_eval_flag(true);
   EXPECT_TRUE(workers_.Needs(Version("own")));
-  EXPECT_TRUE(PlaysBy(task, Version("opponent")));
-  EXPECT_FALSE(Evaluates(task, Version("opponent")));
 }
 
 TEST_F(WorkerRosterTest, TheWitnessIsAnotherCollectorThatGetsTasks) {
