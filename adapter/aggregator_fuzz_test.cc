@@ -295,9 +295,31 @@ class RandomRun {
     return true;
   }
 
-  // Waits until everybody has handled everything. The aggregator answers a message before it checks what the
-  // elapsed time calls for; the messages of that check come before the second answer.
+  // Waits until everybody has handled everything. A learner may see that it was disconnected before the aggregator
+  // has drawn the consequences.
   void Settle() {
+    for (bool is_lost = true; is_lost;) {
+      is_lost = false;
+      ASSERT_NO_FATAL_FAILURE(PingTwice());
+      for (auto it = learners_.begin(); it != learners_.end();) {
+        (*it)->Hear();
+        if ((*it)->connected()) {
+          ++it;
+        } else {
+          ++lost;
+          is_lost = true;
+          it = learners_.erase(it);
+        }
+      }
+    }
+    CheckForms();
+    CheckData();
+    CheckResources();
+  }
+
+  // Waits until the aggregator has handled what came before. It answers a message before it checks what the elapsed
+  // time calls for; the messages of that check come before the second answer.
+  void PingTwice() {
     for (int i = 0; i < 2; ++i) {
       CoordinatorMessage ping;
       ping.mutable_start_task()->mutable_collector()->set_task_id(kPing);
@@ -310,18 +332,6 @@ class RandomRun {
         TakeUp(message);
       }
     }
-    for (auto it = learners_.begin(); it != learners_.end();) {
-      (*it)->Hear();
-      if ((*it)->connected()) {
-        ++it;
-      } else {
-        ++lost;
-        it = learners_.erase(it);
-      }
-    }
-    CheckForms();
-    CheckData();
-    CheckResources();
   }
 
   void TaskIsOver() {

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <utility>
 #include <vector>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/control/message_checks.h"
@@ -18,8 +20,8 @@ namespace {
 
 using State = GroupRoster::State;
 
-// Run() waits for a message at most so long before it checks what the elapsed time calls for.
-constexpr absl::Duration kReceiveTimeout = absl::Milliseconds(50);
+// Run() waits at most so long before it checks what the elapsed time calls for.
+constexpr absl::Duration kWaitTimeout = absl::Milliseconds(50);
 // The window to the coordinator is full only if the coordinator is stuck; then the lease ends before this.
 constexpr absl::Duration kSendTimeout = absl::Minutes(1);
 
@@ -32,6 +34,36 @@ absl::Status CheckIsLearner(const Hello& hello) {
 }
 
 }  // namespace
+
+// The session with the coordinator shares it, and may outlive the aggregator.
+class LearnerAggregator::Inbox {
+ public:
+  using Call = std::function<void()>;
+
+  void Add(Call call) {
+    MutexLock lock(&mutex_);
+    calls_.push_back(std::move(call));
+    news_.Signal();
+  }
+  void Wake() {
+    MutexLock lock(&mutex_);
+    woken_ = true;
+    news_.Signal();
+  }
+  // Returns the calls. Waits until there is one, or until Wake(), but not longer than `timeout`.
+  std::vector<Call> Take(absl::Duration timeout) {
+    MutexLock lock(&mutex_);
+    if (calls_.empty() && !woken_) news_.WaitFor(&mutex_, timeout);
+    woken_ = false;
+    return std::exchange(calls_, {});
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar news_;
+  std::vector<Call> calls_ ABSL_GUARDED_BY(mutex_);  // at most a few of each learner
+  bool woken_ ABSL_GUARDED_BY(mutex_) = false;
+};
 
 absl::StatusOr<std::unique_ptr<LearnerAggregator>> LearnerAggregator::Create(
     Options options, WorkerSession* coordinator, Transport* transport) {
@@ -63,6 +95,7 @@ absl::StatusOr<std::unique_ptr<LearnerAggregator>> LearnerAggregator::Create(
 LearnerAggregator::LearnerAggregator(const Options& options, WorkerSession* coordinator)
     : options_(options),
       coordinator_(coordinator),
+      inbox_(std::make_shared<Inbox>()),
       reporter_(options.report_period, options.clock) {}
 
 LearnerAggregator::~LearnerAggregator() {
@@ -77,56 +110,103 @@ bool LearnerAggregator::ended() const {
 }
 
 absl::StatusOr<EndRun> LearnerAggregator::Run() {
+  coordinator_->SetReadyCallback([inbox = inbox_] { inbox->Wake(); });
   absl::Status status = server_->Start(this);
-  EndRun end;
-  bool ended = false;
-  while (status.ok() && !ended) {
-    const absl::StatusOr<CoordinatorMessage> message = coordinator_->Receive(kReceiveTimeout);
-    if (!message.ok() && !absl::IsDeadlineExceeded(message.status())) status = message.status();
+  while (status.ok() && !ended()) {
+    TakeCalls(kWaitTimeout);
     MutexLock lock(&mutex_);
-    if (message.ok() && message->has_start_task()) {
-      TakeTask(message->start_task());
-    } else if (message.ok() && message->has_close_task()) {
-      if (IsTask(message->close_task().task_id())) CloseTask();
-    } else if (message.ok() && message->has_learner_data()) {
-      TakeData(message->learner_data());
-    } else if (message.ok() && message->has_evaluation_result()) {
-      if (IsTask(message->evaluation_result().task_id())) SendToBusy(*message);
-    } else if (message.ok() && message->has_end_run()) {
-      end = message->end_run();
-      ended = true;
-      TakeEnd(end);
+    while (!end_.has_value()) {
+      const absl::StatusOr<CoordinatorMessage> message =
+          coordinator_->Receive(absl::ZeroDuration());
+      if (!message.ok()) {
+        if (!absl::IsDeadlineExceeded(message.status())) status = message.status();
+        break;
+      }
+      TakeFromCoordinator(*message);
     }
     Advance();
     ReportGroup();
   }
-  if (ended && !server_->WaitForWorkersToLeave(options_.leave_timeout)) {
-    DING_LOG(WARNING) << "some learners have not left within " << options_.leave_timeout;
+  const Deadline leave = Deadline::After(options_.leave_timeout);
+  while (ended() && !server_->WaitForWorkersToLeave(absl::ZeroDuration())) {
+    if (leave.Passed()) {
+      DING_LOG(WARNING) << "some learners have not left within " << options_.leave_timeout;
+      break;
+    }
+    TakeCalls(std::min(kWaitTimeout, leave.Left()));
   }
-  server_->Close(ended ? end.reason() : absl::StrCat("no coordinator: ", status.message()));
+  EndRun end;
+  if (status.ok()) {
+    MutexLock lock(&mutex_);
+    end = *end_;
+  }
+  server_->Close(status.ok() ? end.reason() : absl::StrCat("no coordinator: ", status.message()));
+  TakeCalls(absl::ZeroDuration());
   DING_RETURN_IF_ERROR(status);
   return end;
 }
 
-absl::StatusOr<uint32_t> LearnerAggregator::Admit(const Hello& hello) {
+void LearnerAggregator::TakeCalls(absl::Duration timeout) {
+  const std::vector<Inbox::Call> calls = inbox_->Take(timeout);
   MutexLock lock(&mutex_);
-  DING_RETURN_IF_ERROR(roster_.CheckAdmissible(hello));
-  return ++last_worker_;
+  for (const Inbox::Call& call : calls) call();
 }
 
-OperatorReply LearnerAggregator::Operate(const OperatorRequest& request) {
-  OperatorReply reply;
-  if (!request.has_inspect() || !request.inspect().empty()) {
-    reply.set_code(static_cast<int>(absl::StatusCode::kFailedPrecondition));
-    reply.set_message(
-        "this is a learner aggregator, which answers status requests only: ask the coordinator");
+void LearnerAggregator::TakeFromCoordinator(const CoordinatorMessage& message) {
+  if (message.has_start_task()) {
+    TakeTask(message.start_task());
+  } else if (message.has_close_task()) {
+    if (IsTask(message.close_task().task_id())) CloseTask();
+  } else if (message.has_learner_data()) {
+    TakeData(message.learner_data());
+  } else if (message.has_evaluation_result()) {
+    if (IsTask(message.evaluation_result().task_id())) SendToBusy(message);
+  } else if (message.has_end_run()) {
+    TakeEnd(message.end_run());
   }
-  *reply.mutable_status() = status();
-  return reply;
+}
+
+void LearnerAggregator::Admit(const Hello& hello, Admitted admitted) {
+  inbox_->Add([this, hello, admitted = std::move(admitted)]()
+                  ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                    const absl::Status status = roster_.CheckAdmissible(hello);
+                    admitted(status.ok() ? absl::StatusOr<uint32_t>(++last_worker_) : status);
+                  });
 }
 
 void LearnerAggregator::WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) {
-  MutexLock lock(&mutex_);
+  inbox_->Add([this, worker, hello, peer]()
+                  ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { TakeJoined(worker, hello, peer); });
+}
+
+void LearnerAggregator::WorkerLost(uint32_t worker, const absl::Status& why) {
+  inbox_->Add([this, worker, why]()
+                  ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { TakeLost(worker, why); });
+}
+
+void LearnerAggregator::Handle(uint32_t worker, WorkerMessage message, Done done) {
+  inbox_->Add([this, worker, message = std::move(message), done = std::move(done)]()
+                  ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { done(TakeMessage(worker, message)); });
+}
+
+void LearnerAggregator::Answer(uint32_t worker, const WorkerMessage& question) {
+  CoordinatorMessage answer;
+  if (question.has_status_request()) {
+    *answer.mutable_run_status() = StatusLocked();
+  } else {
+    OperatorReply* const reply = answer.mutable_operator_reply();
+    const OperatorRequest& request = question.operator_request();
+    if (!request.has_inspect() || !request.inspect().empty()) {
+      reply->set_code(static_cast<int>(absl::StatusCode::kFailedPrecondition));
+      reply->set_message(
+          "this is a learner aggregator, which answers status requests only: ask the coordinator");
+    }
+    *reply->mutable_status() = StatusLocked();
+  }
+  server_->Send(worker, answer);
+}
+
+void LearnerAggregator::TakeJoined(uint32_t worker, const Hello& hello, const std::string& peer) {
   roster_.Add(worker, hello, peer, options_.clock->MonotonicNanos());
   DING_LOG(INFO) << hello.name() << " joined the group from " << peer << ": " << roster_.size()
                  << " learners of " << options_.learner_num;
@@ -140,8 +220,7 @@ void LearnerAggregator::WorkerJoined(uint32_t worker, const Hello& hello, const 
   if (task_.has_value()) StartLearner(worker);
 }
 
-void LearnerAggregator::WorkerLost(uint32_t worker, const absl::Status& why) {
-  MutexLock lock(&mutex_);
+void LearnerAggregator::TakeLost(uint32_t worker, const absl::Status& why) {
   if (!roster_.Has(worker)) return;
   const std::string name = NameOf(worker);
   roster_.Remove(worker);
@@ -161,8 +240,11 @@ void LearnerAggregator::WorkerLost(uint32_t worker, const absl::Status& why) {
   Advance();
 }
 
-absl::Status LearnerAggregator::Handle(uint32_t worker, const WorkerMessage& message) {
-  MutexLock lock(&mutex_);
+absl::Status LearnerAggregator::TakeMessage(uint32_t worker, const WorkerMessage& message) {
+  if (message.has_status_request() || message.has_operator_request()) {
+    Answer(worker, message);
+    return absl::OkStatus();
+  }
   if (!roster_.Has(worker)) return absl::NotFoundError("this learner is not in the group");
   switch (message.message_case()) {
     case WorkerMessage::kGroupReady:
@@ -466,8 +548,12 @@ bool LearnerAggregator::IsMember(uint32_t worker) const {
 }
 
 RunStatus LearnerAggregator::status() const {
-  RunStatus status;
   MutexLock lock(&mutex_);
+  return StatusLocked();
+}
+
+RunStatus LearnerAggregator::StatusLocked() const {
+  RunStatus status;
   status.set_run(coordinator_->welcome().run());
   for (const auto& [worker, learner] : roster_.learners()) {
     FillLearnerStatus(worker, learner, task(), options_.clock, status.add_worker());

@@ -24,8 +24,9 @@
 // task (group_task.h), demands (group_demands.h), reports of training (group_infos.h) and the status
 // (group_status.h).
 //
-// Ownership: the session and the transport must outlive it. It owns its WorkerServer and the parts.
-// Threads:   one thread calls Run(); any thread may call Close(), ended() and status().
+// Ownership: the session and the transport must outlive it. It owns its WorkerServer and the parts. It sets the ready
+//            callback of the session.
+// Threads:   one thread calls Run(), and does all work; any thread may call Close(), ended() and status().
 // Errors:    a learner is disconnected with the reason if its model differs from the others', or if it sends
 //            something that the coordinator would refuse; the coordinator never receives that. If the task
 //            fails on a learner, it fails for all, unless that learner was only about to join.
@@ -99,19 +100,30 @@ class LearnerAggregator : private WorkerHandler {
   bool ended() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The status of the learners. The coordinator gets the same, for the status of the run.
-  RunStatus status() const override ABSL_LOCKS_EXCLUDED(mutex_);
+  RunStatus status() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  // What the thread of Run() has to do, and news of the session with the coordinator.
+  class Inbox;
+
   LearnerAggregator(const Options& options, WorkerSession* coordinator);
 
-  // The server's threads call these.
-  absl::StatusOr<uint32_t> Admit(const Hello& hello) override ABSL_LOCKS_EXCLUDED(mutex_);
-  OperatorReply Operate(const OperatorRequest& request) override;
-  void WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) override
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  void WorkerLost(uint32_t worker, const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Handle(uint32_t worker, const WorkerMessage& message) override
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // The server's threads call these, which leave the work to the thread of Run().
+  void Admit(const Hello& hello, Admitted admitted) override;
+  void WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) override;
+  void WorkerLost(uint32_t worker, const absl::Status& why) override;
+  void Handle(uint32_t worker, WorkerMessage message, Done done) override;
+
+  // These do it. TakeCalls() waits for up to `timeout` for something to do.
+  void TakeCalls(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
+  void TakeJoined(uint32_t worker, const Hello& hello, const std::string& peer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeLost(uint32_t worker, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status TakeMessage(uint32_t worker, const WorkerMessage& message)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Answer(uint32_t worker, const WorkerMessage& question) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Handles a message of the coordinator.
+  void TakeFromCoordinator(const CoordinatorMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // These handle the messages of the coordinator.
   void TakeTask(const StartTask& start) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -151,6 +163,7 @@ class LearnerAggregator : private WorkerHandler {
   void CloseTask() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Send(const WorkerMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  RunStatus StatusLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The name of a learner, which must be connected.
   const std::string& NameOf(uint32_t worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsMember(uint32_t worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -164,6 +177,7 @@ class LearnerAggregator : private WorkerHandler {
 
   const Options options_;
   WorkerSession* const coordinator_;
+  const std::shared_ptr<Inbox> inbox_;
   std::unique_ptr<WorkerServer> server_;
 
   mutable Mutex mutex_;

@@ -77,9 +77,9 @@ class NotingHandler : public WorkerHandler {
  public:
   explicit NotingHandler(Coordinator* coordinator) : coordinator_(coordinator) {}
 
-  absl::StatusOr<uint32_t> Admit(const Hello& hello) override {
+  void Admit(const Hello& hello, Admitted admitted) override {
     ++calls_;
-    return coordinator_->Admit(hello);
+    coordinator_->Admit(hello, std::move(admitted));
   }
   void WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) override {
     ++calls_;
@@ -93,22 +93,23 @@ class NotingHandler : public WorkerHandler {
     MutexLock lock(&mutex_);
     EXPECT_EQ(here_.erase(worker), 1u) << worker << " is lost without having joined";
   }
-  absl::Status Handle(uint32_t worker, const WorkerMessage& message) override {
+  void Handle(uint32_t worker, WorkerMessage message, Done done) override {
     ++calls_;
-    absl::Status status = coordinator_->Handle(worker, message);
-    EXPECT_THAT(status, IsOk()) << message.ShortDebugString();
-    MutexLock lock(&mutex_);
+    std::string key = message.policy_version().key();
     if (message.has_collector_data()) {
       const auto sequence = static_cast<uint32_t>(message.collector_data().sequence());
-      accepted_.push_back(ChunkKey(ChunkNumber(worker, sequence)));
+      key = ChunkKey(ChunkNumber(worker, sequence));
     }
-    if (message.has_policy_version()) accepted_.push_back(message.policy_version().key());
-    return status;
+    coordinator_->Handle(worker, std::move(message),
+                         [this, key, done = std::move(done)](const absl::Status& status) {
+                           EXPECT_THAT(status, IsOk()) << key;
+                           if (!key.empty()) {
+                             MutexLock lock(&mutex_);
+                             accepted_.push_back(key);
+                           }
+                           done(status);
+                         });
   }
-  OperatorReply Operate(const OperatorRequest& request) override {
-    return coordinator_->Operate(request);
-  }
-  RunStatus status() const override { return coordinator_->status(); }
 
   int64_t calls() const { return calls_.load(); }
   std::set<uint32_t> here() const {

@@ -1,5 +1,6 @@
 #include "ding_worker/coordinator/comm_coordinator.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -65,25 +66,35 @@ class NotingCoordinator : public Coordinator {
     names_.erase(worker);
     changed_.SignalAll();
   }
-  absl::Status Handle(uint32_t worker, const WorkerMessage& message) override {
-    if (on_handle != nullptr) return on_handle(worker, message);
-    MutexLock lock(&mutex_);
-    heard_.push_back(absl::StrCat(names_[worker], ": ", message.task_started().task_id()));
-    changed_.SignalAll();
-    return absl::OkStatus();
+  void Handle(uint32_t worker, WorkerMessage message, Done done) override {
+    CoordinatorMessage answer;
+    if (message.has_status_request()) {
+      *answer.mutable_run_status() = status();
+    } else if (message.has_operator_request()) {
+      answer.mutable_operator_reply()->set_message(
+          absl::StrCat("grown by ", message.operator_request().grow()));
+    } else if (on_handle != nullptr) {
+      return done(on_handle(worker, message));
+    } else {
+      MutexLock lock(&mutex_);
+      heard_.push_back(absl::StrCat(names_[worker], ": ", message.task_started().task_id()));
+      if (holds) held_.push_back(std::exchange(done, nullptr));
+      changed_.SignalAll();
+    }
+    if (answer.message_case() != CoordinatorMessage::MESSAGE_NOT_SET) sender->Send(worker, answer);
+    if (done != nullptr) done(absl::OkStatus());
   }
-  absl::StatusOr<uint32_t> Admit(const Hello& /*hello*/) override {
-    MutexLock lock(&mutex_);
-    return ++last_worker_;
+  void Admit(const Hello& /*hello*/, Admitted admitted) override {
+    uint32_t worker = 0;
+    {
+      MutexLock lock(&mutex_);
+      worker = ++last_worker_;
+    }
+    admitted(worker);
   }
   absl::Status CloseJournal() override { return absl::OkStatus(); }
   void KeepData() override {}
   int32_t incarnation() const override { return 1; }
-  OperatorReply Operate(const OperatorRequest& request) override {
-    OperatorReply reply;
-    reply.set_message(absl::StrCat("grown by ", request.grow()));
-    return reply;
-  }
   absl::Status WaitUntilDone(absl::Duration /*timeout*/) override { return absl::OkStatus(); }
   void RequestEnd(const std::string& /*reason*/) override {}
   absl::Status Close(const std::string& /*reason*/) override { return absl::OkStatus(); }
@@ -125,12 +136,29 @@ class NotingCoordinator : public Coordinator {
     }
     return heard_;
   }
+  size_t present() const {
+    MutexLock lock(&mutex_);
+    return names_.size();
+  }
   size_t joined() const {
     MutexLock lock(&mutex_);
     return names_.size() + lost_.size();
   }
 
-  std::function<absl::Status(uint32_t, const WorkerMessage&)> on_handle;  // set before use
+  // Says that the messages which it holds are done.
+  void ReleaseHeld() {
+    std::vector<Done> held;
+    {
+      MutexLock lock(&mutex_);
+      held.swap(held_);
+    }
+    for (const Done& done : held) done(absl::OkStatus());
+  }
+
+  // Set these before use.
+  WorkerSender* sender = nullptr;
+  std::function<absl::Status(uint32_t, const WorkerMessage&)> on_handle;
+  std::atomic<bool> holds{false};  // whether messages are not done until ReleaseHeld()
 
  private:
   mutable Mutex mutex_;
@@ -139,6 +167,7 @@ class NotingCoordinator : public Coordinator {
   std::map<uint32_t, std::string> names_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, absl::Status> lost_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> heard_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Done> held_ ABSL_GUARDED_BY(mutex_);
 };
 
 WorkerMessage Started(const std::string& task_id) {
@@ -204,6 +233,9 @@ class IdentifyingTransport : public Transport {
       DING_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection, base_->Accept(timeout));
       return std::make_unique<Identified>(std::move(connection), identity_);
     }
+    void SetReadyCallback(std::function<void()> ready) override {
+      base_->SetReadyCallback(std::move(ready));
+    }
     const std::string& address() const override { return base_->address(); }
     void Close() override { base_->Close(); }
 
@@ -260,6 +292,7 @@ class CommCoordinatorTest : public testing::Test {
 
   void Start() {
     comm_ = CommCoordinator::Create(options_, &transport_).value();
+    coordinator_.sender = comm_.get();
     ASSERT_THAT(comm_->Start(&coordinator_), IsOk());
   }
   absl::StatusOr<std::unique_ptr<WorkerSession>> TryJoin(const Hello& hello) {
@@ -435,21 +468,65 @@ int64_t Threads() {
   return std::distance(begin(tasks), end(tasks));
 }
 
-TEST_F(CommCoordinatorTest, APeerHasNoThreadBeforeItIsAdmitted) {
+TEST_F(CommCoordinatorTest, PeersAndWorkersHaveNoThreads) {
   const int64_t before = Threads();
   Start();
   const auto good = Join("good");
   ExpectServed(good.get(), "good");
-  // Two threads of the pump, one that listens, one that greets, and one of the worker.
-  EXPECT_EQ(Threads(), before + 5);
+  EXPECT_EQ(Threads(), before + 3) << "two of the sessions, and one of the server";
   std::vector<std::unique_ptr<Connection>> silent;
   std::vector<std::unique_ptr<Session>> talking;
-  for (int i = 0; i < 100; ++i) {
+  std::vector<std::unique_ptr<WorkerSession>> workers;
+  for (int i = 0; i < 64; ++i) {
     silent.push_back(transport_.Connect(kAddress, kLong).value());
     talking.push_back(RawSession());
+    workers.push_back(Join(absl::StrCat("w", i)));
+    ExpectServed(workers.back().get(), absl::StrCat("w", i));
   }
+  EXPECT_EQ(Threads(), before + 3);
+}
+
+TEST_F(CommCoordinatorTest, HandlerThatIsNotDone_ItsWorkerWaitsAndTheOthersGoOn) {
+  coordinator_.holds = true;
+  Start();
+  const auto waits = Join("waits");
+  for (int i = 0; i < 3; ++i) ASSERT_THAT(waits->Send(Started(absl::StrCat(i)), kLong), IsOk());
+  EXPECT_THAT(coordinator_.heard(1), ElementsAre("waits: 0"));
+  coordinator_.holds = false;
+  const auto good = Join("good");
   ExpectServed(good.get(), "good");
-  EXPECT_EQ(Threads(), before + 5);
+  // The window of the worker is used up. What it has sent stays in its session.
+  absl::Status sent;
+  int messages = 3;
+  for (; sent.ok() && messages < 1000; ++messages) {
+    sent = waits->Send(Started(absl::StrCat(messages)), absl::Milliseconds(200));
+  }
+  EXPECT_THAT(sent, StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(coordinator_.heard(2), SizeIs(2));
+  coordinator_.ReleaseHeld();
+  const std::vector<std::string> heard = coordinator_.heard(static_cast<size_t>(messages));
+  ASSERT_THAT(heard, SizeIs(messages));
+  EXPECT_EQ(heard[2], "waits: 1");
+  EXPECT_EQ(heard.back(), absl::StrCat("waits: ", messages - 2));
+}
+
+TEST_F(CommCoordinatorTest, HandlerThatIsNotDone_ItsWorkerIsLostAtOnceAndNotHeardAgain) {
+  coordinator_.holds = true;
+  Start();
+  auto gone = Join("gone");
+  ASSERT_THAT(gone->Send(Started("x"), kLong), IsOk());
+  EXPECT_THAT(coordinator_.heard(1), SizeIs(1));
+  gone.reset();
+  EXPECT_THAT(coordinator_.WhyLost("gone"), StatusIs(absl::StatusCode::kAborted));
+  coordinator_.ReleaseHeld();
+  // Also if the server is closed meanwhile.
+  const auto there = Join("there");
+  ASSERT_THAT(there->Send(Started("x"), kLong), IsOk());
+  EXPECT_THAT(coordinator_.heard(2), SizeIs(2));
+  comm_->Close("over");
+  EXPECT_THAT(coordinator_.WhyLost("there"), StatusIs(absl::StatusCode::kCancelled));
+  coordinator_.ReleaseHeld();
+  EXPECT_THAT(coordinator_.heard(0), SizeIs(2));
 }
 
 TEST_F(CommCoordinatorTest, LimitsTheLogLinesAboutStrangers) {
@@ -632,7 +709,12 @@ TEST_F(CommCoordinatorTest, CloseWhileWorkersComeAndGo) {
   }
   coordinator_.heard(8);
   comm_->Close("over");
+  EXPECT_EQ(coordinator_.present(), 0u) << "the handler was told that all are gone";
+  const size_t heard = coordinator_.heard(0).size();
+  const size_t joined = coordinator_.joined();
   for (std::thread& worker : workers) worker.join();
+  EXPECT_THAT(coordinator_.heard(0), SizeIs(heard)) << "a message after the end";
+  EXPECT_EQ(coordinator_.joined(), joined) << "a worker after the end";
 }
 
 TEST_F(CommCoordinatorTest, OperatorsMayOnlyAskForTheStatusAndSendRequests) {

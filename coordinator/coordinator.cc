@@ -1,15 +1,16 @@
-// The threads of the coordinator: turns calls into events, and lets a RunDriver apply them one after the other.
+// The thread of the coordinator: lets a RunDriver apply the events that calls make, one after the other.
 //
-//     Handle(), Admit(), ... ──► queue ──► RunDriver: Apply() all that wait, Commit() ──► the calls return
+//     Handle(), Admit(), ... ──► queue ──► RunDriver: Apply() all that wait, Commit() ──► the callbacks
 //
-// At any moment at most one thread drives. A thread that brings an event drives until its own event is done, unless
-// another one does so already. Events that come meanwhile share one write of the journal. While the run pauses, because
-// the journal cannot be written, events stay in the queue; only questions and the end of the run are served.
+// Events that wait share one write of the journal. The queue is bounded: it has at most a few events of each worker,
+// because a worker's next message comes when the one before is done. While the run pauses, because the journal cannot be
+// written, events stay in the queue; only questions and the end of the run are served.
 #include "ding_worker/coordinator/coordinator.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,6 +29,7 @@
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
@@ -50,15 +52,12 @@ using internal_coordinator::TimeToNextEvent;
 // The time between two attempts to write a journal, if the first one failed.
 constexpr absl::Duration kWriteRetry = absl::Milliseconds(20);
 
-// An event or a question, and what became of it.
-struct Request {
-  Event event;
-  std::function<void()> ask;  // not null: a question instead of an event
-
-  RunDriver::Result result;
-  std::optional<RunStatus> run_status;  // of an operator's request
-  bool done = false;
-  CondVar changed;
+// Something to do on the coordinator's thread.
+struct Job {
+  std::function<void()> run;
+  bool while_paused = false;  // whether it may run while the run pauses
+  bool* done =
+      nullptr;  // not null: becomes true when the effects of what came before are carried out
 };
 
 class CoordinatorImpl : public Coordinator {
@@ -68,250 +67,276 @@ class CoordinatorImpl : public Coordinator {
                   std::unique_ptr<UsedDataRemover> remover)
       : clock_(deps.clock),
         remover_(std::move(remover)),
+        sender_(parts.sender),
         driver_(options, std::move(parts), deps.clock->MonotonicNanos()) {}
-  ~CoordinatorImpl() override { Close("the coordinator is closed").IgnoreError(); }
+  ~CoordinatorImpl() override;
 
-  // As RunDriver::Recover().
-  absl::Status Recover() { return driver_.Recover(); }
+  // As RunDriver::Recover(). Then the coordinator's thread begins.
+  absl::Status Recover();
 
   void Start() override;
-  absl::StatusOr<uint32_t> Admit(const Hello& hello) override;
+  void Admit(const Hello& hello, Admitted admitted) override;
   void WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) override;
   void WorkerLost(uint32_t worker, const absl::Status& why) override;
-  absl::Status Handle(uint32_t worker, const WorkerMessage& message) override;
+  void Handle(uint32_t worker, WorkerMessage message, Done done) override;
   absl::Status WaitUntilDone(absl::Duration timeout) override;
   void RequestEnd(const std::string& reason) override;
   absl::Status CloseJournal() override;
   void KeepData() override;
   absl::Status Close(const std::string& reason) override;
-  OperatorReply Operate(const OperatorRequest& request) override;
   // It does not change after Recover().
   int32_t incarnation() const override { return driver_.state().incarnation; }
   RunStatus status() const override;
   Counters counters() const override;
 
  private:
-  // Queues the request, and returns when it is done.
-  void Await(Request* request) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Calls `ask` on the thread that drives, also while the run pauses.
-  void Ask(std::function<void()> ask) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Serves what is queued. Releases the lock meanwhile.
-  void Drive() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsServed(const Request& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !paused_ || request.ask != nullptr;
-  }
-  void RunTimer() ABSL_LOCKS_EXCLUDED(mutex_);
-  void JoinTimer();
+  void Post(Job job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  void PostEvent(Event event);
+  // Runs `ask` on the coordinator's thread, also while the run pauses, and waits for it.
+  void Ask(const std::function<void()>& ask) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The body of the thread.
+  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits for jobs that may run now, or for the timer, or for the end of the pause. Returns false if the thread must end.
+  bool TakeJobs(std::vector<Job>* jobs) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Commits what was applied, and calls back those whose events are written.
+  void Finish() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // These run on the coordinator's thread.
+  void Answer(uint32_t worker, const WorkerMessage& message, const Done& done);
+  OperatorReply Operate(const OperatorRequest& request);
   RunStatus FullStatus() const;
-  // Serves a request, on the thread that drives.
-  void Serve(Request* request) const;
 
   const Clock* const clock_;
   const std::unique_ptr<UsedDataRemover> remover_;
-  std::thread timer_thread_;
+  CoordinatorSender* const sender_;
+  std::thread thread_;
 
-  // Held by Close(), which joins threads. mutex_ may be taken while it is held.
-  Mutex close_mutex_;
-  // Calls that do not change the run are served by the thread that drives, too, so all of this is mutable.
+  Mutex close_mutex_;  // held by Close()
   mutable Mutex mutex_;
-  mutable CondVar timer_;  // timer_changed_, paused_, ended_
-  mutable CondVar over_;   // ended_
-  mutable std::vector<Request*> queue_ ABSL_GUARDED_BY(mutex_);
-  mutable bool driving_ ABSL_GUARDED_BY(mutex_) = false;
-  mutable bool timer_changed_ ABSL_GUARDED_BY(mutex_) = false;
-  mutable absl::Duration wait_ ABSL_GUARDED_BY(mutex_) = absl::ZeroDuration();
-  mutable bool paused_ ABSL_GUARDED_BY(mutex_) = false;
-  mutable bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  mutable absl::Status final_status_ ABSL_GUARDED_BY(mutex_);
+  mutable CondVar work_;   // the thread waits for it
+  mutable CondVar asked_;  // Ask() waits for it
+  CondVar over_;           // ended_
+  mutable std::vector<Job> queue_ ABSL_GUARDED_BY(mutex_);
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status final_status_ ABSL_GUARDED_BY(mutex_);
 
-  // These belong to the thread that drives.
+  // These belong to the coordinator's thread. A question sets the driver's clock.
   mutable RunDriver driver_;
-  mutable std::map<uint32_t, Request*> held_;  // requests whose data wait, by worker
-  mutable std::vector<Request*> served_;       // done once their effects are carried out
+  Deadline timer_ = Deadline::Never();  // when the next timer event is due
+  bool started_ = false;
+  std::vector<std::function<void()>> written_;  // called once everything applied so far is written
+  std::map<uint32_t, Done> held_;               // of messages whose data wait, by worker
 };
 
-void CoordinatorImpl::Await(Request* request) const {
+absl::Status CoordinatorImpl::Recover() {
+  DING_RETURN_IF_ERROR(Annotate(driver_.Recover(), "going on with the run of the journal"));
+  DING_ASSIGN_OR_RETURN(thread_, StartThread("coordinator", [this] { Run(); }));
+  return absl::OkStatus();
+}
+
+CoordinatorImpl::~CoordinatorImpl() {
+  if (!thread_.joinable()) return;  // Recover() has failed.
+  CoordinatorImpl::Close("the coordinator is closed").IgnoreError();
+  {
+    MutexLock lock(&mutex_);
+    stop_ = true;
+    work_.Signal();
+  }
+  thread_.join();
+}
+
+void CoordinatorImpl::Post(Job job) const {
   MutexLock lock(&mutex_);
-  queue_.push_back(request);
-  while (!request->done) {
-    if (!driving_ && IsServed(*request)) {
-      Drive();
-    } else {
-      request->changed.WaitFor(&mutex_, absl::InfiniteDuration());
+  queue_.push_back(std::move(job));
+  work_.Signal();
+}
+
+void CoordinatorImpl::Ask(const std::function<void()>& ask) const {
+  bool done = false;
+  Post({[this, &ask] {
+          driver_.mutable_state()->clock.Set(clock_->MonotonicNanos());
+          ask();
+        },
+        /*while_paused=*/true, &done});
+  MutexLock lock(&mutex_);
+  while (!done) asked_.WaitFor(&mutex_, absl::InfiniteDuration());
+}
+
+void CoordinatorImpl::Run() {
+  std::vector<Job> jobs;
+  while (TakeJobs(&jobs)) {
+    for (const Job& job : jobs) job.run();
+    if (driver_.paused().ok() && !driver_.state().ended && timer_.Passed()) {
+      Event event;
+      event.set_timer(true);
+      driver_.Apply(clock_->MonotonicNanos(), &event);
+      timer_ = Deadline::After(TimeToNextEvent(driver_.state()));
     }
+    Finish();
+    MutexLock lock(&mutex_);
+    for (const Job& job : jobs) {
+      if (job.done != nullptr) *job.done = true;
+    }
+    asked_.SignalAll();
   }
 }
 
-void CoordinatorImpl::Ask(std::function<void()> ask) const {
-  Request request;
-  request.ask = std::move(ask);
-  Await(&request);
+bool CoordinatorImpl::TakeJobs(std::vector<Job>* jobs) {
+  jobs->clear();
+  const bool paused = !driver_.paused().ok();
+  const auto may_run = [paused](const Job& job) { return !paused || job.while_paused; };
+  const Deadline due = paused                  ? Deadline::After(kWriteRetry)
+                       : driver_.state().ended ? Deadline::Never()
+                                               : timer_;
+  MutexLock lock(&mutex_);
+  while (!stop_ && std::none_of(queue_.begin(), queue_.end(), may_run) &&
+         work_.WaitUntil(&mutex_, due)) {
+  }
+  if (stop_) return false;
+  jobs->swap(queue_);
+  const auto later = std::stable_partition(jobs->begin(), jobs->end(), may_run);
+  queue_.assign(std::make_move_iterator(later), std::make_move_iterator(jobs->end()));
+  jobs->erase(later, jobs->end());
+  return true;
 }
 
-void CoordinatorImpl::Drive() const {
-  driving_ = true;
-  std::vector<Request*> now;
-  now.swap(queue_);
-  if (paused_) {
-    const auto later = std::stable_partition(
-        now.begin(), now.end(),
-        [this](const Request* request)
-            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return IsServed(*request); });
-    queue_.assign(later, now.end());
-    now.erase(later, now.end());
-  }
-  mutex_.Unlock();
-  for (Request* const request : now) Serve(request);
+void CoordinatorImpl::Finish() {
   const bool written = driver_.Commit(clock_->MonotonicNanos()).ok();
   for (const auto& [worker, status] : driver_.TakeHandled()) {
     const auto found = held_.find(worker);
     if (found == held_.end()) continue;
-    found->second->result.status = status;
-    served_.push_back(found->second);
+    written_.push_back([done = std::move(found->second), status = status] { done(status); });
     held_.erase(found);
   }
-  const bool timer_changed = driver_.TakeTimerChanged();
-  const absl::Duration wait =
-      timer_changed ? TimeToNextEvent(driver_.state()) : absl::ZeroDuration();
-  mutex_.Lock();
-  std::vector<Request*> done;
-  if (written) done.swap(served_);
-  for (Request* const request : now) {
-    if (request->ask != nullptr) done.push_back(request);
+  if (started_ && driver_.TakeTimerChanged()) {
+    timer_ = Deadline::After(TimeToNextEvent(driver_.state()));
   }
-  for (Request* const request : done) {
-    request->done = true;
-    request->changed.Signal();
-  }
-  if (timer_changed) wait_ = wait;
-  timer_changed_ = timer_changed_ || timer_changed || paused_ == written;
-  paused_ = !written;
-  if (driver_.state().ended && !ended_) {
-    ended_ = true;
-    final_status_ = driver_.state().final_status;
+  if (driver_.state().ended) {
+    MutexLock lock(&mutex_);
+    if (!std::exchange(ended_, true)) final_status_ = driver_.state().final_status;
     over_.SignalAll();
   }
-  if (timer_changed_ || ended_) timer_.Signal();
-  driving_ = false;
-  // One of those that wait drives next.
-  const auto next =
-      std::find_if(queue_.begin(), queue_.end(),
-                   [this](const Request* request)
-                       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return IsServed(*request); });
-  if (next != queue_.end()) (*next)->changed.Signal();
-}
-
-void CoordinatorImpl::Serve(Request* request) const {
-  if (request->ask != nullptr) {
-    driver_.mutable_state()->clock.Set(clock_->MonotonicNanos());
-    request->ask();
-    return;
-  }
-  request->result = driver_.Apply(clock_->MonotonicNanos(), &request->event);
-  if (request->event.has_request()) request->run_status = FullStatus();
-  if (request->result.waits) {
-    held_[request->event.worker()] = request;
-  } else {
-    served_.push_back(request);
-  }
+  if (!written) return;
+  for (const std::function<void()>& call : std::exchange(written_, {})) call();
 }
 
 void CoordinatorImpl::Start() {
-  Request start;
-  start.event.set_start(true);
-  Await(&start);
-  absl::StatusOr<std::thread> timer =
-      StartThread("the timer of the coordinator", [this] { RunTimer(); });
-  if (timer.ok()) {
-    timer_thread_ = *std::move(timer);
-    return;
+  Ask([this] {
+    started_ = true;
+    timer_ = Deadline::After(absl::ZeroDuration());
+    Event event;
+    event.set_start(true);
+    driver_.Apply(clock_->MonotonicNanos(), &event);
+  });
+}
+
+void CoordinatorImpl::Admit(const Hello& hello, Admitted admitted) {
+  const auto admit = [this, hello] {
+    Event event;
+    *event.mutable_admit() = hello;
+    const RunDriver::Result result = driver_.Apply(clock_->MonotonicNanos(), &event);
+    return result.status.ok() ? absl::StatusOr<uint32_t>(result.admitted) : result.status;
+  };
+  // Nothing of an operator is written, so that one may come while the run pauses.
+  if (hello.role() == Hello::OPERATOR) {
+    return Post({[admit, admitted = std::move(admitted)] { admitted(admit()); },
+                 /*while_paused=*/true});
   }
-  Request end;
-  end.event.mutable_end()->set_code(static_cast<int>(timer.status().code()));
-  end.event.mutable_end()->set_message(std::string(timer.status().message()));
-  end.event.mutable_end()->set_reason("the coordinator has no timer");
-  Await(&end);
-}
-
-void CoordinatorImpl::RunTimer() {
-  while (true) {
-    {
-      MutexLock lock(&mutex_);
-      if (ended_) return;
-      timer_changed_ = false;
-      timer_.WaitFor(&mutex_, paused_ ? kWriteRetry : wait_);
-      if (ended_) return;
-      if (timer_changed_) continue;
-      if (paused_) {
-        if (!driving_) Drive();
-        continue;
-      }
-    }
-    Request timer;
-    timer.event.set_timer(true);
-    Await(&timer);
-  }
-}
-
-void CoordinatorImpl::JoinTimer() {
-  if (timer_thread_.joinable()) timer_thread_.join();
-}
-
-absl::StatusOr<uint32_t> CoordinatorImpl::Admit(const Hello& hello) {
-  Request request;
-  *request.event.mutable_admit() = hello;
-  Await(&request);
-  DING_RETURN_IF_ERROR(request.result.status);
-  return request.result.admitted;
+  Post({[this, admit, admitted = std::move(admitted)] {
+    written_.push_back([number = admit(), admitted] { admitted(number); });
+  }});
 }
 
 void CoordinatorImpl::WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) {
-  Request request;
-  request.event.set_worker(worker);
-  Event::Joined* const joined = request.event.mutable_joined();
+  Event event;
+  event.set_worker(worker);
+  Event::Joined* const joined = event.mutable_joined();
   *joined->mutable_hello() = hello;
   joined->set_peer(peer);
   for (std::string& key : driver_.PreviousKeys(hello)) joined->add_previous_key(std::move(key));
-  Await(&request);
+  PostEvent(std::move(event));
 }
 
 void CoordinatorImpl::WorkerLost(uint32_t worker, const absl::Status& why) {
-  Request request;
-  request.event.set_worker(worker);
-  request.event.mutable_lost()->set_code(static_cast<int>(why.code()));
-  request.event.mutable_lost()->set_why(std::string(why.message()));
-  Await(&request);
+  Event event;
+  event.set_worker(worker);
+  event.mutable_lost()->set_code(static_cast<int>(why.code()));
+  event.mutable_lost()->set_why(std::string(why.message()));
+  PostEvent(std::move(event));
 }
 
-absl::Status CoordinatorImpl::Handle(uint32_t worker, const WorkerMessage& message) {
-  Request request;
-  request.event.set_worker(worker);
-  // The event borrows the message, which may be large, while this call lasts.
-  request.event.unsafe_arena_set_allocated_message(const_cast<WorkerMessage*>(&message));
-  Await(&request);
-  request.event.unsafe_arena_release_message();
-  return Annotate(request.result.status, absl::StrCat("worker ", worker));
+void CoordinatorImpl::PostEvent(Event event) {
+  Post({[this, event = std::move(event)]() mutable {
+    driver_.Apply(clock_->MonotonicNanos(), &event);
+  }});
+}
+
+void CoordinatorImpl::Handle(uint32_t worker, WorkerMessage message, Done done) {
+  if (message.has_status_request() || message.has_operator_request()) {
+    return Post({[this, worker, message = std::move(message), done = std::move(done)] {
+                   Answer(worker, message, done);
+                 },
+                 /*while_paused=*/true});
+  }
+  Event event;
+  event.set_worker(worker);
+  event.mutable_message()->Swap(&message);
+  Post({[this, event = std::move(event), done = std::move(done)]() mutable {
+    const RunDriver::Result result = driver_.Apply(clock_->MonotonicNanos(), &event);
+    const uint32_t worker = event.worker();
+    Done annotated = [worker, done = std::move(done)](const absl::Status& status) {
+      done(Annotate(status, absl::StrCat("worker ", worker)));
+    };
+    if (result.waits) {
+      held_[worker] = std::move(annotated);
+    } else {
+      written_.push_back(
+          [annotated = std::move(annotated), status = result.status] { annotated(status); });
+    }
+  }});
+}
+
+void CoordinatorImpl::Answer(uint32_t worker, const WorkerMessage& message, const Done& done) {
+  driver_.mutable_state()->clock.Set(clock_->MonotonicNanos());
+  CoordinatorMessage answer;
+  const bool pauses = !driver_.paused().ok();
+  if (message.has_status_request()) {
+    *answer.mutable_run_status() = FullStatus();
+  } else if (driver_.state().workers.Find(worker) != nullptr) {
+    return done(absl::PermissionDeniedError(
+        absl::StrCat("worker ", worker, " sent a request that only an operator may send")));
+  } else {
+    *answer.mutable_operator_reply() = Operate(message.operator_request());
+  }
+  const auto send = [this, worker, answer = std::move(answer), done] {
+    sender_->Send(worker, answer);
+    done(absl::OkStatus());
+  };
+  if (pauses) {
+    send();
+  } else {
+    written_.push_back(send);
+  }
 }
 
 OperatorReply CoordinatorImpl::Operate(const OperatorRequest& request) {
-  Request asked;
-  *asked.event.mutable_request() = request;
-  bool pauses = false;
-  Ask([this, &pauses, &asked] {
-    pauses = !driver_.paused().ok();
-    if (!pauses) return;
-    asked.run_status = FullStatus();
-    asked.result.status = absl::UnavailableError(absl::StrCat(
+  RunDriver::Result result;
+  if (driver_.paused().ok()) {
+    Event event;
+    *event.mutable_request() = request;
+    result = driver_.Apply(clock_->MonotonicNanos(), &event);
+  } else if (!request.has_inspect()) {
+    result.status = absl::UnavailableError(absl::StrCat(
         "the run pauses, because its journal cannot be written: ", driver_.paused().message()));
-  });
-  if (pauses && request.has_inspect()) asked.result.status = absl::OkStatus();
-  if (!pauses) Await(&asked);
-  const absl::Status& status = asked.result.status;
+  }
   OperatorReply reply;
-  reply.set_code(static_cast<int>(status.code()));
-  reply.set_message(status.ok() ? asked.result.reply : std::string(status.message()));
-  *reply.mutable_status() = *std::move(asked.run_status);
-  if (status.ok()) internal_coordinator::KeepNamed(request.inspect(), reply.mutable_status());
+  reply.set_code(static_cast<int>(result.status.code()));
+  reply.set_message(result.status.ok() ? result.reply : std::string(result.status.message()));
+  *reply.mutable_status() = FullStatus();
+  if (result.status.ok())
+    internal_coordinator::KeepNamed(request.inspect(), reply.mutable_status());
   return reply;
 }
 
@@ -359,7 +384,6 @@ absl::Status CoordinatorImpl::CloseJournal() {
     MutexLock lock(&mutex_);
     DING_CHECK(ended_) << "the run goes on";
   }
-  JoinTimer();
   absl::Status closed;
   Ask([this, &closed] { closed = driver_.CloseJournal(driver_.state().now()); });
   return closed;
@@ -372,7 +396,6 @@ void CoordinatorImpl::KeepData() {
 absl::Status CoordinatorImpl::Close(const std::string& reason) {
   MutexLock only_one(&close_mutex_);
   RequestEnd(reason);
-  JoinTimer();
   Ask([this] { driver_.Close(driver_.state().now()); });
   return remover_->Close();
 }
@@ -468,7 +491,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(const Options& 
   internal_coordinator::GuardParts(&parts);
   auto coordinator =
       absl::make_unique<CoordinatorImpl>(options, std::move(parts), deps, std::move(remover));
-  DING_RETURN_IF_ERROR(Annotate(coordinator->Recover(), "going on with the run of the journal"));
+  DING_RETURN_IF_ERROR(coordinator->Recover());
   return coordinator;
 }
 

@@ -9,8 +9,8 @@
 //     WorkerLost   ──►   │     └──► DataDeleter               chunks and policies that nobody needs
 //                    IBuffer per buffer_id
 //
-// A call becomes an event. One thread at a time applies events, and it is that of a caller. A thread of its own handles
-// timeouts, such as that of a task which no worker takes, and that of the run.
+// A call becomes an event. One thread applies events, and the timeouts of tasks and of the run. It takes all events that
+// wait, writes the journal once for them, and then sends the answers.
 //
 //   tasks    given ──► waits (for its buffer's learner, for a free worker) ──► runs ──► over
 //            The buffer is made before the task of its learner is sent. Collectors get tasks when that learner has
@@ -18,8 +18,8 @@
 //            later messages about the task are dropped. The settings of a task are for the programs; the coordinator
 //            only asks whether they are valid. A task with invalid settings is given back to the commander, and a few
 //            of them in a row end the run.
-//   data     Rows are pushed and then acknowledged. While the buffer refuses a push for its rate, the caller waits, and
-//            so does the worker. A row that was acknowledged is in the buffer, or was drawn or evicted by the rules of
+//   data     Rows are pushed and then acknowledged. While the buffer refuses a push for its rate, the message is not
+//            done, and its worker waits. A row that was acknowledged is in the buffer, or was drawn or evicted by the rules of
 //            the buffer, even if its worker or the learner dies.
 //   demands  A demand is answered as soon as there are rows, with all batches that can be drawn then.
 //   ratio    With Options::replay_ratio a push waits while too few rows are drawn per row pushed, and a demand waits
@@ -38,9 +38,9 @@
 //
 // Ownership: owns the commander and the buffers. The sender must outlive it.
 //            The commander, the buffers, the stoppers and Parts must not call the coordinator.
-// Threads:   thread-safe. Handle() is called by one thread per worker at a time. It may wait, at
-//            most until WorkerLost() or Close(). While the journal cannot be written, all calls wait but
-//            RequestEnd(), Close(), Operate(), which refuses requests, and those that only look.
+// Threads:   thread-safe. The functions of WorkerHandler do not wait, but for WorkerJoined(), which may list keys of the
+//            store. Their callbacks are called by the coordinator's thread, and must not wait for the coordinator. While the
+//            journal cannot be written, no event is applied but the end of the run, and only status requests are answered.
 // Errors:    An error of Handle() means that the message is invalid: the caller ends the worker's
 //            session and calls WorkerLost(). WaitUntilDone() returns the errors of the run itself.
 //
@@ -159,6 +159,7 @@ class Coordinator : public WorkerHandler {
   // Returns a sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
   //   kInvalidArgument  lists the options that are out of range
+  //   kResourceExhausted  the system refuses to start the coordinator's thread
   //   kDataLoss, ...    the journal or its content cannot be read
   static absl::StatusOr<std::unique_ptr<Coordinator>> Create(const Options& options, Parts parts,
                                                              const ComponentDeps& deps);
@@ -167,13 +168,16 @@ class Coordinator : public WorkerHandler {
   // Begins to give tasks. Call it once.
   virtual void Start() = 0;
 
-  // As WorkerHandler::Handle(). When a worker is lost, its task is given to another one, and the rows that it has announced
-  // stay.
+  // As WorkerHandler::Handle(). A message whose data wait is done when they are pushed, or when its worker is lost: the task
+  // is then given to another one, and the rows that it has announced stay. Operators get RunStatus and OperatorReply.
   //   kInvalidArgument, kDataLoss  the message is invalid
   //   kResourceExhausted           the learner demands more than it reads
   //   kPermissionDenied            the worker was sent away
   //   kNotFound                    there is no such worker
-  absl::Status Handle(uint32_t worker, const WorkerMessage& message) override = 0;
+  void Handle(uint32_t worker, WorkerMessage message, Done done) override = 0;
+
+  // The status of the run.
+  virtual RunStatus status() const = 0;
 
   // Waits for the end of the run. Returns OK if it has converged or used up a budget, or if Close() was called; otherwise
   // the reason of its failure.

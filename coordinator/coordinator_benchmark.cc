@@ -27,6 +27,7 @@
 #include "ding_worker/coordinator/commander/naive_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/core/events.pb.h"
+#include "ding_worker/coordinator/core/run_driver.h"
 #include "ding_worker/coordinator/core/run_state.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/items.h"
@@ -85,22 +86,35 @@ Coordinator::Parts MakeParts(CoordinatorSender* sender, int collectors) {
 class Bench {
  public:
   explicit Bench(const Coordinator::Options& options = {}) {
-    ComponentDeps deps;
-    deps.clock = &clock_;
-    coordinator_ = Coordinator::Create(options, MakeParts(&sender_, 1), deps).value();
-    coordinator_->Start();
-    Hello hello;
-    hello.set_role(Hello::LEARNER);
-    coordinator_->WorkerJoined(kLearner, hello, "");
+    Coordinator::Parts parts = MakeParts(&sender_, 1);
+    internal_coordinator::GuardParts(&parts);
+    driver_ = std::make_unique<internal_coordinator::RunDriver>(options, std::move(parts),
+                                                                clock_.MonotonicNanos());
+    Event event;
+    event.set_start(true);
+    Apply(&event);
+    event.set_worker(kLearner);
+    event.mutable_joined()->mutable_hello()->set_role(Hello::LEARNER);
+    Apply(&event);
     WorkerMessage started;
     started.mutable_task_started()->set_task_id("learner_task_id1");
     Handle(kLearner, started);
-    hello.set_role(Hello::COLLECTOR);
-    coordinator_->WorkerJoined(kCollector, hello, "");
+    event.set_worker(kCollector);
+    event.mutable_joined()->mutable_hello()->set_role(Hello::COLLECTOR);
+    Apply(&event);
+  }
+  void Apply(Event* event) {
+    const absl::Status status = driver_->Apply(clock_.MonotonicNanos(), event).status;
+    DING_CHECK(status.ok()) << status;
+    DING_CHECK(driver_->Commit(clock_.MonotonicNanos()).ok());
   }
   void Handle(uint32_t worker, const WorkerMessage& message) {
-    const absl::Status status = coordinator_->Handle(worker, message);
-    DING_CHECK(status.ok()) << status;
+    Event event;
+    event.set_worker(worker);
+    // The event borrows the message.
+    event.unsafe_arena_set_allocated_message(const_cast<WorkerMessage*>(&message));
+    Apply(&event);
+    event.unsafe_arena_release_message();
   }
   void Push(std::string items) {
     // The coordinator refuses more rows per second than an env can make.
@@ -116,7 +130,7 @@ class Bench {
  private:
   SimulatedClock clock_;
   NullSender sender_;
-  std::unique_ptr<Coordinator> coordinator_;
+  std::unique_ptr<internal_coordinator::RunDriver> driver_;
   uint64_t sequence_ = 0;
 };
 

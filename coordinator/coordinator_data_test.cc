@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/testing/coordinator_calls.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/segment.h"
@@ -52,7 +53,8 @@ TEST_F(CoordinatorTest, InvalidDataEndsItsWorkerOnly) {
   const std::string& id = collector_.task_id();
   const auto refused = [this](const WorkerMessage& message, absl::StatusCode code,
                               const std::string& what) {
-    EXPECT_THAT(coordinator_->Handle(kCollector, message), StatusIs(code, HasSubstr(what)));
+    EXPECT_THAT(HandleNow(coordinator_.get(), kCollector, message),
+                StatusIs(code, HasSubstr(what)));
   };
   constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
   const SegmentBatch items = TestItemsOfChunk(Chunk(kCollector, 3), 3);
@@ -85,7 +87,8 @@ TEST_F(CoordinatorTest, InvalidDataEndsItsWorkerOnly) {
   Handle(kCollector, Data(id, 1, items));
   refused(Data(id, 2, items), kInvalid, "expected all items of a chunk in one message");
   EXPECT_EQ(rows(), 3);
-  EXPECT_THAT(coordinator_->Handle(77, Data(id, 1, items)), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(HandleNow(coordinator_.get(), 77, Data(id, 1, items)),
+              StatusIs(absl::StatusCode::kNotFound));
 }
 
 TEST_F(CoordinatorTest, DataOfTasksThatAreOverAreDeleted) {
@@ -127,8 +130,8 @@ TEST_F(CoordinatorTest, AnEvaluationSendsNoData) {
   const CollectorTask task = TakeCollectorTask(kCollector);
   ASSERT_TRUE(task.eval_flag());
   EXPECT_THAT(
-      coordinator_->Handle(kCollector,
-                           Data(task.task_id(), 1, TestItemsOfChunk(Chunk(kCollector, 0), 3))),
+      HandleNow(coordinator_.get(), kCollector,
+                Data(task.task_id(), 1, TestItemsOfChunk(Chunk(kCollector, 0), 3))),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("an evaluation, which sends none")));
 }
 
@@ -156,15 +159,17 @@ TEST_F(CoordinatorTest, InvalidDemandsEndTheirWorker) {
   StartTraining();
   const std::string& id = learner_.task_id();
   constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-  EXPECT_THAT(coordinator_->Handle(kLearner, Demand(id, 1, 0)), StatusIs(kInvalid));
-  EXPECT_THAT(coordinator_->Handle(kLearner, Demand(id, 1, int64_t{1} << 50)), StatusIs(kInvalid));
-  EXPECT_THAT(coordinator_->Handle(kLearner, Demand(id, 1, 1, 0, 0)), StatusIs(kInvalid));
-  EXPECT_THAT(coordinator_->Handle(kLearner, Demand(id, 1, 1 << 20, 0, 5)), StatusIs(kInvalid));
-  EXPECT_THAT(coordinator_->Handle(kLearner, Demand(id, 2, 1)), StatusIs(kInvalid));
+  EXPECT_THAT(HandleNow(coordinator_.get(), kLearner, Demand(id, 1, 0)), StatusIs(kInvalid));
+  EXPECT_THAT(HandleNow(coordinator_.get(), kLearner, Demand(id, 1, int64_t{1} << 50)),
+              StatusIs(kInvalid));
+  EXPECT_THAT(HandleNow(coordinator_.get(), kLearner, Demand(id, 1, 1, 0, 0)), StatusIs(kInvalid));
+  EXPECT_THAT(HandleNow(coordinator_.get(), kLearner, Demand(id, 1, 1 << 20, 0, 5)),
+              StatusIs(kInvalid));
+  EXPECT_THAT(HandleNow(coordinator_.get(), kLearner, Demand(id, 2, 1)), StatusIs(kInvalid));
   absl::Status status;
   uint64_t sequence = 0;
   while (status.ok() && sequence < 1000) {
-    status = coordinator_->Handle(kLearner, Demand(id, ++sequence, 1));
+    status = HandleNow(coordinator_.get(), kLearner, Demand(id, ++sequence, 1));
   }
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
                                HasSubstr("64 demands wait for data")));
@@ -176,7 +181,7 @@ TEST_F(CoordinatorTest, UnreadAnswersEndTheirWorker) {
   absl::Status status;
   uint64_t sequence = 0;
   while (status.ok() && sequence < 5000) {
-    status = coordinator_->Handle(kLearner, Demand(learner_.task_id(), ++sequence, 1));
+    status = HandleNow(coordinator_.get(), kLearner, Demand(learner_.task_id(), ++sequence, 1));
   }
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
                                HasSubstr("answers are not reported read")));
@@ -238,8 +243,8 @@ class PushBackTest : public CoordinatorTest {
     Handle(kLearner, Demand(learner_.task_id(), 1, 2));
     sender_.Take(kCollector);
     pusher_ = std::thread([this] {
-      status_ = coordinator_->Handle(
-          kCollector, Data(collector_.task_id(), 2, TestItemsOfChunk(Chunk(kCollector, 1), 2)));
+      status_ = HandleNow(coordinator_.get(), kCollector,
+                          Data(collector_.task_id(), 2, TestItemsOfChunk(Chunk(kCollector, 1), 2)));
     });
     WaitForPushBack();
   }

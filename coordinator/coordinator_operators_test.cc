@@ -11,6 +11,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/journal/journal.h"
+#include "ding_worker/coordinator/testing/coordinator_calls.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
 #include "ding_worker/coordinator/testing/mem_log.h"
 #include "ding_worker/interaction/control/protocol.h"
@@ -102,10 +103,10 @@ TEST_F(CoordinatorTest, AnInvalidGroupStatusIsRefused) {
   nested.mutable_group_status()->mutable_member(0)->add_member();
   for (const WorkerMessage& message : {GroupOf(std::vector<std::string>(kMaxGroupMembers + 1, "x")),
                                        GroupOf({std::string(kMaxGroupStatusBytes, 'x')}), nested}) {
-    EXPECT_THAT(coordinator_->Handle(kLearner, message),
+    EXPECT_THAT(HandleNow(coordinator_.get(), kLearner, message),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected at most 256")));
   }
-  EXPECT_THAT(coordinator_->Handle(kCollector, GroupOf({"learner-1"})),
+  EXPECT_THAT(HandleNow(coordinator_.get(), kCollector, GroupOf({"learner-1"})),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("only a LEARNER sends")));
   ASSERT_EQ(StatusOf(kLearner).member_size(), 1);
   EXPECT_EQ(StatusOf(kLearner).member(0).name(), "learner-0");
@@ -137,6 +138,7 @@ TEST_F(CoordinatorTest, AnOperatorGrowsAndShrinksWithinTheLimits) {
   Handle(kOther, Finished(other.task_id(), 1));
   EXPECT_TRUE(IsLetGo(kOther));
   coordinator_->WorkerLost(kOther, absl::AbortedError("done"));
+  Settle(*coordinator_);
   EXPECT_EQ(coordinator_->status().workers_lost(), 0) << "it was sent away";
 }
 

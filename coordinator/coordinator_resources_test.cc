@@ -8,6 +8,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/testing/coordinator_calls.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "gmock/gmock.h"
@@ -28,6 +29,7 @@ class CoordinatorResourcesTest : public CoordinatorTest {
     hello.mutable_resources()->set_memory_bytes(memory_bytes);
     hello.mutable_resources()->set_gpus(gpus);
     coordinator_->WorkerJoined(worker, hello, "peer");
+    Settle(*coordinator_);
   }
   absl::Status EndOfRun() { return coordinator_->WaitUntilDone(absl::ZeroDuration()); }
   bool GoesOn() { return absl::IsDeadlineExceeded(EndOfRun()); }
@@ -130,6 +132,7 @@ TEST_F(CoordinatorResourcesTest, AnAggregatorGetsTheTaskWhenItsLearnersHaveEnoug
   Hello hello = HelloOf(Hello::LEARNER);
   hello.clear_resources();
   coordinator_->WorkerJoined(kLearner, hello, "peer");
+  Settle(*coordinator_);
   EXPECT_TRUE(GoesOn()) << "its learners are yet to come";
   WorkerMessage message;
   message.mutable_resources()->set_cpus(2);

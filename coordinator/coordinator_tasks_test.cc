@@ -14,6 +14,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/testing/coordinator_calls.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -70,7 +71,7 @@ TEST_F(CoordinatorTest, ATaskWhoseWorkerIsLostGoesToAnother) {
   const CollectorTask task = TakeCollectorTask(kOther);
   EXPECT_FALSE(task.task_id().empty());
   EXPECT_NE(task.task_id(), collector_.task_id());
-  EXPECT_THAT(coordinator_->Handle(kCollector, Finished(collector_.task_id(), 1)),
+  EXPECT_THAT(HandleNow(coordinator_.get(), kCollector, Finished(collector_.task_id(), 1)),
               StatusIs(absl::StatusCode::kNotFound));
   EXPECT_THAT(coordinator_->WaitUntilDone(absl::ZeroDuration()),
               StatusIs(absl::StatusCode::kDeadlineExceeded));
@@ -156,14 +157,14 @@ TEST_F(CoordinatorTest, KeepsTheTwoNewestVersionsOfAPolicy) {
   }
   EXPECT_THAT(sender_.Take(kCollector), SizeIs(4));
   EXPECT_THAT(DeletedWhen(2), ElementsAre("policy/policy_0/1-1", "policy/policy_0/2-1"));
-  EXPECT_THAT(coordinator_->Handle(kLearner, Version("policy_0", 4)),
+  EXPECT_THAT(HandleNow(coordinator_.get(), kLearner, Version("policy_0", 4)),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected the next one")));
   WorkerMessage message = Version("policy_0", 5);
   message.mutable_policy_version()->set_key("data/1/0");
   EXPECT_THAT(
-      coordinator_->Handle(kLearner, message),
+      HandleNow(coordinator_.get(), kLearner, message),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected 'policy/policy_0/5-1'")));
-  EXPECT_THAT(coordinator_->Handle(kLearner, Version("policy_0", 5, kOther)),
+  EXPECT_THAT(HandleNow(coordinator_.get(), kLearner, Version("policy_0", 5, kOther)),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'policy/policy_0/5-3'")));
   Handle(kLearner, Version("policy_of_another", 9));
   EXPECT_EQ(coordinator_->status().policy_version(), 4u);

@@ -2,7 +2,9 @@
 #include "ding_worker/coordinator/coordinator.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <set>
@@ -17,14 +19,18 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/coordinator_config.h"
+#include "ding_worker/coordinator/testing/coordinator_calls.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/learner/stopper.pb.h"
+#include "ding_worker/learner/stopper_list.h"
 #include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/testing/test_items.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/repeated_field.h"
 #include "gtest/gtest.h"
 
 namespace ding {
@@ -319,6 +325,33 @@ TEST_P(RandomRun, LosesNoAcknowledgedRowAndDeletesNoneThatIsRead) {
   }
   std::sort(deleted.begin(), deleted.end());
   EXPECT_EQ(deleted, keys) << "each chunk once";
+}
+
+// Messages must not keep the coordinator from its timer.
+TEST_F(CoordinatorTest, StopperThatWatchesTheClock_MessagesWithoutPause_EndsTheRun) {
+  google::protobuf::RepeatedPtrField<StopperConfig> configs;
+  WallClockParams params;
+  params.set_seconds(5);
+  configs.Add()->set_type("wall_clock");
+  configs.begin()->mutable_params()->PackFrom(params);
+  stoppers_ = StopperList::Create(configs, {}).value();
+  StartTraining();
+  std::atomic<bool> over{false};
+  // Each message that is done is followed by another one, so that the queue is never empty.
+  const std::function<void(const absl::Status&)> next = [&](const absl::Status& status) {
+    if (!over) coordinator_->Handle(kLearner, Info(learner_.task_id(), 1), next);
+    EXPECT_THAT(status, IsOk());
+  };
+  for (int i = 0; i < 4; ++i) next(absl::OkStatus());
+  absl::Status end = absl::DeadlineExceededError("");
+  for (int i = 0; i < 5000 && absl::IsDeadlineExceeded(end); ++i) {
+    clock_.Advance(absl::Milliseconds(10));
+    end = coordinator_->WaitUntilDone(absl::Milliseconds(1));
+  }
+  EXPECT_THAT(end, IsOk());
+  EXPECT_EQ(coordinator_->status().end_reason(), "stopper 'wall_clock': it has taken 5s");
+  over = true;
+  Settle(*coordinator_);
 }
 
 // The same calls from a thread per worker, for ThreadSanitizer.

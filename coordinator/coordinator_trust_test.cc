@@ -12,6 +12,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/testing/coordinator_calls.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/dtype.h"
@@ -42,7 +43,8 @@ constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
 class TrustTest : public CoordinatorTest {
  protected:
   void ExpectRefused(uint32_t worker, const WorkerMessage& message, const std::string& says) {
-    EXPECT_THAT(coordinator_->Handle(worker, message), StatusIs(kInvalid, HasSubstr(says)));
+    EXPECT_THAT(HandleNow(coordinator_.get(), worker, message),
+                StatusIs(kInvalid, HasSubstr(says)));
   }
   void Push(uint64_t sequence, int64_t rows, int64_t steps) {
     Handle(kCollector,
@@ -123,7 +125,7 @@ TEST_F(TrustTest, RefusedRowsBackNoSteps) {
     fewer.column<int64_t>(2)[i] = 1;
   }
   other.mutable_collector_data()->set_items(EncodedBatch(std::move(fewer).Seal(100)).ToString());
-  EXPECT_THAT(coordinator_->Handle(kCollector, other), StatusIs(kInvalid));
+  EXPECT_THAT(HandleNow(coordinator_.get(), kCollector, other), StatusIs(kInvalid));
   EXPECT_EQ(envstep(), 48) << "of the three items before";
 }
 
@@ -235,7 +237,8 @@ TEST_F(TrustTest, TextsOfWorkersAreOneShortLine) {
   EXPECT_LT(StatusOf(kCollector).waits_for().size(), 1000u);
   Hello hello = HelloOf(Hello::COLLECTOR);
   hello.set_name("collector-0\nI1122 converged");
-  EXPECT_THAT(coordinator_->Admit(hello), StatusIs(kInvalid, HasSubstr("control characters")));
+  EXPECT_THAT(AdmitNow(coordinator_.get(), hello),
+              StatusIs(kInvalid, HasSubstr("control characters")));
 }
 
 // Returns.
@@ -402,7 +405,7 @@ TEST_F(TrustTest, BadChunksAreNotDrawnAgainAndAreDeleted) {
   Handle(kLearner, Bad(bad));
   Handle(kLearner, Bad(Chunk(kOther, 5)));
   EXPECT_EQ(StatusOf(kCollector).bad_chunks(), 1);
-  EXPECT_THAT(coordinator_->Handle(kCollector, Bad(bad)), StatusIs(kInvalid));
+  EXPECT_THAT(HandleNow(coordinator_.get(), kCollector, Bad(bad)), StatusIs(kInvalid));
 }
 
 TEST_F(TrustTest, WithoutAGoodRowTheLearnerWaitsAndIsToldWhy) {
@@ -430,17 +433,17 @@ TEST_F(TrustTest, AfterSeveralBadChunksTheirCollectorIsSentAway) {
                     HasSubstr("column 'obs' holds nan")));
   const WorkerMessage more =
       Data(collector_.task_id(), 5, TestItemsOfChunk(Chunk(kCollector, 5), 4));
-  EXPECT_THAT(coordinator_->Handle(kCollector, more),
+  EXPECT_THAT(HandleNow(coordinator_.get(), kCollector, more),
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("sent away")));
   Lose(kCollector);
   Hello again = HelloOf(Hello::COLLECTOR);
-  EXPECT_THAT(coordinator_->Admit(again),
+  EXPECT_THAT(AdmitNow(coordinator_.get(), again),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("was sent away")));
   again.set_pid(77);
-  EXPECT_THAT(coordinator_->Admit(again), IsOk()) << "another process in its place";
+  EXPECT_THAT(AdmitNow(coordinator_.get(), again), IsOk()) << "another process in its place";
   again.set_pid(0);
   Advance(absl::Minutes(11));
-  EXPECT_THAT(coordinator_->Admit(again), IsOk());
+  EXPECT_THAT(AdmitNow(coordinator_.get(), again), IsOk());
   EXPECT_EQ(rows(), 16) << "its other rows stay";
   EXPECT_THAT(DrawnChunks(1, 4), Each(Chunk(kCollector, 4)));
 }

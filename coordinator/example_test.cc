@@ -1,5 +1,6 @@
 // The example of docs/coordinator.md.
 #include <cstdint>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -55,6 +56,14 @@ absl::StatusOr<std::unique_ptr<Coordinator>> MakeCoordinator(CoordinatorSender* 
   return Coordinator::Create(Coordinator::Options(), std::move(parts), ComponentDeps());
 }
 
+// Has the coordinator handle a message, and waits until it is done. A program does not wait: a WorkerServer hands the
+// worker's next message over when this one is done.
+absl::Status Handle(Coordinator* coordinator, uint32_t worker, const WorkerMessage& message) {
+  const auto done = std::make_shared<std::promise<absl::Status>>();
+  coordinator->Handle(worker, message, [done](const absl::Status& s) { done->set_value(s); });
+  return done->get_future().get();
+}
+
 absl::StatusOr<RunStatus> RunUntilConverged() {
   LastMessages told;
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<Coordinator> coordinator, MakeCoordinator(&told));
@@ -65,17 +74,19 @@ absl::StatusOr<RunStatus> RunUntilConverged() {
   Hello hello;
   hello.set_role(Hello::LEARNER);
   coordinator->WorkerJoined(kLearner, hello, "in process");
+  coordinator->status();  // waits for that
   WorkerMessage started;
   started.mutable_task_started()->set_task_id(told.of(kLearner).start_task().learner().task_id());
-  DING_RETURN_IF_ERROR(coordinator->Handle(kLearner, started));
+  DING_RETURN_IF_ERROR(Handle(coordinator.get(), kLearner, started));
 
   WorkerMessage learned;
   learned.mutable_learner_info()->set_task_id(started.task_started().task_id());
   learned.mutable_learner_info()->set_learner_step(1000);
-  DING_RETURN_IF_ERROR(coordinator->Handle(kLearner, learned));
+  DING_RETURN_IF_ERROR(Handle(coordinator.get(), kLearner, learned));
 
   hello.set_role(Hello::COLLECTOR);
   coordinator->WorkerJoined(kCollector, hello, "in process");
+  coordinator->status();
   const CollectorTask evaluation = told.of(kCollector).start_task().collector();
   WorkerMessage finished;
   CollectorFinished* const info = finished.mutable_collector_finished();
@@ -84,7 +95,7 @@ absl::StatusOr<RunStatus> RunUntilConverged() {
   info->set_train_iter(1000);
   info->set_step_count(200);
   info->add_episode_return(200);
-  DING_RETURN_IF_ERROR(coordinator->Handle(kCollector, finished));
+  DING_RETURN_IF_ERROR(Handle(coordinator.get(), kCollector, finished));
 
   DING_RETURN_IF_ERROR(coordinator->WaitUntilDone(absl::Seconds(5)));
   return coordinator->status();

@@ -27,6 +27,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/testing/coordinator_calls.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/control/protocol.h"
@@ -282,7 +283,7 @@ class RandomRun {
       const uint32_t worker = ids[rng->UniformInt(ids.size())];
       const absl::StatusOr<WorkerMessage> message = workers_.Says(worker, mutator_);
       const absl::Status status =
-          message.ok() ? coordinator_->Handle(worker, *message) : message.status();
+          message.ok() ? HandleNow(coordinator_.get(), worker, *message) : message.status();
       ++outcomes[status.code()];
       if (!status.ok()) Lose(worker, status.message());
     }
@@ -319,10 +320,12 @@ class RandomRun {
     if (mutator_->rng()->UniformInt(8) == 0) MutateMessage(mutator_, &hello);
     workers_.Join(++last_worker_, hello.role());
     coordinator_->WorkerJoined(last_worker_, hello, "peer");
+    Settle(*coordinator_);
   }
   void Lose(uint32_t worker, absl::string_view why) {
     workers_.Lose(worker);
     coordinator_->WorkerLost(worker, absl::UnavailableError(why));
+    Settle(*coordinator_);
   }
   // Checks that no acknowledged chunk was deleted unless it was evicted or reported as bad.
   void CheckDeleted() {

@@ -18,6 +18,7 @@
 #include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/state/learning_rounds.h"
+#include "ding_worker/coordinator/testing/coordinator_calls.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/priority_info.h"
@@ -165,22 +166,22 @@ class CoordinatorMisuse : public CoordinatorTest {
     coordinator_->Start();
     Join(kLearner, Hello::LEARNER);
     const LearnerTask learner = TakeLearnerTask(kLearner);
-    coordinator_->Handle(kLearner, Started(learner.task_id())).IgnoreError();
-    coordinator_->Handle(kLearner, Version(learner.policy_id(), 1)).IgnoreError();
-    coordinator_->Handle(kLearner, Info(learner.task_id(), 1)).IgnoreError();
+    HandleNow(coordinator_.get(), kLearner, Started(learner.task_id())).IgnoreError();
+    HandleNow(coordinator_.get(), kLearner, Version(learner.policy_id(), 1)).IgnoreError();
+    HandleNow(coordinator_.get(), kLearner, Info(learner.task_id(), 1)).IgnoreError();
     Join(kCollector, Hello::COLLECTOR);
     const CollectorTask evaluation = TakeCollectorTask(kCollector);
-    coordinator_->Handle(kCollector, Finished(evaluation.task_id(), 1)).IgnoreError();
+    HandleNow(coordinator_.get(), kCollector, Finished(evaluation.task_id(), 1)).IgnoreError();
     const CollectorTask task = TakeCollectorTask(kCollector);
-    coordinator_
-        ->Handle(kCollector, Data(task.task_id(), 1, TestItemsOfChunk(Chunk(kCollector, 0), 4)))
+    HandleNow(coordinator_.get(), kCollector,
+              Data(task.task_id(), 1, TestItemsOfChunk(Chunk(kCollector, 0), 4)))
         .IgnoreError();
-    coordinator_->Handle(kLearner, Demand(learner.task_id(), 1, 2)).IgnoreError();
+    HandleNow(coordinator_.get(), kLearner, Demand(learner.task_id(), 1, 2)).IgnoreError();
     coordinator_->status();
     Join(kOther, Hello::COLLECTOR);
     Lose(kOther);
     Lose(kCollector);
-    coordinator_->Handle(77, Info("", 1)).IgnoreError();
+    HandleNow(coordinator_.get(), 77, Info("", 1)).IgnoreError();
     Advance(absl::Seconds(100));  // Tasks that nobody took expire.
     // The timer's thread asks for it, and ends the run.
     if (timer_ends_) {
@@ -323,25 +324,27 @@ TEST_F(CoordinatorMisuse, BufferThatThrowsOrIsNone_EndsTheRunWithItsError) {
 TEST_F(CoordinatorMisuse, NumbersNearTheEndsOfTheirType_AreRefused) {
   StartTraining();
   for (const int64_t number : {int64_t{-1}, kMin, kMax}) {
-    EXPECT_THAT(coordinator_->Handle(kLearner, Info(learner_.task_id(), number)),
+    EXPECT_THAT(HandleNow(coordinator_.get(), kLearner, Info(learner_.task_id(), number)),
                 StatusIs(kInvalid));
-    EXPECT_THAT(coordinator_->Handle(kLearner, Demand(learner_.task_id(), 1, number)),
-                StatusIs(kInvalid));
-    EXPECT_THAT(coordinator_->Handle(kCollector, Finished(collector_.task_id(), 1, number)),
+    EXPECT_THAT(HandleNow(coordinator_.get(), kLearner, Demand(learner_.task_id(), 1, number)),
                 StatusIs(kInvalid));
     EXPECT_THAT(
-        coordinator_->Handle(kCollector, Data(collector_.task_id(), 1,
-                                              TestItemsOfChunk(Chunk(kCollector, 0), 1), number)),
+        HandleNow(coordinator_.get(), kCollector, Finished(collector_.task_id(), 1, number)),
         StatusIs(kInvalid));
-    EXPECT_THAT(coordinator_->Handle(kLearner,
-                                     Version(learner_.policy_id(), static_cast<uint64_t>(number))),
+    EXPECT_THAT(
+        HandleNow(coordinator_.get(), kCollector,
+                  Data(collector_.task_id(), 1, TestItemsOfChunk(Chunk(kCollector, 0), 1), number)),
+        StatusIs(kInvalid));
+    EXPECT_THAT(HandleNow(coordinator_.get(), kLearner,
+                          Version(learner_.policy_id(), static_cast<uint64_t>(number))),
                 StatusIs(kInvalid));
   }
   for (const uint32_t worker : {0u, 77u, ~0u}) {
-    EXPECT_THAT(coordinator_->Handle(worker, Started("")), StatusIs(absl::StatusCode::kNotFound));
+    EXPECT_THAT(HandleNow(coordinator_.get(), worker, Started("")),
+                StatusIs(absl::StatusCode::kNotFound));
     Lose(worker);
   }
-  EXPECT_THAT(coordinator_->Handle(kLearner, WorkerMessage()), StatusIs(kInvalid));
+  EXPECT_THAT(HandleNow(coordinator_.get(), kLearner, WorkerMessage()), StatusIs(kInvalid));
   for (const int32_t by : {kMinInt, -1, 0, std::numeric_limits<int>::max()}) {
     Grow(by);
     Shrink(by);
@@ -359,10 +362,10 @@ TEST_F(CoordinatorMisuse, CallsAfterTheEndAndAfterClose_AreHarmless) {
   coordinator_->RequestEnd("again");
   EXPECT_THAT(coordinator_->WaitUntilDone(absl::InfiniteDuration()), IsOk());
   const auto call_all = [this] {
-    coordinator_->Handle(kLearner, Info(learner_.task_id(), 1)).IgnoreError();
-    coordinator_->Handle(kLearner, Demand(learner_.task_id(), 1, 1)).IgnoreError();
-    coordinator_->Handle(kCollector, Finished(collector_.task_id(), 1)).IgnoreError();
-    coordinator_->Admit(HelloOf(Hello::COLLECTOR)).IgnoreError();
+    HandleNow(coordinator_.get(), kLearner, Info(learner_.task_id(), 1)).IgnoreError();
+    HandleNow(coordinator_.get(), kLearner, Demand(learner_.task_id(), 1, 1)).IgnoreError();
+    HandleNow(coordinator_.get(), kCollector, Finished(collector_.task_id(), 1)).IgnoreError();
+    AdmitNow(coordinator_.get(), HelloOf(Hello::COLLECTOR)).IgnoreError();
     Join(9, Hello::COLLECTOR);
     Lose(9);
     Grow(1);

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/coordinator/testing/coordinator_calls.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/replay_buffer/selection/replay_ratio_limiter.h"
@@ -52,8 +53,9 @@ class ReplayRatioTest : public CoordinatorTest {
   void Push(int64_t rows) { Handle(kCollector, NextRows(rows)); }
   // Pushes on a second thread, and returns when that push waits.
   void PushAndWait(int64_t rows) {
-    pusher_ = std::thread(
-        [this, message = NextRows(rows)] { pushed_ = coordinator_->Handle(kCollector, message); });
+    pusher_ = std::thread([this, message = NextRows(rows)] {
+      pushed_ = HandleNow(coordinator_.get(), kCollector, message);
+    });
     WaitUntilItWaits(kCollector);
   }
   void WaitUntilItWaits(uint32_t worker) {
@@ -150,8 +152,8 @@ TEST_F(ReplayRatioTest, AWaitEndsWithTheWorkerAndWithTheRun) {
   Join(kOther, Hello::COLLECTOR);
   collector_ = TakeCollectorTask(kOther);
   pusher_ = std::thread([this] {
-    pushed_ = coordinator_->Handle(
-        kOther, Data(collector_.task_id(), 1, TestItemsOfChunk(Chunk(kOther, 0), 4)));
+    pushed_ = HandleNow(coordinator_.get(), kOther,
+                        Data(collector_.task_id(), 1, TestItemsOfChunk(Chunk(kOther, 0), 4)));
   });
   WaitUntilItWaits(kOther);
   EXPECT_THAT(coordinator_->Close("over"), IsOk());
@@ -183,12 +185,12 @@ TEST_F(ReplayRatioTest, SeveralCollectorsAndALearnerKeepTheRatio) {
     }
     --working;
   };
+  Draw();  // It waits for the first rows.
   std::thread first([&] { collect(kCollector, collector_.task_id()); });
   std::thread second([&] { collect(kOther, other.task_id()); });
   const Timer timer(Clock::Real());
   int64_t answered = 0;
   while (working > 0 && timer.Elapsed() < absl::Seconds(60)) {
-    Draw();
     int64_t answers = 0;
     while (answers == 0 && working > 0) {
       answers = static_cast<int64_t>(TakeAnswers(kLearner).size());
@@ -198,6 +200,7 @@ TEST_F(ReplayRatioTest, SeveralCollectorsAndALearnerKeepTheRatio) {
       EXPECT_GE(buffer.sample_count() + 4 + 4 * kRows, 2 * (buffer.push_count() - 10 - kRows));
     }
     answered += answers;
+    if (answers > 0) Draw();
   }
   first.join();
   second.join();

@@ -10,6 +10,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/journal/journal.h"
+#include "ding_worker/coordinator/testing/coordinator_calls.h"
 #include "ding_worker/coordinator/testing/restart_fixture.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "gmock/gmock.h"
@@ -52,6 +53,7 @@ TEST_P(RestartModelTest, EqualsTheModelAfterEveryKill) {
         break;
       case 4:
         coordinator()->WorkerLost(collector->number, absl::UnavailableError("it was killed"));
+        Settle(*coordinator());
         collector->number = 0;
         Join(Hello::COLLECTOR, "collector-x", collector);
         break;

@@ -17,6 +17,7 @@
 #include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
 #include "ding_worker/coordinator/state/learning_rounds.h"
+#include "ding_worker/coordinator/testing/coordinator_calls.h"
 #include "ding_worker/coordinator/testing/restart_fixture.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/wire.h"
@@ -111,8 +112,9 @@ TEST_P(RestartTest, AWorkerJoinsAgain_ItsNumberWasForgottenAndGivenAgain_Deletes
   ASSERT_EQ(collectors_[0].number, hello.previous_worker());
   FinishEvaluations();
   Push(&collectors_[0], 2, 3);
-  DING_ASSERT_OK_AND_ASSIGN(const uint32_t number, coordinator()->Admit(hello));
+  DING_ASSERT_OK_AND_ASSIGN(const uint32_t number, AdmitNow(coordinator(), hello));
   coordinator()->WorkerJoined(number, hello, "peer");
+  Settle(*coordinator());
   ExpectDataOf(ExpectedRows());
 }
 
@@ -275,7 +277,7 @@ TEST_P(RestartTest, DrainingACollectorContinues) {
   FinishEvaluations();
   OperatorRequest request;
   request.set_drain("collector-0");
-  ASSERT_EQ(coordinator()->Operate(request).code(), 0);
+  ASSERT_EQ(Operate(request).code(), 0);
   EXPECT_EQ(life_->sender.ended.count(collectors_[0].number), 0u) << "it has a task";
   // The second coordinator dies before the collector has come back.
   for (int deaths = 0; deaths < 2; ++deaths) {
@@ -287,6 +289,7 @@ TEST_P(RestartTest, DrainingACollectorContinues) {
   EXPECT_EQ(life_->sender.tasks.count(collectors_[0].number), 0u);
   EXPECT_EQ(life_->sender.tasks.count(collectors_[1].number), 1u);
   coordinator()->WorkerLost(collectors_[0].number, absl::AbortedError("leaves"));
+  Settle(*coordinator());
   EXPECT_EQ(coordinator()->status().workers_lost(), 0) << "it was told to leave";
   Kill();
   ASSERT_THAT(Begin(), IsOk());
@@ -301,7 +304,7 @@ TEST_P(RestartTest, AnotherProcessOfADrainedNameIsNotDrained) {
   FinishEvaluations();
   OperatorRequest request;
   request.set_drain("collector-0");
-  ASSERT_EQ(coordinator()->Operate(request).code(), 0);
+  ASSERT_EQ(Operate(request).code(), 0);
   Kill();
   ASSERT_THAT(Begin(), IsOk());
   JoinAll(/*pid=*/78);
@@ -314,13 +317,13 @@ TEST_P(RestartTest, ARunThatAnOperatorHasStoppedEnds) {
   JoinAll();
   OperatorRequest request;
   request.set_stop(true);
-  ASSERT_EQ(coordinator()->Operate(request).code(), 0);
+  ASSERT_EQ(Operate(request).code(), 0);
   for (int deaths = 0; deaths < 2; ++deaths) {
     Kill();
     ASSERT_THAT(Begin(), IsOk());
     EXPECT_THAT(coordinator()->WaitUntilDone(absl::ZeroDuration()), IsOk());
   }
-  EXPECT_THAT(coordinator()->Operate(request).message(), HasSubstr("an operator has stopped it"));
+  EXPECT_THAT(Operate(request).message(), HasSubstr("an operator has stopped it"));
   // Once somebody wants the run to continue, later coordinators continue it, too.
   Kill();
   options_.goes_on_after_stop = true;
@@ -366,11 +369,12 @@ TEST_P(RestartTest, AWorkerThatWasReplacedIsNotAdmittedAgain) {
   hello.set_pid(78);
   hello.set_previous_worker(collectors_[0].number);
   hello.set_previous_incarnation(1);
-  EXPECT_THAT(coordinator()->Admit(hello),
+  EXPECT_THAT(AdmitNow(coordinator(), hello),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("another process has taken its place")));
   coordinator()->WorkerLost(collectors_[0].number, absl::UnavailableError("the link is cut"));
-  EXPECT_TRUE(coordinator()->Admit(hello).ok()) << "its place is free";
+  Settle(*coordinator());
+  EXPECT_TRUE(AdmitNow(coordinator(), hello).ok()) << "its place is free";
 }
 
 TEST_P(RestartTest, ADamagedJournalIsRefused) {

@@ -143,28 +143,30 @@ class ThrowingHandler : public WorkerHandler {
  public:
   explicit ThrowingHandler(std::string where) : where_(std::move(where)) {}
 
-  absl::StatusOr<uint32_t> Admit(const Hello& /*hello*/) override {
+  void Admit(const Hello& /*hello*/, Admitted admitted) override {
     Visit("Admit");
-    return ++last_;
+    admitted(++last_);
   }
   void WorkerJoined(uint32_t, const Hello&, const std::string&) override { Visit("WorkerJoined"); }
   void WorkerLost(uint32_t, const absl::Status&) override { Visit("WorkerLost"); }
-  absl::Status Handle(uint32_t, const WorkerMessage&) override {
+  void Handle(uint32_t worker, WorkerMessage message, Done done) override {
     Visit("Handle");
-    return absl::OkStatus();
-  }
-  OperatorReply Operate(const OperatorRequest&) override {
-    Visit("Operate");
-    return {};
+    CoordinatorMessage answer;
+    if (message.has_status_request()) {
+      answer.mutable_run_status();
+    } else if (message.has_operator_request()) {
+      answer.mutable_operator_reply();
+    }
+    if (answer.message_case() != CoordinatorMessage::MESSAGE_NOT_SET) sender->Send(worker, answer);
+    done(absl::OkStatus());
+    Visit("Handle after it is done");
   }
   int32_t incarnation() const override {
     Visit("incarnation");
     return 1;
   }
-  RunStatus status() const override {
-    Visit("status");
-    return {};
-  }
+
+  WorkerSender* sender = nullptr;  // set it before use
 
  private:
   void Visit(absl::string_view where) const {
@@ -228,6 +230,7 @@ TEST_F(WorkerServerMisuse, Create_OptionsOutOfRange_IsRefused) {
 TEST_F(WorkerServerMisuse, Start_TwiceWithoutAHandlerOrAfterTheEnd_IsRefused) {
   ThrowingHandler handler("nowhere");
   DING_ASSERT_OK_AND_ASSIGN(const auto server, WorkerServer::Create(options_, &transport_));
+  handler.sender = server.get();
   EXPECT_THAT(server->Start(nullptr), StatusIs(kInvalid));
   EXPECT_THAT(server->Start(&handler), IsOk());
   EXPECT_THAT(server->Start(&handler), StatusIs(absl::StatusCode::kFailedPrecondition));
@@ -244,18 +247,18 @@ TEST_F(WorkerServerMisuse, Start_TwiceWithoutAHandlerOrAfterTheEnd_IsRefused) {
 }
 
 TEST_F(WorkerServerMisuse, HandlerThatThrows_DisconnectsTheWorkerAndServesTheNext) {
-  for (const std::string where :
-       {"Admit", "WorkerJoined", "WorkerLost", "Handle", "Operate", "incarnation", "status"}) {
+  for (const std::string where : {"Admit", "WorkerJoined", "WorkerLost", "Handle",
+                                  "Handle after it is done", "incarnation"}) {
     SCOPED_TRACE(where);
     ThrowingHandler handler(where);
     DING_ASSERT_OK_AND_ASSIGN(const auto server, WorkerServer::Create(options_, &transport_));
+    handler.sender = server.get();
     ASSERT_THAT(server->Start(&handler), IsOk());
     for (int i = 0; i < 2; ++i) {
       const absl::Status operated = Work(Hello::OPERATOR);
       const absl::Status collected = Work(Hello::COLLECTOR);
-      EXPECT_EQ(operated.ok(),
-                where == "WorkerJoined" || where == "WorkerLost" || where == "Handle");
-      EXPECT_EQ(collected.ok(), where == "WorkerLost" || where == "Operate");
+      EXPECT_EQ(operated.ok(), where == "WorkerJoined" || where == "WorkerLost");
+      EXPECT_EQ(collected.ok(), where == "WorkerLost");
       if (where == "Admit") {
         EXPECT_THAT(collected.message(), HasSubstr("no idea"));
       }
@@ -274,6 +277,7 @@ TEST_F(WorkerServerMisuse, CallbacksThatThrow_RefuseTheWorkerOrAreReported) {
   {
     ThrowingHandler handler("nowhere");
     DING_ASSERT_OK_AND_ASSIGN(const auto server, WorkerServer::Create(options_, &transport_));
+    handler.sender = server.get();
     ASSERT_THAT(server->Start(&handler), IsOk());
     EXPECT_THAT(Work(Hello::LEARNER).message(), HasSubstr("check_hello threw an exception"));
     EXPECT_THAT(Work(Hello::COLLECTOR), IsOk());
@@ -290,6 +294,7 @@ TEST_F(WorkerServerMisuse, ReportThatThrows_DoesNotEndTheServer) {
   };
   ThrowingHandler handler("nowhere");
   DING_ASSERT_OK_AND_ASSIGN(const auto server, WorkerServer::Create(options_, &transport_));
+  handler.sender = server.get();
   ASSERT_THAT(server->Start(&handler), IsOk());
   EXPECT_THAT(Work(Hello::LEARNER), Not(IsOk()));
   EXPECT_THAT(Work(Hello::COLLECTOR), IsOk());
@@ -305,6 +310,7 @@ TEST_F(WorkerServerMisuse, CloseByACallback_EndsTheProgramWithASentence) {
     };
     ThrowingHandler handler("nowhere");
     const auto server = WorkerServer::Create(options_, &transport_).value();
+    handler.sender = server.get();
     closed = server.get();
     server->Start(&handler).IgnoreError();
     Work(Hello::COLLECTOR).IgnoreError();

@@ -24,11 +24,13 @@
 #include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/journal/journal.h"
+#include "ding_worker/coordinator/testing/coordinator_calls.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/learner/stopper_list.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
@@ -41,6 +43,7 @@ namespace ding {
 inline constexpr uint32_t kLearner = 1;
 inline constexpr uint32_t kCollector = 2;
 inline constexpr uint32_t kOther = 3;  // another collector
+inline constexpr uint32_t kOperator = 1000;
 
 // Keeps the messages that the coordinator sends.
 class FakeSender : public CoordinatorSender {
@@ -222,6 +225,7 @@ class CoordinatorTest : public testing::Test {
     parts.delete_key = store_.deleter();
     parts.sender = &sender_;
     parts.items = items_;
+    parts.stoppers = std::move(stoppers_);
     coordinator_ = Coordinator::Create(options_, std::move(parts), deps_).value();
     coordinator_->Start();
   }
@@ -241,16 +245,23 @@ class CoordinatorTest : public testing::Test {
   }
   void Join(uint32_t worker, Hello::Role role, double cpus = 1) {
     coordinator_->WorkerJoined(worker, HelloOf(role, cpus), "peer");
+    Settle(*coordinator_);
   }
   void Lose(uint32_t worker) {
     coordinator_->WorkerLost(worker, absl::UnavailableError("its lease ran out"));
+    Settle(*coordinator_);
   }
   // Advances the clock, and makes a call in which the coordinator does what has become due.
   void Advance(absl::Duration by) {
     clock_.Advance(by);
     Operate({});
   }
-  OperatorReply Operate(const OperatorRequest& request) { return coordinator_->Operate(request); }
+  OperatorReply Operate(const OperatorRequest& request) {
+    WorkerMessage message;
+    *message.mutable_operator_request() = request;
+    EXPECT_THAT(HandleNow(coordinator_.get(), kOperator, message), IsOk());
+    return sender_.Take(kOperator).back().operator_reply();
+  }
   OperatorReply Grow(int32_t by) {
     OperatorRequest request;
     request.set_grow(by);
@@ -274,7 +285,7 @@ class CoordinatorTest : public testing::Test {
     return false;
   }
   void Handle(uint32_t worker, const WorkerMessage& message) {
-    EXPECT_THAT(coordinator_->Handle(worker, message), IsOk());
+    EXPECT_THAT(HandleNow(coordinator_.get(), worker, message), IsOk());
   }
   // Take...() and IsLetGo() take all messages that were sent to the worker since the last of these calls, and drop
   // those of other kinds.
@@ -339,6 +350,7 @@ class CoordinatorTest : public testing::Test {
   Coordinator::SettingsCheck check_settings_;
   std::unique_ptr<Journal> journal_;  // null: none
   SpecPtr items_;
+  StopperList stoppers_;
   int64_t capacity_ = 1000;
   bool keeps_policies_ = false;
   bool collects_with_settings_ = false;

@@ -11,6 +11,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/log/sqlite_log.h"
+#include "ding_worker/coordinator/testing/coordinator_calls.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/sample_columns.h"
@@ -27,6 +28,7 @@ namespace ding {
 using testing::UnorderedElementsAreArray;
 
 void NewestMessages::Send(uint32_t worker, const CoordinatorMessage& message) {
+  if (message.has_operator_reply()) reply = message.operator_reply();
   if (message.has_start_task()) tasks[worker] = message.start_task();
   if (message.has_collector_data_ack()) acks[worker] = message.collector_data_ack().sequence();
   if (message.has_end_run()) ended.insert(worker);
@@ -116,11 +118,12 @@ void RestartTest::Join(Hello::Role role, const std::string& name, PlayedWorker* 
     hello.set_previous_worker(worker->number);
     hello.set_previous_incarnation(coordinator()->incarnation() - 1);
   }
-  DING_ASSERT_OK_AND_ASSIGN(const uint32_t number, coordinator()->Admit(hello));
+  DING_ASSERT_OK_AND_ASSIGN(const uint32_t number, AdmitNow(coordinator(), hello));
   EXPECT_TRUE(numbers_.insert(number).second) << number << " was given before";
   *worker = PlayedWorker();
   worker->number = number;
   coordinator()->WorkerJoined(number, hello, "peer");
+  Settle(*coordinator());
 }
 
 void RestartTest::JoinAll(int64_t pid) {
@@ -134,8 +137,16 @@ void RestartTest::JoinAll(int64_t pid) {
   }
 }
 
+OperatorReply RestartTest::Operate(const OperatorRequest& request) {
+  constexpr uint32_t kOperator = 100000;
+  WorkerMessage message;
+  *message.mutable_operator_request() = request;
+  EXPECT_THAT(HandleNow(coordinator(), kOperator, message), IsOk());
+  return life_->sender.reply;
+}
+
 void RestartTest::Handle(const PlayedWorker& worker, const WorkerMessage& message) {
-  EXPECT_THAT(coordinator()->Handle(worker.number, message), IsOk());
+  EXPECT_THAT(HandleNow(coordinator(), worker.number, message), IsOk());
 }
 
 int64_t RestartTest::StoreChunk(PlayedWorker* worker) {

@@ -42,6 +42,7 @@ class NewestMessages : public CoordinatorSender {
   std::map<uint32_t, StartTask> tasks;
   std::map<uint32_t, uint64_t> acks;
   std::set<uint32_t> ended;  // workers that were told to leave
+  OperatorReply reply;
 };
 
 // A store as one process sees it. Once that process is dead, it changes nothing in `store` any more,
@@ -135,6 +136,7 @@ class RestartTest : public testing::TestWithParam<JournalMedium> {
   const CollectorTask& TaskOf(const PlayedWorker& worker) {
     return life_->sender.tasks[worker.number].collector();
   }
+  OperatorReply Operate(const OperatorRequest& request);
   // Sends a message of the worker, which must be valid.
   void Handle(const PlayedWorker& worker, const WorkerMessage& message);
 

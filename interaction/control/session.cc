@@ -39,8 +39,7 @@ class SessionImpl : public Session, private SessionPump::Job, private SessionPro
  public:
   SessionImpl(std::shared_ptr<SessionPump> pump, std::unique_ptr<Connection> connection,
               const SessionOptions& options)
-      : on_first_message_(options.on_first_message),
-        pump_(std::move(pump)),
+      : pump_(std::move(pump)),
         waker_(pump_->Add(this)),
         connection_(std::move(connection)),
         protocol_(options, connection_->peer(), this),
@@ -57,6 +56,8 @@ class SessionImpl : public Session, private SessionPump::Job, private SessionPro
   void Admit() override;
   absl::Status Send(std::string message, absl::Duration timeout) override;
   absl::StatusOr<std::string> Receive(absl::Duration timeout) override;
+  void SetReadyCallback(std::function<void()> ready) override;
+  bool exhausted() override;
   absl::Status status() const override;
   void Close(absl::string_view reason) override;
   void BeginClose(absl::string_view reason) override;
@@ -82,7 +83,6 @@ class SessionImpl : public Session, private SessionPump::Job, private SessionPro
   // left. Releases the mutex meanwhile.
   void Flush(int limit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const std::function<void()> on_first_message_;  // may be empty
   const std::shared_ptr<SessionPump> pump_;
   const std::shared_ptr<SessionPump::Waker> waker_;
   const std::unique_ptr<Connection> connection_;
@@ -96,7 +96,9 @@ class SessionImpl : public Session, private SessionPump::Job, private SessionPro
   bool connection_closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool close_called_ ABSL_GUARDED_BY(mutex_) = false;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  bool notified_ ABSL_GUARDED_BY(mutex_) = false;  // on_first_message was called
+  std::shared_ptr<const std::function<void()>> ready_ ABSL_GUARDED_BY(mutex_);
+  bool receiver_waits_ ABSL_GUARDED_BY(mutex_) = true;  // ready_ is called when there is a message
+  bool told_end_ ABSL_GUARDED_BY(mutex_) = false;       // ready_ was called since the end
 
   // How often the pump looks after the session, and when it does so next.
   absl::Duration period_ ABSL_GUARDED_BY(mutex_);
@@ -150,6 +152,7 @@ absl::StatusOr<std::string> SessionImpl::Receive(absl::Duration timeout) {
     if (!protocol_.status().ok()) return protocol_.status();
     const absl::Duration left = deadline - RealTime();
     if (left <= absl::ZeroDuration()) {
+      receiver_waits_ = true;
       return absl::DeadlineExceededError(
           absl::StrCat("no message from ", peer(), " in ", absl::FormatDuration(timeout)));
     }
@@ -159,6 +162,18 @@ absl::StatusOr<std::string> SessionImpl::Receive(absl::Duration timeout) {
   std::string message = protocol_.Receive(&tell);
   if (tell) Flush(kBurst);
   return message;
+}
+
+void SessionImpl::SetReadyCallback(std::function<void()> ready) {
+  MutexLock lock(&mutex_);
+  ready_ = std::make_shared<const std::function<void()>>(std::move(ready));
+  waker_->Wake();
+}
+
+bool SessionImpl::exhausted() {
+  MutexLock lock(&mutex_);
+  protocol_.CheckLease();
+  return !protocol_.status().ok() && !protocol_.has_message();
 }
 
 absl::Status SessionImpl::status() const {
@@ -208,7 +223,8 @@ bool SessionImpl::MayCloseConnection() const {
 
 absl::Duration SessionImpl::Run() {
   const bool more = Drain();
-  bool close = false, notify = false;
+  bool close = false;
+  std::shared_ptr<const std::function<void()>> ready;
   absl::Duration again = absl::InfiniteDuration();
   {
     MutexLock lock(&mutex_);
@@ -226,14 +242,18 @@ absl::Duration SessionImpl::Run() {
               : !close                  ? protocol_.close_by() - now
                                         : absl::InfiniteDuration();
     }
-    notify = !notified_ && (protocol_.received_any() || !protocol_.status().ok());
-    notified_ = notified_ || notify;
+    const bool over = !protocol_.status().ok();
+    if ((receiver_waits_ && protocol_.has_message()) || (over && !told_end_)) {
+      ready = ready_;
+      if (ready != nullptr) {
+        receiver_waits_ = false;
+        told_end_ = over;
+      }
+    }
     settled_.SignalAll();
   }
   if (close) connection_->BeginClose();
-  if (notify && on_first_message_ != nullptr) {
-    CallUserWhoMustNotThrow("on_first_message of a session", on_first_message_);
-  }
+  if (ready != nullptr) CallUserWhoMustNotThrow("the ready callback of a session", *ready);
   return std::max(again, absl::ZeroDuration());
 }
 

@@ -33,6 +33,7 @@
 #ifndef DING_WORKER_INTERACTION_CONTROL_SESSION_H_
 #define DING_WORKER_INTERACTION_CONTROL_SESSION_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -74,6 +75,13 @@ class Session {
   //   kDeadlineExceeded  no message came in time
   //   otherwise          status(): the session is over
   virtual absl::StatusOr<std::string> Receive(absl::Duration timeout) = 0;
+
+  // Sets a callback for users that do not wait. After Receive() has returned kDeadlineExceeded, or if it was never
+  // called, `ready` is called when Receive() would return at once. It is also called once when the session is over. A
+  // thread of the pump calls it until Close() has returned. It must not wait or throw. Set it once.
+  virtual void SetReadyCallback(std::function<void()> ready) = 0;
+  // Whether the session is over, and everything that had arrived was received.
+  virtual bool exhausted() = 0;
 
   // OK while the session lives, otherwise the reason why it is over, which names the peer:
   //   kCancelled    Close() was called here

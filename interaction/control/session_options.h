@@ -5,7 +5,6 @@
 #define DING_WORKER_INTERACTION_CONTROL_SESSION_OPTIONS_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "absl/time/time.h"
@@ -39,9 +38,6 @@ struct SessionOptions {
   int64_t window_bytes = kWindowBytes;
   // The bytes that the sessions of a server share. May be null: no bound for all of them together.
   std::shared_ptr<SessionBudget> budget;
-  // Called once, by a thread of the pump, when Receive() would return at once for the first time: the
-  // first message is there, or the session is over. Must not wait, throw or call the session. May be empty.
-  std::function<void()> on_first_message;
   // The clock that judges the lease. Timeouts go by the machine's clock.
   const Clock* clock = Clock::Real();
 };

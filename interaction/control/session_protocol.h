@@ -75,8 +75,6 @@ class SessionProtocol {
   // Removes and returns the next message; has_message() must be true. `*tell` is true if the peer has to be
   // told at once what was taken, lest it waits for room in its window.
   std::string Receive(bool* tell);
-  // Whether the peer has ever sent a message or a close.
-  bool received_any() const { return received_ > 0; }
 
   // ---- the end
 

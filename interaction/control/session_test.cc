@@ -422,8 +422,8 @@ TEST(Session, AStoppedProcessReceivesNoEarlierMessages) {
   std::atomic<bool> arrived{false};
   SessionOptions options = Patient();
   options.clock = &clock;
-  options.on_first_message = [&arrived] { arrived = true; };
   Puppet puppet(options);
+  puppet.session->SetReadyCallback([&arrived] { arrived = true; });
   puppet.SendMessage(1, "one");
   WaitUntil(arrived);
   clock.Advance(options.lease);
@@ -651,30 +651,35 @@ TEST(Session, MessagesSentBeforeBeginCloseArrive) {
   EXPECT_THAT(sessions.there->Receive(kLong), StatusIs(kAborted, HasSubstr("training is done")));
 }
 
-TEST(Session, OnFirstMessageIsCalledForAMessageOrTheEnd) {
-  for (const bool speaks : {true, false}) {
-    std::atomic<int> told{0};
-    std::atomic<bool> was_told{false};
-    SessionOptions options = Patient();
-    options.on_first_message = [&] {
-      ++told;
-      was_told = true;
-    };
-    Puppet puppet(options);
+TEST(Session, SetReadyCallback_ANews_IsCalledOncePerWait) {
+  std::atomic<int> told{0};
+  Puppet puppet(Patient());
+  const auto expect_told = [&told](int times) {
+    for (int i = 0; i < 5000 && told < times; ++i) absl::SleepFor(absl::Milliseconds(1));
     absl::SleepFor(kShort);
-    EXPECT_EQ(told, 0);
-    if (speaks) {
-      puppet.SendMessage(1, "one");
-      puppet.SendMessage(2, "two");
-    } else {
-      puppet.peer->Close();
-    }
-    WaitUntil(was_told);
-    EXPECT_EQ(puppet.session->Receive(absl::ZeroDuration()).ok(), speaks);
-    puppet.peer.reset();
-    puppet.session.reset();
-    EXPECT_EQ(told, 1);
+    EXPECT_EQ(told, times);
+  };
+  puppet.session->SetReadyCallback([&told] { ++told; });
+  expect_told(0);
+  puppet.SendMessage(1, "one");
+  expect_told(1);
+  puppet.SendMessage(2, "two");
+  expect_told(1);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(puppet.session->Receive(absl::ZeroDuration()), IsOk());
   }
+  puppet.SendMessage(3, "three");
+  expect_told(1);  // Nobody has found out yet that there was no message.
+  EXPECT_THAT(puppet.session->Receive(absl::ZeroDuration()), IsOk());
+  EXPECT_THAT(puppet.session->Receive(absl::ZeroDuration()), StatusIs(kDeadlineExceeded));
+  puppet.SendMessage(4, "four");
+  expect_told(2);
+  EXPECT_FALSE(puppet.session->exhausted());
+  puppet.peer->Close();
+  expect_told(3);
+  EXPECT_FALSE(puppet.session->exhausted());
+  EXPECT_THAT(puppet.session->Receive(absl::ZeroDuration()), IsOk());
+  EXPECT_TRUE(puppet.session->exhausted());
 }
 
 TEST(Session, TheLeaseMayBeSetLater) {

@@ -1,9 +1,9 @@
 // The side of the control plane that workers join. It listens for workers and greets them. It hands their
 // messages to a WorkerHandler (a coordinator or a learner aggregator), and sends them the handler's messages.
 //
-//     Listener ──► a session per peer ──Hello──► a thread per admitted worker ──Handle──► WorkerHandler
-//                                                                   ▲                          │
-//                                                                   └────────── Send ──────────┘
+//     Listener ──► a session per peer ──Hello──► Admit, WorkerJoined ──► Handle, one message at a time ──► WorkerLost
+//                         ▲                                                   │
+//                         └──────────────────── Send ─────────────────────────┘
 //
 // A worker is admitted under these conditions:
 //
@@ -14,13 +14,13 @@
 //
 // Whatever a worker sends, the others go on. A worker that sends an invalid message is disconnected with the reason.
 //
-// A peer needs no thread and little memory before it is admitted. If the system refuses the thread for a peer, the
-// server refuses the peer, and the others go on. All sessions together hold at most kServerSessionBytes
-// (session_budget.h).
+// A worker needs no thread. Its next message is taken from its session when the handler is done with the one before.
+// Until then its messages wait in the session, and when the session's window is full, the worker waits. All sessions
+// together hold at most kServerSessionBytes (session_budget.h).
 //
 // Ownership: the transport and the handler must outlive the server.
-// Threads:   thread-safe. The server has one thread that listens, one that greets, and one for each admitted
-//            worker; Close() joins them.
+// Threads:   thread-safe. One thread accepts and greets; Close() joins it. The threads of the sessions (session_pump.h),
+//            and those that call `done`, take messages.
 #ifndef DING_WORKER_INTERACTION_CONTROL_WORKER_SERVER_H_
 #define DING_WORKER_INTERACTION_CONTROL_WORKER_SERVER_H_
 
@@ -49,29 +49,30 @@
 
 namespace ding {
 
-// Gives work to the workers that join. The threads of the server call it. If it throws, the worker is disconnected
-// with the text of the exception.
+// Gives work to the workers that join. If a function throws, the worker is disconnected with the text of the exception.
+// The functions must not wait, except for WorkerJoined(). The calls for a worker come one after the other.
 class WorkerHandler {
  public:
+  using Admitted = std::function<void(absl::StatusOr<uint32_t>)>;
+  using Done = std::function<void(const absl::Status&)>;
+
   virtual ~WorkerHandler() = default;
 
-  // Returns the number for a worker that wants to join, a number that no worker had before. An error, such as
-  // kFailedPrecondition, refuses the worker; its message is the reason that the worker is told.
-  virtual absl::StatusOr<uint32_t> Admit(const Hello& hello) = 0;
-  // Tells of a worker that was admitted. `peer` names its address for people.
+  // Calls `admitted` once, now or later, on any thread, with the number for a worker that wants to join, a number that no
+  // worker had before. An error, such as kFailedPrecondition, refuses the worker; its message is the reason that the
+  // worker is told.
+  virtual void Admit(const Hello& hello, Admitted admitted) = 0;
+  // Tells of a worker that was admitted, but not of an operator. `peer` names its address for people.
   virtual void WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) = 0;
-  // Tells of a worker that has left or was disconnected.
+  // Tells of a worker that has left or was disconnected. Its last message may still be in work.
   virtual void WorkerLost(uint32_t worker, const absl::Status& why) = 0;
-  // Handles a message of an admitted worker. One thread per worker calls it, so messages of a worker come one after
-  // the other. An error means that the message is invalid: the worker is disconnected.
-  virtual absl::Status Handle(uint32_t worker, const WorkerMessage& message) = 0;
-  // Does what an operator requests.
-  virtual OperatorReply Operate(const OperatorRequest& request) = 0;
+  // Handles a message of an admitted worker, or a StatusRequest or an OperatorRequest of an operator. Calls `done` once,
+  // now or later, on any thread, but not after the server is destroyed. The worker's next message comes after that. An
+  // error means that the message is invalid: the worker is disconnected.
+  virtual void Handle(uint32_t worker, WorkerMessage message, Done done) = 0;
   // The incarnation of the handler: 1 at first, one higher for each handler that continues the work of the one
   // before.
   virtual int32_t incarnation() const { return 1; }
-  // The status of the run, for workers and operators that ask for it.
-  virtual RunStatus status() const = 0;
 };
 
 // Lets a handler send messages to workers.
@@ -100,7 +101,7 @@ class WorkerServer : public WorkerSender {
     // The digest of the run's config. A worker that was started with a config must have the same digest. If it is
     // empty, only workers without a config are admitted.
     std::string config_digest;
-    // The options of each session. The server sets its budget and its on_first_message.
+    // The options of each session. The server sets its budget.
     SessionOptions session;
     // Whether the worker with this Hello may join. May be empty.
     std::function<absl::Status(const Hello&)> check_hello;
@@ -129,89 +130,90 @@ class WorkerServer : public WorkerSender {
   absl::Status Start(WorkerHandler* handler);
   // Waits until all workers have left, but at most for `timeout`; operators may stay. Whether all have left.
   bool WaitForWorkersToLeave(absl::Duration timeout);
-  // Disconnects all peers and tells them `reason`. Afterwards the handler is not called any more. May be called again;
-  // a call waits for one of another thread. The handler and the callbacks must not call it. The handler's work must
-  // have ended before, because this waits for calls of
-  // Handle(), such as one whose data wait for room in a buffer.
+  // Disconnects all peers and tells them `reason`. Afterwards the handler is not called any more, and `done` has no effect.
+  // May be called again; a call waits for one of another thread. The handler and the callbacks must not call it.
   void Close(absl::string_view reason);
 
   void Send(uint32_t worker, const CoordinatorMessage& message) override;
 
  private:
-  struct Worker {
-    std::shared_ptr<Session> session;
-    absl::Status stuck;  // OK, or the reason why nothing is sent to it any more
-    Hello::Role role = Hello::OPERATOR;
-    uint32_t place = 0;  // Welcome.place
-  };
   struct Peer {
     enum class State {
       kGreeted,   // waits for its Hello, at most for hello_timeout
-      kServed,    // its thread serves it
-      kLeaving,   // was refused, and is being told the reason
-      kFinished,  // its thread has ended
+      kAdmitted,  // the handler decides, or has decided, whether it may join
+      kServed,    // its messages go to the handler
+      kLeaving,   // is being told why it must leave
     };
 
+    int64_t number = 0;
     std::shared_ptr<Session> session;
     State state = State::kGreeted;
-    Deadline until = Deadline::Never();  // when the states kGreeted and kLeaving end
-    std::thread thread;                  // in the states kServed and kFinished
+    Deadline until = Deadline::Never();              // when the states kGreeted and kLeaving end
+    Hello hello;                                     // from kAdmitted on
+    std::optional<absl::StatusOr<uint32_t>> worker;  // the answer of Admit()
+    uint32_t place = 0;                              // Welcome.place
+    absl::Status why;                                // OK, or why it must leave
+    bool handling = false;                           // the handler has a message of it
+    bool advancing = false;  // a thread is in Advance() for it; then it is not removed
+    bool again = false;      // whether that thread must look again
   };
-  // A queue of the peers whose first message has arrived. The callbacks of the sessions share it, so it may outlive
-  // the server.
-  class News;
 
   WorkerServer(Options options, std::unique_ptr<Listener> listener);
 
-  // The bodies of the threads that listen and greet.
-  void Listen();
-  void Greet();
+  // The body of the server's thread: accepts and greets peers, and removes those that are gone.
+  void Run();
+  void Accept();
   // Starts a session on *connection, unless there are too many peers; then *connection stays with the caller.
-  absl::Status AddPeer(int64_t number, std::unique_ptr<Connection>* connection);
+  absl::Status AddPeer(std::unique_ptr<Connection>* connection);
   // Closes a connection that gets no session, without waiting for the peer.
   void Dismiss(std::unique_ptr<Connection> connection);
-  // Reads the Hello of a peer, which has arrived, and admits or refuses the peer.
-  void GreetPeer(int64_t number);
-  absl::StatusOr<Hello> TakeHello(Session* session, uint32_t* worker);
+  // Called when Receive() of the peer's session would return.
+  void OnReady(int64_t number);
+  // Does what is next for a peer, on the server's thread.
+  void Greet(int64_t number);
+  // Reads the Hello of a peer, and asks the handler for its number.
+  absl::Status TakeHello(int64_t number, Session* session);
   absl::Status CheckHello(const Hello& hello, absl::string_view identity) const;
-  // Starts the thread that serves the peer. An error if the system refuses it.
-  absl::Status StartServing(int64_t number, uint32_t worker, const Hello& hello);
+  // Answers a peer that the handler has admitted, and begins to serve it.
+  absl::Status Welcome(int64_t number, Peer* peer);
   void Refuse(int64_t number, const absl::Status& why);
   // Refuses the peers whose time for a Hello is over, and drops the peers that are gone.
   void Sweep();
   void Report(const std::string& what);
 
-  // Serves one admitted peer, on its thread.
-  void Serve(int64_t number, uint32_t worker, const Hello& hello,
-             const std::shared_ptr<Session>& session);
-  absl::Status ServeAdmitted(uint32_t worker, const Hello& hello,
-                             const std::shared_ptr<Session>& session);
+  // Hands the peer's messages to the handler until it is not done with one at once, or there is none. Tells the handler
+  // that the worker is lost when it is.
+  void Advance(int64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Hands the next message to the handler, if there is one. An error if the peer must leave. Only Advance() calls it.
+  absl::Status HandleNext(int64_t number, Peer* peer) ABSL_LOCKS_EXCLUDED(mutex_);
+  void TellLost(const Peer& peer, const absl::Status& why);
   // The place for a worker that has had `previous`, or none.
   uint32_t FreePlace(Hello::Role role, std::optional<uint32_t> previous) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status SendWelcome(uint32_t worker, Session* session) const;
-  // OK while an admitted worker takes its messages, else why it is stuck.
-  absl::Status TakesMessages(uint32_t worker) const;
-  // Handles one message of an admitted peer, and answers it if it is a question.
-  absl::Status Answer(uint32_t worker, const Hello& hello, const WorkerMessage& message,
-                      Session* session);
+  bool HasWorkers() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Lets the server's thread look at this peer.
+  void Enqueue(int64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   const std::unique_ptr<Listener> listener_;
   WorkerHandler* handler_ = nullptr;
-  const std::shared_ptr<News> news_;
   RateBound reports_;
   std::shared_ptr<SessionPump> pump_;  // its threads start before the first peer connects
-  std::thread listening_;
-  std::thread greeting_;
-  // The dismissed connections, oldest first, until they are closed. Only the listening thread uses them.
+  std::thread thread_;
+  // The dismissed connections, oldest first, until they are closed. Only the server's thread uses them.
   std::deque<std::pair<Deadline, std::unique_ptr<Connection>>> dismissed_;
-  // Held by Close(), which joins the threads. mutex_ may be taken while it is held.
+  // Held by Close(), which joins the thread. mutex_ may be taken while it is held.
   Mutex close_mutex_;
   mutable Mutex mutex_;
-  CondVar changed_;  // signalled when peers_ or workers_ has changed
+  CondVar
+      changed_;  // signalled when a worker is gone, or a thread leaves Advance() while the server closes
+  CondVar work_;  // the server's thread waits for it
   std::map<int64_t, Peer> peers_ ABSL_GUARDED_BY(mutex_);
-  std::map<uint32_t, Worker> workers_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint32_t, Peer*> served_ ABSL_GUARDED_BY(mutex_);  // by worker or operator
+  int64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::deque<int64_t> queue_
+      ABSL_GUARDED_BY(mutex_);                   // peers at which the server's thread must look
+  bool accepts_ ABSL_GUARDED_BY(mutex_) = true;  // whether a connection may wait to be accepted
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -12,8 +12,10 @@
 #ifndef DING_WORKER_INTERACTION_CONTROL_WORKER_SESSION_H_
 #define DING_WORKER_INTERACTION_CONTROL_WORKER_SESSION_H_
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -55,7 +57,10 @@ class WorkerSession {
   absl::Status Send(const WorkerMessage& message, absl::Duration timeout);
   absl::StatusOr<CoordinatorMessage> Receive(absl::Duration timeout);
 
-  // As Session::status() and Session::Close().
+  // As the functions of Session.
+  void SetReadyCallback(std::function<void()> ready) {
+    session_->SetReadyCallback(std::move(ready));
+  }
   absl::Status status() const { return session_->status(); }
   void Close(absl::string_view reason) { session_->Close(reason); }
 

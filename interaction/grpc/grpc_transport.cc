@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/deadline.h"
 #include "ding_worker/base/descriptor_limit.h"
@@ -220,6 +221,11 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
     }
   }
 
+  void SetReadyCallback(std::function<void()> ready) {
+    MutexLock lock(&mutex_);
+    if (!closed_) ready_ = std::move(ready);
+  }
+
   // Returns when another listener can use the address.
   void StopListening() {
     std::deque<OwnedFrames<ServerConnection>> waiting;
@@ -227,6 +233,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
       MutexLock lock(&mutex_);
       if (closed_) return;
       closed_ = true;
+      ready_ = nullptr;
       waiting.swap(waiting_);
       changed_.SignalAll();
     }
@@ -256,6 +263,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
     }
     waiting_.push_back(OwnedFrames<ServerConnection>(new ServerConnection(context, *identity)));
     changed_.SignalAll();
+    if (ready_ != nullptr) CallUserWhoMustNotThrow("the ready callback of a listener", ready_);
     return waiting_.back()->Start();
   }
 
@@ -291,6 +299,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
   Mutex mutex_;
   CondVar changed_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::function<void()> ready_ ABSL_GUARDED_BY(mutex_);
   std::deque<OwnedFrames<ServerConnection>> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -302,6 +311,9 @@ class GrpcListener final : public Listener {
 
   absl::StatusOr<std::unique_ptr<Connection>> Accept(absl::Duration timeout) override {
     return server_->Accept(timeout);
+  }
+  void SetReadyCallback(std::function<void()> ready) override {
+    server_->SetReadyCallback(std::move(ready));
   }
   const std::string& address() const override { return address_; }
   void Close() override { server_->StopListening(); }

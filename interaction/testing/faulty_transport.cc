@@ -168,6 +168,9 @@ class FaultyTransport::FaultyListener : public Listener {
     DING_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection, base_->Accept(timeout));
     return std::make_unique<FaultyConnection>(control_, std::move(connection));
   }
+  void SetReadyCallback(std::function<void()> ready) override {
+    base_->SetReadyCallback(std::move(ready));
+  }
   const std::string& address() const override { return base_->address(); }
   void Close() override { base_->Close(); }
 

@@ -237,6 +237,7 @@ struct Place {
   std::string address;
   bool open = true;
   std::deque<std::unique_ptr<Connection>> pending;  // connections to be accepted
+  std::function<void()> ready;  // called when a connection is added; may be empty
 };
 
 }  // namespace
@@ -258,6 +259,7 @@ class InProcessTransport::Addresses {
     MutexLock lock(&mutex_);
     if (!place->open) return;
     place->open = false;
+    place->ready = nullptr;
     place->pending.clear();
     places_.erase(place->address);
     changed_.SignalAll();
@@ -275,6 +277,9 @@ class InProcessTransport::Addresses {
         const auto back = std::make_shared<Pipe>();
         found->second->pending.push_back(std::make_unique<InProcessConnection>(
             back, there, absl::StrCat("caller ", ++callers_, " of '", address, "'")));
+        if (found->second->ready != nullptr) {
+          CallUserWhoMustNotThrow("the ready callback of a listener", found->second->ready);
+        }
         changed_.SignalAll();
         return std::make_unique<InProcessConnection>(there, back, address);
       }
@@ -307,6 +312,11 @@ class InProcessTransport::Addresses {
     return connection;
   }
 
+  void SetReady(Place* place, std::function<void()> ready) {
+    MutexLock lock(&mutex_);
+    place->ready = std::move(ready);
+  }
+
   // Owns a Place that Open() returned, and closes it.
   class InProcessListener;
 
@@ -325,6 +335,9 @@ class InProcessTransport::Addresses::InProcessListener : public Listener {
 
   absl::StatusOr<std::unique_ptr<Connection>> Accept(absl::Duration timeout) override {
     return addresses_->Accept(place_.get(), timeout);
+  }
+  void SetReadyCallback(std::function<void()> ready) override {
+    addresses_->SetReady(place_.get(), std::move(ready));
   }
   const std::string& address() const override { return place_->address; }
   void Close() override { addresses_->Close(place_.get()); }

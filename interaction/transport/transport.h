@@ -92,6 +92,10 @@ class Listener {
   //   kCancelled         Close() was called
   virtual absl::StatusOr<std::unique_ptr<Connection>> Accept(absl::Duration timeout) = 0;
 
+  // Sets a callback that is called when a peer has connected, and not any more once Close() has returned. Any thread may
+  // call it. It must not wait, throw or call the listener. Set it once, before the first Accept().
+  virtual void SetReadyCallback(std::function<void()> ready) = 0;
+
   // The address to connect to. If port 0 was asked for, it contains the port that was chosen.
   virtual const std::string& address() const = 0;
 

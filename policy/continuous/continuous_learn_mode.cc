@@ -2,10 +2,12 @@
 
 #include <cmath>
 #include <cstddef>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread_team.h"
 #include "ding_worker/data/spec.h"
@@ -177,7 +179,11 @@ absl::Status ContinuousLearnMode::BackpropagateCriticLoss(const TransitionView& 
       ComputeCriticLoss({critics_->q(), batch.reward, batch.discount, next_value_, batch.weight},
                         absl::MakeSpan(td_error_), critics_->d_q());
   if (std::isfinite(result->loss)) return critics_->Backward();
-  return LossError("the critics' loss", result->loss, td_error_);
+  const int64_t row = FindNonFinite(td_error_);
+  return absl::InternalError(
+      absl::StrCat("the critics' loss is ", result->loss,
+                   row < 0 ? std::string()
+                           : absl::StrCat("; the first non-finite td error is that of row ", row)));
 }
 
 void ContinuousLearnMode::AfterStep(LearnStep* /*step*/) {

@@ -87,29 +87,22 @@ TEST(OperatorClientTest, ASilentCoordinatorIsGivenTheWholeTime) {
   EXPECT_GT(transport.longest, absl::Minutes(59));
 }
 
-// Gets a request, and does not reply before the operator has stopped waiting.
-class TooLate : public WorkerHandler {
+// Gets a request, and never replies.
+class NeverReplies : public WorkerHandler {
  public:
-  absl::StatusOr<uint32_t> Admit(const Hello& /*hello*/) override { return 1; }
+  void Admit(const Hello& /*hello*/, Admitted admitted) override { admitted(1); }
   void WorkerJoined(uint32_t /*worker*/, const Hello& /*hello*/,
                     const std::string& /*peer*/) override {}
   void WorkerLost(uint32_t /*worker*/, const absl::Status& /*why*/) override {}
-  absl::Status Handle(uint32_t /*worker*/, const WorkerMessage& /*message*/) override {
-    return absl::OkStatus();
-  }
-  OperatorReply Operate(const OperatorRequest& /*request*/) override {
+  void Handle(uint32_t /*worker*/, WorkerMessage /*message*/, Done /*done*/) override {
     asked.set_value();
-    operator_is_gone.get_future().wait_for(std::chrono::minutes(1));
-    return OperatorReply();
   }
-  RunStatus status() const override { return RunStatus(); }
 
   std::promise<void> asked;
-  std::promise<void> operator_is_gone;
 };
 
 absl::StatusOr<OperatorReply> AskARunThatEndsBeforeItReplies(const OperatorRequest& request) {
-  TooLate handler;
+  NeverReplies handler;
   InProcessTransport transport;
   WorkerServer::Options options;
   options.address = "coordinator";
@@ -119,7 +112,6 @@ absl::StatusOr<OperatorReply> AskARunThatEndsBeforeItReplies(const OperatorReque
   absl::StatusOr<OperatorReply> reply;
   std::thread asking([&] {
     reply = AskOperator(server->address(), "test", request, absl::Minutes(1), &transport);
-    handler.operator_is_gone.set_value();
   });
   handler.asked.get_future().wait_for(std::chrono::minutes(1));
   server->Close("the run is over");

@@ -188,15 +188,13 @@ TEST(PolicyOfAParallelRun, MustLearnFromWhatTheBufferDraws) {
 // A coordinator that admits workers and gives them nothing to do.
 class Greeter : public WorkerHandler {
  public:
-  absl::StatusOr<uint32_t> Admit(const Hello& /*hello*/) override { return ++workers_; }
+  void Admit(const Hello& /*hello*/, Admitted admitted) override { admitted(++workers_); }
   void WorkerJoined(uint32_t, const Hello&, const std::string&) override {}
   void WorkerLost(uint32_t, const absl::Status&) override {}
-  absl::Status Handle(uint32_t, const WorkerMessage&) override { return absl::OkStatus(); }
-  OperatorReply Operate(const OperatorRequest&) override { return OperatorReply(); }
-  RunStatus status() const override { return RunStatus(); }
+  void Handle(uint32_t, WorkerMessage, Done done) override { done(absl::OkStatus()); }
 
  private:
-  uint32_t workers_ = 0;  // used by the one thread that greets
+  uint32_t workers_ = 0;  // used by the one thread of the server
 };
 
 TEST_F(ParamsOfAUser, ReachTheProcessesOfWorkersInTheWelcome) {
