@@ -5,9 +5,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
+
+absl::Status LossError(absl::string_view name, double loss, absl::Span<const float> td_error) {
+  const int64_t row = FindNonFinite(td_error);
+  return absl::InternalError(
+      absl::StrCat(name, " is ", loss,
+                   row < 0 ? std::string()
+                           : absl::StrCat("; the first non-finite td error is that of row ", row)));
+}
 
 GradientLearnMode::GradientLearnMode(LearnDescription description, GroupAdam adam)
     : description_(std::move(description)) {

@@ -24,6 +24,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
@@ -34,6 +35,9 @@
 #include "ding_worker/policy/train_state.h"
 
 namespace ding {
+
+// Returns the error of a loss that is not finite, such as "the critics' loss", with the first of the td errors behind it.
+absl::Status LossError(absl::string_view name, double loss, absl::Span<const float> td_error);
 
 // What a learn mode says of itself, and how it learns.
 struct LearnDescription {

@@ -320,7 +320,7 @@ class ActorCriticLearn : public GradientLearnMode {
          rows.column<float>(field(kValue)), adv_, rows.column<float>(field(kReturn)), mask},
         loss_options_,
         {absl::MakeSpan(d_log_prob_), absl::MakeSpan(d_entropy_), networks_.d_value()});
-    if (!std::isfinite(result->loss)) return LossError(result->loss, log_prob_);
+    if (!std::isfinite(result->loss)) return PolicyLossError(result->loss, log_prob_);
     distribution.Backward(rows, field(kTaken), d_log_prob_, d_entropy_, networks_.d_head());
     return networks_.Backward();
   }
@@ -377,7 +377,7 @@ class ActorCriticLearn : public GradientLearnMode {
 
 }  // namespace
 
-absl::Status LossError(double loss, absl::Span<const float> log_prob) {
+absl::Status PolicyLossError(double loss, absl::Span<const float> log_prob) {
   const int64_t row = FindNonFinite(log_prob);
   return absl::InternalError(
       absl::StrCat("the loss is ", loss,

@@ -23,7 +23,7 @@ namespace ding {
 absl::StatusOr<double> EntropyWeight(const NamedValues& settings, double configured);
 
 // Returns the error of a loss that is not finite, with the first log-probability that is not.
-absl::Status LossError(double loss, absl::Span<const float> log_prob);
+absl::Status PolicyLossError(double loss, absl::Span<const float> log_prob);
 
 //   kInvalidArgument  options of the optimizer that are out of range
 absl::StatusOr<std::unique_ptr<LearnMode>> MakeActorCriticLearn(

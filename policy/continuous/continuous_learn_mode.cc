@@ -2,12 +2,10 @@
 
 #include <cmath>
 #include <cstddef>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread_team.h"
 #include "ding_worker/data/spec.h"
@@ -179,11 +177,7 @@ absl::Status ContinuousLearnMode::BackpropagateCriticLoss(const TransitionView& 
       ComputeCriticLoss({critics_->q(), batch.reward, batch.discount, next_value_, batch.weight},
                         absl::MakeSpan(td_error_), critics_->d_q());
   if (std::isfinite(result->loss)) return critics_->Backward();
-  const int64_t row = FindNonFinite(td_error_);
-  return absl::InternalError(
-      absl::StrCat("the critics' loss is ", result->loss,
-                   row < 0 ? std::string()
-                           : absl::StrCat("; the first non-finite td error is that of row ", row)));
+  return LossError("the critics' loss", result->loss, td_error_);
 }
 
 void ContinuousLearnMode::AfterStep(LearnStep* /*step*/) {

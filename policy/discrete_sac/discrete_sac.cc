@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/check.h"
-#include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
@@ -274,11 +273,7 @@ class DiscreteSacLearn : public GradientLearnMode {
         ComputeCriticLoss({columns_, batch.reward, batch.discount, next_value_, batch.weight},
                           absl::MakeSpan(td_error_), d_columns_);
     if (!std::isfinite(result.loss)) {
-      const int64_t row = FindNonFinite(td_error_);
-      return absl::InternalError(absl::StrCat(
-          "the critics' loss is ", result.loss,
-          row < 0 ? std::string()
-                  : absl::StrCat("; the first non-finite td error is that of row ", row)));
+      return LossError("the critics' loss", result.loss, td_error_);
     }
     Report(result, step);
     for (const auto& critic : critics_) DING_RETURN_IF_ERROR(critic->Backward(action));

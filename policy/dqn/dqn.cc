@@ -55,7 +55,7 @@ class DqnLearn : public QLearnMode {
          next_, batch.weight, network().MaskOf(batch.obs)},
         absl::MakeSpan(td_error_), d_outputs.column<float>(0));
     if (std::isfinite(result.loss)) DING_RETURN_IF_ERROR(online.Backward(d_outputs));
-    return QLoss{result.loss, result.mean_q, result.mean_next_value, data.rows()};
+    return QLoss{result.loss, result.mean_q, result.mean_next_value, data.rows(), td_error_, {}};
   }
 
   // Each iteration has a stream of its own, so that the learners of a group draw alike even if a step has failed
@@ -85,11 +85,6 @@ class DqnLearn : public QLearnMode {
     SelectDoubleQValue(network().head().Values(chooser.column<float>(0), &next_q_), outputs,
                        network().num_actions(), absl::MakeSpan(next_), mask);
     return absl::OkStatus();
-  }
-
-  absl::Span<const float> td_error() const override { return td_error_; }
-  void AppendPriorities(std::vector<float>* priority) const override {
-    for (const float td_error : td_error_) priority->push_back(std::abs(td_error));
   }
 
   uint64_t noise_seed_;

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/policy/loss/td_loss.h"
 #include "ding_worker/policy/parameter_state.h"
@@ -58,13 +56,7 @@ absl::StatusOr<int64_t> QLearnMode::ComputeGradients(const Batch& data,
                                                      const NamedValues& /*settings*/,
                                                      LearnStep* step) {
   DING_ASSIGN_OR_RETURN(const QLoss loss, ComputeLoss(data));
-  if (!std::isfinite(loss.loss)) {
-    const int64_t row = FindNonFinite(td_error());
-    return absl::InternalError(absl::StrCat(
-        "the loss is ", loss.loss,
-        row < 0 ? std::string()
-                : absl::StrCat("; the first non-finite td error is that of row ", row)));
-  }
+  if (!std::isfinite(loss.loss)) return LossError("the loss", loss.loss, loss.td_error);
   Report(loss, step);
   return loss.rows;
 }
@@ -79,17 +71,20 @@ void QLearnMode::Report(const QLoss& loss, LearnStep* step) const {
   step->scalars.Set("q_value", loss.mean_q);
   step->scalars.Set("target_q_value", loss.mean_next_value);
   double absolute = 0;
-  for (const float td : td_error()) absolute += std::abs(td);
+  for (const float td : loss.td_error) absolute += std::abs(td);
   // Rows that are not learned from (padding and burn-in of sequences) have the error 0.
   step->scalars.Set("td_error", absolute / static_cast<double>(loss.rows));
   step->histograms.resize(1);  // not cleared, so that its memory is reused
   step->histograms[0].first = "td_error";
   std::vector<float>& histogram = step->histograms[0].second;
-  histogram.assign(td_error().begin(), td_error().end());
+  histogram.assign(loss.td_error.begin(), loss.td_error.end());
   if (loss.rows < static_cast<int64_t>(histogram.size())) {
     histogram.erase(std::remove(histogram.begin(), histogram.end(), 0.0f), histogram.end());
   }
-  if (options_.learn.priority) AppendPriorities(&step->priority);
+  if (!options_.learn.priority) return;
+  step->priority.assign(loss.priority.begin(), loss.priority.end());
+  if (!loss.priority.empty()) return;
+  for (const float td : loss.td_error) step->priority.push_back(std::abs(td));
 }
 
 void QLearnMode::SelectValue(absl::Span<const float> online_q, absl::Span<const float> target_q,

@@ -37,9 +37,11 @@ namespace ding {
 // The loss of a batch.
 struct QLoss {
   double loss = 0;
-  double mean_q = 0;           // of the actions taken
-  double mean_next_value = 0;  // of the bootstrap values, before the discount
-  int64_t rows = 0;            // over which the loss is a mean
+  double mean_q = 0;                 // of the actions taken
+  double mean_next_value = 0;        // of the bootstrap values, before the discount
+  int64_t rows = 0;                  // over which the loss is a mean
+  absl::Span<const float> td_error;  // one for each row of the batch
+  absl::Span<const float> priority;  // of the batch; empty: |td_error|
 };
 
 class QLearnMode : public GradientLearnMode {
@@ -57,12 +59,8 @@ class QLearnMode : public GradientLearnMode {
  protected:
   QLearnMode(QNetwork* network, const DqnOptions& options, Parts parts);
 
-  // Computes the loss of `data` and writes the gradients of the network.
+  // Computes the loss of `data` and, if it is finite, the gradients of the network. The spans are valid until the next call.
   virtual absl::StatusOr<QLoss> ComputeLoss(const Batch& data) = 0;
-  // The td errors of the last batch, one for each row.
-  virtual absl::Span<const float> td_error() const = 0;
-  // Appends the priorities of the last batch.
-  virtual void AppendPriorities(std::vector<float>* priority) const = 0;
 
   // Writes the value of the best legal action of each row to `value` [B]: the action is chosen by
   // `online_q` [B, A] with double Q-learning, which is not read otherwise, and its value is in `target_q`.

@@ -89,7 +89,7 @@ class ImpalaLearn : public GradientLearnMode {
         loss_options_,
         {absl::MakeSpan(target_), absl::MakeSpan(pg_advantage_), absl::MakeSpan(d_log_prob_),
          absl::MakeSpan(d_entropy_), networks_.d_value()});
-    if (!std::isfinite(loss.loss)) return LossError(loss.loss, log_prob_);
+    if (!std::isfinite(loss.loss)) return PolicyLossError(loss.loss, log_prob_);
     distribution.Backward(batch_.rows.action, 0, d_log_prob_, d_entropy_, networks_.d_head());
     DING_RETURN_IF_ERROR(networks_.Backward());
     Report(loss, step);

@@ -180,12 +180,8 @@ class R2d2Learn : public QLearnMode {
           batch.rows.burn_in));
     }
     if (std::isfinite(result.loss)) DING_RETURN_IF_ERROR(online_.Backward(d_q));
-    return QLoss{result.loss, result.mean_q, result.mean_next_value, result.learned_rows};
-  }
-
-  absl::Span<const float> td_error() const override { return td_error_; }
-  void AppendPriorities(std::vector<float>* priority) const override {
-    priority->assign(priority_.begin(), priority_.end());
+    return QLoss{result.loss,         result.mean_q, result.mean_next_value,
+                 result.learned_rows, td_error_,     priority_};
   }
 
   const int64_t nstep_;
