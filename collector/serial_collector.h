@@ -1,4 +1,5 @@
-// Collects data with a policy and an env manager on the caller's thread.
+// Collects data with a policy and an env manager on the caller's thread: ISerialCollector in envs for one player,
+// IBattleCollector in games (env/game_spec.h).
 //
 // Ownership: a collector owns neither policy nor env manager; they must outlive it or be replaced by
 //            ResetPolicy() and ResetEnv() before they are destroyed.
@@ -78,6 +79,49 @@ class ISerialCollector {
   virtual std::optional<double> recent_return() const { return std::nullopt; }
 
   // Save and load partial trajectories, counters and statistics, but not env manager and policy.
+  virtual absl::Status SaveState(StateWriter* writer) const = 0;
+  virtual absl::Status LoadState(StateReader* reader) = 0;
+};
+
+// The result of a finished episode for one player.
+struct PlayerEpisode {
+  int env_id = 0;
+  double episode_return = 0;
+  int64_t length = 0;  // in steps
+  NamedValues info;    // StepResult::info, equal for all players
+};
+
+struct BattleData {
+  // The data of each player; empty for players that are not collected. Rows are as in ISerialCollector,
+  // with the observation fields, action and reward of the player.
+  std::vector<SegmentBatch> players;
+  // For each player, the episodes that finished during this Collect(), env by env.
+  std::vector<std::vector<PlayerEpisode>> episodes;
+};
+
+// Policy p plays player p. One policy may play several players, or all of them (self-play): it is called
+// once per player and gets seats env * players + player instead of env ids.
+class IBattleCollector {
+ public:
+  virtual ~IBattleCollector() = default;
+
+  // As in ISerialCollector. Empty `policies` keep the current ones.
+  virtual absl::Status ResetEnv(EnvManager* env) = 0;
+  virtual absl::Status ResetPolicies(std::vector<CollectMode*> policies) = 0;
+  virtual absl::Status Reset(std::vector<CollectMode*> policies, EnvManager* env) = 0;
+  virtual absl::Status DropEpisodes(absl::Span<const int> env_ids) = 0;
+
+  // Errors as for ISerialCollector::Collect(). The target applies to each player; its default is that of
+  // the policy of player 0. All policies get the same policy_settings.
+  virtual absl::StatusOr<BattleData> Collect(const CollectOptions& options) = 0;
+
+  // The number of env steps, independent of the number of players.
+  virtual int64_t envstep() const = 0;
+  virtual void set_envstep(int64_t envstep) = 0;
+  virtual int64_t total_episode_count() const = 0;
+  // As in ISerialCollector, of the first player.
+  virtual std::optional<double> recent_return() const { return std::nullopt; }
+
   virtual absl::Status SaveState(StateWriter* writer) const = 0;
   virtual absl::Status LoadState(StateReader* reader) = 0;
 };

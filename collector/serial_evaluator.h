@@ -1,5 +1,5 @@
 // Evaluates a policy: plays whole episodes without exploration, keeps the best result, and says when
-// training may stop.
+// training may stop. ISerialEvaluator does so in envs for one player, IBattleEvaluator in games (env/game_spec.h).
 //
 // Ownership and threads: as ISerialCollector.
 #ifndef DING_WORKER_COLLECTOR_SERIAL_EVALUATOR_H_
@@ -63,6 +63,32 @@ class ISerialEvaluator {
   virtual absl::StatusOr<EvalResult> Eval(const EvalOptions& options) = 0;
 
   // Save and load the best result and the time of the last evaluation.
+  virtual absl::Status SaveState(StateWriter* writer) const = 0;
+  virtual absl::Status LoadState(StateReader* reader) = 0;
+};
+
+struct BattleEvalResult {
+  // Whether the mean return of player 0 has reached the stop value and train_iter > 0.
+  bool stop = false;
+  double mean_return = 0;                           // of player 0
+  int64_t envstep_count = 0;                        // env steps of the evaluation
+  int64_t abnormal_episode_count = 0;               // as in EvalResult
+  std::vector<std::vector<double>> episode_return;  // for each player, all returns, env by env
+  std::map<std::string, std::vector<double>> episode_info;  // as in EvalResult
+};
+
+// Policy p plays player p; player 0 is evaluated.
+class IBattleEvaluator {
+ public:
+  virtual ~IBattleEvaluator() = default;
+
+  // As in ISerialEvaluator. Empty `policies` keep the current ones.
+  virtual absl::Status ResetEnv(EnvManager* env) = 0;
+  virtual absl::Status ResetPolicies(std::vector<EvalMode*> policies) = 0;
+  virtual absl::Status Reset(std::vector<EvalMode*> policies, EnvManager* env) = 0;
+  virtual bool ShouldEval(int64_t train_iter) = 0;
+  virtual absl::StatusOr<BattleEvalResult> Eval(const EvalOptions& options) = 0;
+
   virtual absl::Status SaveState(StateWriter* writer) const = 0;
   virtual absl::Status LoadState(StateReader* reader) = 0;
 };

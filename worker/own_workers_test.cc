@@ -65,7 +65,7 @@ using testing::Not;
 
 // Collects until `target` episodes were successes, and returns all episodes that ended. Those that still run
 // are returned by a later Collect().
-class SuccessCollector : public ISerialCollector {
+class SuccessCollector : public CoreCollector {
  public:
   static absl::StatusOr<std::unique_ptr<ISerialCollector>> Create(
       const SerialCollectorConfig& config, EnvManager* env, CollectMode* policy,
@@ -80,49 +80,35 @@ class SuccessCollector : public ISerialCollector {
   }
 
   absl::StatusOr<SegmentBatch> Collect(const CollectOptions& options) override {
-    const Timer timer(core_->deps().clock);
+    const Timer timer(core()->deps().clock);
     absl::StatusOr<SegmentBatch> data = TryCollect(options);
-    if (!data.ok()) return Annotate(data.status(), core_->deps().name);
-    core_->FinishCollect(options, timer.Seconds());
+    if (!data.ok()) return Annotate(data.status(), core()->deps().name);
+    core()->FinishCollect(options, timer.Seconds());
     return data;
   }
 
-  // The core does the rest.
-  absl::Status ResetEnv(EnvManager* env) override { return core_->ResetEnv(env); }
-  absl::Status ResetPolicy(CollectMode* p) override { return core_->ResetPolicies(PoliciesOf(p)); }
-  absl::Status Reset(CollectMode* policy, EnvManager* env) override {
-    return core_->Reset(PoliciesOf(policy), env);
-  }
-  absl::Status DropEpisodes(absl::Span<const int> ids) override { return core_->DropEpisodes(ids); }
-  int64_t envstep() const override { return core_->envstep(); }
-  void set_envstep(int64_t envstep) override { core_->set_envstep(envstep); }
-  int64_t total_episode_count() const override { return core_->total_episode_count(); }
-  absl::Status SaveState(StateWriter* writer) const override { return core_->SaveState(writer); }
-  absl::Status LoadState(StateReader* reader) override { return core_->LoadState(reader); }
-
  private:
   SuccessCollector(const SuccessCollectorParams& params, std::unique_ptr<CollectCore> core)
-      : params_(params), core_(std::move(core)) {}
+      : CoreCollector(std::move(core)), params_(params) {}
 
   absl::StatusOr<SegmentBatch> TryCollect(const CollectOptions& options) {
-    DING_RETURN_IF_ERROR(core_->PrepareLevelSeeds(options.level_seeds));
-    const int64_t target = options.target.value_or(core_->attributes(0).n_episode.value_or(1));
+    DING_RETURN_IF_ERROR(core()->PrepareLevelSeeds(options.level_seeds));
+    const int64_t target = options.target.value_or(core()->attributes(0).n_episode.value_or(1));
     for (int64_t successes = 0, episodes = 0; successes < target;) {
       if (episodes >= params_.max_episodes()) {
         return absl::ResourceExhaustedError(
             absl::StrCat(successes, " successes in ", episodes, " episodes, expected ", target));
       }
-      DING_ASSIGN_OR_RETURN(const Timesteps* const steps, core_->StepReadyEnvs(options));
+      DING_ASSIGN_OR_RETURN(const Timesteps* const steps, core()->StepReadyEnvs(options));
       for (const FinishedEpisode& episode : steps->finished) {
         ++episodes;
         if (episode.episode_return >= params_.return_at_least()) ++successes;
       }
     }
-    return core_->TakeTrainSamples(0);
+    return core()->TakeTrainSamples(0);
   }
 
   const SuccessCollectorParams params_;
-  const std::unique_ptr<CollectCore> core_;
 };
 
 SerialCollectorDescriptor SuccessDescriptor() {
@@ -141,7 +127,7 @@ DING_REGISTER(SerialCollectorRegistry(), "success", SuccessDescriptor(),
 // ------------------------------------------------------------------------------------- an evaluator
 
 // Judges a policy by its worst episode.
-class WorstCaseEvaluator : public ISerialEvaluator {
+class WorstCaseEvaluator : public CoreEvaluator {
  public:
   static absl::StatusOr<std::unique_ptr<ISerialEvaluator>> Create(
       const SerialEvaluatorConfig& config, EnvManager* env, EvalMode* policy,
@@ -159,22 +145,12 @@ class WorstCaseEvaluator : public ISerialEvaluator {
 
   absl::StatusOr<EvalResult> Eval(const EvalOptions& options) override {
     DING_ASSIGN_OR_RETURN(const EvalCore::Outcome outcome,
-                          core_->Eval(options, /*videos=*/nullptr));
+                          core()->Eval(options, /*videos=*/nullptr));
     return outcome.ToResult();
   }
 
-  absl::Status ResetEnv(EnvManager* env) override { return core_->ResetEnv(env); }
-  absl::Status ResetPolicy(EvalMode* p) override { return core_->ResetPolicies(PoliciesOf(p)); }
-  absl::Status Reset(EvalMode* policy, EnvManager* env) override {
-    return core_->Reset(PoliciesOf(policy), env);
-  }
-  bool ShouldEval(int64_t train_iter) override { return core_->ShouldEval(train_iter); }
-  absl::Status SaveState(StateWriter* writer) const override { return core_->SaveState(writer); }
-  absl::Status LoadState(StateReader* reader) override { return core_->LoadState(reader); }
-
  private:
-  explicit WorstCaseEvaluator(std::unique_ptr<EvalCore> core) : core_(std::move(core)) {}
-  const std::unique_ptr<EvalCore> core_;
+  explicit WorstCaseEvaluator(std::unique_ptr<EvalCore> core) : CoreEvaluator(std::move(core)) {}
 };
 
 DING_REGISTER(SerialEvaluatorRegistry(), "worst_case", WorstCaseEvaluator::Create,

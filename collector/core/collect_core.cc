@@ -19,6 +19,8 @@
 namespace ding {
 namespace {
 
+constexpr char kUnfinishedEnvs[] = "unfinished_envs";  // in saved states
+
 std::vector<std::string> ProblemsOf(const CollectCore::Options& options, const EnvManager* env,
                                     const std::vector<CollectMode*>& policies) {
   std::vector<std::string> problems = options.common.Problems();
@@ -383,12 +385,21 @@ std::vector<int> CollectCore::unfinished_envs() const {
   return env_ids;
 }
 
-void CollectCore::set_unfinished_envs(absl::Span<const int> env_ids) {
-  std::fill(unfinished_.begin(), unfinished_.end(), false);
-  for (const int env_id : env_ids) {
-    DING_CHECK(env_id >= 0 && env_id < env_->env_num()) << "there is no env " << env_id;
-    unfinished_[env_id] = true;
+absl::StatusOr<std::vector<uint8_t>> CollectCore::LoadUnfinished(StateReader* reader) const {
+  const absl::StatusOr<TensorInfo> info = reader->Info(kUnfinishedEnvs);
+  if (!info.ok())
+    return unfinished_;  // Earlier versions saved them for collectors of episodes only.
+  std::vector<int64_t> env_ids(static_cast<size_t>(NumElements(info->shape)));
+  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>(kUnfinishedEnvs, absl::MakeSpan(env_ids)));
+  std::vector<uint8_t> unfinished(unfinished_.size(), false);
+  for (const int64_t id : env_ids) {
+    if (id < 0 || id >= env_->env_num()) {
+      return absl::DataLossError(
+          absl::StrCat("saved env is ", id, ", expected 0 to ", env_->env_num() - 1));
+    }
+    unfinished[static_cast<size_t>(id)] = true;
   }
+  return unfinished;
 }
 
 absl::Status CollectCore::RestartUnfinishedEnvs() {
@@ -474,7 +485,9 @@ absl::Status CollectCore::SaveState(StateWriter* writer) const {
     ScopedStateWriter scoped(writer, TrajScope(i));
     DING_RETURN_IF_ERROR(players_[i].traj->SaveState(&scoped));
   }
-  return absl::OkStatus();
+  const std::vector<int> env_ids = unfinished_envs();
+  const std::vector<int64_t> unfinished(env_ids.begin(), env_ids.end());
+  return writer->WriteSpan<int64_t>(kUnfinishedEnvs, unfinished);
 }
 
 absl::Status CollectCore::LoadState(StateReader* reader) {
@@ -488,6 +501,7 @@ absl::Status CollectCore::LoadState(StateReader* reader) {
     DING_RETURN_IF_ERROR(traj.LoadState(&scoped));
     loaded.push_back(std::move(traj));
   }
+  DING_ASSIGN_OR_RETURN(unfinished_, LoadUnfinished(reader));
   statistics_ = std::move(statistics);
   for (size_t i = 0; i < players_.size(); ++i) players_[i].traj = std::move(loaded[i]);
   return absl::OkStatus();

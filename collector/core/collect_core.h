@@ -11,10 +11,9 @@
 // several players. A player that ends before its game (EnvManager::plays()) has no rows until the next game. Its last
 // row is terminated, or truncated with its last observation.
 //
-// A collector of your own creates a core, passes on to it what ISerialCollector (or IBattleCollector) asks
-// for, and writes Collect(): steps, until it has enough; TakeTrainSamples(); FinishCollect().
-// RowCollection (collect_rows.h) and EpisodeCollection (collect_episodes.h) are two such loops to be used as
-// they are. docs/collector.md has a whole collector.
+// A collector of your own creates a core, inherits from CoreCollector (or BattleCoreCollector) and writes Collect():
+// steps, until it has enough; TakeTrainSamples(); FinishCollect(). CollectLoop (collect_loop.h) is such a loop, to be
+// used as it is. docs/collector.md has a whole collector.
 //
 // Ownership: as ISerialCollector: the core owns neither envs nor policies, and these must outlive it.
 // Threads:   thread-compatible: one caller at a time, whose thread calls envs and policies.
@@ -24,12 +23,12 @@
 //
 // Example:
 //   absl::StatusOr<SegmentBatch> Collect(const CollectOptions& options) override {
-//     const Timer timer(core_->deps().clock);
-//     while (core_->ready_rows(0) < 64) {
-//       DING_RETURN_IF_ERROR(core_->StepReadyEnvs(options).status());
+//     const Timer timer(core()->deps().clock);
+//     while (core()->ready_rows(0) < 64) {
+//       DING_RETURN_IF_ERROR(core()->StepReadyEnvs(options).status());
 //     }
-//     absl::StatusOr<SegmentBatch> data = core_->TakeTrainSamples(0);
-//     core_->FinishCollect(options, timer.Seconds());
+//     absl::StatusOr<SegmentBatch> data = core()->TakeTrainSamples(0);
+//     core()->FinishCollect(options, timer.Seconds());
 //     return data;
 //   }
 #ifndef DING_WORKER_COLLECTOR_CORE_COLLECT_CORE_H_
@@ -50,7 +49,6 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/collector/core/collect_statistics.h"
-#include "ding_worker/collector/core/collected.h"
 #include "ding_worker/collector/core/reward_shaping.h"
 #include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/collector/core/traj_buffer.h"
@@ -110,7 +108,8 @@ class CollectCore {
                                                              std::vector<CollectMode*> policies,
                                                              ComponentDeps deps);
 
-  // As in ISerialCollector. Empty `policies` keep the current ones.
+  // As in ISerialCollector. Empty `policies` keep the current ones. The state includes which envs are in the middle of
+  // an episode.
   absl::Status ResetEnv(EnvManager* env);
   absl::Status ResetPolicies(std::vector<CollectMode*> policies);
   absl::Status Reset(std::vector<CollectMode*> policies, EnvManager* env);
@@ -152,8 +151,6 @@ class CollectCore {
   // that ran already when it was passed to the core. The second function begins new episodes in them.
   std::vector<int> unfinished_envs() const;
   absl::Status RestartUnfinishedEnvs();
-  // For LoadState() of a collector that saves them.
-  void set_unfinished_envs(absl::Span<const int> env_ids);
 
   // The number of rows of this player that Take() can return.
   int64_t ready_rows(int player) const { return PlayerAt(player).traj->ready_rows(); }
@@ -219,6 +216,7 @@ class CollectCore {
   void ForgetEpisodes(bool unfinished);
   // Whether an env has not answered yet.
   bool waiting() const;
+  absl::StatusOr<std::vector<uint8_t>> LoadUnfinished(StateReader* reader) const;
   absl::Status ForgetRecurrentState(absl::Span<const int> env_ids);
   // Returns the seats of `player` in these envs; valid until the next call.
   absl::Span<const int> SeatsOf(int player, absl::Span<const int> env_ids);
@@ -264,6 +262,60 @@ class CollectCore {
 // Returns the policies of a core with one player; empty if `policy` is null, which Create() refuses and
 // ResetPolicies() and Reset() take as "the current one".
 std::vector<CollectMode*> PoliciesOf(CollectMode* policy);
+
+// A serial collector over a core with one player: passes on to it all that ISerialCollector asks for, but Collect().
+//
+// Ownership: owns the core.
+class CoreCollector : public ISerialCollector {
+ public:
+  absl::Status ResetEnv(EnvManager* env) override { return core_->ResetEnv(env); }
+  absl::Status ResetPolicy(CollectMode* policy) override {
+    return core_->ResetPolicies(PoliciesOf(policy));
+  }
+  absl::Status Reset(CollectMode* policy, EnvManager* env) override {
+    return core_->Reset(PoliciesOf(policy), env);
+  }
+  absl::Status DropEpisodes(absl::Span<const int> ids) override { return core_->DropEpisodes(ids); }
+  int64_t envstep() const override { return core_->envstep(); }
+  void set_envstep(int64_t envstep) override { core_->set_envstep(envstep); }
+  int64_t total_episode_count() const override { return core_->total_episode_count(); }
+  std::optional<double> recent_return() const override { return core_->recent_return(); }
+  absl::Status SaveState(StateWriter* writer) const override { return core_->SaveState(writer); }
+  absl::Status LoadState(StateReader* reader) override { return core_->LoadState(reader); }
+
+ protected:
+  explicit CoreCollector(std::unique_ptr<CollectCore> core) : core_(std::move(core)) {}
+  CollectCore* core() const { return core_.get(); }
+
+ private:
+  const std::unique_ptr<CollectCore> core_;
+};
+
+// Likewise for games: passes on what IBattleCollector asks for.
+class BattleCoreCollector : public IBattleCollector {
+ public:
+  absl::Status ResetEnv(EnvManager* env) override { return core_->ResetEnv(env); }
+  absl::Status ResetPolicies(std::vector<CollectMode*> policies) override {
+    return core_->ResetPolicies(std::move(policies));
+  }
+  absl::Status Reset(std::vector<CollectMode*> policies, EnvManager* env) override {
+    return core_->Reset(std::move(policies), env);
+  }
+  absl::Status DropEpisodes(absl::Span<const int> ids) override { return core_->DropEpisodes(ids); }
+  int64_t envstep() const override { return core_->envstep(); }
+  void set_envstep(int64_t envstep) override { core_->set_envstep(envstep); }
+  int64_t total_episode_count() const override { return core_->total_episode_count(); }
+  std::optional<double> recent_return() const override { return core_->recent_return(); }
+  absl::Status SaveState(StateWriter* writer) const override { return core_->SaveState(writer); }
+  absl::Status LoadState(StateReader* reader) override { return core_->LoadState(reader); }
+
+ protected:
+  explicit BattleCoreCollector(std::unique_ptr<CollectCore> core) : core_(std::move(core)) {}
+  CollectCore* core() const { return core_.get(); }
+
+ private:
+  const std::unique_ptr<CollectCore> core_;
+};
 
 }  // namespace ding
 

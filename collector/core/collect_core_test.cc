@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/collector/core/collected.h"
+#include "ding_worker/collector/core/collect_statistics.h"
 #include "ding_worker/collector/core/reward_shaping.h"
 #include "ding_worker/collector/core/traj_buffer.h"
 #include "ding_worker/collector/serial_collector.h"

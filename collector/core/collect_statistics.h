@@ -16,7 +16,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "ding_worker/collector/core/collected.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
@@ -25,6 +24,18 @@
 #include "ding_worker/metrics/component.h"
 
 namespace ding {
+
+// A finished episode.
+struct CollectedEpisode {
+  int env_id = 0;
+  absl::InlinedVector<double, 2> returns;  // of each player
+  int64_t length = 0;
+  // Its returned samples, of all players. With an unroll_len of 1 a sample is a row.
+  int64_t samples = 0;
+  int64_t last_step = 0;                  // step of its last row in the stream
+  NamedValues info;                       // StepResult::info
+  std::vector<double> component_returns;  // FinishedEpisode::component_returns
+};
 
 class CollectStatistics {
  public:

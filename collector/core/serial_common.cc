@@ -65,13 +65,6 @@ absl::Span<const int> GameSeats(int player, int players, absl::Span<const int> e
   return *seats;
 }
 
-absl::Status CheckCollectTarget(int64_t target) {
-  constexpr int64_t kMost = int64_t{1} << 40;
-  if (target <= kMost) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("asked to collect ", target, " samples or episodes, expected at most ", kMost));
-}
-
 bool PlayerActs::Choose(const EnvManager& env, int player, absl::Span<const int> env_ids) {
   env_ids_.clear();
   rows_.clear();

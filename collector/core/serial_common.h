@@ -43,9 +43,6 @@ absl::Status CheckPoliciesFitEnv(absl::Span<const SpecPtr> policy_outputs, bool 
 absl::Span<const int> GameSeats(int player, int players, absl::Span<const int> env_ids,
                                 std::vector<int>* seats);
 
-// Returns kInvalidArgument if more samples or episodes are asked for than any machine has memory for.
-absl::Status CheckCollectTarget(int64_t target);
-
 // The envs in which a player of a game acts, among those that are stepped. In the others the player has ended
 // before its game (EnvManager::plays()): its policy is not asked, and its action is 0, which nobody reads.
 //
@@ -67,6 +64,29 @@ class PlayerActs {
   std::vector<int> env_ids_;
   std::vector<int64_t> rows_;
   std::vector<std::byte> spread_;
+};
+
+// Decides when an evaluation is due: at iteration 0, then every eval_freq train iterations, at most once
+// per iteration.
+class EvalSchedule {
+ public:
+  explicit EvalSchedule(int64_t eval_freq) : eval_freq_(eval_freq) {}
+
+  // A true answer counts as the evaluation of this iteration.
+  bool ShouldEval(int64_t train_iter) {
+    if (train_iter == last_eval_iter_) return false;
+    if (train_iter - last_eval_iter_ < eval_freq_ && train_iter != 0) return false;
+    last_eval_iter_ = train_iter;
+    return true;
+  }
+
+  // -1: there was none yet.
+  int64_t last_eval_iter() const { return last_eval_iter_; }
+  void set_last_eval_iter(int64_t train_iter) { last_eval_iter_ = train_iter; }
+
+ private:
+  int64_t eval_freq_;
+  int64_t last_eval_iter_ = -1;
 };
 
 // Saves the checkpoint "ckpt_best" by `save`, if it is set.

@@ -1,5 +1,3 @@
-#include "ding_worker/collector/evaluator/battle_interaction_serial_evaluator.h"
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/collector/evaluator/interaction_serial_evaluator.h"
 #include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_policy.h"
 #include "ding_worker/data/state.h"

@@ -1,8 +1,8 @@
 // The building block of evaluators that play episodes: it has an env manager, a policy per player, the schedule
 // and the best result. A single-player env has one player; player 0 is evaluated.
 //
-// An evaluator of your own creates a core, passes on to it what ISerialEvaluator (or IBattleEvaluator) asks for,
-// and makes its result of the Outcome. Options::score says what "better" means. docs/collector.md has one.
+// An evaluator of your own creates a core, inherits from CoreEvaluator and makes its result of the Outcome.
+// Options::score says what "better" means. docs/collector.md has one.
 //
 // Ownership: as ISerialEvaluator: the core owns neither envs nor policies, and these must outlive it.
 // Threads:   thread-compatible: one caller at a time, whose thread calls envs and policies.
@@ -10,7 +10,7 @@
 //
 // Example:
 //   absl::StatusOr<EvalResult> Eval(const EvalOptions& options) override {
-//     DING_ASSIGN_OR_RETURN(const EvalCore::Outcome outcome, core_->Eval(options, /*videos=*/nullptr));
+//     DING_ASSIGN_OR_RETURN(const EvalCore::Outcome outcome, core()->Eval(options, /*videos=*/nullptr));
 //     return outcome.ToResult();
 //   }
 #ifndef DING_WORKER_COLLECTOR_EVALUATOR_EVAL_CORE_H_
@@ -23,13 +23,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/collector/core/serial_common.h"
-#include "ding_worker/collector/evaluator/eval_schedule.h"
 #include "ding_worker/collector/evaluator/eval_videos.h"
 #include "ding_worker/collector/evaluator/vector_eval_monitor.h"
 #include "ding_worker/collector/serial_evaluator.h"
@@ -182,6 +182,30 @@ class EvalCore {
 // Returns the policies of a core with one player; empty if `policy` is null, which Create() refuses and
 // ResetPolicies() and Reset() take as "the current one".
 std::vector<EvalMode*> PoliciesOf(EvalMode* policy);
+
+// An evaluator over a core with one player: passes on to it all that ISerialEvaluator asks for, but Eval().
+//
+// Ownership: owns the core.
+class CoreEvaluator : public ISerialEvaluator {
+ public:
+  absl::Status ResetEnv(EnvManager* env) override { return core_->ResetEnv(env); }
+  absl::Status ResetPolicy(EvalMode* policy) override {
+    return core_->ResetPolicies(PoliciesOf(policy));
+  }
+  absl::Status Reset(EvalMode* policy, EnvManager* env) override {
+    return core_->Reset(PoliciesOf(policy), env);
+  }
+  bool ShouldEval(int64_t train_iter) override { return core_->ShouldEval(train_iter); }
+  absl::Status SaveState(StateWriter* writer) const override { return core_->SaveState(writer); }
+  absl::Status LoadState(StateReader* reader) override { return core_->LoadState(reader); }
+
+ protected:
+  explicit CoreEvaluator(std::unique_ptr<EvalCore> core) : core_(std::move(core)) {}
+  EvalCore* core() const { return core_.get(); }
+
+ private:
+  const std::unique_ptr<EvalCore> core_;
+};
 
 }  // namespace ding
 

@@ -55,16 +55,10 @@ absl::StatusOr<std::unique_ptr<InteractionSerialEvaluator>> InteractionSerialEva
 
 InteractionSerialEvaluator::InteractionSerialEvaluator(Options options,
                                                        std::unique_ptr<EvalCore> core)
-    : options_(std::move(options)), core_(std::move(core)) {}
-
-absl::Status InteractionSerialEvaluator::ResetEnv(EnvManager* env) { return core_->ResetEnv(env); }
-
-absl::Status InteractionSerialEvaluator::ResetPolicy(EvalMode* policy) {
-  return core_->ResetPolicies(PoliciesOf(policy));
-}
+    : CoreEvaluator(std::move(core)), options_(std::move(options)) {}
 
 absl::Status InteractionSerialEvaluator::Reset(EvalMode* policy, EnvManager* env) {
-  DING_RETURN_IF_ERROR(core_->Reset(PoliciesOf(policy), env));
+  DING_RETURN_IF_ERROR(CoreEvaluator::Reset(policy, env));
   last_render_iter_ = -1;
   return absl::OkStatus();
 }
@@ -74,15 +68,15 @@ absl::StatusOr<EvalResult> InteractionSerialEvaluator::Eval(const EvalOptions& o
   std::optional<EvalVideos> videos;
   if (ShouldRender(options)) {
     DING_RETURN_IF_ERROR(CheckFigurePath());
-    videos.emplace(core_->env_num(), options_.max_video_frames);
+    videos.emplace(core()->env_num(), options_.max_video_frames);
   }
   DING_ASSIGN_OR_RETURN(const EvalCore::Outcome outcome,
-                        core_->Eval(options, videos.has_value() ? &*videos : nullptr));
+                        core()->Eval(options, videos.has_value() ? &*videos : nullptr));
   if (videos.has_value()) {
     // A video is worth less than the evaluation, and than the run that a full disk would end here.
     const absl::Status written = WriteVideos(options, &*videos);
     DING_LOG_IF(WARNING, !written.ok())
-        << core_->deps().name
+        << core()->deps().name
         << ": not all videos of this evaluation could be written: " << written.message()
         << ". The run goes on";
     last_render_iter_ = RenderClock(options);
@@ -93,7 +87,7 @@ absl::StatusOr<EvalResult> InteractionSerialEvaluator::Eval(const EvalOptions& o
 absl::Status InteractionSerialEvaluator::CheckCanFilm(const EvalOptions& options) {
   if (can_film_ || options_.render_freq == -1 || RenderClock(options) < 0) return absl::OkStatus();
   DING_RETURN_IF_ERROR(CheckFigurePath());
-  const absl::Status picture = core_->CheckRender();
+  const absl::Status picture = core()->CheckRender();
   // An env that has not answered yet shows nothing. The next evaluation asks again.
   if (absl::IsFailedPrecondition(picture)) return absl::OkStatus();
   can_film_ = picture.ok();
@@ -111,14 +105,14 @@ bool InteractionSerialEvaluator::ShouldRender(const EvalOptions& options) const 
 }
 
 std::string InteractionSerialEvaluator::FigureFolder() const {
-  return JoinPath(core_->deps().exp_dir, options_.figure_path);
+  return JoinPath(core()->deps().exp_dir, options_.figure_path);
 }
 
 absl::Status InteractionSerialEvaluator::CheckFigurePath() const {
   if (options_.figure_path.empty()) return absl::OkStatus();
   const std::string folder = FigureFolder();
   const std::string context =
-      absl::StrCat(core_->deps().name, ": figure_path '", folder, "' cannot be written");
+      absl::StrCat(core()->deps().name, ": figure_path '", folder, "' cannot be written");
   DING_RETURN_IF_ERROR(Annotate(CreateDirectories(folder), context));
   // The file is not committed, so it leaves nothing behind.
   return Annotate(AtomicFileWriter::Create(JoinPath(folder, "writable")).status(), context);
@@ -127,34 +121,65 @@ absl::Status InteractionSerialEvaluator::CheckFigurePath() const {
 absl::Status InteractionSerialEvaluator::WriteVideos(const EvalOptions& options,
                                                      EvalVideos* videos) const {
   const std::string prefix =
-      absl::StrCat(core_->deps().name, "_", RenderModeName(options_.render_mode));
+      absl::StrCat(core()->deps().name, "_", RenderModeName(options_.render_mode));
   for (const EvalVideos::Video& video : videos->TakeChosen()) {
     CallSink([&] {
-      core_->deps().metrics->EncodedImage(absl::StrCat(prefix, "/", video.which),
-                                          RenderClock(options), video.width, video.height,
-                                          video.bytes);
+      core()->deps().metrics->EncodedImage(absl::StrCat(prefix, "/", video.which),
+                                           RenderClock(options), video.width, video.height,
+                                           video.bytes);
     });
     if (options_.figure_path.empty()) continue;
     const std::string path = JoinPath(
         FigureFolder(), absl::StrCat(prefix, "_", RenderClock(options), "_", video.which, ".gif"));
     DING_RETURN_IF_ERROR(WriteFileAtomically(path, video.bytes));
-    DING_LOG(INFO) << core_->deps().name << ": " << path << " shows the " << video.which
+    DING_LOG(INFO) << core()->deps().name << ": " << path << " shows the " << video.which
                    << " episode, return " << video.episode_return;
   }
   return absl::OkStatus();
 }
 
 absl::Status InteractionSerialEvaluator::SaveState(StateWriter* writer) const {
-  DING_RETURN_IF_ERROR(core_->SaveState(writer));
+  DING_RETURN_IF_ERROR(CoreEvaluator::SaveState(writer));
   return writer->WriteInt("last_render_iter", last_render_iter_);
 }
 
 absl::Status InteractionSerialEvaluator::LoadState(StateReader* reader) {
   DING_ASSIGN_OR_RETURN(const int64_t last_render_iter,
                         reader->ReadCount("last_render_iter", /*least=*/-1));
-  DING_RETURN_IF_ERROR(core_->LoadState(reader));
+  DING_RETURN_IF_ERROR(CoreEvaluator::LoadState(reader));
   last_render_iter_ = last_render_iter;
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<BattleInteractionSerialEvaluator>>
+BattleInteractionSerialEvaluator::Create(Options options, EnvManager* env,
+                                         std::vector<EvalMode*> policies, ComponentDeps deps) {
+  EvalCore::Options core_options;
+  core_options.common = options;
+  core_options.game = true;
+  DING_ASSIGN_OR_RETURN(
+      std::unique_ptr<EvalCore> core,
+      EvalCore::Create(std::move(core_options), env, std::move(policies), std::move(deps)));
+  return absl::WrapUnique(new BattleInteractionSerialEvaluator(std::move(core)));
+}
+
+absl::StatusOr<BattleEvalResult> BattleInteractionSerialEvaluator::Eval(
+    const EvalOptions& options) {
+  if (options.force_render) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(core_->deps().name, ": force_render is set, but games are not filmed"));
+  }
+  DING_ASSIGN_OR_RETURN(const EvalCore::Outcome outcome, core_->Eval(options, nullptr));
+  BattleEvalResult result;
+  result.stop = outcome.stop;
+  result.mean_return = outcome.score;
+  result.envstep_count = outcome.envsteps;
+  result.abnormal_episode_count = outcome.abnormal_episodes;
+  for (int player = 0; player < core_->player_num(); ++player) {
+    result.episode_return.push_back(outcome.monitor.GetEpisodeReturn(player));
+  }
+  result.episode_info = outcome.monitor.GetEpisodeInfo();
+  return result;
 }
 
 }  // namespace ding

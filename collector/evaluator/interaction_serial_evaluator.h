@@ -20,18 +20,21 @@
 //
 // Ownership and threads: as ISerialEvaluator.
 //
-// Example:
+// Example, and one of a game:
 //   DING_ASSIGN_OR_RETURN(auto evaluator, InteractionSerialEvaluator::Create(
 //                                             {}, &envs, policy->eval_mode(), deps));
 //   if (evaluator->ShouldEval(train_iter)) {
 //     DING_ASSIGN_OR_RETURN(const EvalResult result, evaluator->Eval({}));
 //   }
+//   DING_ASSIGN_OR_RETURN(auto judge, BattleInteractionSerialEvaluator::Create(
+//                                         {}, &games, {ours, theirs}, deps));
 #ifndef DING_WORKER_COLLECTOR_EVALUATOR_INTERACTION_SERIAL_EVALUATOR_H_
 #define DING_WORKER_COLLECTOR_EVALUATOR_INTERACTION_SERIAL_EVALUATOR_H_
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -46,7 +49,7 @@
 
 namespace ding {
 
-class InteractionSerialEvaluator : public ISerialEvaluator {
+class InteractionSerialEvaluator : public CoreEvaluator {
  public:
   enum class RenderMode { kTrainIter, kEnvstep };
   struct Options : SerialEvaluatorOptions {
@@ -71,14 +74,11 @@ class InteractionSerialEvaluator : public ISerialEvaluator {
                                                                             EvalMode* policy,
                                                                             ComponentDeps deps);
 
-  absl::Status ResetEnv(EnvManager* env) override;
-  absl::Status ResetPolicy(EvalMode* policy) override;
   absl::Status Reset(EvalMode* policy, EnvManager* env) override;
-  bool ShouldEval(int64_t train_iter) override { return core_->ShouldEval(train_iter); }
   absl::StatusOr<EvalResult> Eval(const EvalOptions& options) override;
 
   // The best mean return so far; minus infinity before the first evaluation.
-  double best_return() const { return core_->best_score(); }
+  double best_return() const { return core()->best_score(); }
 
   absl::Status SaveState(StateWriter* writer) const override;
   absl::Status LoadState(StateReader* reader) override;
@@ -97,9 +97,43 @@ class InteractionSerialEvaluator : public ISerialEvaluator {
   absl::Status WriteVideos(const EvalOptions& options, EvalVideos* videos) const;
 
   const Options options_;
-  const std::unique_ptr<EvalCore> core_;
   int64_t last_render_iter_ = -1;
   bool can_film_ = false;  // whether CheckCanFilm() has found that it can
+};
+
+// Likewise for games of two or more players, without videos. Policy p plays player p, and player 0 is evaluated. In the
+// metrics reward_* is for player 0, and reward<p>_mean, _std, _max and _min for each other player p.
+class BattleInteractionSerialEvaluator : public IBattleEvaluator {
+ public:
+  struct Options : SerialEvaluatorOptions {
+    Options() { eval_freq = 50; }
+  };
+
+  // As InteractionSerialEvaluator::Create().
+  static absl::StatusOr<std::unique_ptr<BattleInteractionSerialEvaluator>> Create(
+      Options options, EnvManager* env, std::vector<EvalMode*> policies, ComponentDeps deps);
+
+  absl::Status ResetEnv(EnvManager* env) override { return core_->ResetEnv(env); }
+  absl::Status ResetPolicies(std::vector<EvalMode*> policies) override {
+    return core_->ResetPolicies(std::move(policies));
+  }
+  absl::Status Reset(std::vector<EvalMode*> policies, EnvManager* env) override {
+    return core_->Reset(std::move(policies), env);
+  }
+  bool ShouldEval(int64_t train_iter) override { return core_->ShouldEval(train_iter); }
+  absl::StatusOr<BattleEvalResult> Eval(const EvalOptions& options) override;
+
+  // The best mean return of player 0 so far; minus infinity before the first evaluation.
+  double best_return() const { return core_->best_score(); }
+
+  absl::Status SaveState(StateWriter* writer) const override { return core_->SaveState(writer); }
+  absl::Status LoadState(StateReader* reader) override { return core_->LoadState(reader); }
+
+ private:
+  explicit BattleInteractionSerialEvaluator(std::unique_ptr<EvalCore> core)
+      : core_(std::move(core)) {}
+
+  const std::unique_ptr<EvalCore> core_;
 };
 
 }  // namespace ding

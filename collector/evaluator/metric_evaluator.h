@@ -1,4 +1,4 @@
-// The interface of an evaluator on labelled data: what a supervised run knows of it. MetricSerialEvaluator
+// The interfaces of an evaluator on labelled data and of these data: what a supervised run knows of them. MetricSerialEvaluator
 // (metric_serial_evaluator.h) is the default; one of your own is registered in MetricEvaluatorRegistry()
 // (collector/serial_registry.h).
 //
@@ -8,19 +8,55 @@
 #ifndef DING_WORKER_COLLECTOR_EVALUATOR_METRIC_EVALUATOR_H_
 #define DING_WORKER_COLLECTOR_EVALUATOR_METRIC_EVALUATOR_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "ding_worker/collector/evaluator/eval_data.h"
+#include "absl/strings/str_cat.h"
 #include "ding_worker/collector/evaluator/metric.h"
 #include "ding_worker/collector/serial_evaluator.h"
+#include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {
+
+struct LabelledBatch {
+  Batch input;  // the observations
+  Batch label;  // the labels, with as many rows
+};
+
+// Labelled data to evaluate a policy on. Batches are requested by number, so that they can be read from
+// files when needed.
+class IEvalData {
+ public:
+  virtual ~IEvalData() = default;
+
+  // The number of batches.
+  virtual int64_t size() const = 0;
+  // Returns batch `index`; it is the same each time. kOutOfRange unless it is 0 to size() - 1.
+  virtual absl::StatusOr<LabelledBatch> Get(int64_t index) = 0;
+};
+
+// Batches in memory.
+class EvalDataInMemory : public IEvalData {
+ public:
+  explicit EvalDataInMemory(std::vector<LabelledBatch> batches) : batches_(std::move(batches)) {}
+
+  int64_t size() const override { return static_cast<int64_t>(batches_.size()); }
+  absl::StatusOr<LabelledBatch> Get(int64_t index) override {
+    if (index >= 0 && index < size()) return batches_[static_cast<size_t>(index)];
+    return absl::OutOfRangeError(absl::StrCat("there is no batch ", index, ", only ", size()));
+  }
+
+ private:
+  const std::vector<LabelledBatch> batches_;
+};
 
 struct MetricEvalResult {
   bool stop = false;

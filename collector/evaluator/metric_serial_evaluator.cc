@@ -14,7 +14,6 @@
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/collector/core/serial_common.h"
 
 namespace ding {
 namespace {

@@ -29,8 +29,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "ding_worker/collector/evaluator/eval_data.h"
-#include "ding_worker/collector/evaluator/eval_schedule.h"
+#include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/collector/evaluator/metric.h"
 #include "ding_worker/collector/evaluator/metric_evaluator.h"
 #include "ding_worker/collector/serial_evaluator.h"

@@ -49,28 +49,29 @@ std::vector<EvalMode*> OpponentEvaluator::Seats(EvalMode* policy, Policy* oppone
   return seats;
 }
 
-absl::Status OpponentEvaluator::ResetEnv(EnvManager* env) {
-  if (env != nullptr) DING_RETURN_IF_ERROR(Annotate(CheckSamePlayers(env->env_spec(), 1), name_));
-  DING_RETURN_IF_ERROR(games_->ResetEnv(env));
-  if (env != nullptr) env_ = env;
+absl::Status OpponentEvaluator::Use(
+    EnvManager* env, EvalMode* policy,
+    absl::FunctionRef<absl::Status(const std::vector<EvalMode*>& seats)> reset) {
+  EnvManager* const next_env = env == nullptr ? env_ : env;
+  EvalMode* const next_policy = policy == nullptr ? policy_ : policy;
+  DING_RETURN_IF_ERROR(Annotate(CheckSamePlayers(next_env->env_spec(), /*first=*/1), name_));
+  DING_RETURN_IF_ERROR(reset(Seats(next_policy, opponent_.get(), *next_env)));
+  env_ = next_env;
+  policy_ = next_policy;
   return absl::OkStatus();
+}
+
+absl::Status OpponentEvaluator::ResetEnv(EnvManager* env) {
+  return Use(env, nullptr, [&](const auto& /*seats*/) { return games_->ResetEnv(env); });
 }
 
 absl::Status OpponentEvaluator::ResetPolicy(EvalMode* policy) {
   if (policy == nullptr) return games_->ResetPolicies({});
-  DING_RETURN_IF_ERROR(games_->ResetPolicies(Seats(policy, opponent_.get(), *env_)));
-  policy_ = policy;
-  return absl::OkStatus();
+  return Use(nullptr, policy, [&](const auto& seats) { return games_->ResetPolicies(seats); });
 }
 
 absl::Status OpponentEvaluator::Reset(EvalMode* policy, EnvManager* env) {
-  EvalMode* const next_policy = policy == nullptr ? policy_ : policy;
-  EnvManager* const next_env = env == nullptr ? env_ : env;
-  DING_RETURN_IF_ERROR(Annotate(CheckSamePlayers(next_env->env_spec(), 1), name_));
-  DING_RETURN_IF_ERROR(games_->Reset(Seats(next_policy, opponent_.get(), *next_env), env));
-  policy_ = next_policy;
-  env_ = next_env;
-  return absl::OkStatus();
+  return Use(env, policy, [&](const auto& seats) { return games_->Reset(seats, env); });
 }
 
 absl::StatusOr<EvalResult> OpponentEvaluator::Eval(const EvalOptions& options) {
@@ -82,6 +83,7 @@ absl::StatusOr<EvalResult> OpponentEvaluator::Eval(const EvalOptions& options) {
   result.stop = games.stop;
   result.mean_return = games.mean_return;
   result.envstep_count = games.envstep_count;
+  result.abnormal_episode_count = games.abnormal_episode_count;
   result.episode_return = std::move(games.episode_return[0]);
   result.episode_info = std::move(games.episode_info);
   return result;

@@ -26,10 +26,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "ding_worker/collector/battle_evaluator.h"
 #include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env_manager.h"
@@ -68,6 +68,9 @@ class OpponentEvaluator : public ISerialEvaluator {
 
   absl::StatusOr<std::shared_ptr<Policy>> NewOpponent() const;
   static std::vector<EvalMode*> Seats(EvalMode* policy, Policy* opponent, const EnvManager& env);
+  // Uses these from now on if reset() of the games' evaluator succeeds; null: the current ones.
+  absl::Status Use(EnvManager* env, EvalMode* policy,
+                   absl::FunctionRef<absl::Status(const std::vector<EvalMode*>& seats)> reset);
 
   const std::string name_;
   const MakeOpponent make_opponent_;

@@ -1,5 +1,3 @@
-#include "ding_worker/collector/parallel/marine_parallel_collector.h"
-
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -14,6 +12,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
+#include "ding_worker/collector/parallel/parallel_collectors.h"
 #include "ding_worker/collector/parallel_registry.h"
 #include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_link.h"

@@ -16,7 +16,7 @@
 // closed, rows that were not sent are dropped.
 //
 // In a game the sent rows are the choices of the players that learn (turn_transitions.h), as those of a serial
-// run (collector/battle/self_play_collector.h), and n_sample counts the rows of the seat that has the most, including
+// run (collector/serial/self_play_collector.h), and n_sample counts the rows of the seat that has the most, including
 // waiting.
 //
 // A task with eval_flag waits for a policy, evaluates it with episodes_per_env episodes per env, and sends no

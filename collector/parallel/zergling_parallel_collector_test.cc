@@ -1,5 +1,3 @@
-#include "ding_worker/collector/parallel/zergling_parallel_collector.h"
-
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -21,6 +19,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/core/reward_shaping.h"
 #include "ding_worker/collector/evaluator/interaction_serial_evaluator.h"
+#include "ding_worker/collector/parallel/parallel_collectors.h"
 #include "ding_worker/collector/parallel_registry.h"
 #include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_link.h"

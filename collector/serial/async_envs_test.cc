@@ -11,7 +11,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/evaluator/interaction_serial_evaluator.h"
-#include "ding_worker/collector/serial/sample_serial_collector.h"
+#include "ding_worker/collector/serial/serial_collectors.h"
 #include "ding_worker/collector/testing/fake_policy.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"

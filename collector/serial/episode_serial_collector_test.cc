@@ -1,7 +1,5 @@
 // Compares the collected episodes with the records of the fake envs over random scripts, and tests further
 // properties.
-#include "ding_worker/collector/serial/episode_serial_collector.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -20,6 +18,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/collector/serial/serial_collectors.h"
 #include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_policy.h"
 #include "ding_worker/collector/testing/serial_parts.h"

@@ -14,7 +14,7 @@
 #include "absl/types/span.h"
 #include "benchmark/benchmark.h"
 #include "ding_worker/base/check.h"
-#include "ding_worker/collector/serial/sample_serial_collector.h"
+#include "ding_worker/collector/serial/serial_collectors.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/named_values.h"

@@ -1,6 +1,4 @@
 // Further tests; sample_serial_collector_exactness_test.cc compares the collected rows with a model.
-#include "ding_worker/collector/serial/sample_serial_collector.h"
-
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -15,6 +13,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/collector/serial/serial_collectors.h"
 #include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_policy.h"
 #include "ding_worker/collector/testing/serial_parts.h"

@@ -15,49 +15,34 @@
 namespace own {
 namespace {
 
-class EpisodesCollector : public ding::ISerialCollector {
+// The base class passes on to the core what a collector is asked for, besides Collect().
+class EpisodesCollector : public ding::CoreCollector {
  public:
   EpisodesCollector(std::unique_ptr<ding::CollectCore> core, ding::RewardShaping shaping)
-      : core_(std::move(core)), shaping_(std::move(shaping)) {}
+      : CoreCollector(std::move(core)), shaping_(std::move(shaping)) {}
 
   absl::StatusOr<ding::SegmentBatch> Collect(const ding::CollectOptions& options) override {
-    const ding::Timer timer(core_->deps().clock);
+    const ding::Timer timer(core()->deps().clock);
     absl::StatusOr<ding::SegmentBatch> data = TryCollect(options);
-    if (!data.ok()) return ding::Annotate(data.status(), core_->deps().name);
-    core_->FinishCollect(options, timer.Seconds());
+    if (!data.ok()) return ding::Annotate(data.status(), core()->deps().name);
+    core()->FinishCollect(options, timer.Seconds());
     return data;
   }
 
-  // The core does the rest.
-  absl::Status ResetEnv(ding::EnvManager* env) override { return core_->ResetEnv(env); }
-  absl::Status ResetPolicy(ding::CollectMode* policy) override {
-    return core_->ResetPolicies(ding::PoliciesOf(policy));
-  }
-  absl::Status Reset(ding::CollectMode* policy, ding::EnvManager* env) override {
-    return core_->Reset(ding::PoliciesOf(policy), env);
-  }
-  absl::Status DropEpisodes(absl::Span<const int> ids) override { return core_->DropEpisodes(ids); }
-  int64_t envstep() const override { return core_->envstep(); }
-  void set_envstep(int64_t envstep) override { core_->set_envstep(envstep); }
-  int64_t total_episode_count() const override { return core_->total_episode_count(); }
-  absl::Status SaveState(ding::StateWriter* to) const override { return core_->SaveState(to); }
-  absl::Status LoadState(ding::StateReader* from) override { return core_->LoadState(from); }
-
  private:
   absl::StatusOr<ding::SegmentBatch> TryCollect(const ding::CollectOptions& options) {
-    DING_RETURN_IF_ERROR(core_->PrepareLevelSeeds(options.level_seeds));
-    const int64_t target = options.target.value_or(core_->attributes(0).n_sample.value_or(1));
-    while (core_->ready_rows(0) < target) {
-      DING_ASSIGN_OR_RETURN(const ding::Timesteps* const steps, core_->StepReadyEnvs(options));
+    DING_RETURN_IF_ERROR(core()->PrepareLevelSeeds(options.level_seeds));
+    const int64_t target = options.target.value_or(core()->attributes(0).n_sample.value_or(1));
+    while (core()->ready_rows(0) < target) {
+      DING_ASSIGN_OR_RETURN(const ding::Timesteps* const steps, core()->StepReadyEnvs(options));
       for (const ding::FinishedEpisode& episode : steps->finished) {
         if (shaping_ == nullptr) continue;
-        DING_RETURN_IF_ERROR(core_->ReshapeRewards(steps->env_ids[episode.row], shaping_));
+        DING_RETURN_IF_ERROR(core()->ReshapeRewards(steps->env_ids[episode.row], shaping_));
       }
     }
-    return core_->TakeTrainSamples(0);
+    return core()->TakeTrainSamples(0);
   }
 
-  const std::unique_ptr<ding::CollectCore> core_;
   const ding::RewardShaping shaping_;
 };
 

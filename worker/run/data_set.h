@@ -14,7 +14,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "ding_worker/collector/evaluator/eval_data.h"
+#include "ding_worker/collector/evaluator/metric_evaluator.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/env.h"

@@ -3,7 +3,7 @@
 //     policy.collect.collector   env for one        game
 //       sample, episode          of that type       refused
 //       sample_1v1, episode_1v1  refused            self-play: the policy in all seats
-//                                                   (collector/battle/self_play_collector.h)
+//                                                   (collector/serial/self_play_collector.h)
 //     policy.eval.evaluator
 //       interaction              of that type       refused
 //       battle_interaction       refused            the policy against an opponent: the policy in

@@ -1,4 +1,10 @@
-// The parallel collector of a league: two policies play against each other.
+// The two parallel collectors. parallel_collector_core.h describes how they play and which rows they send.
+//
+// ZerglingParallelCollector has one policy: in envs for one player, or by self-play in all seats of a game. Self-play is
+// there and not in MarineParallelCollector, since all rows of its one policy are training data.
+//
+// MarineParallelCollector is that of a league: two policies, of which one may be an opponent, a seat that changes from task
+// to task, and results of games for the payoff of a league.
 //
 //     player 0 (home) ──► seat home_seat      ─┐
 //                                              ├──► the game ──► rows of learning players
@@ -22,18 +28,22 @@
 //
 // The sign of the return of player 0 is the result: above 0 a win, below 0 a loss, else a draw.
 //
-// parallel_collector_core.h describes the rest.
 // Ownership, threads: as BaseParallelCollector.
 //
 // Example:
-//   ParallelCollectorParts parts;
-//   parts.env = &games;
-//   parts.players = {{learner->collect_mode(), true}, {opponent->collect_mode(), false}};
-//   parts.link = &link;
-//   DING_ASSIGN_OR_RETURN(auto collector, MarineParallelCollector::Create({}, task, parts, deps));
+//   ParallelCollectorParts parts = {&envs, policy->collect_mode(), policy->eval_mode(), &link, 10};
+//   DING_ASSIGN_OR_RETURN(auto collector,
+//                         ZerglingParallelCollector::Create({}, task, parts, deps));
 //   DING_RETURN_IF_ERROR(collector->Run());
-#ifndef DING_WORKER_COLLECTOR_PARALLEL_MARINE_PARALLEL_COLLECTOR_H_
-#define DING_WORKER_COLLECTOR_PARALLEL_MARINE_PARALLEL_COLLECTOR_H_
+//   const CollectorFinishInfo info = collector->GetFinishInfo();
+//
+//   ParallelCollectorParts match;
+//   match.env = &games;
+//   match.players = {{learner->collect_mode(), true}, {opponent->collect_mode(), false}};
+//   match.link = &link;
+//   DING_ASSIGN_OR_RETURN(auto marine, MarineParallelCollector::Create({}, task, match, deps));
+#ifndef DING_WORKER_COLLECTOR_PARALLEL_PARALLEL_COLLECTORS_H_
+#define DING_WORKER_COLLECTOR_PARALLEL_PARALLEL_COLLECTORS_H_
 
 #include <memory>
 
@@ -43,6 +53,19 @@
 #include "ding_worker/metrics/component.h"
 
 namespace ding {
+
+class ZerglingParallelCollector : public ParallelCollectorCore {
+ public:
+  // The default name is "collector" or "evaluator".
+  //   kInvalidArgument  lists all problems of options and parts, such as a policy with neither n_sample nor
+  //                     n_episode
+  static absl::StatusOr<std::unique_ptr<ZerglingParallelCollector>> Create(
+      const Options& options, ParallelCollectorTask task, const ParallelCollectorParts& parts,
+      ComponentDeps deps);
+
+ private:
+  using ParallelCollectorCore::ParallelCollectorCore;
+};
 
 class MarineParallelCollector : public ParallelCollectorCore {
  public:
@@ -60,4 +83,4 @@ class MarineParallelCollector : public ParallelCollectorCore {
 
 }  // namespace ding
 
-#endif  // DING_WORKER_COLLECTOR_PARALLEL_MARINE_PARALLEL_COLLECTOR_H_
+#endif  // DING_WORKER_COLLECTOR_PARALLEL_PARALLEL_COLLECTORS_H_

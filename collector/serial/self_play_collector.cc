@@ -1,4 +1,4 @@
-#include "ding_worker/collector/battle/self_play_collector.h"
+#include "ding_worker/collector/serial/self_play_collector.h"
 
 #include <cstddef>
 #include <utility>
@@ -23,6 +23,10 @@ absl::StatusOr<TurnTransitions> MovesOf(const EnvSpec& game, const CollectMode& 
   return TurnTransitions::Create(PlayerSpec(game), policy.output_spec());
 }
 
+std::vector<CollectMode*> SeatsOf(const EnvSpec& game, CollectMode* seat) {
+  return std::vector<CollectMode*>(static_cast<size_t>(game.players), seat);
+}
+
 }  // namespace
 
 // The policy in a seat of a game. Its rows become training data together with those of all seats.
@@ -31,6 +35,7 @@ class SelfPlayCollector::Seat : public CollectMode {
   explicit Seat(CollectMode* policy) : policy_(policy) {}
 
   CollectMode* policy() const { return policy_; }
+  void set_policy(CollectMode* policy) { policy_ = policy; }
   const SpecPtr& output_spec() const override { return policy_->output_spec(); }
   CollectAttributes attributes() const override { return policy_->attributes(); }
   absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
@@ -43,7 +48,7 @@ class SelfPlayCollector::Seat : public CollectMode {
   absl::Status LoadState(StateReader* reader) override { return policy_->LoadState(reader); }
 
  private:
-  CollectMode* const policy_;
+  CollectMode* policy_;
 };
 
 absl::StatusOr<std::unique_ptr<SelfPlayCollector>> SelfPlayCollector::Create(
@@ -61,8 +66,7 @@ absl::StatusOr<std::unique_ptr<SelfPlayCollector>> SelfPlayCollector::Create(
   if (!moves.ok()) return Annotate(moves.status(), name);
   auto collector = absl::WrapUnique(
       new SelfPlayCollector(name, env, std::make_unique<Seat>(policy), *std::move(moves)));
-  DING_ASSIGN_OR_RETURN(collector->games_,
-                        make(env, collector->Seats(collector->seat_.get(), *env)));
+  DING_ASSIGN_OR_RETURN(collector->games_, make(env, SeatsOf(game, collector->seat_.get())));
   return collector;
 }
 
@@ -72,45 +76,39 @@ SelfPlayCollector::SelfPlayCollector(absl::string_view name, EnvManager* env,
 
 SelfPlayCollector::~SelfPlayCollector() = default;
 
-std::vector<CollectMode*> SelfPlayCollector::Seats(Seat* seat, const EnvManager& env) const {
-  return std::vector<CollectMode*>(static_cast<size_t>(env.env_spec().players), seat);
+absl::Status SelfPlayCollector::Use(EnvManager* env, CollectMode* policy,
+                                    absl::FunctionRef<absl::Status(const Seats& seats)> reset) {
+  EnvManager* const next_env = env == nullptr ? env_ : env;
+  CollectMode* const before = seat_->policy();
+  if (policy != nullptr) seat_->set_policy(policy);
+  const auto change = [&]() -> absl::Status {
+    DING_ASSIGN_OR_RETURN(TurnTransitions moves, MovesOf(next_env->env_spec(), *seat_));
+    DING_RETURN_IF_ERROR(reset(SeatsOf(next_env->env_spec(), seat_.get())));
+    moves.ContinueAfter(moves_);
+    moves_ = std::move(moves);
+    env_ = next_env;
+    return absl::OkStatus();
+  };
+  const absl::Status status = change();
+  if (!status.ok()) seat_->set_policy(before);
+  return status;
 }
 
 absl::Status SelfPlayCollector::ResetEnv(EnvManager* env) {
-  DING_ASSIGN_OR_RETURN(TurnTransitions moves,
-                        MovesOf((env == nullptr ? env_ : env)->env_spec(), *seat_));
-  DING_RETURN_IF_ERROR(games_->ResetEnv(env));
-  if (env != nullptr) env_ = env;
-  moves.ContinueAfter(moves_);
-  moves_ = std::move(moves);
-  return absl::OkStatus();
+  return Use(env, nullptr, [&](const Seats& /*seats*/) { return games_->ResetEnv(env); });
 }
 
 absl::Status SelfPlayCollector::ResetPolicy(CollectMode* policy) {
-  if (policy == nullptr) {
-    DING_RETURN_IF_ERROR(games_->ResetPolicies({}));
-    moves_.DropHeld();
-    return absl::OkStatus();
+  if (policy != nullptr) {
+    return Use(nullptr, policy, [&](const Seats& seats) { return games_->ResetPolicies(seats); });
   }
-  auto seat = std::make_unique<Seat>(policy);
-  DING_ASSIGN_OR_RETURN(TurnTransitions moves, MovesOf(env_->env_spec(), *policy));
-  DING_RETURN_IF_ERROR(games_->ResetPolicies(Seats(seat.get(), *env_)));
-  seat_ = std::move(seat);
-  moves.ContinueAfter(moves_);
-  moves_ = std::move(moves);
+  DING_RETURN_IF_ERROR(games_->ResetPolicies({}));
+  moves_.DropHeld();
   return absl::OkStatus();
 }
 
 absl::Status SelfPlayCollector::Reset(CollectMode* policy, EnvManager* env) {
-  EnvManager* const next_env = env == nullptr ? env_ : env;
-  auto seat = std::make_unique<Seat>(policy == nullptr ? seat_->policy() : policy);
-  DING_ASSIGN_OR_RETURN(TurnTransitions moves, MovesOf(next_env->env_spec(), *seat));
-  DING_RETURN_IF_ERROR(games_->Reset(Seats(seat.get(), *next_env), env));
-  env_ = next_env;
-  seat_ = std::move(seat);
-  moves.ContinueAfter(moves_);
-  moves_ = std::move(moves);
-  return absl::OkStatus();
+  return Use(env, policy, [&](const Seats& seats) { return games_->Reset(seats, env); });
 }
 
 absl::Status SelfPlayCollector::DropEpisodes(absl::Span<const int> env_ids) {

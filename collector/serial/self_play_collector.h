@@ -21,8 +21,8 @@
 //   DING_ASSIGN_OR_RETURN(auto collector,
 //                         SelfPlayCollector::Create(make, &games, policy, "collector"));
 //   DING_ASSIGN_OR_RETURN(const SegmentBatch rows, collector->Collect(options));
-#ifndef DING_WORKER_COLLECTOR_BATTLE_SELF_PLAY_COLLECTOR_H_
-#define DING_WORKER_COLLECTOR_BATTLE_SELF_PLAY_COLLECTOR_H_
+#ifndef DING_WORKER_COLLECTOR_SERIAL_SELF_PLAY_COLLECTOR_H_
+#define DING_WORKER_COLLECTOR_SERIAL_SELF_PLAY_COLLECTOR_H_
 
 #include <cstdint>
 #include <functional>
@@ -30,11 +30,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "ding_worker/collector/battle_collector.h"
 #include "ding_worker/collector/core/turn_transitions.h"
 #include "ding_worker/collector/serial_collector.h"
 #include "ding_worker/data/segment.h"
@@ -74,11 +74,14 @@ class SelfPlayCollector : public ISerialCollector {
 
  private:
   class Seat;
+  using Seats = std::vector<CollectMode*>;
 
   SelfPlayCollector(absl::string_view name, EnvManager* env, std::unique_ptr<Seat> seat,
                     TurnTransitions moves);
 
-  std::vector<CollectMode*> Seats(Seat* seat, const EnvManager& env) const;
+  // Uses these from now on if reset() of the battle collector succeeds; null: the current ones.
+  absl::Status Use(EnvManager* env, CollectMode* policy,
+                   absl::FunctionRef<absl::Status(const Seats& seats)> reset);
 
   const std::string name_;
   EnvManager* env_;
@@ -89,4 +92,4 @@ class SelfPlayCollector : public ISerialCollector {
 
 }  // namespace ding
 
-#endif  // DING_WORKER_COLLECTOR_BATTLE_SELF_PLAY_COLLECTOR_H_
+#endif  // DING_WORKER_COLLECTOR_SERIAL_SELF_PLAY_COLLECTOR_H_

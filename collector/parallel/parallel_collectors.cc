@@ -1,4 +1,4 @@
-#include "ding_worker/collector/parallel/marine_parallel_collector.h"
+#include "ding_worker/collector/parallel/parallel_collectors.h"
 
 #include <algorithm>
 #include <string>
@@ -43,6 +43,14 @@ std::vector<std::string> GameProblems(const ParallelCollectorTask& task,
 }
 
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<ZerglingParallelCollector>> ZerglingParallelCollector::Create(
+    const Options& options, ParallelCollectorTask task, const ParallelCollectorParts& parts,
+    ComponentDeps deps) {
+  DING_ASSIGN_OR_RETURN(Setup setup, Prepare(options, std::move(task), parts, std::move(deps),
+                                             {{parts.collect_mode, /*updates=*/true}}));
+  return absl::WrapUnique(new ZerglingParallelCollector(std::move(setup)));
+}
 
 absl::StatusOr<std::unique_ptr<MarineParallelCollector>> MarineParallelCollector::Create(
     const Options& options, ParallelCollectorTask task, const ParallelCollectorParts& parts,

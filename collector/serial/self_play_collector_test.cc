@@ -1,4 +1,4 @@
-#include "ding_worker/collector/battle/self_play_collector.h"
+#include "ding_worker/collector/serial/self_play_collector.h"
 
 #include <cstdint>
 #include <map>
@@ -12,9 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/collector/battle/battle_episode_serial_collector.h"
-#include "ding_worker/collector/battle/battle_sample_serial_collector.h"
-#include "ding_worker/collector/battle_collector.h"
+#include "ding_worker/collector/serial/serial_collectors.h"
 #include "ding_worker/collector/serial_collector.h"
 #include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_policy.h"
