@@ -68,21 +68,14 @@ absl::StatusOr<std::unique_ptr<CollectCore>> CollectCore::Create(Options options
                                                                  ComponentDeps deps) {
   if (deps.name.empty()) deps.name = "collector";
   DING_RETURN_IF_ERROR(ProblemsToStatus(ProblemsOf(options, env, policies), deps.name));
-  auto core = absl::WrapUnique(new CollectCore(options, std::move(deps)));
+  auto core = absl::WrapUnique(new CollectCore(std::move(options), std::move(deps)));
   DING_RETURN_IF_ERROR(core->Reset(std::move(policies), env));
   return core;
 }
 
-CollectCore::CollectCore(Options options, ComponentDeps deps)
-    : options_(options), deps_(std::move(deps)) {}
-
 absl::Status CollectCore::ResetEnv(EnvManager* env) {
   const bool running = env != nullptr && !env->closed();
-  if (env == nullptr) {
-    DING_RETURN_IF_ERROR(Annotate(env_->Reset(), deps_.name));
-  } else {
-    DING_RETURN_IF_ERROR(Use(env, policies()));
-  }
+  DING_RETURN_IF_ERROR(env != nullptr ? Use(env, policies()) : Annotate(env_->Reset(), deps_.name));
   ForgetEpisodes(running);
   return Annotate(ForgetRecurrentState({}), deps_.name);
 }
@@ -193,17 +186,11 @@ bool CollectCore::with_level_seed() const {
 void CollectCore::ForgetEpisodes(bool unfinished) {
   unfinished_.assign(static_cast<size_t>(env_->env_num()), unfinished);
   statistics_->ForgetEpisodes(env_->env_num());
-  for (Player& player : players_) {
-    for (int id = 0; id < env_->env_num(); ++id) player.traj->DropEpisode(id);
-  }
+  for (int id = 0; id < env_->env_num(); ++id) DropEpisode(id);
 }
 
 void CollectCore::DropEpisode(int env_id) {
   for (Player& player : players_) player.traj->DropEpisode(env_id);
-}
-
-absl::Span<const int> CollectCore::SeatsOf(int player, absl::Span<const int> env_ids) {
-  return GameSeats(player, player_num(), env_ids, &seats_);
 }
 
 absl::Status CollectCore::ForgetRecurrentState(absl::Span<const int> env_ids) {
@@ -461,8 +448,8 @@ absl::StatusOr<SegmentBatch> CollectCore::TakeTrainSamples(int player) {
 }
 
 absl::Status CollectCore::DropAllRows() {
+  for (int id = 0; id < env_->env_num(); ++id) DropEpisode(id);
   for (Player& player : players_) {
-    for (int id = 0; id < env_->env_num(); ++id) player.traj->DropEpisode(id);
     DING_RETURN_IF_ERROR(player.traj->Take(0, ReadyObs()).status());
   }
   return absl::OkStatus();

@@ -108,7 +108,7 @@ class CollectCore {
                                                              std::vector<CollectMode*> policies,
                                                              ComponentDeps deps);
 
-  // As in ISerialCollector. Empty `policies` keep the current ones. The state includes which envs are in the middle of
+  // What the interface of a collector asks for, as in ISerialCollector. Empty `policies` keep the current ones. The state includes which envs are in the middle of
   // an episode.
   absl::Status ResetEnv(EnvManager* env);
   absl::Status ResetPolicies(std::vector<CollectMode*> policies);
@@ -195,7 +195,8 @@ class CollectCore {
     std::vector<FinishedEpisode> finished;  // only their rows
   };
 
-  CollectCore(Options options, ComponentDeps deps);
+  CollectCore(Options options, ComponentDeps deps)
+      : options_(std::move(options)), deps_(std::move(deps)) {}
 
   absl::Status CheckPlayer(int player) const;
   const Player& PlayerAt(int player) const {
@@ -219,7 +220,9 @@ class CollectCore {
   absl::StatusOr<std::vector<uint8_t>> LoadUnfinished(StateReader* reader) const;
   absl::Status ForgetRecurrentState(absl::Span<const int> env_ids);
   // Returns the seats of `player` in these envs; valid until the next call.
-  absl::Span<const int> SeatsOf(int player, absl::Span<const int> env_ids);
+  absl::Span<const int> SeatsOf(int player, absl::Span<const int> env_ids) {
+    return GameSeats(player, player_num(), env_ids, &seats_);
+  }
   ReadyObs ViewOf(int player, const ReadyObs& ready) const;
   // Returns the view of `player` of the env's observations.
   ColumnsView ObsOf(int player, const ColumnsView& obs) const {
