@@ -12,9 +12,8 @@
 #include "ding_worker/base/checked_size.h"
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/env/env.h"
-#include "ding_worker/env/game_spec.h"
-#include "ding_worker/policy/reward_components.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/spec.h"
 
 namespace ding {
 namespace {
@@ -39,10 +38,6 @@ std::vector<SpecPtr> OutputsOf(const std::vector<CollectMode*>& policies) {
   std::vector<SpecPtr> outputs;
   for (const CollectMode* policy : policies) outputs.push_back(policy->output_spec());
   return outputs;
-}
-
-std::string TrajScope(size_t player) {
-  return player == 0 ? std::string("traj") : absl::StrCat("traj_", player);
 }
 
 }  // namespace
@@ -106,24 +101,17 @@ absl::Status CollectCore::Use(EnvManager* env, const std::vector<CollectMode*>& 
   }
   DING_RETURN_IF_ERROR(Annotate(
       CheckPoliciesFitEnv(OutputsOf(policies), options_.game, env->env_spec()), deps_.name));
-  std::vector<TrajBuffer> fresh;
-  for (size_t i = 0; i < policies.size(); ++i) {
-    absl::StatusOr<TrajBuffer> traj =
-        MakeTrajBuffer(static_cast<int>(i), *env, *policies[i], with_level_seed());
-    if (!traj.ok()) return Annotate(traj.status(), deps_.name);
-    fresh.push_back(*std::move(traj));
-  }
+  absl::StatusOr<std::vector<TrajBuffer>> fresh =
+      rows_.Make(*env, policies, rows_.with_level_seed());
+  if (!fresh.ok()) return Annotate(fresh.status(), deps_.name);
   if (env->closed()) DING_RETURN_IF_ERROR(Annotate(env->Launch(), deps_.name));
   env_ = env;
   players_.resize(policies.size());
   for (size_t i = 0; i < policies.size(); ++i) {
     players_[i].policy = policies[i];
     players_[i].attributes = policies[i]->attributes();
-    players_[i].observation = fresh[i].layout().observation;
-    players_[i].first_field = FirstObsField(env->env_spec(), static_cast<int>(i));
-    players_[i].final_obs.reset();
-    UseTrajBuffer(std::move(fresh[i]), &players_[i]);
   }
+  rows_.Use(env->env_spec(), *std::move(fresh));
   action_columns_.resize(players_.size());
   return absl::OkStatus();
 }
@@ -145,52 +133,10 @@ CollectStatistics CollectCore::FreshStatistics(const EnvManager& env) const {
   return CollectStatistics(options);
 }
 
-absl::StatusOr<TrajBuffer> CollectCore::MakeTrajBuffer(int player, const EnvManager& env,
-                                                       const CollectMode& policy,
-                                                       bool with_level_seed) const {
-  const CollectAttributes attributes = policy.attributes();
-  const EnvSpec player_spec = PlayerSpec(env.env_spec(), player);
-  if (attributes.unroll_len < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("policy: unroll_len is ", attributes.unroll_len, ", expected at least 1"));
-  }
-  DING_RETURN_IF_ERROR(CheckTakesReward("the policy", attributes.reward_components,
-                                        player_spec.name, player_spec.reward_shape));
-  DING_ASSIGN_OR_RETURN(TrajLayout layout,
-                        TrajLayout::Create(player_spec.observation, policy.output_spec(),
-                                           with_level_seed, player_spec.reward_shape));
-  TrajBuffer::Options options;
-  options.env_num = env.env_num();
-  options.stream_base = options_.common.stream_base + player;
-  options.stream_stride = env.env_spec().players;
-  options.whole_episodes = options_.whole_episodes || attributes.traj_len_inf;
-  options.maxlen = options_.maxlen;
-  options.unroll_len = attributes.unroll_len;
-  // Take() cuts no whole episodes.
-  options.cut_samples = attributes.on_policy && !options.whole_episodes;
-  return TrajBuffer(std::move(layout), options);
-}
-
-void CollectCore::UseTrajBuffer(TrajBuffer fresh, Player* player) {
-  if (player->traj.has_value()) {
-    if (player->traj->Fits(fresh)) return;
-    fresh.ContinueAfter(*player->traj);
-  }
-  player->traj = std::move(fresh);
-}
-
-bool CollectCore::with_level_seed() const {
-  return !players_.empty() && players_[0].traj->layout().level_seed >= 0;
-}
-
 void CollectCore::ForgetEpisodes(bool unfinished) {
   unfinished_.assign(static_cast<size_t>(env_->env_num()), unfinished);
   statistics_->ForgetEpisodes(env_->env_num());
-  for (int id = 0; id < env_->env_num(); ++id) DropEpisode(id);
-}
-
-void CollectCore::DropEpisode(int env_id) {
-  for (Player& player : players_) player.traj->DropEpisode(env_id);
+  for (int id = 0; id < env_->env_num(); ++id) rows_.DropEpisode(id);
 }
 
 absl::Status CollectCore::ForgetRecurrentState(absl::Span<const int> env_ids) {
@@ -209,7 +155,7 @@ absl::Status CollectCore::DropEpisodes(absl::Span<const int> env_ids) {
     }
   }
   for (const int env_id : env_ids) {
-    DropEpisode(env_id);
+    rows_.DropEpisode(env_id);
     statistics_->ForgetEpisode(env_id);
   }
   // Reset() without envs would mean all envs.
@@ -219,30 +165,16 @@ absl::Status CollectCore::DropEpisodes(absl::Span<const int> env_ids) {
   return absl::OkStatus();
 }
 
-bool CollectCore::under_way(int env_id) const {
-  for (const Player& player : players_) {
-    if (player.traj->under_way(env_id)) return true;
-  }
-  return false;
-}
-
-bool CollectCore::waiting() const {
-  for (int id = 0; id < env_->env_num(); ++id) {
-    if (under_way(id)) return true;
-  }
-  return false;
-}
-
 absl::Status CollectCore::PrepareLevelSeeds(const std::vector<int64_t>& level_seeds) {
   const bool wanted = !level_seeds.empty();
   if (wanted && static_cast<int>(level_seeds.size()) != env_->env_num()) {
     return absl::InvalidArgumentError(
         absl::StrCat(level_seeds.size(), " level seeds for ", env_->env_num(), " envs"));
   }
-  if (wanted == with_level_seed()) return absl::OkStatus();
+  if (wanted == rows_.with_level_seed()) return absl::OkStatus();
   int64_t waiting = 0;
-  for (const Player& player : players_) {
-    waiting += player.traj->ready_rows() + player.traj->held_rows();
+  for (int i = 0; i < player_num(); ++i) {
+    waiting += rows_.of(i).ready_rows() + rows_.of(i).held_rows();
   }
   if (waiting > 0) {
     return absl::FailedPreconditionError(
@@ -250,20 +182,16 @@ absl::Status CollectCore::PrepareLevelSeeds(const std::vector<int64_t>& level_se
                      waiting, " rows of an earlier collect wait for their episodes to end, ",
                      wanted ? "without" : "with", " level seeds"));
   }
-  std::vector<TrajBuffer> fresh;
-  for (int i = 0; i < player_num(); ++i) {
-    DING_ASSIGN_OR_RETURN(TrajBuffer traj, MakeTrajBuffer(i, *env_, *players_[i].policy, wanted));
-    fresh.push_back(std::move(traj));
-  }
-  for (int i = 0; i < player_num(); ++i) UseTrajBuffer(std::move(fresh[i]), &players_[i]);
+  DING_ASSIGN_OR_RETURN(std::vector<TrajBuffer> fresh, rows_.Make(*env_, policies(), wanted));
+  rows_.Use(env_->env_spec(), std::move(fresh));
   return absl::OkStatus();
 }
 
 absl::Status CollectCore::Reserve(int64_t rows) {
-  for (Player& player : players_) {
-    const int64_t missing = std::max<int64_t>(0, rows - player.traj->ready_rows());
+  for (int i = 0; i < player_num(); ++i) {
+    const int64_t missing = std::max<int64_t>(0, rows - rows_.of(i).ready_rows());
     const std::optional<int64_t> room = CheckedSum(missing, env_->env_num());
-    DING_RETURN_IF_ERROR(player.traj->Reserve(room.value_or(missing)));
+    DING_RETURN_IF_ERROR(rows_.of(i).Reserve(room.value_or(missing)));
   }
   return absl::OkStatus();
 }
@@ -305,16 +233,9 @@ absl::StatusOr<const Timesteps*> CollectCore::TryStepEnvs(
   ++step_times_.steps;
   step_times_.policy += absl::Nanoseconds(acted - begun);
   step_times_.env += absl::Nanoseconds(StepNanos() - acted);
-  for (size_t i = 0; player_num() > 1 && i < timesteps->env_ids.size(); ++i) {
-    const int env_id = timesteps->env_ids[i];
-    if (under_way(env_id)) continue;
-    return absl::InternalError(
-        absl::StrCat("env manager answered for env ", env_id, ", which was not stepped"));
-  }
-  for (int i = 0; i < player_num(); ++i) DING_RETURN_IF_ERROR(Store(i, *timesteps));
-  if (player_num() > 1) EndGames(*timesteps);
+  DING_RETURN_IF_ERROR(rows_.Store(*timesteps));
   absl::Status status =
-      statistics_->Account(*timesteps, players_[0].traj->next_step(), deps_, &ended_envs_);
+      statistics_->Account(*timesteps, rows_.of(0).next_step(), deps_, &ended_envs_);
   if (!ended_envs_.empty()) status.Update(ForgetRecurrentState(ended_envs_));
   DING_RETURN_IF_ERROR(status);
   return timesteps;
@@ -324,7 +245,7 @@ absl::Status CollectCore::Act(int player, const ActingEnvs& acting, const Collec
   // No env acts; the step only waits for the answers of others.
   if (acting.env_ids.empty()) return absl::OkStatus();
   Player& actor = players_[player];
-  ActingEnvs own(acting.env_ids, ObsOf(player, acting.obs), acting.rows);
+  ActingEnvs own(acting.env_ids, rows_.ObsOf(player, acting.obs), acting.rows);
   const int64_t action_bytes = env_->env_spec().action->row_bytes(player);
   const bool has_ended = player_num() > 1 && actor.acts.Choose(*env_, player, acting.env_ids);
   if (has_ended) {
@@ -340,7 +261,7 @@ absl::Status CollectCore::Act(int player, const ActingEnvs& acting, const Collec
     }
   }
   DING_ASSIGN_OR_RETURN(const TrajBuffer::Appended added,
-                        actor.traj->Append(own, options.train_iter, options.level_seeds));
+                        rows_.of(player).Append(own, options.train_iter, options.level_seeds));
   action_columns_[player] = added.output.raw_column(0);
   for (const int env_id : own.env_ids) unfinished_[env_id] = true;
   const ColumnsView obs = own.rows.empty() ? own.obs : added.obs;
@@ -354,9 +275,16 @@ absl::Status CollectCore::Act(int player, const ActingEnvs& acting, const Collec
   return absl::OkStatus();
 }
 
+bool CollectCore::waiting() const {
+  for (int id = 0; id < env_->env_num(); ++id) {
+    if (rows_.under_way(id)) return true;
+  }
+  return false;
+}
+
 void CollectCore::DropRowsUnderWay() {
   for (int id = 0; id < env_->env_num(); ++id) {
-    if (under_way(id)) DropEpisode(id);
+    if (rows_.under_way(id)) rows_.DropEpisode(id);
   }
 }
 
@@ -374,8 +302,8 @@ std::vector<int> CollectCore::unfinished_envs() const {
 
 absl::StatusOr<std::vector<uint8_t>> CollectCore::LoadUnfinished(StateReader* reader) const {
   const absl::StatusOr<TensorInfo> info = reader->Info(kUnfinishedEnvs);
-  if (!info.ok())
-    return unfinished_;  // Earlier versions saved them for collectors of episodes only.
+  // Earlier versions saved them for collectors of episodes only.
+  if (!info.ok()) return unfinished_;
   std::vector<int64_t> env_ids(static_cast<size_t>(NumElements(info->shape)));
   DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>(kUnfinishedEnvs, absl::MakeSpan(env_ids)));
   std::vector<uint8_t> unfinished(unfinished_.size(), false);
@@ -403,7 +331,7 @@ absl::Status CollectCore::ReshapeRewards(int env_id, const RewardShaping& shapin
     return Annotate(CallUser("it", [&] { return shaping(env_id, rows, rewards); }),
                     "reward_shaping");
   };
-  return players_[0].traj->ReshapeRewards(env_id, reshape);
+  return rows_.of(0).ReshapeRewards(env_id, reshape);
 }
 
 absl::Status CollectCore::CheckPlayer(int player) const {
@@ -414,7 +342,7 @@ absl::Status CollectCore::CheckPlayer(int player) const {
 
 absl::StatusOr<SegmentBatch> CollectCore::Take(int player, int64_t max_rows, const ReadyObs& now) {
   DING_RETURN_IF_ERROR(CheckPlayer(player));
-  TrajBuffer& traj = *players_[player].traj;
+  TrajBuffer& traj = rows_.of(player);
   DING_ASSIGN_OR_RETURN(SegmentBatch data, traj.Take(max_rows, ViewOf(player, now)));
   statistics_->CountSamples(data.segments, traj.taken_samples());
   return data;
@@ -422,7 +350,7 @@ absl::StatusOr<SegmentBatch> CollectCore::Take(int player, int64_t max_rows, con
 
 ReadyObs CollectCore::ViewOf(int player, const ReadyObs& ready) const {
   if (ready.env_ids.empty()) return {};
-  return {ready.env_ids, ObsOf(player, ready.obs)};
+  return {ready.env_ids, rows_.ObsOf(player, ready.obs)};
 }
 
 absl::Status CollectCore::MakeTrainSamples(int player, SegmentBatch* data) {
@@ -435,7 +363,7 @@ absl::Status CollectCore::MakeTrainSamples(int player, SegmentBatch* data) {
 
 void CollectCore::DropHeldRowsIfOnPolicy(int player) {
   DING_CHECK(CheckPlayer(player).ok()) << CheckPlayer(player).message();
-  TrajBuffer& traj = *players_[player].traj;
+  TrajBuffer& traj = rows_.of(player);
   if (players_[player].attributes.on_policy && traj.held_rows() > 0) traj.DropHeldRows();
 }
 
@@ -448,9 +376,9 @@ absl::StatusOr<SegmentBatch> CollectCore::TakeTrainSamples(int player) {
 }
 
 absl::Status CollectCore::DropAllRows() {
-  for (int id = 0; id < env_->env_num(); ++id) DropEpisode(id);
-  for (Player& player : players_) {
-    DING_RETURN_IF_ERROR(player.traj->Take(0, ReadyObs()).status());
+  for (int id = 0; id < env_->env_num(); ++id) rows_.DropEpisode(id);
+  for (int i = 0; i < player_num(); ++i) {
+    DING_RETURN_IF_ERROR(rows_.of(i).Take(0, ReadyObs()).status());
   }
   return absl::OkStatus();
 }
@@ -467,11 +395,8 @@ void CollectCore::FinishCollect(const CollectOptions& options, double seconds) {
 
 absl::Status CollectCore::SaveState(StateWriter* writer) const {
   DING_RETURN_IF_ERROR(statistics_->SaveState(writer));
-  DING_RETURN_IF_ERROR(writer->WriteInt("level_seed", with_level_seed() ? 1 : 0));
-  for (size_t i = 0; i < players_.size(); ++i) {
-    ScopedStateWriter scoped(writer, TrajScope(i));
-    DING_RETURN_IF_ERROR(players_[i].traj->SaveState(&scoped));
-  }
+  DING_RETURN_IF_ERROR(writer->WriteInt("level_seed", rows_.with_level_seed() ? 1 : 0));
+  DING_RETURN_IF_ERROR(rows_.SaveState(writer));
   const std::vector<int> env_ids = unfinished_envs();
   const std::vector<int64_t> unfinished(env_ids.begin(), env_ids.end());
   return writer->WriteSpan<int64_t>(kUnfinishedEnvs, unfinished);
@@ -479,18 +404,13 @@ absl::Status CollectCore::SaveState(StateWriter* writer) const {
 
 absl::Status CollectCore::LoadState(StateReader* reader) {
   DING_ASSIGN_OR_RETURN(CollectStatistics statistics, statistics_->LoadState(reader));
+  DING_ASSIGN_OR_RETURN(std::vector<uint8_t> unfinished, LoadUnfinished(reader));
   DING_ASSIGN_OR_RETURN(const int64_t level_seed, reader->ReadInt("level_seed"));
-  std::vector<TrajBuffer> loaded;
-  for (size_t i = 0; i < players_.size(); ++i) {
-    DING_ASSIGN_OR_RETURN(TrajBuffer traj, MakeTrajBuffer(static_cast<int>(i), *env_,
-                                                          *players_[i].policy, level_seed != 0));
-    ScopedStateReader scoped(reader, TrajScope(i));
-    DING_RETURN_IF_ERROR(traj.LoadState(&scoped));
-    loaded.push_back(std::move(traj));
-  }
-  DING_ASSIGN_OR_RETURN(unfinished_, LoadUnfinished(reader));
+  DING_ASSIGN_OR_RETURN(std::vector<TrajBuffer> fresh,
+                        rows_.Make(*env_, policies(), level_seed != 0));
+  DING_RETURN_IF_ERROR(rows_.LoadState(reader, std::move(fresh)));
+  unfinished_ = std::move(unfinished);
   statistics_ = std::move(statistics);
-  for (size_t i = 0; i < players_.size(); ++i) players_[i].traj = std::move(loaded[i]);
   return absl::OkStatus();
 }
 

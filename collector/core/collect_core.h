@@ -49,17 +49,14 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/collector/core/collect_statistics.h"
+#include "ding_worker/collector/core/player_rows.h"
 #include "ding_worker/collector/core/reward_shaping.h"
 #include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/collector/core/traj_buffer.h"
 #include "ding_worker/collector/serial_collector.h"
-#include "ding_worker/data/batch.h"
-#include "ding_worker/data/columns.h"
 #include "ding_worker/data/segment.h"
-#include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env_manager.h"
-#include "ding_worker/env/game_spec.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/policy/policy.h"
 
@@ -108,26 +105,18 @@ class CollectCore {
                                                              std::vector<CollectMode*> policies,
                                                              ComponentDeps deps);
 
-  // What the interface of a collector asks for, as in ISerialCollector. Empty `policies` keep the current ones. The state includes which envs are in the middle of
-  // an episode.
-  absl::Status ResetEnv(EnvManager* env);
-  absl::Status ResetPolicies(std::vector<CollectMode*> policies);
-  absl::Status Reset(std::vector<CollectMode*> policies, EnvManager* env);
-  absl::Status DropEpisodes(absl::Span<const int> env_ids);
+  // The number of env steps, of returned samples, so far.
   int64_t envstep() const { return statistics_->envstep(); }
-  void set_envstep(int64_t envstep) { statistics_->set_envstep(envstep); }
-  int64_t total_episode_count() const { return statistics_->total_episode_count(); }
   int64_t total_train_sample_count() const { return statistics_->total_train_sample_count(); }
-  std::optional<double> recent_return() const { return statistics_->recent_return(); }
-  absl::Status SaveState(StateWriter* writer) const;
-  absl::Status LoadState(StateReader* reader);
-
   EnvManager* env() const { return env_; }
   const ComponentDeps& deps() const { return deps_; }
   int player_num() const { return static_cast<int>(players_.size()); }
   // Here and below, `player` is from 0 to player_num() - 1. Any other is kInvalidArgument, or ends the program where
   // no status is returned.
-  const CollectAttributes& attributes(int player) const { return PlayerAt(player).attributes; }
+  const CollectAttributes& attributes(int player) const {
+    DING_CHECK(CheckPlayer(player).ok()) << CheckPlayer(player).message();
+    return players_[player].attributes;
+  }
 
   // Before the steps of a collect. The first one checks the level seeds: from then on rows have them, or have
   // none if `level_seeds` is empty; a collector that does not call it has rows without. The second one makes
@@ -153,9 +142,9 @@ class CollectCore {
   absl::Status RestartUnfinishedEnvs();
 
   // The number of rows of this player that Take() can return.
-  int64_t ready_rows(int player) const { return PlayerAt(player).traj->ready_rows(); }
+  int64_t ready_rows(int player) const { return RowsOf(player).ready_rows(); }
   // The number of complete samples of this player among them (CollectAttributes::unroll_len).
-  int64_t ready_samples(int player) const { return PlayerAt(player).traj->ready_samples(); }
+  int64_t ready_samples(int player) const { return RowsOf(player).ready_samples(); }
   // Changes the rewards of player 0 in the last finished episode of this env. Only with whole_episodes.
   absl::Status ReshapeRewards(int env_id, const RewardShaping& shaping);
   // Returns at most `max_rows` ready rows of this player and drops the others (TrajBuffer::Take() says which).
@@ -178,41 +167,41 @@ class CollectCore {
   void FinishCollect(const CollectOptions& options, double seconds);
 
  private:
+  friend class CoreCollector;
+  friend class BattleCoreCollector;
+
   struct Player {
     CollectMode* policy = nullptr;
     CollectAttributes attributes;
-    SpecPtr observation;
-    int first_field = 0;  // of its observation in that of the env
-    std::optional<TrajBuffer> traj;
-    PlayerActs acts;                        // of the current step, in a game
-    std::optional<BatchBuilder> final_obs;  // scratch of StoreWithEnds()
+    PlayerActs acts;  // of the current step, in a game
   };
-  // The answers of a game for one player, if players end before it.
-  struct OwnAnswers {
-    std::vector<int> env_ids;
-    std::vector<float> reward;
-    std::vector<uint8_t> terminated, truncated, abnormal;
-    std::vector<FinishedEpisode> finished;  // only their rows
-  };
+  // For CoreCollector and BattleCoreCollector: what ISerialCollector asks for. Empty `policies` keep the current ones. The
+  // state includes which envs are in the middle of an episode.
+  absl::Status ResetEnv(EnvManager* env);
+  absl::Status ResetPolicies(std::vector<CollectMode*> policies);
+  absl::Status Reset(std::vector<CollectMode*> policies, EnvManager* env);
+  absl::Status DropEpisodes(absl::Span<const int> env_ids);
+  void set_envstep(int64_t envstep) { statistics_->set_envstep(envstep); }
+  int64_t total_episode_count() const { return statistics_->total_episode_count(); }
+  std::optional<double> recent_return() const { return statistics_->recent_return(); }
+  absl::Status SaveState(StateWriter* writer) const;
+  absl::Status LoadState(StateReader* reader);
 
   CollectCore(Options options, ComponentDeps deps)
-      : options_(std::move(options)), deps_(std::move(deps)) {}
+      : options_(std::move(options)),
+        deps_(std::move(deps)),
+        rows_({options_.common.stream_base, options_.whole_episodes, options_.maxlen}) {}
 
   absl::Status CheckPlayer(int player) const;
-  const Player& PlayerAt(int player) const {
-    DING_CHECK(player >= 0 && player < player_num())
-        << "there is no player " << player << ", only " << player_num();
-    return players_[player];
+  const TrajBuffer& RowsOf(int player) const {
+    DING_CHECK(CheckPlayer(player).ok()) << CheckPlayer(player).message();
+    return rows_.of(player);
   }
   // Uses these from now on: checks that they fit together, launches the env manager if needed, and keeps
   // the rows if their layout is unchanged.
   absl::Status Use(EnvManager* env, const std::vector<CollectMode*>& policies);
   std::vector<CollectMode*> policies() const;
   CollectStatistics FreshStatistics(const EnvManager& env) const;
-  absl::StatusOr<TrajBuffer> MakeTrajBuffer(int player, const EnvManager& env,
-                                            const CollectMode& policy, bool with_level_seed) const;
-  void UseTrajBuffer(TrajBuffer fresh, Player* player);
-  bool with_level_seed() const;
   // Notes that all envs begin new episodes or, if `unfinished`, may be in the middle of one.
   void ForgetEpisodes(bool unfinished);
   // Whether an env has not answered yet.
@@ -224,22 +213,10 @@ class CollectCore {
     return GameSeats(player, player_num(), env_ids, &seats_);
   }
   ReadyObs ViewOf(int player, const ReadyObs& ready) const;
-  // Returns the view of `player` of the env's observations.
-  ColumnsView ObsOf(int player, const ColumnsView& obs) const {
-    return PlayerObs(obs, players_[player].observation.get(), players_[player].first_field);
-  }
   absl::StatusOr<const Timesteps*> TryStepEnvs(const ActingEnvs& acting,
                                                const CollectOptions& options,
                                                absl::FunctionRef<bool(int env_id)> may_act);
   absl::Status Act(int player, const ActingEnvs& acting, const CollectOptions& options);
-  absl::Status Store(int player, const Timesteps& timesteps);
-  // Likewise if a player of a game ends in this step or has ended before.
-  absl::Status StoreWithEnds(int player, const Timesteps& timesteps);
-  // Notes that the games that end in this step are over, or void, for all players.
-  void EndGames(const Timesteps& timesteps);
-  void DropEpisode(int env_id);
-  // Whether the row of a player waits for the answer of this env.
-  bool under_way(int env_id) const;
   void DropRowsUnderWay();
   // Returns 0 without Options::measure_steps, because most collectors need not read the clock.
   int64_t StepNanos() const;
@@ -248,13 +225,12 @@ class CollectCore {
   const ComponentDeps deps_;
   EnvManager* env_ = nullptr;
   std::vector<Player> players_;
+  PlayerRows rows_;
   std::optional<CollectStatistics> statistics_;
 
   std::vector<std::byte*> action_columns_;  // of the current step, one per player
   std::vector<int> seats_;                  // scratch of SeatsOf()
   std::vector<int64_t> own_rows_;           // scratch of Act()
-  std::vector<float> rewards_;              // scratch of Store()
-  OwnAnswers own_;                          // scratch of StoreWithEnds()
   std::vector<int> ended_envs_;             // envs whose episode ended in the last step
   // Per env, whether it may be in the middle of an episode. Bytes, because every step sets some.
   std::vector<uint8_t> unfinished_;

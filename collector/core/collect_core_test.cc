@@ -33,18 +33,30 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
+// A collector whose core a test can call.
+class TestCollector : public CoreCollector {
+ public:
+  explicit TestCollector(std::unique_ptr<CollectCore> core) : CoreCollector(std::move(core)) {}
+  using CoreCollector::core;
+  absl::StatusOr<SegmentBatch> Collect(const CollectOptions& /*options*/) override {
+    return core()->TakeTrainSamples(0);
+  }
+};
+
 // Three envs, whose episodes have three steps with the rewards 0, 1, 2; a hundred more in each later episode.
 struct Fixture : SerialParts {
   explicit Fixture(CollectCore::Options options = {}, FakeEnvManager::Options env_options = {},
                    const CollectAttributes& attributes = {})
       : SerialParts(std::move(env_options), attributes, "c"),
-        core(*CollectCore::Create(std::move(options), &envs, {&policy}, deps)) {}
+        collector(*CollectCore::Create(std::move(options), &envs, {&policy}, deps)),
+        core(collector.core()) {}
 
   void Step(int times) {
     for (int i = 0; i < times; ++i) EXPECT_THAT(core->StepReadyEnvs({}), IsOk());
   }
 
-  std::unique_ptr<CollectCore> core;
+  TestCollector collector;
+  CollectCore* const core;
 };
 
 CollectCore::Options WholeEpisodes() {
@@ -88,7 +100,7 @@ TEST(CollectCoreTest, ReturnsFinishedEpisodesOnce) {
   EXPECT_EQ(episodes[1].env_id, 1);
   EXPECT_EQ(episodes[1].samples, 3);
   EXPECT_THAT(f.core->TakeFinishedEpisodes(true), IsEmpty());
-  EXPECT_EQ(f.core->total_episode_count(), 3);
+  EXPECT_EQ(f.collector.total_episode_count(), 3);
 }
 
 TEST(CollectCoreTest, FinishCollectLogsTheFinishedEpisodes) {
@@ -111,7 +123,7 @@ TEST(CollectCoreTest, KnowsWhichEnvsAreInTheMiddleOfAnEpisode) {
   f.Step(2);
   EXPECT_THAT(f.core->unfinished_envs(), IsEmpty());
   f.Step(1);
-  ASSERT_THAT(f.core->DropEpisodes({1}), IsOk());
+  ASSERT_THAT(f.collector.DropEpisodes({1}), IsOk());
   EXPECT_THAT(f.core->unfinished_envs(), ElementsAre(0, 2));
   DING_ASSERT_OK_AND_ASSIGN(const auto later,
                             CollectCore::Create({}, &f.envs, {&f.policy}, f.deps));

@@ -18,12 +18,10 @@
 // along the links. An abnormal step is not counted and drops the rows of its episode, of all players, that were not
 // returned yet.
 //
-// Episodes, for algorithms that learn from them (policy gradients, hindsight, imitation): exactly as many begin and
-// finish in one Collect(). It returns one segment per episode, in the order in which they began. No segment ends as
-// kCut, and all rows of an episode have the same `collect_iter`. CollectOptions::target and n_episode of the policy
-// count episodes, at least one per env; drop_extra has no effect, because there are no extra episodes. An abnormal
-// episode is dropped and replaced by another one. After a failure all episodes of that Collect() are dropped; the next
-// Collect() resets the envs that were within an episode.
+// Episodes, for algorithms that learn from them (policy gradients, hindsight, imitation): one segment per episode, in the
+// order in which they began. No segment ends as kCut, and all rows of an episode have the same `collect_iter`.
+// CollectOptions::target and n_episode of the policy count episodes; drop_extra has no effect, because there are no extra
+// episodes. An abnormal episode is dropped and replaced by another one.
 //
 // Games: every vector step makes one row per env and player that has not ended (EnvManager::plays()), until one of the
 // collected players has enough samples. drop_extra cuts the rows of each player to the target. on_policy, traj_len_inf
