@@ -1,5 +1,3 @@
-#include "ding_worker/policy/actor_critic/actor_critic_collect.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -29,6 +27,7 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/action_distribution.h"
 #include "ding_worker/policy/actor_critic/actor_critic_acting.h"
+#include "ding_worker/policy/actor_critic/actor_critic_modes.h"
 #include "ding_worker/policy/column_binding.h"
 #include "ding_worker/policy/recurrent_states.h"
 #include "ding_worker/policy/scratch_columns.h"

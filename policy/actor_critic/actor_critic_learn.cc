@@ -1,5 +1,3 @@
-#include "ding_worker/policy/actor_critic/actor_critic_learn.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -27,6 +25,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/action_distribution.h"
+#include "ding_worker/policy/actor_critic/actor_critic_modes.h"
 #include "ding_worker/policy/column_binding.h"
 #include "ding_worker/policy/gradient_learn_mode.h"
 #include "ding_worker/policy/group_adam.h"

@@ -5,8 +5,9 @@
 //            "log_prob". It is not on-policy: the rows go to a replay buffer of sequences
 //   eval     takes the most probable action
 //   learn    takes one optimizer step on B sequences of T rows, by the loss of impala_loss.h. Values and
-//            ratios are those of the current networks; V(next_obs) is computed only at ends. Columns:
-//            impala_batch_reader.h
+//            ratios are those of the current networks; V(next_obs) is computed only at ends. Columns
+//            (data/sample_columns.h): obs, action, reward, discount, next_obs and "log_prob"; "mask" and "is_first" are read
+//            where they exist; "n_step" must be 1, "burn_in" 0, and there must be no "weight"
 //   command  settings "lr" and "entropy_weight", as that of PPO and A2C (actor_critic_policy.h)
 //
 // A step reports the scalars cur_lr, total_loss, policy_loss, value_loss, entropy, mean_ratio (pi to mu),

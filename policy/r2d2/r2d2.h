@@ -3,9 +3,13 @@
 //
 //   collect, eval, command  as policy/dqn/q_acting.h. The collect mode also writes "rnn_state" [S], the state
 //                           before the row, which must be stored with it
-//   learn                   takes one Adam step on a batch of B sequences of T >= 2 rows, with the columns of
-//                           policy/r2d2/sampled_sequence_reader.h; settings and saved state as
-//                           policy/dqn/q_learn_mode.h
+//   learn                   takes one Adam step on a batch of B sequences of T >= 2 rows; settings and saved state as
+//                           policy/dqn/q_learn_mode.h. Columns, beside those of SampledTransitionReader:
+//                             rnn_state  that of row b * T is the state before sequence b
+//                             burn_in    optional; the first rows of each sequence, equally many in all
+//                             mask, is_first  optional
+//                             weight     optional; that of row b * T belongs to sequence b
+//                             n_step     optional; 1 everywhere: R2D2 sums n steps itself
 //
 //     stored state ──► burn-in rows ──► row ──► row ──► ... ──► last row of an episode or of the sequence
 //                      (no gradient)     │q      │q               │q     │ state after it

@@ -1,10 +1,10 @@
-// The learn mode of on-policy actor-critic algorithms: minibatches, loss and steps of the optimizer.
-// actor_critic_policy.h describes the data, the settings, the reported scalars and the errors.
+// The collect and the learn mode of on-policy actor-critic algorithms. actor_critic_policy.h describes the data, the settings,
+// the reported scalars and the errors.
 //
-// Ownership: `options` and `networks` must outlive the mode.
-// Threads:   thread-compatible; it shares `networks` with the other modes.
-#ifndef DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_LEARN_H_
-#define DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_LEARN_H_
+// Ownership: `options` and `networks` must outlive the modes.
+// Threads:   thread-compatible; the modes share `networks`.
+#ifndef DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_MODES_H_
+#define DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_MODES_H_
 
 #include <memory>
 
@@ -17,6 +17,9 @@
 #include "ding_worker/policy/policy.h"
 
 namespace ding {
+
+std::unique_ptr<CollectMode> MakeActorCriticCollect(const ActorCriticPolicyOptions& options,
+                                                    ActorCritic* networks);
 
 // Returns the entropy weight of a learn call: that of `settings`, or else `configured`.
 //   kInvalidArgument  it is negative or not finite
@@ -31,4 +34,4 @@ absl::StatusOr<std::unique_ptr<LearnMode>> MakeActorCriticLearn(
 
 }  // namespace ding
 
-#endif  // DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_LEARN_H_
+#endif  // DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_MODES_H_
