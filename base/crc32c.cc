@@ -46,12 +46,14 @@ uint32_t ExtendByTable(const uint8_t* data, size_t size, uint32_t crc) {
 #if defined(__x86_64__)
 // The instruction takes three cycles, but the processor can begin one in each cycle. So three consecutive
 // blocks are processed at the same time, and their checksums are combined.
-constexpr size_t kBlockBytes = 1024;
+constexpr size_t kLargeBlock = 1024;
+constexpr size_t kSmallBlock = 128;  // for messages of a few kilobytes
 
 // For each position and value of a byte in a checksum: its contribution to the checksum after a block of
 // zeros was appended.
 using ShiftTables = std::array<std::array<uint32_t, 256>, 4>;
 
+template <size_t kBlockBytes>
 ShiftTables MakeShiftTables() {
   const std::array<uint8_t, kBlockBytes> zeros = {};
   ShiftTables tables = {};
@@ -67,8 +69,9 @@ ShiftTables MakeShiftTables() {
 }
 
 // The checksum `crc` after a block of zeros was appended to the data.
+template <size_t kBlockBytes>
 uint32_t AfterBlockOfZeros(uint32_t crc) {
-  static const ShiftTables* const tables = new ShiftTables(MakeShiftTables());
+  static const ShiftTables* const tables = new ShiftTables(MakeShiftTables<kBlockBytes>());
   const ShiftTables& t = *tables;
   return t[0][crc & 0xFF] ^ t[1][crc >> 8 & 0xFF] ^ t[2][crc >> 16 & 0xFF] ^ t[3][crc >> 24];
 }
@@ -79,18 +82,28 @@ uint64_t WordAt(const uint8_t* data) {
   return word;
 }
 
-__attribute__((target("sse4.2"))) uint32_t ExtendByInstruction(const uint8_t* data, size_t size,
-                                                               uint32_t crc) {
-  for (; size >= 3 * kBlockBytes; data += 3 * kBlockBytes, size -= 3 * kBlockBytes) {
+// Processes blocks while there are three of them, and moves *data and *size behind them.
+template <size_t kBlockBytes>
+__attribute__((target("sse4.2"))) uint32_t ExtendByBlocks(const uint8_t** data, size_t* size,
+                                                          uint32_t crc) {
+  for (; *size >= 3 * kBlockBytes; *data += 3 * kBlockBytes, *size -= 3 * kBlockBytes) {
     uint64_t first = crc, second = 0, third = 0;
-    for (const uint8_t* word = data; word < data + kBlockBytes; word += 8) {
+    for (const uint8_t* word = *data; word < *data + kBlockBytes; word += 8) {
       first = __builtin_ia32_crc32di(first, WordAt(word));
       second = __builtin_ia32_crc32di(second, WordAt(word + kBlockBytes));
       third = __builtin_ia32_crc32di(third, WordAt(word + 2 * kBlockBytes));
     }
-    crc = AfterBlockOfZeros(static_cast<uint32_t>(first)) ^ static_cast<uint32_t>(second);
-    crc = AfterBlockOfZeros(crc) ^ static_cast<uint32_t>(third);
+    crc = AfterBlockOfZeros<kBlockBytes>(static_cast<uint32_t>(first)) ^
+          static_cast<uint32_t>(second);
+    crc = AfterBlockOfZeros<kBlockBytes>(crc) ^ static_cast<uint32_t>(third);
   }
+  return crc;
+}
+
+__attribute__((target("sse4.2"))) uint32_t ExtendByInstruction(const uint8_t* data, size_t size,
+                                                               uint32_t crc) {
+  crc = ExtendByBlocks<kLargeBlock>(&data, &size, crc);
+  crc = ExtendByBlocks<kSmallBlock>(&data, &size, crc);
   uint64_t wide = crc;
   for (; size >= 8; data += 8, size -= 8) {
     wide = __builtin_ia32_crc32di(wide, WordAt(data));

@@ -3,8 +3,9 @@
 //   bazel run //coordinator:scaling -- [--workers=10,100,1000] [--seconds=5]
 //
 // It prints a row of a table for each number of workers. The workers are simulated, and so is the time: each simulated
-// second, every collector sends 10 messages with 100 rows each, the learner sends 200 demands for 256 rows, 10 reports, and
-// a version of its policy. Only what the coordinator does with them is measured, not how they are made or travel.
+// second, every collector sends 10 messages with 100 rows each, the learner sends 200 demands for 256 rows, 10
+// reports, and a version of its policy. Only what the coordinator does with them is measured, not how they are made
+// or travel.
 #include <malloc.h>
 #include <sys/resource.h>
 

@@ -18,6 +18,11 @@ bool HasObservation(const Spec& rows) {
                      [](const FieldSpec& field) { return IsObsColumn(field.name); });
 }
 
+absl::StatusOr<Batch> MakeNoObservation() {
+  DING_ASSIGN_OR_RETURN(BatchBuilder row, BatchBuilder::Create(std::make_shared<const Spec>(), 1));
+  return std::move(row).Seal(1);
+}
+
 }  // namespace
 
 std::string ItemSequences::AllowedRows() const {
@@ -58,10 +63,10 @@ absl::StatusOr<SegmentBatch> MakeItems(Batch rows) {
   SegmentBatch items;
   items.rows = std::move(rows);
   if (items.rows.empty()) return items;
-  // Items end as terminated, so that no buffer waits for further rows of their stream.
-  DING_ASSIGN_OR_RETURN(BatchBuilder no_obs,
-                        BatchBuilder::Create(std::make_shared<const Spec>(), 1));
-  items.final_obs = std::move(no_obs).Seal(1);
+  // Items end as terminated, so that no buffer waits for further rows of their stream. Batches are immutable, so all items
+  // share the observation behind them, which has no fields.
+  static const auto* const no_observation = new absl::StatusOr<Batch>(MakeNoObservation());
+  DING_ASSIGN_OR_RETURN(items.final_obs, *no_observation);
   items.segments = {
       {/*stream=*/0, /*first_step=*/0, /*begin=*/0, items.rows.rows(), SegmentEnd::kTerminated}};
   return items;

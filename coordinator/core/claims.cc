@@ -47,9 +47,9 @@ void SendAway(RunState* run, const std::string& why, Worker* worker) {
   if (has_task) FailTask(run, worker);  // This also tells the worker to leave.
 }
 
-// Returns whether the learner itself may be at fault, because it cannot learn from the chunks of any collector. Its reports
-// then send no collector away. A learner that complains of many chunks is only named in the log: otherwise a collector
-// could stay by sending very many bad chunks.
+// Returns whether the learner itself may be at fault, because it cannot learn from the chunks of any collector. Its
+// reports then send no collector away. A learner that complains of many chunks is only named in the log: otherwise a
+// collector could stay by sending very many bad chunks.
 bool IsDoubted(RunState* run, const std::string& learner, RunningTask* task) {
   const BufferChunks& chunks = *task->buffer->chunks();
   const bool some_are_good =

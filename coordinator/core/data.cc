@@ -279,8 +279,8 @@ absl::StatusOr<Tried> TryData(RunState* run, Worker* sender, const CollectorData
     if (buffer->has_rounds()) Serve(run, buffer);  // These rows may complete a round.
   }
   RunningTask* const task = sender->FindTask(task_id);
-  // With rounds the collector waits until its rows are wanted. Otherwise it would collect by a policy that is too old when
-  // its rows are learned from.
+  // With rounds the collector waits until its rows are wanted. Otherwise it would collect by a policy that is too
+  // old when its rows are learned from.
   if (task != nullptr && buffer->has_rounds()) {
     SetHoldsBack(true, task);
     const absl::Status status = buffer->CheckGoOn(buffer->rows()->count(), buffer->collecting());

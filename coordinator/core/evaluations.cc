@@ -122,8 +122,8 @@ std::optional<DoubtedEvaluation> TakeDoubted(RunState* run, const std::string& t
   return doubted;
 }
 
-// Counts the possible one of the two results, or the lower one if both are possible. An impossible result does not count
-// even if a witness confirms it: both workers may be one process, which has joined again under another name.
+// Counts the possible one of the two results, or the lower one if both are possible. An impossible result does not
+// count even if a witness confirms it: both workers may be one process, which has joined again under another name.
 void Settle(RunState* run, const DoubtedEvaluation& doubted, const std::string& witness,
             const CollectorFinished& info) {
   const bool first = doubted.result.episode_return_size() > 0 && IsPossible(*run, doubted.result);

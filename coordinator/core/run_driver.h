@@ -38,13 +38,13 @@ class RunDriver {
   // `parts` as for Coordinator::Create(); `now_nanos` is the time.
   RunDriver(const Coordinator::Options& options, Coordinator::Parts parts, int64_t now_nanos);
 
-  // Continues the run in the journal, if there is one. Call it once, before any other function. After an error the journal
-  // and the data are as before, and the driver changes neither.
+  // Continues the run in the journal, if there is one. Call it once, before any other function. After an error the
+  // journal and the data are as before, and the driver changes neither.
   absl::Status Recover();
 
   // Applies the event at this time.
   Result Apply(int64_t now_nanos, Event* event);
-  // Returns the workers whose data were waiting and do not wait any more, and what became of the data.
+  // Returns workers with data that no longer wait, and what became of the data.
   std::vector<std::pair<uint32_t, absl::Status>> TakeHandled() {
     return std::exchange(state_.effects.handled, {});
   }

@@ -4,8 +4,8 @@
 //     Event ──► Apply(RunState*) ──► RunState::effects: messages to send, keys to delete, lines to log
 //                     └──TakeRecords──► journal: what must be written before
 //
-// Apply() takes no lock, does no IO, starts no thread and reads no clock: time comes with the event. RunDriver calls it,
-// and carries out the effects once the records are in the journal.
+// Apply() takes no lock, does no IO, starts no thread and reads no clock: time comes with the event. RunDriver calls
+// it, and carries out the effects once the records are in the journal.
 //
 //   parts of the state that are objects:
 //     WorkerRoster      the workers, their tasks, their data that wait for room, and who is free
@@ -81,7 +81,7 @@ struct Effects {
   std::vector<std::pair<uint32_t, CoordinatorMessage>> messages;  // to workers
   std::vector<std::string> deleted;                               // keys of the store
   std::vector<Line> lines;
-  // The workers whose data no longer wait for room, and what became of the data.
+  // Workers with data that no longer wait, and what became of the data.
   std::vector<std::pair<uint32_t, absl::Status>> handled;
   // Tasks were given or taken: ask TimeToNextEvent() anew.
   bool timer_changed = false;
@@ -102,7 +102,7 @@ class UnwrittenRecords {
   // With `keeps` false there is no journal, and nothing is noted.
   explicit UnwrittenRecords(bool keeps) : keeps_(keeps) {}
 
-  // Say that the state of the run, or that of the commander, has changed.
+  // Say that the state of the run, or the state of the commander, has changed.
   void NoteState() { state_changed_ = true; }
   void NoteCommander() { commander_changed_ = true; }
   // Say that the commander has given a task, or that a task is over. Both also change the commander's state.
@@ -242,7 +242,7 @@ struct RunState {
   std::map<Hello::Role, std::string> unmet;
   // Keys of the chunks that were there when this coordinator began.
   std::unordered_set<std::string> recovered_keys;
-  // The workers whose data wait for room, in the order in which they came.
+  // The workers with data that wait, in the order in which the data came.
   std::vector<uint32_t> held;
   bool retry_held = false;    // something happened that may have made room
   int64_t retried_nanos = 0;  // when waiting data were tried last

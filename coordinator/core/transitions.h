@@ -83,7 +83,7 @@ int64_t NewestIter(const RunState& run, const std::string& policy_id);
 absl::Status CheckIter(const RunState& run, const RunningTask& task, int64_t iter);
 absl::Status CheckVersion(const RunState& run, const Worker& learner, const PolicyVersion& version,
                           const std::string& key);
-// Notes that a task of the worker has failed. Sends the worker away if its tasks fail and those of others do not. Ends
+// Notes that a task of the worker has failed. Sends the worker away if only its tasks fail. Ends
 // the run if the tasks of all workers of this kind fail.
 void NoteFailure(RunState* run, const StartTask& task, const absl::Status& why, Worker* worker);
 void NoteSuccess(RunState* run, const StartTask& task, Worker* worker);

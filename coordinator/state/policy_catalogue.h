@@ -1,4 +1,4 @@
-// The versions of each policy that the run has published, and those of them that are still stored.
+// The versions of each policy: which ones were published, and which ones are still stored.
 //
 //     CheckNext ──► Publish ──► stored ──DropOld, DropFinished──► keys that are to be deleted
 //                                          the two newest versions stay, and those that are kept
@@ -58,14 +58,14 @@ class PolicyCatalogue {
 
   // Forgets the versions that are neither among the two newest nor kept. Returns their keys.
   std::vector<std::string> DropOld(const std::string& policy_id, IsKept is_kept);
-  // Forgets all versions of finished policies that nobody plays, but for those that are kept.
+  // Forgets all versions of finished policies, except for policies that a task plays and versions that are kept.
   // Returns their keys.
   std::vector<std::string> DropFinished(IsPlayed is_played, IsKept is_kept);
 
   // For the journal.
   void Save(StateRecord* state) const;
-  // Continues from what Save() has written. `present` are the keys that the store still has; null if the store cannot list
-  // them, which then counts as complete.
+  // Continues from the record of Save(). `present` are the keys that the store still has. Null: the store cannot
+  // list its keys, and has all of them.
   void Load(const StateRecord& state, const std::unordered_set<std::string>* present);
 
  private:

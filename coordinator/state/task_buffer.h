@@ -57,7 +57,7 @@ struct Drawn {
 absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand,
                            const ChunkSet* undrawable = nullptr);
 
-// Draws the oldest rows of a buffer whose rows are used once, at least `demand.batch_size()` of them. If n times
+// Draws the oldest rows, at least `demand.batch_size()` of them, from a buffer that gives each row once. If n times
 // as many are there, it draws an n-th of all. It leaves out rows of the chunks in `undrawable`, and rows with
 // another collect_iter than `demand` wants, which are too old. So the answer may have fewer rows; if none is
 // left, the next ones are drawn.
@@ -107,8 +107,8 @@ class TaskBuffer {
   void AddEnvSteps(int64_t steps) { env_steps_ += steps; }
   int64_t rows_lost() const { return rows_lost_; }
   int64_t rows_drawn() const { return rows_drawn_; }
-  // Says that the buffer holds what is left of the rows of an earlier coordinator, which `record` counts, and that
-  // the data of `rows_lost` of them are gone. Call it before anything else is pushed.
+  // Says that the buffer has got back the rows of an earlier coordinator. `record` has the counts of that
+  // coordinator, and the data of `rows_lost` rows are gone. Call it before anything else is pushed.
   void Recovered(const BufferRecord& record, int64_t rows_lost);
 
   // Returns whether CheckPush() and Pushed() must be called for each push; the answer does not change.

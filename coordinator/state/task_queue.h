@@ -1,7 +1,7 @@
 // The tasks that the commander has given and that no worker has yet.
 //
 //     Add ──► waits ──TakeIf──► a worker gets it, or its buffer is closed
-//                └───TakeExpired──► nobody took it in time
+//                └───TakeExpired──► no worker took it in time
 //
 // A task is a StartTask on all its way: from the commander, through this queue, to its worker.
 //

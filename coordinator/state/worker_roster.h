@@ -51,7 +51,7 @@ struct RunningTask {
   bool stalls = false;         // it makes no progress, and that was logged
   bool doubted = false;        // its reports of bad chunks are not believed
   bool complains = false;      // it reports many bad chunks, and that was logged
-  std::set<uint32_t> accused;  // collectors whose chunks it could not learn from
+  std::set<uint32_t> accused;  // collectors of chunks that it could not learn from
 
   const std::string& id() const { return TaskIdOf(start); }
   const CollectorTask& collector() const { return start.collector(); }
@@ -102,8 +102,8 @@ struct Worker {
   std::string waits_for;                         // why its data or its demand wait at its buffer
   bool draining = false;
   std::string sent_away;   // why; its messages are not accepted any more
-  int64_t bad_chunks = 0;  // how many of its chunks nobody can learn from
-  // True if it joined without resources, as an aggregator does: it gets those of the learners that join it.
+  int64_t bad_chunks = 0;  // how many of its chunks a learner could not learn from
+  // True if it joined without resources, as an aggregator does: it gets the resources of its learners later.
   bool may_grow = false;
   GroupStatus group;        // the last report of an aggregator
   int64_t group_nanos = 0;  // when that report came
@@ -146,15 +146,15 @@ class WorkerRoster {
   void SetFree(Worker* worker);
   // Says that the worker gets no further task, and leaves when it has none.
   void Drain(Worker* worker);
-  // Returns a free worker of the role with all that is needed, which is not free any more: of several the one with the most
-  // CPUs, and of these the one that has been free for longest. It is not `except`. Null if there is none.
+  // Returns a free worker of the role with all that is needed, which is not free any more: of several the one with
+  // the most CPUs, and of these the one that has been free for longest. It is not `except`. Null if there is none.
   Worker* Assign(Hello::Role role, const Resources& needed,
                  std::optional<uint32_t> except = std::nullopt);
   // Returns whether a worker of the role was ever assigned.
   bool HasAssigned(Hello::Role role) const { return assigned_.count(role) > 0; }
-  // Returns a sentence if no worker of the role has all that the task needs: what it needs, by the names of the config's
-  // fields, and what the best worker has. Workers with a task count; those that are draining do not. Returns nullopt if a
-  // worker has it all, and if there is no worker of the role.
+  // Returns a sentence if no worker of the role has all that the task needs: what it needs, by the names of the
+  // config's fields, and what the best worker has. Workers with a task count; those that are draining do not.
+  // Returns nullopt if a worker has it all, and if there is no worker of the role.
   std::optional<std::string> WhyUnmet(const StartTask& task) const;
 
   // Returns whether a running task plays by the newest version of the policy.

@@ -35,7 +35,7 @@ void ItemBook::Add(absl::Span<const int64_t> chunks, absl::Span<const int64_t> r
                    absl::Span<const int64_t> lengths) {
   size_t begin = 0;  // of the items of one chunk, which mostly follow each other
   for (size_t i = 0; i < chunks.size(); ++i) {
-    items_.push_back({{chunks[i], rows[i], lengths[i]}, true});
+    items_.push_back({chunks[i], rows[i], lengths[i]});
     if (i + 1 < chunks.size() && chunks[i + 1] == chunks[i]) continue;
     chunks_.Add(chunks[i], static_cast<int64_t>(i + 1 - begin));
     begin = i + 1;
@@ -61,13 +61,13 @@ void ItemBook::Remove(int64_t begin, int64_t end, RemovedItems* removed) {
   begin = std::max(begin, begin_);
   if (begin >= end) return;
   removed->items.reserve(removed->items.size() + static_cast<size_t>(end - begin));
-  auto held = items_.begin() + (begin - begin_);
-  for (int64_t id = begin; id < end; ++id, ++held) {
-    if (!held->there) continue;
-    held->there = false;
-    removed->items.push_back(held->item);
-    if (held->item.chunk != chunk) forget();
-    chunk = held->item.chunk;
+  auto item = items_.begin() + (begin - begin_);
+  for (int64_t id = begin; id < end; ++id, ++item) {
+    if (item->length == kRemoved) continue;
+    removed->items.push_back(*item);
+    item->length = kRemoved;
+    if (item->chunk != chunk) forget();
+    chunk = item->chunk;
     ++of_chunk;
   }
   forget();

@@ -5,7 +5,7 @@
 //     items     7 7 7 . 8 8 . 8 9 9           '.': removed already, but not yet overwritten
 //     chunks    7: 3   8: 3   9: 2            ChunkReferences
 //
-// Memory:  32 bytes per row of the ring, and the memory of ChunkReferences.
+// Memory:  24 bytes per row of the ring, and the memory of ChunkReferences.
 // Threads: thread-compatible: the caller holds the buffer's lock for every call, and calls
 //          TellRemoved() after releasing it.
 #ifndef DING_WORKER_REPLAY_BUFFER_ITEMS_ITEM_BOOK_H_
@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -39,10 +40,7 @@ class ItemBook {
   void Clear(RemovedItems* removed) { EvictBefore(end_id(), removed); }
 
  private:
-  struct Held {
-    Item item;
-    bool there;
-  };
+  static constexpr int64_t kRemoved = std::numeric_limits<int64_t>::min();
 
   explicit ItemBook(int64_t begin_id) : begin_(begin_id) {}
 
@@ -52,7 +50,7 @@ class ItemBook {
   void EvictBefore(int64_t id, RemovedItems* removed);
 
   int64_t begin_;
-  std::deque<Held> items_;  // by id - begin_
+  std::deque<Item> items_;  // by id - begin_; of length kRemoved: removed already
   ChunkReferences chunks_;
 };
 
