@@ -1,6 +1,7 @@
 // The records of a run's state, and the state of a run from its records.
 #include "ding_worker/coordinator/journal/recovery.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -244,6 +245,11 @@ std::vector<JournalRecord> TakeRecords(RunState* run) {
   const bool state_changed = run->records.state_changed();
   const bool commander_changed = run->records.commander_changed();
   std::vector<JournalRecord> records = run->records.Take();
+  // A commander that has thrown was not told how its tasks ended: whoever continues the run gives them back to it.
+  if (!run->commander->status().ok()) {
+    const auto is_over = [](const JournalRecord& record) { return record.has_task_over(); };
+    records.erase(std::remove_if(records.begin(), records.end(), is_over), records.end());
+  }
   if (state_changed) records.push_back(StateNow(run));
   if (!commander_changed) return records;
   absl::StatusOr<std::string> commander = SaveCommander(*run->commander);
