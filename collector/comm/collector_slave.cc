@@ -1,9 +1,6 @@
 #include "ding_worker/collector/comm/collector_slave.h"
 
-#include <algorithm>
-#include <cstddef>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/deadline.h"
@@ -11,87 +8,101 @@
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
-namespace {
 
-void ToReport(const CollectorProgress& progress, ProgressReport* report) {
-  report->set_cur_episode(progress.cur_episode);
-  report->set_cur_sample(progress.cur_sample);
-  report->set_cur_step(progress.cur_step);
-}
-
-}  // namespace
-
-void CollectorSlave::ResetTask(const StartTask& start) {
-  const CollectorTask& task = start.collector();
+void CollectorProtocol::Start(const CollectorTask& task) {
   std::vector<TaskPlayer> players(task.player().begin(), task.player().end());
   if (players.empty()) {
     players.emplace_back().set_update_policy(true);
     *players[0].mutable_policy() = task.policy();
   }
-  policies_.clear();
-  updates_.clear();
+  players_.clear();
   for (const TaskPlayer& player : players) {
-    policies_.push_back(player.policy());
-    updates_.push_back(player.update_policy());
+    Player& known = players_.emplace_back();
+    known.policy = player.policy();
+    known.follows = player.update_policy();
     // Versions that come later are told apart by it.
-    if (player.update_policy()) policies_.back().set_policy_id(task.policy_id());
+    if (known.follows) known.policy.set_policy_id(task.policy_id());
+    known.newest = known.policy;
   }
+  task_id_ = task.task_id();
   evaluates_ = task.eval_flag();
-  newest_ = policies_;
-  progress_ = CollectorProgress();
-  max_unacknowledged_ = task.has_max_unacknowledged()
-                            ? std::clamp<uint64_t>(task.max_unacknowledged(), 1, kMaxUnacknowledged)
-                            : kMaxUnacknowledged;
-  waits_for_each_ = task.has_max_unacknowledged() && task.max_unacknowledged() == 0;
-  acts_at_random_.store(task.acts_at_random(), std::memory_order_relaxed);
+  progress_.Clear();
+  max_unacknowledged_ = kMaxUnacknowledged;
+  if (task.has_max_unacknowledged()) {
+    max_unacknowledged_ = std::min<uint64_t>(task.max_unacknowledged(), kMaxUnacknowledged);
+  }
+  acts_at_random_ = task.acts_at_random();
   // The announcements of a closed task are dropped, and not all of them are acknowledged.
   acknowledged_ = announced_;
 }
 
-void CollectorSlave::Take(const CoordinatorMessage& message) {
+void CollectorProtocol::Take(const CoordinatorMessage& message) {
   if (message.has_collector_data_ack()) {
-    acknowledged_ = std::max(acknowledged_, message.collector_data_ack().sequence());
+    const CollectorDataAck& ack = message.collector_data_ack();
+    acknowledged_ = std::max(acknowledged_, ack.sequence());
     // That of an earlier task says nothing about this one.
-    if (IsTask(message.collector_data_ack().task_id()) &&
-        !message.collector_data_ack().acts_at_random()) {
-      acts_at_random_.store(false, std::memory_order_relaxed);
-    }
+    if (ack.task_id() == task_id_ && !ack.acts_at_random()) acts_at_random_ = false;
   } else if (message.has_policy_version()) {
     const PolicyVersion& policy = message.policy_version();
-    for (size_t i = 0; i < policies_.size(); ++i) {
-      if (updates_[i] && policy.policy_id() == policies_[i].policy_id() &&
-          policy.version() > newest_[i].version()) {
-        newest_[i] = policy;
-        if (!evaluates_ || policies_[i].version() == 0) policies_[i] = policy;
+    for (Player& player : players_) {
+      if (!player.follows || policy.policy_id() != player.policy.policy_id() ||
+          policy.version() <= player.newest.version()) {
+        continue;
       }
+      player.newest = policy;
+      if (!evaluates_ || player.policy.version() == 0) player.policy = policy;
     }
   }
 }
 
+CollectorData CollectorProtocol::Announce(std::string items, const CollectorProgress& progress) {
+  progress_.set_cur_episode(progress.cur_episode);
+  progress_.set_cur_sample(progress.cur_sample);
+  progress_.set_cur_step(progress.cur_step);
+  CollectorData data;
+  data.set_task_id(task_id_);
+  data.set_sequence(++announced_);
+  data.set_items(std::move(items));
+  *data.mutable_progress() = progress_;
+  return data;
+}
+
+CollectorData CollectorProtocol::Stalled(absl::string_view reason) const {
+  CollectorData data;
+  data.set_task_id(task_id_);
+  *data.mutable_progress() = progress_;
+  data.mutable_progress()->set_stalled(std::string(reason));
+  return data;
+}
+
+const PolicyVersion* CollectorProtocol::NewerPolicy(int player, uint64_t version) const {
+  const Player& known = players_[static_cast<size_t>(player)];
+  if (known.policy.version() > version) return &known.policy;
+  return known.newest.version() > version ? &known.newest : nullptr;
+}
+
+void CollectorSlave::ResetTask(const StartTask& start) { protocol_.Start(start.collector()); }
+
+void CollectorSlave::Take(const CoordinatorMessage& message) { protocol_.Take(message); }
+
 absl::Status CollectorSlave::Announce(std::string items, const CollectorProgress& progress) {
   WorkerMessage message;
-  CollectorData* const data = message.mutable_collector_data();
-  data->set_task_id(task_id());
-  data->set_items(std::move(items));
-  ToReport(progress, data->mutable_progress());
   {
     MutexLock lock(&mutex_);
-    while (TaskStatusLocked().ok() && announced_ - acknowledged_ >= max_unacknowledged_) {
+    while (TaskStatusLocked().ok() && !protocol_.MayAnnounce()) {
       changed_.WaitFor(&mutex_, absl::InfiniteDuration());  // Closing the task wakes it.
     }
     DING_RETURN_IF_ERROR(TaskStatusLocked());
-    progress_ = progress;
-    data->set_sequence(++announced_);
+    *message.mutable_collector_data() = protocol_.Announce(std::move(items), progress);
   }
   const absl::Status sent = Send(message);
-  if (!sent.ok()) {  // The coordinator expects the same number next.
-    MutexLock lock(&mutex_);
-    --announced_;
+  MutexLock lock(&mutex_);
+  if (!sent.ok()) {
+    protocol_.TakeBack();
     return sent;
   }
-  MutexLock lock(&mutex_);
   // A task that is closed meanwhile is found out by the next call: these rows are announced.
-  while (waits_for_each_ && TaskStatusLocked().ok() && announced_ > acknowledged_) {
+  while (TaskStatusLocked().ok() && !protocol_.MayGoOn()) {
     changed_.WaitFor(&mutex_, absl::InfiniteDuration());
   }
   return absl::OkStatus();
@@ -99,13 +110,10 @@ absl::Status CollectorSlave::Announce(std::string items, const CollectorProgress
 
 absl::Status CollectorSlave::ReportStall(absl::string_view reason) {
   WorkerMessage message;
-  CollectorData* const data = message.mutable_collector_data();
-  data->set_task_id(task_id());
   {
     MutexLock lock(&mutex_);
-    ToReport(progress_, data->mutable_progress());
+    *message.mutable_collector_data() = protocol_.Stalled(reason);
   }
-  data->mutable_progress()->set_stalled(std::string(reason));
   return Send(message);
 }
 
@@ -121,31 +129,30 @@ absl::StatusOr<std::optional<PolicyVersion>> CollectorSlave::NewerPolicy(int pla
                                                                          uint64_t version,
                                                                          absl::Duration timeout) {
   MutexLock lock(&mutex_);
-  const auto index = static_cast<size_t>(player);
-  if (index >= policies_.size()) {
+  if (player < 0 || player >= protocol_.players()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the policy of player ", player, " in a task of ", policies_.size()));
+        absl::StrCat("the policy of player ", player, " in a task of ", protocol_.players()));
   }
-  if (NewerLocked(index, version) == nullptr && timeout > absl::ZeroDuration()) {
+  if (protocol_.NewerPolicy(player, version) == nullptr && timeout > absl::ZeroDuration()) {
     const Deadline deadline = Deadline::After(timeout);
-    while (TaskStatusLocked().ok() && NewerLocked(index, version) == nullptr &&
+    while (TaskStatusLocked().ok() && protocol_.NewerPolicy(player, version) == nullptr &&
            changed_.WaitUntil(&mutex_, deadline)) {
     }
   }
   DING_RETURN_IF_ERROR(TaskStatusLocked());
-  const PolicyVersion* const newer = NewerLocked(index, version);
+  const PolicyVersion* const newer = protocol_.NewerPolicy(player, version);
   if (newer == nullptr) return std::nullopt;
   return *newer;
 }
 
-const PolicyVersion* CollectorSlave::NewerLocked(size_t player, uint64_t version) const {
-  if (policies_[player].version() > version) return &policies_[player];
-  return newest_[player].version() > version ? &newest_[player] : nullptr;
-}
-
 bool CollectorSlave::FollowsPolicy(int player) const {
   MutexLock lock(&mutex_);
-  return updates_[static_cast<size_t>(player)];
+  return protocol_.FollowsPolicy(player);
+}
+
+bool CollectorSlave::acts_at_random() const {
+  MutexLock lock(&mutex_);
+  return protocol_.acts_at_random();
 }
 
 }  // namespace ding

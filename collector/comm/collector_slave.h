@@ -7,11 +7,14 @@
 // At most kMaxUnacknowledged announcements are under way: when the coordinator's buffer delays its acknowledgements,
 // Announce() waits. A task may set a smaller number; with 0, Announce() waits for its own acknowledgement.
 //
-// Ownership, threads, blocking: as Slave.
+// CollectorProtocol says what messages mean, without waiting. The simulation of the control plane runs it, too.
+//
+// Ownership, threads, blocking: as Slave; CollectorProtocol is thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_COMM_COLLECTOR_SLAVE_H_
 #define DING_WORKER_COLLECTOR_COMM_COLLECTOR_SLAVE_H_
 
-#include <atomic>
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,10 +31,51 @@
 
 namespace ding {
 
-class CollectorSlave : public Slave {
+class CollectorProtocol {
  public:
   static constexpr uint64_t kMaxUnacknowledged = 8;
 
+  // Begins a task. What was announced for the one before is not waited for any more.
+  void Start(const CollectorTask& task);
+  // Takes acknowledgements and policies, and ignores other messages.
+  void Take(const CoordinatorMessage& message);
+
+  // Whether data may be announced, and whether the collector goes on after an announcement.
+  bool MayAnnounce() const { return under_way() < std::max<uint64_t>(1, max_unacknowledged_); }
+  bool MayGoOn() const { return under_way() <= max_unacknowledged_; }
+  // Returns the next announcement; MayAnnounce() must be true.
+  CollectorData Announce(std::string items, const CollectorProgress& progress);
+  // Says that the last announcement could not be sent: the coordinator expects the same number next.
+  void TakeBack() { --announced_; }
+  CollectorData Stalled(absl::string_view reason) const;
+
+  int players() const { return static_cast<int>(players_.size()); }
+  // Returns the newest policy of the player that is newer than `version`; null if there is none.
+  const PolicyVersion* NewerPolicy(int player, uint64_t version) const;
+  bool FollowsPolicy(int player) const { return players_[static_cast<size_t>(player)].follows; }
+  bool acts_at_random() const { return acts_at_random_; }
+  uint64_t under_way() const { return announced_ - acknowledged_; }
+
+ private:
+  struct Player {
+    PolicyVersion policy;  // without a key, it has not come yet
+    PolicyVersion newest;  // an evaluation goes on with `policy` when later versions come
+    bool follows = false;  // whether it takes newer versions
+  };
+
+  std::string task_id_;
+  bool evaluates_ = false;
+  std::vector<Player> players_;
+  ProgressReport progress_;
+  uint64_t max_unacknowledged_ = kMaxUnacknowledged;
+  bool acts_at_random_ = false;
+  // Both count from the start of this worker, not of a task.
+  uint64_t announced_ = 0;
+  uint64_t acknowledged_ = 0;
+};
+
+class CollectorSlave : public Slave {
+ public:
   using Slave::Slave;
 
   // Announces rows of the running task. `items` (EncodeItems()) refer to chunks that are in the store already.
@@ -48,29 +92,13 @@ class CollectorSlave : public Slave {
   // Whether newer versions of this player's policy may come.
   bool FollowsPolicy(int player) const;
   // Whether the task must act at random now.
-  bool acts_at_random() const { return acts_at_random_.load(std::memory_order_relaxed); }
+  bool acts_at_random() const;
 
  private:
   void ResetTask(const StartTask& start) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Take(const CoordinatorMessage& message) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Returns a version newer than `version`, or nullptr if there is none.
-  const PolicyVersion* NewerLocked(size_t player, uint64_t version) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  bool evaluates_ ABSL_GUARDED_BY(mutex_) = false;
-  // The policy of each player; a policy without a key has not come yet. An evaluation has the policy of its task here, and
-  // later versions in newest_.
-  std::vector<PolicyVersion> policies_ ABSL_GUARDED_BY(mutex_);
-  std::vector<PolicyVersion> newest_ ABSL_GUARDED_BY(mutex_);
-  std::vector<bool> updates_ ABSL_GUARDED_BY(mutex_);  // by player: whether it takes newer versions
-  CollectorProgress progress_ ABSL_GUARDED_BY(mutex_);
-  uint64_t max_unacknowledged_ ABSL_GUARDED_BY(mutex_) = kMaxUnacknowledged;
-  bool waits_for_each_ ABSL_GUARDED_BY(mutex_) = false;
-  std::atomic<bool> acts_at_random_{false};
-  // Both count from the start of this worker, not of a task.
-  uint64_t announced_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t acknowledged_ ABSL_GUARDED_BY(mutex_) = 0;
+  CollectorProtocol protocol_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ding

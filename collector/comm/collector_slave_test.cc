@@ -24,7 +24,7 @@ namespace {
 using testing::HasSubstr;
 
 constexpr absl::Duration kLong = absl::Minutes(1);
-constexpr uint64_t kWindow = CollectorSlave::kMaxUnacknowledged;
+constexpr uint64_t kWindow = CollectorProtocol::kMaxUnacknowledged;
 
 class CollectorSlaveTest : public SlaveTest<CollectorSlave> {
  protected:

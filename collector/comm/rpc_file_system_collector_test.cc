@@ -258,15 +258,15 @@ TEST_F(RpcFileSystemCollectorTest, AnotherErrorOfTheStoreFailsTheTask) {
 TEST_F(RpcFileSystemCollectorTest, ChunksThatWereNotAnnouncedAreDeleted) {
   absl::Status last;
   RunScript([&last](CollectorLink* link, const auto&) {
-    last = SendRows(link, CollectorSlave::kMaxUnacknowledged + 1);
+    last = SendRows(link, CollectorProtocol::kMaxUnacknowledged + 1);
     return last;
   });
   coordinator_.StartCollector("a");
-  for (uint64_t i = 0; i <= CollectorSlave::kMaxUnacknowledged; ++i) coordinator_.Receive();
+  for (uint64_t i = 0; i <= CollectorProtocol::kMaxUnacknowledged; ++i) coordinator_.Receive();
   coordinator_.CloseTask("a");
   EXPECT_TRUE(HearTask().end.has_collector_finished());
   EXPECT_THAT(last, StatusIs(absl::StatusCode::kCancelled));
-  EXPECT_THAT(Stored(), SizeIs(CollectorSlave::kMaxUnacknowledged));
+  EXPECT_THAT(Stored(), SizeIs(CollectorProtocol::kMaxUnacknowledged));
 }
 
 TEST_F(RpcFileSystemCollectorTest, AFactoryThatFailsFailsTheTaskWithTheReason) {
@@ -296,11 +296,11 @@ TEST_F(RpcFileSystemCollectorTest, TheNextTaskMayStartRightAfterAClose) {
   std::atomic<int> runs{0};
   RunScript([&runs](CollectorLink* link, const auto& closed) {
     if (++runs > 1) return SendRows(link, 2);
-    const absl::Status sent = SendRows(link, CollectorSlave::kMaxUnacknowledged);
+    const absl::Status sent = SendRows(link, CollectorProtocol::kMaxUnacknowledged);
     return sent.ok() ? PlayUntilClosed(closed) : sent;
   });
   coordinator_.StartCollector("a");
-  for (uint64_t i = 0; i <= CollectorSlave::kMaxUnacknowledged; ++i) coordinator_.Receive();
+  for (uint64_t i = 0; i <= CollectorProtocol::kMaxUnacknowledged; ++i) coordinator_.Receive();
   coordinator_.CloseTask("a");
   coordinator_.StartCollector("b");
   EXPECT_EQ(HearTask().end.collector_finished().task_id(), "a");
@@ -431,10 +431,10 @@ TEST_F(RpcFileSystemCollectorTest, APinnedPolicyThatIsGoneIsAnError) {
 
 TEST_F(RpcFileSystemCollectorTest, LosingTheCoordinatorEndsTaskAndRun) {
   RunScript([](CollectorLink* link, const auto&) {
-    return SendRows(link, CollectorSlave::kMaxUnacknowledged + 1);
+    return SendRows(link, CollectorProtocol::kMaxUnacknowledged + 1);
   });
   coordinator_.StartCollector("a");
-  for (uint64_t i = 0; i <= CollectorSlave::kMaxUnacknowledged; ++i) coordinator_.Receive();
+  for (uint64_t i = 0; i <= CollectorProtocol::kMaxUnacknowledged; ++i) coordinator_.Receive();
   coordinator_.session()->Close("enough");
   EXPECT_THAT(End(), StatusIs(absl::StatusCode::kAborted, HasSubstr("enough")));
 }

@@ -117,11 +117,6 @@ absl::Status DemandSource::Wait() {
   }
   DING_RETURN_IF_ERROR(data.status());
   --under_way_;
-  {
-    MutexLock lock(&mutex_);
-    if (data->items_size() > 0) unread_[data->sequence()] = data->items_size();
-    answered_ = data->sequence();
-  }
   for (std::string& items : *data->mutable_items()) {
     drawn_.push_back({std::move(items), data->sequence(), data->envstep()});
   }
@@ -141,7 +136,7 @@ absl::StatusOr<TrainData> DemandSource::Load(const Drawn& drawn) {
                                    << " drawn rows are left out: " << loaded.why_missing.message();
   }
   DING_RETURN_IF_ERROR(Report(loaded.unusable));
-  CountRead(drawn.sequence);
+  slave_->CountRead(drawn.sequence);
   return TrainData(std::move(loaded.batch), drawn.envstep);
 }
 
@@ -165,13 +160,6 @@ absl::Status DemandSource::Report(const std::vector<UnusableChunk>& unusable) {
 absl::Status DemandSource::why_missing() const {
   MutexLock lock(&mutex_);
   return why_missing_;
-}
-
-void DemandSource::CountRead(uint64_t sequence) {
-  MutexLock lock(&mutex_);
-  const auto found = unread_.find(sequence);
-  if (--found->second == 0) unread_.erase(found);
-  slave_->SetRead(unread_.empty() ? answered_ : unread_.begin()->first - 1);
 }
 
 }  // namespace ding

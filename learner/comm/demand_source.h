@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -78,8 +77,6 @@ class DemandSource {
   absl::Status Wait();
   absl::StatusOr<TrainData> Load(const Drawn& drawn);
   absl::Status Report(const std::vector<UnusableChunk>& unusable) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Notes that one batch of the answer `sequence` was read.
-  void CountRead(uint64_t sequence);
 
   const CommLearnerOptions& options_;
   LearnerSlave* const slave_;
@@ -101,9 +98,6 @@ class DemandSource {
   std::vector<int64_t> collect_iters_ ABSL_GUARDED_BY(mutex_);
   absl::Status why_missing_ ABSL_GUARDED_BY(mutex_);
   std::set<int64_t> reported_ ABSL_GUARDED_BY(mutex_);  // chunks; a bounded number of them
-  // The number of batches that are not read yet, by answer.
-  std::map<uint64_t, int> unread_ ABSL_GUARDED_BY(mutex_);
-  uint64_t answered_ ABSL_GUARDED_BY(mutex_) = 0;  // the number of the last answer
 };
 
 }  // namespace ding

@@ -17,8 +17,41 @@ constexpr size_t kMaxValues = size_t{1} << 16;
 
 }  // namespace
 
+void DemandProtocol::DropAnswers() {
+  answers_.clear();
+  unread_.clear();
+}
+
+LearnerDemand DemandProtocol::Demand() {
+  LearnerDemand demand;
+  demand.set_sequence(++demanded_);
+  demand.set_read(read_);
+  return demand;
+}
+
+void DemandProtocol::Take(const LearnerData& data) {
+  if (data.sequence() <= answered_ || answers_.size() >= kMaxAnswers) return;
+  answered_ = data.sequence();
+  answers_.push_back(data);
+}
+
+LearnerData DemandProtocol::NextAnswer() {
+  LearnerData data = std::move(answers_.front());
+  answers_.pop_front();
+  returned_ = data.sequence();
+  if (data.items_size() > 0) unread_[returned_] = data.items_size();
+  return data;
+}
+
+void DemandProtocol::CountRead(uint64_t sequence) {
+  const auto found = unread_.find(sequence);
+  if (found == unread_.end()) return;  // of a generation that is over
+  if (--found->second == 0) unread_.erase(found);
+  read_ = std::max(read_, unread_.empty() ? returned_ : unread_.begin()->first - 1);
+}
+
 void LearnerSlave::ResetTask(const StartTask&) {
-  data_.clear();
+  demands_.DropAnswers();
   evaluations_.clear();
   group_.reset();
   group_is_over_ = false;
@@ -27,10 +60,7 @@ void LearnerSlave::ResetTask(const StartTask&) {
 
 void LearnerSlave::Take(const CoordinatorMessage& message) {
   if (message.has_learner_data() && IsTask(message.learner_data().task_id())) {
-    // An answer that came before is dropped: what counts its batches as read counts each once.
-    if (message.learner_data().sequence() <= answered_ || data_.size() >= kMaxAnswers) return;
-    answered_ = message.learner_data().sequence();
-    data_.push_back(message.learner_data());
+    demands_.Take(message.learner_data());
   } else if (message.has_evaluation_result() && IsTask(message.evaluation_result().task_id())) {
     if (evaluations_.size() < kMaxAnswers) evaluations_.push_back(message.evaluation_result());
   } else if (message.has_form_group() && IsTask(message.form_group().task_id())) {
@@ -52,7 +82,7 @@ void LearnerSlave::TakeGroup(const FormGroup& group) {
   group_ = group;
   group_is_over_ = false;
   values_.clear();
-  data_.clear();
+  demands_.DropAnswers();
 }
 
 absl::StatusOr<uint64_t> LearnerSlave::Demand(int64_t batch_size, int32_t batches,
@@ -60,17 +90,16 @@ absl::StatusOr<uint64_t> LearnerSlave::Demand(int64_t batch_size, int32_t batche
                                               absl::Span<const int64_t> collect_iters) {
   WorkerMessage message;
   LearnerDemand* const demand = message.mutable_learner_demand();
+  {
+    MutexLock lock(&mutex_);
+    DING_RETURN_IF_ERROR(TaskStatusLocked());
+    *demand = demands_.Demand();
+  }
   demand->set_task_id(task_id());
   demand->set_batch_size(batch_size);
   demand->set_batches(batches);
   demand->mutable_collect_iter()->Add(collect_iters.begin(), collect_iters.end());
   demand->set_train_iter(train_iter);
-  {
-    MutexLock lock(&mutex_);
-    DING_RETURN_IF_ERROR(TaskStatusLocked());
-    demand->set_sequence(++demanded_);
-    demand->set_read(read_);
-  }
   DING_RETURN_IF_ERROR(Send(message));
   return demand->sequence();
 }
@@ -78,18 +107,16 @@ absl::StatusOr<uint64_t> LearnerSlave::Demand(int64_t batch_size, int32_t batche
 absl::StatusOr<LearnerData> LearnerSlave::NextData(absl::Duration timeout) {
   MutexLock lock(&mutex_);
   const Deadline deadline = Deadline::After(timeout);
-  while (TaskStatusLocked().ok() && !group_is_over_ && data_.empty() &&
+  while (TaskStatusLocked().ok() && !group_is_over_ && !demands_.has_answer() &&
          changed_.WaitUntil(&mutex_, deadline)) {
   }
   DING_RETURN_IF_ERROR(TaskStatusLocked());
   if (group_is_over_) return absl::AbortedError("the group of learners forms anew");
-  if (data_.empty()) {
+  if (!demands_.has_answer()) {
     return absl::DeadlineExceededError(
         absl::StrCat("no data within ", absl::FormatDuration(timeout)));
   }
-  LearnerData data = std::move(data_.front());
-  data_.pop_front();
-  return data;
+  return demands_.NextAnswer();
 }
 
 std::vector<EvaluationResult> LearnerSlave::TakeEvaluations() {
@@ -97,9 +124,9 @@ std::vector<EvaluationResult> LearnerSlave::TakeEvaluations() {
   return std::exchange(evaluations_, {});
 }
 
-void LearnerSlave::SetRead(uint64_t sequence) {
+void LearnerSlave::CountRead(uint64_t sequence) {
   MutexLock lock(&mutex_);
-  read_ = std::max(read_, sequence);
+  demands_.CountRead(sequence);
 }
 
 absl::Status LearnerSlave::SendInfo(LearnerInfo info) {

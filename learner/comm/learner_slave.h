@@ -5,7 +5,9 @@
 //     SendInfo(), SendPolicy() ──► LearnerInfo, PolicyVersion
 //     NextGroup() ──► GroupReady, then ◄── FormGroup; from then on it is the Rendezvous of the generation
 //
-// Ownership, threads, blocking: as Slave.
+// DemandProtocol says what demands and answers mean, without waiting. The simulation of the control plane runs it, too.
+//
+// Ownership, threads, blocking: as Slave; DemandProtocol is thread-compatible.
 #ifndef DING_WORKER_LEARNER_COMM_LEARNER_SLAVE_H_
 #define DING_WORKER_LEARNER_COMM_LEARNER_SLAVE_H_
 
@@ -28,6 +30,32 @@
 
 namespace ding {
 
+class DemandProtocol {
+ public:
+  // Forgets the answers of the task before, or of the generation before.
+  void DropAnswers();
+  // Returns the next demand. `task_id` and the rest are for the caller to set.
+  LearnerDemand Demand();
+  // Takes an answer, unless it came before: each of its batches is counted as read once.
+  void Take(const LearnerData& data);
+  bool has_answer() const { return !answers_.empty(); }
+  // Returns the next answer; has_answer() must be true.
+  LearnerData NextAnswer();
+  // Says that one batch of that answer was read. Once all batches of all answers up to a number are read, chunks that have
+  // left the buffer may be deleted. The next demand tells the coordinator.
+  void CountRead(uint64_t sequence);
+
+ private:
+  // These count from the start of this worker, not of a task.
+  uint64_t demanded_ = 0;
+  uint64_t answered_ = 0;
+  uint64_t returned_ = 0;  // by NextAnswer()
+  uint64_t read_ = 0;
+  // Answers that NextAnswer() has not returned; at most as many as there are demands under way.
+  std::deque<LearnerData> answers_;
+  std::map<uint64_t, int> unread_;  // how many batches of returned answers were not read, by answer
+};
+
 class LearnerSlave : public Slave, public Rendezvous {
  public:
   using Slave::Slave;
@@ -42,9 +70,8 @@ class LearnerSlave : public Slave, public Rendezvous {
   absl::StatusOr<LearnerData> NextData(absl::Duration timeout);
   // Returns the evaluations of the policy that came since the last call, oldest first.
   std::vector<EvaluationResult> TakeEvaluations();
-  // Notes that the rows of all answers up to this one were read, so that chunks that have left the buffer may be deleted.
-  // The next demand tells the coordinator.
-  void SetRead(uint64_t sequence);
+  // As DemandProtocol::CountRead().
+  void CountRead(uint64_t sequence);
   // Reports progress. `info` need not have the id of the task. A report that says that the learner is done ends the task.
   absl::Status SendInfo(LearnerInfo info);
   absl::Status SendPolicy(const PolicyVersion& policy);
@@ -73,12 +100,7 @@ class LearnerSlave : public Slave, public Rendezvous {
   void TakeGroup(const FormGroup& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::function<void()> on_broken_;
-  // These count from the start of this worker, not of a task.
-  uint64_t demanded_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t answered_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t read_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Answers that NextData() has not returned; at most as many as there are demands under way.
-  std::deque<LearnerData> data_ ABSL_GUARDED_BY(mutex_);
+  DemandProtocol demands_ ABSL_GUARDED_BY(mutex_);
   std::vector<EvaluationResult> evaluations_ ABSL_GUARDED_BY(mutex_);
   // The last generation; not set before the first one.
   std::optional<FormGroup> group_ ABSL_GUARDED_BY(mutex_);

@@ -36,8 +36,6 @@ class LearnerSlaveTest : public SlaveTest<LearnerSlave> {
 TEST_F(LearnerSlaveTest, DemandsAreNumberedAndAnswersComeInOrder) {
   Start("a");
   DING_ASSERT_OK_AND_ASSIGN(const uint64_t first, slave_.Demand(32, 4, 10));
-  slave_.SetRead(1);
-  slave_.SetRead(0);  // does not go back
   DING_ASSERT_OK_AND_ASSIGN(const uint64_t second, slave_.Demand(32, 4, 11));
   EXPECT_EQ(first, 1u);
   EXPECT_EQ(second, 2u);
@@ -48,13 +46,38 @@ TEST_F(LearnerSlaveTest, DemandsAreNumberedAndAnswersComeInOrder) {
   EXPECT_EQ(heard.batches(), 4);
   EXPECT_EQ(heard.train_iter(), 10);
   EXPECT_EQ(heard.read(), 0u);
-  EXPECT_EQ(coordinator_.Receive().learner_demand().read(), 1u);
+  EXPECT_EQ(coordinator_.Receive().learner_demand().sequence(), 2u);
   Answer("a", 1);
   Answer("a", 2);
   EXPECT_EQ(slave_.NextData(kLong).value().sequence(), 1u);
   EXPECT_EQ(slave_.NextData(kLong).value().sequence(), 2u);
   EXPECT_THAT(slave_.NextData(absl::Milliseconds(10)),
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("10ms")));
+}
+
+TEST(DemandProtocolTest, CountRead_AllBatchesUpToAnAnswer_IsSaidWithTheNextDemand) {
+  DemandProtocol demands;
+  for (const uint64_t sequence : {1, 2}) {
+    EXPECT_EQ(demands.Demand().sequence(), sequence);
+    LearnerData data;
+    data.set_sequence(sequence);
+    data.add_items("");
+    data.add_items("");
+    demands.Take(data);
+    demands.Take(data);  // It comes twice.
+    EXPECT_EQ(demands.NextAnswer().sequence(), sequence);
+    EXPECT_FALSE(demands.has_answer());
+  }
+  const auto said = [&demands] { return demands.Demand().read(); };
+  demands.CountRead(2);
+  demands.CountRead(1);
+  EXPECT_EQ(said(), 0u);
+  demands.CountRead(1);
+  EXPECT_EQ(said(), 1u);
+  demands.CountRead(1);  // more than it has
+  EXPECT_EQ(said(), 1u);
+  demands.CountRead(2);
+  EXPECT_EQ(said(), 2u);
 }
 
 // So a caller that counts the read parts of an answer counts each once.

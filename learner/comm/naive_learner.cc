@@ -39,14 +39,13 @@ absl::Status NaiveLearner::Learn() {
   DING_RETURN_IF_ERROR(slave_.Started());
   int64_t learned = 0;
   while (learned <= kMaxBatches) {
-    DING_ASSIGN_OR_RETURN(const uint64_t demand,
-                          slave_.Demand(kBatchSize, /*batches=*/1, /*train_iter=*/learned));
+    DING_RETURN_IF_ERROR(slave_.Demand(kBatchSize, /*batches=*/1, /*train_iter=*/learned).status());
     DING_ASSIGN_OR_RETURN(const LearnerData data, slave_.NextData(kDataTimeout));
     LearnerInfo info;
     for (const std::string& items : data.items()) {
       DING_RETURN_IF_ERROR(LearnFrom(items, &info));
+      slave_.CountRead(data.sequence());
     }
-    slave_.SetRead(demand);
     info.set_learner_step(++learned);
     info.set_learner_done(learned > kMaxBatches);
     DING_RETURN_IF_ERROR(slave_.SendInfo(std::move(info)));
