@@ -40,9 +40,9 @@ BUGS = [
      "  const RunningTask task = EndTask(run, worker);",
      "  const RunningTask task = EndTask(run, worker);\n"
      "  if (BUG) run->progress.AddEnvSteps(task.StepsWith(task.rows));"),
-    (8, "the task of a lost worker is not given back", "apply.cc",
-     "    if (lost->task.has_value()) FailTask(run, lost);",
-     "    if (lost->task.has_value() && !BUG) FailTask(run, lost);"),
+    (8, "the task of a collector that fails is not given back", "tasks.cc",
+     "    GiveBack(run, task.collector());",
+     "    if (!BUG) GiveBack(run, task.collector());"),
     (9, "a coordinator that recovers has data deleted that are in use", "recovery.cc",
      "    for (const int64_t chunk : chunks) kept_.insert(ChunkKey(chunk));",
      "    for (const int64_t chunk : chunks) {\n"

@@ -58,6 +58,8 @@ class CheckedBuffer : public IBuffer {
     const absl::Span<const int64_t> chunk = data.rows.column<int64_t>(kColumnChunk);
     const absl::Span<const int64_t> row = data.rows.column<int64_t>(kColumnRow);
     for (size_t i = 0; i < chunk.size(); ++i) process_->pushed.emplace_back(chunk[i], row[i]);
+    process_->world->Trace("coordinator of epoch ", process_->epoch, " pushes ", chunk.size(),
+                           " rows of ", ChunkKey(chunk[0]));
     return status;
   }
   absl::StatusOr<Batch> Sample(int64_t size, int64_t iter, const SampleOptions& options) override {

@@ -181,7 +181,7 @@ void World::TraceStatus() {
           " messages) runs ", worker->task.has_value() ? worker->task->id() : "nothing",
           " and waits for '", worker->waits_for, "'; it has ",
           agent.has_task ? "a task" : "no task", ", ", agent.sent.size(), " data under way, ",
-          agent.demand, " demands, ", agent.read, " read");
+          agent.demands_under_way, " demands");
   }
 }
 
@@ -211,6 +211,7 @@ void World::AddAgent(Hello::Role role) {
 
 SimulationResult World::Run() {
   agents_.reserve(kMaxAgents);  // Messages under way refer to them.
+  MakeRows();
   AddAgent(Hello::LEARNER);
   const uint64_t collectors = 1 + rng_.UniformInt(3);
   for (uint64_t i = 0; i < collectors; ++i) AddAgent(Hello::COLLECTOR);

@@ -24,6 +24,8 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/collector/comm/collector_slave.h"
+#include "ding_worker/collector/parallel/collector_link.h"
 #include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/core/events.pb.h"
@@ -31,7 +33,9 @@
 #include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/coordinator/simulation/sim_disk.h"
 #include "ding_worker/coordinator/simulation/simulation.h"
+#include "ding_worker/data/segment.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/learner/comm/learner_slave.h"
 #include "ding_worker/replay_buffer/buffer.h"
 
 namespace ding {
@@ -46,9 +50,10 @@ inline constexpr int64_t kLease = 5 * kSecond;
 inline constexpr int64_t kMaxEnvStep = 120;
 inline constexpr size_t kMaxLogRecords = 128;
 inline constexpr size_t kMaxStored = 96;  // keys
-inline constexpr size_t kMaxInbox = 16;   // messages of a worker that the coordinator has not taken
+inline constexpr size_t kMaxInbox = 32;   // messages of a worker that the coordinator has not taken
 inline constexpr size_t kMaxAgents = 64;
-inline constexpr size_t kUnderWay = 3;  // announcements of a collector without an acknowledgement
+inline constexpr int kDemands = 2;      // that a learner has under way
+inline constexpr int64_t kMaxRows = 5;  // of a chunk
 
 using Row = std::pair<int64_t, int64_t>;  // chunk, number in it
 
@@ -151,21 +156,23 @@ struct Agent {
   uint32_t number = 0;  // 0: it has not joined
   int32_t incarnation = 0;
   int session = -1;
-  // What it knows of its task:
+  // What it knows of its task, as its real code does:
   StartTask task;
   bool has_task = false;
-  int64_t steps = 0;
+  CollectorProtocol collector;
+  DemandProtocol demands;
+  // What it does:
+  CollectorProgress progress;
   int64_t chunks_left = 0;
-  uint32_t chunk = 0;  // the next number
-  uint64_t sequence = 0;
-  uint64_t acknowledged = 0;
-  std::map<uint64_t, std::vector<Row>> sent;  // rows by sequence
+  uint32_t chunk = 0;                         // the next number
+  std::map<uint64_t, std::vector<Row>> sent;  // rows by sequence, until they are acknowledged
   std::string last_data;                      // the last message with data
   uint32_t last_data_number = 0;              // the worker's number then
   bool busy = false;                          // something is scheduled for it
-  uint64_t demand = 0;
-  uint64_t read = 0;
-  uint64_t version = 0;
+  int demands_under_way = 0;
+  std::deque<std::pair<uint64_t, std::string>> drawn;  // batches that are to be read, by answer
+  uint64_t version =
+      0;  // of the policy: the next one of a learner, the one that a collector acts by
 };
 
 // A connection between a worker and a process of the coordinator.
@@ -211,6 +218,13 @@ class World {
   bool Has(const std::string& key) const {
     return store_.count(key) > 0 || lost_keys_.count(key) > 0;
   }
+  // Adds a line to the trace.
+  template <typename... Parts>
+  void Trace(const Parts&... parts) {
+    if (!options_.traces) return;
+    result_.trace.push_back(
+        absl::StrCat(absl::FormatDuration(absl::Nanoseconds(now())), "  ", parts...));
+  }
   // Says that a rule is broken, and how.
   void Break(const std::string& rule, const std::string& how) {
     Trace("BROKEN: ", rule, ": ", how);
@@ -239,12 +253,6 @@ class World {
   int64_t Delay(int64_t mean) {
     const double factor = rng_.UniformInt(20) == 0 ? 20 : 2;
     return 1 + static_cast<int64_t>(static_cast<double>(mean) * factor * rng_.Uniform());
-  }
-  template <typename... Parts>
-  void Trace(const Parts&... parts) {
-    if (!options_.traces) return;
-    result_.trace.push_back(
-        absl::StrCat(absl::FormatDuration(absl::Nanoseconds(now())), "  ", parts...));
   }
   // Adds to the digest of all that happens.
   void Note(uint64_t what) {
@@ -284,13 +292,17 @@ class World {
   void StopWorker(int agent);
   void Send(int agent, WorkerMessage message);
   void Receive(int session, const CoordinatorMessage& message);
+  void BeginTask(Agent* agent, const StartTask& start);
   // Notes that a collector knows that the row is safe.
   void NoteAcknowledged(const Process& process, const Row& row);
   void Act(int agent);
   void ActSoon(int agent, int64_t mean);
+  void MakeRows();
   void Collect(Agent* agent);
   void Learn(Agent* agent);
-  void TakeAnswer(Agent* agent, const LearnerData& data);
+  // Lets the learner read the next batch.
+  void ReadBatch(Agent* agent);
+  void PublishPolicy(Agent* agent);
   void Respawn(int agent);
   void Supervise();
   // Says who waits for what.
@@ -311,6 +323,7 @@ class World {
   std::vector<std::shared_ptr<Process>> processes_;
   std::vector<Session> sessions_;
   std::vector<Agent> agents_;
+  std::vector<SegmentBatch> rows_;  // what collectors collect: one row, two rows, ...
   int64_t pids_ = 100;
   std::set<std::string> store_;
   std::set<uint32_t> numbers_;       // that workers were given

@@ -174,6 +174,7 @@ void World::TakeInbox(int index) {
     const RunDriver::Result result = Apply(process, &event);
     session->waits = result.waits;
     AfterEvents(process);
+    if (!process->alive) return;
     session = &sessions_[static_cast<size_t>(index)];
     if (result.status.ok()) continue;
     if (!session->confused && !absl::IsPermissionDenied(result.status) &&
@@ -181,6 +182,9 @@ void World::TakeInbox(int index) {
       Break("no correct message is refused", std::string(result.status.message()));
     }
     LoseWorker(index, "it sent an invalid message");
+    const int agent = sessions_[static_cast<size_t>(index)].agent;
+    // Its program ends.
+    if (agents_[static_cast<size_t>(agent)].session == index) Respawn(agent);
     return;
   }
 }
@@ -231,7 +235,7 @@ void World::DeleteKey(const Process& from, const std::string& key) {
     if (ChunkKey(pushed[i].first) != key) continue;
     Break("at most one coordinator acts", absl::StrCat("one that was replaced deletes ", key));
   }
-  store_.erase(key);
+  if (store_.erase(key) > 0) Trace("coordinator of epoch ", from.epoch, " deletes ", key);
 }
 
 void World::CheckAlways(Process* process) {

@@ -9,14 +9,16 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/collector/comm/collected_items.h"
 #include "ding_worker/coordinator/core/run_state.h"
 #include "ding_worker/coordinator/simulation/world.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/items.h"
+#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
-#include "ding_worker/replay_buffer/testing/test_items.h"
 
 namespace ding {
 namespace internal_simulation {
@@ -174,35 +176,49 @@ void World::Receive(int number, const CoordinatorMessage& message) {
     At(agent->stopped_until + 1, [this, number, message] { Receive(number, message); });
     return;
   }
+  const bool learns = agent->role == Hello::LEARNER;
   if (message.has_start_task()) {
-    agent->task = message.start_task();
-    agent->has_task = true;
-    agent->steps = 0;
-    agent->sent.clear();  // Nobody wants the data of the task before.
-    agent->chunks_left = static_cast<int64_t>(rng_.UniformInt(6));
-    if (agent->role == Hello::LEARNER) {
-      agent->demand = agent->read = 0;
-      agent->version = agent->task.learner().first_version();
-      WorkerMessage started;
-      started.mutable_task_started()->set_task_id(agent->task.learner().task_id());
-      Send(session.agent, started);
-    }
-    ActSoon(session.agent, 30 * kMillis);
+    BeginTask(agent, message.start_task());
   } else if (message.has_close_task()) {
     agent->has_task = false;
+    agent->sent.clear();  // Nobody wants these data.
   } else if (message.has_end_run()) {
     Leave(session.agent);
-  } else if (message.has_collector_data_ack()) {
-    agent->acknowledged = std::max(agent->acknowledged, message.collector_data_ack().sequence());
-    while (!agent->sent.empty() && agent->sent.begin()->first <= agent->acknowledged) {
+  } else if (!learns) {
+    agent->collector.Take(message);
+    const CollectorDataAck& ack = message.collector_data_ack();
+    while (!agent->sent.empty() && agent->sent.begin()->first <= ack.sequence()) {
       for (const Row& row : agent->sent.begin()->second) NoteAcknowledged(*session.process, row);
       agent->sent.erase(agent->sent.begin());
     }
     ActSoon(session.agent, 5 * kMillis);
-  } else if (message.has_learner_data()) {
-    TakeAnswer(agent, message.learner_data());
+  } else if (agent->has_task && message.has_learner_data() &&
+             message.learner_data().task_id() == agent->task.learner().task_id()) {
+    agent->demands.Take(message.learner_data());
     ActSoon(session.agent, 20 * kMillis);
   }
+}
+
+void World::BeginTask(Agent* agent, const StartTask& start) {
+  const int index = static_cast<int>(agent - agents_.data());
+  agent->task = start;
+  agent->has_task = true;
+  agent->progress = {};
+  agent->chunks_left = static_cast<int64_t>(rng_.UniformInt(6));
+  agent->sent.clear();
+  agent->drawn.clear();
+  if (agent->role == Hello::LEARNER) {
+    agent->demands.DropAnswers();
+    agent->demands_under_way = 0;
+    agent->version = start.learner().first_version();
+    WorkerMessage started;
+    started.mutable_task_started()->set_task_id(start.learner().task_id());
+    Send(index, started);
+  } else {
+    agent->collector.Start(start.collector());
+    agent->version = 0;
+  }
+  ActSoon(index, 30 * kMillis);
 }
 
 void World::NoteAcknowledged(const Process& process, const Row& row) {
@@ -240,42 +256,50 @@ void World::Act(int index) {
   }
 }
 
+void World::MakeRows() {
+  const SpecPtr spec = MakeSpec({Scalar(kColumnCollectIter, DType::kInt64)}).value();
+  for (int64_t size = 1; size <= kMaxRows; ++size) {
+    BatchBuilder builder = BatchBuilder::Create(spec, size).value();
+    for (int64_t& collect_iter : builder.column<int64_t>(0)) collect_iter = -1;
+    SegmentBatch& data = rows_.emplace_back();
+    data.rows = std::move(builder).Seal(size);
+    data.segments = {{0, 0, 0, size, SegmentEnd::kTerminated}};
+  }
+}
+
 void World::Collect(Agent* agent) {
   const int index = static_cast<int>(agent - agents_.data());
   const CollectorTask& task = agent->task.collector();
+  const PolicyVersion* const newer = agent->collector.NewerPolicy(0, agent->version);
+  if (newer != nullptr) agent->version = newer->version();
   if (!task.eval_flag() && agent->chunks_left > 0) {
-    const size_t most =
-        task.has_max_unacknowledged() ? std::max<size_t>(1, task.max_unacknowledged()) : kUnderWay;
-    if (agent->sent.size() >= most) return;  // An acknowledgement makes it go on.
+    // An acknowledgement makes it go on.
+    if (!agent->collector.MayAnnounce() || !agent->collector.MayGoOn()) return;
     --agent->chunks_left;
     const int64_t chunk = ChunkNumber(agent->number, agent->chunk++);
     store_.insert(ChunkKey(chunk));
-    const int64_t rows = 1 + static_cast<int64_t>(rng_.UniformInt(5));
-    std::vector<Item> items;
-    for (int64_t row = 0; row < rows; ++row) items.push_back({chunk, row, 1});
-    agent->steps += rows;
+    const int64_t rows = 1 + static_cast<int64_t>(rng_.UniformInt(kMaxRows));
+    agent->progress.cur_step += rows;
     true_steps_ += rows;
     WorkerMessage message;
     CollectorData* const data = message.mutable_collector_data();
-    data->set_task_id(task.task_id());
-    data->set_sequence(++agent->sequence);
-    data->set_items(EncodedBatch(TestItems(items, -1).rows).ToString());
-    data->mutable_progress()->set_cur_step(agent->steps);
-    for (const Item& item : items) agent->sent[agent->sequence].emplace_back(item.chunk, item.row);
+    *data = agent->collector.Announce(
+        EncodeItems(rows_[static_cast<size_t>(rows - 1)], chunk).value(), agent->progress);
+    std::vector<Row>& sent = agent->sent[data->sequence()];
+    for (int64_t row = 0; row < rows; ++row) sent.emplace_back(chunk, row);
     agent->last_data = message.SerializeAsString();
     agent->last_data_number = agent->number;
     Send(index, std::move(message));
     ActSoon(index, 40 * kMillis);
     return;
   }
-  if (!agent->sent.empty()) return;  // Its data are to be acknowledged before it finishes.
   WorkerMessage message;
   CollectorFinished* const info = message.mutable_collector_finished();
   info->set_task_id(task.task_id());
   info->set_eval_flag(task.eval_flag());
   info->set_collector_done(true);
   info->set_train_iter(-1);
-  info->set_step_count(std::max<int64_t>(1, agent->steps));
+  info->set_step_count(std::max<int64_t>(1, agent->progress.cur_step));
   info->add_episode_return(1);
   agent->has_task = false;
   Send(index, std::move(message));
@@ -283,41 +307,60 @@ void World::Collect(Agent* agent) {
 
 void World::Learn(Agent* agent) {
   const int index = static_cast<int>(agent - agents_.data());
-  const LearnerTask& task = agent->task.learner();
-  if (agent->demand < agent->read + 2) {
+  if (agent->drawn.empty() && agent->demands.has_answer()) {
+    --agent->demands_under_way;
+    LearnerData data = agent->demands.NextAnswer();
+    for (std::string& items : *data.mutable_items()) {
+      agent->drawn.emplace_back(data.sequence(), std::move(items));
+    }
+  }
+  if (!agent->drawn.empty()) ReadBatch(agent);
+  if (agent->demands_under_way < kDemands) {
+    ++agent->demands_under_way;
     WorkerMessage message;
     LearnerDemand* const demand = message.mutable_learner_demand();
-    demand->set_task_id(task.task_id());
-    demand->set_sequence(++agent->demand);
+    *demand = agent->demands.Demand();
+    demand->set_task_id(agent->task.learner().task_id());
     demand->set_batch_size(1 + static_cast<int64_t>(rng_.UniformInt(4)));
     demand->set_batches(1 + static_cast<int>(rng_.UniformInt(2)));
     demand->set_train_iter(checkpoint_);
-    demand->set_read(agent->read);
     Send(index, std::move(message));
-    ActSoon(index, 10 * kMillis);
   }
+  const bool goes_on = !agent->drawn.empty() || agent->demands.has_answer();
+  if (goes_on || agent->demands_under_way < kDemands) ActSoon(index, 10 * kMillis);
 }
 
-void World::TakeAnswer(Agent* agent, const LearnerData& data) {
+void World::ReadBatch(Agent* agent) {
   const int index = static_cast<int>(agent - agents_.data());
-  if (!agent->has_task || data.task_id() != agent->task.learner().task_id()) return;
+  const auto [sequence, items] = std::move(agent->drawn.front());
+  agent->drawn.pop_front();
   // Nobody waits for a learner whose session is over, or whose coordinator was replaced, or for the end of a run.
   const Session& session = sessions_[static_cast<size_t>(agent->session)];
   if (over_ || !session.coordinator_open || session.process->epoch < disk_.epoch()) return;
-  for (const std::string& items : data.items()) {
-    const Batch batch = DecodeBatch(items).value();
-    for (const int64_t chunk : batch.column<int64_t>(kColumnChunk)) {
-      if (Has(ChunkKey(chunk))) continue;
-      Break("no data are deleted that somebody reads", ChunkKey(chunk));
-    }
+  WorkerMessage bad;
+  const Batch batch = DecodeBatch(items).value();
+  for (const int64_t chunk : batch.column<int64_t>(kColumnChunk)) {
+    if (store_.count(ChunkKey(chunk)) > 0) continue;
+    Trace(agent->name, " misses ", ChunkKey(chunk));
+    if (!Has(ChunkKey(chunk))) Break("no data are deleted that somebody reads", ChunkKey(chunk));
+    BadChunk* const told = bad.mutable_bad_chunks()->add_chunk();
+    told->set_chunk(chunk);
+    told->set_gone(true);
   }
-  agent->read = data.sequence();
+  if (bad.has_bad_chunks()) {
+    bad.mutable_bad_chunks()->set_task_id(agent->task.learner().task_id());
+    Send(index, std::move(bad));
+  }
+  agent->demands.CountRead(sequence);
   ++checkpoint_;
   WorkerMessage info;
-  info.mutable_learner_info()->set_task_id(data.task_id());
+  info.mutable_learner_info()->set_task_id(agent->task.learner().task_id());
   info.mutable_learner_info()->set_learner_step(checkpoint_);
   Send(index, std::move(info));
-  if (rng_.UniformInt(4) > 0) return;
+  if (rng_.UniformInt(4) == 0) PublishPolicy(agent);
+}
+
+void World::PublishPolicy(Agent* agent) {
   WorkerMessage message;
   PolicyVersion* const version = message.mutable_policy_version();
   version->set_policy_id(agent->task.learner().policy_id());
@@ -325,7 +368,7 @@ void World::TakeAnswer(Agent* agent, const LearnerData& data) {
   version->set_train_iter(checkpoint_);
   version->set_key(PolicyKey(version->policy_id(), version->version(), agent->number));
   store_.insert(version->key());
-  Send(index, std::move(message));
+  Send(static_cast<int>(agent - agents_.data()), std::move(message));
 }
 
 }  // namespace internal_simulation
