@@ -255,7 +255,7 @@ std::vector<JournalRecord> TakeRecords(RunState* run) {
   absl::StatusOr<std::string> commander = SaveCommander(*run->commander);
   if (commander.ok()) {
     records.emplace_back().set_commander(*std::move(commander));
-  } else {
+  } else if (run->commander->status().ok()) {
     run->records.NoteCommander();
     run->Log(
         LogSeverity::kWarning,

@@ -90,9 +90,9 @@ void World::Happen(Fault fault) {
       StopWorker(anybody);
       return;
     case Fault::kSlowNetwork: {
-      const int64_t before = mean_delay_;
-      mean_delay_ = 500 * kMillis;
-      In(Delay(kSecond), [this, before] { mean_delay_ = before; });
+      constexpr int64_t kMore = 500 * kMillis;
+      mean_delay_ += kMore;
+      In(Delay(kSecond), [this] { mean_delay_ -= kMore; });
       return;
     }
     case Fault::kClockJump:
