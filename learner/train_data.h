@@ -3,6 +3,7 @@
 #define DING_WORKER_LEARNER_TRAIN_DATA_H_
 
 #include <cstdint>
+#include <string>
 #include <utility>
 
 #include "ding_worker/data/batch.h"
@@ -18,6 +19,7 @@ struct TrainData {
   Batch batch;
   int64_t envstep = -1;  // env steps collected so far; -1: unknown
   NamedValues settings;  // settings of the learn mode, such as the learning rate
+  std::string items;     // the items (data/items.h) of which it was made, encoded; empty: none
 };
 
 }  // namespace ding

@@ -68,11 +68,12 @@ char UseOfSupervisedParallel(const std::string& field, const FieldUse& row) {
   if (StartsWithAny(field, {"policy.priority", "policy.nstep", "policy.discount_factor"})) {
     return '-';
   }
-  if (StartsWithAny(field, {"resume.period_rounds", "policy.eval.evaluator.eval_freq",
-                            "policy.collect.parallel_collector.print_freq",
-                            "policy.collect.parallel_collector.update_policy_second",
-                            "policy.collect.parallel_collector.max_abnormal",
-                            "policy.collect.parallel_collector.reward_shaping"})) {
+  if (StartsWithAny(
+          field, {"system.record_bytes", "resume.period_rounds", "policy.eval.evaluator.eval_freq",
+                  "policy.collect.parallel_collector.print_freq",
+                  "policy.collect.parallel_collector.update_policy_second",
+                  "policy.collect.parallel_collector.max_abnormal",
+                  "policy.collect.parallel_collector.reward_shaping"})) {
     return 'r';
   }
   const bool of_processes = StartsWithAny(

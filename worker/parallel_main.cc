@@ -70,6 +70,7 @@ DEFINE_string(all_reduce_host, "127.0.0.1",
 DEFINE_string(name, "", "name of this worker, for people");
 DEFINE_string(exp_dir, "", "folder of the run; must not exist, unless the run is resumed");
 DEFINE_double(max_seconds, -1, "seconds after which the run ends; overrides the config's");
+DEFINE_bool(record, false, "record what the learner learns from, for tools/replay");
 DEFINE_bool(list_modules, false, "print the types that this program has, with help, and exit");
 DEFINE_bool(print_config, false, "print the resolved config, and exit");
 
@@ -101,6 +102,8 @@ constexpr char kHelp[] =
 {run flags}
 {progress flags}
   --max_seconds=N       ends the run after N seconds
+  --record              records what the learner learns from, up to 4 GiB (system.record_bytes), so that
+                        tools/replay can run it again (docs/parallel.md)
   --listen=HOST:PORT    where the coordinator listens; port 0: one that is free; 0.0.0.0: for workers
                           of other machines (docs/security.md)
   --name=NAME           of a worker, in logs and in `ctl status`
@@ -138,6 +141,7 @@ std::vector<std::string> FlagSettings() {
   if (!google::GetCommandLineFlagInfoOrDie("max_seconds").is_default) {
     settings.push_back(absl::StrCat("system.max_seconds=", FLAGS_max_seconds));
   }
+  if (FLAGS_record) settings.push_back(absl::StrCat("system.record_bytes=", int64_t{4} << 30));
   return settings;
 }
 

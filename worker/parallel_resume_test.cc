@@ -99,6 +99,30 @@ TEST_P(ResumeTest, ContinuesAfterAnInterruptAndAfterAllProcessesDie) {
 INSTANTIATE_TEST_SUITE_P(Folders, ResumeTest, testing::Bool(),
                          [](const auto& info) { return info.param ? "Relative" : "Absolute"; });
 
+TEST_F(ParallelTest, Replay_RecordedRunWithKilledLearner_GivesTheSameBytes) {
+  auto program =
+      Start("run", Args(kSoakConfig, "a", {kForever, "--record", "--set=resume.period_seconds=1"}));
+  const int64_t pid = PidOf(WaitForStatus(*program, IsTraining), "learner-0");
+  ExpectGoesOn(*program);
+  kill(static_cast<pid_t>(pid), SIGKILL);
+  WaitForStatus(*program, [pid](const RunStatus& status) {
+    const int64_t now = PidOf(status, "learner-0");
+    return now != 0 && now != pid && IsTraining(status);
+  });
+  ExpectGoesOn(*program);
+  Interrupt(program.get());
+  program_ = "worker/replay";
+  const std::string run = absl::StrCat("--run=", RunPath("a"));
+  const auto replay = Run("replay", {run, absl::StrCat("--out=", Path("replayed"))});
+  EXPECT_EQ(replay->Wait(kPatience), 0) << replay->err();
+  EXPECT_THAT(replay->out(),
+              AllOf(HasSubstr("learner_1: iterations 0 to "), HasSubstr("learner_2: iterations ")));
+  const auto rows = Run("rows", {run, "--show_iter=10"});
+  EXPECT_EQ(rows->Wait(kPatience), 0) << rows->err();
+  EXPECT_THAT(rows->out(), HasSubstr(" collector-"));
+  EXPECT_EQ(Run("again", {run, absl::StrCat("--out=", Path("replayed"))})->Wait(kPatience), 2);
+}
+
 TEST_F(ParallelTest, ARunThatHasConvergedSaysSoWhenItIsResumed) {
   const auto program = Run("run", Args(kConfig, "a", {"--seed=0"}));
   EXPECT_EQ(program->Wait(kPatience), 0) << program->err();

@@ -21,6 +21,7 @@
 #include "ding_worker/interaction/all_reduce/all_reduce.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/learner/comm/group_member.h"
+#include "ding_worker/learner/comm/learn_recorder.h"
 #include "ding_worker/learner/learner.h"
 
 namespace ding {
@@ -53,6 +54,9 @@ class TaskLearner {
   virtual CollectedLayout collected() const { return {}; }
   // The data of a learner that demands none from the coordinator. Null: it learns from the rows of collectors.
   virtual OwnData* own_data() { return nullptr; }
+  // Gets what the learner learns from. Null: nothing is recorded. The learner of a group, and one with data of its own, have
+  // none.
+  virtual LearnRecorder* recorder() { return nullptr; }
   // Changes the options of the worker as the task needs them. The default does nothing.
   virtual void ReadOptions(CommLearnerOptions* /*options*/) const {}
   // Whether the learner continues from a checkpoint instead of the task's init_policy.

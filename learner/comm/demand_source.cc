@@ -4,10 +4,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/batch.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/control/message_checks.h"
+#include "ding_worker/learner/comm/learn_recorder.h"
 
 namespace ding {
 namespace {
@@ -20,6 +23,25 @@ constexpr absl::Duration kPatience = absl::Seconds(1);
 constexpr size_t kMaxReported = 4096;
 
 }  // namespace
+
+ItemLoaderOptions LoaderOptionsOf(const CommLearnerOptions& options, TaskLearner* learner) {
+  ItemLoaderOptions loader;
+  loader.nstep = options.nstep;
+  loader.gamma = options.gamma;
+  loader.sequences = learner->learner()->policy()->attributes().on_policy ? options.rounds.sequences
+                                                                          : options.sequences;
+  loader.cache_bytes = options.cache_bytes;
+  loader.cache_rows = options.cache_rows;
+  const CollectedLayout collected = learner->collected();
+  loader.rows = collected.rows;
+  loader.final_obs = collected.final_obs;
+  if (LearnRecorder* const recorder = learner->recorder()) {
+    loader.on_chunk = [recorder](int64_t chunk, absl::string_view bytes) {
+      recorder->AddChunk(chunk, bytes);
+    };
+  }
+  return loader;
+}
 
 DemandSource::DemandSource(const CommLearnerOptions& options, LearnerSlave* slave,
                            ItemLoader* loader, std::function<absl::Status()> on_idle, Kind kind)
@@ -56,7 +78,7 @@ absl::StatusOr<std::optional<BatchLoader>> DemandSource::Next() {
   }
   if (absl::IsCancelled(status)) return std::nullopt;
   DING_RETURN_IF_ERROR(status);
-  BatchLoader load = [this, drawn = std::move(drawn_.front())] { return Load(drawn); };
+  BatchLoader load = [this, drawn = std::move(drawn_.front())]() mutable { return Load(&drawn); };
   drawn_.pop_front();
   return load;
 }
@@ -123,8 +145,8 @@ absl::Status DemandSource::Wait() {
   return DemandAhead();
 }
 
-absl::StatusOr<TrainData> DemandSource::Load(const Drawn& drawn) {
-  DING_ASSIGN_OR_RETURN(const Batch items, DecodeBatch(drawn.items));
+absl::StatusOr<TrainData> DemandSource::Load(Drawn* drawn) {
+  DING_ASSIGN_OR_RETURN(const Batch items, DecodeBatch(drawn->items));
   DING_ASSIGN_OR_RETURN(LoadedItems loaded, loader_->Load(items));
   missing_rows_.fetch_add(loaded.missing, std::memory_order_relaxed);
   if (loaded.missing > 0) {
@@ -134,10 +156,16 @@ absl::StatusOr<TrainData> DemandSource::Load(const Drawn& drawn) {
     }
     DING_LOG_EVERY_N(WARNING, 100) << loaded.missing << " of " << items.rows()
                                    << " drawn rows are left out: " << loaded.why_missing.message();
+    const auto found = static_cast<int64_t>(loaded.found.size());
+    DING_ASSIGN_OR_RETURN(BatchBuilder rest, BatchBuilder::Create(items.spec_ptr(), found));
+    GatherRows(items.view(), loaded.found, rest.view(), 0);
+    drawn->items = EncodedBatch(std::move(rest).Seal(found)).ToString();
   }
   DING_RETURN_IF_ERROR(Report(loaded.unusable));
-  slave_->CountRead(drawn.sequence);
-  return TrainData(std::move(loaded.batch), drawn.envstep);
+  slave_->CountRead(drawn->sequence);
+  TrainData data(std::move(loaded.batch), drawn->envstep);
+  data.items = std::move(drawn->items);
+  return data;
 }
 
 absl::Status DemandSource::Report(const std::vector<UnusableChunk>& unusable) {

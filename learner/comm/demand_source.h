@@ -34,6 +34,9 @@
 
 namespace ding {
 
+// Returns how the rows of a learner with these options are loaded.
+ItemLoaderOptions LoaderOptionsOf(const CommLearnerOptions& options, TaskLearner* learner);
+
 class DemandSource {
  public:
   enum class Kind { kAhead, kRounds };
@@ -75,7 +78,7 @@ class DemandSource {
   absl::Status DemandAhead();
   absl::Status WaitForAsk() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Wait();
-  absl::StatusOr<TrainData> Load(const Drawn& drawn);
+  absl::StatusOr<TrainData> Load(Drawn* drawn);
   absl::Status Report(const std::vector<UnusableChunk>& unusable) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const CommLearnerOptions& options_;

@@ -178,8 +178,11 @@ TEST_F(DemandSourceTest, ChunksThatAreGoneAreLeftOutAndCounted) {
   DemandSource source(options_, &slave_, loader_.get());
   Answer(1, {Items({1, 2, 3}), Items({2})});
   const BatchLoader load = *source.Next().value();
-  EXPECT_EQ(load().value().batch.rows(), 2);
+  DING_ASSERT_OK_AND_ASSIGN(const TrainData data, load());
+  EXPECT_EQ(data.batch.rows(), 2);
   EXPECT_EQ(source.missing_rows(), 1);
+  DING_ASSERT_OK_AND_ASSIGN(const Batch items, DecodeBatch(data.items));
+  EXPECT_THAT(items.column<int64_t>(kColumnChunk), testing::ElementsAre(1, 3));
   const BatchLoader empty = *source.Next().value();
   EXPECT_EQ(empty().value().batch.rows(), 0);
   EXPECT_EQ(source.missing_rows(), 2);

@@ -204,6 +204,7 @@ absl::StatusOr<ItemLoader::ChunkPtr> ItemLoader::ReadChunk(int64_t chunk, int* p
   absl::Status status = data.status();
   if (status.ok()) status = CheckRows(*data);
   if (!status.ok()) return Annotate(status, absl::StrCat("chunk '", ChunkKey(chunk), "'"));
+  if (options_.on_chunk != nullptr) options_.on_chunk(chunk, bytes);
   return std::make_shared<const DecodedChunk>(*std::move(data));
 }
 
@@ -316,6 +317,7 @@ absl::StatusOr<LoadedItems> ItemLoader::Load(const Batch& items) {
     const absl::Status fits = CheckChunk(data, *layout);
     if (fits.ok()) {
       sequences.push_back({chunks[i].get(), row[i], length[i], static_cast<int64_t>(i)});
+      loaded.found.push_back(static_cast<int64_t>(i));
     } else {
       AddUnusable(chunk[i], Annotate(fits, absl::StrCat("chunk '", ChunkKey(chunk[i]), "'")),
                   &loaded);

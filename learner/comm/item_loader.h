@@ -85,6 +85,8 @@ struct ItemLoaderOptions {
   // The layout of rows and final observations of collectors; null: that of the first chunk.
   SpecPtr rows;
   SpecPtr final_obs;
+  // Called with the bytes of each chunk that was read from the store, unless it is unusable; by any thread. Null: not.
+  std::function<void(int64_t chunk, absl::string_view bytes)> on_chunk;
 };
 
 // A chunk that cannot be learned from.
@@ -107,6 +109,8 @@ struct LoadedItems {
   int64_t missing = 0;
   // Why the first of these items was left out; OK if there are none.
   absl::Status why_missing;
+  // The numbers of the other items, in their order.
+  std::vector<int64_t> found;
   // The unusable chunks, each once.
   std::vector<UnusableChunk> unusable;
 };

@@ -299,6 +299,22 @@ TEST_F(ItemLoaderTest, ItemsWhoseChunkIsDeletedOrDamagedAreLeftOutAndCounted) {
   EXPECT_THAT(damaged.why_missing, StatusIs(absl::StatusCode::kDataLoss, HasSubstr("data/0/2")));
 }
 
+TEST_F(ItemLoaderTest, OnChunk_IsCalledForEachUsableChunkThatIsRead) {
+  Put(1, HandMade());
+  ASSERT_THAT(store_.Put(ChunkKey(2), {"damaged"}), IsOk());
+  std::vector<int64_t> chunks;
+  options_.on_chunk = [&](int64_t chunk, absl::string_view bytes) {
+    EXPECT_EQ(bytes, EncodedSegments(HandMade()).ToString());
+    chunks.push_back(chunk);
+  };
+  const auto loader = Loader();
+  const Batch items = Drawn({{2, 0, 1}, {1, 0, 1}, {3, 0, 1}, {1, 4, 1}});
+  DING_ASSERT_OK_AND_ASSIGN(const LoadedItems loaded, loader->Load(items));
+  EXPECT_THAT(loaded.found, ElementsAre(1, 3));
+  EXPECT_THAT(loader->Load(items), IsOk());
+  EXPECT_THAT(chunks, ElementsAre(1)) << "the second time it is in the cache";
+}
+
 TEST_F(ItemLoaderTest, AllItemsMayBeMissing) {
   const auto loader = Loader();
   DING_ASSERT_OK_AND_ASSIGN(const LoadedItems loaded, loader->Load(Drawn({{3, 0, 1}})));

@@ -1,6 +1,7 @@
 #include "ding_worker/learner/comm/learner_slave.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -48,6 +49,17 @@ void DemandProtocol::CountRead(uint64_t sequence) {
   if (found == unread_.end()) return;  // of a generation that is over
   if (--found->second == 0) unread_.erase(found);
   read_ = std::max(read_, unread_.empty() ? returned_ : unread_.begin()->first - 1);
+}
+
+Evaluation EvaluationOf(const EvaluationResult& result) {
+  Evaluation evaluation;
+  evaluation.train_iter = result.train_iter();
+  evaluation.env_step = result.env_step();
+  evaluation.episode_return.assign(result.episode_return().begin(), result.episode_return().end());
+  const double sum =
+      std::accumulate(evaluation.episode_return.begin(), evaluation.episode_return.end(), 0.0);
+  evaluation.mean_return = sum / std::max(1, result.episode_return_size());
+  return evaluation;
 }
 
 void LearnerSlave::ResetTask(const StartTask&) {

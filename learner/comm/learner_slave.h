@@ -27,8 +27,12 @@
 #include "ding_worker/interaction/all_reduce/all_reduce.h"
 #include "ding_worker/interaction/control/slave.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/learner/evaluation.h"
 
 namespace ding {
+
+// Returns what hooks are shown of a result.
+Evaluation EvaluationOf(const EvaluationResult& result);
 
 class DemandProtocol {
  public:

@@ -29,12 +29,34 @@ class ShapeWriter : public StateWriter {
   std::string text_;
 };
 
+class CrcWriter : public StateWriter {
+ public:
+  absl::Status Write(absl::string_view name, DType /*dtype*/, absl::Span<const int64_t> /*shape*/,
+                     absl::Span<const absl::string_view> parts) override {
+    uint32_t crc = 0;
+    for (const absl::string_view part : parts) crc = Crc32c(part, crc);
+    digests_.emplace_back(name, crc);
+    return absl::OkStatus();
+  }
+  std::vector<std::pair<std::string, uint32_t>> Take() { return std::move(digests_); }
+
+ private:
+  std::vector<std::pair<std::string, uint32_t>> digests_;
+};
+
 }  // namespace
 
 absl::StatusOr<std::string> ModelDigest(const LearnMode& policy) {
   ShapeWriter shapes;
   DING_RETURN_IF_ERROR(policy.SaveModel(&shapes));
   return absl::StrCat(absl::Hex(Crc32c(shapes.text()), absl::kZeroPad8), "-", shapes.text().size());
+}
+
+absl::StatusOr<std::vector<std::pair<std::string, uint32_t>>> TensorDigests(
+    const LearnMode& policy) {
+  CrcWriter digests;
+  DING_RETURN_IF_ERROR(policy.SaveModel(&digests));
+  return digests.Take();
 }
 
 }  // namespace ding

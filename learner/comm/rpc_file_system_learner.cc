@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -27,7 +26,6 @@
 #include "ding_worker/learner/comm/item_loader.h"
 #include "ding_worker/learner/comm/model_digest.h"
 #include "ding_worker/learner/comm/unsaved_checkpoints.h"
-#include "ding_worker/learner/evaluation.h"
 #include "ding_worker/learner/hook.h"
 #include "ding_worker/learner/learner.h"
 #include "ding_worker/learner/parallel_hooks.h"
@@ -129,6 +127,7 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
     return absl::InvalidArgumentError(
         "policy.learn.learner_num is above 1, but the policy is on-policy: expected 1");
   }
+  recorder_ = made->recorder();
   rounds_.clear();
   DING_RETURN_IF_ERROR(CheckVersion(task.first_version()));
   next_version_ = std::max<uint64_t>(1, task.first_version());
@@ -147,16 +146,8 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   }
 
   OwnData* const own = made->own_data();
-  ItemLoaderOptions item_options;
-  item_options.nstep = options_.nstep;
-  item_options.gamma = options_.gamma;
-  item_options.sequences = learns_in_rounds_ ? options_.rounds.sequences : options_.sequences;
-  item_options.cache_bytes = options_.cache_bytes;
-  item_options.cache_rows = options_.cache_rows;
-  item_options.rows = made->collected().rows;
-  item_options.final_obs = made->collected().final_obs;
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<ItemLoader> items,
-                        ItemLoader::Create(store_, item_options));
+                        ItemLoader::Create(store_, LoaderOptionsOf(options_, made.get())));
   std::unique_ptr<DataPipeline> pipeline;
   int64_t missing_rows = 0;
   const auto drop_pipeline = [&pipeline, &missing_rows] {
@@ -185,6 +176,7 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
       }
       if (data.ok() && data->has_value()) {
         (*data)->settings = made->LearnSettings(learner->train_iter(), (*data)->envstep);
+        if (recorder_ != nullptr) recorder_->AddBatch(*learner, **data);
       } else {
         group_.Leave();  // Nobody is to wait for this one.
       }
@@ -209,15 +201,8 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
 
 absl::Status RpcFileSystemLearner::ShowEvaluations(ILearner* learner) {
   for (const EvaluationResult& result : slave_.TakeEvaluations()) {
-    Evaluation evaluation;
-    evaluation.train_iter = result.train_iter();
-    evaluation.env_step = result.env_step();
-    evaluation.episode_return.assign(result.episode_return().begin(),
-                                     result.episode_return().end());
-    const double sum =
-        std::accumulate(evaluation.episode_return.begin(), evaluation.episode_return.end(), 0.0);
-    evaluation.mean_return = sum / std::max(1, result.episode_return_size());
-    learner->run_signals()->NoteEvaluation(std::move(evaluation));
+    if (recorder_ != nullptr) recorder_->AddEvaluation(result);
+    learner->run_signals()->NoteEvaluation(EvaluationOf(result));
     DING_RETURN_IF_ERROR(learner->CallHooks(HookPosition::kAfterEval));
   }
   return absl::OkStatus();
@@ -425,6 +410,7 @@ absl::Status RpcFileSystemLearner::SendPolicy(const LearnerTask& task, ILearner*
   DING_RETURN_IF_ERROR(put);
   policy_stall_.clear();
   ++next_version_;
+  if (recorder_ != nullptr) recorder_->AddVersion(policy, *learner);
   return slave_.SendPolicy(policy);
 }
 

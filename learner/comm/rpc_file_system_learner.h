@@ -43,6 +43,7 @@
 #include "ding_worker/learner/comm/demand_source.h"
 #include "ding_worker/learner/comm/group_member.h"
 #include "ding_worker/learner/comm/item_loader.h"
+#include "ding_worker/learner/comm/learn_recorder.h"
 #include "ding_worker/learner/comm/learner_slave.h"
 #include "ding_worker/learner/train_data.h"
 #include "ding_worker/policy/policy.h"
@@ -108,7 +109,8 @@ class RpcFileSystemLearner : public BaseCommLearner {
   bool grouped_ = false;
   bool learns_in_rounds_ = false;
   std::deque<int64_t> rounds_;  // train iterations of the policies whose rows may be learned from
-  LearnerInfo info_;            // the next report
+  LearnRecorder* recorder_ = nullptr;  // of the task
+  LearnerInfo info_;                   // the next report
   int64_t reported_iter_ = 0;
   std::optional<Timer> since_report_;
   bool told_stall_ = false;  // whether a stall was reported since the last report of progress

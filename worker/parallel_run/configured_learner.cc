@@ -32,6 +32,7 @@
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/learner/comm/group_member.h"
+#include "ding_worker/learner/comm/learn_recorder.h"
 #include "ding_worker/learner/hooks.h"
 #include "ding_worker/learner/learner.pb.h"
 #include "ding_worker/learner/learner_registry.h"
@@ -44,6 +45,7 @@
 #include "ding_worker/worker/parallel_run/item_buffer.h"
 #include "ding_worker/worker/parallel_run/on_policy_rounds.h"
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
+#include "ding_worker/worker/parallel_run/recording.h"
 #include "ding_worker/worker/parallel_run/run_history.h"
 #include "ding_worker/worker/parallel_run/task_config.h"
 #include "ding_worker/worker/run/data_set.h"
@@ -129,6 +131,10 @@ class ConfiguredLearner : public TaskLearner {
          folder = JoinPath(deps.exp_dir, folder)](absl::string_view checkpoint) {
           return learner->Save(config, env, folder, checkpoint);
         });
+    if (config.system().record_bytes() > 0) {
+      DING_ASSIGN_OR_RETURN(made->recorder_,
+                            RecordingWriter::Create(deps.exp_dir, config, task, place));
+    }
     if (supervised) {
       DING_RETURN_IF_ERROR(made->data_set_->Judge(made->policy_->eval_mode(), made->learner_.get(),
                                                   deps,
@@ -140,6 +146,7 @@ class ConfiguredLearner : public TaskLearner {
   ILearner* learner() override { return learner_.get(); }
   CollectedLayout collected() const override { return collected_; }
   OwnData* own_data() override { return data_set_.get(); }
+  LearnRecorder* recorder() override { return recorder_.get(); }
   bool resumes() const override { return resumes_; }
   void ReadOptions(CommLearnerOptions* options) const override {
     if (!own_options_.has_value()) return;
@@ -302,6 +309,7 @@ class ConfiguredLearner : public TaskLearner {
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<DataSetLearning> data_set_;  // null: it learns from what is collected
   std::unique_ptr<ILearner> learner_;
+  std::unique_ptr<RecordingWriter> recorder_;  // null: nothing is recorded
   CollectedLayout collected_;
   SaveOutage outage_{Clock::Real()};
   std::list<Unsaved> unsaved_;  // in the order in which they failed

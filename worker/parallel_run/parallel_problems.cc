@@ -21,6 +21,27 @@ constexpr absl::string_view kRedisType = "grpc_redis";
 // The shortest lease that a session supports.
 constexpr double kMinLeaseSeconds = 0.02;
 
+// Appends the problems of a run that is recorded.
+void AppendRecordingProblems(const ExperimentConfig& config, std::vector<std::string>* problems) {
+  const int64_t bytes = config.system().record_bytes();
+  if (bytes < 0) {
+    problems->push_back(absl::StrCat("system.record_bytes is ", bytes, ", expected 0 or more"));
+  }
+  if (bytes <= 0) return;
+  if (config.policy().learn().learner_num() > 1) {
+    problems->push_back(absl::StrCat(
+        "system.record_bytes is ", bytes,
+        ", but policy.learn.learner_num is above 1: expected 0, or one learner, because what "
+        "several learners tell each other is not recorded"));
+  }
+  if (config.policy().other().commander().learner_task_space() > 1) {
+    problems->push_back(absl::StrCat(
+        "system.record_bytes is ", bytes,
+        ", but policy.other.commander.learner_task_space is above 1: expected 0, or one learning "
+        "task"));
+  }
+}
+
 // Appends the problems of a run with a data set, in which nothing is collected.
 void AppendDataSetProblems(const ExperimentConfig& config, std::vector<std::string>* problems) {
   const absl::StatusOr<CommanderDescriptor> commander =
@@ -88,6 +109,7 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
                      ": a collecting task has that many episodes (env.collector_env_num * "
                      "env.collector_episode_num), and hands over what is left at its end"));
   }
+  AppendRecordingProblems(config, &problems);
   AppendItemBufferProblems(config, PlaysGames(config), &problems);
   for (std::string& problem : FindTypeProblems(config)) problems.push_back(std::move(problem));
   if (absl::StartsWith(config.system().store_url(), "mem:")) {

@@ -38,6 +38,7 @@
 #include "ding_worker/worker/parallel_run/orphan_watch.h"
 #include "ding_worker/worker/parallel_run/parallel_setup.h"
 #include "ding_worker/worker/parallel_run/parallel_types.h"
+#include "ding_worker/worker/parallel_run/recording.h"
 #include "ding_worker/worker/parallel_run/supervisor.h"
 #include "ding_worker/worker/run/process_logs.h"
 #include "ding_worker/worker/run/run_memory.h"
@@ -165,6 +166,9 @@ absl::Status Serve(Hello::Role role, const ParallelWorkerOptions& options, Worke
                             MakeTaskLearnerFactory(config, deps, place, welcome.run())));
     status = RunUntilTheEnd(options, learner.get());
   } else {
+    if (config.system().record_bytes() > 0) {
+      DING_RETURN_IF_ERROR(NameRecordedWorker(deps.exp_dir, welcome.worker(), options.name));
+    }
     DING_ASSIGN_OR_RETURN(const std::unique_ptr<BaseCommCollector> collector,
                           create_comm_collector(CommCollectorConfig(config), session, store.get(),
 

@@ -27,6 +27,7 @@ void ClearFieldsThatMayDiffer(ExperimentConfig* config) {
   config->clear_max_train_iter();
   config->clear_resume();
   config->mutable_system()->clear_max_seconds();
+  config->mutable_system()->clear_record_bytes();
   config->mutable_env()->clear_stop_value();
   config->mutable_env()->clear_n_confirm_episode();
   // What gets a run past a value that ended it.
@@ -61,8 +62,8 @@ absl::Status CheckSameExperiment(const ExperimentConfig& saved, const Experiment
   const std::vector<absl::string_view> lines = absl::StrSplit(report, '\n', absl::SkipEmpty());
   return absl::InvalidArgumentError(absl::StrCat(
       "the config is not that of the run to resume; undo these changes, or start a new run "
-      "(stop value, stoppers, budgets, periods of logs and what bad values of envs mean may "
-      "differ):\n  ",
+      "(stop value, stoppers, budgets, periods of logs, record_bytes and what bad values of envs "
+      "mean may differ):\n  ",
       absl::StrJoin(lines, "\n  ")));
 }
 
