@@ -387,11 +387,11 @@ TEST_P(RestartTest, ADamagedJournalIsRefused) {
     std::string& bytes = journal.files.at(path_);
     bytes[4096] = static_cast<char>(bytes[4096] ^ 1);
   } else {
-    journal.log.records.begin()->second = "\xff";
+    journal.log.snapshot.begin()->second = "\xff";
   }
   SetJournal(journal);
   EXPECT_THAT(Begin(), StatusIs(absl::StatusCode::kDataLoss,
-                                AnyOf(HasSubstr("is damaged"), HasSubstr("cannot be parsed"))));
+                                AnyOf(HasSubstr("is damaged"), HasSubstr("is cut off"))));
 }
 
 TEST_P(RestartTest, AStartThatFailsChangesNothing) {
@@ -401,9 +401,11 @@ TEST_P(RestartTest, AStartThatFailsChangesNothing) {
   Push(&collectors_[0], 2, 3);
   Kill();
   const auto records = [this] {
-    std::vector<std::string> found;
-    EXPECT_THAT(OpenJournal().value()->Read([&found](const JournalRecord& record) {
-      found.push_back(record.SerializeAsString());
+    const std::unique_ptr<Journal> journal = OpenJournal().value();
+    const RecordedRun run = journal->ReadRun().value().value();
+    std::vector<std::string> found = {run.state.SerializeAsString(), run.commander};
+    EXPECT_THAT(journal->ReadPushes([&found](const PushRecord& push) {
+      found.push_back(push.SerializeAsString());
       return absl::OkStatus();
     }),
                 IsOk());

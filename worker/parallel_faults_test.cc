@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -51,6 +52,60 @@ TEST_F(ParallelTest, GoesOnWhenItsCoordinatorIsKilled) {
   }
   Interrupt(program.get());
   EXPECT_THAT(Log("a", "coordinator"), HasSubstr(" evicted, 0 lost"));
+}
+
+// Where the journal is, and when it is flushed.
+struct JournalSetting {
+  const char* name;
+  const char* sync;
+  bool in_store;  // which is a folder
+};
+
+class JournalSettingTest : public ParallelTest,
+                           public testing::WithParamInterface<JournalSetting> {};
+INSTANTIATE_TEST_SUITE_P(Settings, JournalSettingTest,
+                         testing::Values(JournalSetting{"NoneInStore", "NONE", true},
+                                         JournalSetting{"PeriodicInStore", "PERIODIC", true},
+                                         JournalSetting{"EveryInFolder", "EVERY", false}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(JournalSettingTest, CoordinatorAndThenAllAreKilled_NothingAcknowledgedIsLost) {
+  std::vector<std::string> settings = {
+      kForever, kLongLease,
+      absl::StrCat("--set=system.coordinator.journal_sync=", GetParam().sync)};
+  ASSERT_THAT(CreateDirectories(Path("store")), IsOk());
+  settings.push_back(absl::StrCat("--set=system.store_url=file:", Path("store")));
+  if (GetParam().in_store) {
+    settings.push_back("--set=system.coordinator.journal=JOURNAL_IN_STORE");
+  }
+  auto program = Start("run", Args(kSoakConfig, "a", settings));
+  RunStatus before = WaitForStatus(*program, IsTraining);
+  const auto expect_after = [&](RunStatus* last) {
+    const RunStatus after = WaitForStatus(*program, [last](const RunStatus& status) {
+      return status.incarnation() > last->incarnation() && IsTraining(status);
+    });
+    EXPECT_GE(after.envstep(), last->envstep());
+    ASSERT_EQ(after.buffer_size(), 1);
+    EXPECT_GE(after.buffer(0).push_count(), last->buffer(0).push_count());
+    EXPECT_EQ(after.buffer(0).lost_count(), 0);
+    *last = after;
+  };
+  kill(static_cast<pid_t>(before.coordinator_pid()), SIGKILL);
+  expect_after(&before);
+  kill(program->pid(), SIGSTOP);
+  for (const WorkerStatus& worker : before.worker()) {
+    kill(static_cast<pid_t>(worker.pid()), SIGKILL);
+  }
+  kill(static_cast<pid_t>(before.coordinator_pid()), SIGKILL);
+  kill(program->pid(), SIGKILL);
+  EXPECT_EQ(program->Wait(kPatience), -SIGKILL);
+  ReapOrphans(absl::Minutes(1));
+  EXPECT_EQ(PathExists(JoinPath(RunPath("a"), "coordinator/journal")), !GetParam().in_store);
+  settings.push_back("--resume");
+  program = Start("again", Args(kSoakConfig, "a", settings));
+  expect_after(&before);
+  ExpectGoesOn(*program);
+  Interrupt(program.get());
 }
 
 // The kernel accepts connections for a stopped coordinator, but nobody answers them.

@@ -12,7 +12,6 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
-#include "ding_worker/coordinator/commander/naive_commander.h"
 #include "ding_worker/coordinator/commander/one_vs_one_commander.h"
 #include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/coordinator/coordinator.pb.h"
@@ -27,26 +26,23 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(CommanderRegistry, CommandersAreFoundByName) {
-  EXPECT_THAT(CommanderRegistry().Names(), ElementsAre("naive", "one_vs_one", "solo"));
+  EXPECT_THAT(CommanderRegistry().Names(), ElementsAre("one_vs_one", "solo"));
   CommanderConfig config;
   DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<BaseCommander> commander,
                             create_parallel_commander(config, ComponentDeps()));
   EXPECT_NE(dynamic_cast<SoloCommander*>(commander.get()), nullptr);
-  config.set_type("naive");
-  DING_ASSERT_OK_AND_ASSIGN(commander, create_parallel_commander(config, ComponentDeps()));
-  EXPECT_NE(dynamic_cast<NaiveCommander*>(commander.get()), nullptr);
   DING_ASSERT_OK_AND_ASSIGN(const CommanderDescriptor descriptor,
                             get_parallel_commander_cls(config));
-  EXPECT_EQ(descriptor.default_config.type(), "naive");
+  EXPECT_EQ(descriptor.default_config.type(), "solo");
   EXPECT_FALSE(descriptor.plays_games);
   config.set_type("one_vs_one");
   DING_ASSERT_OK_AND_ASSIGN(commander, create_parallel_commander(config, ComponentDeps()));
   EXPECT_NE(dynamic_cast<OneVsOneCommander*>(commander.get()), nullptr);
   EXPECT_TRUE(get_parallel_commander_cls(config)->plays_games);
   config.set_type("royale");
-  EXPECT_THAT(create_parallel_commander(config, ComponentDeps()),
-              StatusIs(absl::StatusCode::kNotFound,
-                       HasSubstr("this program has: naive, one_vs_one, solo")));
+  EXPECT_THAT(
+      create_parallel_commander(config, ComponentDeps()),
+      StatusIs(absl::StatusCode::kNotFound, HasSubstr("this program has: one_vs_one, solo")));
 }
 
 TEST(CommanderRegistry, DefaultsAreThoseOfTheOriginal) {
@@ -57,7 +53,7 @@ TEST(CommanderRegistry, DefaultsAreThoseOfTheOriginal) {
   EXPECT_EQ(dynamic_cast<SoloCommander&>(*commander).collector_space().max(), 1);
   config.set_type("one_vs_one");
   DING_ASSERT_OK_AND_ASSIGN(commander, create_parallel_commander(config, ComponentDeps()));
-  EXPECT_EQ(dynamic_cast<OneVsOneCommander&>(*commander).solo().collector_space().max(), 2);
+  EXPECT_EQ(dynamic_cast<OneVsOneCommander&>(*commander).collector_space().max(), 2);
   EXPECT_EQ(config.learner_task_space(), 1);
   EXPECT_EQ(config.eval_interval(), 60);
   const CoordinatorConfig coordinator;
@@ -90,20 +86,6 @@ TEST(CommanderRegistry, ReadsTheConfig) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("eval_interval is -1")));
 }
 
-TEST(CommanderRegistry, NaiveRefusesWhatItDoesNotUse) {
-  CommanderConfig config;
-  config.set_type("naive");
-  config.set_eval_interval(60);  // the default, which a run fills in
-  EXPECT_THAT(create_parallel_commander(config, ComponentDeps()), IsOk());
-  config.set_stop_after_seconds(3);
-  config.mutable_collector_resources()->set_cpus(0);
-  config.mutable_learner_resources()->set_gpus(4);
-  EXPECT_THAT(create_parallel_commander(config, ComponentDeps()),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("type 'naive' does not use stop_after_seconds, "
-                                 "learner_resources: expected the defaults, or type 'solo'")));
-}
-
 TEST(CommanderRegistry, ReadsTheConfigOfALeague) {
   CommanderConfig config;
   config.set_type("one_vs_one");
@@ -115,7 +97,7 @@ TEST(CommanderRegistry, ReadsTheConfigOfALeague) {
   DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<BaseCommander> commander,
                             create_parallel_commander(config, deps));
   auto& league = dynamic_cast<OneVsOneCommander&>(*commander);
-  EXPECT_EQ(league.solo().collector_space().max(), 3);
+  EXPECT_EQ(league.collector_space().max(), 3);
   EXPECT_EQ(league.league().active().id(), "naive_sp_player_fast_0");
   EXPECT_EQ(league.eval_opponent().name, "easy");
 

@@ -12,7 +12,6 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
-#include "ding_worker/coordinator/commander/naive_commander.h"
 #include "ding_worker/coordinator/commander/one_vs_one_commander.h"
 #include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/data/extreme_numbers.h"
@@ -35,7 +34,6 @@ constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 // The commanders of these tests.
 std::unique_ptr<BaseCommander> Make(const std::string& kind, const ComponentDeps& deps) {
-  if (kind == "naive") return NaiveCommander::Create({}).value();
   SoloCommander::Options solo;
   solo.eval_interval = 0;
   solo.log_interval = absl::ZeroDuration();
@@ -106,7 +104,7 @@ class CommanderMisuse : public testing::TestWithParam<std::string> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Commanders, CommanderMisuse,
-                         testing::Values("naive", "solo", "several", "one_vs_one"),
+                         testing::Values("solo", "several", "one_vs_one"),
                          [](const auto& test) { return test.param; });
 
 TEST_P(CommanderMisuse, NumbersOfAnySize_DoNotOverflow) {
@@ -169,7 +167,7 @@ TEST_P(CommanderMisuse, SavedNumbersNearTheEndsOfTheirType_AreRefusedOrWork) {
 using CommanderMisuseDeathTest = CommanderMisuse;
 
 INSTANTIATE_TEST_SUITE_P(Commanders, CommanderMisuseDeathTest,
-                         testing::Values("naive", "solo", "one_vs_one"),
+                         testing::Values("solo", "one_vs_one"),
                          [](const auto& test) { return test.param; });
 
 TEST_P(CommanderMisuseDeathTest, MoreEndsThanBeginnings_EndTheProgramWithASentence) {
@@ -196,8 +194,6 @@ TEST(CommanderOptionsMisuse, OptionsOutOfRange_AreRefused) {
     options = {};
     options.learner_task_space = space;
     refused(options);
-    EXPECT_THAT(NaiveCommander::Create({space, 1}), StatusIs(kInvalid));
-    EXPECT_THAT(NaiveCommander::Create({1, space}), StatusIs(kInvalid));
   }
   for (const double seconds : {-1.0, -kInf, kNan}) {
     SoloCommander::Options options;

@@ -1,4 +1,4 @@
-#include "ding_worker/coordinator/commander/naive_commander.h"
+#include "ding_worker/coordinator/testing/naive_commander.h"
 
 #include <memory>
 #include <optional>

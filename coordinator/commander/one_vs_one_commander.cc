@@ -68,20 +68,18 @@ absl::StatusOr<std::unique_ptr<OneVsOneCommander>> OneVsOneCommander::Create(
   }
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, "one_vs_one commander"));
   DING_ASSIGN_OR_RETURN(OneVsOneLeague league, OneVsOneLeague::Create(options.league));
-  auto commander =
-      absl::WrapUnique(new OneVsOneCommander(std::move(league), options.eval_opponents, deps));
-  SoloCommander::Options solo = options.solo;
-  solo.may_converge = [commander = commander.get()] { return commander->beat_hardest_; };
-  DING_ASSIGN_OR_RETURN(commander->solo_, SoloCommander::Create(solo, policy, deps));
-  return commander;
+  return absl::WrapUnique(new OneVsOneCommander(options, std::move(league), policy, deps));
 }
 
-OneVsOneCommander::OneVsOneCommander(OneVsOneLeague league, std::vector<EvalOpponent> opponents,
-                                     const ComponentDeps& deps)
-    : league_(std::move(league)), opponents_(std::move(opponents)), deps_(deps) {}
+OneVsOneCommander::OneVsOneCommander(const Options& options, OneVsOneLeague league,
+                                     CommandMode* policy, const ComponentDeps& deps)
+    : SoloCommander(options.solo, policy, deps),
+      league_(std::move(league)),
+      opponents_(options.eval_opponents),
+      metrics_(deps.metrics) {}
 
 std::optional<CollectorTask> OneVsOneCommander::GetCollectorTask() {
-  std::optional<CollectorTask> task = solo_->GetCollectorTask();
+  std::optional<CollectorTask> task = SoloCommander::GetCollectorTask();
   if (!task.has_value()) return std::nullopt;
   task->set_task_id(
       absl::StrCat(task->eval_flag() ? "evaluator_task_" : "collector_task_", task->number()));
@@ -108,7 +106,7 @@ void OneVsOneCommander::AddPlayers(CollectorTask* task) {
 }
 
 std::optional<LearnerTask> OneVsOneCommander::GetLearnerTask() {
-  std::optional<LearnerTask> task = solo_->GetLearnerTask();
+  std::optional<LearnerTask> task = SoloCommander::GetLearnerTask();
   if (task.has_value()) task->set_player_id(league_.active().id());
   return task;
 }
@@ -116,7 +114,7 @@ std::optional<LearnerTask> OneVsOneCommander::GetLearnerTask() {
 bool OneVsOneCommander::WouldConverge(const CollectorTask& task,
                                       const CollectorFinished& info) const {
   return level_ + 1 == opponents_.size() && task.eval_opponent() == eval_opponent().name &&
-         IsWon(eval_opponent(), info) && solo_->WouldConverge(task, info);
+         IsWon(eval_opponent(), info) && SoloCommander::WouldConverge(task, info);
 }
 
 bool OneVsOneCommander::FinishCollectorTask(const CollectorTask& task,
@@ -128,9 +126,9 @@ bool OneVsOneCommander::FinishCollectorTask(const CollectorTask& task,
   } else {
     Report(task, info);
   }
-  const bool converged = solo_->FinishCollectorTask(task, info);
+  const bool converged = SoloCommander::FinishCollectorTask(task, info);
   // The best result so far was against an easier opponent, and cannot be compared with the next ones.
-  if (level_ > level) solo_->ForgetBest();
+  if (level_ > level) ForgetBest();
   return converged;
 }
 
@@ -159,26 +157,18 @@ void OneVsOneCommander::Report(const CollectorTask& task, const CollectorFinishe
 
 void OneVsOneCommander::FinishLearnerTask(const LearnerTask& task) {
   // The successor of this task learns another policy.
-  if (task.policy_id() == solo_->current_policy_id()) league_.NotePolicy(PolicyVersion());
-  solo_->FinishLearnerTask(task);
-}
-
-void OneVsOneCommander::NotifyFailCollectorTask(const CollectorTask& task) {
-  solo_->NotifyFailCollectorTask(task);
-}
-
-void OneVsOneCommander::NotifyFailLearnerTask(const LearnerTask& task) {
-  solo_->NotifyFailLearnerTask(task);
+  if (task.policy_id() == current_policy_id()) league_.NotePolicy(PolicyVersion());
+  SoloCommander::FinishLearnerTask(task);
 }
 
 void OneVsOneCommander::PolicyPublished(const PolicyVersion& version) {
-  solo_->PolicyPublished(version);
-  if (version.policy_id() == solo_->current_policy_id()) league_.NotePolicy(version);
+  SoloCommander::PolicyPublished(version);
+  if (version.policy_id() == current_policy_id()) league_.NotePolicy(version);
 }
 
 void OneVsOneCommander::UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) {
-  solo_->UpdateLearnerInfo(task, info);
-  if (task.policy_id() != solo_->current_policy_id()) return;
+  SoloCommander::UpdateLearnerInfo(task, info);
+  if (task.policy_id() != current_policy_id()) return;
   if (!league_.NoteTrainStep(info.learner_step())) return;
   ++snapshots_;
   MeasureLeague();
@@ -193,11 +183,11 @@ void OneVsOneCommander::MeasureLeague() const {
   const int64_t train_step = league_.active().train_step();
   DING_LOG(INFO) << "league: " << league_.historical().back().id
                  << " is a historical player: " << MetricsLine(metrics);
-  WriteIterMetrics(metrics, "league", train_step, deps_.metrics.get());
+  WriteIterMetrics(metrics, "league", train_step, metrics_.get());
 }
 
 void OneVsOneCommander::AddStatus(RunStatus* status) const {
-  solo_->AddStatus(status);
+  SoloCommander::AddStatus(status);
   LeagueStatus* const league = status->mutable_league();
   const std::vector<double> rates = league_.WinRates();
   league->set_player_id(league_.active().id());
@@ -215,7 +205,7 @@ absl::Status OneVsOneCommander::SaveState(StateWriter* writer) const {
   DING_RETURN_IF_ERROR(writer->WriteInt("snapshots", snapshots_));
   DING_RETURN_IF_ERROR(writer->WriteInt("games_with_historical", games_with_historical_));
   ScopedStateWriter tasks(writer, kTasksScope);
-  DING_RETURN_IF_ERROR(solo_->SaveState(&tasks));
+  DING_RETURN_IF_ERROR(SoloCommander::SaveState(&tasks));
   return league_.SaveState(writer);
 }
 
@@ -234,7 +224,7 @@ absl::Status OneVsOneCommander::LoadState(StateReader* reader) {
   OneVsOneLeague league = league_;
   DING_RETURN_IF_ERROR(league.LoadState(reader));
   ScopedStateReader tasks(reader, kTasksScope);
-  DING_RETURN_IF_ERROR(solo_->LoadState(&tasks));
+  DING_RETURN_IF_ERROR(SoloCommander::LoadState(&tasks));
   league_ = std::move(league);
   level_ = static_cast<size_t>(found - opponents_.begin());
   snapshots_ = snapshots;

@@ -36,7 +36,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/commander/eval_opponent.h"
 #include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/coordinator/league/league.h"
@@ -47,10 +46,10 @@
 
 namespace ding {
 
-class OneVsOneCommander : public BaseCommander {
+class OneVsOneCommander : public SoloCommander {
  public:
   struct Options {
-    SoloCommander::Options solo;  // may_converge is replaced
+    SoloCommander::Options solo;  // may_converge is not used
     OneVsOneLeague::Options league;
     // The opponents, the easiest one first. There must be at least one.
     std::vector<EvalOpponent> eval_opponents = {{kRuleBasedOpponent, std::nullopt}};
@@ -66,23 +65,13 @@ class OneVsOneCommander : public BaseCommander {
   bool WouldConverge(const CollectorTask& task, const CollectorFinished& info) const override;
   bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) override;
   void FinishLearnerTask(const LearnerTask& task) override;
-  void NotifyFailCollectorTask(const CollectorTask& task) override;
-  void NotifyFailLearnerTask(const LearnerTask& task) override;
   void UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) override;
   void PolicyPublished(const PolicyVersion& version) override;
   bool KeepsPolicy(const PolicyVersion& version) const override {
-    return league_.Keeps(version) || solo_->KeepsPolicy(version);
-  }
-  void IncreaseCollectorTaskSpace() override { solo_->IncreaseCollectorTaskSpace(); }
-  void DecreaseCollectorTaskSpace() override { solo_->DecreaseCollectorTaskSpace(); }
-  int64_t total_collector_env_step() const override { return solo_->total_collector_env_step(); }
-  std::optional<double> last_eval_value() const override { return solo_->last_eval_value(); }
-  const std::vector<double>& last_eval_returns() const override {
-    return solo_->last_eval_returns();
+    return league_.Keeps(version) || SoloCommander::KeepsPolicy(version);
   }
   void AddStatus(RunStatus* status) const override;
 
-  const SoloCommander& solo() const { return *solo_; }
   const OneVsOneLeague& league() const { return league_; }
   // The opponent of the next evaluation.
   const EvalOpponent& eval_opponent() const { return opponents_[level_]; }
@@ -92,9 +81,10 @@ class OneVsOneCommander : public BaseCommander {
   absl::Status LoadState(StateReader* reader) override;
 
  private:
-  OneVsOneCommander(OneVsOneLeague league, std::vector<EvalOpponent> opponents,
+  OneVsOneCommander(const Options& options, OneVsOneLeague league, CommandMode* policy,
                     const ComponentDeps& deps);
 
+  bool MayConverge() const override { return beat_hardest_; }
   void AddPlayers(CollectorTask* task);
   // Notes the result of an evaluation: whether it has beaten the hardest opponent, and which opponent is next.
   void Judge(const CollectorTask& evaluation, const CollectorFinished& info);
@@ -103,8 +93,7 @@ class OneVsOneCommander : public BaseCommander {
 
   OneVsOneLeague league_;
   const std::vector<EvalOpponent> opponents_;
-  const ComponentDeps deps_;
-  std::unique_ptr<SoloCommander> solo_;
+  const std::shared_ptr<MetricSink> metrics_;
   size_t level_ = 0;           // the index in opponents_ of the next opponent
   bool beat_hardest_ = false;  // whether the last evaluation has beaten the hardest opponent
   int64_t snapshots_ = 0;

@@ -104,16 +104,16 @@ class OneVsOneCommanderTest : public testing::Test {
 // Follows the steps of the test of the commander in DI-engine.
 TEST_F(OneVsOneCommanderTest, LearnsEvaluatesCollectsAndConverges) {
   Make();
-  EXPECT_EQ(commander_->solo().collector_space().running(), 0);
-  EXPECT_EQ(commander_->solo().collector_space().max(), 2);
-  EXPECT_EQ(commander_->solo().learner_space().running(), 0);
-  EXPECT_EQ(commander_->solo().learner_space().max(), 1);
+  EXPECT_EQ(commander_->collector_space().running(), 0);
+  EXPECT_EQ(commander_->collector_space().max(), 2);
+  EXPECT_EQ(commander_->learner_space().running(), 0);
+  EXPECT_EQ(commander_->learner_space().max(), 1);
   EXPECT_FALSE(commander_->GetCollectorTask().has_value()) << "there is no learner's task yet";
-  EXPECT_EQ(commander_->solo().collector_space().running(), 0);
+  EXPECT_EQ(commander_->collector_space().running(), 0);
 
   learner_ = *commander_->GetLearnerTask();
-  EXPECT_EQ(learner_.policy_id(), commander_->solo().current_policy_id());
-  EXPECT_EQ(learner_.buffer_id(), commander_->solo().current_buffer_id());
+  EXPECT_EQ(learner_.policy_id(), commander_->current_policy_id());
+  EXPECT_EQ(learner_.buffer_id(), commander_->current_buffer_id());
   EXPECT_EQ(learner_.player_id(), kMain);
   EXPECT_FALSE(commander_->GetLearnerTask().has_value());
 
@@ -125,7 +125,7 @@ TEST_F(OneVsOneCommanderTest, LearnsEvaluatesCollectsAndConverges) {
   EXPECT_EQ(evaluation.eval_opponent(), "RULE_BASED");
   EXPECT_EQ(evaluation.policy_id(), learner_.policy_id());
   EXPECT_FALSE(Finish(evaluation, {-1, -1, -1, -1}));
-  EXPECT_EQ(commander_->solo().collector_space().running(), 0);
+  EXPECT_EQ(commander_->collector_space().running(), 0);
   EXPECT_EQ(commander_->last_eval_value(), -1);
 
   const CollectorTask collection = *commander_->GetCollectorTask();
@@ -144,7 +144,7 @@ TEST_F(OneVsOneCommanderTest, LearnsEvaluatesCollectsAndConverges) {
 
   const CollectorTask last = NextEvaluation();
   EXPECT_TRUE(Finish(last, {20, 20, 20, 20}));
-  EXPECT_TRUE(commander_->solo().converged());
+  EXPECT_TRUE(commander_->converged());
   EXPECT_FALSE(commander_->GetCollectorTask().has_value());
 }
 
@@ -153,9 +153,9 @@ TEST_F(OneVsOneCommanderTest, FailedTasksFreeTheirTaskSpace) {
   learner_ = *commander_->GetLearnerTask();
   const CollectorTask task = *commander_->GetCollectorTask();
   commander_->NotifyFailCollectorTask(task);
-  EXPECT_EQ(commander_->solo().collector_space().running(), 0);
+  EXPECT_EQ(commander_->collector_space().running(), 0);
   commander_->NotifyFailLearnerTask(learner_);
-  EXPECT_EQ(commander_->solo().learner_space().running(), 0);
+  EXPECT_EQ(commander_->learner_space().running(), 0);
   const LearnerTask again = *commander_->GetLearnerTask();
   EXPECT_EQ(again.buffer_id(), learner_.buffer_id()) << "D93";
   EXPECT_EQ(again.player_id(), kMain);
@@ -255,7 +255,7 @@ TEST_F(OneVsOneCommanderTest, ContinuesFromItsSavedState) {
   ASSERT_THAT(commander_->LoadState(&saved), IsOk());
   EXPECT_EQ(commander_->eval_opponent().name, "perfect");
   EXPECT_TRUE(Keeps(1));
-  EXPECT_EQ(commander_->solo().current_policy_id(), "policy_0");
+  EXPECT_EQ(commander_->current_policy_id(), "policy_0");
   EXPECT_EQ(commander_->last_eval_value(), 1);
   options_.eval_opponents = {{"other", std::nullopt}};
   Make();

@@ -268,8 +268,7 @@ void SoloCommander::NoteEvaluation(const CollectorTask& task, const CollectorFin
   Measure(task.has_confirmation() ? "confirmation" : "evaluator", *policy, info);
   if (task.has_confirmation()) policy->to_confirm.reset();
   if (info.episode_return_size() == 0 || policy->converged) return;
-  policy->converged =
-      WouldConverge(task, info) && (!options_.may_converge || options_.may_converge());
+  policy->converged = SoloCommander::WouldConverge(task, info) && MayConverge();
   NoteBest(task, info, policy);
   if (task.has_confirmation()) {
     NoteConfirmation(info);
@@ -308,7 +307,7 @@ void SoloCommander::NoteBest(const CollectorTask& task, const CollectorFinished&
   const PolicyVersion& version = task.policy();
   if (version.key().empty() || version.version() != info.policy_version()) return;
   if (options_.confirms && !task.has_confirmation() && ReachesStopValue(task, info) &&
-      (!options_.may_converge || options_.may_converge())) {
+      MayConverge()) {
     policy->to_confirm = version;  // Its confirmation will count in the place of this lucky result.
     return;
   }

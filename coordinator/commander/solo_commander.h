@@ -133,9 +133,13 @@ class SoloCommander : public BaseCommander {
   const TaskSpace& learner_space() const { return learner_space_; }
   bool converged() const { return converged_; }
 
- private:
+ protected:
   SoloCommander(const Options& options, CommandMode* policy, const ComponentDeps& deps);
 
+  // Whether a policy has converged when an evaluation has reached stop_value.
+  virtual bool MayConverge() const { return !options_.may_converge || options_.may_converge(); }
+
+ private:
   TrainedPolicy* Find(const std::string& policy_id);
   const TrainedPolicy* Find(const std::string& policy_id) const;
   // Returns the policy that gets the next collecting task, evaluation or confirmation; null if there is none.
@@ -162,9 +166,6 @@ class SoloCommander : public BaseCommander {
   // Returns the metrics of a result; with reward_... only if an episode was finished.
   NamedValues MetricsOf(bool eval_flag, const TrainedPolicy& policy,
                         const CollectorFinished& info) const;
-  absl::Status LoadConfirmations(StateReader* reader);
-  // Loads the policy of a state that an earlier version has saved, in which there was only one.
-  absl::StatusOr<std::vector<TrainedPolicy>> LoadOnlyPolicy(StateReader* reader) const;
   bool trains_several() const { return options_.learner_task_space > 1; }
 
   const Options options_;

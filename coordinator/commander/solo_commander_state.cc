@@ -1,24 +1,18 @@
 // Saves and loads the state of SoloCommander.
 #include <algorithm>
 #include <cstdint>
-#include <deque>
-#include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/parse_proto.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/coordinator/commander/trained_policy.h"
 #include "ding_worker/coordinator/commander/trained_policy.pb.h"
-#include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "google/protobuf/descriptor.h"
@@ -27,23 +21,25 @@
 namespace ding {
 namespace {
 
-constexpr char kPolicies[] = "policies";  // their number, in a saved state
-constexpr char kConfirmations[] = "confirmations";
-constexpr char kConfirmation[] = "confirmation";  // the last one
-constexpr char kBest[] = "best";                  // the number of best versions
+constexpr char kState[] = "solo_commander";
 
 // Returns an error if a count of the message, or of a message in it, is beyond kMaxSavedCount.
 absl::Status CheckCounts(const google::protobuf::Message& message) {
   using google::protobuf::FieldDescriptor;
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
   std::vector<const FieldDescriptor*> fields;
-  message.GetReflection()->ListFields(message, &fields);
+  reflection.ListFields(message, &fields);
   for (const FieldDescriptor* field : fields) {
-    if (field->is_repeated()) continue;
     if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-      DING_RETURN_IF_ERROR(CheckCounts(message.GetReflection()->GetMessage(message, field)));
+      const int size = field->is_repeated() ? reflection.FieldSize(message, field) : 1;
+      for (int i = 0; i < size; ++i) {
+        DING_RETURN_IF_ERROR(CheckCounts(field->is_repeated()
+                                             ? reflection.GetRepeatedMessage(message, field, i)
+                                             : reflection.GetMessage(message, field)));
+      }
     }
-    if (field->cpp_type() != FieldDescriptor::CPPTYPE_INT64) continue;
-    const int64_t count = message.GetReflection()->GetInt64(message, field);
+    if (field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_INT64) continue;
+    const int64_t count = reflection.GetInt64(message, field);
     if (count >= -1 && count <= kMaxSavedCount) continue;
     return absl::DataLossError(absl::StrCat("solo commander: the saved '", field->full_name(),
                                             "' is ", count, ", expected -1 to ", kMaxSavedCount));
@@ -51,172 +47,76 @@ absl::Status CheckCounts(const google::protobuf::Message& message) {
   return absl::OkStatus();
 }
 
-// Reads a message that was saved under this name.
-absl::Status ReadMessage(const std::string& name, StateReader* reader,
-                         google::protobuf::Message* message) {
-  DING_ASSIGN_OR_RETURN(const std::string bytes, reader->ReadString(name));
-  const absl::Status parsed = ParseProto(bytes, message);
-  if (parsed.ok()) return CheckCounts(*message);
-  return absl::DataLossError(absl::StrCat("solo commander: ", name, " is not a ",
-                                          message->GetTypeName(), ": ", parsed.message()));
-}
-
 }  // namespace
 
 // Saves points in time as the time that has passed since, because the clock of the next process has another zero.
 absl::Status SoloCommander::SaveState(StateWriter* writer) const {
   const int64_t now = deps_.clock->MonotonicNanos();
-  const std::pair<const char*, int64_t> numbers[] = {
-      {"collectors_running", collector_space_.running()},
-      {"learners_running", learner_space_.running()},
-      {"collector_tasks", collector_tasks_},
-      {"learner_tasks", learner_tasks_},
-      {"collections", collections_},
-      {"evaluations", evaluations_},
-      {"models", models_},
-      {"nanos_since_made", now - made_nanos_},
-      {"total_collector_env_step", total_collector_env_step_},
-      {"converged", converged_ ? 1 : 0},
-      {"last_eval_returns_size", static_cast<int64_t>(last_eval_returns_.size())},
-      {kPolicies, static_cast<int64_t>(policies_.size())},
-      {"failed_learner_tasks", static_cast<int64_t>(failed_learner_tasks_.size())},
-      {kConfirmations, confirmations_},
-      {kBest, static_cast<int64_t>(best_.size())}};
-  for (const auto& [name, number] : numbers) DING_RETURN_IF_ERROR(writer->WriteInt(name, number));
-  if (!last_eval_returns_.empty()) {
-    DING_RETURN_IF_ERROR(writer->WriteSpan<double>("last_eval_returns", last_eval_returns_));
-  }
-  for (size_t i = 0; i < policies_.size(); ++i) {
-    DING_RETURN_IF_ERROR(writer->WriteString(absl::StrCat("policy/", i),
-                                             ToRecord(policies_[i], now).SerializeAsString()));
-  }
-  for (size_t i = 0; i < failed_learner_tasks_.size(); ++i) {
-    DING_RETURN_IF_ERROR(writer->WriteString(absl::StrCat("failed_learner_task/", i),
-                                             failed_learner_tasks_[i].SerializeAsString()));
-  }
-  if (confirmation_.has_value()) {
-    DING_RETURN_IF_ERROR(writer->WriteString(kConfirmation, confirmation_->SerializeAsString()));
-  }
-  int64_t number = 0;
-  for (const auto& [name, best] : best_) {
-    DING_RETURN_IF_ERROR(
-        writer->WriteString(absl::StrCat("best/", number++), best.SerializeAsString()));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status SoloCommander::LoadConfirmations(StateReader* reader) {
-  if (!reader->Info(kConfirmations).ok()) return absl::OkStatus();  // written before there were any
-  DING_ASSIGN_OR_RETURN(const int64_t confirmations, reader->ReadCount(kConfirmations));
-  DING_ASSIGN_OR_RETURN(const int64_t count, reader->ReadCount(kBest));
-  std::optional<ConfirmationResult> confirmation;
-  if (reader->Info(kConfirmation).ok()) {
-    DING_RETURN_IF_ERROR(ReadMessage(kConfirmation, reader, &confirmation.emplace()));
-  }
-  std::map<std::string, BestPolicy> best;
-  for (int64_t i = 0; i < count; ++i) {
-    BestPolicy one;
-    DING_RETURN_IF_ERROR(ReadMessage(absl::StrCat("best/", i), reader, &one));
-    best[one.name()] = std::move(one);
-  }
-  confirmations_ = confirmations;
-  confirmation_ = std::move(confirmation);
-  best_ = std::move(best);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::vector<TrainedPolicy>> SoloCommander::LoadOnlyPolicy(
-    StateReader* reader) const {
-  std::map<std::string, int64_t> number;
-  for (const char* name :
-       {"has_current", "learner_step", "evaluating", "nanos_since_evaluation", "learner_tasks",
-        "collectors_running", "collected_since_evaluation", "evaluations",
-        "total_collector_env_step", "total_sample_count", "total_episode_count"}) {
-    DING_ASSIGN_OR_RETURN(number[name], reader->ReadCount(name, /*least=*/-1));
-  }
-  std::vector<TrainedPolicy> policies;
-  if (number["has_current"] == 0) return policies;
-  TrainedPolicy& policy = policies.emplace_back();
-  DING_ASSIGN_OR_RETURN(*policy.task.mutable_policy_id(), reader->ReadString("current_policy_id"));
-  DING_ASSIGN_OR_RETURN(*policy.task.mutable_buffer_id(), reader->ReadString("current_buffer_id"));
-  policy.task.set_task_id(absl::StrCat("learner_task_", number["learner_tasks"] - 1));
-  *policy.task.mutable_resources() = options_.learner_resources;
-  policy.learner_step = number["learner_step"];
-  policy.env_steps = number["total_collector_env_step"];
-  policy.sample_count = number["total_sample_count"];
-  policy.episode_count = number["total_episode_count"];
-  policy.running = static_cast<int>(number["collectors_running"]);
-  policy.evaluating = number["evaluating"] != 0;
-  if (number["nanos_since_evaluation"] >= 0) {
-    policy.eval_began_nanos = deps_.clock->MonotonicNanos() - number["nanos_since_evaluation"];
-  }
-  policy.collected_since_evaluation = number["collected_since_evaluation"] != 0;
-  policy.evaluations = number["evaluations"];
-  return policies;
+  SoloCommanderRecord record;
+  record.set_collectors_running(collector_space_.running());
+  record.set_learners_running(learner_space_.running());
+  record.set_collector_tasks(collector_tasks_);
+  record.set_learner_tasks(learner_tasks_);
+  record.set_collections(collections_);
+  record.set_evaluations(evaluations_);
+  record.set_confirmations(confirmations_);
+  record.set_models(models_);
+  record.set_nanos_since_made(now - made_nanos_);
+  record.set_total_collector_env_step(total_collector_env_step_);
+  record.set_converged(converged_);
+  record.mutable_last_eval_return()->Assign(last_eval_returns_.begin(), last_eval_returns_.end());
+  for (const TrainedPolicy& policy : policies_) *record.add_policy() = ToRecord(policy, now);
+  record.mutable_failed_learner_task()->Assign(failed_learner_tasks_.begin(),
+                                               failed_learner_tasks_.end());
+  if (confirmation_.has_value()) *record.mutable_confirmation() = *confirmation_;
+  for (const auto& [name, best] : best_) *record.add_best() = best;
+  return writer->WriteString(kState, record.SerializeAsString());
 }
 
 absl::Status SoloCommander::LoadState(StateReader* reader) {
-  std::map<std::string, int64_t> number;
-  for (const char* name :
-       {"collectors_running", "learners_running", "collector_tasks", "learner_tasks", "collections",
-        "evaluations", "models", "nanos_since_made", "total_collector_env_step", "converged",
-        "last_eval_returns_size", "failed_learner_tasks"}) {
-    DING_ASSIGN_OR_RETURN(number[name], reader->ReadCount(name, /*least=*/-1));
+  DING_ASSIGN_OR_RETURN(const std::string bytes, reader->ReadString(kState));
+  SoloCommanderRecord record;
+  const absl::Status parsed = ParseProto(bytes, &record);
+  if (!parsed.ok()) {
+    return absl::DataLossError(
+        absl::StrCat("solo commander: its saved state cannot be parsed: ", parsed.message()));
   }
-  // The numbers come from a file, so the size is compared with that of the tensor before memory is taken.
-  std::vector<double> returns;
-  if (number["last_eval_returns_size"] != 0) {
-    DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info("last_eval_returns"));
-    if (info.shape != Shape{number["last_eval_returns_size"]}) {
-      return absl::DataLossError(absl::StrCat("solo commander: last_eval_returns are not the ",
-                                              number["last_eval_returns_size"],
-                                              " that last_eval_returns_size says"));
-    }
-    returns.resize(static_cast<size_t>(number["last_eval_returns_size"]));
-    DING_RETURN_IF_ERROR(reader->ReadSpan("last_eval_returns", absl::MakeSpan(returns)));
-  }
-  const int64_t now = deps_.clock->MonotonicNanos();
-  std::vector<TrainedPolicy> policies;
-  if (reader->Info(kPolicies).ok()) {
-    DING_ASSIGN_OR_RETURN(const int64_t count, reader->ReadCount(kPolicies));
-    for (int64_t i = 0; i < count; ++i) {
-      TrainedPolicyRecord record;
-      DING_RETURN_IF_ERROR(ReadMessage(absl::StrCat("policy/", i), reader, &record));
-      policies.push_back(FromRecord(record, now));
-    }
-  } else {
-    DING_ASSIGN_OR_RETURN(policies, LoadOnlyPolicy(reader));
-    if (!policies.empty()) policies.front().eval_returns = returns;
-  }
-  std::deque<LearnerTask> failed;
-  for (int64_t i = 0; i < number["failed_learner_tasks"]; ++i) {
-    const std::string name = absl::StrCat("failed_learner_task/", i);
-    DING_RETURN_IF_ERROR(ReadMessage(name, reader, &failed.emplace_back()));
-    const auto is_its = [&failed](const TrainedPolicy& policy) {
-      return policy.task.policy_id() == failed.back().policy_id();
+  DING_RETURN_IF_ERROR(CheckCounts(record));
+  for (const LearnerTask& failed : record.failed_learner_task()) {
+    const auto is_its = [&failed](const TrainedPolicyRecord& policy) {
+      return policy.task().policy_id() == failed.policy_id();
     };
-    if (std::none_of(policies.begin(), policies.end(), is_its)) {
-      return absl::DataLossError(absl::StrCat("solo commander: ", name, " trains ",
-                                              failed.back().policy_id(),
+    if (std::none_of(record.policy().begin(), record.policy().end(), is_its)) {
+      return absl::DataLossError(absl::StrCat("solo commander: a saved learner task trains ",
+                                              failed.policy_id(),
                                               ", which is none of its policies"));
     }
   }
-  DING_RETURN_IF_ERROR(LoadConfirmations(reader));
-  collector_space_.Restore(static_cast<int>(number["collectors_running"]));
-  learner_space_.Restore(static_cast<int>(number["learners_running"]));
-  collector_tasks_ = number["collector_tasks"];
-  learner_tasks_ = number["learner_tasks"];
-  collections_ = number["collections"];
-  evaluations_ = number["evaluations"];
-  models_ = number["models"];
-  made_nanos_ = now - number["nanos_since_made"];
-  total_collector_env_step_ = number["total_collector_env_step"];
-  converged_ = number["converged"] != 0;
-  policies_ = std::move(policies);
-  last_eval_returns_ = std::move(returns);
+  const int64_t now = deps_.clock->MonotonicNanos();
+  collector_space_.Restore(static_cast<int>(record.collectors_running()));
+  learner_space_.Restore(static_cast<int>(record.learners_running()));
+  collector_tasks_ = record.collector_tasks();
+  learner_tasks_ = record.learner_tasks();
+  collections_ = record.collections();
+  evaluations_ = record.evaluations();
+  confirmations_ = record.confirmations();
+  models_ = record.models();
+  made_nanos_ = now - record.nanos_since_made();
+  total_collector_env_step_ = record.total_collector_env_step();
+  converged_ = record.converged();
+  last_eval_returns_ = {record.last_eval_return().begin(), record.last_eval_return().end()};
   last_eval_value_.reset();
   if (!last_eval_returns_.empty()) last_eval_value_ = MeanReturn(last_eval_returns_);
-  failed_learner_tasks_ = std::move(failed);
+  policies_.clear();
+  for (const TrainedPolicyRecord& policy : record.policy()) {
+    policies_.push_back(FromRecord(policy, now));
+  }
+  failed_learner_tasks_ = {record.failed_learner_task().begin(),
+                           record.failed_learner_task().end()};
+  confirmation_.reset();
+  if (record.has_confirmation()) confirmation_ = record.confirmation();
+  best_.clear();
+  for (const BestPolicy& best : record.best()) best_[best.name()] = best;
   return absl::OkStatus();
 }
 

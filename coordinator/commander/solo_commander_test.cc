@@ -1,21 +1,22 @@
 #include "ding_worker/coordinator/commander/solo_commander.h"
 
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/coordinator/commander/trained_policy.pb.h"
 #include "ding_worker/coordinator/testing/fake_command_mode.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/data/tensor.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -393,77 +394,28 @@ TEST_F(SoloCommanderTest, SavesALearnerTaskThatWaitsToBeGivenAgain) {
   EXPECT_THAT(after->LoadState(&empty), StatusIs(absl::StatusCode::kNotFound));
 }
 
-// Numbers of a saved state that is damaged ask for no memory.
-TEST_F(SoloCommanderTest, RefusesSavedSizesThatDoNotMatchTheState) {
-  const auto before = Make();
-  const LearnerTask learner = *before->GetLearnerTask();
-  const CollectorTask evaluation = *before->GetCollectorTask();
-  before->FinishCollectorTask(evaluation, Finished({3, 5}, 7));
-  before->NotifyFailLearnerTask(learner);
-  StateDict saved;
-  ASSERT_THAT(before->SaveState(&saved), IsOk());
-  for (const std::string size : {"last_eval_returns_size", "failed_learner_tasks", "policies"}) {
-    for (const int64_t wrong : {int64_t{3}, int64_t{1} << 60, int64_t{-1}}) {
-      StateDict state;
-      for (const std::string& name : saved.Names()) {
-        DING_ASSERT_OK_AND_ASSIGN(const Tensor tensor, saved.ReadTensor(name));
-        ASSERT_THAT(name == size ? state.WriteInt(name, wrong) : state.WriteTensor(name, tensor),
-                    IsOk());
-      }
-      // A negative number of failed tasks is read as none.
-      const bool none = wrong < 0 && size == "failed_learner_tasks";
-      EXPECT_EQ(Make()->LoadState(&state).ok(), none) << size << " " << wrong;
-    }
+TEST_F(SoloCommanderTest, LoadState_DamagedOrImpossible_IsRefused) {
+  const auto load = [this](const std::string& bytes) {
+    StateDict state;
+    EXPECT_THAT(state.WriteString("solo_commander", bytes), IsOk());
+    return Make()->LoadState(&state);
+  };
+  EXPECT_THAT(load(""), IsOk());
+  EXPECT_THAT(load("\xff\xff"), StatusIs(absl::StatusCode::kDataLoss));
+  SoloCommanderRecord record;
+  record.add_failed_learner_task()->set_policy_id("policy_7");
+  EXPECT_THAT(load(record.SerializeAsString()),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("policy_7, which is none")));
+  for (const int64_t number : {int64_t{-2}, std::numeric_limits<int64_t>::max()}) {
+    record.Clear();
+    record.set_models(number);
+    EXPECT_THAT(load(record.SerializeAsString()),
+                StatusIs(absl::StatusCode::kDataLoss, HasSubstr("models")));
+    record.Clear();
+    record.add_policy()->set_env_steps(number);
+    EXPECT_THAT(load(record.SerializeAsString()),
+                StatusIs(absl::StatusCode::kDataLoss, HasSubstr("env_steps")));
   }
-}
-
-// The state that commanders saved before they could train several policies.
-TEST_F(SoloCommanderTest, ContinuesFromAStateOfAnEarlierVersion) {
-  StateDict state;
-  const std::pair<const char*, int64_t> numbers[] = {{"collectors_running", 1},
-                                                     {"learners_running", 1},
-                                                     {"collector_tasks", 7},
-                                                     {"learner_tasks", 2},
-                                                     {"collections", 5},
-                                                     {"evaluations", 2},
-                                                     {"models", 1},
-                                                     {"learner_step", 70},
-                                                     {"evaluating", 0},
-                                                     {"nanos_since_evaluation", 20000000000},
-                                                     {"nanos_since_made", 40000000000},
-                                                     {"collected_since_evaluation", 1},
-                                                     {"total_collector_env_step", 40},
-                                                     {"total_sample_count", 30},
-                                                     {"total_episode_count", 3},
-                                                     {"converged", 0},
-                                                     {"has_current", 1},
-                                                     {"last_eval_returns_size", 2},
-                                                     {"failed_learner_tasks", 0}};
-  for (const auto& [name, number] : numbers) ASSERT_THAT(state.WriteInt(name, number), IsOk());
-  ASSERT_THAT(state.WriteString("current_policy_id", "policy_0"), IsOk());
-  ASSERT_THAT(state.WriteString("current_buffer_id", "buffer_0"), IsOk());
-  const std::vector<double> returns = {3, 5};
-  ASSERT_THAT(state.WriteSpan<double>("last_eval_returns", returns), IsOk());
-
-  const auto commander = Make();
-  ASSERT_THAT(commander->LoadState(&state), IsOk());
-  EXPECT_EQ(commander->last_eval_value(), 4);
-  LearnerTask learner;
-  learner.set_task_id("learner_task_1");
-  learner.set_policy_id("policy_0");
-  learner.set_buffer_id("buffer_0");
-  commander->NotifyFailLearnerTask(learner);
-  CollectorTask collector;
-  collector.set_policy_id("policy_0");
-  commander->NotifyFailCollectorTask(collector);
-  const LearnerTask again = *commander->GetLearnerTask();
-  EXPECT_EQ(again.task_id(), "learner_task_2");
-  EXPECT_EQ(again.policy_id(), "policy_0");
-  EXPECT_TRUE(again.resume());
-  const CollectorTask next = *commander->GetCollectorTask();
-  EXPECT_EQ(next.task_id(), "collector_task_7");
-  EXPECT_FALSE(next.eval_flag()) << "the last one was 20 seconds ago";
-  EXPECT_EQ(next.collect_setting(0).value(), 70040);
 }
 
 }  // namespace

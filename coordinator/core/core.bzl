@@ -25,7 +25,6 @@ CORE_DEPS = [
     "//coordinator/commander:trained_policy",
     "//coordinator/journal:journal",
     "//coordinator/journal:journal_cc_proto",
-    "//coordinator/journal:recovery",
     "//coordinator/state:state",
     "//data:batch",
     "//data:dtype",

@@ -162,9 +162,7 @@ absl::Status PushItems(RunState* run, const RunningTask& task, const CollectorDa
     record->set_buffer_id(buffer->id());
     record->set_items(message.items());
     record->mutable_chunk()->Add(announced.chunks.begin(), announced.chunks.end());
-    record->set_rows_total(buffer->rows_total());
     record->set_envstep(envstep);
-    if (buffer->limited()) record->set_rows_drawn(buffer->rows_drawn());
   }
   return absl::OkStatus();
 }

@@ -1,5 +1,4 @@
 // The records of a run's state, and the state of a run from its records.
-#include "ding_worker/coordinator/journal/recovery.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -76,6 +75,27 @@ std::optional<KeySet> FindKeys(const ListKeys& list_keys, const std::string& pre
   return KeySet(keys->begin(), keys->end());
 }
 
+constexpr char kCommanderScope[] = "commander";
+constexpr char kVersionName[] = "version";  // of the commander's state
+constexpr int64_t kVersion = 1;
+
+absl::StatusOr<std::string> SaveCommander(const BaseCommander& commander) {
+  DING_ASSIGN_OR_RETURN(const EncodedBatch state, EncodeState([&commander](StateWriter* writer) {
+                          DING_RETURN_IF_ERROR(writer->WriteInt(kVersionName, kVersion));
+                          ScopedStateWriter scoped(writer, kCommanderScope);
+                          return commander.SaveState(&scoped);
+                        }));
+  return state.ToString();
+}
+
+absl::Status LoadCommander(const std::string& bytes, BaseCommander* commander) {
+  DING_ASSIGN_OR_RETURN(const std::shared_ptr<StateReader> reader,
+                        DecodeState(bytes, "the commander's state in the journal"));
+  DING_RETURN_IF_ERROR(reader->ReadInt(kVersionName).status());
+  ScopedStateReader scoped(reader.get(), kCommanderScope);
+  return commander->LoadState(&scoped);
+}
+
 absl::Status RecoverStoppers(const std::string& bytes, RunState* run) {
   if (bytes.empty()) return absl::OkStatus();
   DING_ASSIGN_OR_RETURN(const std::shared_ptr<StateReader> reader,
@@ -84,7 +104,7 @@ absl::Status RecoverStoppers(const std::string& bytes, RunState* run) {
 }
 
 // Recovers all but rows and policies.
-absl::Status RecoverState(const RecoveredRun& saved, RunState* run) {
+absl::Status RecoverState(const RecordedRun& saved, RunState* run) {
   const StateRecord& state = saved.state;
   DING_RETURN_IF_ERROR(LoadCommander(saved.commander, run->commander.get()));
   run->incarnation = state.incarnation() + 1;
@@ -99,8 +119,12 @@ absl::Status RecoverState(const RecoveredRun& saved, RunState* run) {
         BufferOf(run, known.buffer_id(), {known.setting().begin(), known.setting().end()}));
     if (known.started()) buffer->set_started();
   }
-  for (const LearnerTask& task : saved.learner_tasks) run->commander->NotifyFailLearnerTask(task);
+  for (const LearnerTask& task : saved.learner_tasks) {
+    run->records.NoteOver(task.task_id());
+    run->commander->NotifyFailLearnerTask(task);
+  }
   for (const CollectorTask& task : saved.collector_tasks) {
+    run->records.NoteOver(task.task_id());
     run->commander->NotifyFailCollectorTask(task);
   }
   return absl::OkStatus();
@@ -110,38 +134,38 @@ absl::Status RecoverState(const RecoveredRun& saved, RunState* run) {
 class RowRecovery {
  public:
   // `present` has the keys of all chunks in the store; nullopt: all are there.
-  RowRecovery(const RecoveredRun& saved, const std::optional<KeySet>& present, RunState* run)
-      : saved_(saved), present_(present), run_(run) {}
+  RowRecovery(const Journal& journal, const RecordedRun& saved,
+              const std::optional<KeySet>& present, RunState* run)
+      : journal_(journal), saved_(saved), present_(present), run_(run) {}
 
-  absl::Status Repeat(const JournalRecord& record) {
-    const BufferRecord* const known = saved_.FindBuffer(record.push().buffer_id());
-    if (!record.has_push() || known == nullptr) return absl::OkStatus();
+  absl::Status Repeat(const PushRecord& push) {
+    const auto buffer = run_->buffers.find(push.buffer_id());
     // With rounds no row may be learned from twice, and the journal does not say which rows were drawn.
-    if (run_->options.rounds.has_value()) {
-      for (const int64_t chunk : record.push().chunk()) {
-        if (!IsRemoved(chunk)) lost_chunks_.push_back(chunk);
+    if (buffer == run_->buffers.end() || run_->options.rounds.has_value()) {
+      for (const int64_t chunk : push.chunk()) {
+        if (journal_.IsLive(chunk)) lost_chunks_.push_back(chunk);
       }
       return absl::OkStatus();
     }
-    DING_ASSIGN_OR_RETURN(const Batch items, DecodeBatch(record.push().items()));
-    DING_ASSIGN_OR_RETURN(const Batch wanted,
-                          KeepChunks(items, [this](int64_t chunk) { return !IsRemoved(chunk); }));
+    DING_ASSIGN_OR_RETURN(const Batch items, DecodeBatch(push.items()));
+    DING_ASSIGN_OR_RETURN(const Batch wanted, KeepChunks(items, [this](int64_t chunk) {
+                            return journal_.IsLive(chunk);
+                          }));
     DING_ASSIGN_OR_RETURN(Batch there,
                           KeepChunks(wanted, [this](int64_t chunk) { return IsPresent(chunk); }));
-    lost_rows_[known->buffer_id()] += wanted.rows() - there.rows();
-    for (const int64_t chunk : record.push().chunk()) {
-      if (!IsRemoved(chunk) && !IsPresent(chunk)) lost_chunks_.push_back(chunk);
+    lost_rows_[push.buffer_id()] += wanted.rows() - there.rows();
+    for (const int64_t chunk : push.chunk()) {
+      if (journal_.IsLive(chunk) && !IsPresent(chunk)) lost_chunks_.push_back(chunk);
     }
     if (there.empty()) return absl::OkStatus();
     DING_ASSIGN_OR_RETURN(
         const std::vector<int64_t> chunks,
-        ChunksOf(there, WorkerOfChunk(record.push().chunk(0)), run_->options.sequences.overlap));
+        ChunksOf(there, WorkerOfChunk(push.chunk(0)), run_->options.sequences.overlap));
     DING_ASSIGN_OR_RETURN(const SegmentBatch rows, MakeItems(std::move(there)));
-    TaskBuffer* const buffer = run_->buffers.at(known->buffer_id()).get();
-    buffer->chunks()->Add(chunks);
+    buffer->second->chunks()->Add(chunks);
     for (const int64_t chunk : chunks) kept_.insert(ChunkKey(chunk));
-    return Annotate(buffer->rows()->Push(rows, record.push().envstep()),
-                    absl::StrCat("pushing again into ", known->buffer_id()));
+    return Annotate(buffer->second->rows()->Push(rows, push.envstep()),
+                    absl::StrCat("pushing again into ", push.buffer_id()));
   }
 
   // Call it behind the last push.
@@ -172,12 +196,12 @@ class RowRecovery {
   }
 
  private:
-  bool IsRemoved(int64_t chunk) const { return saved_.removed_chunks.count(chunk) > 0; }
   bool IsPresent(int64_t chunk) const {
     return !present_.has_value() || present_->count(ChunkKey(chunk)) > 0;
   }
 
-  const RecoveredRun& saved_;
+  const Journal& journal_;
+  const RecordedRun& saved_;
   const std::optional<KeySet>& present_;
   RunState* const run_;
   KeySet kept_;
@@ -185,7 +209,7 @@ class RowRecovery {
   std::vector<int64_t> lost_chunks_;
 };
 
-void RecoverPolicies(const RecoveredRun& saved, std::optional<KeySet> present, RunState* run) {
+void RecoverPolicies(const RecordedRun& saved, std::optional<KeySet> present, RunState* run) {
   run->policies.Load(saved.state, present.has_value() ? &*present : nullptr);
   if (!present.has_value()) return;
   for (const std::string& key : run->policies.StoredKeys()) present->erase(key);
@@ -205,6 +229,7 @@ JournalRecord StateNow(RunState* run) {
     BufferRecord* const of_buffer = state->add_buffer();
     of_buffer->set_buffer_id(id);
     of_buffer->set_started(buffer->started());
+    of_buffer->set_rows_total(buffer->rows_total());
     of_buffer->set_rows_lost(buffer->rows_lost());
     of_buffer->set_rows_drawn(buffer->rows_drawn());
     of_buffer->set_envstep(buffer->env_steps());
@@ -229,13 +254,13 @@ JournalRecord StateNow(RunState* run) {
 }  // namespace
 
 absl::Status Recover(const Journal& journal, const ListKeys& list_keys, RunState* run) {
-  DING_ASSIGN_OR_RETURN(const std::optional<RecoveredRun> saved, ReadJournal(journal));
+  DING_ASSIGN_OR_RETURN(const std::optional<RecordedRun> saved, journal.ReadRun());
   if (!saved.has_value()) return absl::OkStatus();
   DING_RETURN_IF_ERROR(RecoverState(*saved, run));
   const std::optional<KeySet> chunks = FindKeys(list_keys, kDataPrefix, run);
-  RowRecovery rows(*saved, chunks, run);
+  RowRecovery rows(journal, *saved, chunks, run);
   DING_RETURN_IF_ERROR(
-      journal.Read([&rows](const JournalRecord& record) { return rows.Repeat(record); }));
+      journal.ReadPushes([&rows](const PushRecord& push) { return rows.Repeat(push); }));
   rows.Finish();
   RecoverPolicies(*saved, FindKeys(list_keys, kPolicyPrefix, run), run);
   return absl::OkStatus();
@@ -261,30 +286,6 @@ std::vector<JournalRecord> TakeRecords(RunState* run) {
         LogSeverity::kWarning,
         absl::StrCat("the state of the commander is not written: ", commander.status().message()),
         /*every=*/1000);
-  }
-  return records;
-}
-
-absl::StatusOr<std::vector<JournalRecord>> AllRecords(RunState* run) {
-  std::vector<JournalRecord> records = {StateNow(run)};
-  // The state carries this number, because the pushes that carry it may be deleted.
-  for (BufferRecord& buffer : *records[0].mutable_state()->mutable_buffer()) {
-    buffer.set_rows_total(run->buffers.at(buffer.buffer_id())->rows_total());
-  }
-  DING_ASSIGN_OR_RETURN(*records.emplace_back().mutable_commander(),
-                        SaveCommander(*run->commander));
-  for (const auto& [id, worker] : run->workers) {
-    if (!worker.task.has_value() || IsWitnessTask(*run, worker.task->id())) continue;
-    records.push_back(UnwrittenRecords::RecordOf(worker.task->start));
-  }
-  // The commander did not give the task of a witness. It gave the task whose result is doubted.
-  for (const DoubtedEvaluation& doubted : run->doubted) {
-    *records.emplace_back().mutable_collector_task() = doubted.task;
-  }
-  for (const Hello::Role role : {Hello::LEARNER, Hello::COLLECTOR}) {
-    for (const TaskQueue::Waiting& waiting : run->tasks.For(role)) {
-      records.push_back(UnwrittenRecords::RecordOf(waiting.task));
-    }
   }
   return records;
 }

@@ -65,7 +65,7 @@ absl::Status RunDriver::Recover() {
   if (journal_ == nullptr) return absl::OkStatus();
   absl::Status status = internal_coordinator::Recover(*journal_, list_keys_, &state_);
   if (status.ok()) status = Commit(state_.now());
-  if (status.ok() && state_.incarnation > 1) status = Rewrite();
+  if (status.ok() && state_.incarnation > 1) status = journal_->Sync();
   if (status.ok()) return status;
   // The journal keeps its state: a run that has just begun must not replace it.
   journal_ = nullptr;
@@ -129,11 +129,6 @@ void RunDriver::CarryOut() {
   }
 }
 
-absl::Status RunDriver::Rewrite() {
-  DING_ASSIGN_OR_RETURN(const std::vector<JournalRecord> all, AllRecords(&state_));
-  return journal_->Replace(all);
-}
-
 void RunDriver::End(int64_t now_nanos, const std::string& reason) {
   if (!paused_.ok()) state_.effects.messages.clear();
   Event end;
@@ -148,9 +143,11 @@ void RunDriver::End(int64_t now_nanos, const std::string& reason) {
 
 absl::Status RunDriver::CloseJournal(int64_t now_nanos) {
   absl::Status closed = replaced_;
+  // It has what changes without a record of its own, too: time, and the rows that were drawn.
+  state_.records.NoteState();
   if (closed.ok() && journal_ != nullptr) closed = Commit(now_nanos);
   if (closed.ok()) closed = replaced_;
-  if (closed.ok() && journal_ != nullptr) closed = Rewrite();
+  if (closed.ok() && journal_ != nullptr) closed = journal_->Sync();
   if (!absl::IsUnavailable(closed)) journal_ = nullptr;
   return closed;
 }

@@ -71,8 +71,6 @@ class RunDriver {
  private:
   void CarryOut();
   void EndReplaced(int64_t now_nanos, const absl::Status& why);
-  // Writes all that is known, but rows, in the place of what the journal says of it.
-  absl::Status Rewrite();
 
   const std::function<absl::StatusOr<std::vector<std::string>>(const std::string& prefix)>
       list_keys_;

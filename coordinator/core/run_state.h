@@ -266,8 +266,6 @@ absl::Status Recover(
     const std::function<absl::StatusOr<std::vector<std::string>>(const std::string& prefix)>&
         list_keys,
     RunState* run);
-// Returns records from which Recover() makes the same state, but for the pushed items.
-absl::StatusOr<std::vector<JournalRecord>> AllRecords(RunState* run);
 
 // Forgets all that is left at the end of the program. With `keeps_data` chunks and policies stay in the store.
 void Forget(bool keeps_data, RunState* run);

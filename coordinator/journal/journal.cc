@@ -1,309 +1,285 @@
 #include "ding_worker/coordinator/journal/journal.h"
 
 #include <algorithm>
-#include <utility>
+#include <cstring>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/parse_proto.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/interaction/chunk_key.h"
 
 namespace ding {
 namespace {
 
 // The most memory that a parsed record may take, which is several times its bytes.
 constexpr int64_t kMaxParsedRecordBytes = int64_t{4} << 30;
+// How many pushes that are not needed any more are deleted at a time.
+constexpr size_t kMaxDead = 64;
+// The chunks in a part "removed/<n>".
+constexpr size_t kPartChunks = 256;
 
-// Returns the id of the task that the record gives; empty: it gives none.
-const std::string& TaskOf(const JournalRecord& record) {
-  return record.has_learner_task() ? record.learner_task().task_id()
-                                   : record.collector_task().task_id();
+std::string RemovedPart(size_t number) {
+  return absl::StrCat("removed/", absl::Dec(number, absl::kZeroPad8));
 }
 
 }  // namespace
 
-absl::StatusOr<JournalRecord> ParseJournalRecord(absl::string_view bytes) {
+std::string EncodeJournalRecord(const JournalRecord& record) {
+  uint32_t crc = 0;
+  std::string bytes(sizeof(crc), '\0');
+  record.AppendToString(&bytes);
+  crc = Crc32c(absl::string_view(bytes).substr(sizeof(crc)));
+  std::memcpy(bytes.data(), &crc, sizeof(crc));
+  return bytes;
+}
+
+absl::StatusOr<JournalRecord> DecodeJournalRecord(absl::string_view bytes) {
+  uint32_t crc = 0;
+  if (bytes.size() < sizeof(crc)) return absl::DataLossError("a record is cut off");
+  std::memcpy(&crc, bytes.data(), sizeof(crc));
+  bytes.remove_prefix(sizeof(crc));
+  if (crc != Crc32c(bytes)) return absl::DataLossError("a record is not as it was written");
   JournalRecord record;
   const absl::Status parsed = ParseProto(bytes, &record, kMaxParsedRecordBytes);
   if (parsed.ok()) return record;
-  return absl::DataLossError(
-      absl::StrCat("the journal has a record that cannot be parsed: ", parsed.message()));
+  return absl::DataLossError(absl::StrCat("a record cannot be parsed: ", parsed.message()));
 }
 
 absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(std::unique_ptr<Log> log) {
   auto journal = absl::WrapUnique(new Journal(std::move(log)));
-  MutexLock lock(&journal->mutex_);
-  DING_RETURN_IF_ERROR(journal->log_->Read(
-      0, [&journal](int64_t index, absl::string_view bytes)
-             ABSL_NO_THREAD_SAFETY_ANALYSIS { return journal->NoteBytes(index, bytes); }));
-  // A push that was not written before the last process ended will not be.
-  for (const auto& [chunk, removal] : std::exchange(journal->early_, {})) journal->Release(removal);
+  DING_ASSIGN_OR_RETURN(journal->parts_, journal->log_->ReadSnapshot());
+  DING_RETURN_IF_ERROR(journal->log_->Read([&](int64_t index, absl::string_view bytes) {
+    DING_ASSIGN_OR_RETURN(const JournalRecord record, DecodeJournalRecord(bytes));
+    Push push;
+    push.chunks = {record.push().chunk().begin(), record.push().chunk().end()};
+    if (journal->log_->may_lose()) push.bytes = std::string(bytes);
+    journal->NotePush(index, std::move(push));
+    return absl::OkStatus();
+  }));
+  for (const auto& [name, bytes] : journal->parts_) {
+    DING_ASSIGN_OR_RETURN(const JournalRecord part, DecodeJournalRecord(bytes));
+    journal->removed_.insert(journal->removed_.end(), part.removed().chunk().begin(),
+                             part.removed().chunk().end());
+  }
+  journal->NoteRemoved(journal->removed_);
   return journal;
 }
 
-absl::Status Journal::Read(const Visitor& visit) const {
-  MutexLock lock(&mutex_);
-  return log_->Read(0, [&visit](int64_t, absl::string_view bytes) -> absl::Status {
-    DING_ASSIGN_OR_RETURN(const JournalRecord record, ParseJournalRecord(bytes));
-    return visit(record);
+absl::StatusOr<std::optional<RecordedRun>> Journal::ReadRun() const {
+  if (parts_.count("state") == 0) {
+    if (pushes_.empty()) return std::nullopt;
+    return absl::DataLossError(absl::StrCat(
+        "the journal has ", pushes_.size(),
+        " pushes of rows, and not the state of the run, which is written before them: begin a new "
+        "run, from a checkpoint of this one if there is one"));
+  }
+  RecordedRun run;
+  for (const auto& [name, bytes] : parts_) {
+    DING_ASSIGN_OR_RETURN(JournalRecord part, DecodeJournalRecord(bytes));
+    if (part.has_state()) run.state = std::move(*part.mutable_state());
+    if (part.has_commander()) run.commander = std::move(*part.mutable_commander());
+    if (part.has_learner_task()) run.learner_tasks.push_back(part.learner_task());
+    if (part.has_collector_task()) run.collector_tasks.push_back(part.collector_task());
+  }
+  return run;
+}
+
+absl::Status Journal::ReadPushes(
+    const std::function<absl::Status(const PushRecord&)>& visit) const {
+  return log_->Read([&](int64_t index, absl::string_view bytes) -> absl::Status {
+    if (pushes_.count(index) == 0) return absl::OkStatus();
+    DING_ASSIGN_OR_RETURN(const JournalRecord record, DecodeJournalRecord(bytes));
+    return visit(record.push());
   });
 }
 
+absl::StatusOr<std::vector<std::string>> Journal::LiveKeys() const {
+  std::vector<std::string> keys;
+  DING_ASSIGN_OR_RETURN(const std::optional<RecordedRun> run, ReadRun());
+  if (!run.has_value()) return keys;
+  for (const PolicyRecord& policy : run->state.policy()) {
+    for (const PolicyVersion& version : policy.stored()) keys.push_back(version.key());
+  }
+  for (const auto& [index, push] : pushes_) {
+    for (const int64_t chunk : push.chunks) {
+      if (IsLive(chunk)) keys.push_back(ChunkKey(chunk));
+    }
+  }
+  return keys;
+}
+
+int64_t Journal::records() const {
+  return static_cast<int64_t>(pushes_.size() + dead_.size() + parts_.size());
+}
+
 absl::Status Journal::Append(absl::Span<const JournalRecord> records) {
-  MutexLock lock(&mutex_);
-  return Write(records, /*replaces_all=*/false);
-}
-
-absl::Status Journal::Replace(absl::Span<const JournalRecord> state) {
-  MutexLock lock(&mutex_);
-  DING_RETURN_IF_ERROR(Write(state, /*replaces_all=*/true));
-  return log_->Sync();
-}
-
-int64_t Journal::size_bytes() const {
-  MutexLock lock(&mutex_);
-  return log_->size_bytes();
-}
-
-absl::Status Journal::Write(absl::Span<const JournalRecord> records, bool replaces_all) {
-  DING_RETURN_IF_ERROR(Settle());
-  return Commit(MakeBatch(records, replaces_all));
-}
-
-absl::Status Journal::Settle() {
-  if (!unknown_.has_value()) return absl::OkStatus();
-  Batch batch = *std::exchange(unknown_, std::nullopt);
-  const std::vector<std::string> records = batch.records;
-  const absl::Status status = Commit(std::move(batch));
-  for (const std::string& bytes : records) {
-    if (status.ok() && ParseJournalRecord(bytes)->has_push()) written_.insert(bytes);
+  if (unknown_.has_value()) {
+    Addition added = *std::exchange(unknown_, std::nullopt);
+    const size_t count = added.records;
+    const absl::Status status = Commit(std::move(added));
+    if (absl::IsUnavailable(status) || absl::IsAborted(status)) return status;
+    // Another error says that it was not written.
+    if (status.ok()) records.remove_prefix(std::min(records.size(), count));
   }
-  // Other errors say that the batch was not written, so that who appended it may go on.
-  return absl::IsUnavailable(status) || absl::IsAborted(status) ? status : absl::OkStatus();
+  return Commit(Prepare(records));
 }
 
-Journal::Batch Journal::MakeBatch(absl::Span<const JournalRecord> records, bool replaces_all) {
-  Batch batch;
-  const auto supersede = [&batch](int64_t index) {
-    if (index != 0) batch.superseded.push_back(index);
-  };
-  if (replaces_all) {
-    for (const auto& [id, index] : tasks_) supersede(index);
-    supersede(commander_);
-  }
-  std::map<std::string, size_t> given;  // in this batch: its number in `batch.records` by id
-  bool has_commander = replaces_all;
+Journal::Addition Journal::Prepare(absl::Span<const JournalRecord> records) const {
+  Addition added;
+  added.records = records.size();
   for (const JournalRecord& record : records) {
-    if (record.has_task_over() || !TaskOf(record).empty()) {
-      const std::string& id = record.has_task_over() ? record.task_over() : TaskOf(record);
-      const auto known = tasks_.find(id);
-      if (known != tasks_.end() && !replaces_all && given.count(id) == 0) supersede(known->second);
-      const auto before = given.find(id);
-      if (before != given.end()) batch.records[before->second].clear();
-      given[id] = batch.records.size();
-      if (record.has_task_over()) continue;
+    switch (record.record_case()) {
+      case JournalRecord::kPush: {
+        Push& push = added.pushes.emplace_back();
+        push.chunks = {record.push().chunk().begin(), record.push().chunk().end()};
+        push.bytes = EncodeJournalRecord(record);
+        break;
+      }
+      case JournalRecord::kRemoved:
+        added.removed.insert(added.removed.end(), record.removed().chunk().begin(),
+                             record.removed().chunk().end());
+        break;
+      case JournalRecord::kState:
+        added.parts["state"] = EncodeJournalRecord(record);
+        break;
+      case JournalRecord::kCommander:
+        added.parts["commander"] = EncodeJournalRecord(record);
+        break;
+      case JournalRecord::kCollectorTask:
+        added.parts[absl::StrCat("task/", record.collector_task().task_id())] =
+            EncodeJournalRecord(record);
+        break;
+      case JournalRecord::kLearnerTask:
+        added.parts[absl::StrCat("task/", record.learner_task().task_id())] =
+            EncodeJournalRecord(record);
+        break;
+      case JournalRecord::kTaskOver:
+        added.parts[absl::StrCat("task/", record.task_over())] = "";
+        break;
+      case JournalRecord::RECORD_NOT_SET:
+        break;
     }
-    if (record.has_state() && !std::exchange(batch.with_dead, true)) supersede(state_);
-    if (record.has_commander() && !std::exchange(has_commander, true)) supersede(commander_);
-    std::string bytes =
-        record.has_state() ? WithCounts(record).SerializeAsString() : record.SerializeAsString();
-    if (record.has_push() && written_.erase(bytes) > 0) continue;
-    batch.records.push_back(std::move(bytes));
   }
-  const auto is_empty = [](const std::string& bytes) { return bytes.empty(); };
-  batch.records.erase(std::remove_if(batch.records.begin(), batch.records.end(), is_empty),
-                      batch.records.end());
-  return batch;
+  PrepareRemoved(&added);
+  return added;
 }
 
-JournalRecord Journal::WithCounts(const JournalRecord& state) const {
-  JournalRecord record = state;
-  record.mutable_state()->set_envstep(std::max(envstep_, state.state().envstep()));
-  for (BufferRecord& buffer : *record.mutable_state()->mutable_buffer()) {
-    const auto found = buffers_.find(buffer.buffer_id());
-    if (found == buffers_.end()) continue;
-    buffer.set_rows_total(std::max(found->second.rows_total, buffer.rows_total()));
-    buffer.set_rows_drawn(std::max(found->second.rows_drawn, buffer.rows_drawn()));
+void Journal::PrepareRemoved(Addition* added) const {
+  added->purges = dead_.size() >= kMaxDead;
+  if (added->removed.empty() && !added->purges) {
+    added->removed_begin = removed_.size();
+    return;
   }
-  return record;
+  std::vector<int64_t>& list = added->removed_end;
+  size_t number = 0;
+  if (added->purges) {
+    for (const int64_t index : partly_removed_) {
+      for (const int64_t chunk : pushes_.at(index).chunks) {
+        if (!IsLive(chunk)) list.push_back(chunk);
+      }
+    }
+  } else {
+    number = removed_.size() / kPartChunks;
+    added->removed_begin = number * kPartChunks;
+    list.assign(removed_.begin() + static_cast<int64_t>(added->removed_begin), removed_.end());
+  }
+  list.insert(list.end(), added->removed.begin(), added->removed.end());
+  for (size_t begin = 0; begin < list.size(); begin += kPartChunks) {
+    JournalRecord part;
+    const size_t end = std::min(list.size(), begin + kPartChunks);
+    part.mutable_removed()->mutable_chunk()->Add(list.data() + begin, list.data() + end);
+    added->parts[RemovedPart(number++)] = EncodeJournalRecord(part);
+  }
+  for (; number * kPartChunks < removed_.size(); ++number) added->parts[RemovedPart(number)] = "";
 }
 
-absl::Status Journal::Commit(Batch batch) {
-  if (batch.records.empty() && batch.superseded.empty()) return absl::OkStatus();
-  if (batch.anew) return CommitAnew(std::move(batch));
+absl::Status Journal::Commit(Addition added) {
+  if (added.pushes.empty() && added.parts.empty()) return absl::OkStatus();
   Log::Change change;
-  change.append = {batch.records.begin(), batch.records.end()};
-  change.remove = batch.superseded;
-  if (batch.with_dead) change.remove.insert(change.remove.end(), dead_.begin(), dead_.end());
+  change.anew = added.anew;
+  if (added.anew) {
+    for (const auto& [index, push] : pushes_) change.append.push_back(push.bytes);
+    for (const auto& part : parts_) change.snapshot.push_back(part);
+  } else if (added.purges) {
+    change.remove = dead_;
+  }
+  for (const Push& push : added.pushes) change.append.push_back(push.bytes);
+  for (const auto& part : added.parts) change.snapshot.push_back(part);
   const absl::StatusOr<int64_t> first = log_->Commit(change);
-  if (absl::IsDataLoss(first.status()) && log_->may_lose()) return CommitAnew(std::move(batch));
-  if (absl::IsUnavailable(first.status())) unknown_ = std::move(batch);
+  if (absl::IsDataLoss(first.status()) && log_->may_lose() && !added.anew) {
+    added.anew = true;
+    return Commit(std::move(added));
+  }
+  if (absl::IsUnavailable(first.status())) unknown_ = std::move(added);
   DING_RETURN_IF_ERROR(first.status());
-  for (const int64_t index : batch.superseded) {
-    entries_.erase(index);
-    if (index == state_) state_ = 0;
-    if (index == commander_) commander_ = 0;
-  }
-  const auto is_superseded = [&batch](int64_t index) {
-    return std::find(batch.superseded.begin(), batch.superseded.end(), index) !=
-           batch.superseded.end();
-  };
-  if (!batch.superseded.empty()) {
-    for (auto task = tasks_.begin(); task != tasks_.end();) {
-      task = is_superseded(task->second) ? tasks_.erase(task) : std::next(task);
-    }
-  }
-  if (batch.with_dead) dead_.clear();
   int64_t index = *first;
-  for (const std::string& bytes : batch.records) {
-    DING_RETURN_IF_ERROR(NoteBytes(index++, bytes));
+  if (added.purges || added.anew) dead_.clear();
+  if (added.anew) {
+    DING_LOG(WARNING) << "the store had no whole journal any more: it was emptied, or restarted "
+                      << "without its data; all of it was put there again";
+    live_.clear();
+    partly_removed_.clear();
+    for (auto& [old, push] : std::exchange(pushes_, {})) NotePush(index++, std::move(push));
+    NoteRemoved(removed_);
+  }
+  for (Push& push : added.pushes) {
+    if (!log_->may_lose()) push.bytes.clear();
+    NotePush(index++, std::move(push));
+  }
+  NoteRemoved(added.removed);
+  removed_.resize(added.removed_begin);
+  removed_.insert(removed_.end(), added.removed_end.begin(), added.removed_end.end());
+  for (auto& [name, bytes] : added.parts) {
+    parts_[name] = std::move(bytes);
+    if (parts_[name].empty()) parts_.erase(name);
   }
   return absl::OkStatus();
 }
 
-absl::Status Journal::CommitAnew(Batch batch) {
-  std::vector<std::string> all;
-  for (const auto& [index, entry] : entries_) {
-    if (std::find(batch.superseded.begin(), batch.superseded.end(), index) ==
-        batch.superseded.end()) {
-      all.push_back(entry.copy);
-    }
-  }
-  all.insert(all.end(), batch.records.begin(), batch.records.end());
-  Log::Change change;
-  change.anew = true;
-  change.append = {all.begin(), all.end()};
-  batch.anew = true;
-  const absl::StatusOr<int64_t> first = log_->Commit(change);
-  if (absl::IsUnavailable(first.status())) unknown_ = std::move(batch);
-  DING_RETURN_IF_ERROR(first.status());
-  DING_LOG(WARNING) << "the store had no whole journal any more: it was emptied, or restarted "
-                    << "without its data; all of it was put there again";
-  entries_.clear();
-  dead_.clear();
-  pushes_.clear();
-  early_.clear();
-  tasks_.clear();
-  state_ = commander_ = 0;
-  int64_t index = *first;
-  for (const std::string& bytes : all) DING_RETURN_IF_ERROR(NoteBytes(index++, bytes));
-  return absl::OkStatus();
-}
-
-absl::Status Journal::NoteBytes(int64_t index, absl::string_view bytes) {
-  DING_ASSIGN_OR_RETURN(const JournalRecord record, ParseJournalRecord(bytes));
-  Entry& entry = entries_[index];
-  if (log_->may_lose()) entry.copy = std::string(bytes);
-  switch (record.record_case()) {
-    case JournalRecord::kPush:
-      NotePush(index, record.push(), &entry);
-      break;
-    case JournalRecord::kRemoved:
-      NoteRemoved(index, record.removed());
-      break;
-    case JournalRecord::kState:
-      NoteLast(index, &state_);
-      NoteState(index, record.state());
-      break;
-    case JournalRecord::kCommander:
-      NoteLast(index, &commander_);
-      break;
-    case JournalRecord::kCollectorTask:
-    case JournalRecord::kLearnerTask:
-      NoteLast(index, &tasks_[TaskOf(record)]);
-      break;
-    case JournalRecord::kTaskOver:
-    case JournalRecord::RECORD_NOT_SET:  // a record of a later version
-      break;
-  }
-  return absl::OkStatus();
-}
-
-void Journal::NotePush(int64_t index, const PushRecord& push, Entry* entry) {
-  const auto buffer = buffers_.try_emplace(push.buffer_id()).first;
-  Counts& counts = buffer->second;
-  counts.rows_total = std::max(counts.rows_total, push.rows_total());
-  counts.rows_drawn = std::max(counts.rows_drawn, push.rows_drawn());
-  envstep_ = std::max(envstep_, push.envstep());
-  entry->buffer = &buffer->first;
-  for (const int64_t chunk : push.chunk()) {
-    const auto removed = early_.find(chunk);
-    if (removed == early_.end()) {
-      pushes_[chunk].push_back(index);
-      ++entry->refs;
-    } else {
-      entry->removals.push_back(removed->second);
-      early_.erase(removed);
-    }
-  }
-  if (entry->refs == 0) Kill(index);
-}
-
-void Journal::NoteRemoved(int64_t index, const RemovedRecord& removed) {
-  std::vector<int64_t> emptied;
-  int64_t refs = 0;
-  for (const int64_t chunk : removed.chunk()) {
-    const auto pushes = pushes_.find(chunk);
-    if (pushes == pushes_.end()) {
-      if (early_.emplace(chunk, index).second) ++refs;
-      continue;
-    }
-    for (const int64_t push : pushes->second) {
-      const auto entry = entries_.find(push);
-      if (entry == entries_.end()) continue;  // Its buffer was closed.
-      ++refs;
-      entry->second.removals.push_back(index);
-      if (--entry->second.refs == 0) emptied.push_back(push);
-    }
-    pushes_.erase(pushes);
-  }
-  entries_[index].refs = refs;
-  if (refs == 0) Kill(index);
-  for (const int64_t push : emptied) Kill(push);
-}
-
-void Journal::NoteState(int64_t index, const StateRecord& state) {
-  envstep_ = std::max(envstep_, state.envstep());
-  std::unordered_set<std::string> open;
-  for (const BufferRecord& buffer : state.buffer()) {
-    open.insert(buffer.buffer_id());
-    Counts& counts = buffers_[buffer.buffer_id()];
-    counts.rows_total = std::max(counts.rows_total, buffer.rows_total());
-    counts.rows_drawn = std::max(counts.rows_drawn, buffer.rows_drawn());
-  }
-  for (auto buffer = buffers_.begin(); buffer != buffers_.end();) {
-    if (open.count(buffer->first) > 0) {
-      ++buffer;
-      continue;
-    }
-    // The pushes before this state went into a buffer that is closed now.
-    std::vector<int64_t> closed;
-    for (const auto& [push, entry] : entries_) {
-      if (push < index && entry.buffer == &buffer->first) closed.push_back(push);
-    }
-    for (const int64_t push : closed) Kill(push);
-    buffer = buffers_.erase(buffer);
+void Journal::NotePush(int64_t index, Push push) {
+  push.left = push.chunks.size();
+  for (const int64_t chunk : push.chunks) live_[chunk].push_back(index);
+  if (push.left == 0) {
+    dead_.push_back(index);
+  } else {
+    pushes_.emplace(index, std::move(push));
   }
 }
 
-void Journal::NoteLast(int64_t index, int64_t* last) {
-  const int64_t before = std::exchange(*last, index);
-  if (before != 0) Kill(before);
+void Journal::NoteRemoved(const std::vector<int64_t>& chunks) {
+  for (const int64_t chunk : chunks) {
+    const auto live = live_.find(chunk);
+    if (live == live_.end()) continue;
+    for (const int64_t index : live->second) {
+      const auto push = pushes_.find(index);
+      partly_removed_.insert(index);
+      if (--push->second.left > 0) continue;
+      partly_removed_.erase(index);
+      dead_.push_back(index);
+      pushes_.erase(push);
+    }
+    live_.erase(live);
+  }
 }
 
-void Journal::Release(int64_t removal) {
-  const auto entry = entries_.find(removal);
-  if (entry != entries_.end() && --entry->second.refs == 0) Kill(removal);
-}
-
-void Journal::Kill(int64_t index) {
-  const auto entry = entries_.find(index);
-  if (entry == entries_.end()) return;
-  const std::vector<int64_t> removals = std::move(entry->second.removals);
-  entries_.erase(entry);
-  dead_.push_back(index);
-  for (const int64_t removal : removals) Release(removal);
+absl::StatusOr<Batch> KeepChunks(const Batch& items,
+                                 const std::function<bool(int64_t chunk)>& keep) {
+  std::vector<int64_t> rows;
+  const auto chunks = items.column<int64_t>(kColumnChunk);
+  for (int64_t i = 0; i < items.rows(); ++i) {
+    if (keep(chunks[static_cast<size_t>(i)])) rows.push_back(i);
+  }
+  if (static_cast<int64_t>(rows.size()) == items.rows()) return items;
+  DING_ASSIGN_OR_RETURN(
+      BatchBuilder kept,
+      BatchBuilder::Create(items.spec_ptr(),
+                           std::max<int64_t>(1, static_cast<int64_t>(rows.size()))));
+  GatherRows(items.view(), rows, kept.view(), 0);
+  return std::move(kept).Seal(static_cast<int64_t>(rows.size()));
 }
 
 }  // namespace ding

@@ -1,135 +1,126 @@
 // A record of what must survive the coordinator's process. The coordinator appends to it before it tells anybody what has
 // happened.
 //
-//   push ────┐                       ┌── Read(): a new coordinator repeats what is in it
-//   removed ─┼─Append─► a Log ───────┤
-//   state ───┘                       └── deleted where it lies: what nobody will need
+//   push ─────────────────────────────► a record of the log, until all its chunks have left their buffer
+//   state, commander, a task ─────────► a part of the log's snapshot, in the place of the one before; a task that is over
+//                                       leaves none
+//   removed (chunks left a buffer) ───► "removed/<n>": the chunks that pushes in the log have, and no buffer
 //
-// A state, a state of the commander and a task take the place of the one before; a task that is over leaves no record. A
-// push is not needed any more when all of its chunks were removed, or when its buffer is in no state. Its record, and that
-// of the removal, are deleted together with the next state, which has the buffer's counts (rows_total, rows_drawn, envstep)
-// as all pushes before left them.
-//
-// A log that may lose something (Redis) is held in memory, too, and written anew when it has.
+// A record or part has a CRC-32C, so that a page that a disk has changed is noticed. A log that may lose something (Redis) is
+// held in memory, too, and written anew when it has.
 //
 // Ownership: owns the log.
-// Threads:   thread-safe.
-// Errors:    those of Log; every message names the journal. A failed append may be repeated, except after
+// Threads:   thread-compatible.
+// Errors:    those of Log; every message names the log. A failed Append() may be repeated, except after
 //   kAborted   another coordinator has taken over this run, and nothing can be appended any more
 //
 // Example: coordinator/journal/journal_test.cc.
 #ifndef DING_WORKER_COORDINATOR_JOURNAL_JOURNAL_H_
 #define DING_WORKER_COORDINATOR_JOURNAL_JOURNAL_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "ding_worker/base/mutex.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
+#include "ding_worker/data/batch.h"
 #include "ding_worker/interaction/store/log.h"
 
 namespace ding {
 
+// What a journal says of a run, but the rows.
+struct RecordedRun {
+  StateRecord state;
+  std::string commander;  // its state
+  // The tasks that were given and are not over.
+  std::vector<LearnerTask> learner_tasks;
+  std::vector<CollectorTask> collector_tasks;
+};
+
 class Journal {
  public:
-  using Visitor = std::function<absl::Status(const JournalRecord&)>;
-
   // Reads the log.
   //   kDataLoss  a record is damaged
   static absl::StatusOr<std::unique_ptr<Journal>> Open(std::unique_ptr<Log> log);
 
-  // Calls `visit` for each record that is needed or not deleted yet, in their order, until a call returns an error. `visit`
-  // must not call the journal.
-  absl::Status Read(const Visitor& visit) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Appends all of the records or, after an error, none of them. After kUnavailable it is not known: the next call must
+  // begin with the same records, which are then written once.
+  absl::Status Append(absl::Span<const JournalRecord> records);
+  // Returns when all that was appended is on the disk.
+  absl::Status Sync() { return log_->Sync(); }
 
-  // Appends all of the records or, after an error, none of them.
-  //   kResourceExhausted  there is no room for them
-  absl::Status Append(absl::Span<const JournalRecord> records) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns nullopt if nothing has happened yet.
+  //   kDataLoss  there are pushes, but no state of the run
+  absl::StatusOr<std::optional<RecordedRun>> ReadRun() const;
+  // Calls `visit` for each push of which a chunk is in a buffer, in their order. `visit` must not call Append().
+  absl::Status ReadPushes(const std::function<absl::Status(const PushRecord&)>& visit) const;
+  // Whether a chunk was pushed and has not left its buffer.
+  bool IsLive(int64_t chunk) const { return live_.count(chunk) > 0; }
+  // Returns the keys of the store that the run needs to continue: those of chunks that are live, and of policies.
+  absl::StatusOr<std::vector<std::string>> LiveKeys() const;
 
-  // Appends `state`, which must have everything that is to be known now except pushes and removals, and deletes all earlier
-  // records but those. Returns when all is on the disk.
-  absl::Status Replace(absl::Span<const JournalRecord> state) ABSL_LOCKS_EXCLUDED(mutex_);
-
-  int64_t size_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The number of records and parts.
+  int64_t records() const;
+  int64_t size_bytes() const { return log_->size_bytes(); }
 
  private:
-  // What is known of a record in the log that is needed.
-  struct Entry {
-    std::string copy;  // its bytes, if the log may lose it
-    int64_t refs = 0;  // push: its chunks that are left; removal: its chunks that are in a push
-    std::vector<int64_t> removals;        // push: those of its chunks
-    const std::string* buffer = nullptr;  // push: a key of buffers_
+  struct Push {
+    std::vector<int64_t> chunks;
+    size_t left = 0;    // how many chunks are live
+    std::string bytes;  // its record, if it is not in the log yet, or the log may lose it
   };
-  // The counts of the last push into a buffer, or of the last state.
-  struct Counts {
-    int64_t rows_total = 0;
-    int64_t rows_drawn = 0;
-  };
-  // What an append writes.
-  struct Batch {
-    std::vector<std::string> records;
-    std::vector<int64_t> superseded;  // needed until now
-    bool with_dead = false;  // whether it deletes the records that are not needed any more, too
+  // What a call of Append() changes.
+  struct Addition {
+    size_t records = 0;  // of the call
+    std::vector<Push> pushes;
+    std::vector<int64_t> removed;
+    // Whether the pushes that are dead are deleted.
+    bool purges = false;
+    // What replaces the end of removed_ from an index on.
+    size_t removed_begin = 0;
+    std::vector<int64_t> removed_end;
+    Log::Snapshot parts;
     bool anew = false;
   };
 
   explicit Journal(std::unique_ptr<Log> log) : log_(std::move(log)) {}
 
-  absl::Status Write(absl::Span<const JournalRecord> records, bool replaces_all)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Repeats the batch whose outcome is unknown, if there is one.
-  absl::Status Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Batch MakeBatch(absl::Span<const JournalRecord> records, bool replaces_all)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns the record of a state with the counts of the pushes before it.
-  JournalRecord WithCounts(const JournalRecord& state) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Commit(Batch batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CommitAnew(Batch batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Addition Prepare(absl::Span<const JournalRecord> records) const;
+  void PrepareRemoved(Addition* added) const;
+  absl::Status Commit(Addition added);
+  // Note what is in the log.
+  void NotePush(int64_t index, Push push);
+  void NoteRemoved(const std::vector<int64_t>& chunks);
 
-  // Note what is in the log now.
-  absl::Status NoteBytes(int64_t index, absl::string_view bytes)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NotePush(int64_t index, const PushRecord& push, Entry* entry)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NoteRemoved(int64_t index, const RemovedRecord& removed)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NoteState(int64_t index, const StateRecord& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Notes that `*last` is the record that counts, instead of the one before.
-  void NoteLast(int64_t index, int64_t* last) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Release(int64_t removal) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Kill(int64_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  mutable Mutex mutex_;
-  const std::unique_ptr<Log> log_ ABSL_PT_GUARDED_BY(mutex_);
-  std::map<int64_t, Entry> entries_ ABSL_GUARDED_BY(mutex_);  // by index
-  std::vector<int64_t> dead_ ABSL_GUARDED_BY(mutex_);         // are in the log and not needed
-  std::map<std::string, Counts> buffers_ ABSL_GUARDED_BY(mutex_);
-  int64_t envstep_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::unordered_map<int64_t, std::vector<int64_t>> pushes_ ABSL_GUARDED_BY(mutex_);  // by chunk
-  // The removals of chunks whose push is not in the journal yet, by chunk: it could not be written at first.
-  std::unordered_map<int64_t, int64_t> early_ ABSL_GUARDED_BY(mutex_);
-  int64_t state_ ABSL_GUARDED_BY(mutex_) = 0;                     // index of the last one; 0: none
-  int64_t commander_ ABSL_GUARDED_BY(mutex_) = 0;                 // likewise
-  std::map<std::string, int64_t> tasks_ ABSL_GUARDED_BY(mutex_);  // index by id
-  std::optional<Batch> unknown_ ABSL_GUARDED_BY(mutex_);          // whose outcome is
-  // The pushes of such a batch that were written nevertheless, and which who appended them will append again.
-  std::unordered_set<std::string> written_ ABSL_GUARDED_BY(mutex_);
+  const std::unique_ptr<Log> log_;
+  Log::Snapshot parts_;
+  std::map<int64_t, Push> pushes_;                          // that are needed, by index
+  std::set<int64_t> partly_removed_;                        // their indexes, if a chunk is not live
+  std::vector<int64_t> dead_;                               // indexes of the others
+  std::unordered_map<int64_t, std::vector<int64_t>> live_;  // indexes of pushes, by chunk
+  std::vector<int64_t> removed_;                            // the chunks in the parts "removed/<n>"
+  std::optional<Addition> unknown_;                         // whose outcome is
 };
 
-// Parses a record of the journal. kDataLoss: it is none.
-absl::StatusOr<JournalRecord> ParseJournalRecord(absl::string_view bytes);
+// Returns a record as the log has it, and back. kDataLoss: it is none, or damaged.
+std::string EncodeJournalRecord(const JournalRecord& record);
+absl::StatusOr<JournalRecord> DecodeJournalRecord(absl::string_view bytes);
+
+// Returns the rows of `items` for whose chunk `keep` returns true, in their order.
+absl::StatusOr<Batch> KeepChunks(const Batch& items,
+                                 const std::function<bool(int64_t chunk)>& keep);
 
 }  // namespace ding
 

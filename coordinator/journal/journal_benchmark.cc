@@ -1,6 +1,8 @@
 // The cost of the coordinator's journal: an append precedes each acknowledgement.
 //
 //   AppendToFile/items, AppendToFileFloor/items      a push of that many items; write(2) of its bytes
+//   AppendGroupToFile/pushes                         that many pushes of 32 items, and the state of the run, as a run appends
+//                                                    them; the chunks leave their buffer after a while
 //   AppendToRedis/items, AppendToRedisFloor/items    the same in a Redis of this machine; a bare SET
 //   RecoverFile/rows, RecoverRedis/rows              opening a journal of that many rows, in pushes of 32, and reading the
 //                                                    run and its rows: rows/s
@@ -16,6 +18,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -24,7 +27,6 @@
 #include "ding_worker/base/file.h"
 #include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
-#include "ding_worker/coordinator/journal/recovery.h"
 #include "ding_worker/coordinator/log/sqlite_log.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/wire.h"
@@ -47,7 +49,6 @@ JournalRecord Push(int64_t chunk, int64_t items) {
   record.mutable_push()->set_buffer_id("buffer_0");
   record.mutable_push()->set_items(EncodedBatch(TestItemsOfChunk(chunk, items).rows).ToString());
   record.mutable_push()->add_chunk(chunk);
-  record.mutable_push()->set_rows_total(chunk * items);
   record.mutable_push()->set_envstep(chunk * items);
   return record;
 }
@@ -104,6 +105,30 @@ void Append(benchmark::State& state, const JournalMaker& make) {
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 
+void AppendGroup(benchmark::State& state, const JournalMaker& make) {
+  constexpr int64_t kChunks = 3000;  // in the buffer
+  const std::unique_ptr<Journal> journal = make();
+  const JournalRecord push = Push(0, kItems);
+  JournalRecord run;
+  run.mutable_state()->add_buffer()->set_buffer_id("buffer_0");
+  run.mutable_state()->set_run(std::string(200, 'x'));
+  int64_t chunk = 0;
+  for (auto _ : state) {
+    std::vector<JournalRecord> records;
+    JournalRecord removed;
+    for (int64_t i = 0; i < state.range(0); ++i) {
+      records.push_back(push);
+      records.back().mutable_push()->set_chunk(0, ++chunk);
+      if (chunk > kChunks) removed.mutable_removed()->add_chunk(chunk - kChunks);
+    }
+    if (removed.has_removed()) records.push_back(removed);
+    run.mutable_state()->set_envstep(chunk);
+    records.push_back(run);
+    Check(journal->Append(records));
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+
 std::unique_ptr<Journal> OpenFileJournal(const Folder& folder) {
   return Journal::Open(SqliteLog::Open(folder.journal(), {"run-1"}).value()).value();
 }
@@ -116,6 +141,11 @@ std::unique_ptr<Journal> NewFileJournal(const Folder& folder) {
 void AppendToFile(benchmark::State& state) {
   const Folder folder;
   Append(state, [&folder] { return NewFileJournal(folder); });
+}
+
+void AppendGroupToFile(benchmark::State& state) {
+  const Folder folder;
+  AppendGroup(state, [&folder] { return NewFileJournal(folder); });
 }
 
 void AppendToFileFloor(benchmark::State& state) {
@@ -184,10 +214,9 @@ void Recover(benchmark::State& state, const JournalMaker& make, const JournalMak
   }
   for (auto _ : state) {
     const std::unique_ptr<Journal> journal = open();
-    DING_CHECK(ReadJournal(*journal).value().has_value());
-    Check(journal->Read([](const JournalRecord& record) -> absl::Status {
-      return record.has_push() ? DecodeBatch(record.push().items()).status() : absl::OkStatus();
-    }));
+    DING_CHECK(journal->ReadRun().value().has_value());
+    Check(journal->ReadPushes(
+        [](const PushRecord& push) { return DecodeBatch(push.items()).status(); }));
   }
   state.SetItemsProcessed(state.iterations() * pushes * kItems);
 }
@@ -206,6 +235,7 @@ void RecoverRedis(benchmark::State& state) {
 }
 
 BENCHMARK(AppendToFile)->Arg(kItems)->Arg(1000);
+BENCHMARK(AppendGroupToFile)->Arg(1)->Arg(16);
 BENCHMARK(AppendToFileFloor)->Arg(kItems)->Arg(1000);
 BENCHMARK(AppendToRedis)->Arg(kItems)->Arg(1000)->UseRealTime();
 BENCHMARK(AppendToRedisFloor)->Arg(kItems)->Arg(1000)->UseRealTime();

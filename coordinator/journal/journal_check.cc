@@ -1,6 +1,5 @@
 #include "ding_worker/coordinator/journal/journal_check.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
@@ -15,7 +14,6 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
-#include "ding_worker/coordinator/journal/recovery.h"
 #include "ding_worker/coordinator/log/sqlite_log.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/wire.h"
@@ -24,26 +22,20 @@
 namespace ding {
 namespace {
 
-constexpr char kWal[] = "-wal";  // beside a file of SQLite, until it is closed
+constexpr char kWal[] = "-wal";     // beside a file of SQLite, until it is closed
+constexpr char kWhole[] = "whole";  // a new journal
 constexpr size_t kGroupRecords = 1000;
 constexpr int64_t kMaxJournalBytes = int64_t{1} << 36;
 
+// What was found, and a new journal with the records that are whole.
 struct Checked {
   JournalReport report;
-  std::string run;
-  std::vector<std::string> records;
+  std::unique_ptr<Journal> whole;
 };
 
-absl::StatusOr<JournalSummary> Summarize(const std::vector<std::string>& records) {
-  const auto read = [&records](const Journal::Visitor& visit) -> absl::Status {
-    for (const std::string& bytes : records) {
-      DING_ASSIGN_OR_RETURN(const JournalRecord record, ParseJournalRecord(bytes));
-      DING_RETURN_IF_ERROR(visit(record));
-    }
-    return absl::OkStatus();
-  };
+absl::StatusOr<JournalSummary> Summarize(const Journal& journal) {
   JournalSummary summary;
-  DING_ASSIGN_OR_RETURN(const std::optional<RecoveredRun> run, ReadJournal(read));
+  DING_ASSIGN_OR_RETURN(const std::optional<RecordedRun> run, journal.ReadRun());
   summary.empty = !run.has_value();
   if (summary.empty) return summary;
   summary.envstep = run->state.envstep();
@@ -51,13 +43,10 @@ absl::StatusOr<JournalSummary> Summarize(const std::vector<std::string>& records
   summary.policy_version = run->state.policy_version();
   summary.incarnation = run->state.incarnation();
   for (const PolicyRecord& policy : run->state.policy()) summary.policies += policy.stored_size();
-  DING_RETURN_IF_ERROR(read([&](const JournalRecord& record) -> absl::Status {
-    if (!record.has_push() || run->FindBuffer(record.push().buffer_id()) == nullptr) {
-      return absl::OkStatus();
-    }
-    DING_ASSIGN_OR_RETURN(const Batch items, DecodeBatch(record.push().items()));
-    DING_ASSIGN_OR_RETURN(const Batch live, KeepChunks(items, [&run](int64_t chunk) {
-                            return run->removed_chunks.count(chunk) == 0;
+  DING_RETURN_IF_ERROR(journal.ReadPushes([&](const PushRecord& push) -> absl::Status {
+    DING_ASSIGN_OR_RETURN(const Batch items, DecodeBatch(push.items()));
+    DING_ASSIGN_OR_RETURN(const Batch live, KeepChunks(items, [&journal](int64_t chunk) {
+                            return journal.IsLive(chunk);
                           }));
     summary.rows += live.rows();
     return absl::OkStatus();
@@ -75,37 +64,59 @@ absl::Status CopyFile(const std::string& from, const std::string& to, int64_t* s
   return ErrnoStatus(errno, absl::StrCat("cannot write '", to, "'"));
 }
 
-absl::StatusOr<Checked> Check(const std::string& path) {
+// Copies the records and the parts of the snapshot that are whole. Counts what is not.
+absl::Status CopyWhole(SqliteLog* from, SqliteLog* to, int64_t* damaged_places) {
+  int64_t unparsed = 0;
+  std::vector<std::string> records;
+  const auto write = [to, &records]() -> absl::Status {
+    Log::Change change;
+    change.append = {records.begin(), records.end()};
+    DING_RETURN_IF_ERROR(to->Commit(change).status());
+    records.clear();
+    return absl::OkStatus();
+  };
+  DING_ASSIGN_OR_RETURN(*damaged_places, from->ReadWhole([&](int64_t, absl::string_view bytes) {
+    if (DecodeJournalRecord(bytes).ok()) {
+      records.emplace_back(bytes);
+    } else {
+      ++unparsed;
+    }
+    return records.size() < kGroupRecords ? absl::OkStatus() : write();
+  }));
+  DING_RETURN_IF_ERROR(write());
+  const absl::StatusOr<Log::Snapshot> read = from->ReadSnapshot();
+  if (!read.ok()) ++unparsed;
+  const Log::Snapshot snapshot = read.value_or(Log::Snapshot());
+  Log::Change change;
+  for (const auto& part : snapshot) {
+    if (DecodeJournalRecord(part.second).ok()) {
+      change.snapshot.emplace_back(part);
+    } else {
+      ++unparsed;
+    }
+  }
+  *damaged_places += unparsed;
+  return to->Commit(change).status();
+}
+
+// Reads a copy of the file in `folder`, and makes folder/whole there.
+absl::StatusOr<Checked> Check(const std::string& path, const std::string& folder) {
   Checked checked;
   JournalReport& report = checked.report;
   report.path = path;
   DING_ASSIGN_OR_RETURN(report.user, LogFileUser(path));
-  const char* const temporary = std::getenv("TMPDIR");
-  DING_ASSIGN_OR_RETURN(
-      const std::string folder,
-      CreateTemporaryDirectory(JoinPath(temporary == nullptr ? "/tmp" : temporary, "journal")));
-  const auto remove = absl::MakeCleanup([&folder] { RemoveRecursively(folder).IgnoreError(); });
-  const std::string copy = JoinPath(folder, "journal");
+  const std::string copy = JoinPath(folder, "copy");
   DING_RETURN_IF_ERROR(CopyFile(path, copy, &report.size_bytes));
   DING_RETURN_IF_ERROR(
       CopyFile(absl::StrCat(path, kWal), absl::StrCat(copy, kWal), &report.size_bytes));
-  absl::StatusOr<std::unique_ptr<SqliteLog>> log = SqliteLog::OpenCopy(copy, path);
-  DING_RETURN_IF_ERROR(log.status());
-  report.damage = (*log)->CheckIntegrity();
-  checked.run = (*log)->run();
-  int64_t unparsed = 0;
-  DING_ASSIGN_OR_RETURN(report.damaged_places,
-                        (*log)->ReadWhole([&](int64_t, absl::string_view bytes) {
-                          if (ParseJournalRecord(bytes).ok()) {
-                            checked.records.emplace_back(bytes);
-                          } else {
-                            ++unparsed;
-                          }
-                          return absl::OkStatus();
-                        }));
-  report.damaged_places += unparsed;
-  report.records = static_cast<int64_t>(checked.records.size());
-  absl::StatusOr<JournalSummary> summary = Summarize(checked.records);
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteLog> log, SqliteLog::OpenCopy(copy, path));
+  report.damage = log->CheckIntegrity();
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<SqliteLog> whole,
+                        SqliteLog::Open(JoinPath(folder, kWhole), {log->run()}));
+  DING_RETURN_IF_ERROR(CopyWhole(log.get(), whole.get(), &report.damaged_places));
+  DING_ASSIGN_OR_RETURN(checked.whole, Journal::Open(std::move(whole)));
+  report.records = checked.whole->records();
+  absl::StatusOr<JournalSummary> summary = Summarize(*checked.whole);
   if (summary.ok()) {
     report.summary = *std::move(summary);
   } else {
@@ -131,17 +142,6 @@ std::string NameOfOld(const std::string& path) {
   }
 }
 
-absl::Status WriteRecords(const Checked& checked, const std::string& path) {
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteLog> log, SqliteLog::Open(path, {checked.run}));
-  for (size_t i = 0; i < checked.records.size(); i += kGroupRecords) {
-    const size_t end = std::min(checked.records.size(), i + kGroupRecords);
-    Log::Change change;
-    for (size_t k = i; k < end; ++k) change.append.emplace_back(checked.records[k]);
-    DING_RETURN_IF_ERROR(log->Commit(change).status());
-  }
-  return log->Sync();
-}
-
 }  // namespace
 
 std::string JournalReport::ToString() const {
@@ -163,12 +163,21 @@ std::string JournalReport::ToString() const {
 }
 
 absl::StatusOr<JournalReport> CheckJournal(const std::string& path) {
-  DING_ASSIGN_OR_RETURN(Checked checked, Check(path));
+  const char* const temporary = std::getenv("TMPDIR");
+  DING_ASSIGN_OR_RETURN(
+      const std::string folder,
+      CreateTemporaryDirectory(JoinPath(temporary == nullptr ? "/tmp" : temporary, "journal")));
+  const auto remove = absl::MakeCleanup([&folder] { RemoveRecursively(folder).IgnoreError(); });
+  DING_ASSIGN_OR_RETURN(Checked checked, Check(path, folder));
   return std::move(checked.report);
 }
 
 absl::StatusOr<std::string> RepairJournal(const std::string& path) {
-  DING_ASSIGN_OR_RETURN(const Checked checked, Check(path));
+  DING_RETURN_IF_ERROR(LogFileUser(path).status());
+  DING_ASSIGN_OR_RETURN(const std::string folder,
+                        CreateTemporaryDirectory(absl::StrCat(path, ".repair")));
+  const auto remove = absl::MakeCleanup([&folder] { RemoveRecursively(folder).IgnoreError(); });
+  DING_ASSIGN_OR_RETURN(Checked checked, Check(path, folder));
   const JournalReport& report = checked.report;
   if (report.user.has_value()) {
     return absl::FailedPreconditionError(
@@ -179,18 +188,15 @@ absl::StatusOr<std::string> RepairJournal(const std::string& path) {
     return absl::FailedPreconditionError(
         absl::StrCat("'", path, "' is unchanged: ", report.summary.status.message()));
   }
-  DING_ASSIGN_OR_RETURN(const std::string folder,
-                        CreateTemporaryDirectory(absl::StrCat(path, ".repair")));
-  const auto remove = absl::MakeCleanup([&folder] { RemoveRecursively(folder).IgnoreError(); });
-  const std::string repaired = JoinPath(folder, "journal");
-  DING_RETURN_IF_ERROR(WriteRecords(checked, repaired));
+  DING_RETURN_IF_ERROR(checked.whole->Sync());
+  checked.whole.reset();
   const std::string old = NameOfOld(path);
   DING_RETURN_IF_ERROR(RenamePath(path, old));
   // SQLite must not take what is beside the old file for a part of the new one.
   if (PathExists(absl::StrCat(path, kWal))) {
     DING_RETURN_IF_ERROR(RenamePath(absl::StrCat(path, kWal), absl::StrCat(old, kWal)));
   }
-  DING_RETURN_IF_ERROR(RenamePath(repaired, path));
+  DING_RETURN_IF_ERROR(RenamePath(JoinPath(folder, kWhole), path));
   return absl::StrCat(path, " has ", report.records,
                       " records now; those that could not be read are left out\nthe old file is ",
                       old, "\na resume finds: ", Describe(report.summary), "\n");

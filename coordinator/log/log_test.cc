@@ -32,13 +32,12 @@ using testing::Pair;
 
 using Records = std::vector<std::pair<int64_t, std::string>>;
 
-Records Read(Log* log, int64_t from = 0) {
+Records Read(Log* log) {
   Records records;
-  EXPECT_THAT(log->Read(from,
-                        [&records](int64_t index, absl::string_view record) {
-                          records.emplace_back(index, record);
-                          return absl::OkStatus();
-                        }),
+  EXPECT_THAT(log->Read([&records](int64_t index, absl::string_view record) {
+    records.emplace_back(index, record);
+    return absl::OkStatus();
+  }),
               IsOk());
   return records;
 }
@@ -100,11 +99,10 @@ TEST_P(LogTest, KeepsRecordsInOrder) {
   const auto log = Open();
   EXPECT_THAT(Read(log.get()),
               ElementsAre(Pair(1, "a"), Pair(2, ""), Pair(3, std::string(100000, 'b'))));
-  EXPECT_EQ(Read(log.get(), 3).size(), 1);
   EXPECT_GT(log->size_bytes(), 0);
 }
 
-TEST_P(LogTest, RemovesRecordsAndGivesNoIndexTwice) {
+TEST_P(LogTest, RemovesRecordsAndGivesNoIndexTwiceWhileOpen) {
   auto log = Open();
   ASSERT_THAT(log->Commit(Append({"a", "b", "c", "d", "e"})), IsOk());
   Log::Change change = Append({"f"});
@@ -112,54 +110,49 @@ TEST_P(LogTest, RemovesRecordsAndGivesNoIndexTwice) {
   EXPECT_THAT(log->Commit(change), IsOkAndHolds(6));
   EXPECT_THAT(Read(log.get()), ElementsAre(Pair(1, "a"), Pair(3, "c"), Pair(5, "e"), Pair(6, "f")));
   change = Log::Change();
-  change.remove_below = 4;
-  change.remove = {6};
+  change.remove = {1, 3, 6, 5};
   ASSERT_THAT(log->Commit(change), IsOk());
-  log.reset();
-  log = Open();
+  EXPECT_THAT(Read(log.get()), IsEmpty());
   EXPECT_THAT(log->Commit(Append({"g"})), IsOkAndHolds(7));
-  change = Log::Change();
-  change.remove_below = 8;
-  ASSERT_THAT(log->Commit(change), IsOk());
   log.reset();
-  log = Open();
-  EXPECT_THAT(log->Commit(Append({"h"})), IsOkAndHolds(8));
-  EXPECT_THAT(Read(log.get()), ElementsAre(Pair(8, "h")));
+  EXPECT_THAT(Read(Open().get()), ElementsAre(Pair(7, "g")));
 }
 
-TEST_P(LogTest, ReplacesTheSnapshotTogetherWithTheRecords) {
+TEST_P(LogTest, ReplacesPartsOfTheSnapshotTogetherWithTheRecords) {
   auto log = Open();
   EXPECT_THAT(log->ReadSnapshot(), IsOkAndHolds(IsEmpty()));
   ASSERT_THAT(log->Commit(Append({"a", "b"})), IsOk());
   Log::Change change = Append({"c"});
   const std::string large(10000, 's');
-  change.snapshot = {"one", "", large};
-  change.remove_below = 2;
+  change.snapshot = {{"x", "one"}, {"y", large}, {"z/1", "three"}};
+  change.remove = {1};
   ASSERT_THAT(log->Commit(change), IsOk());
   log.reset();
   log = Open();
-  EXPECT_THAT(log->ReadSnapshot(), IsOkAndHolds(ElementsAre("one", "", large)));
+  EXPECT_THAT(log->ReadSnapshot(),
+              IsOkAndHolds(ElementsAre(Pair("x", "one"), Pair("y", large), Pair("z/1", "three"))));
   EXPECT_THAT(Read(log.get()), ElementsAre(Pair(2, "b"), Pair(3, "c")));
   change = Log::Change();
-  change.snapshot = {"two"};
+  change.snapshot = {{"y", "two"}, {"x", ""}, {"none", ""}};
   ASSERT_THAT(log->Commit(change), IsOk());
-  EXPECT_THAT(log->ReadSnapshot(), IsOkAndHolds(ElementsAre("two")));
+  EXPECT_THAT(log->ReadSnapshot(),
+              IsOkAndHolds(ElementsAre(Pair("y", "two"), Pair("z/1", "three"))));
   change = Append({"d"});
+  change.snapshot = {{"w", "four"}};
   change.anew = true;
   EXPECT_THAT(log->Commit(change), IsOkAndHolds(4));
   EXPECT_THAT(Read(log.get()), ElementsAre(Pair(4, "d")));
-  EXPECT_THAT(log->ReadSnapshot(), IsOkAndHolds(IsEmpty()));
+  EXPECT_THAT(log->ReadSnapshot(), IsOkAndHolds(ElementsAre(Pair("w", "four"))));
 }
 
 TEST_P(LogTest, AVisitorsErrorEndsTheReading) {
   const auto log = Open();
   ASSERT_THAT(log->Commit(Append({"a", "b"})), IsOk());
   int64_t visited = 0;
-  EXPECT_THAT(log->Read(0,
-                        [&visited](int64_t, absl::string_view) {
-                          ++visited;
-                          return absl::InternalError("stop");
-                        }),
+  EXPECT_THAT(log->Read([&visited](int64_t, absl::string_view) {
+    ++visited;
+    return absl::InternalError("stop");
+  }),
               StatusIs(absl::StatusCode::kInternal));
   EXPECT_EQ(visited, 1);
   EXPECT_THAT(log->Commit(Append({"c"})), IsOkAndHolds(3));
@@ -174,7 +167,6 @@ TEST_P(LogTest, OnlyOneOfTwoProcessesWrites) {
     return;
   }
   const auto second = Open();
-  EXPECT_GT(second->epoch(), first->epoch());
   EXPECT_THAT(first->Commit(Append({"b"})),
               StatusIs(absl::StatusCode::kAborted, HasSubstr("another coordinator goes on")));
   EXPECT_THAT(second->Commit(Append({"c"})), IsOkAndHolds(2));
@@ -220,18 +212,17 @@ TEST_P(LogTest, RandomChangesAreThoseOfTheModel) {
       change.remove.push_back(
           static_cast<int64_t>(rng.UniformInt(static_cast<uint64_t>(expected.next) + 2)));
     }
-    if (rng.UniformInt(10) == 0) {
-      change.remove_below = expected.next - static_cast<int64_t>(rng.UniformInt(20));
-    }
-    if (rng.UniformInt(10) == 0) change.snapshot = {bytes.begin(), bytes.end()};
+    const std::string name(1, static_cast<char>('a' + rng.UniformInt(8)));
+    if (!bytes.empty()) change.snapshot = {{name, bytes[0]}, {"last", bytes.back()}};
     if (rng.UniformInt(100) == 0) {
       change.remove.clear();
-      change.remove_below = 0;
       change.anew = true;
     }
     const int64_t first = model.Commit(change).value();
     ASSERT_THAT(log->Commit(change), IsOkAndHolds(first)) << i;
-    if (rng.UniformInt(20) == 0) {
+    // A log that is opened again may give the indexes again that are above all that it has.
+    const bool last_is_there = expected.records.count(expected.next - 1) > 0;
+    if (last_is_there && rng.UniformInt(20) == 0) {
       log.reset();
       log = Open();
     }

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sqlite3.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,11 +10,10 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "ding_worker/base/bytes.h"
+#include "absl/strings/str_replace.h"
 #include "ding_worker/base/clock.h"
-#include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
@@ -28,18 +26,35 @@ constexpr int64_t kApplication = 0x44494e47;  // "DING"
 constexpr absl::string_view kSqliteMagic("SQLite format 3\0", 16);
 constexpr absl::string_view kOldMagic = "DINGJNL";
 constexpr char kTables[] =
-    "CREATE TABLE about (one INTEGER PRIMARY KEY, run TEXT, epoch INTEGER, next INTEGER, parts "
-    "INTEGER);"
-    "CREATE TABLE records (i INTEGER PRIMARY KEY, crc INTEGER, bytes BLOB);"
-    "CREATE TABLE snapshot (i INTEGER PRIMARY KEY, crc INTEGER, bytes BLOB);";
+    "CREATE TABLE about (run TEXT);"
+    "CREATE TABLE records (i INTEGER PRIMARY KEY, bytes BLOB);"
+    "CREATE TABLE snapshot (name BLOB PRIMARY KEY, bytes BLOB) WITHOUT ROWID;";
 // SQLite moves pages from <file>-wal to the file when it has this many. Each time it flushes both.
 constexpr int kCheckpointPages = 8000;
+// A resume reads the file several times: it stays in memory meanwhile, unless it is larger than this.
+constexpr int kCacheKib = 32 << 10;
 constexpr auto kSyncPeriodNanos = static_cast<int64_t>(1e9 * kLogSyncSeconds);
 
-int64_t CrcOf(int64_t index, absl::string_view bytes) {
-  std::string number;
-  AppendNumber(index, &number);
-  return Crc32c(bytes, Crc32c(number));
+// Indexes of kStatements.
+enum Statement { kBegin, kCommit, kInsert, kRemove, kPut, kErase, kRead, kReadSnapshot };
+constexpr const char* kStatements[] = {
+    "BEGIN IMMEDIATE",
+    "COMMIT",
+    "INSERT INTO records VALUES (?1, ?2)",
+    "DELETE FROM records WHERE i BETWEEN ?1 AND ?2",
+    "REPLACE INTO snapshot VALUES (?1, ?2)",
+    "DELETE FROM snapshot WHERE name = ?1",
+    "SELECT i, bytes FROM records WHERE i >= ?1 ORDER BY i",
+    "SELECT name, bytes FROM snapshot",
+};
+
+int Bind(sqlite3_stmt* statement, int place, int64_t number) {
+  return sqlite3_bind_int64(statement, place, number);
+}
+
+int Bind(sqlite3_stmt* statement, int place, absl::string_view bytes) {
+  return sqlite3_bind_blob64(statement, place, bytes.empty() ? "" : bytes.data(), bytes.size(),
+                             SQLITE_STATIC);
 }
 
 absl::string_view BytesOf(sqlite3_stmt* statement, int column) {
@@ -58,11 +73,7 @@ absl::Status NoLocks(const std::string& path, absl::string_view why) {
 
 // Checks that the file `name`, which is at `path`, is one of SQLite, or does not exist.
 absl::Status CheckBeginning(const std::string& path, const std::string& name, bool must_exist) {
-  struct stat info;
-  if (stat(path.c_str(), &info) != 0) {
-    if (errno != ENOENT || must_exist) return ErrnoStatus(errno, absl::StrCat("log '", name, "'"));
-    return absl::OkStatus();
-  }
+  if (!must_exist && !PathExists(path)) return absl::OkStatus();
   DING_ASSIGN_OR_RETURN(const OpenFile file, OpenRegularFile(path, O_RDONLY));
   char bytes[16];
   const ssize_t size = pread(file.fd(), bytes, sizeof(bytes), 0);
@@ -82,24 +93,8 @@ absl::Status CheckBeginning(const std::string& path, const std::string& name, bo
 
 }  // namespace
 
-struct SqliteLog::Statements {
-  ~Statements() {
-    for (sqlite3_stmt* const statement : {begin, commit, insert, part, remove, read}) {
-      sqlite3_finalize(statement);
-    }
-  }
-  sqlite3_stmt* begin = nullptr;
-  sqlite3_stmt* commit = nullptr;
-  sqlite3_stmt* insert = nullptr;
-  sqlite3_stmt* part = nullptr;
-  sqlite3_stmt* remove = nullptr;
-  sqlite3_stmt* read = nullptr;
-};
-
-SqliteLog::SqliteLog(std::string path, LogSync sync) : path_(std::move(path)), sync_(sync) {}
-
 SqliteLog::~SqliteLog() {
-  statements_.reset();
+  for (sqlite3_stmt* const statement : statements_) sqlite3_finalize(statement);
   sqlite3_close(db_);
 }
 
@@ -108,8 +103,11 @@ absl::StatusOr<std::unique_ptr<SqliteLog>> SqliteLog::Open(const std::string& pa
   DING_RETURN_IF_ERROR(CheckBeginning(path, path, options.must_exist));
   auto log = absl::WrapUnique(new SqliteLog(path, options.sync));
   DING_RETURN_IF_ERROR(log->Connect(path));
-  DING_RETURN_IF_ERROR(log->Begin(options));
-  DING_RETURN_IF_ERROR(log->PrepareStatements());
+  // This takes the lock.
+  DING_ASSIGN_OR_RETURN(const std::string tables, log->Query("SELECT count(*) FROM sqlite_schema"));
+  DING_RETURN_IF_ERROR(tables == "0" ? log->Create(options.run) : log->CheckContent(options.run));
+  DING_RETURN_IF_ERROR(log->ApplySync());
+  DING_RETURN_IF_ERROR(log->Prepare());
   return log;
 }
 
@@ -119,7 +117,7 @@ absl::StatusOr<std::unique_ptr<SqliteLog>> SqliteLog::OpenCopy(const std::string
   auto log = absl::WrapUnique(new SqliteLog(name, LogSync::kNone));
   DING_RETURN_IF_ERROR(log->Connect(copy));
   DING_RETURN_IF_ERROR(log->CheckFormat());
-  DING_RETURN_IF_ERROR(log->PrepareStatements());
+  DING_RETURN_IF_ERROR(log->Prepare());
   return log;
 }
 
@@ -128,108 +126,92 @@ absl::Status SqliteLog::Connect(const std::string& file) {
                     SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_PRIVATECACHE;
   const int code = sqlite3_open_v2(file.c_str(), &db_, flags, nullptr);
   if (code != SQLITE_OK) return ErrorOf(code);
-  // A new file is flushed with its first record.
-  return Execute(absl::StrCat(
-      "PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = OFF; PRAGMA trusted_schema "
-      "= OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY; "
-      "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = ",
-      kCheckpointPages));
+  // A new file is flushed with its first change.
+  return Query(absl::StrCat("PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = OFF; PRAGMA "
+                            "trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA "
+                            "temp_store = MEMORY; PRAGMA journal_mode = WAL; "
+                            "PRAGMA wal_autocheckpoint = ",
+                            kCheckpointPages, "; PRAGMA cache_size = -", kCacheKib))
+      .status();
 }
 
-absl::Status SqliteLog::Begin(const LogOptions& options) {
-  // This takes the lock.
-  DING_ASSIGN_OR_RETURN(const int64_t tables, Number("SELECT count(*) FROM sqlite_schema"));
-  if (tables > 0) {
-    DING_RETURN_IF_ERROR(CheckFormat());
-    DING_RETURN_IF_ERROR(CheckContent(options));
-    DING_ASSIGN_OR_RETURN(
-        next_,
-        Number("SELECT max(next, coalesce((SELECT max(i) FROM records), 0) + 1) FROM about"));
+absl::Status SqliteLog::Create(const std::string& run) {
+  run_ = run;
+  is_new_ = true;
+  char* const about = sqlite3_mprintf("INSERT INTO about VALUES (%Q); COMMIT", run.c_str());
+  const std::string sql =
+      absl::StrCat("BEGIN IMMEDIATE; PRAGMA application_id = ", kApplication,
+                   "; PRAGMA user_version = ", kVersion, "; ", kTables, " ", about);
+  sqlite3_free(about);
+  return Query(sql).status();
+}
+
+absl::Status SqliteLog::CheckFormat() {
+  DING_ASSIGN_OR_RETURN(const std::string application, Query("PRAGMA application_id"));
+  DING_ASSIGN_OR_RETURN(const std::string found, Query("PRAGMA user_version"));
+  if (application != absl::StrCat(kApplication)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("'", path_, "' is no log of a coordinator, but another database of SQLite"));
   }
-  if (tables == 0) {
-    DING_RETURN_IF_ERROR(
-        Execute(absl::StrCat("BEGIN IMMEDIATE; PRAGMA application_id = ", kApplication,
-                             "; PRAGMA user_version = ", kVersion, "; ", kTables)));
-    char* const about =
-        sqlite3_mprintf("INSERT INTO about VALUES (1, %Q, 0, 1, 0); COMMIT", options.run.c_str());
-    const absl::Status written = Execute(about);
-    sqlite3_free(about);
-    DING_RETURN_IF_ERROR(written);
+  int version = 0;
+  if (!absl::SimpleAtoi(found, &version) || version != kVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("log '", path_, "' has version ", found, ", expected ", kVersion,
+                     version > kVersion ? ": a newer ding_worker has written it" : ""));
   }
-  run_ = options.run;
-  DING_ASSIGN_OR_RETURN(epoch_, Number("SELECT epoch + 1 FROM about"));
-  return next_ > 1 ? ApplySync() : Execute("PRAGMA synchronous = FULL");
+  // It may be damaged.
+  run_ = Query("SELECT run FROM about").value_or("");
+  return absl::OkStatus();
+}
+
+absl::Status SqliteLog::CheckContent(const std::string& run) {
+  DING_RETURN_IF_ERROR(CheckFormat());
+  const std::string damage = CheckIntegrity();
+  if (!damage.empty()) return Damaged(damage);
+  DING_ASSIGN_OR_RETURN(const std::string tables,
+                        Query("SELECT group_concat(sql || ';', '') FROM sqlite_schema"));
+  if (tables != kTables) return Damaged("its tables are not those of a log");
+  // One that was repaired may have lost its name.
+  if (run_ != run && !run_.empty() && !run.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("log '", path_, "' is of run '", run_, "', expected '", run, "'"));
+  }
+  DING_ASSIGN_OR_RETURN(const std::string last, Query("SELECT coalesce(max(i), 0) FROM records"));
+  DING_ASSIGN_OR_RETURN(const std::string parts, Query("SELECT count(*) FROM snapshot"));
+  if (!absl::SimpleAtoi(last, &next_)) return Damaged("it has no last record");
+  is_new_ = next_++ == 0 && parts == "0";
+  return absl::OkStatus();
+}
+
+absl::Status SqliteLog::Prepare() {
+  for (const char* const sql : kStatements) {
+    const int code = sqlite3_prepare_v3(db_, sql, -1, SQLITE_PREPARE_PERSISTENT,
+                                        &statements_.emplace_back(), nullptr);
+    if (code != SQLITE_OK) return ErrorOf(code);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status SqliteLog::ApplySync() {
   synced_nanos_ = Clock::Real()->MonotonicNanos();
-  const absl::string_view level = sync_ == LogSync::kNone       ? "OFF"
-                                  : sync_ == LogSync::kPeriodic ? "NORMAL"
-                                                                : "FULL";
-  return Execute(absl::StrCat("PRAGMA synchronous = ", level));
-}
-
-absl::Status SqliteLog::CheckFormat() {
-  DING_ASSIGN_OR_RETURN(const int64_t application, Number("PRAGMA application_id"));
-  DING_ASSIGN_OR_RETURN(const int64_t version, Number("PRAGMA user_version"));
-  if (application != kApplication) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("'", path_, "' is no log of a coordinator, but another database of SQLite"));
-  }
-  if (version != kVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("log '", path_, "' has version ", version, ", expected ", kVersion,
-                     version > kVersion ? ": a newer ding_worker has written it" : ""));
-  }
-  run_ = Text("SELECT run FROM about");
-  return absl::OkStatus();
-}
-
-absl::Status SqliteLog::CheckContent(const LogOptions& options) {
-  const std::string damage = CheckIntegrity();
-  if (!damage.empty()) return Damaged(damage);
-  const std::string tables = Text("SELECT group_concat(sql || ';', '') FROM sqlite_schema");
-  if (tables != kTables) return Damaged("its tables are not those of a log");
-  // One that was repaired may have lost its name.
-  if (run_ == options.run || run_.empty() || options.run.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("log '", path_, "' is of run '", run_, "', expected '", options.run, "'"));
-}
-
-absl::Status SqliteLog::PrepareStatements() {
-  statements_ = std::make_unique<Statements>();
-  const auto prepare = [this](const char* sql, sqlite3_stmt** statement) {
-    const int code =
-        sqlite3_prepare_v3(db_, sql, -1, SQLITE_PREPARE_PERSISTENT, statement, nullptr);
-    return code == SQLITE_OK ? absl::OkStatus() : ErrorOf(code);
-  };
-  DING_RETURN_IF_ERROR(prepare("BEGIN IMMEDIATE", &statements_->begin));
-  DING_RETURN_IF_ERROR(prepare("COMMIT", &statements_->commit));
-  DING_RETURN_IF_ERROR(prepare("INSERT INTO records VALUES (?1, ?2, ?3)", &statements_->insert));
-  DING_RETURN_IF_ERROR(prepare("INSERT INTO snapshot VALUES (?1, ?2, ?3)", &statements_->part));
-  DING_RETURN_IF_ERROR(
-      prepare("DELETE FROM records WHERE i BETWEEN ?1 AND ?2", &statements_->remove));
-  return prepare("SELECT i, crc, bytes FROM records WHERE i >= ?1 ORDER BY i", &statements_->read);
+  const bool each = is_new_ || sync_ == LogSync::kEvery;
+  const absl::string_view level = each ? "FULL" : sync_ == LogSync::kPeriodic ? "NORMAL" : "OFF";
+  return Query(absl::StrCat("PRAGMA synchronous = ", level)).status();
 }
 
 absl::StatusOr<int64_t> SqliteLog::Commit(const Change& change) {
   const int64_t first = next_;
-  // What identifies the run is on the disk with its first record.
-  if (first == 1) DING_RETURN_IF_ERROR(Flush(SQLITE_FCNTL_FILE_POINTER));
-  absl::Status status = Step(statements_->begin);
-  // Not before, so that whoever finds damage after the start has changed nothing.
-  if (status.ok() && !begun_) {
-    status = Execute(absl::StrCat("UPDATE about SET epoch = ", epoch_));
-  }
-  if (status.ok()) status = Write(change, first);
-  if (status.ok()) status = Step(statements_->commit);
+  // What identifies the run is on the disk with the first change.
+  if (is_new_) DING_RETURN_IF_ERROR(Flush(SQLITE_FCNTL_FILE_POINTER));
+  absl::Status status = Run(kBegin);
+  if (status.ok()) status = Write(change);
+  if (status.ok()) status = Run(kCommit);
   if (!status.ok()) {
-    if (sqlite3_get_autocommit(db_) == 0) Execute("ROLLBACK").IgnoreError();
+    if (sqlite3_get_autocommit(db_) == 0) Query("ROLLBACK").IgnoreError();
     return status;
   }
-  begun_ = true;
   next_ += static_cast<int64_t>(change.append.size());
-  if (first == 1 && next_ > 1) ApplySync().IgnoreError();
+  if (std::exchange(is_new_, false)) ApplySync().IgnoreError();
   if (sync_ != LogSync::kPeriodic) return first;
   const int64_t now = Clock::Real()->MonotonicNanos();
   if (now - synced_nanos_ >= kSyncPeriodNanos) {
@@ -240,96 +222,76 @@ absl::StatusOr<int64_t> SqliteLog::Commit(const Change& change) {
   return first;
 }
 
-absl::Status SqliteLog::Write(const Change& change, int64_t first) {
+absl::Status SqliteLog::Write(const Change& change) {
   if (change.anew) {
-    DING_RETURN_IF_ERROR(Execute("DELETE FROM records; DELETE FROM snapshot"));
-  } else {
-    if (change.remove_below > 0) DING_RETURN_IF_ERROR(RemoveRange(0, change.remove_below - 1));
-    std::vector<int64_t> remove = change.remove;
-    std::sort(remove.begin(), remove.end());
-    for (size_t i = 0; i < remove.size();) {
-      const int64_t begin = remove[i];
-      int64_t end = begin;
-      while (++i < remove.size() && remove[i] <= end + 1) end = remove[i];
-      DING_RETURN_IF_ERROR(RemoveRange(begin, end));
-    }
+    DING_RETURN_IF_ERROR(Query("DELETE FROM records; DELETE FROM snapshot").status());
   }
-  for (size_t i = 0; i < change.append.size(); ++i) {
-    DING_RETURN_IF_ERROR(
-        Put(statements_->insert, first + static_cast<int64_t>(i), change.append[i]));
+  std::vector<int64_t> remove = change.remove;
+  std::sort(remove.begin(), remove.end());
+  for (size_t i = 0; i < remove.size();) {
+    const int64_t begin = remove[i];
+    int64_t end = begin;
+    while (++i < remove.size() && remove[i] <= end + 1) end = remove[i];
+    DING_RETURN_IF_ERROR(Run(kRemove, begin, std::min(end, next_ - 1)));
   }
-  if (change.snapshot.has_value()) {
-    DING_RETURN_IF_ERROR(Execute("DELETE FROM snapshot"));
-    int64_t part = 0;
-    for (const absl::string_view bytes : *change.snapshot) {
-      DING_RETURN_IF_ERROR(Put(statements_->part, part++, bytes));
-    }
+  int64_t index = next_;
+  for (const absl::string_view record : change.append) {
+    DING_RETURN_IF_ERROR(Run(kInsert, index++, record));
   }
-  if (change.snapshot.has_value() || change.anew) {
-    DING_RETURN_IF_ERROR(Execute("UPDATE about SET parts = (SELECT count(*) FROM snapshot)"));
+  for (const auto& [name, part] : change.snapshot) {
+    DING_RETURN_IF_ERROR(part.empty() ? Run(kErase, name) : Run(kPut, name, part));
   }
-  // No record has the last index any more.
-  const bool last_removed =
-      change.append.empty() &&
-      (change.anew || change.remove_below >= first ||
-       std::find(change.remove.begin(), change.remove.end(), first - 1) != change.remove.end());
-  return last_removed ? Execute(absl::StrCat("UPDATE about SET next = ", first)) : absl::OkStatus();
+  return absl::OkStatus();
 }
 
-absl::Status SqliteLog::Put(sqlite3_stmt* statement, int64_t index, absl::string_view bytes) {
-  sqlite3_bind_int64(statement, 1, index);
-  sqlite3_bind_int64(statement, 2, CrcOf(index, bytes));
-  const int code = sqlite3_bind_blob64(statement, 3, bytes.empty() ? "" : bytes.data(),
-                                       bytes.size(), SQLITE_STATIC);
-  return code == SQLITE_OK ? Step(statement) : ErrorOf(code);
+template <typename... Arguments>
+absl::Status SqliteLog::Run(int statement, const Arguments&... arguments) {
+  sqlite3_stmt* const prepared = statements_[static_cast<size_t>(statement)];
+  int code = SQLITE_OK;
+  int place = 0;
+  ((code = code == SQLITE_OK ? Bind(prepared, ++place, arguments) : code), ...);
+  if (code == SQLITE_OK) code = sqlite3_step(prepared);
+  const absl::Status status = code == SQLITE_DONE ? absl::OkStatus() : ErrorOf(code);
+  sqlite3_reset(prepared);
+  return status;
 }
 
-absl::Status SqliteLog::RemoveRange(int64_t begin, int64_t end) {
-  sqlite3_bind_int64(statements_->remove, 1, begin);
-  sqlite3_bind_int64(statements_->remove, 2, end);
-  return Step(statements_->remove);
-}
-
-absl::Status SqliteLog::Visit(sqlite3_stmt* statement, int64_t from, int64_t* last,
-                              const Visitor& visit) {
-  sqlite3_bind_int64(statement, 1, from);
+absl::Status SqliteLog::ReadFrom(int64_t from, int64_t* last, const Visitor& visit) {
+  sqlite3_stmt* const statement = statements_[kRead];
+  Bind(statement, 1, from);
   absl::Status status;
   int code = SQLITE_OK;
   while (status.ok() && (code = sqlite3_step(statement)) == SQLITE_ROW) {
-    const int64_t index = sqlite3_column_int64(statement, 0);
-    const absl::string_view bytes = BytesOf(statement, 2);
-    *last = index;
-    status = sqlite3_column_int64(statement, 1) == CrcOf(index, bytes)
-                 ? visit(index, bytes)
-                 : Damaged(absl::StrCat("record ", index, " is not as it was written"));
+    *last = sqlite3_column_int64(statement, 0);
+    status = visit(*last, BytesOf(statement, 1));
+    if (absl::IsDataLoss(status)) status = Damaged(status.message());
   }
   if (status.ok() && code != SQLITE_DONE) status = ErrorOf(code);
   sqlite3_reset(statement);
   return status;
 }
 
-absl::Status SqliteLog::Read(int64_t from, const Visitor& visit) {
+absl::Status SqliteLog::Read(const Visitor& visit) {
   int64_t last = 0;
-  return Visit(statements_->read, from, &last, visit);
+  return ReadFrom(0, &last, visit);
 }
 
 absl::StatusOr<int64_t> SqliteLog::ReadWhole(const Visitor& visit) {
   int64_t damaged = 0;
   // Whether SQLite can go to the first record from this index on.
   const auto reads = [this](int64_t from) {
-    sqlite3_bind_int64(statements_->read, 1, from);
-    const int code = sqlite3_step(statements_->read);
-    sqlite3_reset(statements_->read);
+    Bind(statements_[kRead], 1, from);
+    const int code = sqlite3_step(statements_[kRead]);
+    sqlite3_reset(statements_[kRead]);
     return code == SQLITE_ROW || code == SQLITE_DONE;
   };
   for (int64_t from = 0;;) {
     int64_t last = from - 1;
     absl::Status visited;
-    const absl::Status read =
-        Visit(statements_->read, from, &last, [&](int64_t index, absl::string_view bytes) {
-          visited = visit(index, bytes);
-          return visited;
-        });
+    const absl::Status read = ReadFrom(from, &last, [&](int64_t index, absl::string_view bytes) {
+      visited = visit(index, bytes);
+      return visited;
+    });
     DING_RETURN_IF_ERROR(visited);
     if (read.ok()) return damaged;
     ++damaged;
@@ -350,22 +312,17 @@ absl::StatusOr<int64_t> SqliteLog::ReadWhole(const Visitor& visit) {
   }
 }
 
-absl::StatusOr<std::vector<std::string>> SqliteLog::ReadSnapshot() {
-  std::vector<std::string> parts;
-  sqlite3_stmt* statement = nullptr;
-  const int code = sqlite3_prepare_v2(
-      db_, "SELECT i, crc, bytes FROM snapshot WHERE i >= ?1 ORDER BY i", -1, &statement, nullptr);
-  if (code != SQLITE_OK) return ErrorOf(code);
-  int64_t last = 0;
-  const absl::Status read = Visit(statement, 0, &last, [&](int64_t, absl::string_view bytes) {
-    parts.emplace_back(bytes);
-    return absl::OkStatus();
-  });
-  sqlite3_finalize(statement);
-  DING_RETURN_IF_ERROR(read);
-  DING_ASSIGN_OR_RETURN(const int64_t expected, Number("SELECT parts FROM about"));
-  if (static_cast<int64_t>(parts.size()) == expected) return parts;
-  return Damaged(absl::StrCat("its snapshot has ", parts.size(), " parts, expected ", expected));
+absl::StatusOr<Log::Snapshot> SqliteLog::ReadSnapshot() {
+  Snapshot snapshot;
+  sqlite3_stmt* const statement = statements_[kReadSnapshot];
+  int code = SQLITE_OK;
+  while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+    snapshot.emplace(BytesOf(statement, 0), BytesOf(statement, 1));
+  }
+  const absl::Status status = code == SQLITE_DONE ? absl::OkStatus() : ErrorOf(code);
+  sqlite3_reset(statement);
+  DING_RETURN_IF_ERROR(status);
+  return snapshot;
 }
 
 absl::Status SqliteLog::Sync() { return Flush(SQLITE_FCNTL_JOURNAL_POINTER); }
@@ -379,61 +336,27 @@ absl::Status SqliteLog::Flush(int which) {
 }
 
 int64_t SqliteLog::size_bytes() {
-  const absl::StatusOr<int64_t> pages = Number("PRAGMA page_count");
-  const absl::StatusOr<int64_t> page = Number("PRAGMA page_size");
-  return pages.ok() && page.ok() ? *pages * *page : 0;
+  int64_t bytes = 0;
+  const absl::StatusOr<std::string> found =
+      Query("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size");
+  return found.ok() && absl::SimpleAtoi(*found, &bytes) ? bytes : 0;
 }
 
 std::string SqliteLog::CheckIntegrity() {
-  sqlite3_stmt* statement = nullptr;
-  int code = sqlite3_prepare_v2(db_, "PRAGMA quick_check(10)", -1, &statement, nullptr);
-  std::string found;
-  while (code == SQLITE_OK || code == SQLITE_ROW) {
-    code = sqlite3_step(statement);
-    if (code != SQLITE_ROW) break;
-    const absl::string_view line = BytesOf(statement, 0);
-    if (line != "ok") absl::StrAppend(&found, found.empty() ? "" : "; ", line);
-  }
-  if (code != SQLITE_DONE) absl::StrAppend(&found, found.empty() ? "" : "; ", sqlite3_errmsg(db_));
-  sqlite3_finalize(statement);
-  std::replace(found.begin(), found.end(), '\n', ' ');
-  return found;
+  const absl::StatusOr<std::string> found = Query("PRAGMA quick_check(10)");
+  if (!found.ok()) return sqlite3_errmsg(db_);
+  return *found == "ok" ? "" : absl::StrReplaceAll(*found, {{"\n", "; "}});
 }
 
-absl::Status SqliteLog::Step(sqlite3_stmt* statement) {
-  const int code = sqlite3_step(statement);
-  const absl::Status status = code == SQLITE_DONE ? absl::OkStatus() : ErrorOf(code);
-  sqlite3_reset(statement);
-  return status;
-}
-
-absl::Status SqliteLog::Execute(const std::string& sql) {
-  const int code = sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr);
-  return code == SQLITE_OK ? absl::OkStatus() : ErrorOf(code);
-}
-
-absl::StatusOr<int64_t> SqliteLog::Number(const std::string& sql) {
-  sqlite3_stmt* statement = nullptr;
-  int code = sqlite3_prepare_v2(db_, sql.c_str(), -1, &statement, nullptr);
-  int64_t number = 0;
-  if (code == SQLITE_OK) code = sqlite3_step(statement);
-  if (code == SQLITE_ROW) number = sqlite3_column_int64(statement, 0);
-  const absl::Status status = code == SQLITE_ROW    ? absl::OkStatus()
-                              : code == SQLITE_DONE ? Damaged("it does not say what it is")
-                                                    : ErrorOf(code);
-  sqlite3_finalize(statement);
-  DING_RETURN_IF_ERROR(status);
-  return number;
-}
-
-std::string SqliteLog::Text(const std::string& sql) {
-  sqlite3_stmt* statement = nullptr;
+absl::StatusOr<std::string> SqliteLog::Query(const std::string& sql) {
   std::string text;
-  if (sqlite3_prepare_v2(db_, sql.c_str(), -1, &statement, nullptr) == SQLITE_OK &&
-      sqlite3_step(statement) == SQLITE_ROW) {
-    text = std::string(BytesOf(statement, 0));
-  }
-  sqlite3_finalize(statement);
+  const auto add = [](void* to, int, char** columns, char**) {
+    auto* const text = static_cast<std::string*>(to);
+    absl::StrAppend(text, text->empty() ? "" : "\n", columns[0] == nullptr ? "" : columns[0]);
+    return 0;
+  };
+  const int code = sqlite3_exec(db_, sql.c_str(), add, &text, nullptr);
+  if (code != SQLITE_OK) return ErrorOf(code);
   return text;
 }
 

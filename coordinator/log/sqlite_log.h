@@ -1,5 +1,5 @@
 // A log in a file of SQLite: the file, and <file>-wal beside it while it is open, which SQLite applies when the file is opened
-// again. A record has a CRC-32C of its index and bytes, so that a page that a disk has changed is noticed.
+// again.
 //
 // The file is locked: who opens it second is refused. A file system without locks is refused, too.
 //
@@ -12,10 +12,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/interaction/store/log.h"
 
 struct sqlite3;
@@ -45,53 +47,46 @@ class SqliteLog : public Log {
   ~SqliteLog() override;
 
   absl::StatusOr<int64_t> Commit(const Change& change) override;
-  absl::Status Read(int64_t from, const Visitor& visit) override;
-  absl::StatusOr<std::vector<std::string>> ReadSnapshot() override;
+  absl::Status Read(const Visitor& visit) override;
+  absl::StatusOr<Snapshot> ReadSnapshot() override;
   absl::Status Sync() override;
   int64_t size_bytes() override;
-  int64_t epoch() const override { return epoch_; }
 
   const std::string& run() const { return run_; }
   // Returns what SQLite says about the structure of the file; empty: it is whole.
   std::string CheckIntegrity();
-  // Like Read(), but leaves out what is damaged. Returns the number of places that were left out.
+  // Like Read(), but leaves out what cannot be read. Returns the number of places that were left out.
   absl::StatusOr<int64_t> ReadWhole(const Visitor& visit);
 
  private:
-  struct Statements;
-
-  SqliteLog(std::string path, LogSync sync);
+  SqliteLog(std::string path, LogSync sync) : path_(std::move(path)), sync_(sync) {}
 
   absl::Status Connect(const std::string& file);
-  // Makes the tables, or checks those that are there, and begins an epoch.
-  absl::Status Begin(const LogOptions& options);
+  // Make the tables, or check those that are there.
+  absl::Status Create(const std::string& run);
   absl::Status CheckFormat();
-  absl::Status CheckContent(const LogOptions& options);
-  absl::Status PrepareStatements();
+  absl::Status CheckContent(const std::string& run);
+  absl::Status Prepare();
   absl::Status ApplySync();
   // Flushes the file, or the one beside it: a number of SQLite says which.
   absl::Status Flush(int which);
-  absl::Status Execute(const std::string& sql);
-  absl::StatusOr<int64_t> Number(const std::string& sql);
-  // Returns the text that the query finds; empty: none, or an error.
-  std::string Text(const std::string& sql);
-  absl::Status Write(const Change& change, int64_t first);
-  absl::Status Put(sqlite3_stmt* statement, int64_t index, absl::string_view bytes);
-  absl::Status RemoveRange(int64_t begin, int64_t end);
-  // Steps a statement that returns no row.
-  absl::Status Step(sqlite3_stmt* statement);
-  absl::Status Visit(sqlite3_stmt* statement, int64_t from, int64_t* last, const Visitor& visit);
+  absl::Status Write(const Change& change);
+  // Executes a statement that returns no row. An argument is a number or bytes.
+  template <typename... Arguments>
+  absl::Status Run(int statement, const Arguments&... arguments);
+  absl::Status ReadFrom(int64_t from, int64_t* last, const Visitor& visit);
+  // Executes SQL. Returns the first column of what it finds, a line for each row.
+  absl::StatusOr<std::string> Query(const std::string& sql);
   absl::Status Damaged(absl::string_view what) const;
   absl::Status ErrorOf(int code) const;
 
   const std::string path_;
   const LogSync sync_;
   sqlite3* db_ = nullptr;
-  std::unique_ptr<Statements> statements_;
+  std::vector<sqlite3_stmt*> statements_;
   std::string run_;
-  int64_t epoch_ = 0;
   int64_t next_ = 1;
-  bool begun_ = false;  // whether the epoch is written
+  bool is_new_ = false;  // whether nothing was committed yet
   int64_t synced_nanos_ = 0;
 };
 

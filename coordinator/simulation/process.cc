@@ -105,7 +105,7 @@ class ProcessSender : public CoordinatorSender {
 Process::Process(World* all, SimDisk* disk, int64_t ahead_nanos)
     : world(all), clock(all->clock(), ahead_nanos), sender(std::make_unique<ProcessSender>(this)) {
   std::unique_ptr<Log> log = disk->OpenLog();
-  epoch = log->epoch();
+  epoch = disk->epoch();
   journal = Journal::Open(std::move(log)).value();
   ComponentDeps deps;
   deps.clock = &clock;

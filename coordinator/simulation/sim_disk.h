@@ -10,7 +10,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -37,7 +36,7 @@ class SimDisk {
   friend class SimLog;
   struct Content {
     std::map<int64_t, std::string> records;
-    std::vector<std::string> snapshot;
+    Log::Snapshot snapshot;
     int64_t next = 1;
   };
 

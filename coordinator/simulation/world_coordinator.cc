@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "ding_worker/coordinator/core/run_state.h"
-#include "ding_worker/coordinator/journal/journal.pb.h"
 #include "ding_worker/coordinator/simulation/world.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/replay_buffer/buffer.h"

@@ -51,24 +51,24 @@ inline JournalRecord State(int32_t incarnation) {
   return record;
 }
 
-// Describes a record as "push 7", "removed 7 8" or "state 3".
-inline std::string Describe(const JournalRecord& record) {
-  std::string text = record.has_push() ? "push" : record.has_removed() ? "removed" : "state";
-  for (const int64_t chunk : record.push().chunk()) absl::StrAppend(&text, " ", chunk);
-  for (const int64_t chunk : record.removed().chunk()) absl::StrAppend(&text, " ", chunk);
-  if (record.has_state()) absl::StrAppend(&text, " ", record.state().incarnation());
-  return text;
-}
-
-// Returns the descriptions of all records.
+// Returns "state 3" and "push 7 8" for each push, with its live chunks.
 inline std::vector<std::string> Read(const Journal& journal) {
-  std::vector<std::string> records;
-  EXPECT_THAT(journal.Read([&records](const JournalRecord& record) {
-    records.push_back(Describe(record));
+  std::vector<std::string> said;
+  const auto run = journal.ReadRun();
+  EXPECT_THAT(run, IsOk());
+  if (run.ok() && run->has_value()) {
+    said.push_back(absl::StrCat("state ", (*run)->state.incarnation()));
+  }
+  EXPECT_THAT(journal.ReadPushes([&](const PushRecord& push) {
+    std::string text = "push";
+    for (const int64_t chunk : push.chunk()) {
+      if (journal.IsLive(chunk)) absl::StrAppend(&text, " ", chunk);
+    }
+    said.push_back(text);
     return absl::OkStatus();
   }),
               IsOk());
-  return records;
+  return said;
 }
 
 // A folder of its own for the test, which is removed with it.
@@ -106,8 +106,13 @@ inline std::ostream& operator<<(std::ostream& out, const Said& said) {
 
 inline Said SaidBy(const Journal& journal) {
   Said said;
-  EXPECT_THAT(journal.Read([&said](const JournalRecord& record) {
-    said.Add(record);
+  const auto run = journal.ReadRun();
+  EXPECT_THAT(run, IsOk());
+  if (run.ok() && run->has_value()) said.state = (*run)->state.incarnation();
+  EXPECT_THAT(journal.ReadPushes([&](const PushRecord& push) {
+    for (const int64_t chunk : push.chunk()) {
+      if (journal.IsLive(chunk)) said.live.push_back(chunk);
+    }
     return absl::OkStatus();
   }),
               IsOk());

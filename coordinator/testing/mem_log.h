@@ -5,12 +5,10 @@
 #ifndef DING_WORKER_COORDINATOR_TESTING_MEM_LOG_H_
 #define DING_WORKER_COORDINATOR_TESTING_MEM_LOG_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -21,7 +19,7 @@ namespace ding {
 
 struct MemLogData {
   std::map<int64_t, std::string> records;
-  std::vector<std::string> snapshot;
+  Log::Snapshot snapshot;
   int64_t next = 1;
   int64_t epoch = 0;
   bool lost = false;  // whether something that was committed is gone
@@ -46,21 +44,21 @@ class MemLog : public Log {
     if (data_.lost && !change.anew) return absl::DataLossError("the log has lost something");
     return Make(change);
   }
-  absl::Status Read(int64_t from, const Visitor& visit) override {
-    for (auto it = data_.records.lower_bound(from); it != data_.records.end(); ++it) {
-      const absl::Status status = visit(it->first, it->second);
+  absl::Status Read(const Visitor& visit) override {
+    for (const auto& [index, record] : data_.records) {
+      const absl::Status status = visit(index, record);
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
   }
-  absl::StatusOr<std::vector<std::string>> ReadSnapshot() override { return data_.snapshot; }
+  absl::StatusOr<Snapshot> ReadSnapshot() override { return data_.snapshot; }
   absl::Status Sync() override { return absl::OkStatus(); }
   int64_t size_bytes() override {
     int64_t bytes = 0;
     for (const auto& [index, record] : data_.records) bytes += static_cast<int64_t>(record.size());
+    for (const auto& [name, part] : data_.snapshot) bytes += static_cast<int64_t>(part.size());
     return bytes;
   }
-  int64_t epoch() const override { return epoch_; }
   bool may_lose() const override { return true; }
 
   // From now on Commit() fails with this; if it is kUnavailable, `makes` says whether it makes the change nevertheless.
@@ -77,13 +75,13 @@ class MemLog : public Log {
       data_.lost = false;
     }
     const int64_t first = data_.next;
-    data_.records.erase(data_.records.begin(), data_.records.lower_bound(change.remove_below));
     for (const int64_t index : change.remove) data_.records.erase(index);
     for (const absl::string_view record : change.append) {
       data_.records[data_.next++] = std::string(record);
     }
-    if (change.snapshot.has_value()) {
-      data_.snapshot = std::vector<std::string>(change.snapshot->begin(), change.snapshot->end());
+    for (const auto& [name, part] : change.snapshot) {
+      data_.snapshot[std::string(name)] = std::string(part);
+      if (part.empty()) data_.snapshot.erase(std::string(name));
     }
     return first;
   }

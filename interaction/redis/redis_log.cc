@@ -7,9 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "ding_worker/base/bytes.h"
 #include "ding_worker/base/clock.h"
-#include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
@@ -37,29 +35,26 @@ about = redis.call('HMGET', KEYS[1], 'epoch', 'next', 'commits')
 return {'ok', about[1], about[2], about[3]}
 )";
 
-// ARGV: epoch, commits before, version, run, first index, whether anew, remove_below, number of removed indexes, of records and
-// of parts (-1: no snapshot), and then these
+// ARGV: epoch, commits before, version, run, first index, whether anew, number of removed indexes and of records, and then
+// these, and name and bytes of each part of the snapshot
 constexpr absl::string_view kCommit = R"(
 local about = redis.call('HMGET', KEYS[1], 'epoch', 'commits')
 local anew = ARGV[6] == '1'
 if about[1] and tonumber(about[1]) > tonumber(ARGV[1]) then return {'taken'} end
 if not anew and (about[1] ~= ARGV[1] or about[2] ~= ARGV[2]) then return {'lost'} end
-local at = 10
-local removes = at + tonumber(ARGV[8])
 if anew then redis.call('DEL', KEYS[2], KEYS[3]) end
-local first = tonumber(ARGV[5])
-for i = 1, tonumber(ARGV[9]) do
-  redis.call('XADD', KEYS[2], string.format('%.0f-0', first + i - 1), 'r', ARGV[removes + i])
+local first, removes = tonumber(ARGV[5]), 8 + tonumber(ARGV[7])
+local records = removes + tonumber(ARGV[8])
+for i = removes + 1, records do
+  redis.call('XADD', KEYS[2], string.format('%.0f-0', first + i - removes - 1), 'r', ARGV[i])
 end
-if tonumber(ARGV[7]) > 0 then redis.call('XTRIM', KEYS[2], 'MINID', ARGV[7]) end
-for i = at + 1, removes do redis.call('XDEL', KEYS[2], ARGV[i] .. '-0') end
-if tonumber(ARGV[10]) >= 0 then
-  redis.call('DEL', KEYS[3])
-  local parts = removes + tonumber(ARGV[9])
-  for i = 1, tonumber(ARGV[10]) do redis.call('RPUSH', KEYS[3], ARGV[parts + i]) end
+for i = 9, removes do redis.call('XDEL', KEYS[2], ARGV[i] .. '-0') end
+for i = records + 1, #ARGV, 2 do
+  if ARGV[i + 1] == '' then redis.call('HDEL', KEYS[3], ARGV[i])
+  else redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1]) end
 end
 redis.call('HSET', KEYS[1], 'version', ARGV[3], 'run', ARGV[4], 'epoch', ARGV[1],
-           'next', string.format('%.0f', first + tonumber(ARGV[9])),
+           'next', string.format('%.0f', first + tonumber(ARGV[8])),
            'commits', string.format('%.0f', tonumber(ARGV[2]) + 1))
 return {'ok'}
 )";
@@ -74,25 +69,6 @@ end
 redis.call('HSET', KEYS[1], 'epoch', ARGV[2])
 return {'ok', about[2]}
 )";
-
-std::string WithCrc(int64_t index, absl::string_view bytes) {
-  std::string number, all;
-  AppendNumber(index, &number);
-  AppendNumber(Crc32c(bytes, Crc32c(number)), &all);
-  all.append(bytes.data(), bytes.size());
-  return all;
-}
-
-// Takes the CRC off. Returns false if it is not that of the bytes.
-bool TakeCrc(int64_t index, absl::string_view* bytes) {
-  ByteCursor cursor(*bytes);
-  const auto crc = cursor.Take<uint32_t>();
-  if (!cursor.ok()) return false;
-  bytes->remove_prefix(sizeof(crc));
-  std::string number;
-  AppendNumber(index, &number);
-  return crc == Crc32c(*bytes, Crc32c(number));
-}
 
 }  // namespace
 
@@ -149,29 +125,18 @@ absl::StatusOr<int64_t> RedisLog::Commit(const Change& change) {
 }
 
 absl::Status RedisLog::TryCommit(const Change& change) {
-  std::vector<std::string> remove;
+  std::vector<std::string> numbers = {
+      absl::StrCat(epoch_), absl::StrCat(commits_),  kVersion, run_,
+      absl::StrCat(next_),  change.anew ? "1" : "0", "",       absl::StrCat(change.append.size())};
+  const size_t fixed = numbers.size();
   for (const int64_t index : change.remove) {
-    if (!change.anew && index > 0 && index < next_) remove.push_back(absl::StrCat(index));
+    if (!change.anew && index > 0 && index < next_) numbers.push_back(absl::StrCat(index));
   }
-  std::vector<std::string> texts = {
-      absl::StrCat(epoch_),
-      absl::StrCat(commits_),
-      kVersion,
-      run_,
-      absl::StrCat(next_),
-      change.anew ? "1" : "0",
-      absl::StrCat(std::min(change.remove_below, next_)),
-      absl::StrCat(remove.size()),
-      absl::StrCat(change.append.size()),
-      change.snapshot.has_value() ? absl::StrCat(change.snapshot->size()) : std::string("-1")};
-  texts.insert(texts.end(), remove.begin(), remove.end());
-  int64_t index = next_;
-  for (const absl::string_view record : change.append) texts.push_back(WithCrc(index++, record));
-  index = 0;
-  if (change.snapshot.has_value()) {
-    for (const absl::string_view part : *change.snapshot) texts.push_back(WithCrc(index++, part));
-  }
-  return Run(kCommit, {texts.begin(), texts.end()}).status();
+  numbers[6] = absl::StrCat(numbers.size() - fixed);
+  std::vector<absl::string_view> args(numbers.begin(), numbers.end());
+  args.insert(args.end(), change.append.begin(), change.append.end());
+  for (const auto& [name, bytes] : change.snapshot) args.insert(args.end(), {name, bytes});
+  return Run(kCommit, args).status();
 }
 
 absl::StatusOr<bool> RedisLog::Resolve() {
@@ -186,10 +151,10 @@ absl::StatusOr<bool> RedisLog::Resolve() {
   return commits > commits_;
 }
 
-absl::Status RedisLog::Read(int64_t from, const Visitor& visit) {
+absl::Status RedisLog::Read(const Visitor& visit) {
   DING_RETURN_IF_ERROR(replaced_);
   const std::string count = absl::StrCat(kPageRecords);
-  for (int64_t next = std::max<int64_t>(1, from);;) {
+  for (int64_t next = 1;;) {
     const std::string begin = absl::StrCat(next, "-0");
     DING_ASSIGN_OR_RETURN(const RedisReply page,
                           Call({"XRANGE", keys_[1], begin, "+", "COUNT", count}));
@@ -198,28 +163,24 @@ absl::Status RedisLog::Read(int64_t from, const Visitor& visit) {
       int64_t index = 0;
       const bool is_record = entry.elements.size() == 2 && entry.elements[1].elements.size() == 2;
       const absl::string_view id = is_record ? absl::string_view(entry.elements[0].text) : "";
-      absl::string_view bytes =
-          is_record ? absl::string_view(entry.elements[1].elements[1].text) : "";
-      if (!absl::SimpleAtoi(id.substr(0, id.find('-')), &index) || !TakeCrc(index, &bytes)) {
-        return Damaged(absl::StrCat("record ", id, " is not as it was written"));
+      if (!absl::SimpleAtoi(id.substr(0, id.find('-')), &index)) {
+        return Damaged("the stream has something that is no record");
       }
-      DING_RETURN_IF_ERROR(visit(index, bytes));
+      const absl::Status status = visit(index, entry.elements[1].elements[1].text);
+      if (absl::IsDataLoss(status)) return Damaged(status.message());
+      DING_RETURN_IF_ERROR(status);
       next = index + 1;
     }
   }
 }
 
-absl::StatusOr<std::vector<std::string>> RedisLog::ReadSnapshot() {
-  DING_ASSIGN_OR_RETURN(const RedisReply reply, Call({"LRANGE", keys_[2], "0", "-1"}));
-  std::vector<std::string> parts;
-  for (const RedisReply& element : reply.elements) {
-    absl::string_view bytes = element.text;
-    if (!TakeCrc(static_cast<int64_t>(parts.size()), &bytes)) {
-      return Damaged("its snapshot is not as it was written");
-    }
-    parts.emplace_back(bytes);
+absl::StatusOr<Log::Snapshot> RedisLog::ReadSnapshot() {
+  DING_ASSIGN_OR_RETURN(const RedisReply reply, Call({"HGETALL", keys_[2]}));
+  Snapshot snapshot;
+  for (size_t i = 0; i + 1 < reply.elements.size(); i += 2) {
+    snapshot[reply.elements[i].text] = reply.elements[i + 1].text;
   }
-  return parts;
+  return snapshot;
 }
 
 int64_t RedisLog::size_bytes() {

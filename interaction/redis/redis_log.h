@@ -1,8 +1,8 @@
 // A log in Redis: a stream, whose ids are the indexes, and a hash that says to whom it belongs.
 //
 //     <prefix>/.log/about      version, run, epoch, next: the next index, commits: how many there were
-//     <prefix>/.log/records    a stream: <index>-0 ──► CRC-32C and bytes
-//     <prefix>/.log/snapshot   a list of parts
+//     <prefix>/.log/records    a stream: <index>-0 ──► bytes
+//     <prefix>/.log/snapshot   a hash: name ──► bytes
 //
 // A commit is one script, which Redis runs as a whole. It first looks whether the epoch is still ours, and whether Redis has
 // all earlier commits. An attempt whose reply was lost may still be under way. The next Commit() therefore begins another
@@ -40,11 +40,10 @@ class RedisLog : public Log {
                                                         const LogOptions& options);
 
   absl::StatusOr<int64_t> Commit(const Change& change) override;
-  absl::Status Read(int64_t from, const Visitor& visit) override;
-  absl::StatusOr<std::vector<std::string>> ReadSnapshot() override;
+  absl::Status Read(const Visitor& visit) override;
+  absl::StatusOr<Snapshot> ReadSnapshot() override;
   absl::Status Sync() override { return absl::OkStatus(); }
   int64_t size_bytes() override;
-  int64_t epoch() const override { return epoch_; }
   bool may_lose() const override { return true; }
 
  private:

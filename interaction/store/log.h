@@ -1,12 +1,14 @@
-// A log of records, each a string of bytes with an index of its own. Indexes increase and none is given twice, also after
-// records were deleted. A record is never copied: what is not needed any more is deleted where it lies.
+// A log: records with increasing indexes, and a snapshot of named parts. Each is a string of bytes.
 //
-//   Commit({append, remove, snapshot}) ──► [ 3 . 5 6 . 8 9 ]  +  snapshot     all of a change, or nothing
-//   Read(from) ◄── (3, bytes), (5, bytes), ...
+//   Commit({append, remove, snapshot}) ──► [ 3 . 5 6 . 8 9 ]  +  {"state": bytes, ...}     all of a change, or nothing
+//   Read() ◄── (3, bytes), (5, bytes), ...
 //
-// One process at a time may write. Each Open() of an implementation begins a new epoch, and either refuses the process if
-// another one has the log open (SqliteLog: the file is locked), or ends the epoch of that one (RedisLog): its next call
-// returns kAborted, and changes nothing.
+// Nothing is ever copied: a record that is not needed any more is deleted where it lies, and a part of the snapshot takes
+// the place of the one before.
+//
+// One process at a time may write. Open() of an implementation either refuses the process if another one has the log open
+// (SqliteLog: the file is locked), or begins a new epoch (RedisLog): the next call of the other process then returns
+// kAborted, and changes nothing.
 //
 // Implementations: SqliteLog (coordinator/log), RedisLog (interaction/redis), MemLog (coordinator/testing).
 //
@@ -22,14 +24,14 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 
 namespace ding {
 
@@ -50,14 +52,15 @@ struct LogOptions {
 
 class Log {
  public:
+  // An error ends the reading. If it is kDataLoss, Read() says how to repair the log.
   using Visitor = std::function<absl::Status(int64_t index, absl::string_view record)>;
+  using Snapshot = std::map<std::string, std::string>;  // by name
 
   struct Change {
     std::vector<absl::string_view> append;  // new records
     std::vector<int64_t> remove;            // indexes; those that are not there are ignored
-    int64_t remove_below = 0;               // all records with a smaller index, too
-    // Takes the place of the snapshot.
-    std::optional<std::vector<absl::string_view>> snapshot;
+    // Parts that take the place of those of the same name; an empty one only removes that.
+    std::vector<std::pair<absl::string_view, absl::string_view>> snapshot;
     // First deletes everything that is there.
     bool anew = false;
   };
@@ -67,20 +70,16 @@ class Log {
   // Makes all of the change or, after an error, nothing of it. Returns the index of the first new record; the others follow.
   virtual absl::StatusOr<int64_t> Commit(const Change& change) = 0;
 
-  // Calls `visit` for each record from index `from` on, in their order, until a call returns an error. `visit` must not call
-  // the log.
-  virtual absl::Status Read(int64_t from, const Visitor& visit) = 0;
+  // Calls `visit` for each record in the order of indexes. `visit` must not call the log.
+  virtual absl::Status Read(const Visitor& visit) = 0;
 
-  // Returns the parts of the snapshot; none if there was none.
-  virtual absl::StatusOr<std::vector<std::string>> ReadSnapshot() = 0;
+  virtual absl::StatusOr<Snapshot> ReadSnapshot() = 0;
 
   // Returns when everything that was committed is on the disk.
   virtual absl::Status Sync() = 0;
 
   // About the space that it takes.
   virtual int64_t size_bytes() = 0;
-  // How often it was opened.
-  virtual int64_t epoch() const = 0;
   // Whether it can lose something that was committed while it is open, so that who uses it must be able to begin it anew.
   virtual bool may_lose() const { return false; }
 };

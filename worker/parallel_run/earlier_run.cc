@@ -1,38 +1,25 @@
 #include "ding_worker/worker/parallel_run/earlier_run.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/coordinator/journal/journal.pb.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/learner/checkpoint.h"
 
 namespace ding {
-namespace {
-
-// Whether the journal is of a run that has begun.
-absl::StatusOr<bool> HasRun(const Journal* journal) {
-  if (journal == nullptr) return false;
-  bool has_state = false;
-  DING_RETURN_IF_ERROR(journal->Read([&has_state](const JournalRecord& record) {
-    has_state = has_state || record.has_state();
-    return absl::OkStatus();
-  }));
-  return has_state;
-}
-
-}  // namespace
-
 absl::StatusOr<int64_t> FirstEnvStep(const ExperimentConfig& config, const Journal* journal) {
   const LearnSection& learn = config.policy().learn();
   const std::string& path = learn.learner().hook().load_ckpt_before_run();
   if (!learn.resume_training() || path.empty()) return 0;
-  DING_ASSIGN_OR_RETURN(const bool has_run, HasRun(journal));
-  if (has_run) return 0;
+  if (journal != nullptr) {
+    DING_ASSIGN_OR_RETURN(const std::optional<RecordedRun> run, journal->ReadRun());
+    if (run.has_value()) return 0;
+  }
   DING_ASSIGN_OR_RETURN(const CheckpointReader checkpoint, OpenTrainCheckpoint(path));
   const auto field = checkpoint.info().fields.find("env_step");
   int64_t env_step = 0;

@@ -10,7 +10,6 @@ TEST(ParallelRegistryTest, ListsEveryRegistryWithHelpForWhatIsLinked) {
   marine    plays games of two, one policy against another or itself, for a league
   zergling  plays with one policy: envs for one player, and games against itself
 commander:
-  naive       gives the same tasks over and over, to try out a coordinator
   one_vs_one  trains one policy in games of two, against itself and its past versions
   solo        trains one policy, with an evaluation every eval_interval
 comm collector:

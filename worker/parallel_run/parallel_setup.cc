@@ -123,8 +123,7 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   DING_ASSIGN_OR_RETURN(parts.commander, create_parallel_commander(
                                              config.policy().other().commander(), commander_deps));
   StopperDeps stopper_deps;
-  stopper_deps.has_evaluations =
-      Evaluates(config) && config.policy().other().commander().type() != "naive";
+  stopper_deps.has_evaluations = Evaluates(config);
   stopper_deps.max_return = returns.high;
   if (config.system().max_seconds() > 0) {
     stopper_deps.max_time = absl::Seconds(config.system().max_seconds());

@@ -40,16 +40,6 @@ absl::StatusOr<std::vector<std::string>> CheckpointFolders(const std::string& ex
   return folders;
 }
 
-// Returns the newest state in the journal; none if the run has not begun.
-absl::StatusOr<std::optional<StateRecord>> LastState(const Journal& journal) {
-  std::optional<StateRecord> last;
-  DING_RETURN_IF_ERROR(journal.Read([&last](const JournalRecord& record) {
-    if (record.has_state()) last = record.state();
-    return absl::OkStatus();
-  }));
-  return last;
-}
-
 int64_t TrainIterOf(const StateRecord& state, const std::string& policy_id) {
   int64_t train_iter = state.policy_train_iter().empty() ? state.train_iter() : 0;
   for (const TrainIterRecord& trained : state.policy_train_iter()) {
@@ -92,16 +82,17 @@ bool MayBeOf(const CheckpointInfo& info, const std::string& policy_id) {
 
 absl::StatusOr<std::set<std::string>> CheckHistory(const std::string& exp_dir,
                                                    const std::string& run, const Journal& journal) {
-  DING_ASSIGN_OR_RETURN(const std::optional<StateRecord> state, LastState(journal));
+  DING_ASSIGN_OR_RETURN(const std::optional<RecordedRun> recorded, journal.ReadRun());
   DING_ASSIGN_OR_RETURN(const std::vector<std::string> folders, CheckpointFolders(exp_dir));
-  if (!state.has_value()) {
+  if (!recorded.has_value()) {
     DING_ASSIGN_OR_RETURN(const std::string checkpoint, FindAny(folders));
     if (!checkpoint.empty()) return LostJournal(exp_dir, checkpoint);
     return std::set<std::string>();
   }
-  if (!state->run().empty() && state->run() != run) {
+  const StateRecord& state = recorded->state;
+  if (!state.run().empty() && state.run() != run) {
     return absl::FailedPreconditionError(absl::StrCat("the journal of the run in '", exp_dir,
-                                                      "' is that of run '", state->run(),
+                                                      "' is that of run '", state.run(),
                                                       "', expected '", run, "'"));
   }
   std::set<std::string> policies;
@@ -122,15 +113,15 @@ absl::StatusOr<std::set<std::string>> CheckHistory(const std::string& exp_dir,
     if (policy_id.empty()) continue;
     policies.insert(policy_id);
     int64_t saved = 0;
-    const int64_t known = TrainIterOf(*state, policy_id);
+    const int64_t known = TrainIterOf(state, policy_id);
     if (!absl::SimpleAtoi(FieldOf(*info, "train_iter"), &saved) || saved <= known) continue;
     DING_LOG(WARNING) << "the journal of the run ends at train iteration " << known << " of "
                       << policy_id << ", but checkpoint '" << path << "' is of iteration " << saved
                       << ": the learner goes on from there, and env steps are counted from "
-                      << state->envstep() << " on";
+                      << state.envstep() << " on";
   }
-  DING_LOG_IF(WARNING, !has_learner && state->train_iter() > 0)
-      << "the journal of the run ends at train iteration " << state->train_iter()
+  DING_LOG_IF(WARNING, !has_learner && state.train_iter() > 0)
+      << "the journal of the run ends at train iteration " << state.train_iter()
       << ", but there is no checkpoint '" << kResumeCheckpoint << "' in '" << exp_dir
       << "': the learner begins anew, and goes on with the rows that are there";
   return policies;

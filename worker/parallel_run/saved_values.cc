@@ -9,7 +9,6 @@
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/coordinator/journal/recovery.h"
 #include "ding_worker/interaction/store/file_store.h"
 #include "ding_worker/worker/parallel_run/parallel_run.pb.h"
 #include "ding_worker/worker/parallel_run/parallel_run_folder.h"
@@ -24,7 +23,7 @@ absl::Status SaveValues(const Journal& journal, int64_t max_bytes, Store* store,
   DING_RETURN_IF_ERROR(CreateDirectories(saved_path));
   // The store is opened by its path, since not every path can be part of a URL.
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<FileStore> saved, FileStore::Create(saved_path));
-  DING_ASSIGN_OR_RETURN(const std::vector<std::string> keys, LiveKeys(journal));
+  DING_ASSIGN_OR_RETURN(const std::vector<std::string> keys, journal.LiveKeys());
   SavedRun manifest;
   std::string value;
   for (const std::string& key : keys) {
@@ -57,7 +56,7 @@ absl::Status RestoreValues(const Journal& journal, const RunFolder& folder, Stor
   const std::unordered_set<std::string> present(listed.begin(), listed.end());
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<FileStore> saved,
                         FileStore::Create(JoinPath(folder.path(), run_files::kSavedFolder)));
-  DING_ASSIGN_OR_RETURN(const std::vector<std::string> keys, LiveKeys(journal));
+  DING_ASSIGN_OR_RETURN(const std::vector<std::string> keys, journal.LiveKeys());
   std::string value;
   for (const std::string& key : keys) {
     if (present.count(key) > 0) continue;

@@ -1,4 +1,4 @@
-#include "ding_worker/coordinator/commander/naive_commander.h"
+#include "ding_worker/coordinator/testing/naive_commander.h"
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"

@@ -1,8 +1,8 @@
 // A commander to try out a coordinator: it gives the same tasks over and over, for one buffer and one policy.
 //
 // Ownership, threads: as BaseCommander.
-#ifndef DING_WORKER_COORDINATOR_COMMANDER_NAIVE_COMMANDER_H_
-#define DING_WORKER_COORDINATOR_COMMANDER_NAIVE_COMMANDER_H_
+#ifndef DING_WORKER_COORDINATOR_TESTING_NAIVE_COMMANDER_H_
+#define DING_WORKER_COORDINATOR_TESTING_NAIVE_COMMANDER_H_
 
 #include <cstdint>
 #include <map>
@@ -68,4 +68,4 @@ class NaiveCommander : public BaseCommander {
 
 }  // namespace ding
 
-#endif  // DING_WORKER_COORDINATOR_COMMANDER_NAIVE_COMMANDER_H_
+#endif  // DING_WORKER_COORDINATOR_TESTING_NAIVE_COMMANDER_H_
