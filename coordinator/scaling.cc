@@ -133,9 +133,8 @@ class Load {
     coordinator_->WorkerJoined(worker, hello, "127.0.0.1:1");
   }
   void Handle(uint32_t worker, const WorkerMessage& message) {
-    coordinator_->Handle(worker, message, [](const absl::Status& status) {
-      DING_CHECK(status.ok()) << status;
-    });
+    coordinator_->Handle(worker, message,
+                         [](const absl::Status& status) { DING_CHECK(status.ok()) << status; });
   }
   // The messages of a tenth of a second: one of each collector, and those of the learner.
   std::vector<std::pair<uint32_t, WorkerMessage>> NextMessages() {
