@@ -687,8 +687,7 @@ TEST(Session, TheLeaseMayBeSetLater) {
   SessionOptions options = Patient();
   options.clock = &clock;
   Sessions sessions(options);
-  // Nothing arrives from now on, so nothing renews the lease.
-  sessions.connections.faulty.set_black_hole(true);
+  sessions.connections.faulty.set_black_hole(true);  // so that nothing renews the lease
   sessions.here->set_lease(absl::Hours(2));
   clock.Advance(absl::Hours(1));
   EXPECT_THAT(sessions.here->status(), IsOk());

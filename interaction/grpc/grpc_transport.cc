@@ -368,39 +368,6 @@ class ClientConnection final : public FramesConnection,
   grpc::ClientContext context_;
 };
 
-// Explains a failed attempt to the person who set the flags.
-struct Failure {
-  std::string why;
-  // Whether another attempt would fail in the same way.
-  bool final = false;
-};
-Failure Explain(const grpc::Status& status, const LinkCredentials& credentials) {
-  const std::string said = status.error_message();
-  const auto says = [&said](absl::string_view words) { return absl::StrContains(said, words); };
-  if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) return {said, true};
-  if (credentials.tls && says("certificate verify failed")) {
-    return {"its certificate is not signed by an authority in --tls_ca, or not valid now", true};
-  }
-  if (credentials.tls && says("is not in peer certificate")) {
-    return {"its certificate belongs to another host", true};
-  }
-  if (credentials.tls && says("wrong version number")) {
-    return {"it does not speak TLS, and --tls_ca asks for it", true};
-  }
-  // A listener closes a connection like this if it cannot understand the bytes, or if it rejects the
-  // caller's certificate in TLS 1.3. It may also just have stopped.
-  if (says("Socket closed") || says("Connection reset by peer")) {
-    return {absl::StrCat("it closes new connections at once, as a listener does ",
-                         !credentials.tls           ? "that speaks TLS (--tls_ca is missing here)"
-                         : credentials.cert.empty() ? "that asks for a certificate (--tls_cert and "
-                                                      "--tls_key are missing here)"
-                                                    : "that does not accept our certificate")};
-  }
-  constexpr absl::string_view kLastError = "last error: ";
-  const size_t last_error = absl::string_view(said).rfind(kLastError);
-  return {last_error == std::string::npos ? said : said.substr(last_error + kLastError.size())};
-}
-
 grpc::ChannelArguments ClientArguments(const LinkAddress& endpoint) {
   grpc::ChannelArguments arguments;
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, endpoint.authority);
@@ -479,7 +446,9 @@ absl::StatusOr<std::unique_ptr<Connection>> GrpcTransport::Connect(const std::st
     const absl::Status status = connection->WaitUntilOpen(deadline.Left());
     if (status.ok()) return std::make_unique<GrpcConnection>(std::move(connection));
     if (absl::IsUnavailable(status)) {
-      Failure failure = Explain(connection->end(), credentials);
+      ConnectFailure failure = ExplainFailure(
+          connection->end().error_message(),
+          connection->end().error_code() == grpc::StatusCode::UNAUTHENTICATED, credentials);
       if (failure.final) {
         return absl::UnauthenticatedError(
             absl::StrCat("no connection to ", address, ": ", failure.why));

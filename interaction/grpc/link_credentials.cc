@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -126,6 +127,33 @@ absl::StatusOr<LinkCredentials> LoadCallerCredentials(const GrpcTransportOptions
   }
   credentials.tokens.push_back(*own);
   return credentials;
+}
+
+ConnectFailure ExplainFailure(const std::string& said, bool unauthenticated,
+                              const LinkCredentials& credentials) {
+  const auto says = [&said](absl::string_view words) { return absl::StrContains(said, words); };
+  if (unauthenticated) return {said, true};
+  if (credentials.tls && says("certificate verify failed")) {
+    return {"its certificate is not signed by an authority in --tls_ca, or not valid now", true};
+  }
+  if (credentials.tls && says("is not in peer certificate")) {
+    return {"its certificate belongs to another host", true};
+  }
+  if (credentials.tls && says("wrong version number")) {
+    return {"it does not speak TLS, and --tls_ca asks for it", true};
+  }
+  // A listener closes a connection like this if it cannot understand the bytes, or if it rejects the
+  // caller's certificate in TLS 1.3. It may also just have stopped.
+  if (says("Socket closed") || says("Connection reset by peer")) {
+    return {absl::StrCat("it closes new connections at once, as a listener does ",
+                         !credentials.tls           ? "that speaks TLS (--tls_ca is missing here)"
+                         : credentials.cert.empty() ? "that asks for a certificate (--tls_cert and "
+                                                      "--tls_key are missing here)"
+                                                    : "that does not accept our certificate")};
+  }
+  constexpr absl::string_view kLastError = "last error: ";
+  const size_t last_error = absl::string_view(said).rfind(kLastError);
+  return {last_error == std::string::npos ? said : said.substr(last_error + kLastError.size())};
 }
 
 }  // namespace ding

@@ -54,6 +54,16 @@ absl::StatusOr<LinkCredentials> LoadListenerCredentials(const GrpcTransportOptio
 absl::StatusOr<LinkCredentials> LoadCallerCredentials(const GrpcTransportOptions& options,
                                                       const LinkAddress& address, absl::Time now);
 
+// Why an attempt to connect has failed, for the person who set the flags.
+struct ConnectFailure {
+  std::string why;
+  // Whether another attempt would fail in the same way.
+  bool final = false;
+};
+// `said` is what gRPC says, `unauthenticated` whether the listener has refused the token.
+ConnectFailure ExplainFailure(const std::string& said, bool unauthenticated,
+                              const LinkCredentials& credentials);
+
 }  // namespace ding
 
 #endif  // DING_WORKER_INTERACTION_GRPC_LINK_CREDENTIALS_H_
