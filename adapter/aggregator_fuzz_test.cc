@@ -27,6 +27,7 @@
 #include "ding_worker/adapter/testing/random_learner.h"
 #include "ding_worker/adapter/testing/rows.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/rng.h"
@@ -298,6 +299,7 @@ class RandomRun {
   // Waits until everybody has handled everything. A learner may see that it was disconnected before the aggregator
   // has drawn the consequences.
   void Settle() {
+    const Deadline patience = Deadline::After(absl::Seconds(10));
     for (bool is_lost = true; is_lost;) {
       is_lost = false;
       ASSERT_NO_FATAL_FAILURE(PingTwice());
@@ -311,6 +313,9 @@ class RandomRun {
           it = learners_.erase(it);
         }
       }
+      // A learner learns that it is lost before the aggregator does.
+      const bool agree = aggregator_->status().worker_size() == static_cast<int>(learners_.size());
+      is_lost = is_lost || (!agree && !patience.Passed());
     }
     CheckForms();
     CheckData();
