@@ -284,7 +284,7 @@ TEST_F(ParallelDataSetTest, RefusesWhatHasNoEffect) {
   const auto problems = FindParallelProblems(Config(
       {"policy.collect.n_sample=7", "env.collector_env_num=3", "policy.learn.prefetch_batches=3",
        "policy.learn.data_timeout=3", "policy.collect.parallel_collector.reward_shaping=\"x\"",
-       "policy.other.replay_buffer.replay_buffer_size=77", "policy.other.commander.type=\"naive\"",
+       "policy.other.replay_buffer.replay_buffer_size=77", "policy.other.commander.type=\"one_vs_one\"",
        "env.evaluator_type=CartPole-v0", "env.stop_value=9",
        "env.wrapper=[{type:'reward_clip'}]"}));
   for (const char* path : {"policy.collect.n_sample is 7", "env.collector_env_num is 3",
@@ -296,7 +296,7 @@ TEST_F(ParallelDataSetTest, RefusesWhatHasNoEffect) {
                 Contains(AllOf(HasSubstr(path), HasSubstr("a parallel run with a data_set"))))
         << path;
   }
-  EXPECT_THAT(problems, Contains(HasSubstr("commander.type is 'naive' beside data_set.path")));
+  EXPECT_THAT(problems, Contains(HasSubstr("commander.type is 'one_vs_one' beside data_set.path")));
   EXPECT_THAT(problems, Contains(HasSubstr("env.type is not set")));
 }
 
