@@ -46,6 +46,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Le;
+using testing::Not;
 using testing::SizeIs;
 
 constexpr absl::Duration kLong = absl::Minutes(1);
@@ -513,6 +514,24 @@ TEST_F(CommCoordinatorTest, MoreWorkersThanAllowedAreTurnedAwayUntilOneLeaves) {
   absl::StatusOr<std::unique_ptr<WorkerSession>> joined = TryJoin(third);
   const absl::Time deadline = absl::Now() + kLong;
   while (!joined.ok() && absl::Now() < deadline) joined = TryJoin(third);
+  EXPECT_THAT(joined, IsOk());
+}
+
+TEST_F(CommCoordinatorTest, HandlerDecidesNothing_PeerThatHasGoneMakesRoom) {
+  options_.max_workers = 1;
+  options_.hello_timeout = absl::Milliseconds(200);
+  Start();
+  coordinator_.decides_nothing = true;  // as while the run pauses
+  Hello hello;
+  hello.set_name("first");
+  WorkerSession::Options impatient;
+  impatient.join_timeout = absl::Milliseconds(300);
+  EXPECT_THAT(WorkerSession::Join(&transport_, kAddress, hello, impatient).status(), Not(IsOk()));
+  coordinator_.decides_nothing = false;
+  hello.set_name("second");
+  absl::StatusOr<std::unique_ptr<WorkerSession>> joined = TryJoin(hello);
+  const absl::Time deadline = absl::Now() + kLong;
+  while (!joined.ok() && absl::Now() < deadline) joined = TryJoin(hello);
   EXPECT_THAT(joined, IsOk());
 }
 

@@ -56,6 +56,7 @@ class NotingCoordinator : public Coordinator {
     if (done != nullptr) done(absl::OkStatus());
   }
   void Admit(const Hello& /*hello*/, Admitted admitted) override {
+    if (decides_nothing) return;
     uint32_t worker = 0;
     {
       MutexLock lock(&mutex_);
@@ -129,7 +130,8 @@ class NotingCoordinator : public Coordinator {
   // Set these before use.
   WorkerSender* sender = nullptr;
   std::function<absl::Status(uint32_t, const WorkerMessage&)> on_handle;
-  std::atomic<bool> holds{false};  // whether messages are not done until ReleaseHeld()
+  std::atomic<bool> decides_nothing{false};  // whether Admit() never answers
+  std::atomic<bool> holds{false};            // whether messages are not done until ReleaseHeld()
 
  private:
   mutable Mutex mutex_;

@@ -26,8 +26,8 @@ namespace {
 constexpr absl::Duration kSweepPeriod = absl::Milliseconds(100);
 // A session or a connection that began to close this long ago can be destroyed without waiting for its peer.
 constexpr absl::Duration kLeaveTime = absl::Milliseconds(1600);
-// The largest number of connections without a session that may be closing at a time. Beyond it, the listening
-// thread waits until the oldest one has closed.
+// The largest number of connections without a session that may be closing at a time. Beyond it, the server's thread
+// waits until the oldest one has closed.
 constexpr size_t kMaxDismissed = 256;
 // Connections that are accepted before the server's thread does its other work.
 constexpr int kAcceptBurst = 64;
@@ -328,23 +328,29 @@ void WorkerServer::Refuse(int64_t number, const absl::Status& why) {
 }
 
 void WorkerServer::Sweep() {
-  std::vector<int64_t> late;
+  std::vector<std::pair<int64_t, absl::Status>> refused;
   std::vector<std::shared_ptr<Session>> leaving;
   {
     MutexLock lock(&mutex_);
     for (auto it = peers_.begin(); it != peers_.end();) {
       const auto peer = it++;
       if (!peer->second.until.Passed() || peer->second.advancing) continue;
-      if (peer->second.state == Peer::State::kGreeted) late.push_back(peer->first);
+      if (peer->second.state == Peer::State::kGreeted) {
+        refused.emplace_back(peer->first, absl::DeadlineExceededError(absl::StrCat(
+                                              "it sent no Hello within ",
+                                              absl::FormatDuration(options_.hello_timeout))));
+      }
+      // While the run pauses, the handler does not answer, and workers come again and again.
+      const bool undecided = peer->second.state == Peer::State::kAdmitted;
+      if (undecided && !peer->second.session->status().ok()) {
+        refused.emplace_back(peer->first, peer->second.session->status());
+      }
       if (peer->second.state != Peer::State::kLeaving) continue;
       leaving.push_back(std::move(peer->second.session));
       peers_.erase(peer);
     }
   }
-  for (const int64_t number : late) {
-    Refuse(number, absl::DeadlineExceededError(absl::StrCat(
-                       "it sent no Hello within ", absl::FormatDuration(options_.hello_timeout))));
-  }
+  for (const auto& [number, why] : refused) Refuse(number, why);
   while (!dismissed_.empty() && dismissed_.front().first.Passed()) dismissed_.pop_front();
 }
 
