@@ -102,7 +102,8 @@ void World::CutAtWorker(int index, const std::string& why) {
 void World::Cut(int index, bool half_open) {
   const uint64_t who = half_open ? rng_.UniformInt(3) : 3;
   if (half_open) In(kLease, [this, index] { EndLease(index); });
-  sessions_[static_cast<size_t>(index)].silent = who == 2;
+  // A connection that is silent stays so: what it has swallowed must not be missing between other messages.
+  if (who == 2) sessions_[static_cast<size_t>(index)].silent = true;
   const char* const why = "the connection is cut";
   if (who == 1 || who == 3) In(Delay(mean_delay_), [this, index, why] { LoseWorker(index, why); });
   if (who == 0 || who == 3) CutAtWorker(index, why);
