@@ -157,9 +157,9 @@ class LearnerAggregator : private WorkerHandler {
   void FailTask(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RefuseTask(const std::string& task_id, const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Ends the task: tells the learners to end their parts.
-  // To all learners that work for the task.
+  // Sends to all learners that work for the task.
   void SendToBusy(const CoordinatorMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends the task: tells the learners to end their parts.
   void CloseTask() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Send(const WorkerMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -26,7 +26,7 @@ constexpr char kEpisode[] = "episode";
 constexpr char kBattleSample[] = "sample_1v1";
 constexpr char kBattleEpisode[] = "episode_1v1";
 
-// Creates a collector whose own `options` have been read. `problems` are those of its params.
+// Creates a collector. `options` have what its params say, and `problems` what is wrong with them; the rest is read here.
 template <typename Collector, typename Policies>
 absl::StatusOr<std::unique_ptr<Collector>> Create(const SerialCollectorConfig& config,
                                                   typename Collector::Options options,

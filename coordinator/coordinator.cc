@@ -56,8 +56,8 @@ constexpr absl::Duration kWriteRetry = absl::Milliseconds(20);
 struct Job {
   std::function<void()> run;
   bool while_paused = false;  // whether it may run while the run pauses
-  bool* done =
-      nullptr;  // not null: becomes true when the effects of what came before are carried out
+  // Not null: becomes true when the job has run, and its effects and those of jobs before it are carried out.
+  bool* done = nullptr;
 };
 
 class CoordinatorImpl : public Coordinator {

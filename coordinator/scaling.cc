@@ -136,7 +136,7 @@ class Load {
     coordinator_->Handle(worker, message,
                          [](const absl::Status& status) { DING_CHECK(status.ok()) << status; });
   }
-  // The messages of a tenth of a second: one of each collector, and those of the learner.
+  // Returns what the workers send in a tenth of a second: one message from each collector, and some from the learner.
   std::vector<std::pair<uint32_t, WorkerMessage>> NextMessages() {
     std::vector<std::pair<uint32_t, WorkerMessage>> messages;
     ++sequence_;

@@ -61,8 +61,8 @@ source_files() {
   fi | LC_ALL=C sort
 }
 
-# Prints the labels of files that the commits of the day before HEAD have changed, as words for a set() of bazel query, in sets of
-# BUILD files the rules of their packages. A file that was only moved does not count.
+# Prints the labels of files that the commits of the day before HEAD have changed, for a set() of bazel query. For a BUILD file it
+# prints the rules of its package. A file that was only moved does not count.
 changed_labels() {
   local day file folder
   day=$(date --date="$(git -C "$root" show --no-patch --format=%cI HEAD) 1 day ago" --iso-8601=seconds 2>/dev/null) || return 0

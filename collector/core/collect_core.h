@@ -167,6 +167,8 @@ class CollectCore {
   void FinishCollect(const CollectOptions& options, double seconds);
 
  private:
+  template <typename Interface>
+  friend class OverCore;
   friend class CoreCollector;
   friend class BattleCoreCollector;
 
@@ -175,7 +177,7 @@ class CollectCore {
     CollectAttributes attributes;
     PlayerActs acts;  // of the current step, in a game
   };
-  // For CoreCollector and BattleCoreCollector: what ISerialCollector asks for. Empty `policies` keep the current ones. The
+  // For OverCore and what derives from it: what ISerialCollector asks for. Empty `policies` keep the current ones. The
   // state includes which envs are in the middle of an episode.
   absl::Status ResetEnv(EnvManager* env);
   absl::Status ResetPolicies(std::vector<CollectMode*> policies);
@@ -242,18 +244,13 @@ class CollectCore {
 // ResetPolicies() and Reset() take as "the current one".
 std::vector<CollectMode*> PoliciesOf(CollectMode* policy);
 
-// A serial collector over a core with one player: passes on to it all that ISerialCollector asks for, but Collect().
+// What collectors over a core pass on to it, whether they are for games or not.
 //
 // Ownership: owns the core.
-class CoreCollector : public ISerialCollector {
+template <typename Interface>
+class OverCore : public Interface {
  public:
   absl::Status ResetEnv(EnvManager* env) override { return core_->ResetEnv(env); }
-  absl::Status ResetPolicy(CollectMode* policy) override {
-    return core_->ResetPolicies(PoliciesOf(policy));
-  }
-  absl::Status Reset(CollectMode* policy, EnvManager* env) override {
-    return core_->Reset(PoliciesOf(policy), env);
-  }
   absl::Status DropEpisodes(absl::Span<const int> ids) override { return core_->DropEpisodes(ids); }
   int64_t envstep() const override { return core_->envstep(); }
   void set_envstep(int64_t envstep) override { core_->set_envstep(envstep); }
@@ -263,37 +260,39 @@ class CoreCollector : public ISerialCollector {
   absl::Status LoadState(StateReader* reader) override { return core_->LoadState(reader); }
 
  protected:
-  explicit CoreCollector(std::unique_ptr<CollectCore> core) : core_(std::move(core)) {}
+  explicit OverCore(std::unique_ptr<CollectCore> core) : core_(std::move(core)) {}
   CollectCore* core() const { return core_.get(); }
 
  private:
   const std::unique_ptr<CollectCore> core_;
 };
 
-// Likewise for games: passes on what IBattleCollector asks for.
-class BattleCoreCollector : public IBattleCollector {
+// A serial collector over a core with one player: passes on to it all that ISerialCollector asks for, but Collect().
+class CoreCollector : public OverCore<ISerialCollector> {
  public:
-  absl::Status ResetEnv(EnvManager* env) override { return core_->ResetEnv(env); }
-  absl::Status ResetPolicies(std::vector<CollectMode*> policies) override {
-    return core_->ResetPolicies(std::move(policies));
+  absl::Status ResetPolicy(CollectMode* policy) override {
+    return core()->ResetPolicies(PoliciesOf(policy));
   }
-  absl::Status Reset(std::vector<CollectMode*> policies, EnvManager* env) override {
-    return core_->Reset(std::move(policies), env);
+  absl::Status Reset(CollectMode* policy, EnvManager* env) override {
+    return core()->Reset(PoliciesOf(policy), env);
   }
-  absl::Status DropEpisodes(absl::Span<const int> ids) override { return core_->DropEpisodes(ids); }
-  int64_t envstep() const override { return core_->envstep(); }
-  void set_envstep(int64_t envstep) override { core_->set_envstep(envstep); }
-  int64_t total_episode_count() const override { return core_->total_episode_count(); }
-  std::optional<double> recent_return() const override { return core_->recent_return(); }
-  absl::Status SaveState(StateWriter* writer) const override { return core_->SaveState(writer); }
-  absl::Status LoadState(StateReader* reader) override { return core_->LoadState(reader); }
 
  protected:
-  explicit BattleCoreCollector(std::unique_ptr<CollectCore> core) : core_(std::move(core)) {}
-  CollectCore* core() const { return core_.get(); }
+  using OverCore::OverCore;
+};
 
- private:
-  const std::unique_ptr<CollectCore> core_;
+// Likewise for games: passes on what IBattleCollector asks for.
+class BattleCoreCollector : public OverCore<IBattleCollector> {
+ public:
+  absl::Status ResetPolicies(std::vector<CollectMode*> policies) override {
+    return core()->ResetPolicies(std::move(policies));
+  }
+  absl::Status Reset(std::vector<CollectMode*> policies, EnvManager* env) override {
+    return core()->Reset(std::move(policies), env);
+  }
+
+ protected:
+  using OverCore::OverCore;
 };
 
 }  // namespace ding

@@ -67,7 +67,7 @@ class PlayerRows {
   struct Player {
     std::optional<TrajBuffer> traj;
     SpecPtr observation;
-    int first_field = 0;                    // of its observation in that of the env
+    int first_field = 0;                    // of the env's observation: there its own begins
     std::optional<BatchBuilder> final_obs;  // scratch of StoreWithEnds()
   };
   // The answers of a game for one player, if players end before it.

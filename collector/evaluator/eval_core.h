@@ -116,7 +116,7 @@ class EvalCore {
     EvalMode* policy = nullptr;
     BatchBuilder output;
     SpecPtr observation;
-    int first_field = 0;              // of its observation in that of the env
+    int first_field = 0;              // of the env's observation: there its own begins
     PlayerActs acts;                  // of the current step, in a game
     std::optional<BatchBuilder> obs;  // of the envs in which it acts, if not in all
   };

@@ -3,8 +3,8 @@
 // ZerglingParallelCollector has one policy: in envs for one player, or by self-play in all seats of a game. Self-play is
 // there and not in MarineParallelCollector, since all rows of its one policy are training data.
 //
-// MarineParallelCollector is that of a league: two policies, of which one may be an opponent, a seat that changes from task
-// to task, and results of games for the payoff of a league.
+// MarineParallelCollector is for leagues. It has two policies, and one of them may be an opponent. Its seat changes from task
+// to task. It reports the results of games, from which the league computes payoffs.
 //
 //     player 0 (home) ──► seat home_seat      ─┐
 //                                              ├──► the game ──► rows of learning players

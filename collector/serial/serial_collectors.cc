@@ -26,7 +26,7 @@ absl::StatusOr<std::vector<int>> WantedPlayers(absl::Span<const int> wanted, int
   return sorted;
 }
 
-// The options of a core, besides those of games, for a collector of samples or of episodes.
+// Returns the options of the core of a collector; a game adds its own.
 CollectCore::Options CoreOptions(const SerialCollectorOptions& common, bool by_episode) {
   CollectCore::Options options;
   options.common = common;

@@ -270,7 +270,8 @@ std::vector<JournalRecord> TakeRecords(RunState* run) {
   const bool state_changed = run->records.state_changed();
   const bool commander_changed = run->records.commander_changed();
   std::vector<JournalRecord> records = run->records.Take();
-  // A commander that has thrown was not told how its tasks ended: whoever continues the run gives them back to it.
+  // A commander that has thrown does not know that its tasks are over. So they stay in the journal, and the coordinator that
+  // continues the run gives them back to the commander.
   if (!run->commander->status().ok()) {
     const auto is_over = [](const JournalRecord& record) { return record.has_task_over(); };
     records.erase(std::remove_if(records.begin(), records.end(), is_over), records.end());

@@ -64,11 +64,11 @@ class Journal {
   // Returns nullopt if nothing has happened yet.
   //   kDataLoss  there are pushes, but no state of the run
   absl::StatusOr<std::optional<RecordedRun>> ReadRun() const;
-  // Calls `visit` for each push of which a chunk is in a buffer, in their order. `visit` must not call Append().
+  // Calls `visit` for each push that has a chunk in a buffer, in their order. `visit` must not call Append().
   absl::Status ReadPushes(const std::function<absl::Status(const PushRecord&)>& visit) const;
   // Whether a chunk was pushed and has not left its buffer.
   bool IsLive(int64_t chunk) const { return live_.count(chunk) > 0; }
-  // Returns the keys of the store that the run needs to continue: those of chunks that are live, and of policies.
+  // Returns the keys of the store that the run needs to continue: the live chunks, and the policies.
   absl::StatusOr<std::vector<std::string>> LiveKeys() const;
 
   // The number of records and parts.
@@ -106,12 +106,13 @@ class Journal {
 
   const std::unique_ptr<Log> log_;
   Log::Snapshot parts_;
-  std::map<int64_t, Push> pushes_;                          // that are needed, by index
-  std::set<int64_t> partly_removed_;                        // their indexes, if a chunk is not live
-  std::vector<int64_t> dead_;                               // indexes of the others
-  std::unordered_map<int64_t, std::vector<int64_t>> live_;  // indexes of pushes, by chunk
-  std::vector<int64_t> removed_;                            // the chunks in the parts "removed/<n>"
-  std::optional<Addition> unknown_;                         // whose outcome is
+  std::map<int64_t, Push> pushes_;    // pushes with a live chunk, by their index in the log
+  std::set<int64_t> partly_removed_;  // indexes of pushes that also have a chunk that is not live
+  std::vector<int64_t> dead_;  // indexes of pushes without a live chunk, which the log still has
+  // For each live chunk, the indexes of its pushes.
+  std::unordered_map<int64_t, std::vector<int64_t>> live_;
+  std::vector<int64_t> removed_;     // the chunks in the parts "removed/<n>"
+  std::optional<Addition> unknown_;  // the last call failed, and may have been written all the same
 };
 
 // Returns a record as the log has it, and back. kDataLoss: it is none, or damaged.

@@ -159,6 +159,7 @@ void RecordingWriter::AddEvaluation(const EvaluationResult& result) {
 
 void RecordingWriter::AddVersion(const PolicyVersion& version, const ILearner& learner) {
   BeginOnce(learner);
+  if (ended()) return;  // Digests take time.
   const auto digests = TensorDigests(*learner.policy());
   if (!digests.ok()) return;  // It could not be published either.
   RecordedPart part;

@@ -69,6 +69,10 @@ class RecordingWriter : public LearnRecorder {
   void BeginOnce(const ILearner& learner) ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Add(const RecordedPart& events) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool ended() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return ended_;
+  }
   bool IsDue() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Writes what is pending.
   void Commit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
