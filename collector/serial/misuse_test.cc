@@ -166,7 +166,7 @@ class ThrowingManager : public EnvManagerWrapper {
 };
 
 TEST_F(CollectMisuse, EnvManagerThatThrows_IsAnError) {
-  const auto throws = [this] {
+  const auto throws = [] {
     return std::make_unique<ThrowingManager>(
         std::make_unique<FakeEnvManager>(FakeEnvManager::Options()));
   };

@@ -2,7 +2,7 @@
 
     plant_bugs.py OUT_FOLDER SOURCE...
 
-A bug is a text that takes the place of another one where planted_bug has its number. The build fails if a source no longer
+A bug is a text that takes the place of another one where IsPlanted() has its number. The build fails if a source no longer
 has the text.
 """
 
@@ -65,7 +65,7 @@ def main():
             if text.count(old) != 1:
                 sys.exit(f"{name}: bug {number} ({what}) belongs to a line that is there {text.count(old)} times, "
                          f"expected once: {old.strip()}")
-            text = text.replace(old, new.replace("BUG", f"(planted_bug == {number})"))
+            text = text.replace(old, new.replace("BUG", f"IsPlanted({number})"))
         first = text.index("#include")
         text = text[:first] + '#include "ding_worker/coordinator/simulation/planted_bug.h"\n' + text[first:]
         (out / source.name).write_text(text, encoding="utf-8")
