@@ -1,4 +1,4 @@
-// The example of docs/adapter.md.
+// The example of docs/reference/adapter.md.
 #include <memory>
 #include <vector>
 

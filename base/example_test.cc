@@ -1,4 +1,4 @@
-// The example of docs/base.md.
+// The example of docs/reference/base.md.
 
 #include <cstdint>
 #include <string>

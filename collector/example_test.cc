@@ -1,4 +1,4 @@
-// The example of docs/collector.md.
+// The example of docs/reference/collector.md.
 #include <cstdint>
 #include <memory>
 #include <vector>

@@ -1,4 +1,4 @@
-// The example of docs/coordinator.md.
+// The example of docs/reference/coordinator.md.
 #include <cstdint>
 #include <future>
 #include <map>

@@ -1,4 +1,4 @@
-// How much a coordinator costs with many workers: docs/scaling.md. Run it by hand:
+// How much a coordinator costs with many workers: docs/explanation/scaling.md. Run it by hand:
 //
 //   bazel run //coordinator:scaling -- [--workers=10,100,1000] [--seconds=5]
 //

@@ -1,4 +1,4 @@
-// The example of docs/data.md.
+// The example of docs/reference/data.md.
 
 #include <cstdint>
 #include <memory>

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Checks docs/mapping.md: the names that it says are ours stand in the code of the files that it says, and every name of
+# Checks docs/reference/mapping.md: the names that it says are ours stand in the code of the files that it says, and every name of
 # docs/names.txt, and no other, is in the table.
 #
 #   mapping_test.sh [FOLDER]      checks that folder instead of this checkout
 set -euo pipefail
-root=${1:-$(cd "$(dirname "$(readlink -f docs/mapping.md)")/.." && pwd)}
+root=${1:-$(cd "$(dirname "$(readlink -f docs/reference/mapping.md)")/../.." && pwd)}
 cd "$root"
-table=docs/mapping.md
+table=docs/reference/mapping.md
 failures=0
 complain() {
   echo "$table:$1: ${*:2}" >&2

@@ -1,4 +1,4 @@
-// The example of docs/env.md.
+// The example of docs/reference/env.md.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

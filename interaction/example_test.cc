@@ -1,4 +1,4 @@
-// The example in docs/interaction.md.
+// The example in docs/reference/interaction.md.
 
 #include <memory>
 #include <string>

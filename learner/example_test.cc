@@ -1,4 +1,4 @@
-// The examples of docs/learner.md.
+// The examples of docs/reference/learner.md.
 
 #include <memory>
 #include <optional>

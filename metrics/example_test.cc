@@ -1,4 +1,4 @@
-// The example of docs/metrics.md.
+// The example of docs/reference/metrics.md.
 
 #include <cmath>
 #include <memory>

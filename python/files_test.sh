@@ -3,7 +3,7 @@
 set -euo pipefail
 . python/testing/python.sh
 
-"$python" python/tests/files_test.py python/testdata docs/checkpoint_format.md
+"$python" python/tests/files_test.py python/testdata docs/reference/checkpoint_format.md
 "$python" python/tests/mutants_test.py python/testdata
 
 "$python" - <<'END'

@@ -45,4 +45,4 @@ train ppo_lstm CartPole-v1-masked-velocity 5 '
   learn { batch_size: 8 }
   collect { n_sample: 64 unroll_len: 16 }'
 
-"$python" python/tests/run_test.py "$TEST_TMPDIR/runs" docs/python.md
+"$python" python/tests/run_test.py "$TEST_TMPDIR/runs" docs/reference/python.md

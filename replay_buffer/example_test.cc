@@ -1,4 +1,4 @@
-// The examples of docs/replay_buffer.md.
+// The examples of docs/reference/replay_buffer.md.
 #include <cmath>
 #include <cstdint>
 #include <memory>

@@ -236,7 +236,7 @@ def _check_bazel():
         # It has no built-in rules for protobuf, which the shims above hand on. Bazel 9 does not read WORKSPACE at all.
         fail(("ding_worker is used from WORKSPACE with Bazel 4 to 7; this is Bazel %s. Write into MODULE.bazel instead:\n" +
               "  bazel_dep(name = \"ding_worker\", version = \"...\")\n" +
-              "and where it is, as docs/use_in_your_repo.md of ding_worker shows") % native.bazel_version)
+              "and where it is, as docs/how_to/use_in_your_repo.md of ding_worker shows") % native.bazel_version)
 
 def _maybe_system_repo(**kwargs):
     maybe(system_repo, **kwargs)

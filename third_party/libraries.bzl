@@ -4,7 +4,7 @@ This file holds literals only, because third_party/debian/generate.py reads it, 
 the `bazel_dep` lines of MODULE.bazel and the stub modules of third_party/debian.
 
 Keys of a library, whose key is the name of its repository in our BUILD files:
-  license    its licence, for docs/dependencies.md
+  license    its licence, for docs/reference/dependencies.md
   why        what needs it, for the same page
   module     its name in the Bazel Central Registry; a library without one comes from the distribution in every mode
   version    the lowest version of the module; the graph of whoever depends on us takes the highest that anyone asks for

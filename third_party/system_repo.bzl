@@ -20,7 +20,7 @@ def _refuse(ctx, package):
         "@%s needs the package %s, which is not installed. Install it, then run Bazel again:" % (name, package),
         "  Debian, Ubuntu: apt-get install " + " ".join(ctx.attr.debian_packages),
         "  Fedora:         dnf install " + " ".join(ctx.attr.fedora_packages),
-        "or declare a repository '%s' of your own (docs/use_in_your_repo.md of ding_worker)." % name,
+        "or declare a repository '%s' of your own (docs/how_to/use_in_your_repo.md of ding_worker)." % name,
     ]))
 
 def _package_versions(ctx):

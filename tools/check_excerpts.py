@@ -11,7 +11,7 @@ import glob
 import re
 import sys
 
-PAGES = ['README.md', 'docs/*.md', 'docs/guides/*.md', 'examples/*/README.md']
+PAGES = ['README.md', 'docs/**/*.md', 'examples/*/README.md']
 SOURCE = re.compile(r'From `([^`]+\.(?:cc|h|proto|textproto|py))`[^`]*:$')
 FENCE = re.compile(r'^```(\S*)')
 GAP = re.compile(r'^\s*(//|#)? ?\.\.\.$')
@@ -83,7 +83,7 @@ def excerpts(page):
 
 
 def main():
-    pages = sys.argv[1:] or [page for pattern in PAGES for page in sorted(glob.glob(pattern))]
+    pages = sys.argv[1:] or [page for pattern in PAGES for page in sorted(glob.glob(pattern, recursive=True))]
     complaints = 0
     for page in pages:
         for number, source, block in excerpts(page):

@@ -2,7 +2,7 @@
 
 A link is a Markdown link to a place of this repository. A file is a word in backquotes, or in a block of code, that begins with
 a folder of the root or names a tool: `base/mutex.h`, `tools/test`, also without its ending (`data/decoder_fuzz_test`) or with a
-"*". In the page of a package a header may be named from there (`mutex.h` in docs/base.md).
+"*". In the page of a package a header may be named from there (`mutex.h` in docs/reference/base.md).
 
     python3 tools/check_links.py      from the root
 """
@@ -12,9 +12,9 @@ import os
 import re
 import sys
 
-PAGES = ['*.md', 'docs/*.md', 'docs/decisions/*.md', 'docs/guides/*.md', 'examples/*/README.md']
+PAGES = ['*.md', 'docs/**/*.md', 'examples/*/README.md']
 # The files in its table are checked by docs/mapping_test.sh; beside them it names those of DI-engine.
-WITHOUT_FILES = ['docs/mapping.md']
+WITHOUT_FILES = ['docs/reference/mapping.md']
 # A change names what was there at its time.
 WITHOUT_FILES += ['CHANGELOG.md']
 # Words that look like a file of the repository and are something else.
@@ -95,7 +95,7 @@ def main():
     folders = {os.path.dirname(build) for build in glob.glob('*/BUILD')} | {'examples', '.ci'}
     complaints = 0
     for pattern in PAGES:
-        for page in sorted(glob.glob(pattern)):
+        for page in sorted(glob.glob(pattern, recursive=True)):
             fenced = False
             with open(page, encoding='utf-8') as file:
                 content = file.read()

@@ -20,7 +20,7 @@ import xml.etree.ElementTree as ElementTree
 
 GOLDEN = 'docs/public_targets.txt'
 PUBLIC = '//visibility:public'
-PAGES = ['README.md', 'docs/*.md', 'docs/decisions/*.md', 'docs/guides/*.md', 'examples/*/README.md']
+PAGES = ['README.md', 'docs/**/*.md', 'examples/*/README.md']
 SOURCES = [
     'examples/*/BUILD', 'examples/workspace/programs/BUILD', 'examples/*/WORKSPACE', 'examples/*/*.sh',
     'examples/*/*.textproto', 'tools/new_env_templates/*.in'
@@ -28,7 +28,7 @@ SOURCES = [
 # Packages that the pages' own commands write, for example tools/new_env.
 WRITTEN = re.compile(r'^//my_maze:')
 # Pages of a package that have another name than the package.
-PACKAGE_OF_PAGE = {'docs/networks.md': 'policy', 'docs/architecture.md': None, 'docs/testing.md': None}
+PACKAGE_OF_PAGE = {'docs/reference/networks.md': 'policy', 'docs/explanation/architecture.md': None, 'docs/explanation/testing.md': None}
 
 INSTALL = 'tools/install/BUILD'
 # Public libraries that are not installed: factories and configs for our own programs, what tests of modules use, and what needs more
@@ -121,7 +121,7 @@ def labels_of_line(line, package):
 def check_names(kinds, public):
     complaints = []
     for pattern in PAGES + SOURCES:
-        for path in sorted(glob.glob(pattern)):
+        for path in sorted(glob.glob(pattern, recursive=True)):
             package = os.path.basename(path)[:-len('.md')] if path.startswith('docs/') else None
             package = PACKAGE_OF_PAGE.get(path, package)
             if package is not None and not os.path.isfile(package + '/BUILD'):

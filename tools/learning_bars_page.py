@@ -1,4 +1,4 @@
-"""docs/results.md, its pictures and the last cells of the tables of ready configs there and in the README, which
+"""docs/reference/results.md, its pictures and the last cells of the tables of ready configs there and in the README, which
 tools/learning_bars --page makes of the recorded results and curves.
 """
 
@@ -11,7 +11,7 @@ from learning_bars_rows import CURVES, PUBLISHED, RESULTS, ROOT, TABLE, curve_pa
 from plot_picture import draw, x_unit, y_unit
 from plot_runs import make_curve, read_run
 
-PAGE = "docs/results.md"
+PAGE = "docs/reference/results.md"
 README = "README.md"
 PICTURES = "docs/pictures/learning"
 TAGS = ["evaluator_step/reward_mean", "evaluator_iter/reward_mean"]
@@ -152,7 +152,7 @@ def make_files(rows):
         if drawn is None:
             continue
         files[f"{PICTURES}/{row.name}.svg"] = drawn
-        text += f"\n### {row.name}\n\n![{row.name}](pictures/learning/{row.name}.svg)\n"
+        text += f"\n### {row.name}\n\n![{row.name}](../pictures/learning/{row.name}.svg)\n"
     missing = [f"`{row.name}`" for row in rows if f"{PICTURES}/{row.name}.svg" not in files]
     if missing:
         text += "\nRows without curves, because they have not run yet or evaluate nothing: " + ", ".join(missing) + ".\n"

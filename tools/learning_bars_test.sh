@@ -237,17 +237,17 @@ tools/learning_bars --again --keep=kept every_good >/dev/null 2>&1
 echo 'every_good | 12.5 | a paper' >worker/learning_published.txt
 printf '%s\n' '| `null` | it has a check | old | 1 | 2 s |' '| `slow` | something | not measured | | |' '| `gone` | text | not measured | | |' \
   '| `slow` | of another table |' >README.md
-expect 1 'docs/results.md is missing; run tools/learning_bars --page' --check_page
-expect 0 '^docs/results.md$' --page
+expect 1 'docs/reference/results.md is missing; run tools/learning_bars --page' --check_page
+expect 0 '^docs/reference/results.md$' --page
 expect 0 '' --check_page
 grep -qE '^\| `slow` \| something \| 70 \| 990 \| [0-9.]+ s \|$' README.md || fail "$(cat README.md)"
 grep -qxF '| `gone` | text | not measured | | |' README.md || fail "$(cat README.md)"
 [ "$(tail -n 1 README.md)" = '| `slow` | of another table |' ] || fail "$(cat README.md)"
-grep -qE '^\| `every_good` \| `good` \| 10 within .* \| reached \| 10, 11, 12 \| 11 \| 990 \| [0-9.]+ \| 0.5 \| A; load .* \| 12.5 \(a paper\) \|$' docs/results.md ||
-  fail "$(cat docs/results.md)"
-grep -qE '^\| `broken` \| .* \| not run yet \| - \|' docs/results.md || fail "$(cat docs/results.md)"
-grep -qE '^\| `every_bad` \| .* \| \*\*missed\*\* \|' docs/results.md || fail "$(cat docs/results.md)"
-grep -q '^!\[every_good\](pictures/learning/every_good.svg)$' docs/results.md || fail "$(cat docs/results.md)"
+grep -qE '^\| `every_good` \| `good` \| 10 within .* \| reached \| 10, 11, 12 \| 11 \| 990 \| [0-9.]+ \| 0.5 \| A; load .* \| 12.5 \(a paper\) \|$' docs/reference/results.md ||
+  fail "$(cat docs/reference/results.md)"
+grep -qE '^\| `broken` \| .* \| not run yet \| - \|' docs/reference/results.md || fail "$(cat docs/reference/results.md)"
+grep -qE '^\| `every_bad` \| .* \| \*\*missed\*\* \|' docs/reference/results.md || fail "$(cat docs/reference/results.md)"
+grep -q '^!\[every_good\](../pictures/learning/every_good.svg)$' docs/reference/results.md || fail "$(cat docs/reference/results.md)"
 python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' docs/pictures/learning/every_good.svg
 expect 0 '' --again --seeds=1 every_good
 sed -i '$s/,252$/,900/' worker/learning_curves/every_good/2.csv

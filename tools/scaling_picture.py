@@ -1,4 +1,4 @@
-"""Draws docs/pictures/scaling.svg from the table in docs/scaling.md: python3 tools/scaling_picture.py"""
+"""Draws docs/pictures/scaling.svg from the table in docs/explanation/scaling.md: python3 tools/scaling_picture.py"""
 
 import pathlib
 import re
@@ -21,7 +21,7 @@ def table(text):
 
 
 def main():
-    columns = table((ROOT / "docs/scaling.md").read_text(encoding="utf-8"))
+    columns = table((ROOT / "docs/explanation/scaling.md").read_text(encoding="utf-8"))
     panels = []
     for title, curves in PANELS:
         for column, unit in curves.items():

@@ -1,7 +1,7 @@
-// docs/config.md is what the .proto files, the registries and worker/config_fields.txt say; every field is explained,
+// docs/reference/config.md is what the .proto files, the registries and worker/config_fields.txt say; every field is explained,
 // every example can be parsed, and every type takes the message that its registration names.
 //
-// With DING_PRINT_DOCS=1 in the environment the test prints what docs/config.md must be.
+// With DING_PRINT_DOCS=1 in the environment the test prints what docs/reference/config.md must be.
 
 #include "ding_worker/worker/config/config_page.h"
 
@@ -49,7 +49,7 @@ using google::protobuf::Any;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr char kDocs[] = "docs/config.md";
+constexpr char kDocs[] = "docs/reference/config.md";
 
 TEST(ConfigPageTest, ThePageIsWhatTheProgramSays) {
   if (std::getenv("DING_PRINT_DOCS") != nullptr) {

@@ -52,7 +52,7 @@ constexpr char kHelp[] =
 
   status          progress, workers, buffers, and who waits for what
                   --watch: drawn anew every second, until the run is over or Ctrl-C
-                  --json: as an object in one line (docs/parallel.md), with --watch a line a second
+                  --json: as an object in one line (docs/reference/parallel.md), with --watch a line a second
   inspect NAME    all that is known of one worker or one buffer
   grow N          N collectors more, up to system.coordinator.max_collectors
   shrink N        N collectors fewer: the surplus is drained, idle ones and the newest first

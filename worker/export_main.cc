@@ -25,7 +25,7 @@ namespace {
 
 constexpr char kHelp[] =
     R"(Writes the policy of a checkpoint in a format of other programs, with normalization inside, and
-golden.json beside it: inputs, and what the actor makes of them (docs/deploy.md).
+golden.json beside it: inputs, and what the actor makes of them (docs/how_to/deploy.md).
 
   export --checkpoint=FOLDER --format=FORMAT --output=FOLDER
 

@@ -23,5 +23,5 @@ refused "$TEST_TMPDIR/nowhere" --checkpoint="$TEST_TMPDIR/nowhere" --format=c --
 
 # The page names the formats and the flags of the program.
 for word in $(worker/export --help | grep -oE -- '--(checkpoint|format|output)|onnx|torchscript' | sort -u); do
-  grep -qF -- "$word" docs/deploy.md || { echo "docs/deploy.md does not name $word" >&2; exit 1; }
+  grep -qF -- "$word" docs/how_to/deploy.md || { echo "docs/how_to/deploy.md does not name $word" >&2; exit 1; }
 done

@@ -1,6 +1,6 @@
 // Tests that what earlier versions saved can be loaded, and that what a later version saved is
 // refused by an error that names both versions. The fixtures are those of
-// worker/testing/make_format_fixtures. See docs/testing.md.
+// worker/testing/make_format_fixtures. See docs/explanation/testing.md.
 
 #include <cstdint>
 #include <cstdlib>

@@ -20,6 +20,6 @@ expect() {
   grep -qF -- "$2" <<<"$output" || fail "with '${3-}': expected '$2' in:" "$output"
 }
 expect 1 'hosts_test cannot run: this machine does not allow network namespaces'
-expect 1 'leave the test out by --test_env=DING_TEST_WITHOUT_NAMESPACES=1; see docs/testing.md'
+expect 1 'leave the test out by --test_env=DING_TEST_WITHOUT_NAMESPACES=1; see docs/explanation/testing.md'
 expect 1 'hosts_test cannot run' 0
 expect 0 'left out by DING_TEST_WITHOUT_NAMESPACES=1' 1

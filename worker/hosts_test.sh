@@ -17,7 +17,7 @@ if [ "${1:-}" != inside ]; then
       exit 0
     fi
     echo "hosts_test cannot run: $refused." \
-      "Allow them, or leave the test out by --test_env=DING_TEST_WITHOUT_NAMESPACES=1; see docs/testing.md" >&2
+      "Allow them, or leave the test out by --test_env=DING_TEST_WITHOUT_NAMESPACES=1; see docs/explanation/testing.md" >&2
     exit 1
   fi
   command -v ip >/dev/null || { echo "ip is missing; run tools/setup test" >&2; exit 1; }

@@ -122,7 +122,7 @@ class SmallStoreTest : public StoreTest {
       }
       FAIL() << "this machine does not allow mount namespaces (unshare --user --map-root-user "
                 "--mount): allow them, or leave the tests out that need them by "
-                "--test_env=DING_TEST_WITHOUT_NAMESPACES=1; see docs/testing.md";
+                "--test_env=DING_TEST_WITHOUT_NAMESPACES=1; see docs/explanation/testing.md";
     }
     program_run_ = StartWithStore([this] { MountOrExit(Path("store")); });
     WaitForStatus(*program_run_, IsTraining);

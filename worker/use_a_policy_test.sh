@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Trains a policy and acts with it by the example of docs/use_a_policy.md, which must be the program that is compiled.
+# Trains a policy and acts with it by the example of docs/how_to/use_a_policy.md, which must be the program that is compiled.
 set -euo pipefail
 run=$TEST_TMPDIR/run
 
 # The block of the page that begins with #include, and the program without its first comment.
-page=$(sed -n '/^```cpp$/,/^```$/{/^```/d; p}' docs/use_a_policy.md)
+page=$(sed -n '/^```cpp$/,/^```$/{/^```/d; p}' docs/how_to/use_a_policy.md)
 program=$(sed '/^\/\//d' worker/use_a_policy.cc)
 [ "$page" = "$program" ] || { diff <(echo "$page") <(echo "$program") >&2; exit 1; }
 

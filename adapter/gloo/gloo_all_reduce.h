@@ -1,5 +1,5 @@
 // All-reduce between processes, by libtorch's c10d with Gloo: a TCP connection from each rank to each other
-// rank. The connections are not encrypted, so use them on a private network only (docs/adapter.md).
+// rank. The connections are not encrypted, so use them on a private network only (docs/reference/adapter.md).
 //
 // The ranks find each other by the rendezvous, whose values travel over the control plane. Therefore no
 // additional port has to listen for that, and none accepts connections from strangers.

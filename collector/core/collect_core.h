@@ -13,7 +13,7 @@
 //
 // A collector of your own creates a core, inherits from CoreCollector (or BattleCoreCollector) and writes Collect():
 // steps, until it has enough; TakeTrainSamples(); FinishCollect(). CollectLoop (collect_loop.h) is such a loop, to be
-// used as it is. docs/collector.md has a whole collector.
+// used as it is. docs/reference/collector.md has a whole collector.
 //
 // Ownership: as ISerialCollector: the core owns neither envs nor policies, and these must outlive it.
 // Threads:   thread-compatible: one caller at a time, whose thread calls envs and policies.
@@ -86,7 +86,7 @@ class CollectCore {
     // all rows are kept. See TrajBuffer.
     std::optional<int64_t> maxlen;
     bool game = false;  // whether the env is a game with a player per policy
-    // Whether to log metrics of the returned samples; else of the time. docs/collector.md lists both.
+    // Whether to log metrics of the returned samples; else of the time. docs/reference/collector.md lists both.
     bool log_samples = true;
     bool measure_steps = false;  // enables TakeStepTimes()
     // Problems that the collector has found, for instance in its params: Create() reports them with others.

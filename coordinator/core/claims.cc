@@ -1,5 +1,5 @@
 // Checks of workers' claims that need more than one message, and what follows from false claims and failed tasks.
-// docs/security.md lists the checks of each field.
+// docs/explanation/security.md lists the checks of each field.
 #include <algorithm>
 #include <cstdint>
 #include <string>

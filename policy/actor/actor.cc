@@ -34,15 +34,15 @@ absl::StatusOr<std::unique_ptr<Actor>> Actor::Create(LoadedActor loaded, const O
     return absl::FailedPreconditionError(absl::StrCat(
         "'", description.policy,
         "' explores by noise in its parameters, which an actor does not draw: expected "
-        "options.sample false, or use ding::SavedPolicy (docs/use_a_policy.md)"));
+        "options.sample false, or use ding::SavedPolicy (docs/how_to/use_a_policy.md)"));
   }
   const bool of_values = description.head == kQHead || description.head == kQDistributionHead;
   if (options.sample && of_values && !description.exploration.has_value()) {
-    return absl::FailedPreconditionError("the manifest does not say with which probability '" +
-                                         description.policy +
-                                         "' explores, because a schedule of the run's config "
-                                         "changes its eps: expected options.sample "
-                                         "false, or use ding::SavedPolicy (docs/use_a_policy.md)");
+    return absl::FailedPreconditionError(
+        "the manifest does not say with which probability '" + description.policy +
+        "' explores, because a schedule of the run's config "
+        "changes its eps: expected options.sample "
+        "false, or use ding::SavedPolicy (docs/how_to/use_a_policy.md)");
   }
   auto actor = absl::WrapUnique(new Actor(std::move(loaded), options));
   DING_RETURN_IF_ERROR(actor->inputs_.Resolve(*actor->observation()));

@@ -1,6 +1,6 @@
 // Turns observations into actions with the policy of a checkpoint, for programs that only act: no protobuf, gRPC
 // or torch, no config and no env. Networks "mlp", "rnn", "torch_mlp", "torch_cnn" and "torch_rnn" of all
-// policies that have described themselves (policy/actor/describe_actor.h); docs/deploy.md.
+// policies that have described themselves (policy/actor/describe_actor.h); docs/how_to/deploy.md.
 //
 // Observations are normalized as in the training, if they were. A mask is read from the field
 // "obs/action_mask", and only legal actions are taken. Recurrent policies keep a state for each id.

@@ -218,7 +218,7 @@ absl::Status CheckVersion(const Json& json) {
   if (!members.Has("problem")) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "no actor can play it: ", members.Text("problem"),
-      ". Use ding::SavedPolicy with the program's own targets (docs/use_a_policy.md)"));
+      ". Use ding::SavedPolicy with the program's own targets (docs/how_to/use_a_policy.md)"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The example of docs/policy.md.
+// The example of docs/reference/policy.md.
 #include <memory>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// The example of docs/networks.md.
+// The example of docs/reference/networks.md.
 
 #include <cmath>
 #include <memory>

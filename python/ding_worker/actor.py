@@ -16,7 +16,7 @@ from ding_worker.network import Network
 from ding_worker.safetensors import parse_json
 
 MASK = "obs/action_mask"  # the field of an observation that says which actions are legal
-# What the network of a head is called that acts, by the type of head (docs/checkpoint_format.md).
+# What the network of a head is called that acts, by the type of head (docs/reference/checkpoint_format.md).
 _OUTPUTS = {
     "q": ["q"],
     "categorical": ["logit"],

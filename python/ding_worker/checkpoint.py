@@ -1,4 +1,4 @@
-"""Reads checkpoints: folders of safetensors files with a manifest; docs/checkpoint_format.md describes them."""
+"""Reads checkpoints: folders of safetensors files with a manifest; docs/reference/checkpoint_format.md describes them."""
 
 import os
 import re

@@ -1,6 +1,6 @@
 """Says which network of a checkpoint acts, and how: by the manifest's field "actor", or, if it has none, by the config.
 
-docs/checkpoint_format.md describes the field, and where policies have their parameters.
+docs/reference/checkpoint_format.md describes the field, and where policies have their parameters.
 """
 
 from dataclasses import dataclass, field

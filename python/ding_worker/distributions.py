@@ -2,7 +2,7 @@
 
     head "q" [B, A * N] ──► distribution [B, A, N] ──► its mean, "q" [B, A]
 
-N are atoms, quantiles or fractions. docs/checkpoint_format.md lists the parameters.
+N are atoms, quantiles or fractions. docs/reference/checkpoint_format.md lists the parameters.
 """
 
 import numpy as np

@@ -4,7 +4,7 @@
                                                     └── <head>/advantage/... , <head>/value/...  (dueling)
 
 The names and shapes of the parameters say which layers there are; the config says the activation. All sums are float64.
-docs/checkpoint_format.md lists the names.
+docs/reference/checkpoint_format.md lists the names.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Reads files of the safetensors format; docs/checkpoint_format.md describes them byte for byte.
+"""Reads files of the safetensors format; docs/reference/checkpoint_format.md describes them byte for byte.
 
 Every size is checked against the bytes that are there. Arrays are views of the file's bytes, and read-only.
 """

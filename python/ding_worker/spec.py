@@ -1,4 +1,4 @@
-"""Reads the specs in files of episodes: which fields rows have. docs/checkpoint_format.md describes their bytes."""
+"""Reads the specs in files of episodes: which fields rows have. docs/reference/checkpoint_format.md describes their bytes."""
 
 import struct
 from dataclasses import dataclass, field

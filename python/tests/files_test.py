@@ -1,6 +1,6 @@
 """Tests what the package reads, and what it refuses: files_test.py FOLDER PAGE.
 
-FOLDER holds a checkpoint of dqn, PAGE is docs/checkpoint_format.md.
+FOLDER holds a checkpoint of dqn, PAGE is docs/reference/checkpoint_format.md.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Reads what training programs have written, and acts as they do: run_test.py FOLDER PAGE.
 
 FOLDER/<name>/run is the folder of a run, FOLDER/<name>/episodes holds episodes that //worker:evaluate has played with its last
-checkpoint. PAGE is docs/python.md, whose examples are run.
+checkpoint. PAGE is docs/reference/python.md, whose examples are run.
 """
 
 import os

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Writes what follows from third_party/libraries.bzl: the bazel_dep lines of MODULE.bazel, the stub modules of this folder, the
-overrides of examples/bzlmod_debian, and docs/dependencies.md.
+overrides of examples/bzlmod_debian, and docs/reference/dependencies.md.
 
 A stub module has the name of a module of the Bazel Central Registry and the labels that ding_worker uses of it; behind them are the
 packages of the distribution (the repositories of third_party/extensions.bzl). Whoever overrides a module with its stub builds
-without a network (docs/use_in_your_repo.md).
+without a network (docs/how_to/use_in_your_repo.md).
 
     third_party/debian/generate.py           writes the files
     third_party/debian/generate.py --check   names the files that differ, with status 1
@@ -165,7 +165,7 @@ def main():
     wanted = {'third_party/debian/' + path: text for path, text in all_files(libraries).items()}
     wanted['MODULE.bazel'] = new_module_file(libraries, rules)
     wanted[EXAMPLE] = new_example(wanted['third_party/debian/overrides.MODULE.bazel'])
-    wanted['docs/dependencies.md'] = dependencies_page(libraries)
+    wanted['docs/reference/dependencies.md'] = dependencies_page(libraries)
     present = set()
     for folder, _, names in os.walk(HERE):
         present |= {os.path.relpath(os.path.join(folder, name), ROOT) for name in names}

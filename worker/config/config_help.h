@@ -1,5 +1,5 @@
 // Describes the fields of a config for people: meaning, kind of value, default, values of an enum, types and their params.
-// `--help_config` prints these descriptions, and docs/config.md is made of them.
+// `--help_config` prints these descriptions, and docs/reference/config.md is made of them.
 //
 // Threads: thread-safe (pure functions, and the registries, which are thread-safe).
 #ifndef DING_WORKER_WORKER_CONFIG_CONFIG_HELP_H_

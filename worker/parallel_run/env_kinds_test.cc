@@ -1,5 +1,5 @@
 // Tests of parallel runs with envs whose rewards have several components, and with asymmetric games: what
-// collectors will send, and what is refused before the run begins. What docs/parallel.md says is refused is refused.
+// collectors will send, and what is refused before the run begins. What docs/reference/parallel.md says is refused is refused.
 #include <memory>
 #include <string>
 #include <vector>
@@ -91,7 +91,7 @@ TEST_F(EnvKindsTest, AsymmetricGamesAreRefusedInLeagues) {
                          "for player 1")));
 }
 
-// A row of the table below "## Limits" in docs/parallel.md.
+// A row of the table below "## Limits" in docs/reference/parallel.md.
 struct Limit {
   std::string refused;  // the first cell of the row
   std::string config;   // below worker/configs, without the ending
@@ -178,7 +178,7 @@ TEST_F(EnvKindsTest, WhatThePageListsAsRefusedIsRefused) {
     if (error.empty()) error = std::string(Refusal(name, limit.settings).message());
     EXPECT_THAT(error, HasSubstr(limit.sentence));
   }
-  DING_ASSERT_OK_AND_ASSIGN(const std::string page, ReadFile("docs/parallel.md"));
+  DING_ASSERT_OK_AND_ASSIGN(const std::string page, ReadFile("docs/reference/parallel.md"));
   EXPECT_THAT(RefusedByThePage(page), testing::ElementsAreArray(names));
 }
 

@@ -9,7 +9,7 @@
 // Ownership: owns the policy; results of Act() are valid until its next call.
 // Threads:   thread-compatible.
 //
-// Example (docs/use_a_policy.md):
+// Example (docs/how_to/use_a_policy.md):
 //   DING_ASSIGN_OR_RETURN(const auto policy, SavedPolicy::Load("run/ckpt/ckpt_best"));
 //   DING_ASSIGN_OR_RETURN(const BatchBuilder obs, BatchBuilder::Create(policy->observation(), 1));
 //   DING_RETURN_IF_ERROR(policy->Begin());

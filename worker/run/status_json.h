@@ -1,5 +1,5 @@
 // The status of a parallel run as JSON, for other programs: `ctl status --json`. Its keys are always all there and keep
-// their meaning; new ones may come. docs/parallel.md describes them.
+// their meaning; new ones may come. docs/reference/parallel.md describes them.
 //
 // Threads: thread-safe (a pure function).
 #ifndef DING_WORKER_WORKER_RUN_STATUS_JSON_H_
