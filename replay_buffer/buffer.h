@@ -4,6 +4,8 @@
 //                             ▲                                    pooled block
 //                             └── Update(priorities)
 //
+// A program of its own may also push transitions (data/transition.h), which become segments first.
+//
 // Rows are linked to their successors by (stream, step), also across pushes, so that next_obs,
 // n-step returns and sequences are computed when a batch is drawn. The columns of a drawn batch are
 // those of data/sample_columns.h.
@@ -20,10 +22,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/priority_info.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/data/transition.h"
 
 namespace ding {
 
@@ -59,6 +64,15 @@ class IBuffer {
   //   kInvalidArgument  the rows have another spec than those of the first push; the message names the
   //                     field
   virtual absl::Status Push(const SegmentBatch& data, int64_t cur_collector_envstep) = 0;
+  // Push one or several transitions, which do not continue earlier ones. Also return the errors of MakeSegments(). A
+  // class that overrides Push() shows them by `using IBuffer::Push;`.
+  absl::Status Push(const Transition& transition, int64_t cur_collector_envstep) {
+    return Push(absl::MakeConstSpan(&transition, 1), cur_collector_envstep);
+  }
+  absl::Status Push(absl::Span<const Transition> transitions, int64_t cur_collector_envstep) {
+    DING_ASSIGN_OR_RETURN(const SegmentBatch data, MakeSegments(transitions));
+    return Push(data, cur_collector_envstep);
+  }
 
   // Draws `size` rows (or sequences or episodes, where these are drawn).
   //   kInvalidArgument     `size` or SampleOptions::newest is below 1, or SampleOptions::range is empty
@@ -75,6 +89,10 @@ class IBuffer {
 
   // Forgets all rows.
   virtual void Clear() = 0;
+
+  // Writes what is still counted (PeriodicThruputMonitor) and ends waits. Afterwards Push() and Sample() return
+  // kFailedPrecondition; the rows stay, to be saved. A further call does nothing.
+  virtual void Close() {}
 
   // Whether batches are sequences of rows (Batch::sequence_length()).
   virtual bool draws_sequences() const { return false; }

@@ -27,6 +27,8 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/tensor.h"
+#include "ding_worker/data/transition.h"
+#include "ding_worker/metrics/testing/recording_sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer_file.h"
 #include "ding_worker/replay_buffer/testing/buffer_maker.h"
@@ -495,6 +497,58 @@ TEST_P(BufferTypesTest, ADamagedFileIsRefusedWithoutATrace) {
   EXPECT_TRUE(SameBytes(before, Saved(*buffer)));
   OverwriteFile(path, whole);
   EXPECT_THAT(LoadData(buffer.get(), path), IsOk());
+}
+
+// Step `t` of an episode of three steps.
+Transition StepOfEpisode(int t) {
+  Transition step;
+  step.Set("obs", {1.0 * t}).Set("action", t % 2).Set("reward", 1.0).Set("next_obs", {t + 1.0});
+  step.end = t == 2 ? SegmentEnd::kTerminated : SegmentEnd::kCut;
+  return step;
+}
+
+TEST_P(BufferTypesTest, Push_Transitions_AreRowsThatFollowEachOther) {
+  const std::unique_ptr<IBuffer> buffer = Make();
+  for (int episode = 0; episode < 6; ++episode) {
+    const std::vector<Transition> steps = {StepOfEpisode(0), StepOfEpisode(1), StepOfEpisode(2)};
+    ASSERT_THAT(buffer->Push(steps, 3 * episode), IsOk());
+  }
+  EXPECT_EQ(buffer->push_count(), 18);
+  DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(4, 0, WithReplacement()));
+  const auto obs = batch.column<float>("obs");
+  const auto next_obs = batch.column<float>("next_obs");
+  const auto n_step = batch.column<int32_t>("n_step");
+  for (int64_t i = 0; i < batch.rows(); ++i) {
+    EXPECT_EQ(next_obs[i], obs[i] + static_cast<float>(n_step[i]));
+  }
+}
+
+TEST_P(BufferTypesTest, Push_OneTransitionAtATime_LinksNothing) {
+  if (!GetParam().of_rows) GTEST_SKIP() << "draws more than single rows";
+  const std::unique_ptr<IBuffer> buffer = Make();
+  for (int i = 0; i < 30; ++i) ASSERT_THAT(buffer->Push(StepOfEpisode(i % 3), i), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(8, 0));
+  for (const int32_t n_step : batch.column<int32_t>("n_step")) EXPECT_EQ(n_step, 1);
+}
+
+TEST_P(BufferTypesTest, Close_Twice_WritesOnceAndRefusesFurtherRows) {
+  const auto sink = std::make_shared<RecordingSink>();
+  BufferSettings settings;
+  settings.metrics = sink;
+  const std::unique_ptr<IBuffer> buffer = Make(settings);
+  TestStreams streams;
+  ASSERT_THAT(buffer->Push(TwoEpisodes(&streams), 0), IsOk());
+  const TensorMap before = Saved(*buffer);
+  buffer->Close();
+  const size_t written = sink->texts().size();
+  EXPECT_GT(written, 0);
+  buffer->Close();
+  EXPECT_EQ(sink->texts().size(), written);
+  EXPECT_THAT(buffer->Push(TwoEpisodes(&streams), 0),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("is closed")));
+  EXPECT_THAT(buffer->Sample(1, 0),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("is closed")));
+  EXPECT_TRUE(SameBytes(before, Saved(*buffer)));
 }
 
 }  // namespace

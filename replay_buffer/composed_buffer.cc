@@ -128,8 +128,13 @@ absl::Status ComposedBuffer::PushChecked(const SegmentBatch& data, RemovedItems*
   return noted;
 }
 
+absl::Status ComposedBuffer::CheckOpen() const {
+  return closed_ ? absl::FailedPreconditionError("is closed") : absl::OkStatus();
+}
+
 // False when it has waited for as long as it may.
 bool ComposedBuffer::WaitForChange(const Timer& waited) {
+  if (closed_) return false;
   const absl::Duration left = options_.max_wait - waited.Elapsed();
   if (left <= absl::ZeroDuration()) return false;
   // Rates also change as time passes.
@@ -138,11 +143,12 @@ bool ComposedBuffer::WaitForChange(const Timer& waited) {
 }
 
 absl::Status ComposedBuffer::WaitUntilPushAllowed(int64_t rows) {
-  if (limiter_ == nullptr) return absl::OkStatus();
+  if (limiter_ == nullptr) return CheckOpen();
   const Timer waited(Clock::Real());
   absl::Status status;
   do {
-    status = limiter_->CheckPush(rows);
+    status = CheckOpen();
+    if (status.ok()) status = limiter_->CheckPush(rows);
   } while (!status.ok() && WaitForChange(waited));
   return status;
 }
@@ -151,6 +157,7 @@ absl::Status ComposedBuffer::WaitUntilDrawAllowed(int64_t size, int64_t iter,
                                                   const SampleOptions& options,
                                                   RemovedItems* removed) {
   const auto allowed = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS -> absl::Status {
+    DING_RETURN_IF_ERROR(CheckOpen());
     if (contents_ != nullptr) {
       ItemBook* const held = contents_->held.get();
       const auto retired = [held, removed](int64_t begin, int64_t end) {
@@ -279,6 +286,17 @@ void ComposedBuffer::Clear() {
     monitor_.Removed(RowsLocked());
   }
   TellRemoved(options_.on_removed, removed);
+}
+
+void ComposedBuffer::Close() {
+  std::optional<ThruputReport> report;
+  {
+    MutexLock lock(&mutex_);
+    closed_ = true;
+    report = monitor_.TakeLast();
+    changed_.SignalAll();
+  }
+  WriteThruput(report, options_.name, options_.metrics.get());
 }
 
 int64_t ComposedBuffer::CountLocked() const {

@@ -50,11 +50,13 @@ namespace ding {
 
 class ComposedBuffer : public IBuffer {
  public:
+  using IBuffer::Push;
   absl::Status Push(const SegmentBatch& data, int64_t cur_collector_envstep) override;
   absl::StatusOr<Batch> Sample(int64_t size, int64_t cur_learner_iter,
                                const SampleOptions& options = {}) override;
   absl::Status Update(const PriorityInfo& info) override;
   void Clear() override;
+  void Close() override;
   bool draws_sequences() const override { return kind_->draws_sequences(); }
   int64_t count() const override;
   int64_t push_count() const override;
@@ -110,6 +112,7 @@ class ComposedBuffer : public IBuffer {
   absl::Status LoadChecked(StateReader* reader) ABSL_LOCKS_EXCLUDED(mutex_);
   // Calls on_removed; an exception is an error.
   absl::Status Tell(const RemovedItems& removed) const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status CheckOpen() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   bool WaitForChange(const Timer& waited) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status WaitUntilPushAllowed(int64_t rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status WaitUntilDrawAllowed(int64_t size, int64_t iter, const SampleOptions& options,
@@ -130,6 +133,7 @@ class ComposedBuffer : public IBuffer {
   CondVar changed_;                                             // rows were pushed or drawn
   std::unique_ptr<Contents> contents_ ABSL_GUARDED_BY(mutex_);  // null until the first push
   int64_t push_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   Rng rng_ ABSL_GUARDED_BY(mutex_);
   int64_t last_push_envstep_ ABSL_GUARDED_BY(mutex_) = -1;
   PeriodicThruputMonitor monitor_ ABSL_GUARDED_BY(mutex_);

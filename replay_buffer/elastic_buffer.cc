@@ -77,6 +77,8 @@ absl::Status ElasticReplayBuffer::Update(const PriorityInfo& info) { return ring
 
 void ElasticReplayBuffer::Clear() { ring_->Clear(); }
 
+void ElasticReplayBuffer::Close() { ring_->Close(); }
+
 int64_t ElasticReplayBuffer::count() const { return std::min(ring_->count(), window_rows()); }
 
 int64_t ElasticReplayBuffer::push_count() const { return ring_->push_count(); }

@@ -49,6 +49,7 @@ class ElasticReplayBuffer : public IBuffer {
   // kInvalidArgument: an option of the ring is out of range, or the first window is below 1.
   static absl::StatusOr<std::unique_ptr<ElasticReplayBuffer>> Create(Options options);
 
+  using IBuffer::Push;
   // Also returns kInvalidArgument, and pushes nothing, if the window of `cur_collector_envstep` is
   // below 1.
   absl::Status Push(const SegmentBatch& data, int64_t cur_collector_envstep) override;
@@ -56,6 +57,7 @@ class ElasticReplayBuffer : public IBuffer {
                                const SampleOptions& options = {}) override;
   absl::Status Update(const PriorityInfo& info) override;
   void Clear() override;
+  void Close() override;
   // The number of rows in the window.
   int64_t count() const override;
   int64_t push_count() const override;

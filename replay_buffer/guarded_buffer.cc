@@ -39,6 +39,9 @@ class GuardedBuffer : public IBuffer {
   void Clear() override {
     Guard([&] { buffer_->Clear(); });
   }
+  void Close() override {
+    Guard([&] { buffer_->Close(); });
+  }
   bool draws_sequences() const override {
     bool result = false;
     Guard([&] { result = buffer_->draws_sequences(); });

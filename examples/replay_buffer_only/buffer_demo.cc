@@ -4,37 +4,22 @@
 #include <cstdio>
 #include <memory>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "ding_worker/data/segment.h"
+#include "ding_worker/data/transition.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
 
 namespace {
 
 // One episode of ten steps in which obs counts up, ended by a time limit.
-ding::SegmentBatch Episode() {
-  const ding::SpecPtr rows = *ding::MakeSpec({ding::Box("obs", {1}), ding::Discrete("action", 2),
-                                              ding::Scalar("reward", ding::DType::kFloat32),
-                                              ding::Scalar("collect_iter", ding::DType::kInt64)});
-  const ding::SpecPtr obs = *ding::MakeSpec({ding::Box("obs", {1})});
-  ding::BatchBuilder builder = *ding::BatchBuilder::Create(rows, 10);
+std::vector<ding::Transition> Episode() {
+  std::vector<ding::Transition> steps(10);
   for (int i = 0; i < 10; ++i) {
-    builder.column<float>(0)[i] = static_cast<float>(i);
-    builder.column<int64_t>(1)[i] = i % 2;
-    builder.column<float>(2)[i] = 1;
-    builder.column<int64_t>(3)[i] = 0;
+    steps[i].Set("obs", {1.0 * i}).Set("action", i % 2).Set("reward", 1.0);
   }
-  ding::BatchBuilder final_obs = *ding::BatchBuilder::Create(obs, 1);
-  final_obs.column<float>(0)[0] = 10;
-
-  ding::SegmentBatch episode;
-  episode.rows = std::move(builder).Seal(10);
-  episode.final_obs = std::move(final_obs).Seal(1);
-  ding::Segment segment;
-  segment.length = 10;
-  segment.end = ding::SegmentEnd::kTruncated;
-  episode.segments.push_back(segment);
-  return episode;
+  steps[9].Set("next_obs", {10.0}).end = ding::SegmentEnd::kTruncated;
+  return steps;
 }
 
 absl::Status Run() {

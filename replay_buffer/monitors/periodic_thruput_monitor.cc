@@ -33,9 +33,14 @@ PeriodicThruputMonitor::PeriodicThruputMonitor(const Options& options)
     : options_(options), period_(options.clock) {}
 
 PeriodicThruputMonitor::~PeriodicThruputMonitor() {
-  if (counted_.pushed_in == 0 && counted_.sampled_out == 0 && counted_.removed == 0) return;
-  counted_.seconds = period_.Seconds();
-  WriteThruput(counted_, options_.name, options_.metrics.get());
+  WriteThruput(TakeLast(), options_.name, options_.metrics.get());
+}
+
+std::optional<ThruputReport> PeriodicThruputMonitor::TakeLast() {
+  if (counted_.pushed_in == 0 && counted_.sampled_out == 0 && counted_.removed == 0) {
+    return std::nullopt;
+  }
+  return TakeReport(period_.Seconds());
 }
 
 std::optional<ThruputReport> PeriodicThruputMonitor::CountPushed(int64_t rows, int64_t have) {
@@ -64,6 +69,10 @@ std::optional<ThruputReport> PeriodicThruputMonitor::ReportIfDue() {
   pushes_until_look_ = kPushesPerLook;
   const double seconds = period_.Seconds();
   if (seconds < options_.period_seconds) return std::nullopt;
+  return TakeReport(seconds);
+}
+
+ThruputReport PeriodicThruputMonitor::TakeReport(double seconds) {
   ThruputReport report = counted_;
   report.seconds = seconds;
   counted_ = ThruputReport();

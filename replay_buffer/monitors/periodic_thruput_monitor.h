@@ -4,7 +4,7 @@
 // There is no thread: calls look at the clock. So a period ends with the first draw after its time,
 // or at most kPushesPerLook pushes later; looking at the clock for every push would slow down small
 // pushes. While the buffer is not used nothing is written, and the next report covers the longer
-// time, which it states. The destructor writes what was counted after the last report.
+// time, which it states. TakeLast() reports what was counted after the last report, and so does the destructor.
 //
 //   current_have = current_have of the report before + pushed_in - removed      (without loading)
 //
@@ -85,6 +85,8 @@ class PeriodicThruputMonitor {
   }
   // Counts rows that left the buffer other than by a push or a draw.
   void Removed(int64_t have);
+  // Returns what was counted since the last report, if anything was.
+  std::optional<ThruputReport> TakeLast();
   // Called after the buffer loaded other rows, which count neither as pushed nor as removed.
   void Loaded(int64_t have);
 
@@ -92,6 +94,7 @@ class PeriodicThruputMonitor {
   std::optional<ThruputReport> CountPushed(int64_t rows, int64_t have);
   std::optional<ThruputReport> CountSampled(int64_t rows, int64_t have);
   std::optional<ThruputReport> ReportIfDue();
+  ThruputReport TakeReport(double seconds);
 
   const Options options_;
   ThruputReport counted_;  // since the last report

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
 
 namespace ding {
@@ -15,6 +16,7 @@ struct BufferSettings {
   int64_t nstep = 1;
   double gamma = 0.9;
   uint64_t seed = 1;
+  std::shared_ptr<MetricSink> metrics = std::make_shared<NullSink>();
 };
 
 // Makes an empty buffer.

@@ -31,6 +31,7 @@ std::unique_ptr<IBuffer> Make(const std::string& type, const BufferSettings& set
   if (params != nullptr) config.mutable_params()->PackFrom(*params);
   ComponentDeps deps;
   deps.seed = settings.seed;
+  deps.metrics = settings.metrics;
   return create_buffer(config, deps).value();
 }
 

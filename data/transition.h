@@ -1,0 +1,89 @@
+// One step of an env as named values, and segments made of such steps. For a program of your own that has its steps
+// one by one; collectors write columns, which is faster.
+//
+// A value is a field of the rows: "obs" or several "obs/...", "action", "reward", and what else is stored.
+// "next_obs" ("next_obs/...") is the observation after the step.
+//
+// Ownership: values.   Threads: thread-compatible; MakeSegments is a pure function.
+//
+// Example:
+//   std::vector<Transition> steps(2);
+//   steps[0].Set("obs", {0.1f, 0.2f}).Set("action", 1).Set("reward", 1.0);
+//   steps[1].Set("obs", {0.3f, 0.4f}).Set("action", 0).Set("reward", 1.0).Set("next_obs", {0.5f, 0.6f});
+//   steps[1].end = SegmentEnd::kTerminated;
+//   DING_RETURN_IF_ERROR(buffer->Push(steps, /*cur_collector_envstep=*/2));
+#ifndef DING_WORKER_DATA_TRANSITION_H_
+#define DING_WORKER_DATA_TRANSITION_H_
+
+#include <cstdint>
+#include <initializer_list>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/tensor.h"
+
+namespace ding {
+
+struct Transition {
+  TensorMap values;
+  SegmentEnd end = SegmentEnd::kCut;  // kCut: the episode goes on after this step
+
+  // Sets a value, and returns this transition. Numbers are stored as DI-engine's to_tensor does: floating-point
+  // ones as float32, bool as bool, other integers as int64. A tensor keeps its type.
+  Transition& Set(absl::string_view name, Tensor value) {
+    values.Set(name, std::move(value));
+    return *this;
+  }
+  template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
+  Transition& Set(absl::string_view name, T number) {
+    return SetNumbers(name, {}, absl::MakeConstSpan(&number, 1));
+  }
+  template <typename T>
+  Transition& Set(absl::string_view name, const std::vector<T>& numbers) {
+    return SetNumbers(name, {static_cast<int64_t>(numbers.size())}, absl::MakeConstSpan(numbers));
+  }
+  template <typename T>
+  Transition& Set(absl::string_view name, std::initializer_list<T> numbers) {
+    return Set(name, std::vector<T>(numbers));
+  }
+
+ private:
+  template <typename T>
+  Transition& SetNumbers(absl::string_view name, Shape shape, absl::Span<const T> numbers) {
+    using Stored =
+        std::conditional_t<std::is_floating_point_v<T>, float,
+                           std::conditional_t<std::is_same_v<T, bool>, uint8_t, int64_t>>;
+    Tensor value =
+        Tensor::Zeros(std::is_same_v<T, bool> ? DType::kBool : kDTypeOf<Stored>, std::move(shape));
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      value.mutable_data<Stored>()[i] = static_cast<Stored>(numbers[i]);
+    }
+    return Set(name, std::move(value));
+  }
+};
+
+// The stream of the segments of transitions, unless another one is given. Collectors have streams from 0 on.
+inline constexpr int64_t kTransitionStream = -1;
+
+// Returns the steps, in their order, as segments of a stream that begins with step `first_step`. A segment goes on with
+// the next transition until one ends its episode, or has a "next_obs" that is not the "obs" of the next one. The last
+// step of a segment must have "next_obs". To continue an earlier call, pass its stream and the number of the next step.
+//
+// The rows have the fields of `rows`, or those of the first transition: the observation, then the other values in their
+// order. Pass the spec of a collector's rows to mix both kinds of rows in a buffer.
+//   kInvalidArgument  a transition has other values than the first one or `rows`, or lacks "next_obs"; the message has
+//                     its number and the name of the value
+absl::StatusOr<SegmentBatch> MakeSegments(absl::Span<const Transition> transitions,
+                                          int64_t stream = kTransitionStream,
+                                          int64_t first_step = 0, SpecPtr rows = nullptr);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_DATA_TRANSITION_H_
