@@ -2,13 +2,15 @@
 tools/learning_bars --page makes of the recorded results and curves.
 """
 
+import hashlib
+import json
 import os
 import re
 import statistics
 import sys
 
 from learning_bars_rows import CURVES, PUBLISHED, RESULTS, ROOT, TABLE, curve_path, read_published
-from plot_picture import draw, x_unit, y_unit
+from plot_picture import draw, use_matplotlib, x_unit, y_unit
 from plot_runs import make_curve, read_run
 
 PAGE = "docs/reference/results.md"
@@ -84,13 +86,13 @@ def cells(row, published, machines):
     ]
 
 
-def picture(row):
-    """An SVG picture of the median of the row's curves; None if there are none."""
+def panel_of(row):
+    """What the picture of the row's curves shows, for draw(); None if there are none."""
     runs = [read_run(curve_path(row.name, seed), TAGS) for seed in row.seeds if os.path.exists(curve_path(row.name, seed))]
     for tag in TAGS:
         points = [[(step, value) for step, value, _ in run.values[tag]] for run in runs if tag in run.values]
         if points:
-            panel = {
+            return {
                 "title": "",
                 "curves": [make_curve(row.config, points)],
                 "line": None if row.check else row.bar,
@@ -98,8 +100,35 @@ def picture(row):
                 "y_unit": y_unit(tag),
                 "whole": True,
             }
-            return draw(f"{row.name}: mean return of the evaluations", [panel])
     return None
+
+
+class Picture:
+    """An SVG file whose last line says what it was drawn of, so that a check needs neither matplotlib nor the same version of it."""
+
+    def __init__(self, title, panel):
+        self.title, self.panel = title, panel
+        digest = hashlib.sha256(json.dumps([title, panel]).encode()).hexdigest()
+        self.stamp = f"<!-- drawn of {digest[:16]} -->\n"
+
+    def is_written_as(self, text):
+        return text.endswith(self.stamp)
+
+    def text(self):
+        return draw(self.title, [self.panel]).decode() + self.stamp
+
+
+class Page:
+    """A text file."""
+
+    def __init__(self, text):
+        self._text = text
+
+    def is_written_as(self, text):
+        return text == self._text
+
+    def text(self):
+        return self._text
 
 
 def seconds(value):
@@ -134,7 +163,7 @@ def fill(text, rows):
 
 
 def make_files(rows):
-    """The page and its pictures: path from the root -> text."""
+    """The page and its pictures: path from the root -> Page or Picture."""
     published = read_published()
     known = sorted({line["machine"] for row in rows for line in row.results.values()})
     machines = {name: chr(ord("A") + i) for i, name in enumerate(known)}
@@ -148,26 +177,26 @@ def make_files(rows):
     text += "\n## Curves\n\nThe dashed line is the bar. Most evaluations within a run have fewer episodes than those of the table.\n"
     files = {}
     for row in rows:
-        drawn = picture(row)
-        if drawn is None:
+        panel = panel_of(row)
+        if panel is None:
             continue
-        files[f"{PICTURES}/{row.name}.svg"] = drawn
+        files[f"{PICTURES}/{row.name}.svg"] = Picture(f"{row.name}: mean return of the evaluations", panel)
         text += f"\n### {row.name}\n\n![{row.name}](../pictures/learning/{row.name}.svg)\n"
     missing = [f"`{row.name}`" for row in rows if f"{PICTURES}/{row.name}.svg" not in files]
     if missing:
         text += "\nRows without curves, because they have not run yet or evaluate nothing: " + ", ".join(missing) + ".\n"
-    files[PAGE] = text
-    files[README] = fill(read(README), rows)
+    files[PAGE] = Page(text)
+    files[README] = Page(fill(read(README), rows))
     return files
 
 
 def find_changes(files):
     """Says what differs from what is there: path -> what is wrong."""
     changes = {}
-    for path, text in files.items():
+    for path, wanted in files.items():
         try:
             with open(os.path.join(ROOT, path), encoding="utf-8") as file:
-                if file.read() != text:
+                if not wanted.is_written_as(file.read()):
                     changes[path] = "is out of date"
         except FileNotFoundError:
             changes[path] = "is missing"
@@ -188,7 +217,10 @@ def check_page(rows):
 
 def write_page(rows):
     files = make_files(rows)
-    for path in find_changes(files):
+    changes = find_changes(files)
+    if any(isinstance(files.get(path), Picture) for path in changes):
+        use_matplotlib()
+    for path in changes:
         place = os.path.join(ROOT, path)
         if path not in files:
             os.remove(place)
@@ -196,5 +228,5 @@ def write_page(rows):
             continue
         os.makedirs(os.path.dirname(place), exist_ok=True)
         with open(place, "w", encoding="utf-8") as file:
-            file.write(files[path])
+            file.write(files[path].text())
         print(path)

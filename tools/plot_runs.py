@@ -1,5 +1,8 @@
-"""Reads runs for tools/plot: the values of a tag from the CSV files below log/, and curves of one or several runs."""
+"""Reads runs for tools/plot and tools/compare: which ones the arguments name, the values of a tag from the CSV files below log/, and
+curves of one or several runs.
+"""
 
+import argparse
 import bisect
 import csv
 import difflib
@@ -10,11 +13,77 @@ import re
 import statistics
 
 # A median of more steps than a picture has pixels is computed at some of them only.
-MAX_MEDIAN_STEPS = 20000
+MAX_MEDIAN_STEPS = 4000
+# What makes a name a pattern.
+PATTERN = re.compile(r"[*?[]")
 
 
 class Refused(Exception):
     """What the user asked for cannot be done; the message says why, and what to do."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Arguments of a tool that shows its docstring as its help."""
+
+    def __init__(self, text):
+        formatter = argparse.RawDescriptionHelpFormatter
+        super().__init__(description=text, formatter_class=formatter, usage=argparse.SUPPRESS, allow_abbrev=False)
+
+    def error(self, message):
+        raise Refused(f"{message}; see tools/{self.prog} --help")
+
+
+def parse_runs(arguments):
+    """(name, folders) of each curve; arguments are RUN or NAME=RUN,RUN,..., and RUN may be a pattern."""
+    curves = []
+    for argument in arguments:
+        name, given, folders = argument.partition("=")
+        if not given or os.path.exists(argument):
+            curves += [(None, [folder]) for folder in expand(argument)]
+            continue
+        folders = folders.split(",")
+        if not name or not all(folders):
+            raise Refused(f"'{argument}' lacks a name or a folder, expected NAME=FOLDER,FOLDER,...")
+        curves.append((name, [match for folder in folders for match in expand(folder)]))
+    unnamed = [folders[0] for name, folders in curves if not name]
+    for folders in [unnamed] + [folders for name, folders in curves if name]:
+        paths = [os.path.realpath(folder) for folder in folders]
+        for folder, path in zip(folders, paths):
+            if paths.count(path) > 1:
+                raise Refused(f"the run '{folder}' is given twice")
+    curves = list(zip(curve_names(curves), (folders for _, folders in curves)))
+    names = [name for name, _ in curves]
+    for name in names:
+        if names.count(name) > 1:
+            raise Refused(f"two curves are called '{name}'; name them apart, by NAME=FOLDER")
+    return curves
+
+
+def expand(folder):
+    """The runs that match a pattern; a name of something that exists is none."""
+    if not PATTERN.search(folder) or os.path.exists(folder):
+        return [folder]
+    matches = sorted(glob.glob(folder))
+    runs = [match for match in matches if match.endswith(".csv") or os.path.isdir(os.path.join(match, "log"))]
+    if not runs:
+        but = f"; what matches is no run: {', '.join(matches[:3])}" if matches else ""
+        raise Refused(f"no run matches '{folder}'{but}")
+    return runs
+
+
+def curve_names(curves):
+    """The given names; for runs without, the end of the path that tells them apart."""
+    paths = {i: run_path(folders[0]) for i, (name, folders) in enumerate(curves) if not name}
+    for length in range(1, max(map(len, paths.values()), default=1) + 1):
+        short = {i: "/".join(path[-length:]) for i, path in paths.items()}
+        if len(set(short.values())) == len(short):
+            break
+    return [name or short[i] for i, (name, _) in enumerate(curves)]
+
+
+def run_path(folder):
+    path = os.path.abspath(folder).split(os.sep)
+    return path[:-2] if path[-2:] == ["log", "metrics.csv"] else path
 
 
 class Run:

@@ -11,7 +11,7 @@ fail() {
   exit 1
 }
 
-command -v rsvg-convert >/dev/null || fail 'rsvg-convert is missing; run tools/setup test'
+/usr/bin/python3 -c 'import matplotlib' || fail 'matplotlib is missing; run tools/setup plot'
 
 # make_run FOLDER VALUE...: a run whose evaluations at the env steps 0, 100, ... gave these returns, each after 10 train
 # iterations and 2.5 seconds.
@@ -49,63 +49,60 @@ drawn() { python3 "$picture" "$@" || fail "$1"; }
 make_run a 0 10 20 30
 make_run b 0 30 50
 make_run none
+make_run rising 0 1 2 3 4 5 6 7 8 9
+make_run falling 9 8 7 6 5 4 3 2 1 0
 
 echo '== a median, which keeps the last value of a run that ended, and a run; each end is marked'
 "$plot" --line 25 'both<1>=a,b' a >out
 says 'both<1>: last 40 at 300 env steps, lowest 0, highest 40'
 says 'a: last 30 at 300 env steps, lowest 0, highest 30'
 says plot.svg
-drawn plot.svg curves=2 bands=1 ends=3 panels=1 inside 'name=both<1> (median of 2)' 'name=line at 25' 'name=end of a run' \
-  'end=1,30' 'end=0.6666667,50' 'x=0 50 100 150 200 250 300' 'x_unit=env steps' 'y_unit=reward_mean (return of an episode)' \
+drawn plot.svg curves=2 bands=1 ends=3 panels=1 'name=both<1> (median of 2)' 'name=line at 25' 'name=end of a run' \
+  'end=300,30' 'end=200,50' 'x=0 50 100 150 200 250 300' 'x_unit=env steps' 'y_unit=reward_mean (return of an episode)' \
   title=evaluator_step/reward_mean
 
 echo '== the mean of the last two'
 "$plot" --smooth 2 --out smooth.svg a >out
 says 'a: last 25 at 300 env steps, lowest 0, highest 25'
 
-echo '== the legend is where no curve is, in the area or beside it'
-make_run rising 0 1 2 3 4 5 6 7 8 9
-make_run falling 9 8 7 6 5 4 3 2 1 0
-"$plot" --out rising.svg rising >out; drawn rising.svg inside
-"$plot" --out falling.svg falling >out; drawn falling.svg inside
-"$plot" --out cross.svg rising falling >out; drawn cross.svg inside
-make_run low 0 0 0 0 0 0 0 9
-make_run high 9 9 9 9 9 9 9 9
-"$plot" --out low.svg low >out; drawn low.svg inside
-"$plot" --out frame.svg low high >out; drawn frame.svg inside
-"$plot" --out line.svg --line 1 rising >out; drawn line.svg inside
-printf 'step,tag,value\n800,evaluator_step/reward_mean,0.5\n' >dot.csv
-"$plot" --out dot.svg rising dot.csv >out; drawn dot.svg inside ends=2
-"$plot" --out wide.svg w=low,high >out; drawn wide.svg beside bands=1
-"$plot" --out band.svg w=rising,falling,low,high >out; drawn band.svg beside bands=1
+echo '== names of any kind are in the legend, above the curves'
 make_run noise $(for i in $(seq 300); do echo $((i * 7919 % 101)); done)
-"$plot" --out noise.svg noise >out; drawn noise.svg beside curves=1
 "$plot" --out long.svg "$(printf 'long%.0s' {1..60})=noise" "$(printf 'a longer name %.0s' {1..60})=a" >out
-drawn long.svg beside
+drawn long.svg curves=2
+"$plot" --out names.svg --title '$a$ & _' '_$x_1$=a' $'two\nlines\x01=b' >out
+drawn names.svg 'name=_$x_1$' 'name=two?lines?' 'title=$a$ & _'
+
+echo '== the picture of very many values is small'
+python3 -c '
+print("step,tag,value")
+for i in range(200000): print(f"{i},evaluator_step/reward_mean,{i * 7919 % 101}")' >dense.csv
+sed 's/,1$/,2/' dense.csv >dense2.csv
+"$plot" --out dense.svg dense.csv >out; drawn dense.svg points=4000
+"$plot" --out dense.svg m=dense.csv,dense2.csv >out; drawn dense.svg points=9000
 
 echo '== eight curves can be told apart'
 for i in 1 2 3 4 5 6 7 8; do make_run "run$i" 0 "$i" "${i}0"; done
 "$plot" --out eight.svg run[1-8] >out
-drawn eight.svg inside curves=8 colors=8 dashed=1 ends=8
+drawn eight.svg curves=8 colors=8 dashed=1 ends=8
 
 echo '== thousands, very large and very small values, a constant, a single value'
 make_run large 0 -4000 12000 1234567
 "$plot" --out large.svg large >out; drawn large.svg 'y=0 200,000 400,000 600,000 800,000 1,000,000 1,200,000'
 make_run negative -1600 -1200
-"$plot" --out negative.svg negative >out; drawn negative.svg 'y=−1,600 −1,500 −1,400 −1,300 −1,200'
+"$plot" --out negative.svg negative >out; drawn negative.svg 'y=−1,600 −1,550 −1,500 −1,450 −1,400 −1,350 −1,300 −1,250 −1,200'
 make_run huge 0 40e9 80e9
-"$plot" --out huge.svg huge >out; drawn huge.svg 'y=0 20 40 60 80' 'y_unit=reward_mean (return of an episode) (in 10⁹)'
+"$plot" --out huge.svg huge >out; drawn huge.svg 'y=0 10 20 30 40 50 60 70 80' 'y_unit=reward_mean (return of an episode) (in 10⁹)'
 make_run extreme 1.7e308 -1.7e308 1.7e308
 "$plot" --out extreme.svg extreme >out; drawn extreme.svg 'y=−150 −100 −50 0 50 100 150' 'y_unit=reward_mean (return of an episode) (in 10³⁰⁶)'
 make_run tiny 5e-324 0
-"$plot" --out tiny.svg tiny >out; drawn tiny.svg 'y=−1.0 −0.5 0.0 0.5 1.0'
+"$plot" --out tiny.svg tiny >out; drawn tiny.svg 'y=−1 −0.5 0 0.5 1'
 make_run constant 200 200
 "$plot" --out constant.svg constant >out; drawn constant.svg 'y=190 195 200 205 210'
 make_run single 7
 "$plot" --out single.svg --x seconds single >out; drawn single.svg ends=1 'end=0,7' 'x_unit=seconds'
 make_run many $(seq 101)
 sed -i 's/^\([0-9]*\)00,evaluator_step/\100000,evaluator_step/' many/log/metrics.csv
-"$plot" --out many.svg many >out; drawn many.svg 'x=0 2,000,000 4,000,000 6,000,000 8,000,000 10,000,000'
+"$plot" --out many.svg many >out; drawn many.svg 'x=0 2 4 6 8 10' 'x_unit=env steps (in 10⁶)'
 says 'many: last 101 at 10,000,000 env steps, lowest 1, highest 101'
 
 echo '== a statistic of the env, of any unit'
@@ -121,7 +118,7 @@ drawn panels.svg panels=3 curves=6 bands=3 ends=9 'x_unit=env steps | train iter
   'title=a & b | evaluator_step/reward_mean | learner_iter/loss_avg | evaluator_step/reward_std'
 says 'a, learner_iter/loss_avg: last 3e-06 at 30 train iterations, lowest 0, highest 3e-06'
 "$plot" --out seconds.svg --x seconds a b >out
-drawn seconds.svg 'x_unit=seconds' 'x=0 1 2 3 4 5 6 7' 'end=1,30' 'end=0.6666667,50'
+drawn seconds.svg 'x_unit=seconds' 'x=0 1 2 3 4 5 6 7' 'end=7.5,30' 'end=5,50'
 says 'b: last 50 at 5.0 seconds, lowest 0, highest 50'
 "$plot" --out iterations.svg --x iteration a >out
 drawn iterations.svg 'x_unit=train iterations' title=evaluator_iter/reward_mean
@@ -151,18 +148,27 @@ for kind in svg png; do cmp "same1.$kind" "same2.$kind" || fail 'two pictures of
 
 echo '== a PNG picture is twice as large'
 [ "$(head -c 8 same1.png | od -An -tx1)" = ' 89 50 4e 47 0d 0a 1a 0a' ] || fail 'no PNG signature'
-size=$(od -An -j16 -N8 -tu1 same1.png | awk '{ print $3 * 256 + $4, $7 * 256 + $8 }')
-expected=$(sed -nE '1s/.* width="([0-9]+)" height="([0-9]+)".*/\1 \2/p' same1.svg | awk '{ print 2 * $1, 2 * $2 }')
-[ "$size" = "$expected" ] || fail "the PNG picture has $size pixels, expected $expected"
+read -r width height < <(od -An -j16 -N8 -tu1 same1.png | awk '{ print $3 * 256 + $4, $7 * 256 + $8 }')
+read -r svg_width svg_height < <(sed -nE '/^<svg/s/.* width="([0-9]+)[0-9.]*pt" height="([0-9]+)[0-9.]*pt".*/\1 \2/p' same1.svg)
+# A point is 4/3 pixels, and the hinting of the font rounds the widths of texts.
+[ $((width - svg_width * 8 / 3)) -lt 10 ] && [ $((height - svg_height * 8 / 3)) -lt 10 ] && [ "$height" -gt "$svg_height" ] ||
+  fail "the PNG picture has $width x $height pixels, the other $svg_width x $svg_height points"
+
+echo '== patterns of runs and tags'
+"$plot" --out pattern.svg 'run[1-3]' 'all=run*' >out
+drawn pattern.svg curves=4 bands=1 'name=all (median of 8)' 'name=run2'
+"$plot" --out pattern.svg --tag '*/reward_*' --tag learner_iter/loss_avg a >out
+drawn pattern.svg panels=5 'title=evaluator_iter/reward_mean | evaluator_step/info/reward_mean | evaluator_step/reward_mean | evaluator_step/reward_std | learner_iter/loss_avg'
+refused "no run matches 'walk*'" 'm=walk*'
+refused "no tag of 'a' matches '*los'" --tag '*los' a
+
+echo '== without matplotlib it says what to install'
 mkdir bare
-ln -s "$(python3 -c 'import sys; print(sys.executable)')" bare/python3
-if PATH=$PWD/bare "$plot" --out refused.png a >out 2>err; then fail 'PNG without a converter was not refused'; fi
-grep -q 'a PNG picture needs rsvg-convert, which is not installed' err || fail "$(cat err)"
+mkdir without && printf 'import importlib.util\nfind = importlib.util.find_spec\nimportlib.util.find_spec = lambda name: None if name == "matplotlib" else find(name)\n' >without/sitecustomize.py
+if PYTHONPATH=$PWD/without "$plot" --out refused.svg a >out 2>err; then fail 'it drew without matplotlib'; fi
+grep -q 'pictures are drawn by matplotlib, which is not installed' err || fail "$(cat err)"
 package=$(sed -n 's/^  apt-get install --yes --no-install-recommends //p' err)
-grep -qx "test $package" "$packages" || fail "tools/packages has no '$package', which is to be installed: $(cat err)"
-printf '#!/bin/sh\necho it broke >&2\nexit 3\n' >bare/rsvg-convert && chmod +x bare/rsvg-convert
-if PATH=$PWD/bare "$plot" --out refused.png a >out 2>err; then fail 'a broken converter was not noticed'; fi
-grep -q 'rsvg-convert failed with status 3: it broke' err && [ ! -e refused.png ] || fail "$(cat err)"
+grep -qx "plot $package" "$packages" || fail "tools/packages has no '$package', which is to be installed: $(cat err)"
 
 echo '== values that are not finite, steps that were run again, and half a last line, are left out or replaced'
 make_run odd 0 nan 20 inf

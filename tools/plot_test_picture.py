@@ -2,18 +2,19 @@
 
     python3 tools/plot_test_picture.py FILE CHECK...
 
-Every picture must be XML, no curve, band, end or dashed line may come into the box of the legend, and nothing may leave the
-picture. Each CHECK must hold, too:
+Every picture must be XML, nothing may leave it, no two ticks may touch, and no curve may come into the legend. Each CHECK must
+hold, too:
 
-  inside, beside          the legend is in the area of the curves, or on its right
   curves=N bands=N ends=N panels=N dashed=N     how many there are; dashed counts curves
   colors=N                how many curves can be told apart by colour and dashes
+  points=N                no curve and no band has more points
   x=TEXT,TEXT y=TEXT      the ticks of the first panel, separated by blanks
   x_unit=TEXT y_unit=TEXT title=TEXT      the texts of all panels, separated by " | "
   name=TEXT               a text of the legend
-  end=SHARE,VALUE         an end of a run, of the first panel, at this share of the horizontal axis, at this value
+  end=X,Y                 an end of a run, of the first panel, at this place
 """
 
+import re
 import sys
 import xml.etree.ElementTree
 
@@ -24,96 +25,84 @@ def fail(message):
     sys.exit(f"{sys.argv[1]}: {message}")
 
 
-def points_of(element):
-    return [tuple(map(float, point.split(","))) for point in element.get("points").split()]
+def places(element):
+    """The points (x, y) of the paths and marks in a group."""
+    found = []
+    for part in element.iter():
+        if part.tag == SVG + "path" and "clip-path" in part.attrib:
+            found += [tuple(map(float, pair)) for pair in re.findall(r"[ML] (\S+) (\S+)", part.get("d"))]
+        elif part.tag == SVG + "use":
+            found.append((float(part.get("x")), float(part.get("y"))))
+    return found
 
 
-def dense(points):
-    """Points at most half a pixel apart on the line through all the points."""
-    for (x1, y1), (x2, y2) in zip(points, points[1:]):
-        parts = int(max(abs(x2 - x1), abs(y2 - y1)) * 2) + 1
-        for i in range(parts + 1):
-            yield x1 + (x2 - x1) * i / parts, y1 + (y2 - y1) * i / parts
-    if len(points) == 1:
-        yield points[0]
+def texts(element):
+    return [text.text for text in element.iter(SVG + "text")]
 
 
-def inside_polygon(x, y, points):
-    """Whether a ray from the point to the right crosses the outline an odd number of times."""
-    crossings = 0
-    for (x1, y1), (x2, y2) in zip(points, points[1:] + points[:1]):
-        if (y1 > y) != (y2 > y) and x < x1 + (x2 - x1) * (y - y1) / (y2 - y1):
-            crossings += 1
-    return crossings % 2 == 1
+def value_at(ticks, place):
+    """The value at a place of an axis, by its first and last tick (value, place)."""
+    (low, start), (high, end) = ticks[0], ticks[-1]
+    return low + (place - start) / (end - start) * (high - low)
 
 
 def main():
     root = xml.etree.ElementTree.parse(sys.argv[1]).getroot()
-    panels = [group for group in root.iter(SVG + "g") if group.get("class") == "panel"]
-    legend = next(group for group in root.iter(SVG + "g") if group.get("class") == "legend")
+    width, height = map(float, root.get("viewBox").split()[2:])
 
-    def all_of(kind):
-        return [element for panel in panels for element in panel.iter() if element.get("class") == kind]
+    def groups(kind, within=root):
+        return [group for group in within.iter(SVG + "g") if re.fullmatch(kind + r"(-\d+)*", group.get("id", ""))]
 
-    box = legend.find(SVG + "rect")
-    left, top = float(box.get("x")), float(box.get("y"))
-    right, bottom = left + float(box.get("width")), top + float(box.get("height"))
-    width, height = float(root.get("width")), float(root.get("height"))
-    if not (0 <= left and right <= width and 0 <= top and bottom <= height):
-        fail(f"the legend {left, top, right, bottom} leaves the picture of {width} x {height}")
+    panels, curves, bands = groups("panel"), groups("curve"), groups("band")
+    legend = groups("legend")[0]
+    heights = [text.get("y") or re.search(r" ([\d.]+)\)", text.get("transform"))[1] for text in legend.iter(SVG + "text")]
+    legend_bottom = max(map(float, heights))
+    ends = [place for group in groups("ends") for place in places(group)]
+    for group in [*curves, *groups("ends"), *groups("line")]:
+        for x, y in places(group):
+            if not (-1 <= x <= width + 1 and legend_bottom <= y <= height):
+                fail(f"{group.get('id')} leaves the picture of {width} x {height}, or is in the legend, at {x, y}")
+    ticks = {}
+    for axis in "xy":
+        ticks[axis] = [(texts(group)[0], *places(group)[:1]) for group in groups(f"{axis}tick_\\d+", panels[0])]
+    row = [place[0] for _, place in ticks["x"]]
+    for i in range(len(row) - 1):
+        if row[i + 1] - row[i] < 3.2 * (len(ticks["x"][i][0]) + len(ticks["x"][i + 1][0])):
+            fail(f"the ticks {ticks['x'][i][0]} and {ticks['x'][i + 1][0]} touch")
 
-    drawn = [(element.get("class"), points_of(element)) for kind in ("curve", "band") for element in all_of(kind)]
-    drawn += [("end", [(float(end.get("cx")), float(end.get("cy")))]) for end in all_of("end")]
-    for line in all_of("line"):
-        drawn.append(("line", [(float(line.get(f"x{i}")), float(line.get(f"y{i}"))) for i in (1, 2)]))
-    for kind, points in drawn:
-        for x, y in dense(points):
-            if not (0 <= x <= width and 0 <= y <= height):
-                fail(f"a {kind} leaves the picture at {x, y}")
-            if left - 2 <= x <= right + 2 and top - 2 <= y <= bottom + 2:
-                fail(f"a {kind} is under the legend at {x, y}")
-        corners = [(left, top), (right, top), (left, bottom), (right, bottom)]
-        if kind == "band" and any(inside_polygon(x, y, points) for x, y in corners):
-            fail("the legend is in a band")
-
-    axis = next(line for line in panels[0].iter(SVG + "line") if line.get("class") == "x_axis")
-    area_left, area_right = float(axis.get("x1")), float(axis.get("x2"))
-    y_ticks = [(element.text, float(element.get("y")) - 4) for element in panels[0].iter() if element.get("class") == "y"]
-    curves = all_of("curve")
-    counts = {"curves": len(curves), "bands": len(all_of("band")), "ends": len(all_of("end")), "panels": len(panels)}
-    counts["dashed"] = sum(curve.get("stroke-dasharray") is not None for curve in curves)
-    counts["colors"] = len({(curve.get("stroke"), curve.get("stroke-dasharray")) for curve in curves})
-    texts = {
-        "x": " ".join(element.text for element in panels[0].iter() if element.get("class") == "x"),
-        "y": " ".join(text for text, _ in y_ticks),
-        "x_unit": " | ".join(element.text for element in all_of("x_unit")),
-        "y_unit": " | ".join(element.text for element in all_of("y_unit")),
-        "title": " | ".join(element.text for element in root.iter() if element.get("class") in ("title", "panel_title")),
+    looks = [next(curve.iter(SVG + "path")).get("style") for curve in curves]
+    counts = {"curves": len(curves), "bands": len(bands), "ends": len(ends), "panels": len(panels)}
+    counts["dashed"] = sum("stroke-dasharray" in look for look in looks)
+    counts["colors"] = len(set(looks))
+    titles = [text for group in sorted(groups("title"), key=lambda group: group.get("id")) for text in texts(group)]
+    read = {
+        "x": " ".join(text for text, _ in ticks["x"]),
+        "y": " ".join(text for text, _ in ticks["y"]),
+        "x_unit": " | ".join(text for group in groups("x_unit") for text in texts(group)),
+        "y_unit": " | ".join(text for group in groups("y_unit") for text in texts(group)),
+        "title": " | ".join(titles),
     }
     for check in sys.argv[2:]:
         name, _, expected = check.partition("=")
-        if name in ("inside", "beside"):
-            if (left >= area_right) != (name == "beside"):
-                fail(f"the legend is not {name} the area, which ends at {area_right}: it begins at {left}")
-        elif name in counts:
+        if name in counts:
             if counts[name] != int(expected):
                 fail(f"{counts[name]} {name}, expected {expected}")
-        elif name in texts:
-            if texts[name] != expected:
-                fail(f"{name} is '{texts[name]}', expected '{expected}'")
+        elif name == "points":
+            most = max(len(re.findall("[ML] ", path.get("d"))) for group in curves + bands for path in group.iter(SVG + "path"))
+            if most > int(expected):
+                fail(f"{most} points, expected at most {expected}")
+        elif name in read:
+            if read[name] != expected:
+                fail(f"{name} is '{read[name]}', expected '{expected}'")
         elif name == "name":
-            names = [text.text for text in legend.iter(SVG + "text")]
-            if expected not in names:
-                fail(f"the legend has {names}, expected '{expected}'")
+            if expected not in texts(legend):
+                fail(f"the legend has {texts(legend)}, expected '{expected}'")
         elif name == "end":
-            x_share, value = map(float, expected.split(","))
-            # The value's height, from two ticks.
-            (low, low_y), (high, high_y) = ((float(text), y) for text, y in (y_ticks[0], y_ticks[-1]))
-            x = area_left + x_share * (area_right - area_left)
-            y = low_y + (value - low) / (high - low) * (high_y - low_y)
-            ends = [points[0] for kind, points in drawn if kind == "end"]
-            if not any(abs(x - end_x) < 0.2 and abs(y - end_y) < 0.2 for end_x, end_y in ends):
-                fail(f"the ends are at {ends}, expected one at {x, y}")
+            scales = [[(float(text.replace(",", "").replace("−", "-")), place[i]) for text, place in ticks["xy"[i]]] for i in (0, 1)]
+            found = [tuple(value_at(scale, place) for scale, place in zip(scales, end)) for end in ends]
+            x, y = map(float, expected.split(","))
+            if not any(abs(x - end[0]) <= 0.002 * abs(x) and abs(y - end[1]) <= 0.002 * abs(y) for end in found):
+                fail(f"the ends are at {found}, expected one at {x, y}")
         else:
             fail(f"there is no check '{name}'")
 

@@ -3,7 +3,7 @@
 import pathlib
 import re
 
-from plot_picture import draw
+from plot_picture import draw, use_matplotlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # (title, {column of the table: its unit})
@@ -21,6 +21,7 @@ def table(text):
 
 
 def main():
+    use_matplotlib()
     columns = table((ROOT / "docs/explanation/scaling.md").read_text(encoding="utf-8"))
     panels = []
     for title, curves in PANELS:
@@ -31,7 +32,7 @@ def main():
                 {"title": title, "curves": [curve], "line": None, "x_unit": "collectors", "y_unit": unit, "whole": True}
             )
     picture = ROOT / "docs/pictures/scaling.svg"
-    picture.write_text(draw("", panels).replace(">end of a run<", ">a measurement<"), encoding="utf-8")
+    picture.write_bytes(draw("", panels, end_name="a measurement"))
 
 
 if __name__ == "__main__":

@@ -102,8 +102,7 @@ class Run:
                 import matplotlib.pyplot
             except ImportError:
                 raise ImportError(
-                    "plot() needs matplotlib: apt-get install python3-matplotlib, or pip install matplotlib. "
-                    "tools/plot draws an SVG picture without it"
+                    "plot() needs matplotlib: apt-get install python3-matplotlib, or pip install matplotlib"
                 ) from None
             _, ax = matplotlib.pyplot.subplots()
         ax.plot(curves[tag].steps, curves[tag].values, label=os.path.basename(os.path.abspath(self.path)))
