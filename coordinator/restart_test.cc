@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,7 +13,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/coordinator/commander/base_commander.h"
+#include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
@@ -20,6 +24,7 @@
 #include "ding_worker/coordinator/testing/coordinator_calls.h"
 #include "ding_worker/coordinator/testing/restart_fixture.h"
 #include "ding_worker/data/segment.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -452,6 +457,69 @@ TEST_P(StoreRestartTest, AReplacedCoordinatorEndsItsRunAndDeletesNothing) {
   EXPECT_THAT(store_.List("data/").value(), testing::IsSupersetOf(data));
   EXPECT_EQ(next->size_bytes(), size);
   EXPECT_THAT(next->Append({}), IsOk()) << "the journal still belongs to the other coordinator";
+}
+
+TEST_P(StoreRestartTest, AReplacedCoordinatorThatHasNothingToWrite_EndsItsRunAllTheSame) {
+  SimulatedClock clock;
+  deps_.clock = &clock;
+  ASSERT_THAT(Begin(), IsOk());
+  JoinAll();
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> next, OpenJournal());
+  OperatorRequest request;
+  request.mutable_inspect();
+  EXPECT_EQ(Operate(request).code(), 0);
+  EXPECT_THAT(coordinator()->WaitUntilDone(absl::ZeroDuration()),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  clock.Advance(absl::Seconds(10));
+  Operate(request);
+  EXPECT_THAT(coordinator()->WaitUntilDone(absl::Minutes(1)),
+              StatusIs(absl::StatusCode::kAborted));
+  EXPECT_THAT(coordinator()->Close("over"), IsOk());
+  life_.reset();
+}
+
+// The commander cannot save its state after it has given its first task.
+class FailingCommanderTest : public RestartTest {
+ protected:
+  std::unique_ptr<BaseCommander> MakeCommander() override {
+    class Failing : public SoloCommander {
+     public:
+      using SoloCommander::SoloCommander;
+      Failing(const SoloCommander& solo, const bool* fails) : SoloCommander(solo), fails_(fails) {}
+      std::optional<LearnerTask> GetLearnerTask() override {
+        given_ = true;
+        return SoloCommander::GetLearnerTask();
+      }
+      absl::Status SaveState(StateWriter* writer) const override {
+        if (*fails_ && given_) return absl::DataLossError("no state");
+        return SoloCommander::SaveState(writer);
+      }
+
+     private:
+      const bool* const fails_;
+      bool given_ = false;
+    };
+    const auto solo = SoloCommander::Create(commander_, nullptr, deps_).value();
+    return std::make_unique<Failing>(*solo, &fails_);
+  }
+
+  bool fails_ = true;
+};
+INSTANTIATE_TEST_SUITE_P(Journal, FailingCommanderTest,
+                         testing::Values(JournalMedium::kFile, JournalMedium::kMem),
+                         JournalMediumName);
+
+TEST_P(FailingCommanderTest, EndsTheRun_ItsTaskIsNotInTheJournal) {
+  ASSERT_THAT(Begin(), IsOk());
+  EXPECT_THAT(coordinator()->WaitUntilDone(absl::Minutes(1)),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr("the commander cannot save its state: no state")));
+  Kill();
+  fails_ = false;
+  ASSERT_THAT(Begin(), IsOk());
+  JoinAll();
+  FinishEvaluations();
+  Push(&collectors_[0], 2, 3);
 }
 
 TEST_P(StoreRestartTest, KeepsTheDataOfARunThatIsToContinue) {

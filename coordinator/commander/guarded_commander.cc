@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/call_user.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/interaction/messages.pb.h"
 
@@ -31,7 +32,7 @@ class GuardedCommander : public BaseCommander {
   }
   absl::Status status() const override {
     const absl::Status own = Guard<absl::Status>([&] { return commander_->status(); });
-    return thrown_.ok() ? own : thrown_;
+    return failed_.ok() ? own : failed_;
   }
   bool JudgeCollectorFinish(const CollectorFinished& info) const override {
     return Guard<bool>([&] { return commander_->JudgeCollectorFinish(info); });
@@ -62,7 +63,7 @@ class GuardedCommander : public BaseCommander {
   }
   bool KeepsPolicy(const PolicyVersion& version) const override {
     // What may be needed stays.
-    return Guard<bool>([&] { return commander_->KeepsPolicy(version); }) || !thrown_.ok();
+    return Guard<bool>([&] { return commander_->KeepsPolicy(version); }) || !failed_.ok();
   }
   void IncreaseCollectorTaskSpace() override {
     Guard<void>([&] { commander_->IncreaseCollectorTaskSpace(); });
@@ -72,11 +73,12 @@ class GuardedCommander : public BaseCommander {
   }
   absl::Status SaveState(StateWriter* writer) const override {
     const absl::Status saved = Guard<absl::Status>([&] { return commander_->SaveState(writer); });
-    return thrown_.ok() ? saved : thrown_;
+    if (failed_.ok()) failed_ = Annotate(saved, "the commander cannot save its state");
+    return failed_;
   }
   absl::Status LoadState(StateReader* reader) override {
     const absl::Status loaded = Guard<absl::Status>([&] { return commander_->LoadState(reader); });
-    return thrown_.ok() ? loaded : thrown_;
+    return failed_.ok() ? loaded : failed_;
   }
   int64_t total_collector_env_step() const override {
     return Guard<int64_t>([&] { return commander_->total_collector_env_step(); });
@@ -94,7 +96,7 @@ class GuardedCommander : public BaseCommander {
   }
 
  private:
-  // Returns what `call` returns, or a default value if it throws or something has thrown before.
+  // Returns what `call` returns, or a default value if it throws or the commander has failed before.
   template <typename Result, typename Call>
   Result Guard(const Call& call) const {
     if constexpr (std::is_void_v<Result>) {
@@ -104,17 +106,17 @@ class GuardedCommander : public BaseCommander {
       });
     } else {
       Result result{};
-      if (!thrown_.ok()) return result;
-      thrown_ = CallUser("the commander", [&] {
+      if (!failed_.ok()) return result;
+      failed_ = CallUser("the commander", [&] {
         result = call();
         return absl::OkStatus();
       });
-      return thrown_.ok() ? result : Result{};
+      return failed_.ok() ? result : Result{};
     }
   }
 
   const std::unique_ptr<BaseCommander> commander_;
-  mutable absl::Status thrown_;
+  mutable absl::Status failed_;
   mutable std::vector<double> last_eval_returns_;
 };
 

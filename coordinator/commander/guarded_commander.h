@@ -1,5 +1,5 @@
-// Calls a commander that a user may have written, for the coordinator: if it throws, status() is an error from then
-// on, and the coordinator ends the run with it. The commander is not called again.
+// Calls a commander that a user may have written, for the coordinator: if it throws or cannot save its state, status() is
+// an error from then on, and the coordinator ends the run with it. The commander is not called again.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_COORDINATOR_COMMANDER_GUARDED_COMMANDER_H_

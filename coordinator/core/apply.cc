@@ -186,6 +186,7 @@ Outcome Apply(const Event& event, RunState* run) {
       break;
   }
   // Events may come so often that the timer never does.
+  if (run->Elapsed(run->written_nanos) >= kWritePeriod) run->records.NoteState();
   if (run->Elapsed(run->retried_nanos) >= kRetryPeriod) run->retry_held = true;
   while (run->retry_held && !run->held.empty()) RetryHeldData(run);
   if (!run->held.empty() && event.message().has_collector_data() && outcome.status.ok()) {
@@ -206,6 +207,7 @@ absl::Duration TimeToNextEvent(const RunState& run) {
     wait = std::min(wait, run.options.stall_timeout - run.Elapsed(task.progress_nanos));
   }
   if (!run.held.empty()) wait = std::min(wait, kRetryPeriod);
+  if (run.records.keeps()) wait = std::min(wait, kWritePeriod - run.Elapsed(run.written_nanos));
   return std::max(wait, absl::Milliseconds(1));
 }
 

@@ -269,25 +269,21 @@ absl::Status Recover(const Journal& journal, const ListKeys& list_keys, RunState
 std::vector<JournalRecord> TakeRecords(RunState* run) {
   const bool state_changed = run->records.state_changed();
   const bool commander_changed = run->records.commander_changed();
+  if (state_changed) run->written_nanos = run->now();
   std::vector<JournalRecord> records = run->records.Take();
-  // A commander that has thrown does not know that its tasks are over. So they stay in the journal, and the coordinator that
-  // continues the run gives them back to the commander.
-  if (!run->commander->status().ok()) {
-    const auto is_over = [](const JournalRecord& record) { return record.has_task_over(); };
-    records.erase(std::remove_if(records.begin(), records.end(), is_over), records.end());
-  }
   if (state_changed) records.push_back(StateNow(run));
   if (!commander_changed) return records;
   absl::StatusOr<std::string> commander = SaveCommander(*run->commander);
   if (commander.ok()) {
     records.emplace_back().set_commander(*std::move(commander));
-  } else if (run->commander->status().ok()) {
-    run->records.NoteCommander();
-    run->Log(
-        LogSeverity::kWarning,
-        absl::StrCat("the state of the commander is not written: ", commander.status().message()),
-        /*every=*/1000);
+    return records;
   }
+  // A commander that has failed is not called again, so that the journal keeps its state before. The tasks have to fit to
+  // that state: those that it has given are in the journal until the next coordinator gives them back, and no others.
+  const auto is_of_task = [](const JournalRecord& record) {
+    return record.has_task_over() || record.has_learner_task() || record.has_collector_task();
+  };
+  records.erase(std::remove_if(records.begin(), records.end(), is_of_task), records.end());
   return records;
 }
 

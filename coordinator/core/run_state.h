@@ -69,6 +69,8 @@ inline constexpr char kPolicyPrefix[] = "policy/";
 inline constexpr char kStopped[] = "an operator has stopped it";
 // How often data that wait for room are tried again, since the rate control of buffers fades with time.
 inline constexpr absl::Duration kRetryPeriod = absl::Milliseconds(5);
+// The journal is written at least so often: writing is how a coordinator learns that another one has taken its place.
+inline constexpr absl::Duration kWritePeriod = absl::Seconds(10);
 
 // What the driver has to do for the events that were applied.
 struct Effects {
@@ -123,6 +125,7 @@ class UnwrittenRecords {
     records_.back().mutable_removed()->mutable_chunk()->Add(chunks.begin(), chunks.end());
   }
 
+  bool keeps() const { return keeps_; }
   bool state_changed() const {
     return keeps_ && (state_changed_ || commander_changed_ || !records_.empty());
   }
@@ -225,6 +228,7 @@ struct RunState {
   int64_t witnesses = 0;  // how many were asked
   RunProgress progress;
   UnwrittenRecords records;
+  int64_t written_nanos = 0;  // when records were taken last
 
   int32_t incarnation = 1;
   bool ended = false;

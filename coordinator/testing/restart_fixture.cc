@@ -78,11 +78,15 @@ void RestartTest::SetJournal(const SavedJournal& saved) {
   for (const auto& [path, content] : saved.files) OverwriteFile(path, content);
 }
 
+std::unique_ptr<BaseCommander> RestartTest::MakeCommander() {
+  return SoloCommander::Create(commander_, nullptr, deps_).value();
+}
+
 absl::Status RestartTest::Begin() {
   life_ = std::make_unique<CoordinatorLife>(&store_);
   DING_ASSIGN_OR_RETURN(life_->journal, OpenJournal());
   Coordinator::Parts parts;
-  parts.commander = SoloCommander::Create(commander_, nullptr, {}).value();
+  parts.commander = MakeCommander();
   parts.make_buffer = [this](const std::string&, OnRemoved on_removed) {
     NaiveReplayBuffer::Options options;
     options.capacity_rows = kCapacity;
@@ -95,7 +99,7 @@ absl::Status RestartTest::Begin() {
   parts.list_keys = [this](const std::string& prefix) { return store_.List(prefix); };
   parts.sender = &life_->sender;
   parts.journal = life_->journal.get();
-  DING_ASSIGN_OR_RETURN(life_->coordinator, Coordinator::Create(options_, std::move(parts), {}));
+  DING_ASSIGN_OR_RETURN(life_->coordinator, Coordinator::Create(options_, std::move(parts), deps_));
   life_->coordinator->Start();
   return absl::OkStatus();
 }

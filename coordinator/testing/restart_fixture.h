@@ -122,6 +122,7 @@ class RestartTest : public testing::TestWithParam<JournalMedium> {
   SavedJournal SaveJournal();
   void SetJournal(const SavedJournal& saved);
 
+  virtual std::unique_ptr<BaseCommander> MakeCommander();
   // Starts a coordinator, which continues the run of the journal, if there is one.
   absl::Status Begin();
   // Ends the coordinator as SIGKILL does: what it would do or write at its end does not happen.
@@ -171,6 +172,7 @@ class RestartTest : public testing::TestWithParam<JournalMedium> {
   MemLogData log_;
   Coordinator::Options options_;
   SoloCommander::Options commander_;
+  ComponentDeps deps_;
   MemStore store_{"restart_test"};
   std::unique_ptr<CoordinatorLife> life_;
   std::set<uint32_t> numbers_;  // that workers were given
