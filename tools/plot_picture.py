@@ -170,13 +170,13 @@ def add_legend(axes, title, rows, above=0.0):
         text.set_text(name)
 
 
-def new_figure(panels, height):
-    """A figure and its axes, one below the other. What is around the axes widens the picture when it is written."""
+def new_figure(heights):
+    """A figure and its axes of these heights, one below the other. What is around the axes widens the picture when it is written."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(WIDTH, panels * height + (panels - 1) * GAP))
-    axes = figure.subplots(panels, 1, squeeze=False)[:, 0]
-    figure.subplots_adjust(0, 0, 1, 1, hspace=GAP / height)
+    figure = Figure(figsize=(WIDTH, sum(heights) + (len(heights) - 1) * GAP))
+    axes = figure.subplots(len(heights), 1, squeeze=False, gridspec_kw={"height_ratios": heights})[:, 0]
+    figure.subplots_adjust(0, 0, 1, 1, hspace=GAP / (sum(heights) / len(heights)))
     return figure, axes
 
 
@@ -230,7 +230,7 @@ def draw(title, panels, kind="svg", end_name="end of a run"):
     rows.append((end_name, end_mark("#555")))
     with warnings.catch_warnings(), style():
         warnings.simplefilter("ignore")  # about characters that the font lacks: whoever shows an SVG has more fonts
-        figure, all_axes = new_figure(len(panels), SINGLE_HEIGHT if len(panels) == 1 else PANEL_HEIGHT)
+        figure, all_axes = new_figure([SINGLE_HEIGHT if len(panels) == 1 else PANEL_HEIGHT] * len(panels))
         for i, (axes, panel) in enumerate(zip(all_axes, panels)):
             low, high = ranges[panel["x_unit"]]
             draw_panel(axes, i, panel, Range(low, high if high > low else low + 1, margin=0.0))

@@ -244,23 +244,26 @@ def _listed(words):
 def check_group(name, runs):
     """Refuses the median of runs that do different things: of other envs, or of other policies."""
     for section in ("env", "policy"):
-        types = {run.folder: _type_of(run, section) for run in runs}
+        types = {run.folder: type_of(run, section) for run in runs}
         if len({kind for kind in types.values() if kind}) > 1:
             raise Refused(
-                f"the runs of '{name}' are mixed: their median means nothing, because their {section} differs:\n"
+                f"the runs of '{name}' are mixed: one curve of them means nothing, because their {section} differs:\n"
                 + _listed(f"{folder}: {kind or 'unknown'}" for folder, kind in types.items())
-                + "\nDraw them as curves of their own"
+                + "\nName them apart"
             )
 
 
-def _type_of(run, section):
-    """The type of a section in the run's resolved config; None where there is no such config."""
+def type_of(run, section):
+    """The type of a section in the run's resolved config, for a Python env with its id; None where there is no such config."""
     try:
         with open(os.path.join(run.folder, "total_config.textproto"), encoding="utf-8", errors="replace") as file:
-            match = re.search(rf'^{section} {{\n  type: "([^"]*)"', file.read(), re.MULTILINE)
+            match = re.search(rf'^{section} {{\n  type: "([^"]*)"\n(.*?)^}}', file.read(), re.MULTILINE | re.DOTALL)
     except OSError:
         return None
-    return match.group(1) if match else None
+    if not match:
+        return None
+    name = re.search(r'GymnasiumConfig\] {\s+(?:id|entry_point): "([^"]*)"', match[2])
+    return f"{match[1]} {name[1]}" if name else match[1]
 
 
 def smooth(points, count):

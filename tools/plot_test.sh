@@ -206,7 +206,7 @@ refused "the runs are mixed: some have values of 'evaluator_step/reward_std', bu
 Leave them out" --tag evaluator_step/reward_std a partly
 printf 'env {\n  type: "CartPole-v0"\n}\n' >a/total_config.textproto
 printf 'env {\n  type: "Pendulum-v1"\n}\n' >b/total_config.textproto
-refused "the runs of 'm' are mixed: their median means nothing, because their env differs:
+refused "the runs of 'm' are mixed: one curve of them means nothing, because their env differs:
   a: CartPole-v0
   b: Pendulum-v1" m=a,b
 "$plot" --out apart.svg a b >out || fail 'runs of two envs, each a curve, were refused'
