@@ -2,8 +2,10 @@
 
 import pathlib
 import re
+import sys
 
 from plot_picture import draw, use_matplotlib
+from plot_runs import Refused
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # (title, {column of the table: its unit})
@@ -36,4 +38,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Refused as refused:
+        sys.exit(f"tools/scaling_picture.py: {refused}")
