@@ -28,7 +28,7 @@
 //            have been read. All items of a chunk come in one message, and chunks come in the order of their numbers.
 //   policies Collectors act by the newest version. A version is deleted when there are two newer ones, and neither the
 //            commander nor a task needs it.
-//   peers    Claims of workers are checked (docs/reference/coordinator.md, "What a peer says"). Env steps count only as far as
+//   peers    Claims of workers are checked (docs/explanation/coordinator_design.md, "What a peer says"). Env steps count only as far as
 //            the pushed rows support them. An evaluation that would end the run counts only if another worker confirms
 //            it, and one outside of min_return..max_return never counts.
 //   restart  With a journal, everything that was acknowledged or told to a worker survives this process: rows, steps,
@@ -104,9 +104,9 @@ class Coordinator : public WorkerHandler {
     // After this time without progress a learner is reported as stalled, in the log and in
     // RunStatus.
     absl::Duration stall_timeout = absl::Seconds(10);
-    // Bounds on the rows drawn per row pushed, for each buffer ("Replay ratio" in docs/reference/parallel.md). Not set: no bounds.
+    // Bounds on the rows drawn per row pushed, for each buffer (docs/reference/parallel_learning.md). Not set: no bounds.
     std::optional<ReplayRatioLimiter::Options> replay_ratio;
-    // For an on-policy policy, whose buffers must use each row once ("On-policy policies" in docs/reference/parallel.md). Not set: the
+    // For an on-policy policy, whose buffers must use each row once (docs/reference/parallel_learning.md). Not set: the
     // policy is off-policy.
     std::optional<LearningRounds> rounds;
     // The env steps of an earlier run that this run continues: it counts on from there. At least 0.

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Checks docs/reference/mapping.md: the names that it says are ours stand in the code of the files that it says, and every name of
-# docs/names.txt, and no other, is in the table.
+# Checks the tables of DI-engine's names: the names that they say are ours stand in the code of the files that they say, and
+# every name of docs/names.txt, and no other, is in one of them.
 #
 #   mapping_test.sh [FOLDER]      checks that folder instead of this checkout
 set -euo pipefail
 root=${1:-$(cd "$(dirname "$(readlink -f docs/reference/mapping.md)")/../.." && pwd)}
 cd "$root"
-table=docs/reference/mapping.md
+tables=(docs/reference/mapping.md docs/reference/di_engine_workers.md)
+table=${tables[0]}
 failures=0
 complain() {
   echo "$table:$1: ${*:2}" >&2
@@ -36,43 +37,45 @@ has_word() {
 }
 
 listed=()
-number=0
-while IFS= read -r line; do
-  number=$((number + 1))
-  [[ $line == '|'* && $line != '| DI-engine |'* && $line != '|---'* ]] || continue
-  IFS='|' read -r _ theirs ours files rest <<<"$line"
-  [ -z "$rest" ] || complain $number 'a row has three columns'
+for table in "${tables[@]}"; do
+  number=0
+  while IFS= read -r line; do
+    number=$((number + 1))
+    [[ $line == '|'* && $line != '| DI-engine |'* && $line != '|---'* ]] || continue
+    IFS='|' read -r _ theirs ours files rest <<<"$line"
+    [ -z "$rest" ] || complain $number 'a row has three columns'
 
-  # `Class.method`, `.other`: the second one is of the same class.
-  class=
-  find_names "$theirs"
-  for name in "${names[@]}"; do
-    case $name in
-      .*) name=$class$name ;;
-      [A-Z]*.*) class=${name%%.*} ;;
-    esac
-    listed+=("$name")
-  done
-
-  find_names "$files"
-  paths=("${names[@]}")
-  find_names "$ours"
-  if [ ${#paths[@]} -eq 0 ]; then
-    [[ $ours =~ ^\ (not yet|no successor):\ [^\ ] ]] ||
-      complain $number "no file, and neither 'not yet: why' nor 'no successor: why'"
-    continue
-  fi
-  for path in "${paths[@]}"; do
-    [ -f "$path" ] || { complain $number "there is no file '$path'"; continue 2; }
-  done
-  [ ${#names[@]} -gt 0 ] || complain $number 'a file, and no name in it'
-  for name in "${names[@]}"; do
-    [[ $name != *'()' ]] || continue # a call that explains
-    for part in ${name//::/ }; do
-      has_word "${part#--}" "${paths[@]}" || complain $number "'$part' is not in ${paths[*]}"
+    # `Class.method`, `.other`: the second one is of the same class.
+    class=
+    find_names "$theirs"
+    for name in "${names[@]}"; do
+      case $name in
+        .*) name=$class$name ;;
+        [A-Z]*.*) class=${name%%.*} ;;
+      esac
+      listed+=("$name")
     done
-  done
-done <"$table"
+
+    find_names "$files"
+    paths=("${names[@]}")
+    find_names "$ours"
+    if [ ${#paths[@]} -eq 0 ]; then
+      [[ $ours =~ ^\ (not yet|no successor):\ [^\ ] ]] ||
+        complain $number "no file, and neither 'not yet: why' nor 'no successor: why'"
+      continue
+    fi
+    for path in "${paths[@]}"; do
+      [ -f "$path" ] || { complain $number "there is no file '$path'"; continue 2; }
+    done
+    [ ${#names[@]} -gt 0 ] || complain $number 'a file, and no name in it'
+    for name in "${names[@]}"; do
+      [[ $name != *'()' ]] || continue # a call that explains
+      for part in ${name//::/ }; do
+        has_word "${part#--}" "${paths[@]}" || complain $number "'$part' is not in ${paths[*]}"
+      done
+    done
+  done <"$table"
+done
 
 LC_ALL=C sort -u -c docs/names.txt || complain 1 'docs/names.txt is not sorted, or has a name twice'
 difference=$(printf '%s\n' "${listed[@]}" | LC_ALL=C sort -u | LC_ALL=C comm -3 - docs/names.txt)

@@ -53,7 +53,7 @@ of their returns.
   --set PATH=VALUE      changes a field of the run's config: of the env, its manager or the evaluator; may
                         stand several times: --set env.params.opening_moves=2
   --python=PROGRAM      the Python interpreter of envs of type 'gymnasium' (default: that of the run)
-  --json                prints one JSON object with "mean" instead of the text (docs/reference/worker.md)
+  --json                prints one JSON object with "mean" instead of the text (docs/how_to/evaluate.md)
   --video=FILE          makes a video of one of the first 10 episodes: .gif, and .mp4 with tools/evaluate or
                         where the program links //metrics:mp4_factory
   --video_episode=WHICH worst, median (default) or best

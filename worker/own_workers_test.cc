@@ -1,4 +1,4 @@
-// The examples of docs/reference/collector.md for a collector, an evaluator and a parallel collector of one's own.
+// The examples of docs/reference/collector_core.md for a collector, an evaluator and a parallel collector of one's own.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -98,14 +98,14 @@ constexpr char kHelp[] =
   --resume              goes on with the run in --exp_dir, however it ended; its config, if none is
                           given. Budgets may be others. Of one that has converged: prints its result
   --run_store=URL       of a run that is resumed: makes --exp_dir from what is in its store,
-                          redis:HOST:PORT/PREFIX/RUN (journal: JOURNAL_IN_STORE, docs/reference/coordinator.md)
+                          redis:HOST:PORT/PREFIX/RUN (journal: JOURNAL_IN_STORE, docs/explanation/journal.md)
 {run flags}
 {progress flags}
   --max_seconds=N       ends the run after N seconds
   --record              records what the learner learns from, up to 4 GiB (system.record_bytes), so that
-                        tools/replay can run it again (docs/reference/parallel.md)
+                        tools/replay can run it again (docs/how_to/replay_a_run.md)
   --listen=HOST:PORT    where the coordinator listens; port 0: one that is free; 0.0.0.0: for workers
-                          of other machines (docs/explanation/security.md)
+                          of other machines (docs/how_to/secure_cluster.md)
   --name=NAME           of a worker, in logs and in `ctl status`
   --learners=N          of an aggregator: starts and watches N learners on this machine; 0: you do
   --gpus=N              GPUs that a worker may use, which learner_resources and collector_resources of the

@@ -13,7 +13,7 @@
 //
 // A collector of your own creates a core, inherits from CoreCollector (or BattleCoreCollector) and writes Collect():
 // steps, until it has enough; TakeTrainSamples(); FinishCollect(). CollectLoop (collect_loop.h) is such a loop, to be
-// used as it is. docs/reference/collector.md has a whole collector.
+// used as it is. docs/reference/collector_core.md has a whole collector.
 //
 // Ownership: as ISerialCollector: the core owns neither envs nor policies, and these must outlive it.
 // Threads:   thread-compatible: one caller at a time, whose thread calls envs and policies.

@@ -159,7 +159,7 @@ absl::Status CollectLoop::StepUntilEpisodes(int64_t target, const CollectOptions
                       << " of " << target
                       << " so far. Their rows fill the memory. An env without an end of its own "
                          "needs the wrapper time_limit: env { wrapper { type: \"time_limit\" ... "
-                         "} } (docs/reference/env.md); or collect a number of rows (n_sample)";
+                         "} } (docs/reference/wrappers.md); or collect a number of rows (n_sample)";
   }
   return absl::OkStatus();
 }

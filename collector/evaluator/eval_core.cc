@@ -384,7 +384,7 @@ absl::Status EvalCore::CutEndlessEpisodes(absl::Span<const int> env_ids, Run* ru
              "It counts with its return so far, "
           << episode.episode_return
           << ". An env without an end of its own needs the wrapper time_limit: env { wrapper { "
-             "type: \"time_limit\" ... } } (docs/reference/env.md)";
+             "type: \"time_limit\" ... } } (docs/reference/wrappers.md)";
     }
     has_cut_ = true;
     const NamedValues info = {{kEpisodeReturn, episode.episode_return}};

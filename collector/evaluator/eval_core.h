@@ -2,7 +2,7 @@
 // and the best result. A single-player env has one player; player 0 is evaluated.
 //
 // An evaluator of your own creates a core, inherits from CoreEvaluator and makes its result of the Outcome.
-// Options::score says what "better" means. docs/reference/collector.md has one.
+// Options::score says what "better" means. docs/reference/collector_core.md has one.
 //
 // Ownership: as ISerialEvaluator: the core owns neither envs nor policies, and these must outlive it.
 // Threads:   thread-compatible: one caller at a time, whose thread calls envs and policies.

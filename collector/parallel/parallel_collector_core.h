@@ -27,7 +27,7 @@
 // sent row with its share of the final observations), as "<name>_iter/<metric>", and a line in the log.
 //
 // A parallel collector of your own is a class that inherits from this one: its Create() calls Prepare(), and
-// SelectRows() may choose what is sent. docs/reference/collector.md has one.
+// SelectRows() may choose what is sent. docs/reference/collector_core.md has one.
 //
 // Ownership, threads: as BaseParallelCollector. SelectRows() is called on the thread of Run().
 // Errors:    Prepare() lists all problems of options, task and parts. Errors of Run() name the collector.

@@ -28,8 +28,8 @@
 // and unroll_len of a policy apply to the rows of its player.
 //
 // Metrics: every collect_print_freq train iterations, if an episode has finished, the metrics that
-// docs/reference/collector.md lists, as "<name>_iter/<metric>" and "<name>_step/<metric>", and a line in the log. Games have reward<p>_mean, _std, _max and
-// _min for each player p.
+// docs/reference/collector.md lists, as "<name>_iter/<metric>" and "<name>_step/<metric>", and a line in the log. Games
+// have reward<p>_mean, _std, _max and _min for each player p.
 //
 // Ownership, threads, errors: as ISerialCollector.
 //

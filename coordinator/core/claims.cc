@@ -1,5 +1,5 @@
 // Checks of workers' claims that need more than one message, and what follows from false claims and failed tasks.
-// docs/explanation/security.md lists the checks of each field.
+// docs/reference/worker_claims.md lists the checks of each field.
 #include <algorithm>
 #include <cstdint>
 #include <string>

@@ -10,7 +10,7 @@
 //
 // Ownership, threads: as EnvManager and Env; creating them forks (ForkServer).
 // Errors:    those of ProbePythonEnv(). A process that dies, hangs or passes its memory limit makes the step
-//            abnormal, as with every env process (docs/reference/env.md).
+//            abnormal, as with every env process (docs/explanation/env_failures.md).
 #ifndef DING_WORKER_ENV_GYMNASIUM_GYMNASIUM_ENVS_H_
 #define DING_WORKER_ENV_GYMNASIUM_GYMNASIUM_ENVS_H_
 

@@ -1,6 +1,6 @@
 // Checks the fields of workers' messages that can be checked without knowing the run: numbers must be in the
 // range that a run can count, and texts must fit into a log. Fields that depend on the run (the numbers of a
-// task, the time that has passed) are checked where the run is known. docs/explanation/security.md has a table of all
+// task, the time that has passed) are checked where the run is known. docs/reference/worker_claims.md has a table of all
 // fields.
 //
 // Threads: thread-safe (pure functions).

@@ -12,14 +12,14 @@
 // line counts. It is read again for each new connection: while the password is being changed, calls
 // return kUnavailable, as while Redis is away.
 //
-// A Put that returned OK is as safe as the configuration of Redis makes it (docs/reference/parallel.md). Redis
+// A Put that returned OK is as safe as the configuration of Redis makes it (docs/how_to/redis.md). Redis
 // must not evict keys; each new connection checks that. If Redis comes back without its data, Get
 // returns kNotFound, and the message says so: the store's id is gone, or is another one.
 //
 // A call whose connection turns out to be closed tries once more with a new one. Otherwise nothing
 // waits for Redis here: calls return kUnavailable, and the caller decides how long to try again.
 //
-// Nothing is encrypted, so the network to Redis must be private (docs/reference/parallel.md).
+// Nothing is encrypted, so the network to Redis must be private (docs/how_to/redis.md).
 //
 // Threads: thread-safe, also across processes and machines. Calls beyond `max_connections` wait.
 // Errors:  those of Store, and

@@ -18,7 +18,7 @@ const char kLinkFlagsHelp[] =
   --tls_key=FILE          worker or operator, too, unless the coordinator has --notls_client_certs
   --token_file=FILE     who is let in: lines of a role (collector, learner, operator) and its token
                           Beyond this machine's loopback, TLS and a token are needed.
-                          tools/make_certs makes all these files; docs/explanation/security.md says more
+                          tools/make_certs makes all these files; docs/how_to/secure_cluster.md says more
 )";
 
 absl::Status MakeLinkFlagsAbsolute() {

@@ -1,5 +1,5 @@
 // What a parallel run of an on-policy policy takes from its config: it learns in rounds, one hand-over of each
-// env of each collector, and uses each row once (docs/reference/parallel.md).
+// env of each collector, and uses each row once (docs/reference/parallel_learning.md).
 //
 //     policy.collect.n_sample * env.collector_env_num * policy.collect.collector_num  rows of a round
 //

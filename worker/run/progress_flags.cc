@@ -24,7 +24,7 @@ std::optional<ProgressStyle> StyleOf(const std::string& name) {
 
 const char kProgressFlagsHelp[] =
     R"(  --progress=HOW        auto: one line that is drawn over, on a terminal, in colours unless NO_COLOR is set;
-                        plain: lines, ever more rarely; json: an object a second (docs/reference/worker.md);
+                        plain: lines, ever more rarely; json: an object a second (docs/how_to/train.md);
                         off. All go to stderr
 )";
 

@@ -25,7 +25,7 @@ absl::StatusOr<std::unique_ptr<SavedPolicy>> SavedPolicy::Load(const std::string
       return absl::FailedPreconditionError(
           "it does not hold the spaces of its env, whose bounds were too long to save; act with "
           "the "
-          "env manager and the evaluator instead (docs/reference/worker.md)");
+          "env manager and the evaluator instead (docs/how_to/use_a_policy.md)");
     }
     PolicyContext context;
     context.observation = player.observation;
