@@ -12,7 +12,7 @@ import re
 import sys
 
 PAGES = ['README.md', 'docs/**/*.md', 'examples/*/README.md']
-SOURCE = re.compile(r'From `([^`]+\.(?:cc|h|proto|textproto|py))`[^`]*:$')
+SOURCE = re.compile(r'From `([^`]+(?:\.(?:cc|h|proto|textproto|py|in)|/BUILD|/WORKSPACE))`[^`]*:$')
 FENCE = re.compile(r'^```(\S*)')
 GAP = re.compile(r'^\s*(//|#)? ?\.\.\.$')
 
