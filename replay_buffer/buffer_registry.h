@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
+#include "ding_worker/data/items.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
@@ -29,6 +30,17 @@ struct BufferDeps : ComponentDeps {
   OnRemoved on_removed;  // for buffers of items
 };
 
+// What the coordinator of a parallel run, which holds no rows, has in the place of a buffer of sequences: a buffer of items
+// (data/items.h). Each item is a sequence of rows, which collectors announce and learners read as a whole.
+//
+//     config    "sequence" { unroll_len: 20 overlap: 10 priority {} }, replay_buffer_size 100000
+//     config    "advanced", replay_buffer_size 10000       of the buffer of items
+//     items     {chunk 7, row 0, length 20}, {chunk 7, row 10, length 20}, ...
+struct ItemBuffer {
+  BufferConfig config;      // its type tells removed items
+  ItemSequences sequences;  // how collectors cut their rows into items
+};
+
 // A type of buffer: its name, its default config, and how to create one.
 struct BufferDescriptor {
   std::string name;
@@ -37,6 +49,9 @@ struct BufferDescriptor {
       create;
   bool tells_removed_items = false;  // whether `create` makes use of BufferDeps::on_removed
   bool takes_remover = false;        // whether `create` makes use of the config's remover
+  // For types that draw sequences or whole episodes: returns what takes their place in a parallel run, or
+  // kInvalidArgument with a sentence for a setting that has none. `create` has taken the config. Empty: each row is an item.
+  std::function<absl::StatusOr<ItemBuffer>(const BufferConfig&)> items;
 };
 Registry<BufferDescriptor>& BufferRegistry();
 

@@ -39,6 +39,12 @@ BufferDescriptor EpisodeBufferDescriptor() {
   descriptor.default_config.set_type(kName);
   descriptor.create = CreateEpisodeBuffer;
   descriptor.tells_removed_items = true;
+  descriptor.items = [](const BufferConfig& config) {
+    ItemBuffer items;
+    items.config = config;
+    items.sequences.whole_episodes = true;
+    return items;
+  };
   return descriptor;
 }
 

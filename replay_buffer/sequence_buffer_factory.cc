@@ -1,12 +1,17 @@
 // Registers SequenceReplayBuffer as the buffer "sequence".
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/items.h"
+#include "ding_worker/replay_buffer/advanced_buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer_config.h"
@@ -40,12 +45,45 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateSequenceBuffer(const BufferConfig
   return SequenceReplayBuffer::Create(options);
 }
 
+// A capacity of n rows becomes n / (unroll_len - overlap) items, at least 1; a capacity in bytes stays, and counts items.
+absl::StatusOr<ItemBuffer> SequenceItems(const BufferConfig& config) {
+  SequenceBufferConfig params;
+  if (!config.params().UnpackTo(&params)) params.Clear();
+  if (params.cross_episodes()) {
+    return absl::InvalidArgumentError(
+        "params.cross_episodes is true, but a sequence of a parallel run lies within one episode: "
+        "expected false; set padding to learn from the ends of episodes");
+  }
+  ItemBuffer items;
+  items.sequences.length = params.unroll_len();
+  items.sequences.overlap = params.has_overlap() ? params.overlap() : params.unroll_len() - 1;
+  items.sequences.burn_in = params.burn_in();
+  items.sequences.padding = params.padding();
+  items.config = config;
+  items.config.clear_params();
+  items.config.set_type("naive");
+  if (params.has_priority()) {
+    AdvancedBufferConfig priority;
+    priority.set_alpha(params.priority().alpha());
+    priority.set_beta(params.priority().beta());
+    priority.set_anneal_step(params.priority().anneal_step());
+    items.config.set_type("advanced");
+    items.config.mutable_params()->PackFrom(priority);
+  }
+  if (!config.has_replay_buffer_bytes()) {
+    items.config.set_replay_buffer_size(
+        std::max<int64_t>(1, config.replay_buffer_size() / items.sequences.period()));
+  }
+  return items;
+}
+
 BufferDescriptor SequenceBufferDescriptor() {
   BufferDescriptor descriptor;
   descriptor.name = kName;
   descriptor.default_config.set_type(kName);
   descriptor.default_config.mutable_params()->PackFrom(SequenceBufferConfig());
   descriptor.create = CreateSequenceBuffer;
+  descriptor.items = SequenceItems;
   return descriptor;
 }
 

@@ -25,11 +25,13 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/policy/bc/bc.pb.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
+#include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/ppo/ppo.pb.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/field_uses.h"
 #include "ding_worker/worker/config/unused_fields.h"
 #include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/parallel_run/on_policy_rounds.h"
 #include "ding_worker/worker/parallel_run/parallel_problems.h"
 #include "ding_worker/worker/run/evaluation.h"
 #include "ding_worker/worker/serial_run/create_pipeline.h"
@@ -173,8 +175,8 @@ class ConfigFieldsOfRunTest : public testing::TestWithParam<Kind> {
       std::vector<std::string> problems = FindParallelProblems(*config);
       // The coordinator does this when it has made the policy.
       if (problems.empty() && collects_in_parallel && kind != Kind::kLeague) {
-        problems = FindUnusedFields(
-            *config, kind == Kind::kParallel ? RunKind::kParallel : RunKind::kOnPolicyParallel);
+        problems = kind == Kind::kParallel ? FindPolicyKindProblems(*config, CollectAttributes())
+                                           : FindUnusedFields(*config, RunKind::kOnPolicyParallel);
       }
       if (problems.empty()) return absl::OkStatus();
       return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));

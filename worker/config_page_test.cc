@@ -35,7 +35,6 @@
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/config/type_choices.h"
 #include "ding_worker/worker/experiment.pb.h"
-#include "ding_worker/worker/parallel_run/parallel_registry.h"
 #include "ding_worker/worker/registry.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/any.pb.h"
@@ -108,7 +107,7 @@ TEST_F(ConfigTreeOfAllTest, AllParamsBelongToATypeAndEveryRegistryIsListed) {
     if (!node.is_any()) return;
     EXPECT_NE(FindTypeField(*node.field), nullptr) << node.name;
   });
-  const std::string modules = absl::StrCat("\n", ListModules(), ListParallelModules());
+  const std::string modules = absl::StrCat("\n", ListModules());
   for (const TypeChoice& choice : TypeChoices()) {
     for (const absl::string_view kind : choice.kinds) {
       EXPECT_THAT(modules, HasSubstr(absl::StrCat("\n", kind, ":"))) << choice.message;

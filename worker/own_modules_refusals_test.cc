@@ -36,7 +36,6 @@
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/worker/experiment.pb.h"
-#include "ding_worker/worker/parallel_run/parallel_registry.h"
 #include "ding_worker/worker/registry.h"
 #include "ding_worker/worker/run/data_set.h"
 #include "ding_worker/worker/run/supervised_setup.h"

@@ -35,7 +35,6 @@
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
 #include "ding_worker/worker/parallel_run/parallel_job.h"
 #include "ding_worker/worker/parallel_run/parallel_problems.h"
-#include "ding_worker/worker/parallel_run/parallel_registry.h"
 #include "ding_worker/worker/parallel_run/parallel_run.h"
 #include "ding_worker/worker/parallel_run/parallel_setup.h"
 #include "ding_worker/worker/parallel_run/parallel_worker.h"
@@ -380,7 +379,7 @@ int Main(int argc, char** argv) {
   const absl::Status entered = EnterCallersFolder();
   if (!entered.ok()) return ReportFailure(entered);
   if (FLAGS_list_modules) {
-    std::printf("%s%s", ListModules().c_str(), ListParallelModules().c_str());
+    std::printf("%s", ListModules().c_str());
     return 0;
   }
   for (std::string& setting : FlagSettings()) settings.push_back(std::move(setting));

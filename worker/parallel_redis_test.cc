@@ -34,7 +34,6 @@ class RedisTest : public PausesTest {
   }
   std::vector<std::string> RedisArgs(absl::string_view config, std::vector<std::string> more) {
     more.push_back(absl::StrCat("--set=system.store_url=", redis_->Url("runs")));
-    more.push_back("--set=system.comm_collector_type=grpc_redis");
     more.push_back("--set=system.comm_learner_type=grpc_redis");
     return Args(config, "a", more);
   }

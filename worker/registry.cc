@@ -29,6 +29,13 @@ std::string ListModules() {
   ListRegistry(StopperRegistry(), &text);
   ListRegistry(SinkRegistry(), &text);
   ListRegistry(VideoFormatRegistry(), &text);
+  ListRegistry(ParallelCollectorRegistry(), &text);
+  ListRegistry(CommanderRegistry(), &text);
+  ListRegistry(CommCollectorRegistry(), &text);
+  ListRegistry(CommLearnerRegistry(), &text);
+  ListRegistry(AllReduceRegistry(), &text);
+  ListRegistry(StoreRegistry(), &text);
+  ListRegistry(CodecRegistry(), &text);
   return text;
 }
 

@@ -1,5 +1,5 @@
-// The facade of the project. One include gives every registry and the functions that make modules
-// from their configs.
+// The facade of the project. One include gives every registry and the functions that make modules from their configs, for
+// serial and for parallel runs.
 //
 //   create_env, create_env_manager                    env/env_registry.h
 //   create_policy, create_network                     policy/policy_registry.h
@@ -19,31 +19,44 @@
 //   create_stopper                                    learner/stopper_registry.h
 //   create_sink                                       metrics/sink_registry.h
 //   VideoFormatRegistry                               metrics/video.h
+// Parallel runs only:
+//   create_parallel_collector, get_parallel_collector_cls   collector/parallel_registry.h
+//   create_parallel_commander, get_parallel_commander_cls   coordinator/commander/commander_registry.h
+//   create_comm_collector                             collector/comm/comm_collector_registry.h
+//   create_comm_learner                               learner/comm/comm_learner_registry.h
+//   create_store                                      interaction/store/store_registry.h
+//   CodecRegistry                                     interaction/store/codec.h
+//   AllReduceRegistry                                 interaction/all_reduce/all_reduce_registry.h
 //
-// The registries that only parallel runs use are in worker/parallel_run/parallel_registry.h.
-//
-// Only linked modules can be made: a program lists the factory targets that it wants, or
-// //worker:default_modules.
+// Only linked modules can be made: a program lists the factory targets that it wants, or //worker:default_modules, and
+// //worker:parallel_modules for parallel runs. The registries alone need neither gRPC nor Redis.
 #ifndef DING_WORKER_WORKER_REGISTRY_H_
 #define DING_WORKER_WORKER_REGISTRY_H_
 
 #include <string>
 
-#include "ding_worker/collector/core/reward_shaping.h"              // IWYU pragma: export
-#include "ding_worker/collector/serial_registry.h"                  // IWYU pragma: export
-#include "ding_worker/env/env_registry.h"                           // IWYU pragma: export
-#include "ding_worker/learner/hook.h"                               // IWYU pragma: export
-#include "ding_worker/learner/hook_registry.h"                      // IWYU pragma: export
-#include "ding_worker/learner/learner_registry.h"                   // IWYU pragma: export
-#include "ding_worker/learner/stopper_registry.h"                   // IWYU pragma: export
-#include "ding_worker/metrics/sink_registry.h"                      // IWYU pragma: export
-#include "ding_worker/metrics/video.h"                              // IWYU pragma: export
-#include "ding_worker/policy/actor/describe_actor.h"                // IWYU pragma: export
-#include "ding_worker/policy/policy_registry.h"                     // IWYU pragma: export
-#include "ding_worker/policy/schedule_registry.h"                   // IWYU pragma: export
-#include "ding_worker/replay_buffer/buffer_registry.h"              // IWYU pragma: export
-#include "ding_worker/replay_buffer/selection/remover_registry.h"   // IWYU pragma: export
-#include "ding_worker/replay_buffer/selection/selector_registry.h"  // IWYU pragma: export
+#include "ding_worker/collector/comm/comm_collector_registry.h"      // IWYU pragma: export
+#include "ding_worker/collector/core/reward_shaping.h"               // IWYU pragma: export
+#include "ding_worker/collector/parallel_registry.h"                 // IWYU pragma: export
+#include "ding_worker/collector/serial_registry.h"                   // IWYU pragma: export
+#include "ding_worker/coordinator/commander/commander_registry.h"    // IWYU pragma: export
+#include "ding_worker/env/env_registry.h"                            // IWYU pragma: export
+#include "ding_worker/interaction/all_reduce/all_reduce_registry.h"  // IWYU pragma: export
+#include "ding_worker/interaction/store/codec.h"                     // IWYU pragma: export
+#include "ding_worker/interaction/store/store_registry.h"            // IWYU pragma: export
+#include "ding_worker/learner/comm/comm_learner_registry.h"          // IWYU pragma: export
+#include "ding_worker/learner/hook.h"                                // IWYU pragma: export
+#include "ding_worker/learner/hook_registry.h"                       // IWYU pragma: export
+#include "ding_worker/learner/learner_registry.h"                    // IWYU pragma: export
+#include "ding_worker/learner/stopper_registry.h"                    // IWYU pragma: export
+#include "ding_worker/metrics/sink_registry.h"                       // IWYU pragma: export
+#include "ding_worker/metrics/video.h"                               // IWYU pragma: export
+#include "ding_worker/policy/actor/describe_actor.h"                 // IWYU pragma: export
+#include "ding_worker/policy/policy_registry.h"                      // IWYU pragma: export
+#include "ding_worker/policy/schedule_registry.h"                    // IWYU pragma: export
+#include "ding_worker/replay_buffer/buffer_registry.h"               // IWYU pragma: export
+#include "ding_worker/replay_buffer/selection/remover_registry.h"    // IWYU pragma: export
+#include "ding_worker/replay_buffer/selection/selector_registry.h"   // IWYU pragma: export
 
 namespace ding {
 

@@ -181,6 +181,14 @@ sink:
   mlflow      a run in MLflow's file store mlruns/, beside the run's folder [ding.MlflowSinkParams]
 video format:
   gif  animated GIF: repeats without end, any browser shows it
+parallel collector: none in this program
+commander: none in this program
+comm collector: none in this program
+comm learner: none in this program
+all-reduce: none in this program
+store:
+  mem  mem:NAME: memory of this process, for runs in one process and for tests
+codec: none in this program
 )");
 }
 

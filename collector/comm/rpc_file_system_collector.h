@@ -1,6 +1,6 @@
 // The collector worker that puts its data into a store and sends its messages through a session. It does what
-// DI-engine's FlaskFileSystemCollector does by HTTP and pickled files. Its types are "grpc_fs" and, with Redis,
-// "grpc_redis".
+// DI-engine's FlaskFileSystemCollector does by HTTP and pickled files. Its types are "grpc_fs" and
+// "grpc_redis", which insists on a store in Redis.
 //
 //     task ──► thread: factory ──► BaseParallelCollector::Run()
 //                                     │ SendData           ▲ GetPolicyUpdate

@@ -30,3 +30,9 @@ run=$TEST_TMPDIR/two_rates
 has '"stop":true' "convergence" "$run/result.json"
 has 'learner_task_[0-9]+ begins with version [0-9]+ of policy_0' "the copy" "$run"/log/learner-*_logger.txt
 has '"policy":"policy_[2-9]' "the policy that took the copy" "$run/result.json"
+
+# A buffer of sequences in the place of the buffer of rows.
+run=$TEST_TMPDIR/sequences
+./parallel --config=parallel.textproto --exp_dir="$run" --max_train_iter=50 --set=system.store_url="counting:file:$TEST_TMPDIR/store" \
+  --set='policy.other.replay_buffer={type:"recent_sequence" params{[type.googleapis.com/ding.SequenceBufferConfig]{unroll_len:4 priority{}}}}'
+has 'rows pushed, [0-9]+ in it' "the items" "$run/log/coordinator_logger.txt"

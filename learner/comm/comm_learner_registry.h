@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/params.h"
@@ -25,6 +26,8 @@ struct CommLearnerDescriptor {
   // `create` decides (base/params.h).
   ParamsCheck check_params;
   CommLearnerCreator create;
+  // The only scheme of a store that the type works with, as "redis"; empty: any store that processes share.
+  std::string store_scheme;
 };
 Registry<CommLearnerDescriptor>& CommLearnerRegistry();
 

@@ -1,5 +1,6 @@
 // The learner worker that reads its data from a store and sends its messages through a session. It does what DI-engine's
-// FlaskFileSystemLearner does by HTTP and pickled files. Its types are "grpc_fs" and, with Redis, "grpc_redis".
+// FlaskFileSystemLearner does by HTTP and pickled files. Its types are "grpc_fs" and "grpc_redis",
+// which insists on a store in Redis.
 //
 //     LearnerData ──► DemandSource ──► AsyncDataLoader ──► ILearner::Start()
 //                     reads the store    ahead of time      │ hooks

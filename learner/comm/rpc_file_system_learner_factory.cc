@@ -1,4 +1,5 @@
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "ding_worker/base/params.h"
@@ -16,18 +17,19 @@ absl::StatusOr<std::unique_ptr<BaseCommLearner>> CreateLearner(const GivenParams
   return std::make_unique<RpcFileSystemLearner>(options, session, store, std::move(factory));
 }
 
-CommLearnerDescriptor Descriptor() {
+CommLearnerDescriptor Descriptor(const std::string& store_scheme = "") {
   CommLearnerDescriptor descriptor;
   descriptor.check_params = TakesNoParams;
   descriptor.create = CreateLearner;
+  descriptor.store_scheme = store_scheme;
   return descriptor;
 }
 
 DING_REGISTER(CommLearnerRegistry(), "grpc_fs", Descriptor(),
-              "data through a store that is not in Redis, messages over a session");
-// The same class; a parallel run accepts this name only if its store is in Redis.
-DING_REGISTER(CommLearnerRegistry(), "grpc_redis", Descriptor(),
-              "data through a store in Redis, messages over a session");
+              "data through a store, messages over a session");
+// The same class, for runs that say where their data are.
+DING_REGISTER(CommLearnerRegistry(), "grpc_redis", Descriptor("redis"),
+              "like grpc_fs; refuses a store that is not in Redis");
 DING_REGISTER(CommLearnerRegistry(), "flask_fs", Descriptor(), "DI-engine's name for grpc_fs");
 
 }  // namespace

@@ -56,6 +56,25 @@ def ding_cc_library(name, srcs = [], hdrs = [], textual_hdrs = [], copts = [], d
         **kwargs
     )
 
+def ding_package(name, without = []):
+    """All public libraries above it in the BUILD file as one, for a program that does not choose among them.
+
+    Args:
+      name: the name of the folder, so that //FOLDER is the label.
+      without: public libraries that are not part of it, such as those with a main().
+    """
+    deps = []
+    for rule in native.existing_rules().values():
+        is_library = rule["kind"] == "cc_library" or (rule["kind"] == "alias" and not rule["name"].endswith("_proto"))
+        is_public = "//visibility:public" in rule.get("visibility", [])
+        if is_library and is_public and not rule.get("testonly") and rule["name"] not in without:
+            deps.append(":" + rule["name"])
+    ding_cc_library(
+        name = name,
+        visibility = ["//visibility:public"],
+        deps = sorted(deps),
+    )
+
 def ding_cc_binary(name, copts = [], deps = [], linkstatic = True, precompiled = True, **kwargs):
     """A cc_binary with the flags of the house; `precompiled` as in ding_cc_library."""
     if precompiled:

@@ -34,7 +34,7 @@ struct Unused {
 // It is true where learner_num is above 1, which is refused itself.
 constexpr absl::string_view kLogReduce = "policy.learn.learner.hook.log_reduce_after_iter";
 
-// The sequences of a buffer of type "sequence" must have as many rows, which is checked where the policy is known.
+// Whether it has an effect in a parallel run depends on the type of the buffer: on_policy_rounds.cc.
 constexpr absl::string_view kUnrollLen = "policy.collect.unroll_len";
 
 // Values that two sections share (ShareAmongSections in experiment_config.cc) are not listed at the
@@ -85,7 +85,7 @@ constexpr Unused kUnused[] = {
     {"policy.collect.n_episode", kHasDataSet, "nothing is collected"},
     {"policy.collect.n_episode", kOnPolicyParallel,
      "n_sample is the rows per env that are handed over together"},
-    {kUnrollLen, kParallel | kLeague, "rows are handed over one by one, or as whole episodes"},
+    {kUnrollLen, kLeague, "rows are handed over one by one"},
     {kUnrollLen, kSupervisedParallel, "nothing is collected"},
     {"policy.collect.last_sample", kSerial, "a replay buffer draws the samples"},
     {"policy.collect.last_sample", kHasDataSet, "nothing is collected"},
@@ -169,10 +169,6 @@ bool IsShared(absl::string_view path) {
 const Unused* FindUnused(const ExperimentConfig& config, absl::string_view path, RunKind kind) {
   if (IsShared(path)) return nullptr;
   if (path == kLogReduce && config.policy().learn().learner_num() > 1) return nullptr;
-  if (path == kUnrollLen && kind == RunKind::kParallel &&
-      config.policy().other().replay_buffer().type() == "sequence") {
-    return nullptr;
-  }
   for (const Unused& unused : kUnused) {
     if ((unused.kinds & static_cast<unsigned>(kind)) != 0 && IsWithinField(path, unused.path)) {
       return &unused;

@@ -100,9 +100,9 @@ TEST(ItemBufferTest, PrioritiesAreThoseOfAnAdvancedBuffer) {
 
 TEST(ItemBufferTest, RefusesSequencesThatAParallelRunCannotCut) {
   EXPECT_THAT(Problems(Experiment(Params(), 20)), IsEmpty());
-  EXPECT_THAT(Problems(Experiment(Params(), 19)),
-              ElementsAre(AllOf(HasSubstr("policy.collect.n_sample is 19"),
-                                HasSubstr("unroll_len is 20"))));
+  EXPECT_THAT(
+      Problems(Experiment(Params(), 19)),
+      ElementsAre(AllOf(HasSubstr("policy.collect.n_sample is 19"), HasSubstr("have 20 rows"))));
   EXPECT_THAT(Problems(Experiment(Params(), 20), /*plays_games=*/true),
               ElementsAre(HasSubstr("a league's games")));
   SequenceBufferConfig params = Params();

@@ -9,6 +9,7 @@
 #include "ding_worker/replay_buffer/selection/selectors.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
+#include "ding_worker/worker/parallel_run/item_buffer.h"
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
 
 namespace ding {
@@ -60,8 +61,21 @@ std::vector<std::string> FindPolicyKindProblems(const ExperimentConfig& config,
                          "' is on-policy: the opponents' rows are not of its newest version; "
                          "expected a policy that learns from a replay buffer")};
   }
-  if (!policy.on_policy) return FindUnusedFields(config, RunKind::kParallel);
-  std::vector<std::string> problems = FindUnusedFields(config, RunKind::kOnPolicyParallel);
+  std::vector<std::string> problems =
+      FindUnusedFields(config, policy.on_policy ? RunKind::kOnPolicyParallel : RunKind::kParallel);
+  if (!policy.on_policy) {
+    const BufferConfig& buffer = config.policy().other().replay_buffer();
+    const int64_t unroll_len = config.policy().collect().unroll_len();
+    if (unroll_len == 1 ||
+        (HasItemsOfSequences(buffer) && !ItemSequencesOf(buffer).whole_episodes)) {
+      return problems;
+    }
+    problems.push_back(absl::StrCat(
+        "policy.collect.unroll_len is ", unroll_len,
+        ", which has no effect beside policy.other.replay_buffer.type '", buffer.type(),
+        "': expected 1; rows are handed over one by one, or as whole episodes"));
+    return problems;
+  }
   const int learners = config.policy().learn().learner_num();
   if (learners > 1) {
     problems.push_back(absl::StrCat("policy.learn.learner_num is ", learners, ", but policy '",

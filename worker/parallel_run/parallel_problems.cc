@@ -5,8 +5,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/collector/comm/comm_collector_registry.h"
 #include "ding_worker/coordinator/commander/commander_registry.h"
 #include "ding_worker/coordinator/coordinator_config.h"
+#include "ding_worker/learner/comm/comm_learner_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
 #include "ding_worker/worker/parallel_run/item_buffer.h"
@@ -16,8 +18,6 @@
 namespace ding {
 namespace {
 
-// Type of the workers whose data are in Redis.
-constexpr absl::string_view kRedisType = "grpc_redis";
 // The shortest lease that a session supports.
 constexpr double kMinLeaseSeconds = 0.02;
 
@@ -131,14 +131,20 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
         "system.coordinator.journal_sync is set, but the journal is in Redis, whose `appendfsync` "
         "decides that: expected PERIODIC, the default, or the journal in JOURNAL_IN_FOLDER");
   }
-  const auto fits_store = [&](absl::string_view path, const std::string& type) {
-    if ((type == kRedisType) == redis) return;
-    problems.push_back(absl::StrCat(path, " is '", type, "' and system.store_url '",
-                                    config.system().store_url(), "', expected '", kRedisType,
-                                    "' with a store of 'redis:HOST:PORT', and only with one"));
+  // The default is a folder in the memory of this machine.
+  const std::string& url = config.system().store_url();
+  const std::string scheme = url.empty() ? "file" : url.substr(0, url.find(':'));
+  const auto fits_store = [&](absl::string_view path, const std::string& type, const auto& types) {
+    const auto found = types.Find(type);
+    if (!found.ok() || found->store_scheme.empty() || found->store_scheme == scheme) return;
+    problems.push_back(absl::StrCat(path, " is '", type, "', but system.store_url is '", url,
+                                    "': expected a store of '", found->store_scheme,
+                                    ":...', or another type"));
   };
-  fits_store("system.comm_collector_type", config.system().comm_collector_type());
-  fits_store("system.comm_learner_type", config.system().comm_learner_type());
+  fits_store("system.comm_collector_type", config.system().comm_collector_type(),
+             CommCollectorRegistry());
+  fits_store("system.comm_learner_type", config.system().comm_learner_type(),
+             CommLearnerRegistry());
   if (IsSupervised(config)) AppendDataSetProblems(config, &problems);
   at_least("policy.learn.max_data_age", policy.learn().max_data_age(), 0);
   // Whether the policy is on-policy is not known yet.

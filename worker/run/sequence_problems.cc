@@ -74,7 +74,7 @@ std::vector<std::string> FindSequenceProblems(const ExperimentConfig& config,
   const BufferConfig& buffer = config.policy().other().replay_buffer();
   SequenceBufferConfig params;
   const SequenceBufferConfig* const sequence =
-      buffer.type() == "sequence" && buffer.params().UnpackTo(&params) ? &params : nullptr;
+      buffer.params().UnpackTo(&params) ? &params : nullptr;
   std::vector<std::string> problems;
   (policy.sequences ? CheckForSequences : CheckForRows)(config, draws_sequences, sequence,
                                                         &problems);

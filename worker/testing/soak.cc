@@ -154,8 +154,6 @@ std::vector<std::string> Soak::Arguments(const SoakOptions& options) {
                    options.seconds + kQuietSeconds)};
   if (options.redis != nullptr) {
     arguments.push_back(absl::StrCat("--set=system.store_url=", options.redis->Url(kRedisPrefix)));
-    arguments.push_back("--set=system.comm_collector_type=grpc_redis");
-    arguments.push_back("--set=system.comm_learner_type=grpc_redis");
     arguments.push_back("--set=system.coordinator.journal=JOURNAL_IN_STORE");
   }
   arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());

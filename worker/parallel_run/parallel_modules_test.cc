@@ -1,12 +1,13 @@
-#include "ding_worker/worker/parallel_run/parallel_registry.h"
-
+// The modules that only parallel runs use, as `--list_modules` prints them.
+#include "ding_worker/worker/registry.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace ding {
 namespace {
 
-TEST(ParallelRegistryTest, ListsEveryRegistryWithHelpForWhatIsLinked) {
-  EXPECT_EQ(ListParallelModules(), R"(parallel collector:
+TEST(ParallelModulesTest, AreListedWithHelp) {
+  EXPECT_THAT(ListModules(), testing::EndsWith(R"(parallel collector:
   marine    plays games of two, one policy against another or itself, for a league
   zergling  plays with one policy: envs for one player, and games against itself
 commander:
@@ -14,12 +15,12 @@ commander:
   solo        trains one policy, with an evaluation every eval_interval
 comm collector:
   flask_fs    DI-engine's name for grpc_fs
-  grpc_fs     data through a store that is not in Redis, messages over a session
-  grpc_redis  data through a store in Redis, messages over a session
+  grpc_fs     data through a store, messages over a session
+  grpc_redis  like grpc_fs; refuses a store that is not in Redis
 comm learner:
   flask_fs    DI-engine's name for grpc_fs
-  grpc_fs     data through a store that is not in Redis, messages over a session
-  grpc_redis  data through a store in Redis, messages over a session
+  grpc_fs     data through a store, messages over a session
+  grpc_redis  like grpc_fs; refuses a store that is not in Redis
 all-reduce: none in this program
 store:
   file   file:/FOLDER: files, on tmpfs or on a file system that machines share
@@ -28,7 +29,7 @@ store:
 codec:
   lz4   LZ4: cheap enough for data that are read once
   zstd  Zstandard: smaller than lz4, for stores over a slow network
-)");
+)"));
 }
 
 }  // namespace
