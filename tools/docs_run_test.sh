@@ -9,4 +9,8 @@ cp -rL README.md docs tools "$repo"
 cp -rL worker/configs "$repo/worker"
 ln -s "$built" "$repo/bazel-bin"
 cd "$repo"
-DING_BUILT=1 TMPDIR=$TEST_TMPDIR tools/docs_commands --run
+# Each shard runs every n-th page.
+[ -z "${TEST_SHARD_STATUS_FILE:-}" ] || touch "$TEST_SHARD_STATUS_FILE"
+mapfile -t pages < <(tools/docs_commands | sed -n 's/^\([^ :]*\):[0-9]*: run by the test$/\1/p' | uniq |
+  awk -v shard="${TEST_SHARD_INDEX:-0}" -v total="${TEST_TOTAL_SHARDS:-1}" 'NR % total == shard')
+DING_BUILT=1 TMPDIR=$TEST_TMPDIR tools/docs_commands --run "${pages[@]}"
