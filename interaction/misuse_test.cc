@@ -22,7 +22,6 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/all_reduce/in_process_all_reduce.h"
 #include "ding_worker/interaction/control/session.h"
-#include "ding_worker/interaction/control/session_options.h"
 #include "ding_worker/interaction/control/worker_server.h"
 #include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"

@@ -1,319 +1,42 @@
 #include "ding_worker/interaction/control/session.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <functional>
 #include <utility>
+#include <vector>
 
-#include "absl/base/thread_annotations.h"
+#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/check.h"
-#include "ding_worker/base/clock.h"
-#include "ding_worker/base/mutex.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/interaction/control/session_frame.h"
-#include "ding_worker/interaction/control/session_protocol.h"
-#include "ding_worker/interaction/control/session_pump.h"
 
 namespace ding {
 namespace {
 
+using Kind = SessionFrame::Kind;
+
 // The longest time between two looks of the pump at the lease and at what the peer has to be told.
 constexpr absl::Duration kMaxPeriod = absl::Milliseconds(250);
-// Frames that a thread reads, or sends for others, before the next session has its turn.
-constexpr int kBurst = 64;
+// How long the connection may need to take the reason of an end, and what was sent before.
+constexpr absl::Duration kPatience = absl::Milliseconds(500);
+// The longest reason of an end, in bytes. Longer ones are cut off.
+constexpr size_t kMaxReasonBytes = 4096;
+// Frames, and bytes, that a thread of the pump takes before the next session has its turn.
+constexpr size_t kBurst = 64;
+constexpr size_t kBurstBytes = size_t{1} << 20;
+
+static_assert(kMaxSessionMessageBytes + static_cast<int64_t>(kSessionFrameBytes) <=
+              kMaxMessageBytes);
+static_assert(kMaxSessionMessageBytes + kMessageOverheadBytes <= kWindowBytes);
 
 // Waiting goes by the machine's clock; SessionOptions::clock judges the lease.
 absl::Duration RealTime() { return absl::Nanoseconds(Clock::Real()->MonotonicNanos()); }
 
 absl::Duration PeriodOf(absl::Duration lease) { return std::min(lease / 8, kMaxPeriod); }
 
-// Ties the rules of a session to its connection, to the pump, and to the threads that wait. Frames are read
-// by the pump alone, and sent by whoever has something to send:
-//
-//     Send() ──► protocol_ ──Flush──► connection_ ──Drain──► protocol_ ──► Receive()
-//
-// A connection is never called under the mutex: it may call the peer's session, in this process.
-class SessionImpl : public Session, private SessionPump::Job, private SessionProtocol::Observer {
- public:
-  SessionImpl(std::shared_ptr<SessionPump> pump, std::unique_ptr<Connection> connection,
-              const SessionOptions& options)
-      : pump_(std::move(pump)),
-        waker_(pump_->Add(this)),
-        connection_(std::move(connection)),
-        protocol_(options, connection_->peer(), this),
-        period_(PeriodOf(options.lease)) {
-    connection_->SetMaxReceivedBytes(
-        std::min(kMaxMessageBytes,
-                 std::max<int64_t>(options.first_window_bytes, SessionProtocol::kMaxReasonBytes) +
-                     static_cast<int64_t>(kSessionFrameBytes)));
-    connection_->SetReadyCallback([waker = waker_] { waker->Wake(); });
-    waker_->Wake();
-  }
-  ~SessionImpl() override { SessionImpl::Close("its owner is gone"); }
-
-  void Admit() override;
-  absl::Status Send(std::string message, absl::Duration timeout) override;
-  absl::StatusOr<std::string> Receive(absl::Duration timeout) override;
-  void SetReadyCallback(std::function<void()> ready) override;
-  bool exhausted() override;
-  absl::Status status() const override;
-  void Close(absl::string_view reason) override;
-  void BeginClose(absl::string_view reason) override;
-  void set_lease(absl::Duration lease) override;
-  const std::string& peer() const override { return connection_->peer(); }
-  absl::string_view identity() const override { return connection_->identity(); }
-
- private:
-  // The protocol calls these under the mutex.
-  void OnRoom() override { room_.SignalAll(); }
-  void OnArrived() override { arrived_.Signal(); }
-  void OnEnd() override;
-
-  // Called by the pump.
-  absl::Duration Run() override;
-  // Takes what has arrived, at most kBurst frames; returns true if there may be more.
-  bool Drain();
-  // Whether the connection may be closed: the session is over, and its last words are sent, or
-  // cannot be.
-  bool MayCloseConnection() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  // Sends what waits, at most `limit` frames, as far as the connection takes it; the pump sends what is
-  // left. Releases the mutex meanwhile.
-  void Flush(int limit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  const std::shared_ptr<SessionPump> pump_;
-  const std::shared_ptr<SessionPump::Waker> waker_;
-  const std::unique_ptr<Connection> connection_;
-
-  mutable Mutex mutex_;
-  CondVar room_;     // Send() waits for it
-  CondVar arrived_;  // Receive() waits for it
-  CondVar settled_;  // Close() waits for it
-
-  SessionProtocol protocol_ ABSL_GUARDED_BY(mutex_);
-  bool connection_closing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool close_called_ ABSL_GUARDED_BY(mutex_) = false;
-  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  std::shared_ptr<const std::function<void()>> ready_ ABSL_GUARDED_BY(mutex_);
-  bool receiver_waits_ ABSL_GUARDED_BY(mutex_) = true;  // ready_ is called when there is a message
-  bool told_end_ ABSL_GUARDED_BY(mutex_) = false;       // ready_ was called since the end
-
-  // How often the pump looks after the session, and when it does so next.
-  absl::Duration period_ ABSL_GUARDED_BY(mutex_);
-  absl::Duration next_look_ ABSL_GUARDED_BY(mutex_) = absl::ZeroDuration();
-
-  bool sending_ ABSL_GUARDED_BY(mutex_) = false;    // somebody is in Flush()
-  bool send_more_ ABSL_GUARDED_BY(mutex_) = false;  // somebody else has called it meanwhile
-  bool broken_ ABSL_GUARDED_BY(mutex_) = false;     // the connection sends no more
-  absl::Duration last_sent_ ABSL_GUARDED_BY(mutex_) = RealTime();
-};
-
-void SessionImpl::Admit() {
-  connection_->SetMaxReceivedBytes(kMaxMessageBytes);
-  MutexLock lock(&mutex_);
-  protocol_.Admit();
-  Flush(kBurst);
-}
-
-absl::Status SessionImpl::Send(std::string message, absl::Duration timeout) {
-  if (static_cast<int64_t>(message.size()) > kMaxSessionMessageBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("a message of ", message.size(), " bytes to ",
-                                                   peer(), ", expected at most ",
-                                                   kMaxSessionMessageBytes));
-  }
-  absl::Duration deadline = absl::InfiniteDuration();  // not known yet
-  MutexLock lock(&mutex_);
-  while (true) {
-    protocol_.CheckLease();
-    if (!protocol_.status().ok()) return protocol_.status();
-    if (protocol_.Send(&message)) break;
-    if (deadline == absl::InfiniteDuration()) deadline = RealTime() + timeout;
-    const absl::Duration left = deadline - RealTime();
-    if (left <= absl::ZeroDuration()) return protocol_.NoRoom(message.size(), timeout);
-    // No session is told when the budget has room again, so we look now and then.
-    room_.WaitFor(&mutex_, std::min(left, kMaxPeriod));
-  }
-  if (timeout == absl::ZeroDuration()) {
-    waker_->Wake();
-  } else {
-    Flush(kBurst);
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::string> SessionImpl::Receive(absl::Duration timeout) {
-  const absl::Duration deadline = RealTime() + timeout;
-  MutexLock lock(&mutex_);
-  while (true) {
-    protocol_.CheckLease();
-    if (protocol_.has_message()) break;
-    if (!protocol_.status().ok()) return protocol_.status();
-    const absl::Duration left = deadline - RealTime();
-    if (left <= absl::ZeroDuration()) {
-      receiver_waits_ = true;
-      return absl::DeadlineExceededError(
-          absl::StrCat("no message from ", peer(), " in ", absl::FormatDuration(timeout)));
-    }
-    arrived_.WaitFor(&mutex_, left);
-  }
-  bool tell = false;
-  std::string message = protocol_.Receive(&tell);
-  if (tell) Flush(kBurst);
-  return message;
-}
-
-void SessionImpl::SetReadyCallback(std::function<void()> ready) {
-  MutexLock lock(&mutex_);
-  ready_ = std::make_shared<const std::function<void()>>(std::move(ready));
-  waker_->Wake();
-}
-
-bool SessionImpl::exhausted() {
-  MutexLock lock(&mutex_);
-  protocol_.CheckLease();
-  return !protocol_.status().ok() && !protocol_.has_message();
-}
-
-absl::Status SessionImpl::status() const {
-  MutexLock lock(&mutex_);
-  return protocol_.CurrentStatus();
-}
-
-void SessionImpl::BeginClose(absl::string_view reason) {
-  MutexLock lock(&mutex_);
-  protocol_.BeginClose(reason);
-}
-
-void SessionImpl::Close(absl::string_view reason) {
-  {
-    MutexLock lock(&mutex_);
-    if (close_called_) {
-      while (!closed_) settled_.WaitFor(&mutex_, absl::InfiniteDuration());
-      return;
-    }
-    close_called_ = true;
-    protocol_.BeginClose(reason);
-    while (!connection_closing_ && !MayCloseConnection()) {
-      settled_.WaitFor(&mutex_, protocol_.close_by() - RealTime());
-    }
-    connection_closing_ = true;
-  }
-  pump_->Remove(waker_.get());
-  connection_->Close();
-  MutexLock lock(&mutex_);
-  protocol_.ReturnUnderWay();
-  closed_ = true;
-  settled_.SignalAll();
-}
-
-void SessionImpl::OnEnd() {
-  room_.SignalAll();
-  arrived_.SignalAll();
-  settled_.SignalAll();
-  waker_->Wake();
-}
-
-bool SessionImpl::MayCloseConnection() const {
-  if (protocol_.status().ok()) return false;
-  const bool told = !sending_ && protocol_.sent_all();
-  return protocol_.mute() || broken_ || told || RealTime() >= protocol_.close_by();
-}
-
-absl::Duration SessionImpl::Run() {
-  const bool more = Drain();
-  bool close = false;
-  std::shared_ptr<const std::function<void()>> ready;
-  absl::Duration again = absl::InfiniteDuration();
-  {
-    MutexLock lock(&mutex_);
-    protocol_.CheckLease();
-    const absl::Duration now = RealTime();
-    if (now >= next_look_) {
-      next_look_ = now + period_;
-      protocol_.TellPeer(/*silent=*/next_look_ > last_sent_ + protocol_.lease() / 4);
-    }
-    Flush(kBurst);
-    if (!connection_closing_) {
-      close = connection_closing_ = MayCloseConnection();
-      again = more                      ? absl::ZeroDuration()
-              : protocol_.status().ok() ? next_look_ - now
-              : !close                  ? protocol_.close_by() - now
-                                        : absl::InfiniteDuration();
-    }
-    const bool over = !protocol_.status().ok();
-    if ((receiver_waits_ && protocol_.has_message()) || (over && !told_end_)) {
-      ready = ready_;
-      if (ready != nullptr) {
-        receiver_waits_ = false;
-        told_end_ = over;
-      }
-    }
-    settled_.SignalAll();
-  }
-  if (close) connection_->BeginClose();
-  if (ready != nullptr) CallUserWhoMustNotThrow("the ready callback of a session", *ready);
-  return std::max(again, absl::ZeroDuration());
-}
-
-bool SessionImpl::Drain() {
-  std::string bytes;
-  for (int i = 0; i < kBurst; ++i) {
-    const absl::StatusOr<bool> received = connection_->TryReceive(&bytes);
-    MutexLock lock(&mutex_);
-    protocol_.CheckLease();
-    if (!protocol_.status().ok()) return false;
-    if (!received.ok()) {
-      protocol_.EndSilently(absl::UnavailableError(received.status().message()));
-      return false;
-    }
-    if (!*received) return false;
-    protocol_.Take(std::move(bytes));
-  }
-  return true;
-}
-
-void SessionImpl::Flush(int limit) {
-  if (sending_) {
-    send_more_ = true;
-    return;
-  }
-  sending_ = true;
-  bool came = false;
-  bool any = false;
-  std::string frame;
-  do {
-    send_more_ = false;
-    while (!broken_ && limit > 0 && protocol_.NextFrame(&frame)) {
-      --limit;
-      mutex_.Unlock();
-      const absl::StatusOr<bool> sent = connection_->TrySend(&frame);
-      mutex_.Lock();
-      if (!sent.ok()) {
-        broken_ = true;  // Drain() says why, after what has arrived.
-      } else if (!*sent) {
-        protocol_.PutBack(std::move(frame));
-        break;
-      }
-      any = true;
-    }
-    came = came || send_more_;
-  } while (send_more_ && limit > 0);
-  sending_ = false;
-  if (any) last_sent_ = RealTime();
-  // The pump may have found us here, and waits for us to be done before it closes the connection.
-  if (limit <= 0 || came) waker_->Wake();
-  settled_.SignalAll();
-}
-
-void SessionImpl::set_lease(absl::Duration lease) {
-  DING_CHECK(lease >= kMinSessionLease) << "the lease is " << absl::FormatDuration(lease);
-  MutexLock lock(&mutex_);
-  protocol_.set_lease(lease);
-  period_ = PeriodOf(lease);
-  next_look_ = absl::ZeroDuration();
-  waker_->Wake();
+int64_t CostOf(const std::string& message) {
+  return static_cast<int64_t>(message.size()) + kMessageOverheadBytes;
 }
 
 }  // namespace
@@ -336,7 +59,389 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Start(std::unique_ptr<Connecti
                                                         const SessionOptions& options) {
   DING_RETURN_IF_ERROR(CheckSessionOptions(options));
   DING_ASSIGN_OR_RETURN(std::shared_ptr<SessionPump> pump, SessionPump::Get());
-  return std::make_unique<SessionImpl>(std::move(pump), std::move(connection), options);
+  return absl::WrapUnique(new Session(std::move(pump), std::move(connection), options));
+}
+
+Session::Session(std::shared_ptr<SessionPump> pump, std::unique_ptr<Connection> connection,
+                 const SessionOptions& options)
+    : options_(options),
+      connection_(std::move(connection)),
+      pump_(std::move(pump)),
+      job_(pump_->Add([this] { return Work(); })),
+      lease_(options.lease),
+      heard_(LeaseTime()),
+      period_(PeriodOf(options.lease)),
+      last_sent_(RealTime()),
+      own_window_bytes_(options.first_window_bytes) {
+  connection_->SetMaxReceivedBytes(
+      std::min(kMaxMessageBytes,
+               std::max(options.first_window_bytes, static_cast<int64_t>(kMaxReasonBytes)) +
+                   static_cast<int64_t>(kSessionFrameBytes)));
+  connection_->SetReadyCallback([job = job_] { SessionPump::Wake(job.get()); });
+  SessionPump::Wake(job_.get());
+}
+
+absl::Duration Session::Work() {
+  const bool more = Drain();
+  bool close = false;
+  std::shared_ptr<const std::function<void()>> ready;
+  absl::Duration again = absl::InfiniteDuration();
+  {
+    MutexLock lock(&mutex_);
+    CheckLease();
+    const absl::Duration now = RealTime();
+    if (now >= next_look_) {
+      next_look_ = now + period_;
+      tell_now_ = tell_now_ || told_taken_ < taken_ || next_look_ > last_sent_ + lease_ / 4;
+    }
+    Flush();
+    const bool over = !status_.ok();
+    if (!connection_closing_) {
+      close = connection_closing_ = MayCloseConnection();
+      again = more    ? absl::ZeroDuration()
+              : !over ? next_look_ - now
+              : close ? absl::InfiniteDuration()
+                      : close_by_ - now;
+    }
+    if ((receiver_waits_ && !inbox_.empty()) || (over && !told_end_)) {
+      ready = ready_;
+      if (ready != nullptr) {
+        receiver_waits_ = false;
+        told_end_ = over;
+      }
+    }
+    if (over) changed_.SignalAll();
+  }
+  if (close) connection_->BeginClose();
+  if (ready != nullptr) CallUserWhoMustNotThrow("the ready callback of a session", *ready);
+  return std::max(again, absl::ZeroDuration());
+}
+
+// ---- sending
+
+void Session::Admit() {
+  connection_->SetMaxReceivedBytes(kMaxMessageBytes);
+  MutexLock lock(&mutex_);
+  own_window_bytes_ = std::max(own_window_bytes_, options_.window_bytes);
+  tell_now_ = true;
+  Flush();
+}
+
+absl::Status Session::Send(std::string message, absl::Duration timeout) {
+  if (static_cast<int64_t>(message.size()) > kMaxSessionMessageBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("a message of ", message.size(), " bytes to ",
+                                                   peer(), ", expected at most ",
+                                                   kMaxSessionMessageBytes));
+  }
+  const Deadline deadline = Deadline::After(timeout);
+  MutexLock lock(&mutex_);
+  while (true) {
+    CheckLease();
+    if (!status_.ok()) return status_;
+    if (TakeRoom(CostOf(message))) break;
+    if (deadline.Passed()) {
+      return absl::DeadlineExceededError(
+          absl::StrCat(under_way_.size(), " messages of ", under_way_bytes_,
+                       " bytes are under way to ", peer(), ", which takes ", options_.window,
+                       " and ", peer_window_bytes_, ": no room for another one of ", message.size(),
+                       " bytes in ", absl::FormatDuration(timeout)));
+    }
+    // No session is told when the budget has room again, so we look now and then.
+    changed_.WaitFor(&mutex_, std::min(deadline.Left(), kMaxPeriod));
+  }
+  SessionFrame& frame = outgoing_.emplace_back();
+  frame.kind = Kind::kMessage;
+  frame.message = std::move(message);
+  if (timeout > absl::ZeroDuration()) {
+    Flush();
+  } else {
+    SessionPump::Wake(job_.get());
+  }
+  return absl::OkStatus();
+}
+
+bool Session::TakeRoom(int64_t cost) {
+  const int64_t window_bytes = std::min(peer_window_bytes_, options_.window_bytes);
+  if (under_way_.size() >= static_cast<size_t>(options_.window) ||
+      under_way_bytes_ + cost > window_bytes || !TakeBudget(cost)) {
+    return false;
+  }
+  under_way_.push_back(cost);
+  under_way_bytes_ += cost;
+  return true;
+}
+
+void Session::Flush() {
+  if (sending_) {
+    send_more_ = true;
+    return;
+  }
+  sending_ = true;
+  bool came = false;  // whether another thread has called it meanwhile
+  std::string frame;
+  do {
+    send_more_ = false;
+    while (NextFrame(&frame)) {
+      mutex_.Unlock();
+      const absl::StatusOr<bool> sent = connection_->TrySend(&frame);
+      mutex_.Lock();
+      last_sent_ = RealTime();
+      if (!sent.ok()) {
+        mute_ = true;  // Drain() says why, after what has arrived.
+      } else if (!*sent) {
+        frame_ = std::move(frame);
+        break;
+      }
+    }
+    came = came || send_more_;
+  } while (send_more_);
+  sending_ = false;
+  // Work() may have found us here, and waits for us to be done before it closes the connection.
+  if (came && !status_.ok()) SessionPump::Wake(job_.get());
+}
+
+bool Session::NextFrame(std::string* frame) {
+  CheckLease();
+  if (mute_) return false;
+  if (!frame_.empty()) {
+    *frame = std::exchange(frame_, std::string());
+    return true;
+  }
+  SessionFrame next;
+  if (!outgoing_.empty()) {
+    next = std::move(outgoing_.front());
+    next.sequence = ++sent_;
+    outgoing_.pop_front();
+  } else if (!tell_now_) {
+    return false;
+  }
+  next.taken = told_taken_ = taken_;
+  next.window_bytes = static_cast<uint64_t>(own_window_bytes_);
+  untold_bytes_ = 0;
+  tell_now_ = false;
+  *frame = EncodeSessionFrame(std::move(next));
+  return true;
+}
+
+// ---- receiving
+
+absl::StatusOr<std::string> Session::Receive(absl::Duration timeout) {
+  const Deadline deadline = Deadline::After(timeout);
+  MutexLock lock(&mutex_);
+  while (true) {
+    CheckLease();
+    if (!inbox_.empty()) break;
+    if (!status_.ok()) return status_;
+    if (deadline.Passed()) {
+      receiver_waits_ = true;
+      return absl::DeadlineExceededError(
+          absl::StrCat("no message from ", peer(), " in ", absl::FormatDuration(timeout)));
+    }
+    changed_.WaitUntil(&mutex_, deadline);
+  }
+  std::string message = std::move(inbox_.front());
+  inbox_.pop_front();
+  const int64_t cost = CostOf(message);
+  inbox_bytes_ -= cost;
+  ReturnBudget(cost);
+  ++taken_;
+  untold_bytes_ += cost;
+  // The peer is told at once if that is a good part of its window, lest it waits for room. Otherwise it is told with
+  // the next message or at the end of the pump's period.
+  const uint64_t many = std::max<uint64_t>(1, static_cast<uint64_t>(options_.window) / 4);
+  if (taken_ - told_taken_ >= many || untold_bytes_ >= own_window_bytes_ / 4) {
+    tell_now_ = true;
+    Flush();
+  }
+  return message;
+}
+
+void Session::SetReadyCallback(std::function<void()> ready) {
+  MutexLock lock(&mutex_);
+  ready_ = std::make_shared<const std::function<void()>>(std::move(ready));
+  SessionPump::Wake(job_.get());
+}
+
+bool Session::Drain() {
+  std::vector<std::string> frames;
+  size_t bytes = 0;
+  absl::StatusOr<bool> received = true;
+  while (frames.size() < kBurst && bytes < kBurstBytes) {
+    std::string frame;
+    received = connection_->TryReceive(&frame);
+    if (!received.ok() || !*received) break;
+    bytes += frame.size();
+    frames.push_back(std::move(frame));
+  }
+  MutexLock lock(&mutex_);
+  CheckLease();
+  for (std::string& frame : frames) {
+    if (status_.ok()) TakeFrame(std::move(frame));
+  }
+  if (!received.ok()) End(absl::UnavailableError(received.status().message()), std::nullopt);
+  if (!frames.empty()) changed_.SignalAll();
+  return status_.ok() && *received;
+}
+
+void Session::TakeFrame(std::string bytes) {
+  absl::StatusOr<SessionFrame> frame = DecodeSessionFrame(std::move(bytes));
+  if (!frame.ok()) return EndForViolation(frame.status());
+  if (frame->taken > sent_) {
+    return EndForViolation(absl::DataLossError(
+        absl::StrCat("that it has taken ", frame->taken, " messages of ", sent_, " sent ones")));
+  }
+  heard_ = LeaseTime();
+  TakeProgress(*frame);
+  if (frame->kind == Kind::kSignOfLife) return;
+  if (frame->sequence != received_ + 1) {
+    return EndForViolation(absl::DataLossError(
+        absl::StrCat("message ", frame->sequence, ", expected message ", received_ + 1)));
+  }
+  ++received_;
+  if (frame->kind == Kind::kMessage) return TakeMessage(std::move(frame->message));
+  const absl::string_view reason = absl::string_view(frame->message).substr(0, kMaxReasonBytes);
+  End(absl::AbortedError(absl::StrCat(peer(), " closed the session: ", reason)), std::nullopt);
+}
+
+void Session::TakeProgress(const SessionFrame& frame) {
+  const int64_t window_bytes = static_cast<int64_t>(
+      std::min<uint64_t>(frame.window_bytes, static_cast<uint64_t>(options_.window_bytes)));
+  peer_window_bytes_ = std::max(peer_window_bytes_, window_bytes);
+  for (; peer_taken_ < frame.taken; ++peer_taken_) {
+    under_way_bytes_ -= under_way_.front();
+    ReturnBudget(under_way_.front());
+    under_way_.pop_front();
+  }
+}
+
+void Session::TakeMessage(std::string message) {
+  const int64_t cost = CostOf(message);
+  if (inbox_.size() >= static_cast<size_t>(options_.window) ||
+      inbox_bytes_ + cost > own_window_bytes_) {
+    return EndForViolation(absl::ResourceExhaustedError(
+        absl::StrCat("a message of ", message.size(), " bytes beyond its window: ", inbox_.size(),
+                     " messages of ", inbox_bytes_, " bytes wait, expected at most ",
+                     options_.window, " of ", own_window_bytes_)));
+  }
+  if (!TakeBudget(cost)) {
+    return EndForViolation(absl::ResourceExhaustedError(absl::StrCat(
+        "a message of ", message.size(), " bytes, for which there is no room: all sessions hold ",
+        options_.budget->taken(), " bytes of ", options_.budget->bytes(), ", this one ",
+        under_way_bytes_ + inbox_bytes_)));
+  }
+  inbox_bytes_ += cost;
+  inbox_.push_back(std::move(message));
+}
+
+void Session::DropInbox() {
+  inbox_.clear();
+  ReturnBudget(std::exchange(inbox_bytes_, 0));
+}
+
+bool Session::TakeBudget(int64_t cost) {
+  return options_.budget == nullptr || options_.budget->Take(under_way_bytes_ + inbox_bytes_, cost);
+}
+
+void Session::ReturnBudget(int64_t cost) {
+  if (options_.budget != nullptr) options_.budget->Return(cost);
+}
+
+// ---- the end
+
+absl::Status Session::CurrentStatus() const {
+  if (!status_.ok() || LeaseTime() - heard_ < lease_) return status_;
+  return absl::UnavailableError(absl::StrCat("nothing was heard of ", peer(), " for ",
+                                             absl::FormatDuration(lease_),
+                                             ", the length of the lease"));
+}
+
+void Session::CheckLease() {
+  const absl::Status status = CurrentStatus();
+  if (!status_.ok() || status.ok()) return;
+  End(status, std::nullopt);
+  DropInbox();
+}
+
+void Session::End(const absl::Status& status, std::optional<absl::string_view> reason) {
+  if (!status_.ok()) return;
+  status_ = status;
+  close_by_ = RealTime() + kPatience;
+  if (reason.has_value()) {
+    SessionFrame& frame = outgoing_.emplace_back();
+    frame.kind = Kind::kClose;
+    frame.message = std::string(reason->substr(0, kMaxReasonBytes));
+  } else {
+    mute_ = true;
+    outgoing_.clear();
+  }
+  changed_.SignalAll();
+  SessionPump::Wake(job_.get());
+}
+
+void Session::EndForViolation(const absl::Status& what) {
+  const std::string reason = absl::StrCat(peer(), " sent ", what.message());
+  End(absl::Status(what.code(), reason), reason);
+}
+
+void Session::EndByUser(absl::string_view reason) {
+  CheckLease();
+  End(absl::CancelledError(absl::StrCat("the session with ", peer(), " was closed here: ", reason)),
+      reason);
+  DropInbox();
+}
+
+bool Session::exhausted() {
+  MutexLock lock(&mutex_);
+  CheckLease();
+  return !status_.ok() && inbox_.empty();
+}
+
+absl::Status Session::status() const {
+  MutexLock lock(&mutex_);
+  return CurrentStatus();
+}
+
+void Session::BeginClose(absl::string_view reason) {
+  MutexLock lock(&mutex_);
+  EndByUser(reason);
+}
+
+void Session::Close(absl::string_view reason) {
+  {
+    MutexLock lock(&mutex_);
+    if (close_called_) {
+      while (!closed_) changed_.WaitFor(&mutex_, absl::InfiniteDuration());
+      return;
+    }
+    close_called_ = true;
+    EndByUser(reason);
+    while (!connection_closing_ && !MayCloseConnection()) {
+      changed_.WaitFor(&mutex_, close_by_ - RealTime());
+    }
+    connection_closing_ = true;
+  }
+  pump_->Remove(job_.get());
+  connection_->Close();
+  MutexLock lock(&mutex_);
+  for (const int64_t cost : under_way_) ReturnBudget(cost);
+  under_way_.clear();
+  closed_ = true;
+  changed_.SignalAll();
+}
+
+bool Session::MayCloseConnection() const {
+  if (status_.ok()) return false;
+  const bool told = !sending_ && outgoing_.empty() && frame_.empty();
+  return mute_ || told || RealTime() >= close_by_;
+}
+
+void Session::set_lease(absl::Duration lease) {
+  DING_CHECK(lease >= kMinSessionLease) << "the lease is " << absl::FormatDuration(lease);
+  MutexLock lock(&mutex_);
+  lease_ = lease;
+  period_ = PeriodOf(lease);
+  next_look_ = absl::ZeroDuration();
+  SessionPump::Wake(job_.get());
 }
 
 }  // namespace ding

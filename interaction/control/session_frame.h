@@ -1,9 +1,8 @@
-// The frame of a session: what it sends as one message of its connection. Numbers are little-endian.
+// The frame of a session: what it sends as one message of its connection.
 //
 //     message bytes | kind u8 | sequence u64 | taken u64 | window bytes u64 | version u8 | check u32
 //
-// The fields are behind the message, so that the receiver need not move the message. Version 1 had other fields
-// and did not contain its version number. Its frames are recognized and refused with an error that says so.
+// The fields are behind the message, so that neither side moves the message.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_INTERACTION_CONTROL_SESSION_FRAME_H_
@@ -14,11 +13,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 
 namespace ding {
-
-inline constexpr int kSessionFrameVersion = 2;
 
 struct SessionFrame {
   enum class Kind : uint8_t {
@@ -38,15 +34,11 @@ struct SessionFrame {
 inline constexpr size_t kSessionFrameBytes =
     2 * sizeof(uint8_t) + 3 * sizeof(uint64_t) + sizeof(uint32_t);
 
-std::string EncodeSessionFrame(const SessionFrame& frame);
+std::string EncodeSessionFrame(SessionFrame frame);
 
 //   kDataLoss            `bytes` are not a valid frame
 //   kFailedPrecondition  the frame has another version; the message names both versions
 absl::StatusOr<SessionFrame> DecodeSessionFrame(std::string bytes);
-
-// Encodes the first frame of a version 1 session: a close with `reason`. A peer of version 1 that is refused
-// learns the reason from it.
-std::string EncodeCloseForVersion1(absl::string_view reason);
 
 }  // namespace ding
 

@@ -1,7 +1,7 @@
 #include "ding_worker/interaction/control/session_pump.h"
 
-#include <deque>
-#include <map>
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -18,40 +18,29 @@ absl::Duration RealTime() { return absl::Nanoseconds(Clock::Real()->MonotonicNan
 
 }  // namespace
 
-class SessionPump::Entry : public SessionPump::Waker,
-                           public std::enable_shared_from_this<SessionPump::Entry> {
- public:
-  using Timers = std::multimap<absl::Duration, std::shared_ptr<Entry>>;
-
-  Entry(std::shared_ptr<Queue> queue, Job* job) : queue_(std::move(queue)), job_(job) {}
-  void Wake() override;
-
- private:
-  friend class Queue;
-
-  const std::shared_ptr<Queue> queue_;
-  Job* const job_;
+struct SessionPump::Job {
+  const std::shared_ptr<Queue> queue;
+  const Work work;
   // The queue's mutex guards all of these.
-  bool queued_ = false;
-  bool running_ = false;
-  bool woken_ = false;  // whether it was woken while it was running
-  bool removed_ = false;
-  bool has_timer_ = false;
-  Timers::iterator timer_;  // valid if has_timer_; due when Run() asked for it, or earlier
+  absl::Duration due = absl::InfiniteDuration();
+  bool running = false;
+  bool removed = false;
 };
 
 class SessionPump::Queue {
  public:
-  void Wake(const std::shared_ptr<Entry>& entry) {
+  // Lets a thread run the job now.
+  void Wake(Job* job) {
     MutexLock lock(&mutex_);
-    WakeLocked(entry);
+    Schedule(job, RealTime());
+    work_.Signal();
   }
 
-  void Remove(Entry* entry) {
+  void Remove(Job* job) {
     MutexLock lock(&mutex_);
-    entry->removed_ = true;
-    RemoveTimer(entry);
-    while (entry->running_) removed_.WaitFor(&mutex_, absl::InfiniteDuration());
+    job->removed = true;
+    jobs_.erase({job->due, job});
+    while (job->running) removed_.WaitFor(&mutex_, absl::InfiniteDuration());
   }
 
   void Stop() {
@@ -60,84 +49,57 @@ class SessionPump::Queue {
     work_.SignalAll();
   }
 
-  // Drops the removed entries that are still queued.
-  void Clear() {
-    MutexLock lock(&mutex_);
-    ready_.clear();
-  }
-
   // The body of each thread.
   void Work() {
     MutexLock lock(&mutex_);
     while (!stop_) {
-      const absl::Duration now = RealTime();
-      while (!timers_.empty() && timers_.begin()->first <= now) {
-        const std::shared_ptr<Entry> due = timers_.begin()->second;
-        RemoveTimer(due.get());
-        WakeLocked(due);
-      }
-      if (ready_.empty()) {
-        work_.WaitFor(&mutex_,
-                      timers_.empty() ? absl::InfiniteDuration() : timers_.begin()->first - now);
+      const absl::Duration due = jobs_.empty() ? absl::InfiniteDuration() : jobs_.begin()->first;
+      const absl::Duration left = due - RealTime();
+      if (left > absl::ZeroDuration()) {
+        idle_until_ = due;
+        work_.WaitFor(&mutex_, left);
+        idle_until_ = absl::InfiniteDuration();
         continue;
       }
-      const std::shared_ptr<Entry> entry = std::move(ready_.front());
-      ready_.pop_front();
-      entry->queued_ = false;
-      if (!entry->removed_) RunOne(entry);
+      Job* const job = jobs_.begin()->second;
+      jobs_.erase(jobs_.begin());
+      Run(job);
     }
   }
 
  private:
-  void WakeLocked(const std::shared_ptr<Entry>& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (entry->running_) entry->woken_ = true;
-    if (entry->running_ || entry->queued_ || entry->removed_) return;
-    entry->queued_ = true;
-    ready_.push_back(entry);
-    work_.Signal();
-  }
-
-  void RunOne(const std::shared_ptr<Entry>& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    entry->running_ = true;
+  void Run(Job* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    job->running = true;
+    job->due = absl::InfiniteDuration();
     mutex_.Unlock();
-    const absl::Duration again = entry->job_->Run();
+    const absl::Duration again = job->work();
     mutex_.Lock();
-    entry->running_ = false;
-    if (entry->removed_) return removed_.SignalAll();
-    if (std::exchange(entry->woken_, false)) {
-      WakeLocked(entry);
-    } else {
-      SetTimer(entry, RealTime() + again);
-    }
+    job->running = false;
+    if (job->removed) return removed_.SignalAll();
+    const absl::Duration woken = std::exchange(job->due, absl::InfiniteDuration());
+    Schedule(job, std::min(woken, RealTime() + again));
+    // The other thread may wait for a later job, and this one may be busy when the job is due.
+    if (job->due < idle_until_) work_.Signal();
   }
 
-  // A timer that is too early stays where it is: it costs one call of Run(), while setting it anew
-  // for each message would cost more.
-  void SetTimer(const std::shared_ptr<Entry>& entry, absl::Duration due)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (entry->has_timer_ && entry->timer_->first <= due) return;
-    RemoveTimer(entry.get());
-    if (due == absl::InfiniteDuration()) return;
-    const bool is_first = timers_.empty() || due < timers_.begin()->first;
-    entry->timer_ = timers_.emplace(due, entry);
-    entry->has_timer_ = true;
-    if (is_first) work_.Signal();
-  }
-  void RemoveTimer(Entry* entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (!entry->has_timer_) return;
-    entry->has_timer_ = false;
-    timers_.erase(entry->timer_);
+  // Lets the job run at `due`, or earlier if it is due earlier.
+  void Schedule(Job* job, absl::Duration due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (job->removed || due >= job->due) return;
+    if (!job->running) {
+      jobs_.erase({job->due, job});
+      jobs_.emplace(due, job);
+    }
+    job->due = due;
   }
 
   Mutex mutex_;
   CondVar work_;     // the threads wait for it
   CondVar removed_;  // Remove() waits for it
-  std::deque<std::shared_ptr<Entry>> ready_ ABSL_GUARDED_BY(mutex_);
-  Entry::Timers timers_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::pair<absl::Duration, Job*>> jobs_ ABSL_GUARDED_BY(mutex_);  // all that wait
+  // The time at which the thread that went idle last looks again.
+  absl::Duration idle_until_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
 };
-
-void SessionPump::Entry::Wake() { queue_->Wake(shared_from_this()); }
 
 absl::StatusOr<std::shared_ptr<SessionPump>> SessionPump::Get() {
   static auto* const mutex = new Mutex;
@@ -160,13 +122,14 @@ SessionPump::SessionPump() : queue_(std::make_shared<Queue>()) {}
 SessionPump::~SessionPump() {
   queue_->Stop();
   for (std::thread& thread : threads_) thread.join();
-  queue_->Clear();
 }
 
-std::shared_ptr<SessionPump::Waker> SessionPump::Add(Job* job) {
-  return std::make_shared<Entry>(queue_, job);
+std::shared_ptr<SessionPump::Job> SessionPump::Add(Work work) {
+  return std::shared_ptr<Job>(new Job{queue_, std::move(work)});
 }
 
-void SessionPump::Remove(Waker* waker) { queue_->Remove(static_cast<Entry*>(waker)); }
+void SessionPump::Remove(Job* job) { queue_->Remove(job); }
+
+void SessionPump::Wake(Job* job) { job->queue->Wake(job); }
 
 }  // namespace ding

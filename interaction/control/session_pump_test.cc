@@ -17,12 +17,12 @@ constexpr absl::Duration kLong = absl::Seconds(60);
 constexpr absl::Duration kShort = absl::Milliseconds(20);
 
 // Counts how often it runs.
-class CountingJob : public SessionPump::Job {
+class CountingJob {
  public:
   explicit CountingJob(absl::Duration again, std::function<void()> during = nullptr)
       : again_(again), during_(std::move(during)) {}
 
-  absl::Duration Run() override {
+  absl::Duration Run() {
     if (during_ != nullptr) during_();
     MutexLock lock(&mutex_);
     ++runs_;
@@ -39,6 +39,9 @@ class CountingJob : public SessionPump::Job {
   int runs() {
     MutexLock lock(&mutex_);
     return runs_;
+  }
+  std::shared_ptr<SessionPump::Job> AddTo(SessionPump* pump) {
+    return pump->Add([this] { return Run(); });
   }
 
  private:
@@ -58,15 +61,15 @@ TEST(SessionPumpTest, AProcessHasOnePump) {
 TEST(SessionPumpTest, AJobRunsWhenItIsWoken) {
   DING_ASSERT_OK_AND_ASSIGN(const std::shared_ptr<SessionPump> pump, SessionPump::Get());
   CountingJob job(absl::InfiniteDuration());
-  const auto waker = pump->Add(&job);
+  const auto waker = job.AddTo(pump.get());
   EXPECT_FALSE(job.WaitForRuns(1, kShort));
   for (int i = 1; i <= 100; ++i) {
-    waker->Wake();
+    SessionPump::Wake(waker.get());
     ASSERT_TRUE(job.WaitForRuns(i, kLong));
   }
   EXPECT_FALSE(job.WaitForRuns(101, kShort));
   pump->Remove(waker.get());
-  waker->Wake();
+  SessionPump::Wake(waker.get());
   EXPECT_FALSE(job.WaitForRuns(101, kShort));
 }
 
@@ -74,10 +77,10 @@ TEST(SessionPumpTest, AJobRunsAgainAfterTheTimeItReturned) {
   DING_ASSERT_OK_AND_ASSIGN(const std::shared_ptr<SessionPump> pump, SessionPump::Get());
   CountingJob often(absl::Milliseconds(1));
   CountingJob late(absl::Hours(1));
-  const auto late_waker = pump->Add(&late);
-  late_waker->Wake();
-  const auto waker = pump->Add(&often);
-  waker->Wake();
+  const auto late_waker = late.AddTo(pump.get());
+  SessionPump::Wake(late_waker.get());
+  const auto waker = often.AddTo(pump.get());
+  SessionPump::Wake(waker.get());
   EXPECT_TRUE(often.WaitForRuns(10, kLong));
   EXPECT_EQ(late.runs(), 1);
   pump->Remove(waker.get());
@@ -86,13 +89,13 @@ TEST(SessionPumpTest, AJobRunsAgainAfterTheTimeItReturned) {
 
 TEST(SessionPumpTest, AJobWokenWhileRunningRunsOnceMore) {
   DING_ASSERT_OK_AND_ASSIGN(const std::shared_ptr<SessionPump> pump, SessionPump::Get());
-  std::shared_ptr<SessionPump::Waker> waker;
+  std::shared_ptr<SessionPump::Job> waker;
   int wakes = 0;
   CountingJob job(absl::InfiniteDuration(), [&] {
-    if (wakes++ < 5) waker->Wake();
+    if (wakes++ < 5) SessionPump::Wake(waker.get());
   });
-  waker = pump->Add(&job);
-  waker->Wake();
+  waker = job.AddTo(pump.get());
+  SessionPump::Wake(waker.get());
   EXPECT_TRUE(job.WaitForRuns(6, kLong));
   EXPECT_FALSE(job.WaitForRuns(7, kShort));
   pump->Remove(waker.get());
@@ -110,8 +113,8 @@ TEST(SessionPumpTest, RemoveWaitsForTheJobAndAWakerMayOutliveThePump) {
     changed.WaitFor(&mutex, kShort);
     ended = true;
   });
-  const auto waker = pump->Add(job.get());
-  waker->Wake();
+  const auto waker = job->AddTo(pump.get());
+  SessionPump::Wake(waker.get());
   {
     MutexLock lock(&mutex);
     while (!inside) changed.WaitFor(&mutex, kLong);
@@ -120,7 +123,7 @@ TEST(SessionPumpTest, RemoveWaitsForTheJobAndAWakerMayOutliveThePump) {
   pump->Remove(waker.get());
   job.reset();
   pump.reset();
-  waker->Wake();
+  SessionPump::Wake(waker.get());
   MutexLock lock(&mutex);
   EXPECT_TRUE(ended);
 }

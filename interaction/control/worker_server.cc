@@ -16,7 +16,6 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
 #include "ding_worker/interaction/control/protocol.h"
-#include "ding_worker/interaction/control/session_budget.h"
 #include "ding_worker/interaction/control/session_pump.h"
 
 namespace ding {

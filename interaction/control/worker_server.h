@@ -16,7 +16,7 @@
 //
 // A worker needs no thread. Its next message is taken from its session when the handler is done with the one before.
 // Until then its messages wait in the session, and when the session's window is full, the worker waits. All sessions
-// together hold at most kServerSessionBytes (session_budget.h).
+// together hold at most kServerSessionBytes (SessionBudget).
 //
 // Ownership: the transport and the handler must outlive the server.
 // Threads:   thread-safe. One thread accepts and greets; Close() joins it. The threads of the sessions (session_pump.h),
@@ -48,6 +48,9 @@
 #include "ding_worker/interaction/transport/transport.h"
 
 namespace ding {
+
+// What all sessions of a server hold together, in bytes.
+inline constexpr int64_t kServerSessionBytes = int64_t{256} << 20;
 
 // Gives work to the workers that join. If a function throws, the worker is disconnected with the text of the exception.
 // The functions must not wait, except for WorkerJoined(). The calls for a worker come one after the other.
