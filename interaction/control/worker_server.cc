@@ -1,5 +1,3 @@
-#include "ding_worker/interaction/control/worker_server.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <optional>
@@ -17,6 +15,7 @@
 #include "ding_worker/base/thread.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/control/session_pump.h"
+#include "ding_worker/interaction/control/worker_server.h"
 
 namespace ding {
 namespace {
@@ -25,8 +24,8 @@ namespace {
 constexpr absl::Duration kSweepPeriod = absl::Milliseconds(100);
 // A session or a connection that began to close this long ago can be destroyed without waiting for its peer.
 constexpr absl::Duration kLeaveTime = absl::Milliseconds(1600);
-// The largest number of connections without a session that may be closing at a time. Beyond it, the server's thread
-// waits until the oldest one has closed.
+// The largest number of connections without a session that may be closing at a time. Beyond it, the listening
+// thread waits until the oldest one has closed.
 constexpr size_t kMaxDismissed = 256;
 // Connections that are accepted before the server's thread does its other work.
 constexpr int kAcceptBurst = 64;
@@ -117,7 +116,10 @@ void WorkerServer::Run() {
       queue.swap(queue_);
     }
     if (accepts) Accept();
-    for (const int64_t number : queue) Greet(number);
+    for (const int64_t number : queue) {
+      MutexLock lock(&mutex_);
+      if (Peer* const peer = Find(number); peer != nullptr) Advance(peer);
+    }
     if (!next_sweep.Passed()) continue;
     Sweep();
     next_sweep = Deadline::After(kSweepPeriod);
@@ -139,7 +141,10 @@ void WorkerServer::Accept() {
     const absl::Status added = AddPeer(&*connection);
     if (added.ok()) continue;
     Report(absl::StrCat("refusing ", peer, ": ", added.message()));
-    if (*connection != nullptr) Dismiss(*std::move(connection));
+    if (*connection == nullptr) continue;
+    (*connection)->BeginClose();
+    dismissed_.emplace_back(Deadline::After(kLeaveTime), *std::move(connection));
+    if (dismissed_.size() > kMaxDismissed) dismissed_.pop_front();
   }
   MutexLock lock(&mutex_);
   accepts_ = true;
@@ -159,14 +164,13 @@ absl::Status WorkerServer::AddPeer(std::unique_ptr<Connection>* connection) {
   peer.number = number;
   peer.session = std::move(session);
   peer.until = Deadline::After(options_.hello_timeout);
-  peer.session->SetReadyCallback([this, number] { OnReady(number); });
+  peer.session->SetReadyCallback([this, number] {
+    MutexLock lock(&mutex_);
+    Peer* const ready = Find(number);
+    if (closing_ || ready == nullptr) return;
+    ready->state == Peer::State::kServed ? Advance(ready) : Enqueue(ready);
+  });
   return absl::OkStatus();
-}
-
-void WorkerServer::Dismiss(std::unique_ptr<Connection> connection) {
-  connection->BeginClose();
-  dismissed_.emplace_back(Deadline::After(kLeaveTime), std::move(connection));
-  if (dismissed_.size() > kMaxDismissed) dismissed_.pop_front();
 }
 
 void WorkerServer::Report(const std::string& what) {
@@ -182,62 +186,71 @@ void WorkerServer::Report(const std::string& what) {
   Call(this, "report", [&] { options_.report(line); }).IgnoreError();
 }
 
-void WorkerServer::OnReady(int64_t number) {
-  {
-    MutexLock lock(&mutex_);
-    const auto found = peers_.find(number);
-    if (closing_ || found == peers_.end()) return;
-    if (found->second.state == Peer::State::kGreeted) return Enqueue(number);
-    if (found->second.state != Peer::State::kServed) return;
-  }
-  Advance(number);
+WorkerServer::Peer* WorkerServer::Find(int64_t number) {
+  const auto found = peers_.find(number);
+  return found == peers_.end() ? nullptr : &found->second;
 }
 
-void WorkerServer::Enqueue(int64_t number) {
-  queue_.push_back(number);
+void WorkerServer::Enqueue(Peer* peer) {
+  queue_.push_back(peer->number);
   work_.Signal();
 }
 
-void WorkerServer::Greet(int64_t number) {
-  Peer* peer = nullptr;
-  Peer::State state = Peer::State::kGreeted;
-  {
-    MutexLock lock(&mutex_);
-    const auto found = peers_.find(number);
-    if (found == peers_.end()) return;
-    peer = &found->second;  // Only this thread removes peers.
-    state = peer->state;
-    if (state == Peer::State::kAdmitted && !peer->worker.has_value()) return;  // not yet
+void WorkerServer::Advance(Peer* peer) {
+  peer->again = true;
+  if (peer->advancing) return;
+  peer->advancing = true;
+  while (peer->again && !closing_ && peer->state != Peer::State::kLeaving) {
+    peer->again = false;
+    absl::Status status = peer->why;
+    if (status.ok() && peer->handling) {
+      if (!peer->session->exhausted()) continue;
+      status = peer->session->status();
+    }
+    mutex_.Unlock();
+    if (status.ok()) status = TakeNext(peer);
+    if (!status.ok()) {
+      TellLost(*peer, status);
+      peer->session->BeginClose(status.message());
+    }
+    mutex_.Lock();
+    if (status.ok()) continue;
+    if (peer->state == Peer::State::kServed) served_.erase(**peer->worker);
+    peer->state = Peer::State::kLeaving;
+    peer->until = Deadline::After(kLeaveTime);
+    changed_.SignalAll();
   }
-  if (state == Peer::State::kServed) return Advance(number);
-  // A Hello may have come too late: then the peer was refused.
-  if (state == Peer::State::kLeaving) return;
-  const absl::Status status = state == Peer::State::kGreeted
-                                  ? TakeHello(number, peer->session.get())
-                                  : Welcome(number, peer);
-  if (!status.ok()) Refuse(number, status);
+  peer->advancing = false;
+  if (closing_) changed_.SignalAll();
 }
 
-absl::Status WorkerServer::TakeHello(int64_t number, Session* session) {
-  DING_ASSIGN_OR_RETURN(const std::string bytes, session->Receive(absl::ZeroDuration()));
-  DING_ASSIGN_OR_RETURN(const WorkerMessage message, ParseWorkerMessage(bytes));
-  if (!message.has_hello()) {
-    return absl::InvalidArgumentError("the first message is not Hello");
-  }
-  DING_RETURN_IF_ERROR(CheckHello(message.hello(), session->identity()));
+absl::Status WorkerServer::TakeNext(Peer* peer) {
+  if (peer->state == Peer::State::kAdmitted) return Welcome(peer);
+  const absl::StatusOr<std::string> bytes = peer->session->Receive(absl::ZeroDuration());
+  if (absl::IsDeadlineExceeded(bytes.status())) return absl::OkStatus();
+  DING_RETURN_IF_ERROR(bytes.status());
+  DING_ASSIGN_OR_RETURN(WorkerMessage message, ParseWorkerMessage(*bytes));
+  if (peer->state == Peer::State::kServed) return Handle(peer, std::move(message));
+  if (message.has_hello()) return TakeHello(peer, message.hello());
+  return absl::InvalidArgumentError("the first message is not Hello");
+}
+
+absl::Status WorkerServer::TakeHello(Peer* peer, const Hello& hello) {
+  DING_RETURN_IF_ERROR(CheckHello(hello, peer->session->identity()));
   {
     MutexLock lock(&mutex_);
-    Peer& peer = peers_.at(number);
-    peer.state = Peer::State::kAdmitted;
-    peer.hello = message.hello();
+    peer->state = Peer::State::kAdmitted;
+    peer->hello = hello;
+    peer->handling = true;
   }
   return Call(this, kHandler, [&] {
-    handler_->Admit(message.hello(), [this, number](absl::StatusOr<uint32_t> worker) {
+    handler_->Admit(hello, [this, number = peer->number](absl::StatusOr<uint32_t> worker) {
       MutexLock lock(&mutex_);
-      const auto found = peers_.find(number);
-      if (closing_ || found == peers_.end()) return;
-      found->second.worker = std::move(worker);
-      Enqueue(number);
+      Peer* const admitted = Find(number);
+      if (closing_ || admitted == nullptr) return;
+      admitted->worker = std::move(worker);
+      admitted->handling = false;
+      Enqueue(admitted);
     });
   });
 }
@@ -261,7 +274,7 @@ absl::Status WorkerServer::CheckHello(const Hello& hello, absl::string_view iden
   return accepted;
 }
 
-absl::Status WorkerServer::Welcome(int64_t number, Peer* peer) {
+absl::Status WorkerServer::Welcome(Peer* peer) {
   CoordinatorMessage answer;
   *answer.mutable_welcome() = options_.welcome;
   *answer.mutable_welcome()->mutable_version() = CurrentProtocol();
@@ -290,12 +303,10 @@ absl::Status WorkerServer::Welcome(int64_t number, Peer* peer) {
     joined =
         Call(this, kHandler, [&] { handler_->WorkerJoined(worker, hello, peer->session->peer()); });
   }
-  {
-    MutexLock lock(&mutex_);
-    peer->state = Peer::State::kServed;
-    peer->why.Update(joined);
-  }
-  Advance(number);
+  MutexLock lock(&mutex_);
+  peer->state = Peer::State::kServed;
+  peer->why.Update(joined);
+  peer->again = true;  // for what it has sent meanwhile
   return absl::OkStatus();
 }
 
@@ -313,81 +324,30 @@ uint32_t WorkerServer::FreePlace(Hello::Role role, std::optional<uint32_t> previ
   return place;
 }
 
-void WorkerServer::Refuse(int64_t number, const absl::Status& why) {
-  std::shared_ptr<Session> session;
-  {
-    MutexLock lock(&mutex_);
-    Peer& peer = peers_.at(number);
-    peer.state = Peer::State::kLeaving;
-    peer.until = Deadline::After(kLeaveTime);
-    session = peer.session;
-    if (!closing_) Report(absl::StrCat("refused ", session->peer(), ": ", why.message()));
-  }
-  session->BeginClose(why.message());
-}
-
 void WorkerServer::Sweep() {
-  std::vector<std::pair<int64_t, absl::Status>> refused;
-  std::vector<std::shared_ptr<Session>> leaving;
+  std::vector<std::shared_ptr<Session>> gone;  // They are destroyed without the mutex.
   {
     MutexLock lock(&mutex_);
+    // Only this thread adds and removes peers.
     for (auto it = peers_.begin(); it != peers_.end();) {
-      const auto peer = it++;
-      if (!peer->second.until.Passed() || peer->second.advancing) continue;
-      if (peer->second.state == Peer::State::kGreeted) {
-        refused.emplace_back(peer->first, absl::DeadlineExceededError(absl::StrCat(
-                                              "it sent no Hello within ",
-                                              absl::FormatDuration(options_.hello_timeout))));
+      Peer& peer = it->second;
+      if (peer.state == Peer::State::kGreeted && peer.until.Passed()) {
+        peer.why = absl::DeadlineExceededError(
+            absl::StrCat("it sent no Hello within ", absl::FormatDuration(options_.hello_timeout)));
+        Advance(&peer);
       }
-      // While the run pauses, the handler does not answer, and workers come again and again.
-      const bool undecided = peer->second.state == Peer::State::kAdmitted;
-      if (undecided && !peer->second.session->status().ok()) {
-        refused.emplace_back(peer->first, peer->second.session->status());
+      if (peer.state == Peer::State::kLeaving && peer.until.Passed() && !peer.advancing) {
+        gone.push_back(std::move(peer.session));
+        it = peers_.erase(it);
+      } else {
+        ++it;
       }
-      if (peer->second.state != Peer::State::kLeaving) continue;
-      leaving.push_back(std::move(peer->second.session));
-      peers_.erase(peer);
     }
   }
-  for (const auto& [number, why] : refused) Refuse(number, why);
   while (!dismissed_.empty() && dismissed_.front().first.Passed()) dismissed_.pop_front();
 }
 
-void WorkerServer::Advance(int64_t number) {
-  MutexLock lock(&mutex_);
-  const auto found = peers_.find(number);
-  if (found == peers_.end()) return;
-  Peer& peer = found->second;
-  peer.again = true;
-  if (peer.advancing) return;
-  peer.advancing = true;
-  while (peer.again && !closing_ && peer.state == Peer::State::kServed) {
-    peer.again = false;
-    absl::Status status = peer.why;
-    if (status.ok() && peer.handling && peer.session->exhausted()) status = peer.session->status();
-    if (status.ok() && peer.handling) continue;
-    mutex_.Unlock();
-    if (status.ok()) status = HandleNext(number, &peer);
-    if (!status.ok()) {
-      TellLost(peer, status);
-      peer.session->BeginClose(status.message());
-    }
-    mutex_.Lock();
-    if (status.ok()) continue;
-    peer.state = Peer::State::kLeaving;
-    peer.until = Deadline::After(kLeaveTime);
-    served_.erase(**peer.worker);
-    changed_.SignalAll();
-  }
-  peer.advancing = false;
-  if (closing_) changed_.SignalAll();
-}
-
-absl::Status WorkerServer::HandleNext(int64_t number, Peer* peer) {
-  const absl::StatusOr<std::string> bytes = peer->session->Receive(absl::ZeroDuration());
-  if (absl::IsDeadlineExceeded(bytes.status())) return absl::OkStatus();
-  DING_RETURN_IF_ERROR(bytes.status());
-  DING_ASSIGN_OR_RETURN(WorkerMessage message, ParseWorkerMessage(*bytes));
+absl::Status WorkerServer::Handle(Peer* peer, WorkerMessage message) {
   const bool operates = peer->hello.role() == Hello::OPERATOR;
   if (operates && !message.has_status_request() && !message.has_operator_request()) {
     return absl::FailedPreconditionError(
@@ -401,20 +361,22 @@ absl::Status WorkerServer::HandleNext(int64_t number, Peer* peer) {
     peer->handling = true;
   }
   return Call(this, kHandler, [&] {
-    handler_->Handle(**peer->worker, std::move(message), [this, number](const absl::Status& done) {
-      {
-        MutexLock lock(&mutex_);
-        const auto found = peers_.find(number);
-        if (found == peers_.end()) return;
-        found->second.handling = false;
-        found->second.why.Update(done);
-      }
-      Advance(number);
-    });
+    handler_->Handle(**peer->worker, std::move(message),
+                     [this, number = peer->number](const absl::Status& done) {
+                       MutexLock lock(&mutex_);
+                       Peer* const handled = Find(number);
+                       if (handled == nullptr) return;
+                       handled->handling = false;
+                       handled->why.Update(done);
+                       Advance(handled);
+                     });
   });
 }
 
 void WorkerServer::TellLost(const Peer& peer, const absl::Status& why) {
+  if (peer.state != Peer::State::kServed) {
+    return Report(absl::StrCat("refused ", peer.session->peer(), ": ", why.message()));
+  }
   if (peer.hello.role() == Hello::OPERATOR) return;
   const absl::Status told = Call(this, kHandler, [&] { handler_->WorkerLost(**peer.worker, why); });
   if (!told.ok()) Report(std::string(told.message()));
@@ -425,18 +387,26 @@ void WorkerServer::TellLost(const Peer& peer, const absl::Status& why) {
 }
 
 void WorkerServer::Send(uint32_t worker, const CoordinatorMessage& message) {
-  MutexLock lock(&mutex_);
-  const auto found = served_.find(worker);
+  std::shared_ptr<Session> session;
+  int64_t number = 0;
+  {
+    MutexLock lock(&mutex_);
+    const auto found = served_.find(worker);
   // The worker is gone, and the handler is being told so; or it is stuck.
-  if (found == served_.end() || !found->second->why.ok()) return;
-  // The handler must not wait, so a worker whose window is full is stuck. The server's thread disconnects it, because the
-  // handler must not be called here.
-  const absl::Status sent =
-      found->second->session->Send(message.SerializeAsString(), /*timeout=*/absl::ZeroDuration());
+    if (found == served_.end() || !found->second->why.ok()) return;
+    session = found->second->session;
+    number = found->second->number;
+  }
+  // The handler must not wait, so a worker whose window is full is stuck.
+  const absl::Status sent = session->Send(message.SerializeAsString(),
+                                          /*timeout=*/absl::ZeroDuration());
   if (!absl::IsDeadlineExceeded(sent) && !absl::IsInvalidArgument(sent)) return;
-  found->second->why = absl::ResourceExhaustedError(
-      absl::StrCat("the worker does not take its messages: ", sent.message()));
-  Enqueue(found->second->number);
+  MutexLock lock(&mutex_);
+  Peer* const stuck = Find(number);
+  if (stuck == nullptr) return;
+  stuck->why.Update(absl::ResourceExhaustedError(
+      absl::StrCat("the worker does not take its messages: ", sent.message())));
+  Enqueue(stuck);  // The handler must not be called here.
 }
 
 bool WorkerServer::HasWorkers() const {

@@ -156,7 +156,7 @@ class WorkerServer : public WorkerSender {
     std::optional<absl::StatusOr<uint32_t>> worker;  // the answer of Admit()
     uint32_t place = 0;                              // Welcome.place
     absl::Status why;                                // OK, or why it must leave
-    bool handling = false;                           // the handler has a message of it
+    bool handling = false;                           // the handler has its Hello or a message
     bool advancing = false;  // a thread is in Advance() for it; then it is not removed
     bool again = false;      // whether that thread must look again
   };
@@ -168,34 +168,32 @@ class WorkerServer : public WorkerSender {
   void Accept();
   // Starts a session on *connection, unless there are too many peers; then *connection stays with the caller.
   absl::Status AddPeer(std::unique_ptr<Connection>* connection);
-  // Closes a connection that gets no session, without waiting for the peer.
-  void Dismiss(std::unique_ptr<Connection> connection);
-  // Called when Receive() of the peer's session would return.
-  void OnReady(int64_t number);
-  // Does what is next for a peer, on the server's thread.
-  void Greet(int64_t number);
-  // Reads the Hello of a peer, and asks the handler for its number.
-  absl::Status TakeHello(int64_t number, Session* session);
-  absl::Status CheckHello(const Hello& hello, absl::string_view identity) const;
-  // Answers a peer that the handler has admitted, and begins to serve it.
-  absl::Status Welcome(int64_t number, Peer* peer);
-  void Refuse(int64_t number, const absl::Status& why);
   // Refuses the peers whose time for a Hello is over, and drops the peers that are gone.
   void Sweep();
   void Report(const std::string& what);
 
-  // Hands the peer's messages to the handler until it is not done with one at once, or there is none. Tells the handler
-  // that the worker is lost when it is.
-  void Advance(int64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Hands the next message to the handler, if there is one. An error if the peer must leave. Only Advance() calls it.
-  absl::Status HandleNext(int64_t number, Peer* peer) ABSL_LOCKS_EXCLUDED(mutex_);
-  void TellLost(const Peer& peer, const absl::Status& why);
+  // Does what is next for a peer until there is nothing to do: takes its Hello, welcomes it, hands its messages to the
+  // handler one after the other, or lets it leave. Releases the mutex meanwhile. If another thread is doing so for this
+  // peer, that one looks again. Only the server's thread does it for a peer that is not served yet, because
+  // WorkerJoined() may wait.
+  void Advance(Peer* peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Lets the server's thread advance the peer.
+  void Enqueue(Peer* peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The parts of Advance(). An error if the peer must leave.
+  absl::Status TakeNext(Peer* peer) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status TakeHello(Peer* peer, const Hello& hello) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status CheckHello(const Hello& hello, absl::string_view identity) const;
+  absl::Status Welcome(Peer* peer) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Handle(Peer* peer, WorkerMessage message) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Tells the handler and the log why a peer must leave.
+  void TellLost(const Peer& peer, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Null if the peer is gone.
+  Peer* Find(int64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The place for a worker that has had `previous`, or none.
   uint32_t FreePlace(Hello::Role role, std::optional<uint32_t> previous) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasWorkers() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Lets the server's thread look at this peer.
-  void Enqueue(int64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   const std::unique_ptr<Listener> listener_;
@@ -208,15 +206,13 @@ class WorkerServer : public WorkerSender {
   // Held by Close(), which joins the thread. mutex_ may be taken while it is held.
   Mutex close_mutex_;
   mutable Mutex mutex_;
-  CondVar
-      changed_;  // signalled when a worker is gone, or a thread leaves Advance() while the server closes
-  CondVar work_;  // the server's thread waits for it
+  CondVar changed_;  // a worker is gone, or a thread has left Advance() while the server closes
+  CondVar work_;     // the server's thread waits for it
   std::map<int64_t, Peer> peers_ ABSL_GUARDED_BY(mutex_);
   std::map<uint32_t, Peer*> served_ ABSL_GUARDED_BY(mutex_);  // by worker or operator
   int64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::deque<int64_t> queue_
-      ABSL_GUARDED_BY(mutex_);                   // peers at which the server's thread must look
-  bool accepts_ ABSL_GUARDED_BY(mutex_) = true;  // whether a connection may wait to be accepted
+  std::deque<int64_t> queue_ ABSL_GUARDED_BY(mutex_);  // the server's thread must advance them
+  bool accepts_ ABSL_GUARDED_BY(mutex_) = true;        // whether a connection may wait to be accepted
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
