@@ -130,7 +130,7 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   // Closes the session as Close() does.
-  ~Session() { Close("its owner is gone"); }
+  virtual ~Session() { Close("its owner is gone"); }
 
   // To be called when we know that the peer is the right one: from now on it may send larger messages, and
   // more of them.
@@ -179,10 +179,12 @@ class Session {
   const std::string& peer() const { return connection_->peer(); }
   absl::string_view identity() const { return connection_->identity(); }
 
- private:
+ protected:
+  // As Start(); the options must be valid.
   Session(std::shared_ptr<SessionPump> pump, std::unique_ptr<Connection> connection,
           const SessionOptions& options);
 
+ private:
   // The pump's job: takes what has arrived, sends what waits, and looks after the lease. Returns when it must do so
   // again.
   absl::Duration Work();

@@ -1,3 +1,5 @@
+#include "ding_worker/interaction/control/worker_server.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <optional>
@@ -15,7 +17,6 @@
 #include "ding_worker/base/thread.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/control/session_pump.h"
-#include "ding_worker/interaction/control/worker_server.h"
 
 namespace ding {
 namespace {
@@ -392,7 +393,7 @@ void WorkerServer::Send(uint32_t worker, const CoordinatorMessage& message) {
   {
     MutexLock lock(&mutex_);
     const auto found = served_.find(worker);
-  // The worker is gone, and the handler is being told so; or it is stuck.
+    // The worker is gone, and the handler is being told so; or it is stuck.
     if (found == served_.end() || !found->second->why.ok()) return;
     session = found->second->session;
     number = found->second->number;

@@ -212,7 +212,7 @@ class WorkerServer : public WorkerSender {
   std::map<uint32_t, Peer*> served_ ABSL_GUARDED_BY(mutex_);  // by worker or operator
   int64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<int64_t> queue_ ABSL_GUARDED_BY(mutex_);  // the server's thread must advance them
-  bool accepts_ ABSL_GUARDED_BY(mutex_) = true;        // whether a connection may wait to be accepted
+  bool accepts_ ABSL_GUARDED_BY(mutex_) = true;  // whether a connection may wait to be accepted
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -1,9 +1,5 @@
-// A worker's side of its session with the coordinator. The worker joins, learns its number and the settings of
-// the run, and then sends and receives messages.
-//
-// Ownership: owns the session.
-// Threads:   thread-safe.
-// Errors:    an error names the coordinator. When the session is over, every call returns the reason.
+// A worker's session with the coordinator. The worker joins, learns its number and the settings of the run, and then
+// sends and receives messages. Everything else is as in Session.
 //
 // Example:
 //   DING_ASSIGN_OR_RETURN(std::unique_ptr<WorkerSession> session,
@@ -12,14 +8,11 @@
 #ifndef DING_WORKER_INTERACTION_CONTROL_WORKER_SESSION_H_
 #define DING_WORKER_INTERACTION_CONTROL_WORKER_SESSION_H_
 
-#include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/interaction/control/session.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -27,7 +20,7 @@
 
 namespace ding {
 
-class WorkerSession {
+class WorkerSession : public Session {
  public:
   struct Options {
     // If the coordinator's Welcome has a lease, it replaces the lease of these options.
@@ -51,25 +44,21 @@ class WorkerSession {
   // The coordinator's answer to `hello`.
   const Welcome& welcome() const { return welcome_; }
 
-  // The errors are those of Session::Send() and Session::Receive(), and for Receive() also
+  absl::Status Send(const WorkerMessage& message, absl::Duration timeout) {
+    return Session::Send(message.SerializeAsString(), timeout);
+  }
+  // Has these errors, too:
   //   kInvalidArgument    the coordinator sent bytes that are not a message
   //   kResourceExhausted  its message would take too much memory (protocol.h)
-  absl::Status Send(const WorkerMessage& message, absl::Duration timeout);
   absl::StatusOr<CoordinatorMessage> Receive(absl::Duration timeout);
 
-  // As the functions of Session.
-  void SetReadyCallback(std::function<void()> ready) {
-    session_->SetReadyCallback(std::move(ready));
-  }
-  absl::Status status() const { return session_->status(); }
-  void Close(absl::string_view reason) { session_->Close(reason); }
-
  private:
-  WorkerSession(std::unique_ptr<Session> session, Welcome welcome)
-      : session_(std::move(session)), welcome_(std::move(welcome)) {}
+  using Session::Session;
 
-  const std::unique_ptr<Session> session_;
-  const Welcome welcome_;
+  // Sends `hello`, and takes the Welcome.
+  absl::Status AskToJoin(const Hello& hello, const Options& options);
+
+  Welcome welcome_;  // does not change after Join()
 };
 
 }  // namespace ding
