@@ -25,6 +25,9 @@ constexpr size_t kMaxReasonBytes = 4096;
 // Frames, and bytes, that a thread of the pump takes before the next session has its turn.
 constexpr size_t kBurst = 64;
 constexpr size_t kBurstBytes = size_t{1} << 20;
+// Answers that wait to be sent together, and how long they may wait.
+constexpr size_t kAnswers = 16;
+constexpr absl::Duration kAnswerDelay = absl::Milliseconds(5);
 
 static_assert(kMaxSessionMessageBytes + static_cast<int64_t>(kSessionFrameBytes) <=
               kMaxMessageBytes);
@@ -152,10 +155,11 @@ absl::Status Session::Send(std::string message, absl::Duration timeout) {
   SessionFrame& frame = outgoing_.emplace_back();
   frame.kind = Kind::kMessage;
   frame.message = std::move(message);
-  if (timeout > absl::ZeroDuration()) {
-    Flush();
+  // A user that does not wait may answer each message that it takes. The answers to messages that wait are sent together.
+  if (timeout <= absl::ZeroDuration() && !inbox_.empty() && outgoing_.size() < kAnswers) {
+    SessionPump::Wake(job_.get(), kAnswerDelay);
   } else {
-    SessionPump::Wake(job_.get());
+    Flush();
   }
   return absl::OkStatus();
 }
@@ -233,6 +237,7 @@ absl::StatusOr<std::string> Session::Receive(absl::Duration timeout) {
     if (!inbox_.empty()) break;
     if (!status_.ok()) return status_;
     if (deadline.Passed()) {
+      if (!outgoing_.empty()) Flush();
       receiver_waits_ = true;
       return absl::DeadlineExceededError(
           absl::StrCat("no message from ", peer(), " in ", absl::FormatDuration(timeout)));

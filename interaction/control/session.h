@@ -136,8 +136,8 @@ class Session {
   // more of them.
   void Admit();
 
-  // Sends `message`, after waiting for room in the window for up to `timeout`. With a timeout of zero it
-  // leaves the work on the connection to the pump, and so returns within microseconds.
+  // Sends `message`, after waiting for room in the window for up to `timeout`. With a timeout of zero, and while more of
+  // the peer's messages wait, it may wait a few milliseconds to be sent together with the next ones.
   //   kDeadlineExceeded  no room in the window; the message is not sent
   //   kInvalidArgument   larger than kMaxSessionMessageBytes; the session goes on
   //   otherwise          status(): the session is over

@@ -29,11 +29,10 @@ struct SessionPump::Job {
 
 class SessionPump::Queue {
  public:
-  // Lets a thread run the job now.
-  void Wake(Job* job) {
+  void Wake(Job* job, absl::Duration delay) {
     MutexLock lock(&mutex_);
-    Schedule(job, RealTime());
-    work_.Signal();
+    const bool waits = Schedule(job, RealTime() + delay);
+    if (waits && (delay == absl::ZeroDuration() || job->due < idle_until_)) work_.Signal();
   }
 
   void Remove(Job* job) {
@@ -77,19 +76,21 @@ class SessionPump::Queue {
     job->running = false;
     if (job->removed) return removed_.SignalAll();
     const absl::Duration woken = std::exchange(job->due, absl::InfiniteDuration());
-    Schedule(job, std::min(woken, RealTime() + again));
     // The other thread may wait for a later job, and this one may be busy when the job is due.
-    if (job->due < idle_until_) work_.Signal();
+    if (Schedule(job, std::min(woken, RealTime() + again)) && job->due < idle_until_) {
+      work_.Signal();
+    }
   }
 
-  // Lets the job run at `due`, or earlier if it is due earlier.
-  void Schedule(Job* job, absl::Duration due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (job->removed || due >= job->due) return;
+  // Lets the job run at `due`, or earlier if it is due earlier. Whether a thread may have to be woken for it.
+  bool Schedule(Job* job, absl::Duration due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (job->removed || due >= job->due) return false;
     if (!job->running) {
       jobs_.erase({job->due, job});
       jobs_.emplace(due, job);
     }
     job->due = due;
+    return !job->running;
   }
 
   Mutex mutex_;
@@ -130,6 +131,6 @@ std::shared_ptr<SessionPump::Job> SessionPump::Add(Work work) {
 
 void SessionPump::Remove(Job* job) { queue_->Remove(job); }
 
-void SessionPump::Wake(Job* job) { job->queue->Wake(job); }
+void SessionPump::Wake(Job* job, absl::Duration delay) { job->queue->Wake(job, delay); }
 
 }  // namespace ding

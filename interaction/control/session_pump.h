@@ -35,9 +35,9 @@ class SessionPump {
   std::shared_ptr<Job> Add(Work work);
   // Removes the job. It does not run any more when this returns. A job must not remove itself.
   void Remove(Job* job);
-  // Lets a thread run the job soon; if it is running now, it runs once more. Without effect once the job is removed,
-  // also if the pump has ended by then.
-  static void Wake(Job* job);
+  // Lets a thread run the job after `delay`, or earlier if it is due earlier. If it is running now, it runs once more.
+  // Without effect once the job is removed, also if the pump has ended by then.
+  static void Wake(Job* job, absl::Duration delay = absl::ZeroDuration());
 
  private:
   class Queue;
