@@ -113,6 +113,9 @@ class Coordinator : public WorkerHandler {
     int64_t first_env_step = 0;
     // The rows of each buffer that are collected at random before the policy acts.
     int64_t random_collect_size = 0;
+    // In lockstep: how many collecting tasks are a round. Their rows are pushed in the order of the tasks, and each demand is
+    // answered when a further round is pushed. A task that fails ends the run. 0: not in lockstep.
+    int lockstep_tasks = 0;
     // How collectors cut their rows into items. Buffers, limits and counters count items.
     ItemSequences sequences;
     // Whether a run in the journal that an operator has stopped goes on; otherwise it ends at once.

@@ -71,8 +71,8 @@ char UseOfSupervisedParallel(const std::string& field, const FieldUse& row) {
     return '-';
   }
   if (StartsWithAny(
-          field, {"system.record_bytes", "resume.period_rounds", "policy.eval.evaluator.eval_freq",
-                  "policy.collect.parallel_collector.print_freq",
+          field, {"system.lockstep", "system.record_bytes", "resume.period_rounds",
+                  "policy.eval.evaluator.eval_freq", "policy.collect.parallel_collector.print_freq",
                   "policy.collect.parallel_collector.update_policy_second",
                   "policy.collect.parallel_collector.max_abnormal",
                   "policy.collect.parallel_collector.reward_shaping"})) {

@@ -34,8 +34,10 @@ struct CommanderDeps : ComponentDeps {
   bool confirms = false;
   // Whether rows are collected. If not, the learner learns from a data set, and all collecting tasks are evaluations.
   bool collects = true;
-  // Whether there is an env to evaluate in. If rows are collected, there always is.
+  // Whether there is an env to evaluate in. If rows are collected, there is, but nothing is evaluated in lockstep.
   bool evaluates = true;
+  // Whether collecting tasks are given in rounds: as many as collector_task_space for each version of the policy.
+  bool lockstep = false;
   // The env steps of an earlier run that this run continues: it counts on from there.
   int64_t first_env_step = 0;
   // The least number of train iterations between two log lines about collected data.

@@ -159,7 +159,10 @@ bool SoloCommander::WouldConverge(const CollectorTask& task, const CollectorFini
 
 void SoloCommander::AddCollectSetting(const TrainedPolicy& policy, CollectorTask* task) const {
   if (policy_ == nullptr) return;
-  const NamedValues info = {{"learner_step", static_cast<double>(policy.learner_step)},
+  // Reports of the learner may come late, or between two versions.
+  const int64_t step = options_.lockstep && policy.newest.has_value() ? policy.newest->train_iter()
+                                                                      : policy.learner_step;
+  const NamedValues info = {{"learner_step", static_cast<double>(step)},
                             {"envstep", static_cast<double>(policy.env_steps)}};
   const NamedValues settings =
       task->eval_flag() ? policy_->GetSettingEval(info) : policy_->GetSettingCollect(info);
@@ -170,10 +173,18 @@ void SoloCommander::AddCollectSetting(const TrainedPolicy& policy, CollectorTask
   }
 }
 
+bool SoloCommander::TakeTaskOfRound(const TrainedPolicy& policy) {
+  if (!policy.newest.has_value()) return false;
+  if (policy.newest->version() != round_version_) round_tasks_ = 0;
+  round_version_ = policy.newest->version();
+  return round_tasks_++ < options_.collector_task_space;
+}
+
 std::optional<CollectorTask> SoloCommander::GetCollectorTask() {
   if (converged_ || collector_space_.full()) return std::nullopt;
   TrainedPolicy* const policy = NextInTurn();
   if (policy == nullptr) return std::nullopt;
+  if (options_.lockstep && !TakeTaskOfRound(*policy)) return std::nullopt;
   collector_space_.Take();
   ++policy->running;
   CollectorTask task;

@@ -68,6 +68,7 @@ class SoloCommander : public BaseCommander {
     // As in CommanderDeps.
     bool collects = true;
     bool evaluates = true;
+    bool lockstep = false;
     // The least time between two measurements of collecting tasks, at least 0.
     absl::Duration log_interval = absl::Seconds(1);
     int64_t log_train_iters = 0;    // the least number of train iterations between two of them
@@ -145,6 +146,8 @@ class SoloCommander : public BaseCommander {
   // Returns the policy that gets the next collecting task, evaluation or confirmation; null if there is none.
   TrainedPolicy* NextInTurn();
   TrainedPolicy* AddPolicy();
+  // In lockstep: returns whether the round of the policy's version has a further task, and counts it.
+  bool TakeTaskOfRound(const TrainedPolicy& policy);
   bool EvaluationIsDue(const TrainedPolicy& policy) const;
   // The time until eval_interval has passed since the policy's last evaluation began; not above 0 if none has begun.
   absl::Duration UntilNextEvaluation(const TrainedPolicy& policy) const;
@@ -180,6 +183,9 @@ class SoloCommander : public BaseCommander {
   int64_t evaluations_ = 0;
   int64_t confirmations_ = 0;  // the number of confirmations that were begun
   int64_t models_ = 0;         // the number of policies that were named
+  // In lockstep: the version of the policy that the last tasks were given for, and how many they are.
+  uint64_t round_version_ = 0;
+  int round_tasks_ = 0;
   std::vector<TrainedPolicy> policies_;
   std::deque<LearnerTask> failed_learner_tasks_;  // they will be given again
   int64_t total_collector_env_step_ = 0;

@@ -20,6 +20,7 @@ inline SoloCommander::Options ToSoloOptions(const CommanderConfig& config,
   options.learner_resources = config.learner_resources();
   options.collects = deps.collects;
   options.evaluates = deps.evaluates;
+  options.lockstep = deps.lockstep;
   options.stop_value = deps.stop_value;
   options.confirms = deps.confirms;
   options.log_train_iters = deps.collect_print_freq;

@@ -151,6 +151,9 @@ absl::Status PushItems(RunState* run, const RunningTask& task, const CollectorDa
                        const HeldData& data) {
   TaskBuffer* const buffer = data.buffer.get();
   const AnnouncedItems& announced = data.announced;
+  if (run->lockstep() && task.collector().number() != run->lockstep_task) {
+    return absl::UnavailableError("the rows of an earlier task of its round");
+  }
   // These rows support further env steps, which count as soon as the rows are in the buffer.
   const int64_t added =
       task.StepsWith(task.rows + announced.rows_of_items) - task.StepsWith(task.rows);
@@ -183,14 +186,40 @@ absl::StatusOr<Drawn> DrawFor(RunState* run, const LearnerDemand& demand,
   return std::move(round.drawn);
 }
 
+// Draws in lockstep: all demanded batches, or the whole round of an on-policy policy.
+//   kFailedPrecondition  the tasks of the round have not handed over all rows yet; any other error is final
+absl::StatusOr<Drawn> DrawInLockstep(RunState* run, LearnerDemand demand,
+                                     const ChunkSet* undrawable, TaskBuffer* buffer) {
+  const int64_t tasks = (run->lockstep_rounds + 1) * run->options.lockstep_tasks;
+  if (run->lockstep_task < tasks) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(run->lockstep_task, " of ", tasks, " tasks have handed over their rows"));
+  }
+  if (buffer->has_rounds()) {
+    demand.set_batch_size(std::max<int64_t>(1, buffer->rows_total() - buffer->rows_drawn()));
+  }
+  absl::StatusOr<Drawn> drawn = DrawFor(run, demand, undrawable, buffer);
+  if (drawn.ok() && drawn->answer.items_size() == demand.batches()) {
+    ++run->lockstep_rounds;
+    return drawn;
+  }
+  return absl::OutOfRangeError(
+      absl::StrCat("in lockstep, ", tasks, " tasks have handed over ", buffer->rows_total(),
+                   " rows, of which ", demand.batches(), " batches of ", demand.batch_size(),
+                   " cannot be drawn, expected a round with enough of them "
+                   "(policy.other.commander.collector_task_space): ",
+                   drawn.status().message()));
+}
+
 // Answers the first demand of the buffer. Returns false if there are too few rows.
 bool AnswerFirst(RunState* run, TaskBuffer* buffer) {
   const std::shared_ptr<const ChunkSet> bad = buffer->chunks()->undrawable();
   const ChunkSet* const undrawable = bad->empty() ? nullptr : bad.get();
   LearnerDemand demand = buffer->BeginDraw();
   const absl::Status may_draw = buffer->CheckDraw(&demand);
-  absl::StatusOr<Drawn> drawn =
-      may_draw.ok() ? DrawFor(run, demand, undrawable, buffer) : absl::StatusOr<Drawn>(may_draw);
+  absl::StatusOr<Drawn> drawn = !may_draw.ok()    ? absl::StatusOr<Drawn>(may_draw)
+                                : run->lockstep() ? DrawInLockstep(run, demand, undrawable, buffer)
+                                                  : DrawFor(run, demand, undrawable, buffer);
   Worker* const learner = run->LearnerOf(*buffer);
   if (!drawn.ok()) {
     buffer->TooFewRows(demand);
@@ -217,11 +246,14 @@ bool AnswerFirst(RunState* run, TaskBuffer* buffer) {
   return true;
 }
 
-// Answers demands for as long as there are rows.
+}  // namespace
+
 void Serve(RunState* run, TaskBuffer* buffer) {
   while (buffer->has_demand() && AnswerFirst(run, buffer)) {
   }
 }
+
+namespace {
 
 // What became of data that were tried.
 enum class Tried { kHandled, kWaits };
@@ -278,8 +310,8 @@ absl::StatusOr<Tried> TryData(RunState* run, Worker* sender, const CollectorData
   }
   RunningTask* const task = sender->FindTask(task_id);
   // With rounds the collector waits until its rows are wanted. Otherwise it would collect by a policy that is too
-  // old when its rows are learned from.
-  if (task != nullptr && buffer->has_rounds()) {
+  // old when its rows are learned from. In lockstep they are.
+  if (task != nullptr && buffer->has_rounds() && !run->lockstep()) {
     SetHoldsBack(true, task);
     const absl::Status status = buffer->CheckGoOn(buffer->rows()->count(), buffer->collecting());
     if (!status.ok()) return Wait(sender, status);
@@ -346,7 +378,9 @@ void RetryHeldData(RunState* run) {
   for (const uint32_t worker : std::exchange(run->held, {})) {
     Worker* const sender = run->workers.Find(worker);
     HeldData* const held = &*sender->held;
-    const bool waits_behind = refused.count({held->buffer.get(), held->pushed}) > 0 &&
+    // In lockstep the data of the earliest task go first, whenever they came.
+    const bool waits_behind = !run->lockstep() &&
+                              refused.count({held->buffer.get(), held->pushed}) > 0 &&
                               sender->FindTask(held->message.task_id()) != nullptr;
     const absl::StatusOr<Tried> tried =
         waits_behind ? Tried::kWaits : TryData(run, sender, held->message, held);

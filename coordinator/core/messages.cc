@@ -136,6 +136,13 @@ absl::Status HandleCollectorFinished(RunState* run, Worker* sender, const Collec
     run->progress.NoteReturns(result.episode_return());
     run->progress.NoteCollectSettings(finished.collector().collect_setting());
     CountResult(run, finished.collector(), result);
+    if (run->lockstep()) {
+      // A task without rows may be over before an earlier one.
+      run->lockstep_finished.insert(finished.collector().number());
+      while (run->lockstep_finished.erase(run->lockstep_task) > 0) ++run->lockstep_task;
+      CheckBudget(run);  // Otherwise the learner might begin with the rows of the round.
+      Serve(run, finished.buffer.get());
+    }
   } else {
     CountEvaluation(run, *sender, finished.collector(), result);
   }
@@ -178,7 +185,8 @@ absl::Status HandleLearnerInfo(RunState* run, Worker* sender, const LearnerInfo&
   DING_RETURN_IF_ERROR(UpdatePriorities(info, task->buffer.get()));
   sender->stalled = ForPeople(info.stalled());
   NoteProgress(run, info.learner_step(), sender);
-  NoteTrained(run, info.learner_step(), sender);
+  // Reports come at any time. In lockstep only versions count, so that the run ends with one.
+  if (!run->lockstep()) NoteTrained(run, info.learner_step(), sender);
   if (info.shown_size() > 0) run->progress.NoteReported(info.shown());
   run->records.NoteState();
   run->records.NoteCommander();
@@ -214,6 +222,19 @@ absl::Status HandlePolicyVersion(RunState* run, Worker* sender, const PolicyVers
         other.task->collector().policy_id() == version.policy_id()) {
       SendPolicy(run, version, &other);
     }
+  }
+  if (run->lockstep()) {
+    const int64_t rounds = static_cast<int64_t>(version.version()) - 1;
+    if (rounds != run->lockstep_rounds) {
+      End(run,
+          absl::FailedPreconditionError(absl::StrCat(
+              "in lockstep, ", run->lockstep_rounds, " rounds gave ", rounds,
+              " new versions of the policy, expected as many: a policy that takes several train "
+              "iterations on a batch cannot be in lockstep")),
+          "the learner is not in lockstep");
+    }
+    NoteTrained(run, version.train_iter(), sender);
+    Schedule(run);  // A round begins, or the run ends.
   }
   return absl::OkStatus();
 }

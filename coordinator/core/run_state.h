@@ -195,6 +195,7 @@ struct RunState {
     return absl::Nanoseconds(now() - since_nanos);
   }
   int64_t EnvSteps() const { return progress.env_steps(); }
+  bool lockstep() const { return options.lockstep_tasks > 0; }
   // Returns the worker that learns from the buffer; null if there is none.
   Worker* LearnerOf(const TaskBuffer& buffer) {
     return buffer.learner().has_value() ? workers.Find(*buffer.learner()) : nullptr;
@@ -248,6 +249,10 @@ struct RunState {
   std::unordered_set<std::string> recovered_keys;
   // The workers with data that wait, in the order in which the data came.
   std::vector<uint32_t> held;
+  // In lockstep: the number of the task whose rows are pushed now, later ones that are over, and the rounds that were drawn.
+  int64_t lockstep_task = 0;
+  std::set<int64_t> lockstep_finished;
+  int64_t lockstep_rounds = 0;
   bool retry_held = false;    // something happened that may have made room
   int64_t retried_nanos = 0;  // when waiting data were tried last
   Effects effects;            // of the events that were applied; the driver takes them

@@ -277,6 +277,14 @@ RunningTask EndTask(RunState* run, Worker* worker) {
 
 void FailTask(RunState* run, Worker* worker) {
   const RunningTask task = EndTask(run, worker);
+  if (run->lockstep() && !task.buffer->closed()) {
+    End(run,
+        absl::AbortedError(absl::StrCat(
+            task.id(),
+            " has failed, and a run in lockstep (system.lockstep) cannot go on "
+            "without it: expected a new run with the same seed, which gives the same")),
+        "a task has failed");
+  }
   if (task.learns()) {
     NotifyFail(run, task.start);
   } else {

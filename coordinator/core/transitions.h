@@ -27,6 +27,8 @@ absl::Status HandleLearnerDemand(RunState* run, Worker* sender, const LearnerDem
 // Notes how far a collecting task says that it is, and how many rows it has pushed. Steps count as far as rows support
 // them.
 void CountSteps(RunState* run, int64_t steps, int64_t rows, RunningTask* task);
+// Answers demands for as long as there are rows.
+void Serve(RunState* run, TaskBuffer* buffer);
 // Tries the data again that wait for room.
 void RetryHeldData(RunState* run);
 // Forgets the data of a worker that is gone.

@@ -92,6 +92,9 @@ struct CommLearnerOptions {
     ItemSequences sequences;   // takes the place of `sequences`
   };
   Rounds rounds;
+  // The learner demands the batches of a version, send_policy_freq or one round, once it has published the version before,
+  // and none ahead. It fails if a row is lost.
+  bool lockstep = false;
   // The task fails after this time without data.
   absl::Duration data_timeout = absl::Minutes(10);
   // The memory for decoded chunks that are kept, and their rows.

@@ -50,8 +50,9 @@ DemandSource::DemandSource(const CommLearnerOptions& options, LearnerSlave* slav
       loader_(loader),
       on_idle_(std::move(on_idle)),
       kind_(kind),
-      batches_per_demand_(
-          kind == Kind::kRounds ? 1 : std::max(1, options.prefetch_batches / kDemands)) {}
+      batches_per_demand_(kind == Kind::kRounds
+                              ? static_cast<int>(options.send_policy_freq)
+                              : std::max(1, options.prefetch_batches / kDemands)) {}
 
 void DemandSource::AskForRound(const std::deque<int64_t>& collect_iters) {
   MutexLock lock(&mutex_);
@@ -68,7 +69,7 @@ void DemandSource::Close() {
 
 absl::StatusOr<std::optional<BatchLoader>> DemandSource::Next() {
   absl::Status status;
-  if (kind_ == Kind::kRounds) {
+  if (kind_ == Kind::kRounds && drawn_.empty()) {
     status = WaitForAsk();
     if (status.ok()) status = Demand();
   }

@@ -5,8 +5,8 @@
 //     Next(): Demand ─► ... ─► Demand          LearnerData ─► one BatchLoader per batch
 //                 (kept under way)                               └─► ItemLoader ─► batch
 //
-// A source of kind kRounds demands one batch, a round, after each AskForRound(). The draw of a round lets the collectors
-// go on, and they should then act by the policy that was published before.
+// A source of kind kRounds demands the batches of a round, send_policy_freq, after each AskForRound(). The draw of a
+// round lets the collectors go on, and they should then act by the policy that was published before.
 //
 // Ownership: the slave and the loader must outlive it, and the results of Next() must not.
 // Threads:   one thread calls Next(); any thread may call what Next() returned.

@@ -131,6 +131,7 @@ TEST_F(DemandSourceTest, KeepsTwoDemandsUnderWayAndLoadsInOrder) {
 
 TEST_F(DemandSourceTest, ARoundIsDemandedWhenItIsAskedFor) {
   for (int64_t chunk = 1; chunk <= 2; ++chunk) Put(chunk);
+  options_.send_policy_freq = 1;
   DemandSource source(options_, &slave_, loader_.get(), nullptr, DemandSource::Kind::kRounds);
   for (int64_t round = 1; round <= 2; ++round) {
     absl::StatusOr<std::optional<BatchLoader>> next;

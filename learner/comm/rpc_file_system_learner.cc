@@ -122,8 +122,13 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   options_ = worker_options_;
   made->ReadOptions(&options_);
   ILearner* const learner = made->learner();
-  learns_in_rounds_ = learner->policy()->attributes().on_policy;
-  if (grouped && learns_in_rounds_) {
+  const bool on_policy = learner->policy()->attributes().on_policy;
+  learns_in_rounds_ = on_policy || options_.lockstep;
+  if (on_policy) {  // A round is one batch.
+    options_.send_policy_freq = 1;
+    options_.batch_size = options_.rounds.rows;
+  }
+  if (grouped && on_policy) {
     return absl::InvalidArgumentError(
         "policy.learn.learner_num is above 1, but the policy is on-policy: expected 1");
   }
@@ -131,6 +136,7 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   rounds_.clear();
   DING_RETURN_IF_ERROR(CheckVersion(task.first_version()));
   next_version_ = std::max<uint64_t>(1, task.first_version());
+  asked_version_ = 0;
   info_.Clear();
   ForgetPublished();
   grouped_ = grouped;
@@ -237,10 +243,8 @@ void RpcFileSystemLearner::RegisterHooks(const LearnerTask& task, ILearner* lear
   const auto send_policy = [this, &task](ILearner* sender) { return SendPolicy(task, sender); };
   const auto send_info = [this](ILearner* sender) { return SendInfo(sender); };
   for (const HookPosition position : {HookPosition::kBeforeRun, HookPosition::kAfterIter}) {
-    // With frequency 1 after each round, whose iterations are one batch.
-    learner->RegisterHook(std::make_shared<SendPolicyHook>(
-        "send_policy", kHookPriority, position, learns_in_rounds_ ? 1 : options_.send_policy_freq,
-        send_policy));
+    learner->RegisterHook(std::make_shared<SendPolicyHook>("send_policy", kHookPriority, position,
+                                                           options_.send_policy_freq, send_policy));
   }
   for (const HookPosition position : {HookPosition::kAfterIter, HookPosition::kAfterRun}) {
     learner->RegisterHook(std::make_shared<SendLearnInfoHook>("send_learn_info", kHookPriority,
@@ -251,8 +255,7 @@ void RpcFileSystemLearner::RegisterHooks(const LearnerTask& task, ILearner* lear
 absl::StatusOr<std::unique_ptr<RpcFileSystemLearner::DataPipeline>>
 RpcFileSystemLearner::MakePipeline(bool grouped, const ILearner& learner, ItemLoader* items) {
   CommLearnerOptions options = options_;
-  options.batch_size =
-      learns_in_rounds_ ? options_.rounds.rows : group_.ShareOfBatch(options_.batch_size);
+  options.batch_size = group_.ShareOfBatch(options_.batch_size);
   auto made = std::make_unique<DataPipeline>(
       options, &slave_, items, [this] { return RestorePolicy(); },
       learns_in_rounds_ ? DemandSource::Kind::kRounds : DemandSource::Kind::kAhead);
@@ -276,11 +279,16 @@ RpcFileSystemLearner::MakePipeline(bool grouped, const ILearner& learner, ItemLo
 absl::StatusOr<std::optional<TrainData>> RpcFileSystemLearner::NextData(const ILearner& learner,
                                                                         DataPipeline* pipeline) {
   pipeline->source.set_train_iter(learner.train_iter());
-  if (learns_in_rounds_) AskForRound(learner.train_iter(), &pipeline->source);
+  if (learns_in_rounds_ && std::exchange(asked_version_, next_version_) != next_version_) {
+    AskForRound(learner.train_iter(), &pipeline->source);
+  }
   Timer since_told(Clock::Real());
   Timer since_batch(Clock::Real());  // also one without rows
   while (true) {
     absl::StatusOr<std::optional<TrainData>> data = pipeline->loader->Next();
+    if (options_.lockstep && pipeline->source.missing_rows() > 0) {
+      return Annotate(pipeline->source.why_missing(), "in lockstep no row may be lost");
+    }
     if (absl::IsDeadlineExceeded(data.status())) {
       // The loader may give up in the same moment, and knows less.
       DING_RETURN_IF_ERROR(pipeline->source.timeout());

@@ -107,8 +107,9 @@ class RpcFileSystemLearner : public BaseCommLearner {
 
   // Only the task's thread uses these.
   uint64_t next_version_ = 1;
+  uint64_t asked_version_ = 0;  // next_version_ when a round was asked for
   bool grouped_ = false;
-  bool learns_in_rounds_ = false;
+  bool learns_in_rounds_ = false;  // an on-policy policy, or in lockstep
   std::deque<int64_t> rounds_;  // train iterations of the policies whose rows may be learned from
   LearnRecorder* recorder_ = nullptr;  // of the task
   LearnerInfo info_;                   // the next report

@@ -44,6 +44,8 @@ constexpr Unused kUnused[] = {
     {"resume.max_replay_bytes", kOnPolicy | kHasDataSet, "it has no replay buffer"},
     {"data_set.held_out", kCollectsSerially | kCollectsInParallel, "there is no data_set.path"},
     {"system", kOneProcess, "it is one process"},
+    {"system.lockstep", kLeague, "it is for one policy"},
+    {"system.lockstep", kSupervisedParallel, "the same data set gives the same run again"},
     {"system.record_bytes", kLeague, "the learners of a league are not recorded"},
     {"system.record_bytes", kSupervisedParallel, "the same data set gives the same run again"},
     {"env.evaluator_type", kSupervised, "env.type is what the policy plays in"},

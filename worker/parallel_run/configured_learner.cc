@@ -360,6 +360,7 @@ CommLearnerOptions MakeCommLearnerOptions(const ExperimentConfig& config) {
   options.prefetch_batches = policy.learn().prefetch_batches();
   options.loader_threads = policy.learn().loader_threads();
   options.send_policy_freq = policy.learn().send_policy_freq();
+  options.lockstep = config.system().lockstep();
   options.send_info_freq = policy.priority() ? 1 : kSendInfoFreq;
   options.data_timeout = absl::Seconds(policy.learn().data_timeout());
   if (AllReduceRegistry().Find(kAllReduceType).ok()) {

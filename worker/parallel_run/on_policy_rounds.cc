@@ -17,6 +17,8 @@ namespace {
 
 // Beside those that are collected ahead: each collector may have begun a hand-over before these were there.
 constexpr int64_t kMoreRoundsInBuffer = 8;
+// In lockstep a round has whole episodes, of any length. The buffer takes memory only for the rows that are there.
+constexpr int64_t kRowsInLockstep = int64_t{1} << 17;
 
 }  // namespace
 
@@ -25,7 +27,8 @@ LearningRounds RoundsOf(const ExperimentConfig& config) {
   LearningRounds rounds;
   rounds.hand_over_rows = std::max<int64_t>(
       1, collect.n_sample() * config.env().collector_env_num() / collect.unroll_len());
-  rounds.rows = rounds.hand_over_rows * collect.collector_num();
+  rounds.rows = config.system().lockstep() ? kRowsInLockstep
+                                           : rounds.hand_over_rows * collect.collector_num();
   rounds.ahead = config.policy().learn().max_data_age();
   return rounds;
 }

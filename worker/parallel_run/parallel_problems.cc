@@ -1,5 +1,6 @@
 #include "ding_worker/worker/parallel_run/parallel_problems.h"
 
+#include <cmath>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -7,8 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/collector/comm/comm_collector_registry.h"
 #include "ding_worker/coordinator/commander/commander_registry.h"
+#include "ding_worker/coordinator/coordinator.pb.h"
 #include "ding_worker/coordinator/coordinator_config.h"
+#include "ding_worker/env/env.pb.h"
 #include "ding_worker/learner/comm/comm_learner_registry.h"
+#include "ding_worker/learner/learner.pb.h"
+#include "ding_worker/replay_buffer/advanced_buffer.pb.h"
+#include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
 #include "ding_worker/worker/parallel_run/item_buffer.h"
@@ -40,6 +46,52 @@ void AppendRecordingProblems(const ExperimentConfig& config, std::vector<std::st
         ", but policy.other.commander.learner_task_space is above 1: expected 0, or one learning "
         "task"));
   }
+}
+
+// Appends the settings by which arrival or time would decide what a run in lockstep learns.
+void AppendLockstepProblems(const ExperimentConfig& config, std::vector<std::string>* problems) {
+  const auto expect = [problems](bool holds, absl::string_view found, absl::string_view expected) {
+    if (holds) return;
+    problems->push_back(
+        absl::StrCat("system.lockstep is true, but ", found, ": expected ", expected));
+  };
+  const PolicySection& policy = config.policy();
+  const CommanderConfig& commander = policy.other().commander();
+  expect(commander.type() == "solo",
+         absl::StrCat("policy.other.commander.type is '", commander.type(), "'"), "'solo'");
+  expect(commander.has_collector_task_space(),
+         "policy.other.commander.collector_task_space is not set",
+         "the number of tasks of a round, at least as many as the most collectors that will share "
+         "them");
+  expect(commander.learner_task_space() == 1,
+         "policy.other.commander.learner_task_space is above 1", "1");
+  expect(policy.learn().learner_num() == 1, "policy.learn.learner_num is above 1", "1");
+  expect(config.max_train_iter() > 0 || config.max_env_step() > 0,
+         "neither max_train_iter nor max_env_step is set", "one of them, which ends the run");
+  expect(config.system().max_seconds() <= 0, "system.max_seconds is set", "0");
+  expect(config.env().stop_value() >= EnvSection::default_instance().stop_value(),
+         absl::StrCat("env.stop_value is ", config.env().stop_value()),
+         "1e10, because nothing is evaluated: tools/evaluate does it when the run is over");
+  expect(config.stopper_size() == 0, "there is a stopper", "none");
+  expect(policy.learn().learner().train_iterations() ==
+             LearnerConfig::default_instance().train_iterations(),
+         "policy.learn.learner.train_iterations is set", "max_train_iter in its place");
+  expect(policy.learn().max_data_age() == LearnSection::default_instance().max_data_age(),
+         "policy.learn.max_data_age is set", "none, because collecting and learning take turns");
+  expect(policy.random_collect_size() == 0, "policy.random_collect_size is above 0", "0");
+  const ReplayRatioConfig& ratio = policy.other().replay_buffer().replay_ratio();
+  const bool no_ratio = ratio.min() == 0 && std::isinf(ratio.max()) && ratio.min_size() == 0;
+  expect(no_ratio, "policy.other.replay_buffer.replay_ratio is set",
+         "{}: send_policy_freq batches are drawn for each round");
+  AdvancedBufferConfig advanced;
+  expect(!policy.other().replay_buffer().params().UnpackTo(&advanced) ||
+             !advanced.thruput_controller().has_push_sample_rate_limit(),
+         "thruput_controller.push_sample_rate_limit of policy.other.replay_buffer is set",
+         "none, because it changes with time");
+  const EnvManagerConfig& manager = config.env().manager();
+  const bool waits_for_all =
+      manager.has_wait_num() ? manager.wait_num() == 0 : manager.type() != "async_subprocess";
+  expect(waits_for_all, "a step of env.manager does not wait for all envs", "wait_num: 0");
 }
 
 // Appends the problems of a run with a data set, in which nothing is collected.
@@ -110,6 +162,7 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
                      "env.collector_episode_num), and hands over what is left at its end"));
   }
   AppendRecordingProblems(config, &problems);
+  if (config.system().lockstep()) AppendLockstepProblems(config, &problems);
   AppendItemBufferProblems(config, PlaysGames(config), &problems);
   for (std::string& problem : FindTypeProblems(config)) problems.push_back(std::move(problem));
   if (absl::StartsWith(config.system().store_url(), "mem:")) {

@@ -83,6 +83,12 @@ absl::Status ParallelRunData::OpenFolder() {
   }
   DING_ASSIGN_OR_RETURN(info_, ReadRunInfo(options_.exp_dir));
   DING_RETURN_IF_ERROR(ReadSameExperiment(config_, options_.exp_dir).status());
+  if (config_.system().lockstep()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the run in '", options_.exp_dir,
+                     "' was in lockstep (system.lockstep) and cannot go on "
+                     "exactly: expected a new run with the same seed, which gives the same"));
+  }
   DING_ASSIGN_OR_RETURN(folder_, RunFolder::Continue(options_.exp_dir, kProcess, Clock::Real()));
   return absl::OkStatus();
 }

@@ -115,7 +115,8 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   commander_deps.stop_value = config.env().stop_value();
   commander_deps.confirms = config.env().n_confirm_episode() > 0;
   commander_deps.collects = !supervised;
-  commander_deps.evaluates = Evaluates(config);
+  commander_deps.lockstep = config.system().lockstep();
+  commander_deps.evaluates = Evaluates(config) && !config.system().lockstep();
   commander_deps.collect_print_freq = config.policy().collect().collector().collect_print_freq();
   DING_ASSIGN_OR_RETURN(commander_deps.first_env_step, FirstEnvStep(config, journal));
   if (PlaysGames(config)) commander_deps.eval_opponents = OpponentsOf(config);
@@ -190,6 +191,10 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
     DING_ASSIGN_OR_RETURN(options.saved_policies, CheckHistory(deps.exp_dir, run, *journal));
   }
   options.replay_ratio = ReadReplayRatio(rows_config, config.policy().learn().batch_size());
+  if (config.system().lockstep()) {
+    options.lockstep_tasks = config.policy().other().commander().collector_task_space();
+    options.collector_task_timeout = absl::InfiniteDuration();
+  }
   options.random_collect_size =
       (config.policy().random_collect_size() + sequences.period() - 1) / sequences.period();
   options.sequences = sequences;

@@ -1,5 +1,8 @@
 #include "ding_worker/worker/testing/in_process_run.h"
 
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "ding_worker/collector/comm/rpc_file_system_collector.h"
 #include "ding_worker/learner/comm/rpc_file_system_learner.h"
 #include "ding_worker/worker/parallel_run/configured_collector.h"
@@ -27,7 +30,7 @@ absl::Status EndInProcessRun(Coordinator* coordinator, CommCoordinator* comm) {
 }
 
 InProcessRun RunInProcess(const ExperimentConfig& config, const ComponentDeps& deps, Store* store,
-                          InProcessTransport* transport, Transport* workers) {
+                          InProcessTransport* transport, Transport* workers, int collectors) {
   InProcessRun run;
   absl::StatusOr<std::unique_ptr<CommCoordinator>> comm =
       CommCoordinator::Create(InProcessCommOptions(), transport);
@@ -49,13 +52,17 @@ InProcessRun RunInProcess(const ExperimentConfig& config, const ComponentDeps& d
     return std::make_unique<RpcFileSystemLearner>(MakeCommLearnerOptions(config), session, store,
                                                   MakeTaskLearnerFactory(config, deps));
   };
-  WorkerThread a(Hello::COLLECTOR, "collector-0", workers, make_collector);
-  WorkerThread b(Hello::COLLECTOR, "collector-1", workers, make_collector);
-  WorkerThread c(Hello::LEARNER, "learner-0", workers, make_learner);
+  std::vector<std::unique_ptr<WorkerThread>> threads;
+  for (int i = 0; i < collectors; ++i) {
+    threads.push_back(std::make_unique<WorkerThread>(
+        Hello::COLLECTOR, absl::StrCat("collector-", i), workers, make_collector));
+  }
+  threads.push_back(
+      std::make_unique<WorkerThread>(Hello::LEARNER, "learner-0", workers, make_learner));
   run.end = coordinator->WaitUntilDone(kInProcessPatience);
   run.before_close = coordinator->status();
   run.end.Update(EndInProcessRun(coordinator, comm->get()));
-  for (WorkerThread* const worker : {&a, &b, &c}) run.workers.Update(worker->Join());
+  for (const auto& worker : threads) run.workers.Update(worker->Join());
   run.status = coordinator->status();
   run.counters = coordinator->counters();
   return run;

@@ -82,9 +82,9 @@ struct InProcessRun {
   RunStatus status;        // after the end
   Coordinator::Counters counters;
 };
-// Runs it to its end with two collectors and a learner, which join over `workers`.
+// Runs it to its end with some collectors and a learner, which join over `workers`.
 InProcessRun RunInProcess(const ExperimentConfig& config, const ComponentDeps& deps, Store* store,
-                          InProcessTransport* transport, Transport* workers);
+                          InProcessTransport* transport, Transport* workers, int collectors = 2);
 
 }  // namespace ding
 
