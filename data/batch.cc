@@ -92,9 +92,8 @@ Batch::Batch() {
 }
 
 int Batch::RequireField(absl::string_view name) const {
-  absl::StatusOr<int> index = spec().IndexOf(name, "batch");
-  if (!index.ok()) throw std::invalid_argument(std::string(index.status().message()));
-  return *index;
+  if (const std::optional<int> found = spec().Find(name)) return *found;
+  throw std::invalid_argument(std::string(spec().IndexOf(name, "batch").status().message()));
 }
 
 Batch Batch::AsSequences(int64_t length) const {

@@ -1,6 +1,7 @@
 #include "ding_worker/replay_buffer/items/item_book.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -33,18 +34,29 @@ absl::StatusOr<std::unique_ptr<ItemBook>> ItemBook::Create(const RowStore& store
 
 void ItemBook::Add(absl::Span<const int64_t> chunks, absl::Span<const int64_t> rows,
                    absl::Span<const int64_t> lengths) {
+  Reserve(chunks.size());
   size_t begin = 0;  // of the items of one chunk, which mostly follow each other
   for (size_t i = 0; i < chunks.size(); ++i) {
-    items_.push_back({chunks[i], rows[i], lengths[i]});
+    At(end_++) = {chunks[i], rows[i], lengths[i]};
     if (i + 1 < chunks.size() && chunks[i + 1] == chunks[i]) continue;
     chunks_.Add(chunks[i], static_cast<int64_t>(i + 1 - begin));
     begin = i + 1;
   }
 }
 
+void ItemBook::Reserve(size_t items) {
+  const size_t needed = static_cast<size_t>(end_ - begin_) + items;
+  size_t size = std::max<size_t>(ring_.size(), 1);
+  while (size < needed) size *= 2;
+  if (size == ring_.size()) return;
+  std::vector<Item> larger(size);
+  for (int64_t id = begin_; id < end_; ++id) larger[static_cast<size_t>(id) & (size - 1)] = At(id);
+  ring_ = std::move(larger);
+}
+
 void ItemBook::Append(const Batch& rows, int64_t begin, int64_t end, RemovedItems* removed) {
-  DING_CHECK(end_id() + rows.rows() == end)
-      << rows.rows() << " rows after " << end_id() << ", but the ring ends at " << end;
+  DING_CHECK(end_ + rows.rows() == end)
+      << rows.rows() << " rows after " << end_ << ", but the ring ends at " << end;
   // New items are added first, so that chunks which they refer to are not reported as removed.
   Add(rows.column<int64_t>(kColumnChunk), rows.column<int64_t>(kColumnRow),
       rows.column<int64_t>(kColumnLength));
@@ -61,13 +73,13 @@ void ItemBook::Remove(int64_t begin, int64_t end, RemovedItems* removed) {
   begin = std::max(begin, begin_);
   if (begin >= end) return;
   removed->items.reserve(removed->items.size() + static_cast<size_t>(end - begin));
-  auto item = items_.begin() + (begin - begin_);
-  for (int64_t id = begin; id < end; ++id, ++item) {
-    if (item->length == kRemoved) continue;
-    removed->items.push_back(*item);
-    item->length = kRemoved;
-    if (item->chunk != chunk) forget();
-    chunk = item->chunk;
+  for (int64_t id = begin; id < end; ++id) {
+    Item& item = At(id);
+    if (item.length == kRemoved) continue;
+    removed->items.push_back(item);
+    item.length = kRemoved;
+    if (item.chunk != chunk) forget();
+    chunk = item.chunk;
     ++of_chunk;
   }
   forget();
@@ -75,7 +87,6 @@ void ItemBook::Remove(int64_t begin, int64_t end, RemovedItems* removed) {
 
 void ItemBook::EvictBefore(int64_t id, RemovedItems* removed) {
   Remove(begin_, id, removed);
-  items_.erase(items_.begin(), items_.begin() + (id - begin_));
   begin_ = id;
 }
 

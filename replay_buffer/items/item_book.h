@@ -5,16 +5,17 @@
 //     items     7 7 7 . 8 8 . 8 9 9           '.': removed already, but not yet overwritten
 //     chunks    7: 3   8: 3   9: 2            ChunkReferences
 //
-// Memory:  24 bytes per row of the ring, and the memory of ChunkReferences.
+// Memory:  24 to 48 bytes per row of the ring, and the memory of ChunkReferences.
 // Threads: thread-compatible: the caller holds the buffer's lock for every call, and calls
 //          TellRemoved() after releasing it.
 #ifndef DING_WORKER_REPLAY_BUFFER_ITEMS_ITEM_BOOK_H_
 #define DING_WORKER_REPLAY_BUFFER_ITEMS_ITEM_BOOK_H_
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <limits>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -37,20 +38,25 @@ class ItemBook {
   // Removes the items of rows [begin, end) that were not removed before.
   void Remove(int64_t begin, int64_t end, RemovedItems* removed);
   // Removes all items.
-  void Clear(RemovedItems* removed) { EvictBefore(end_id(), removed); }
+  void Clear(RemovedItems* removed) { EvictBefore(end_, removed); }
 
  private:
   static constexpr int64_t kRemoved = std::numeric_limits<int64_t>::min();
 
-  explicit ItemBook(int64_t begin_id) : begin_(begin_id) {}
+  explicit ItemBook(int64_t begin_id) : begin_(begin_id), end_(begin_id) {}
 
-  int64_t end_id() const { return begin_ + static_cast<int64_t>(items_.size()); }
+  // Makes room for so many further items.
+  void Reserve(size_t items);
+  Item& At(int64_t id) { return ring_[static_cast<size_t>(id) & (ring_.size() - 1)]; }
   void Add(absl::Span<const int64_t> chunks, absl::Span<const int64_t> rows,
            absl::Span<const int64_t> lengths);
   void EvictBefore(int64_t id, RemovedItems* removed);
 
+  // The ids of the items that are held.
   int64_t begin_;
-  std::deque<Item> items_;  // by id - begin_; of length kRemoved: removed already
+  int64_t end_;
+  std::vector<Item>
+      ring_;  // At(id); of length kRemoved: removed already. Its size is 0 or a power of 2
   ChunkReferences chunks_;
 };
 
