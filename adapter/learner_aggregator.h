@@ -20,11 +20,9 @@
 // admit_period after its beginning. If no learner is left that was in a generation, the task fails, and the
 // coordinator gives it out again from the last checkpoint.
 //
-// The class connects the parts of the group: the connected learners (group_roster.h), the generations of the
-// task (group_task.h), demands (group_demands.h), reports of training (group_infos.h) and the status
-// (group_status.h).
+// The rules are in group_core.h. This class connects them with the coordinator and the learners.
 //
-// Ownership: the session and the transport must outlive it. It owns its WorkerServer and the parts. It sets the ready
+// Ownership: the session and the transport must outlive it. It owns its WorkerServer. It sets the ready
 //            callback of the session.
 // Threads:   one thread calls Run(), and does all work; any thread may call Close(), ended() and status().
 // Errors:    a learner is disconnected with the reason if its model differs from the others', or if it sends
@@ -37,18 +35,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "ding_worker/adapter/group_demands.h"
-#include "ding_worker/adapter/group_infos.h"
-#include "ding_worker/adapter/group_roster.h"
-#include "ding_worker/adapter/group_status.h"
-#include "ding_worker/adapter/group_task.h"
+#include "ding_worker/adapter/group_core.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/interaction/control/worker_server.h"
@@ -106,7 +99,8 @@ class LearnerAggregator : private WorkerHandler {
   // What the thread of Run() has to do, and news of the session with the coordinator.
   class Inbox;
 
-  LearnerAggregator(const Options& options, WorkerSession* coordinator);
+  LearnerAggregator(const Options& options, WorkerSession* coordinator,
+                    std::unique_ptr<WorkerServer> server);
 
   // The server's threads call these, which leave the work to the thread of Run().
   void Admit(const Hello& hello, Admitted admitted) override;
@@ -114,80 +108,18 @@ class LearnerAggregator : private WorkerHandler {
   void WorkerLost(uint32_t worker, const absl::Status& why) override;
   void Handle(uint32_t worker, WorkerMessage message, Done done) override;
 
-  // These do it. TakeCalls() waits for up to `timeout` for something to do.
+  // Waits for up to `timeout` for something to do, and does it.
   void TakeCalls(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
-  void TakeJoined(uint32_t worker, const Hello& hello, const std::string& peer)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TakeLost(uint32_t worker, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status TakeMessage(uint32_t worker, const WorkerMessage& message)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Answer(uint32_t worker, const WorkerMessage& question) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Handles a message of the coordinator.
-  void TakeFromCoordinator(const CoordinatorMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendToCoordinator(const WorkerMessage& message);
 
-  // These handle the messages of the coordinator.
-  void TakeTask(const StartTask& start) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TakeData(const LearnerData& data) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TakeEnd(const EndRun& end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // These handle the messages of learners.
-  absl::Status TakeReady(uint32_t worker, const GroupReady& ready)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status TakeDemand(uint32_t worker, const LearnerDemand& demand)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status TakeInfo(uint32_t worker, const LearnerInfo& info)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TakeFailure(uint32_t worker, const TaskFailed& failed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status PassOnPolicy(uint32_t worker, const PolicyVersion& version)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status PassOnBadChunks(uint32_t worker, const BadChunks& bad)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status PassOnValue(uint32_t worker, const GroupValue& value)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  void StartLearner(uint32_t worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes the next step of the task, if the elapsed time or a change calls for one.
-  void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Begins the next generation, of all learners that are ready.
-  void FormGeneration() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void BreakGeneration(const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SendDemands() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SendInfos() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SendResources() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ReportGroup() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void FailTask(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RefuseTask(const std::string& task_id, const absl::Status& why)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Sends to all learners that work for the task.
-  void SendToBusy(const CoordinatorMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Ends the task: tells the learners to end their parts.
-  void CloseTask() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Send(const WorkerMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  RunStatus StatusLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The name of a learner, which must be connected.
-  const std::string& NameOf(uint32_t worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsMember(uint32_t worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsTask(const std::string& task_id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return task_.has_value() && task_->id() == task_id;
-  }
-  // The present task, or null.
-  const GroupTask* task() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return task_.has_value() ? &*task_ : nullptr;
-  }
-
-  const Options options_;
+  const absl::Duration leave_timeout_;
   WorkerSession* const coordinator_;
   const std::shared_ptr<Inbox> inbox_;
-  std::unique_ptr<WorkerServer> server_;
+  const std::unique_ptr<WorkerServer> server_;
 
   mutable Mutex mutex_;
-  uint32_t last_worker_ ABSL_GUARDED_BY(mutex_) = 0;
-  GroupRoster roster_ ABSL_GUARDED_BY(mutex_);
-  std::optional<GroupTask> task_ ABSL_GUARDED_BY(mutex_);
-  GroupDemands demands_ ABSL_GUARDED_BY(mutex_);
-  GroupInfos infos_ ABSL_GUARDED_BY(mutex_);
-  GroupReporter reporter_ ABSL_GUARDED_BY(mutex_);
-  std::optional<EndRun> end_ ABSL_GUARDED_BY(mutex_);
+  GroupCore core_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ding
