@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_set>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
@@ -17,14 +18,8 @@ namespace {
 
 // The most memory that a parsed record may take, which is several times its bytes.
 constexpr int64_t kMaxParsedRecordBytes = int64_t{4} << 30;
-// How many pushes that are not needed any more are deleted at a time.
-constexpr size_t kMaxDead = 64;
-// The chunks in a part "removed/<n>".
-constexpr size_t kPartChunks = 256;
 
-std::string RemovedPart(size_t number) {
-  return absl::StrCat("removed/", absl::Dec(number, absl::kZeroPad8));
-}
+std::string RemovedPart(int64_t chunk) { return absl::StrCat("removed/", chunk); }
 
 }  // namespace
 
@@ -60,12 +55,7 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(std::unique_ptr<Log> log)
     journal->NotePush(index, std::move(push));
     return absl::OkStatus();
   }));
-  for (const auto& [name, bytes] : journal->parts_) {
-    DING_ASSIGN_OR_RETURN(const JournalRecord part, DecodeJournalRecord(bytes));
-    journal->removed_.insert(journal->removed_.end(), part.removed().chunk().begin(),
-                             part.removed().chunk().end());
-  }
-  journal->NoteRemoved(journal->removed_);
+  DING_RETURN_IF_ERROR(journal->NoteRemovedParts());
   return journal;
 }
 
@@ -91,7 +81,7 @@ absl::StatusOr<std::optional<RecordedRun>> Journal::ReadRun() const {
 absl::Status Journal::ReadPushes(
     const std::function<absl::Status(const PushRecord&)>& visit) const {
   return log_->Read([&](int64_t index, absl::string_view bytes) -> absl::Status {
-    if (pushes_.count(index) == 0) return absl::OkStatus();
+    if (pushes_.at(index).left == 0) return absl::OkStatus();
     DING_ASSIGN_OR_RETURN(const JournalRecord record, DecodeJournalRecord(bytes));
     return visit(record.push());
   });
@@ -112,9 +102,7 @@ absl::StatusOr<std::vector<std::string>> Journal::LiveKeys() const {
   return keys;
 }
 
-int64_t Journal::records() const {
-  return static_cast<int64_t>(pushes_.size() + dead_.size() + parts_.size());
-}
+int64_t Journal::records() const { return static_cast<int64_t>(pushes_.size() + parts_.size()); }
 
 absl::Status Journal::Append(absl::Span<const JournalRecord> records) {
   if (unknown_.has_value()) {
@@ -169,43 +157,42 @@ Journal::Addition Journal::Prepare(absl::Span<const JournalRecord> records) cons
 }
 
 void Journal::PrepareRemoved(Addition* added) const {
-  added->purges = dead_.size() >= kMaxDead;
-  if (added->removed.empty() && !added->purges) {
-    added->removed_begin = removed_.size();
-    return;
+  added->dead = {dead_.begin(), dead_.end()};
+  std::unordered_set<int64_t> added_chunks;
+  for (const Push& push : added->pushes) {
+    if (!added->removed.empty()) added_chunks.insert(push.chunks.begin(), push.chunks.end());
   }
-  std::vector<int64_t>& list = added->removed_end;
-  size_t number = 0;
-  if (added->purges) {
-    for (const int64_t index : partly_removed_) {
-      for (const int64_t chunk : pushes_.at(index).chunks) {
-        if (!IsLive(chunk)) list.push_back(chunk);
-      }
-    }
-  } else {
-    number = removed_.size() / kPartChunks;
-    added->removed_begin = number * kPartChunks;
-    list.assign(removed_.begin() + static_cast<int64_t>(added->removed_begin), removed_.end());
-  }
-  list.insert(list.end(), added->removed.begin(), added->removed.end());
-  for (size_t begin = 0; begin < list.size(); begin += kPartChunks) {
+  std::unordered_map<int64_t, size_t> removed_of;  // how many chunks, by the index of their push
+  for (const int64_t chunk : added->removed) {
+    const auto live = live_.find(chunk);
+    if (live == live_.end() && added_chunks.count(chunk) == 0) continue;
     JournalRecord part;
-    const size_t end = std::min(list.size(), begin + kPartChunks);
-    part.mutable_removed()->mutable_chunk()->Add(list.data() + begin, list.data() + end);
-    added->parts[RemovedPart(number++)] = EncodeJournalRecord(part);
+    part.mutable_removed()->add_chunk(chunk);
+    added->parts[RemovedPart(chunk)] = EncodeJournalRecord(part);
+    if (live == live_.end()) continue;
+    const int64_t index = live->second;
+    if (++removed_of[index] == pushes_.at(index).left) added->dead.insert(index);
   }
-  for (; number * kPartChunks < removed_.size(); ++number) added->parts[RemovedPart(number)] = "";
+  for (const int64_t index : added->dead) {
+    for (const int64_t chunk : pushes_.at(index).chunks) {
+      const std::string name = RemovedPart(chunk);
+      added->parts.erase(name);
+      if (parts_.count(name) > 0) added->parts[name] = "";
+    }
+  }
 }
 
 absl::Status Journal::Commit(Addition added) {
-  if (added.pushes.empty() && added.parts.empty()) return absl::OkStatus();
+  if (added.pushes.empty() && added.parts.empty() && added.dead.empty()) return absl::OkStatus();
   Log::Change change;
   change.anew = added.anew;
   if (added.anew) {
-    for (const auto& [index, push] : pushes_) change.append.push_back(push.bytes);
+    for (const auto& [index, push] : pushes_) {
+      if (added.dead.count(index) == 0) change.append.push_back(push.bytes);
+    }
     for (const auto& part : parts_) change.snapshot.push_back(part);
-  } else if (added.purges) {
-    change.remove = dead_;
+  } else {
+    change.remove = {added.dead.begin(), added.dead.end()};
   }
   for (const Push& push : added.pushes) change.append.push_back(push.bytes);
   for (const auto& part : added.parts) change.snapshot.push_back(part);
@@ -217,53 +204,52 @@ absl::Status Journal::Commit(Addition added) {
   if (absl::IsUnavailable(first.status())) unknown_ = std::move(added);
   DING_RETURN_IF_ERROR(first.status());
   int64_t index = *first;
-  if (added.purges || added.anew) dead_.clear();
+  for (auto& [name, bytes] : added.parts) {
+    parts_[name] = std::move(bytes);
+    if (parts_[name].empty()) parts_.erase(name);
+  }
+  for (const int64_t dead : added.dead) {
+    for (const int64_t chunk : pushes_.at(dead).chunks) live_.erase(chunk);
+    pushes_.erase(dead);
+  }
+  dead_.clear();
   if (added.anew) {
     DING_LOG(WARNING) << "the store had no whole journal any more: it was emptied, or restarted "
                       << "without its data; all of it was put there again";
     live_.clear();
-    partly_removed_.clear();
     for (auto& [old, push] : std::exchange(pushes_, {})) NotePush(index++, std::move(push));
-    NoteRemoved(removed_);
+    DING_RETURN_IF_ERROR(NoteRemovedParts());
   }
   for (Push& push : added.pushes) {
     if (!log_->may_lose()) push.bytes.clear();
     NotePush(index++, std::move(push));
   }
   NoteRemoved(added.removed);
-  removed_.resize(added.removed_begin);
-  removed_.insert(removed_.end(), added.removed_end.begin(), added.removed_end.end());
-  for (auto& [name, bytes] : added.parts) {
-    parts_[name] = std::move(bytes);
-    if (parts_[name].empty()) parts_.erase(name);
-  }
   return absl::OkStatus();
 }
 
 void Journal::NotePush(int64_t index, Push push) {
   push.left = push.chunks.size();
-  for (const int64_t chunk : push.chunks) live_[chunk].push_back(index);
-  if (push.left == 0) {
-    dead_.push_back(index);
-  } else {
-    pushes_.emplace(index, std::move(push));
-  }
+  for (const int64_t chunk : push.chunks) live_[chunk] = index;
+  if (push.left == 0) dead_.push_back(index);
+  pushes_.emplace(index, std::move(push));
 }
 
-void Journal::NoteRemoved(const std::vector<int64_t>& chunks) {
+void Journal::NoteRemoved(absl::Span<const int64_t> chunks) {
   for (const int64_t chunk : chunks) {
     const auto live = live_.find(chunk);
     if (live == live_.end()) continue;
-    for (const int64_t index : live->second) {
-      const auto push = pushes_.find(index);
-      partly_removed_.insert(index);
-      if (--push->second.left > 0) continue;
-      partly_removed_.erase(index);
-      dead_.push_back(index);
-      pushes_.erase(push);
-    }
+    if (--pushes_.at(live->second).left == 0) dead_.push_back(live->second);
     live_.erase(live);
   }
+}
+
+absl::Status Journal::NoteRemovedParts() {
+  for (const auto& [name, bytes] : parts_) {
+    DING_ASSIGN_OR_RETURN(const JournalRecord part, DecodeJournalRecord(bytes));
+    NoteRemoved(part.removed().chunk());
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Batch> KeepChunks(const Batch& items,

@@ -4,7 +4,7 @@
 //   push ─────────────────────────────► a record of the log, until all its chunks have left their buffer
 //   state, commander, a task ─────────► a part of the log's snapshot, in the place of the one before; a task that is over
 //                                       leaves none
-//   removed (chunks left a buffer) ───► "removed/<n>": the chunks that pushes in the log have, and no buffer
+//   a chunk left its buffer ──────────► "removed/<chunk>", until its push needs no record any more
 //
 // A record or part has a CRC-32C, so that a page that a disk has changed is noticed. A log that may lose something (Redis) is
 // held in memory, too, and written anew when it has.
@@ -85,12 +85,8 @@ class Journal {
   struct Addition {
     size_t records = 0;  // of the call
     std::vector<Push> pushes;
-    std::vector<int64_t> removed;
-    // Whether the pushes that are dead are deleted.
-    bool purges = false;
-    // What replaces the end of removed_ from an index on.
-    size_t removed_begin = 0;
-    std::vector<int64_t> removed_end;
+    std::vector<int64_t> removed;  // chunks
+    std::set<int64_t> dead;        // indexes of the pushes that are deleted
     Log::Snapshot parts;
     bool anew = false;
   };
@@ -102,16 +98,14 @@ class Journal {
   absl::Status Commit(Addition added);
   // Note what is in the log.
   void NotePush(int64_t index, Push push);
-  void NoteRemoved(const std::vector<int64_t>& chunks);
+  void NoteRemoved(absl::Span<const int64_t> chunks);
+  absl::Status NoteRemovedParts();
 
   const std::unique_ptr<Log> log_;
   Log::Snapshot parts_;
-  std::map<int64_t, Push> pushes_;    // pushes with a live chunk, by their index in the log
-  std::set<int64_t> partly_removed_;  // indexes of pushes that also have a chunk that is not live
+  std::map<int64_t, Push> pushes_;             // by their index in the log
+  std::unordered_map<int64_t, int64_t> live_;  // the index of its push, for each live chunk
   std::vector<int64_t> dead_;  // indexes of pushes without a live chunk, which the log still has
-  // For each live chunk, the indexes of its pushes.
-  std::unordered_map<int64_t, std::vector<int64_t>> live_;
-  std::vector<int64_t> removed_;     // the chunks in the parts "removed/<n>"
   std::optional<Addition> unknown_;  // the last call failed, and may have been written all the same
 };
 

@@ -92,15 +92,18 @@ using JournalMaker = std::function<std::unique_ptr<Journal>()>;
 // Each push is removed after a while, and a state is written from time to time, as in a run.
 void Append(benchmark::State& state, const JournalMaker& make) {
   constexpr int64_t kStatePeriod = 100;
-  const JournalRecord push = Push(1, state.range(0));
+  JournalRecord push = Push(1, state.range(0));
   JournalRecord run, removed;
   run.mutable_state()->add_buffer()->set_buffer_id("buffer_0");
-  removed.mutable_removed()->add_chunk(1);
   const std::unique_ptr<Journal> journal = make();
   int64_t pushes = 0;
   for (auto _ : state) {
+    push.mutable_push()->set_chunk(0, ++pushes);
+    removed.mutable_removed()->add_chunk(pushes);
     Check(journal->Append({push}));
-    if (++pushes % kStatePeriod == 0) Check(journal->Append({removed, run}));
+    if (pushes % kStatePeriod != 0) continue;
+    Check(journal->Append({removed, run}));
+    removed.mutable_removed()->clear_chunk();
   }
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
