@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "benchmark/benchmark.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/clock.h"
@@ -77,7 +78,8 @@ class Bench {
     commander.collector_task_space = workers;
     Coordinator::Parts parts;
     parts.commander = NaiveCommander::Create(commander).value();
-    parts.make_buffer = [](const std::string&, OnRemoved on_removed) {
+    parts.make_buffer = [](const std::string&, absl::Span<const std::string> /*settings*/,
+                           OnRemoved on_removed) {
       NaiveReplayBuffer::Options options;
       options.capacity_rows = 10000;
       options.on_removed = std::move(on_removed);

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/rng.h"
@@ -142,7 +143,8 @@ class CloseTest : public testing::Test {
     commander.stop_value = 100;
     Coordinator::Parts parts;
     parts.commander = SoloCommander::Create(commander, nullptr, ComponentDeps()).value();
-    parts.make_buffer = [](const std::string& /*id*/, OnRemoved on_removed) {
+    parts.make_buffer = [](const std::string& /*id*/, absl::Span<const std::string> /*settings*/,
+                           OnRemoved on_removed) {
       NaiveReplayBuffer::Options buffer;
       buffer.capacity_rows = 20;
       buffer.on_removed = std::move(on_removed);

@@ -408,40 +408,24 @@ constexpr int64_t kMaxRoundsAhead = int64_t{1} << 20;
 
 std::vector<std::string> Coordinator::Problems(const Options& options) {
   std::vector<std::string> problems;
-  if (options.collector_task_timeout <= absl::ZeroDuration()) {
-    problems.push_back(absl::StrCat("collector_task_timeout is ",
-                                    absl::FormatDuration(options.collector_task_timeout),
-                                    ", expected more than 0"));
-  }
-  if (options.learner_task_timeout <= absl::ZeroDuration()) {
-    problems.push_back(absl::StrCat("learner_task_timeout is ",
-                                    absl::FormatDuration(options.learner_task_timeout),
-                                    ", expected more than 0"));
-  }
-  if (options.collectors < 0) {
-    problems.push_back(absl::StrCat("collectors is ", options.collectors, ", expected at least 0"));
-  }
-  if (options.wanted_collectors < 0) {
-    problems.push_back(
-        absl::StrCat("wanted_collectors is ", options.wanted_collectors, ", expected at least 0"));
-  }
-  if (options.max_collectors < 1) {
-    problems.push_back(
-        absl::StrCat("max_collectors is ", options.max_collectors, ", expected at least 1"));
-  }
-  if (options.max_task_failures < 1) {
-    problems.push_back(
-        absl::StrCat("max_task_failures is ", options.max_task_failures, ", expected at least 1"));
-  }
-  if (!(options.min_return <= options.max_return)) {
-    problems.push_back(absl::StrCat("min_return is ", options.min_return, ", expected at most ",
-                                    options.max_return, ", which is max_return"));
-  }
-  if (options.stall_timeout <= absl::ZeroDuration()) {
-    problems.push_back(absl::StrCat("stall_timeout is ",
-                                    absl::FormatDuration(options.stall_timeout),
-                                    ", expected more than 0"));
-  }
+  const auto check = [&problems](bool fits, const char* name, const auto& found,
+                                 const std::string& expected) {
+    if (!fits) problems.push_back(absl::StrCat(name, " is ", found, ", expected ", expected));
+  };
+  const auto check_time = [&check](const char* name, absl::Duration found) {
+    check(found > absl::ZeroDuration(), name, absl::FormatDuration(found), "more than 0");
+  };
+  check_time("collector_task_timeout", options.collector_task_timeout);
+  check_time("learner_task_timeout", options.learner_task_timeout);
+  check_time("stall_timeout", options.stall_timeout);
+  check(options.collectors >= 0, "collectors", options.collectors, "at least 0");
+  check(options.wanted_collectors >= 0, "wanted_collectors", options.wanted_collectors,
+        "at least 0");
+  check(options.max_collectors >= 1, "max_collectors", options.max_collectors, "at least 1");
+  check(options.max_task_failures >= 1, "max_task_failures", options.max_task_failures,
+        "at least 1");
+  check(options.min_return <= options.max_return, "min_return", options.min_return,
+        absl::StrCat("at most ", options.max_return, ", which is max_return"));
   if (options.replay_ratio.has_value()) {
     ReplayRatioLimiter::AppendProblems(*options.replay_ratio, /*draw_rows=*/0, &problems);
   }
@@ -454,14 +438,10 @@ std::vector<std::string> Coordinator::Problems(const Options& options) {
                                     " rounds are collected ahead, expected 1 to ", kMaxRoundRows,
                                     " rows, and 0 to ", kMaxRoundsAhead, " rounds"));
   }
-  if (options.first_env_step < 0 || options.first_env_step > kMaxSavedCount) {
-    problems.push_back(absl::StrCat("first_env_step is ", options.first_env_step,
-                                    ", expected 0 to ", kMaxSavedCount));
-  }
-  if (options.random_collect_size < 0) {
-    problems.push_back(absl::StrCat("random_collect_size is ", options.random_collect_size,
-                                    ", expected at least 0"));
-  }
+  check(options.first_env_step >= 0 && options.first_env_step <= kMaxSavedCount, "first_env_step",
+        options.first_env_step, absl::StrCat("0 to ", kMaxSavedCount));
+  check(options.random_collect_size >= 0, "random_collect_size", options.random_collect_size,
+        "at least 0");
   if (options.max_env_step < 0 || options.max_train_iter < 0 ||
       options.max_time < absl::ZeroDuration()) {
     problems.push_back("a budget is below 0, expected 0 for none");
@@ -488,7 +468,6 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(const Options& 
     to->Add(key);
     return absl::OkStatus();
   };
-  internal_coordinator::GuardParts(&parts);
   auto coordinator =
       absl::make_unique<CoordinatorImpl>(options, std::move(parts), deps, std::move(remover));
   DING_RETURN_IF_ERROR(coordinator->Recover());

@@ -124,11 +124,8 @@ class Coordinator : public WorkerHandler {
     // lost that they had begun.
     std::set<std::string> saved_policies;
   };
-  // Makes a buffer. It must pass `on_removed` on to the buffer.
+  // Makes a buffer for a learner task with these settings. It must pass `on_removed` on to the buffer.
   using BufferFactory = std::function<absl::StatusOr<std::unique_ptr<IBuffer>>(
-      const std::string& buffer_id, OnRemoved on_removed)>;
-  // Does the same for a learner task that has settings.
-  using TaskBufferFactory = std::function<absl::StatusOr<std::unique_ptr<IBuffer>>(
       const std::string& buffer_id, absl::Span<const std::string> settings, OnRemoved on_removed)>;
   // Returns an error that says what is wrong with the settings of a task, or OK.
   using SettingsCheck = std::function<absl::Status(const StartTask& task)>;
@@ -136,10 +133,8 @@ class Coordinator : public WorkerHandler {
     std::unique_ptr<BaseCommander> commander;
     StopperList stoppers;  // they can end the run, too
     BufferFactory make_buffer;
-    // If they are null, no task may have settings.
-    TaskBufferFactory make_task_buffer;
-    SettingsCheck check_settings;
-    DataDeleter delete_key;  // deletes a key of the store: of a chunk, or of a policy
+    SettingsCheck check_settings;  // null: no task may have settings
+    DataDeleter delete_key;        // deletes a key of the store: of a chunk, or of a policy
     CoordinatorSender* sender = nullptr;
     // Records what must survive the process. It must outlive the coordinator. If it has a run already, that run goes on.
     // Null: nothing survives.

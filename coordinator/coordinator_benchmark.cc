@@ -21,6 +21,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "benchmark/benchmark.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/clock.h"
@@ -74,9 +75,8 @@ Coordinator::Parts MakeParts(CoordinatorSender* sender, int collectors) {
   NaiveCommander::Options options;
   options.collector_task_space = collectors;
   parts.commander = NaiveCommander::Create(options).value();
-  parts.make_buffer = [](const std::string&, OnRemoved on_removed) {
-    return MakeBuffer(std::move(on_removed));
-  };
+  parts.make_buffer = [](const std::string&, absl::Span<const std::string> /*settings*/,
+                         OnRemoved on_removed) { return MakeBuffer(std::move(on_removed)); };
   parts.delete_key = [](const std::string&) { return absl::OkStatus(); };
   parts.sender = sender;
   return parts;
@@ -87,7 +87,6 @@ class Bench {
  public:
   explicit Bench(const Coordinator::Options& options = {}) {
     Coordinator::Parts parts = MakeParts(&sender_, 1);
-    internal_coordinator::GuardParts(&parts);
     driver_ = std::make_unique<internal_coordinator::RunDriver>(options, std::move(parts),
                                                                 clock_.MonotonicNanos());
     Event event;

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/testing/coordinator_calls.h"
@@ -220,7 +221,8 @@ TEST_F(CoordinatorTest, AChunkIsDeletedWhenItsLastReaderIsDone) {
 class PushBackTest : public CoordinatorTest {
  protected:
   PushBackTest() {
-    make_buffer_ = [this](const std::string&, OnRemoved on_removed) {
+    make_buffer_ = [this](const std::string&, absl::Span<const std::string> /*settings*/,
+                          OnRemoved on_removed) {
       AdvancedReplayBuffer::Options options;
       options.capacity_rows = 100;
       options.thruput.max_push_sample_ratio = 2;

@@ -278,13 +278,12 @@ class PatientCommander : public BaseCommander {
   void DecreaseCollectorTaskSpace() override {}
   int64_t total_collector_env_step() const override { return 0; }
   std::optional<double> last_eval_value() const override { return std::nullopt; }
-  const std::vector<double>& last_eval_returns() const override { return no_returns_; }
+  std::vector<double> last_eval_returns() const override { return {}; }
 
  private:
   std::atomic<int>* const failed_;
   bool waited_ = false;
   bool given_ = false;
-  const std::vector<double> no_returns_;
 };
 
 TEST_F(CoordinatorTest, TimeoutsPassWithoutAMessage) {

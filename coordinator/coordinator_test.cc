@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/coordinator_config.h"
@@ -125,7 +126,8 @@ TEST_F(CoordinatorTest, RunsFromTheFirstTaskToConvergence) {
 }
 
 TEST_F(CoordinatorTest, ABufferThatCannotBeMadeEndsTheRun) {
-  make_buffer_ = [](const std::string&, const OnRemoved&) {
+  make_buffer_ = [](const std::string&, absl::Span<const std::string> /*settings*/,
+                    const OnRemoved&) {
     return absl::InvalidArgumentError("replay_buffer_size is 0");
   };
   Start();

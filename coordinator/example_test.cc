@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
@@ -44,7 +45,8 @@ absl::StatusOr<std::unique_ptr<Coordinator>> MakeCoordinator(CoordinatorSender* 
   Coordinator::Parts parts;
   DING_ASSIGN_OR_RETURN(parts.commander,
                         SoloCommander::Create(solo, /*policy=*/nullptr, ComponentDeps()));
-  parts.make_buffer = [](const std::string& buffer_id, OnRemoved on_removed) {
+  parts.make_buffer = [](const std::string& buffer_id, absl::Span<const std::string> /*settings*/,
+                         OnRemoved on_removed) {
     NaiveReplayBuffer::Options options;
     options.capacity_rows = 10000;
     options.name = buffer_id;
@@ -104,7 +106,7 @@ absl::StatusOr<RunStatus> RunUntilConverged() {
 absl::StatusOr<std::unique_ptr<BaseCommander>> MakeLeague(const ComponentDeps& deps) {
   OneVsOneCommander::Options options;
   options.solo.stop_value = 0;
-  options.league.naive_sp_player.one_phase_step = 1000;
+  options.league.mutable_naive_sp_player()->set_one_phase_step(1000);
   // Against perfect play a draw is the best that there is.
   options.eval_opponents = {{"random", std::nullopt}, {"perfect", 0.0}};
   return OneVsOneCommander::Create(options, /*policy=*/nullptr, deps);

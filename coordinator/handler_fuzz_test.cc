@@ -18,6 +18,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/log.h"
@@ -249,7 +250,8 @@ class RandomRun {
     options.max_task_failures = 1000;
     Coordinator::Parts parts;
     parts.commander = SoloCommander::Create(commander, nullptr, deps).value();
-    parts.make_buffer = [this](const std::string& /*id*/, OnRemoved on_removed) {
+    parts.make_buffer = [this](const std::string& /*id*/,
+                               absl::Span<const std::string> /*settings*/, OnRemoved on_removed) {
       NaiveReplayBuffer::Options buffer;
       buffer.capacity_rows = 12 * kRowsPerChunk;
       buffer.on_removed = [this, on_removed](const RemovedItems& removed) {

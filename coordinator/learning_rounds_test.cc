@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -35,7 +36,8 @@ class LearningRoundsTest : public CoordinatorTest {
   LearningRoundsTest() {
     options_.rounds = LearningRounds{/*rows=*/8, /*hand_over_rows=*/4, /*ahead=*/1};
     commander_options_.collector_task_space = 2;
-    make_buffer_ = [](const std::string& id, OnRemoved on_removed) {
+    make_buffer_ = [](const std::string& id, absl::Span<const std::string> /*settings*/,
+                      OnRemoved on_removed) {
       AdvancedReplayBuffer::Options options;
       options.name = id;
       options.max_use = 1;

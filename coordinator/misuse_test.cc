@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/commander/solo_commander.h"
@@ -290,9 +291,9 @@ TEST_F(CoordinatorMisuse, BufferThatThrowsOrIsNone_EndsTheRunWithItsError) {
   for (const std::string where : {"Push", "Sample"}) {
     Coordinator::Parts parts = MakeParts();
     parts.make_buffer = [this, where](
-                            const std::string& id,
+                            const std::string& id, absl::Span<const std::string> /*settings*/,
                             OnRemoved on_removed) -> absl::StatusOr<std::unique_ptr<IBuffer>> {
-      return std::make_unique<ThrowingBuffer>(make_buffer_(id, std::move(on_removed)).value(),
+      return std::make_unique<ThrowingBuffer>(make_buffer_(id, {}, std::move(on_removed)).value(),
                                               where);
     };
     EXPECT_THAT(RunWith(std::move(parts)),
@@ -300,10 +301,11 @@ TEST_F(CoordinatorMisuse, BufferThatThrowsOrIsNone_EndsTheRunWithItsError) {
         << where;
   }
   Coordinator::Parts parts = MakeParts();
-  parts.make_buffer = [](const std::string&, OnRemoved) { return nullptr; };
+  parts.make_buffer = [](const std::string&, absl::Span<const std::string> /*settings*/,
+                         OnRemoved) { return nullptr; };
   EXPECT_THAT(RunWith(std::move(parts)), StatusIs(kInternal, HasSubstr("returned none")));
   parts = MakeParts();
-  parts.make_buffer = [](const std::string&,
+  parts.make_buffer = [](const std::string&, absl::Span<const std::string> /*settings*/,
                          OnRemoved) -> absl::StatusOr<std::unique_ptr<IBuffer>> {
     throw std::runtime_error("no memory");
   };
@@ -312,9 +314,9 @@ TEST_F(CoordinatorMisuse, BufferThatThrowsOrIsNone_EndsTheRunWithItsError) {
   for (const std::string where : {"count", "Clear"}) {
     parts = MakeParts();
     parts.make_buffer = [this, where](
-                            const std::string& id,
+                            const std::string& id, absl::Span<const std::string> /*settings*/,
                             OnRemoved on_removed) -> absl::StatusOr<std::unique_ptr<IBuffer>> {
-      return std::make_unique<ThrowingBuffer>(make_buffer_(id, std::move(on_removed)).value(),
+      return std::make_unique<ThrowingBuffer>(make_buffer_(id, {}, std::move(on_removed)).value(),
                                               where);
     };
     EXPECT_THAT(RunWith(std::move(parts)), IsOk()) << where;

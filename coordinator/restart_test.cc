@@ -472,8 +472,7 @@ TEST_P(StoreRestartTest, AReplacedCoordinatorThatHasNothingToWrite_EndsItsRunAll
               StatusIs(absl::StatusCode::kDeadlineExceeded));
   clock.Advance(absl::Seconds(10));
   Operate(request);
-  EXPECT_THAT(coordinator()->WaitUntilDone(absl::Minutes(1)),
-              StatusIs(absl::StatusCode::kAborted));
+  EXPECT_THAT(coordinator()->WaitUntilDone(absl::Minutes(1)), StatusIs(absl::StatusCode::kAborted));
   EXPECT_THAT(coordinator()->Close("over"), IsOk());
   life_.reset();
 }

@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/log.h"
@@ -85,7 +86,8 @@ class Load {
     NaiveCommander::Options commander;
     commander.collector_task_space = collectors;
     parts.commander = NaiveCommander::Create(commander).value();
-    parts.make_buffer = [](const std::string&, OnRemoved on_removed) {
+    parts.make_buffer = [](const std::string&, absl::Span<const std::string> /*settings*/,
+                           OnRemoved on_removed) {
       NaiveReplayBuffer::Options buffer;
       buffer.capacity_rows = 1000000;
       buffer.on_removed = std::move(on_removed);

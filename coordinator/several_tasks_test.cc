@@ -14,7 +14,6 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/coordinator/commander/trained_policy.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/log/sqlite_log.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
@@ -208,15 +207,16 @@ TEST_F(SeveralTasksTest, BothGoOnUnderANewCoordinator) {
   const std::string path = absl::StrCat(testing::TempDir(), "/several_tasks_journal");
   ASSERT_THAT(RemoveRecursively(path), IsOk());  // An earlier test may have left it.
   journal_ = Journal::Open(SqliteLog::Open(path, {}).value()).value();
-  commander_options_.prepare = [](const std::vector<TrainedPolicy>& others, LearnerTask* task) {
+  commander_options_.prepare = [](const TrainedPolicies& others, LearnerTask* task) {
     task->add_setting(absl::StrCat("rate=", others.size()));
   };
   check_settings_ = [](const StartTask&) { return absl::OkStatus(); };
   std::vector<std::string> settings_of_buffers;
-  make_task_buffer_ = [&](const std::string& id, absl::Span<const std::string> settings,
-                          OnRemoved on_removed) -> absl::StatusOr<std::unique_ptr<IBuffer>> {
+  make_buffer_ = [&settings_of_buffers, make = make_buffer_](const std::string& id,
+                                                             absl::Span<const std::string> settings,
+                                                             OnRemoved on_removed) {
     settings_of_buffers.insert(settings_of_buffers.end(), settings.begin(), settings.end());
-    return make_buffer_(id, std::move(on_removed));
+    return make(id, settings, std::move(on_removed));
   };
   StartBoth();
   Push(kCollector, collector_, 1, 3);
@@ -260,7 +260,7 @@ class SettingsTest : public SeveralTasksTest {
  protected:
   // The second policy has settings.
   SettingsTest() {
-    commander_options_.prepare = [](const std::vector<TrainedPolicy>& others, LearnerTask* task) {
+    commander_options_.prepare = [](const TrainedPolicies& others, LearnerTask* task) {
       if (!others.empty()) task->add_setting("policy.lern=1");
     };
   }
@@ -289,13 +289,16 @@ TEST_F(SettingsTest, ATaskThatIsGivenBackMayHaveValidSettingsTheNextTime) {
   check_settings_ = [&checks](const StartTask&) {
     return ++checks < 3 ? absl::InvalidArgumentError("wrong") : absl::OkStatus();
   };
-  make_task_buffer_ = [this](const std::string& id, absl::Span<const std::string> settings,
-                             OnRemoved on_removed) -> absl::StatusOr<std::unique_ptr<IBuffer>> {
-    EXPECT_THAT(settings, ElementsAre("policy.lern=1"));
-    return make_buffer_(id, std::move(on_removed));
+  std::vector<std::string> settings_of_buffers;
+  make_buffer_ = [&settings_of_buffers, make = make_buffer_](const std::string& id,
+                                                             absl::Span<const std::string> settings,
+                                                             OnRemoved on_removed) {
+    settings_of_buffers.insert(settings_of_buffers.end(), settings.begin(), settings.end());
+    return make(id, settings, std::move(on_removed));
   };
   StartBoth();
   EXPECT_EQ(checks, 3);
+  EXPECT_THAT(settings_of_buffers, ElementsAre("policy.lern=1")) << "of the second policy";
   EXPECT_THAT(buffers_made_, ElementsAre("buffer_0", "buffer_1"));
   EXPECT_THAT(coordinator_->status().warning(), Contains("wrong"));
 }
@@ -313,9 +316,9 @@ TEST_F(SettingsTest, SettingsOfCollectorTasksAreCheckedToo) {
 
 // A version with which a task began is kept for as long as the task may have to begin again.
 TEST_F(SeveralTasksTest, TheInitPolicyOfATaskIsKept) {
-  commander_options_.prepare = [](const std::vector<TrainedPolicy>& others, LearnerTask* task) {
-    if (!others.empty() && others[0].newest.has_value()) {
-      *task->mutable_init_policy() = *others[0].newest;
+  commander_options_.prepare = [](const TrainedPolicies& others, LearnerTask* task) {
+    if (!others.empty() && others[0].has_newest()) {
+      *task->mutable_init_policy() = others[0].newest();
     }
   };
   StartBoth();

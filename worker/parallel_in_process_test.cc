@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/comm/base_comm_collector.h"
@@ -88,9 +89,7 @@ class CountingCommander : public BaseCommander {
   void DecreaseCollectorTaskSpace() override { naive_->DecreaseCollectorTaskSpace(); }
   int64_t total_collector_env_step() const override { return naive_->total_collector_env_step(); }
   std::optional<double> last_eval_value() const override { return std::nullopt; }
-  const std::vector<double>& last_eval_returns() const override {
-    return naive_->last_eval_returns();
-  }
+  std::vector<double> last_eval_returns() const override { return naive_->last_eval_returns(); }
 
   const NaiveCommander& naive() const { return *naive_; }
   const std::vector<CollectorFinished>& finished() const { return finished_; }
@@ -127,7 +126,7 @@ TEST_P(NaiveRunTest, ALearnersTaskAndTwoCollectingOnes) {
   options.collectors = 2;
   Coordinator::Parts parts;
   parts.commander = std::move(commander);
-  parts.make_buffer = [](const std::string& id,
+  parts.make_buffer = [](const std::string& id, absl::Span<const std::string> /*settings*/,
                          OnRemoved on_removed) -> absl::StatusOr<std::unique_ptr<IBuffer>> {
     AdvancedReplayBuffer::Options buffer;
     buffer.name = id;

@@ -185,7 +185,9 @@ class Processes {
     commander.collector_task_space = kCollectors;
     Coordinator::Parts parts;
     parts.commander = NaiveCommander::Create(commander).value();
-    parts.make_buffer = [capacity_rows](const std::string&, OnRemoved on_removed) {
+    parts.make_buffer = [capacity_rows](const std::string&,
+                                        absl::Span<const std::string> /*settings*/,
+                                        OnRemoved on_removed) {
       NaiveReplayBuffer::Options options;
       options.capacity_rows = capacity_rows;
       options.on_removed = std::move(on_removed);

@@ -12,15 +12,22 @@
 #define DING_WORKER_COORDINATOR_COMMANDER_BASE_COMMANDER_H_
 
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/interaction/messages.pb.h"
 
 namespace ding {
+
+// Returns the mean of the returns. There must be at least one.
+inline double MeanReturn(absl::Span<const double> returns) {
+  return std::accumulate(returns.begin(), returns.end(), 0.0) / static_cast<double>(returns.size());
+}
 
 class BaseCommander {
  public:
@@ -77,7 +84,7 @@ class BaseCommander {
   virtual int64_t total_collector_env_step() const = 0;
   // The mean return and the returns of the last evaluation; nullopt and empty if there was none.
   virtual std::optional<double> last_eval_value() const = 0;
-  virtual const std::vector<double>& last_eval_returns() const = 0;
+  virtual std::vector<double> last_eval_returns() const = 0;
   // Adds what the commander knows to the status of the run.
   virtual void AddStatus(RunStatus* /*status*/) const {}
 };

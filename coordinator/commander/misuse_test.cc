@@ -216,18 +216,18 @@ TEST(CommanderOptionsMisuse, OptionsOutOfRange_AreRefused) {
   EXPECT_THAT(OneVsOneCommander::Create(game, nullptr, {}), StatusIs(kInvalid));
   for (const double number : {kNan, kInf, -1.0, 0.0}) {
     game = {};
-    game.league.payoff.decay = number;
+    game.league.mutable_payoff()->set_decay(number);
     EXPECT_THAT(OneVsOneCommander::Create(game, nullptr, {}), StatusIs(kInvalid)) << number;
     game = {};
-    game.league.metric.sigma = number;
+    game.league.mutable_metric()->set_sigma(number);
     EXPECT_THAT(OneVsOneCommander::Create(game, nullptr, {}), StatusIs(kInvalid)) << number;
   }
   for (const int64_t steps : {int64_t{0}, int64_t{-1}, kMin}) {
     game = {};
-    game.league.naive_sp_player.one_phase_step = steps;
+    game.league.mutable_naive_sp_player()->set_one_phase_step(steps);
     EXPECT_THAT(OneVsOneCommander::Create(game, nullptr, {}), StatusIs(kInvalid)) << steps;
     game = {};
-    game.league.max_historical_players = static_cast<int>(steps < -1 ? kMinInt : steps);
+    game.league.set_max_historical_players(static_cast<int>(steps < -1 ? kMinInt : steps));
     EXPECT_THAT(OneVsOneCommander::Create(game, nullptr, {}), StatusIs(kInvalid)) << steps;
   }
 }

@@ -10,7 +10,6 @@
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
-#include "ding_worker/coordinator/league/game_result.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
 
@@ -32,17 +31,6 @@ std::vector<std::string> OpponentProblems(const std::vector<EvalOpponent>& oppon
         absl::StrCat("eval_opponent '", opponent.name, "', expected a name that no other has"));
   }
   return problems;
-}
-
-GameResult FromMessage(TaskGameResult result) {
-  switch (result) {
-    case TaskGameResult::WINS:
-      return GameResult::kWin;
-    case TaskGameResult::LOSSES:
-      return GameResult::kLoss;
-    default:
-      return GameResult::kDraw;
-  }
 }
 
 bool IsWon(const EvalOpponent& opponent, const CollectorFinished& info) {
@@ -67,7 +55,7 @@ absl::StatusOr<std::unique_ptr<OneVsOneCommander>> OneVsOneCommander::Create(
     problems.insert(problems.end(), more.begin(), more.end());
   }
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, "one_vs_one commander"));
-  DING_ASSIGN_OR_RETURN(OneVsOneLeague league, OneVsOneLeague::Create(options.league));
+  DING_ASSIGN_OR_RETURN(OneVsOneLeague league, OneVsOneLeague::Create(options.league, deps.seed));
   return absl::WrapUnique(new OneVsOneCommander(options, std::move(league), policy, deps));
 }
 
@@ -145,9 +133,9 @@ void OneVsOneCommander::Judge(const CollectorTask& evaluation, const CollectorFi
 void OneVsOneCommander::Report(const CollectorTask& task, const CollectorFinished& info) {
   // A task that GetCollectorTask() did not give has no players.
   if (task.player_size() < 2) return;
-  std::vector<GameResult> results;
-  for (int i = 0; i < info.game_result_size(); ++i) {
-    results.push_back(FromMessage(info.game_result(i)));
+  std::vector<TaskGameResult> results;
+  for (const int result : info.game_result()) {
+    results.push_back(static_cast<TaskGameResult>(result));
   }
   const std::string& home = task.player(0).player_id();
   const std::string& away = task.player(1).player_id();
@@ -178,10 +166,10 @@ void OneVsOneCommander::MeasureLeague() const {
   const std::vector<double> rates = league_.WinRates();
   const NamedValues metrics = {{"historical_players", static_cast<double>(rates.size())},
                                {"min_win_rate", *std::min_element(rates.begin(), rates.end())},
-                               {"rating_mu", league_.active().rating.mu},
-                               {"rating_sigma", league_.active().rating.sigma}};
+                               {"rating_mu", league_.active().rating().mu()},
+                               {"rating_sigma", league_.active().rating().sigma()}};
   const int64_t train_step = league_.active().train_step();
-  DING_LOG(INFO) << "league: " << league_.historical().back().id
+  DING_LOG(INFO) << "league: " << league_.historical().rbegin()->id()
                  << " is a historical player: " << MetricsLine(metrics);
   WriteIterMetrics(metrics, "league", train_step, metrics_.get());
 }
@@ -196,8 +184,8 @@ void OneVsOneCommander::AddStatus(RunStatus* status) const {
   league->set_games_with_historical(games_with_historical_);
   if (!rates.empty()) league->set_min_win_rate(*std::min_element(rates.begin(), rates.end()));
   league->set_eval_opponent(eval_opponent().name);
-  league->set_rating(league_.active().rating.mu);
-  league->set_rating_sigma(league_.active().rating.sigma);
+  league->set_rating(league_.active().rating().mu());
+  league->set_rating_sigma(league_.active().rating().sigma());
 }
 
 absl::Status OneVsOneCommander::SaveState(StateWriter* writer) const {

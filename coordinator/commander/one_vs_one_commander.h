@@ -39,6 +39,7 @@
 #include "ding_worker/coordinator/commander/eval_opponent.h"
 #include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/coordinator/league/league.h"
+#include "ding_worker/coordinator/league/league.pb.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/metrics/component.h"
@@ -50,7 +51,7 @@ class OneVsOneCommander : public SoloCommander {
  public:
   struct Options {
     SoloCommander::Options solo;  // may_converge is not used
-    OneVsOneLeague::Options league;
+    LeagueConfig league;
     // The opponents, the easiest one first. There must be at least one.
     std::vector<EvalOpponent> eval_opponents = {{kRuleBasedOpponent, std::nullopt}};
   };

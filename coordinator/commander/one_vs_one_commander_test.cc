@@ -171,8 +171,8 @@ TEST_F(OneVsOneCommanderTest, SeatsAlternateFromTaskToTask) {
 }
 
 TEST_F(OneVsOneCommanderTest, PlaysItsSnapshotsAndKeepsTheirPolicies) {
-  options_.league.naive_sp_player.pfsp = 1;
-  options_.league.naive_sp_player.sp = 0;
+  options_.league.mutable_naive_sp_player()->mutable_branch_probs()->set_pfsp(1);
+  options_.league.mutable_naive_sp_player()->mutable_branch_probs()->set_sp(0);
   StartCollecting();
   Learn(20);
   EXPECT_TRUE(Keeps(1));
@@ -208,7 +208,7 @@ TEST_F(OneVsOneCommanderTest, ANewPolicyGetsASnapshotOfItsOwn) {
   learner_ = *commander_->GetLearnerTask();
   ASSERT_NE(learner_.policy_id(), first.policy_id());
   Learn(40);
-  EXPECT_EQ(commander_->league().historical().size(), 1u) << "it has published nothing";
+  EXPECT_EQ(commander_->league().historical().size(), 1) << "it has published nothing";
   Publish(1);
   Learn(60);
   EXPECT_TRUE(Keeps(1));
@@ -266,7 +266,7 @@ TEST_F(OneVsOneCommanderTest, ContinuesFromItsSavedState) {
 
 TEST_F(OneVsOneCommanderTest, OptionsOutOfRangeAreReportedTogether) {
   options_.solo.eval_interval = -1;
-  options_.league.naive_sp_players = 0;
+  options_.league.mutable_active_players()->set_naive_sp_player(0);
   options_.eval_opponents = {{"a", std::nullopt}, {"a", 0.0}};
   EXPECT_THAT(
       OneVsOneCommander::Create(options_, nullptr, deps_),

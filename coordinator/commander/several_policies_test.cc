@@ -11,7 +11,6 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/commander/solo_commander.h"
-#include "ding_worker/coordinator/commander/trained_policy.h"
 #include "ding_worker/coordinator/testing/fake_command_mode.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
@@ -160,7 +159,7 @@ TEST_F(SeveralPoliciesTest, TheRunConvergesWhenAllHave) {
   Publish("policy_1");
   Finish("policy_0", 0, 25);
   EXPECT_FALSE(has_converged_);
-  EXPECT_TRUE(commander_->policies()[0].converged);
+  EXPECT_TRUE(commander_->policies()[0].converged());
 
   // The learner of the converged policy is done with its next report. Then nobody learns or collects for the policy.
   LearnerInfo info;
@@ -218,15 +217,15 @@ TEST_F(SeveralPoliciesTest, MeasurementsHaveTheNameOfTheirPolicy) {
 }
 
 TEST_F(SeveralPoliciesTest, AWorsePolicyIsGivenUpForOneThatBeginsWithTheBetterOne) {
-  options_.prepare = [](const std::vector<TrainedPolicy>& others, LearnerTask* task) {
+  options_.prepare = [](const TrainedPolicies& others, LearnerTask* task) {
     task->add_setting(others.empty() ? "rate=1" : "rate=2");
-    if (!others.empty() && others[0].newest.has_value()) {
-      *task->mutable_init_policy() = *others[0].newest;
+    if (!others.empty() && others[0].has_newest()) {
+      *task->mutable_init_policy() = others[0].newest();
     }
   };
-  options_.give_up = [](const TrainedPolicy& policy, const std::vector<TrainedPolicy>& all) {
+  options_.give_up = [](const TrainedPolicy& policy, const TrainedPolicies& all) {
     return std::any_of(all.begin(), all.end(), [&policy](const TrainedPolicy& other) {
-      return other.eval_value().value_or(0) > policy.eval_value().value_or(0);
+      return EvalValue(other).value_or(0) > EvalValue(policy).value_or(0);
     });
   };
   Start();
@@ -276,10 +275,10 @@ TEST_F(SeveralPoliciesTest, AllContinueFromTheSavedState) {
   EXPECT_TRUE(again.resume());
   EXPECT_FALSE(commander_->GetLearnerTask().has_value()) << "policy_0 has converged";
   ASSERT_THAT(commander_->policies(), SizeIs(2));
-  EXPECT_TRUE(commander_->policies()[0].converged);
-  EXPECT_EQ(commander_->policies()[0].newest->version(), 3);
-  EXPECT_EQ(commander_->policies()[1].env_steps, 40);
-  EXPECT_EQ(commander_->policies()[1].evaluations, 1);
+  EXPECT_TRUE(commander_->policies()[0].converged());
+  EXPECT_EQ(commander_->policies()[0].newest().version(), 3);
+  EXPECT_EQ(commander_->policies()[1].env_steps(), 40);
+  EXPECT_EQ(commander_->policies()[1].evaluations(), 1);
   EXPECT_EQ(commander_->last_eval_value(), 5);
   const CollectorTask task = *commander_->GetCollectorTask();
   EXPECT_EQ(task.policy_id(), "policy_1");

@@ -78,12 +78,13 @@ SoloCommander::SoloCommander(const Options& options, CommandMode* policy, const 
       deps_(deps),
       made_nanos_(deps.clock->MonotonicNanos()),
       collector_space_(options.collector_task_space),
-      learner_space_(options.learner_task_space),
-      total_collector_env_step_(options.first_env_step) {}
+      learner_space_(options.learner_task_space) {
+  state_.set_total_collector_env_step(options.first_env_step);
+}
 
 const TrainedPolicy* SoloCommander::Find(const std::string& policy_id) const {
-  for (const TrainedPolicy& policy : policies_) {
-    if (policy.task.policy_id() == policy_id) return &policy;
+  for (const TrainedPolicy& policy : policies()) {
+    if (policy.task().policy_id() == policy_id) return &policy;
   }
   return nullptr;
 }
@@ -93,21 +94,26 @@ TrainedPolicy* SoloCommander::Find(const std::string& policy_id) {
 }
 
 std::string SoloCommander::current_policy_id() const {
-  return policies_.empty() ? "" : policies_.back().task.policy_id();
+  return policies().empty() ? "" : policies().rbegin()->task().policy_id();
 }
 
 std::string SoloCommander::current_buffer_id() const {
-  return policies_.empty() ? "" : policies_.back().task.buffer_id();
+  return policies().empty() ? "" : policies().rbegin()->task().buffer_id();
+}
+
+std::optional<double> SoloCommander::last_eval_value() const {
+  if (state_.last_eval_return().empty()) return std::nullopt;
+  return MeanReturn(state_.last_eval_return());
 }
 
 TrainedPolicy* SoloCommander::NextInTurn() {
   const auto turn = [](const TrainedPolicy& policy) {
-    return std::make_tuple(!policy.newest.has_value(), policy.running, policy.turn_steps);
+    return std::make_tuple(!policy.has_newest(), policy.running(), policy.turn_steps());
   };
   TrainedPolicy* next = nullptr;
-  for (TrainedPolicy& policy : policies_) {
-    if (policy.converged) continue;
-    if (policy.to_confirm.has_value() && !policy.evaluating) return &policy;
+  for (TrainedPolicy& policy : *state_.mutable_policy()) {
+    if (policy.converged()) continue;
+    if (policy.has_to_confirm() && !policy.evaluating()) return &policy;
     if (!options_.collects && !EvaluationIsDue(policy)) continue;
     if (next == nullptr || turn(policy) < turn(*next)) next = &policy;
   }
@@ -115,24 +121,24 @@ TrainedPolicy* SoloCommander::NextInTurn() {
 }
 
 bool SoloCommander::EvaluationIsDue(const TrainedPolicy& policy) const {
-  if (policy.evaluating || policy.to_confirm.has_value()) return false;
+  if (policy.evaluating() || policy.has_to_confirm()) return false;
   if (!options_.evaluates) return false;
-  if (!policy.eval_began_nanos.has_value()) return true;
-  if (options_.collects && !policy.collected_since_evaluation) return false;
+  if (!policy.has_eval_began_nanos()) return true;
+  if (options_.collects && !policy.collected_since_evaluation()) return false;
   return UntilNextEvaluation(policy) < absl::ZeroDuration();
 }
 
 absl::Duration SoloCommander::UntilNextEvaluation(const TrainedPolicy& policy) const {
-  if (!policy.eval_began_nanos.has_value()) return absl::ZeroDuration();
-  const int64_t nanos = deps_.clock->MonotonicNanos() - *policy.eval_began_nanos;
-  return absl::Seconds(options_.eval_interval) - absl::Nanoseconds(nanos);
+  if (!policy.has_eval_began_nanos()) return absl::ZeroDuration();
+  return absl::Seconds(options_.eval_interval) -
+         absl::Nanoseconds(RunNanos() - policy.eval_began_nanos());
 }
 
 absl::Duration SoloCommander::AskAgainAfter() const {
   absl::Duration wait = absl::InfiniteDuration();
   if (options_.collects || !options_.evaluates) return wait;
-  for (const TrainedPolicy& policy : policies_) {
-    const bool waits = !policy.converged && !policy.evaluating && !EvaluationIsDue(policy);
+  for (const TrainedPolicy& policy : policies()) {
+    const bool waits = !policy.converged() && !policy.evaluating() && !EvaluationIsDue(policy);
     if (waits) wait = std::min(wait, UntilNextEvaluation(policy));
   }
   return wait;
@@ -145,14 +151,13 @@ bool SoloCommander::ReachesStopValue(const CollectorTask& task,
   const double value =
       task.has_confirmation() ? EstimateReturn(info.episode_return(), mean).lower_bound() : mean;
   return value >= options_.stop_value && info.train_iter() > 0 &&
-         absl::Nanoseconds(deps_.clock->MonotonicNanos() - made_nanos_) >=
-             absl::Seconds(options_.stop_after_seconds);
+         absl::Nanoseconds(RunNanos()) >= absl::Seconds(options_.stop_after_seconds);
 }
 
 bool SoloCommander::WouldConverge(const CollectorTask& task, const CollectorFinished& info) const {
   const TrainedPolicy* const policy = Find(task.policy_id());
   // The last evaluation of a single policy may end after its training: then the policy is gone.
-  const bool may = policy == nullptr ? !trains_several() : !policy->converged;
+  const bool may = policy == nullptr ? !trains_several() : !policy->converged();
   return task.eval_flag() && may && task.has_confirmation() == options_.confirms &&
          ReachesStopValue(task, info);
 }
@@ -160,10 +165,10 @@ bool SoloCommander::WouldConverge(const CollectorTask& task, const CollectorFini
 void SoloCommander::AddCollectSetting(const TrainedPolicy& policy, CollectorTask* task) const {
   if (policy_ == nullptr) return;
   // Reports of the learner may come late, or between two versions.
-  const int64_t step = options_.lockstep && policy.newest.has_value() ? policy.newest->train_iter()
-                                                                      : policy.learner_step;
+  const int64_t step = options_.lockstep && policy.has_newest() ? policy.newest().train_iter()
+                                                                : policy.learner_step();
   const NamedValues info = {{"learner_step", static_cast<double>(step)},
-                            {"envstep", static_cast<double>(policy.env_steps)}};
+                            {"envstep", static_cast<double>(policy.env_steps())}};
   const NamedValues settings =
       task->eval_flag() ? policy_->GetSettingEval(info) : policy_->GetSettingCollect(info);
   for (const auto& [name, value] : settings) {
@@ -174,35 +179,41 @@ void SoloCommander::AddCollectSetting(const TrainedPolicy& policy, CollectorTask
 }
 
 bool SoloCommander::TakeTaskOfRound(const TrainedPolicy& policy) {
-  if (!policy.newest.has_value()) return false;
-  if (policy.newest->version() != round_version_) round_tasks_ = 0;
-  round_version_ = policy.newest->version();
+  if (!policy.has_newest()) return false;
+  if (policy.newest().version() != round_version_) round_tasks_ = 0;
+  round_version_ = policy.newest().version();
   return round_tasks_++ < options_.collector_task_space;
 }
 
 std::optional<CollectorTask> SoloCommander::GetCollectorTask() {
-  if (converged_ || collector_space_.full()) return std::nullopt;
+  if (converged() || collector_space_.full()) return std::nullopt;
   TrainedPolicy* const policy = NextInTurn();
   if (policy == nullptr) return std::nullopt;
   if (options_.lockstep && !TakeTaskOfRound(*policy)) return std::nullopt;
   collector_space_.Take();
-  ++policy->running;
+  policy->set_running(policy->running() + 1);
   CollectorTask task;
-  const bool confirms = policy->to_confirm.has_value() && !policy->evaluating;
+  const bool confirms = policy->has_to_confirm() && !policy->evaluating();
   task.set_eval_flag(confirms || EvaluationIsDue(*policy));
   if (confirms) {
-    task.set_confirmation(++confirmations_);
-    *task.mutable_policy() = *policy->to_confirm;
+    state_.set_confirmations(state_.confirmations() + 1);
+    task.set_confirmation(state_.confirmations());
+    *task.mutable_policy() = policy->to_confirm();
   }
   if (task.eval_flag()) {
-    policy->evaluating = true;
-    policy->eval_began_nanos = deps_.clock->MonotonicNanos();
+    policy->set_evaluating(true);
+    policy->set_eval_began_nanos(RunNanos());
+    task.set_number(state_.evaluations());
+    state_.set_evaluations(state_.evaluations() + 1);
+  } else {
+    task.set_number(state_.collections());
+    state_.set_collections(state_.collections() + 1);
   }
-  policy->collected_since_evaluation = !task.eval_flag();
-  task.set_number(task.eval_flag() ? evaluations_++ : collections_++);
-  task.set_task_id(absl::StrCat("collector_task_", collector_tasks_++));
-  task.set_buffer_id(policy->task.buffer_id());
-  task.set_policy_id(policy->task.policy_id());
+  policy->set_collected_since_evaluation(!task.eval_flag());
+  task.set_task_id(absl::StrCat("collector_task_", state_.collector_tasks()));
+  state_.set_collector_tasks(state_.collector_tasks() + 1);
+  task.set_buffer_id(policy->task().buffer_id());
+  task.set_policy_id(policy->task().policy_id());
   AddCollectSetting(*policy, &task);
   *task.mutable_resources() = options_.collector_resources;
   return task;
@@ -210,52 +221,54 @@ std::optional<CollectorTask> SoloCommander::GetCollectorTask() {
 
 TrainedPolicy* SoloCommander::AddPolicy() {
   TrainedPolicy policy;
-  policy.task.set_policy_id(absl::StrCat("policy_", models_));
-  policy.task.set_buffer_id(absl::StrCat("buffer_", models_));
-  if (trains_several()) policy.task.set_name(policy.task.policy_id());
-  ++models_;
-  *policy.task.mutable_resources() = options_.learner_resources;
+  LearnerTask* const task = policy.mutable_task();
+  task->set_policy_id(absl::StrCat("policy_", state_.models()));
+  task->set_buffer_id(absl::StrCat("buffer_", state_.models()));
+  if (trains_several()) task->set_name(task->policy_id());
+  state_.set_models(state_.models() + 1);
+  *task->mutable_resources() = options_.learner_resources;
+  policy.set_collected_since_evaluation(true);
   // If policies are trained one after the other, the next one continues the count of env steps.
-  policy.env_steps = trains_several() ? options_.first_env_step : total_collector_env_step_;
+  policy.set_env_steps(trains_several() ? options_.first_env_step : total_collector_env_step());
   std::optional<int64_t> last;
-  for (const TrainedPolicy& other : policies_) {
-    if (!other.converged) last = std::min(last.value_or(other.turn_steps), other.turn_steps);
+  for (const TrainedPolicy& other : policies()) {
+    if (!other.converged()) last = std::min(last.value_or(other.turn_steps()), other.turn_steps());
   }
-  policy.turn_steps = last.value_or(0);
-  if (options_.prepare) options_.prepare(policies_, &policy.task);
-  policies_.push_back(std::move(policy));
-  return &policies_.back();
+  policy.set_turn_steps(last.value_or(0));
+  if (options_.prepare) options_.prepare(policies(), task);
+  *state_.add_policy() = std::move(policy);
+  return &*state_.mutable_policy()->rbegin();
 }
 
 std::optional<LearnerTask> SoloCommander::GetLearnerTask() {
-  if (converged_ || learner_space_.full()) return std::nullopt;
+  if (converged() || learner_space_.full()) return std::nullopt;
   TrainedPolicy* policy = nullptr;
   // The policies of tasks that failed may be finished meanwhile.
-  while (!failed_learner_tasks_.empty() &&
-         Find(failed_learner_tasks_.front().policy_id()) == nullptr) {
-    failed_learner_tasks_.pop_front();
+  auto* const failed = state_.mutable_failed_learner_task();
+  while (!failed->empty() && policy == nullptr) {
+    policy = Find(failed->begin()->policy_id());
+    if (policy != nullptr) {
+      *policy->mutable_task() = std::move(*failed->begin());
+      policy->mutable_task()->set_resume(true);
+    }
+    failed->erase(failed->begin());
   }
-  if (!failed_learner_tasks_.empty()) {
-    policy = Find(failed_learner_tasks_.front().policy_id());
-    policy->task = std::move(failed_learner_tasks_.front());
-    failed_learner_tasks_.pop_front();
-    policy->task.set_resume(true);
-  } else if (static_cast<int>(policies_.size()) < options_.learner_task_space) {
+  if (policy == nullptr) {
+    if (policies().size() >= options_.learner_task_space) return std::nullopt;
     policy = AddPolicy();
-  } else {
-    return std::nullopt;
   }
   learner_space_.Take();
-  policy->task.set_task_id(absl::StrCat("learner_task_", learner_tasks_++));
-  return policy->task;
+  policy->mutable_task()->set_task_id(absl::StrCat("learner_task_", state_.learner_tasks()));
+  state_.set_learner_tasks(state_.learner_tasks() + 1);
+  return policy->task();
 }
 
 void SoloCommander::ReleaseCollectorTask(const CollectorTask& task) {
   collector_space_.Release();
   TrainedPolicy* const policy = Find(task.policy_id());
   if (policy == nullptr) return;
-  --policy->running;
-  if (task.eval_flag()) policy->evaluating = false;
+  policy->set_running(policy->running() - 1);
+  if (task.eval_flag()) policy->set_evaluating(false);
 }
 
 bool SoloCommander::FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) {
@@ -265,7 +278,7 @@ bool SoloCommander::FinishCollectorTask(const CollectorTask& task, const Collect
   } else {
     NoteCollected(task, info);
   }
-  return converged_;
+  return converged();
 }
 
 void SoloCommander::NoteEvaluation(const CollectorTask& task, const CollectorFinished& info) {
@@ -273,29 +286,27 @@ void SoloCommander::NoteEvaluation(const CollectorTask& task, const CollectorFin
   TrainedPolicy gone;
   if (policy == nullptr) {
     if (trains_several()) return;  // the task of a policy that was given up
-    gone.env_steps = total_collector_env_step_;
+    gone.set_env_steps(total_collector_env_step());
     policy = &gone;
   }
   Measure(task.has_confirmation() ? "confirmation" : "evaluator", *policy, info);
-  if (task.has_confirmation()) policy->to_confirm.reset();
-  if (info.episode_return_size() == 0 || policy->converged) return;
-  policy->converged = SoloCommander::WouldConverge(task, info) && MayConverge();
+  if (task.has_confirmation()) policy->clear_to_confirm();
+  if (info.episode_return_size() == 0 || policy->converged()) return;
+  policy->set_converged(SoloCommander::WouldConverge(task, info) && MayConverge());
   NoteBest(task, info, policy);
   if (task.has_confirmation()) {
     NoteConfirmation(info);
     EndTraining(task.policy_id(), *policy);
     return;
   }
-  ++policy->evaluations;
-  policy->eval_returns.assign(info.episode_return().begin(), info.episode_return().end());
+  policy->set_evaluations(policy->evaluations() + 1);
+  *policy->mutable_eval_return() = info.episode_return();
   const TrainedPolicy* lowest = policy;
-  for (const TrainedPolicy& other : policies_) {
-    if (other.eval_value().has_value() && *other.eval_value() < *lowest->eval_value()) {
-      lowest = &other;
-    }
+  for (const TrainedPolicy& other : policies()) {
+    const std::optional<double> value = EvalValue(other);
+    if (value.has_value() && *value < *EvalValue(*lowest)) lowest = &other;
   }
-  last_eval_returns_ = lowest->eval_returns;
-  last_eval_value_ = lowest->eval_value();
+  *state_.mutable_last_eval_return() = lowest->eval_return();
   EndTraining(task.policy_id(), *policy);
 }
 
@@ -303,10 +314,9 @@ void SoloCommander::NoteConfirmation(const CollectorFinished& info) {
   if (info.episode_return_size() < 2) return;
   const ReturnEstimate estimate =
       EstimateReturn(info.episode_return(), MeanReturn(info.episode_return()));
-  confirmation_.emplace();
-  confirmation_->set_episodes(estimate.episodes);
-  confirmation_->set_mean(estimate.mean);
-  confirmation_->set_standard_error(estimate.standard_error);
+  state_.mutable_confirmation()->set_episodes(estimate.episodes);
+  state_.mutable_confirmation()->set_mean(estimate.mean);
+  state_.mutable_confirmation()->set_standard_error(estimate.standard_error);
   DING_LOG(INFO) << "confirmation: the mean return of " << estimate.episodes
                  << " fresh episodes is " << estimate.mean << ", with a standard error of "
                  << estimate.standard_error;
@@ -319,45 +329,49 @@ void SoloCommander::NoteBest(const CollectorTask& task, const CollectorFinished&
   if (version.key().empty() || version.version() != info.policy_version()) return;
   if (options_.confirms && !task.has_confirmation() && ReachesStopValue(task, info) &&
       MayConverge()) {
-    policy->to_confirm = version;  // Its confirmation will count in the place of this lucky result.
+    *policy->mutable_to_confirm() =
+        version;  // Its confirmation will count in the place of this lucky result.
     return;
   }
   const double mean = MeanReturn(info.episode_return());
-  const auto known = best_.find(policy->task.name());
-  if (std::isnan(mean) || (known != best_.end() && !(mean > known->second.mean_return()))) return;
-  BestPolicy& best = best_[policy->task.name()];
-  best.set_name(policy->task.name());
+  auto* const bests = state_.mutable_best();
+  const std::string& name = policy->task().name();
+  const auto known = std::find_if(bests->begin(), bests->end(),
+                                  [&name](const BestPolicy& one) { return one.name() == name; });
+  if (std::isnan(mean) || (known != bests->end() && !(mean > known->mean_return()))) return;
+  BestPolicy& best = known == bests->end() ? *bests->Add() : *known;
+  best.set_name(name);
   *best.mutable_policy() = version;
   best.mutable_policy()->set_train_iter(info.train_iter());
   best.set_mean_return(mean);
-  best.set_env_step(policy->env_steps);
-  *best.mutable_setting() = policy->task.setting();
+  best.set_env_step(policy->env_steps());
+  *best.mutable_setting() = policy->task().setting();
 }
 
 void SoloCommander::EndTraining(const std::string& policy_id, const TrainedPolicy& policy) {
-  if (!policy.converged) return;
-  const auto is_of_policy = [&policy_id](const LearnerTask& failed) {
-    return failed.policy_id() == policy_id;
-  };
-  failed_learner_tasks_.erase(
-      std::remove_if(failed_learner_tasks_.begin(), failed_learner_tasks_.end(), is_of_policy),
-      failed_learner_tasks_.end());
-  const auto converged = std::count_if(policies_.begin(), policies_.end(),
-                                       [](const TrainedPolicy& p) { return p.converged; });
-  converged_ = !trains_several() || converged >= options_.learner_task_space;
+  if (!policy.converged()) return;
+  auto* const failed = state_.mutable_failed_learner_task();
+  failed->erase(std::remove_if(failed->begin(), failed->end(),
+                               [&policy_id](const LearnerTask& task) {
+                                 return task.policy_id() == policy_id;
+                               }),
+                failed->end());
+  const auto converged = std::count_if(policies().begin(), policies().end(),
+                                       [](const TrainedPolicy& p) { return p.converged(); });
+  state_.set_converged(!trains_several() || converged >= options_.learner_task_space);
   DING_LOG_IF(INFO, trains_several()) << policy_id << " has converged: " << converged << " of "
                                       << options_.learner_task_space << " policies have";
 }
 
 void SoloCommander::NoteCollected(const CollectorTask& task, const CollectorFinished& info) {
-  total_collector_env_step_ = SaturatingSum(total_collector_env_step_, info.step_count());
+  state_.set_total_collector_env_step(SaturatingSum(total_collector_env_step(), info.step_count()));
   TrainedPolicy* const policy = Find(task.policy_id());
   if (policy == nullptr) return;
-  policy->env_steps = SaturatingSum(policy->env_steps, info.step_count());
-  policy->turn_steps = SaturatingSum(policy->turn_steps, info.step_count());
-  policy->sample_count = SaturatingSum(policy->sample_count, info.sample_count());
-  policy->episode_count += info.episode_return_size();
-  CollectorFinished& collected = policy->collected;
+  policy->set_env_steps(SaturatingSum(policy->env_steps(), info.step_count()));
+  policy->set_turn_steps(SaturatingSum(policy->turn_steps(), info.step_count()));
+  policy->set_sample_count(SaturatingSum(policy->sample_count(), info.sample_count()));
+  policy->set_episode_count(policy->episode_count() + info.episode_return_size());
+  auto& [collected, measured_nanos, measured_train_iter] = unmeasured_[task.policy_id()];
   collected.set_train_iter(info.train_iter());
   collected.set_step_count(SaturatingSum(collected.step_count(), info.step_count()));
   collected.set_sample_count(SaturatingSum(collected.sample_count(), info.sample_count()));
@@ -366,15 +380,15 @@ void SoloCommander::NoteCollected(const CollectorTask& task, const CollectorFini
   collected.set_duration_seconds(collected.duration_seconds() + info.duration_seconds());
   collected.mutable_episode_return()->MergeFrom(info.episode_return());
   const int64_t now = deps_.clock->MonotonicNanos();
-  const bool too_early = policy->measured_nanos.has_value() &&
-                         absl::Nanoseconds(now - *policy->measured_nanos) < options_.log_interval;
+  const bool too_early = measured_nanos.has_value() &&
+                         absl::Nanoseconds(now - *measured_nanos) < options_.log_interval;
   // The iteration is smaller if another learner began anew.
   const bool too_near =
-      policy->measured_nanos.has_value() && info.train_iter() >= policy->measured_train_iter &&
-      info.train_iter() < SaturatingSum(policy->measured_train_iter, options_.log_train_iters);
+      measured_nanos.has_value() && info.train_iter() >= measured_train_iter &&
+      info.train_iter() < SaturatingSum(measured_train_iter, options_.log_train_iters);
   if (too_early || too_near) return;
-  policy->measured_nanos = now;
-  policy->measured_train_iter = info.train_iter();
+  measured_nanos = now;
+  measured_train_iter = info.train_iter();
   Measure("collector", *policy, collected);
   collected.Clear();
 }
@@ -384,12 +398,12 @@ void SoloCommander::Measure(absl::string_view kind, const TrainedPolicy& policy,
   const bool evaluates = kind != "collector";
   const NamedValues metrics = MetricsOf(evaluates, policy, info);
   const std::string what =
-      absl::StrCat(policy.task.name(), policy.task.name().empty() ? "" : "_", kind);
+      absl::StrCat(policy.task().name(), policy.task().name().empty() ? "" : "_", kind);
   // The iteration is -1 if no parameters acted; charts begin at 0.
   const int64_t train_iter = std::max<int64_t>(info.train_iter(), 0);
   DING_LOG(INFO) << what << " at iteration " << train_iter << ": " << MetricsLine(metrics);
   // A run that does not collect has no env steps; -1 makes WriteMetrics() write over train iterations.
-  WriteMetrics(metrics, what, train_iter, options_.collects ? policy.env_steps : -1,
+  WriteMetrics(metrics, what, train_iter, options_.collects ? policy.env_steps() : -1,
                "total_envstep_count", deps_.metrics.get());
   if (!evaluates) return;
   const absl::Status flushed = deps_.metrics->Flush();
@@ -419,9 +433,9 @@ NamedValues SoloCommander::MetricsOf(bool eval_flag, const TrainedPolicy& policy
     metrics.Set("avg_train_sample_per_sec", Ratio(samples, seconds));
     metrics.Set("avg_episode_per_sec", Ratio(episodes, seconds));
     metrics.Set("collect_time", seconds);
-    metrics.Set("total_envstep_count", static_cast<double>(policy.env_steps));
-    metrics.Set("total_train_sample_count", static_cast<double>(policy.sample_count));
-    metrics.Set("total_episode_count", static_cast<double>(policy.episode_count));
+    metrics.Set("total_envstep_count", static_cast<double>(policy.env_steps()));
+    metrics.Set("total_train_sample_count", static_cast<double>(policy.sample_count()));
+    metrics.Set("total_episode_count", static_cast<double>(policy.episode_count()));
   }
   if (episodes > 0) AddStatistics("reward", info.episode_return(), &metrics);
   return metrics;
@@ -429,18 +443,20 @@ NamedValues SoloCommander::MetricsOf(bool eval_flag, const TrainedPolicy& policy
 
 bool SoloCommander::JudgeLearnerFinish(const LearnerInfo& info) const {
   const auto is_over = [this, &info](const TrainedPolicy& policy) {
-    return policy.task.task_id() == info.task_id() &&
-           (policy.converged || (options_.give_up && options_.give_up(policy, policies_)));
+    return policy.task().task_id() == info.task_id() &&
+           (policy.converged() || (options_.give_up && options_.give_up(policy, policies())));
   };
-  return info.learner_done() || std::any_of(policies_.begin(), policies_.end(), is_over);
+  return info.learner_done() || std::any_of(policies().begin(), policies().end(), is_over);
 }
 
 void SoloCommander::FinishLearnerTask(const LearnerTask& task) {
   learner_space_.Release();
   const auto is_over = [&task](const TrainedPolicy& policy) {
-    return policy.task.policy_id() == task.policy_id() && !policy.converged;
+    return policy.task().policy_id() == task.policy_id() && !policy.converged();
   };
-  policies_.erase(std::remove_if(policies_.begin(), policies_.end(), is_over), policies_.end());
+  auto* const policies = state_.mutable_policy();
+  policies->erase(std::remove_if(policies->begin(), policies->end(), is_over), policies->end());
+  unmeasured_.erase(task.policy_id());
 }
 
 void SoloCommander::NotifyFailCollectorTask(const CollectorTask& task) {
@@ -450,43 +466,46 @@ void SoloCommander::NotifyFailCollectorTask(const CollectorTask& task) {
 void SoloCommander::NotifyFailLearnerTask(const LearnerTask& task) {
   learner_space_.Release();
   const TrainedPolicy* const policy = Find(task.policy_id());
-  if (policy != nullptr && !policy->converged) failed_learner_tasks_.push_back(task);
+  if (policy != nullptr && !policy->converged()) *state_.add_failed_learner_task() = task;
 }
 
 void SoloCommander::UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) {
   TrainedPolicy* const policy = Find(task.policy_id());
-  if (policy != nullptr) policy->learner_step = info.learner_step();
+  if (policy != nullptr) policy->set_learner_step(info.learner_step());
 }
 
 void SoloCommander::PolicyPublished(const PolicyVersion& version) {
   TrainedPolicy* const policy = Find(version.policy_id());
-  if (policy != nullptr) policy->newest = version;
+  if (policy != nullptr) *policy->mutable_newest() = version;
 }
 
 bool SoloCommander::KeepsPolicy(const PolicyVersion& version) const {
-  for (const auto& [name, best] : best_) {
+  for (const BestPolicy& best : state_.best()) {
     if (best.policy().key() == version.key()) return true;
   }
-  return std::any_of(policies_.begin(), policies_.end(), [&version](const TrainedPolicy& policy) {
-    if (policy.to_confirm.has_value() && policy.to_confirm->key() == version.key()) return true;
-    return policy.converged && policy.newest.has_value() && policy.newest->key() == version.key();
+  return std::any_of(policies().begin(), policies().end(), [&version](const TrainedPolicy& policy) {
+    if (policy.has_to_confirm() && policy.to_confirm().key() == version.key()) return true;
+    return policy.converged() && policy.has_newest() && policy.newest().key() == version.key();
   });
 }
 
 void SoloCommander::AddStatus(RunStatus* status) const {
-  for (const auto& [name, best] : best_) *status->add_best_policy() = best;
-  if (confirmation_.has_value()) *status->mutable_confirmation() = *confirmation_;
+  auto* const bests = status->mutable_best_policy();
+  *bests = state_.best();
+  std::sort(bests->begin(), bests->end(),
+            [](const BestPolicy& a, const BestPolicy& b) { return a.name() < b.name(); });
+  if (state_.has_confirmation()) *status->mutable_confirmation() = state_.confirmation();
   if (!trains_several()) return;
-  for (const TrainedPolicy& policy : policies_) {
+  for (const TrainedPolicy& policy : policies()) {
     TrainedPolicyStatus* const added = status->add_trained_policy();
-    added->set_policy_id(policy.task.policy_id());
-    added->set_task_id(policy.task.task_id());
-    added->set_envstep(policy.env_steps);
-    added->set_train_iter(policy.learner_step);
-    if (policy.newest.has_value()) added->set_policy_version(policy.newest->version());
-    if (policy.eval_value().has_value()) added->set_eval_value(*policy.eval_value());
-    added->mutable_eval_return()->Add(policy.eval_returns.begin(), policy.eval_returns.end());
-    added->set_converged(policy.converged);
+    added->set_policy_id(policy.task().policy_id());
+    added->set_task_id(policy.task().task_id());
+    added->set_envstep(policy.env_steps());
+    added->set_train_iter(policy.learner_step());
+    if (policy.has_newest()) added->set_policy_version(policy.newest().version());
+    if (const auto value = EvalValue(policy)) added->set_eval_value(*value);
+    *added->mutable_eval_return() = policy.eval_return();
+    added->set_converged(policy.converged());
   }
 }
 

@@ -35,7 +35,6 @@
 #define DING_WORKER_COORDINATOR_COMMANDER_SOLO_COMMANDER_H_
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <limits>
 #include <map>
@@ -50,7 +49,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/commander/task_space.h"
-#include "ding_worker/coordinator/commander/trained_policy.h"  // IWYU pragma: export
+#include "ding_worker/coordinator/commander/trained_policy.pb.h"  // IWYU pragma: export
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -58,6 +57,14 @@
 #include "ding_worker/policy/policy.h"
 
 namespace ding {
+
+using TrainedPolicies = google::protobuf::RepeatedPtrField<TrainedPolicy>;
+
+// Returns the mean return of the last evaluation; nullopt if there was none.
+inline std::optional<double> EvalValue(const TrainedPolicy& policy) {
+  if (policy.eval_return().empty()) return std::nullopt;
+  return MeanReturn(policy.eval_return());
+}
 
 class SoloCommander : public BaseCommander {
  public:
@@ -83,9 +90,9 @@ class SoloCommander : public BaseCommander {
     std::function<bool()> may_converge;
     // Called for the learner task of each new policy, with the other policies. It may give the task settings, resources or
     // an init_policy. Null: the task stays as it is.
-    std::function<void(const std::vector<TrainedPolicy>& others, LearnerTask* task)> prepare;
+    std::function<void(const TrainedPolicies& others, LearnerTask* task)> prepare;
     // Called with each report of a learner; returns whether its policy is given up for a new one. Null: it never is.
-    std::function<bool(const TrainedPolicy& policy, const std::vector<TrainedPolicy>& all)> give_up;
+    std::function<bool(const TrainedPolicy& policy, const TrainedPolicies& all)> give_up;
   };
   // Returns a sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
@@ -117,22 +124,24 @@ class SoloCommander : public BaseCommander {
   void DecreaseCollectorTaskSpace() override { collector_space_.Decrease(); }
   absl::Status SaveState(StateWriter* writer) const override;
   absl::Status LoadState(StateReader* reader) override;
-  int64_t total_collector_env_step() const override { return total_collector_env_step_; }
+  int64_t total_collector_env_step() const override { return state_.total_collector_env_step(); }
   // With several policies, these are those of the policy with the lowest mean.
-  std::optional<double> last_eval_value() const override { return last_eval_value_; }
-  const std::vector<double>& last_eval_returns() const override { return last_eval_returns_; }
+  std::optional<double> last_eval_value() const override;
+  std::vector<double> last_eval_returns() const override {
+    return {state_.last_eval_return().begin(), state_.last_eval_return().end()};
+  }
 
   // Forgets the best versions, because later evaluations are harder: the next one is then the best in any case.
-  void ForgetBest() { best_.clear(); }
+  void ForgetBest() { state_.clear_best(); }
 
   // The policies that are trained or have converged, in the order in which they began.
-  const std::vector<TrainedPolicy>& policies() const { return policies_; }
+  const TrainedPolicies& policies() const { return state_.policy(); }
   // The ids of the newest policy and of its buffer; empty if there is none.
   std::string current_policy_id() const;
   std::string current_buffer_id() const;
   const TaskSpace& collector_space() const { return collector_space_; }
   const TaskSpace& learner_space() const { return learner_space_; }
-  bool converged() const { return converged_; }
+  bool converged() const { return state_.converged(); }
 
  protected:
   SoloCommander(const Options& options, CommandMode* policy, const ComponentDeps& deps);
@@ -141,6 +150,13 @@ class SoloCommander : public BaseCommander {
   virtual bool MayConverge() const { return !options_.may_converge || options_.may_converge(); }
 
  private:
+  // The results of a policy's collecting tasks since the last measurement.
+  struct Unmeasured {
+    CollectorFinished collected;
+    std::optional<int64_t> measured_nanos;
+    int64_t measured_train_iter = 0;
+  };
+
   TrainedPolicy* Find(const std::string& policy_id);
   const TrainedPolicy* Find(const std::string& policy_id) const;
   // Returns the policy that gets the next collecting task, evaluation or confirmation; null if there is none.
@@ -169,6 +185,8 @@ class SoloCommander : public BaseCommander {
   // Returns the metrics of a result; with reward_... only if an episode was finished.
   NamedValues MetricsOf(bool eval_flag, const TrainedPolicy& policy,
                         const CollectorFinished& info) const;
+  // The time since the first coordinator of the run made a commander.
+  int64_t RunNanos() const { return deps_.clock->MonotonicNanos() - made_nanos_; }
   bool trains_several() const { return options_.learner_task_space > 1; }
 
   const Options options_;
@@ -177,23 +195,11 @@ class SoloCommander : public BaseCommander {
   int64_t made_nanos_;
   TaskSpace collector_space_;
   TaskSpace learner_space_;
-  int64_t collector_tasks_ = 0;  // the number of tasks that were given, evaluations included
-  int64_t learner_tasks_ = 0;
-  int64_t collections_ = 0;  // the number of them that collect
-  int64_t evaluations_ = 0;
-  int64_t confirmations_ = 0;  // the number of confirmations that were begun
-  int64_t models_ = 0;         // the number of policies that were named
   // In lockstep: the version of the policy that the last tasks were given for, and how many they are.
   uint64_t round_version_ = 0;
   int round_tasks_ = 0;
-  std::vector<TrainedPolicy> policies_;
-  std::deque<LearnerTask> failed_learner_tasks_;  // they will be given again
-  int64_t total_collector_env_step_ = 0;
-  std::optional<double> last_eval_value_;
-  std::vector<double> last_eval_returns_;
-  std::optional<ConfirmationResult> confirmation_;  // the last one
-  std::map<std::string, BestPolicy> best_;          // by LearnerTask.name
-  bool converged_ = false;
+  SoloCommanderState state_;
+  std::map<std::string, Unmeasured> unmeasured_;  // by policy_id
 };
 
 }  // namespace ding

@@ -11,7 +11,6 @@
 #include "ding_worker/base/parse_proto.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/commander/solo_commander.h"
-#include "ding_worker/coordinator/commander/trained_policy.h"
 #include "ding_worker/coordinator/commander/trained_policy.pb.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -49,74 +48,39 @@ absl::Status CheckCounts(const google::protobuf::Message& message) {
 
 }  // namespace
 
-// Saves points in time as the time that has passed since, because the clock of the next process has another zero.
 absl::Status SoloCommander::SaveState(StateWriter* writer) const {
-  const int64_t now = deps_.clock->MonotonicNanos();
-  SoloCommanderRecord record;
-  record.set_collectors_running(collector_space_.running());
-  record.set_learners_running(learner_space_.running());
-  record.set_collector_tasks(collector_tasks_);
-  record.set_learner_tasks(learner_tasks_);
-  record.set_collections(collections_);
-  record.set_evaluations(evaluations_);
-  record.set_confirmations(confirmations_);
-  record.set_models(models_);
-  record.set_nanos_since_made(now - made_nanos_);
-  record.set_total_collector_env_step(total_collector_env_step_);
-  record.set_converged(converged_);
-  record.mutable_last_eval_return()->Assign(last_eval_returns_.begin(), last_eval_returns_.end());
-  for (const TrainedPolicy& policy : policies_) *record.add_policy() = ToRecord(policy, now);
-  record.mutable_failed_learner_task()->Assign(failed_learner_tasks_.begin(),
-                                               failed_learner_tasks_.end());
-  if (confirmation_.has_value()) *record.mutable_confirmation() = *confirmation_;
-  for (const auto& [name, best] : best_) *record.add_best() = best;
-  return writer->WriteString(kState, record.SerializeAsString());
+  SoloCommanderState saved = state_;
+  saved.set_collectors_running(collector_space_.running());
+  saved.set_learners_running(learner_space_.running());
+  // The clock of the next process has another zero.
+  saved.set_nanos_since_made(RunNanos());
+  return writer->WriteString(kState, saved.SerializeAsString());
 }
 
 absl::Status SoloCommander::LoadState(StateReader* reader) {
   DING_ASSIGN_OR_RETURN(const std::string bytes, reader->ReadString(kState));
-  SoloCommanderRecord record;
-  const absl::Status parsed = ParseProto(bytes, &record);
+  SoloCommanderState saved;
+  const absl::Status parsed = ParseProto(bytes, &saved);
   if (!parsed.ok()) {
     return absl::DataLossError(
         absl::StrCat("solo commander: its saved state cannot be parsed: ", parsed.message()));
   }
-  DING_RETURN_IF_ERROR(CheckCounts(record));
-  for (const LearnerTask& failed : record.failed_learner_task()) {
-    const auto is_its = [&failed](const TrainedPolicyRecord& policy) {
+  DING_RETURN_IF_ERROR(CheckCounts(saved));
+  for (const LearnerTask& failed : saved.failed_learner_task()) {
+    const auto is_its = [&failed](const TrainedPolicy& policy) {
       return policy.task().policy_id() == failed.policy_id();
     };
-    if (std::none_of(record.policy().begin(), record.policy().end(), is_its)) {
+    if (std::none_of(saved.policy().begin(), saved.policy().end(), is_its)) {
       return absl::DataLossError(absl::StrCat("solo commander: a saved learner task trains ",
                                               failed.policy_id(),
                                               ", which is none of its policies"));
     }
   }
-  const int64_t now = deps_.clock->MonotonicNanos();
-  collector_space_.Restore(static_cast<int>(record.collectors_running()));
-  learner_space_.Restore(static_cast<int>(record.learners_running()));
-  collector_tasks_ = record.collector_tasks();
-  learner_tasks_ = record.learner_tasks();
-  collections_ = record.collections();
-  evaluations_ = record.evaluations();
-  confirmations_ = record.confirmations();
-  models_ = record.models();
-  made_nanos_ = now - record.nanos_since_made();
-  total_collector_env_step_ = record.total_collector_env_step();
-  converged_ = record.converged();
-  last_eval_returns_ = {record.last_eval_return().begin(), record.last_eval_return().end()};
-  last_eval_value_.reset();
-  if (!last_eval_returns_.empty()) last_eval_value_ = MeanReturn(last_eval_returns_);
-  policies_.clear();
-  for (const TrainedPolicyRecord& policy : record.policy()) {
-    policies_.push_back(FromRecord(policy, now));
-  }
-  failed_learner_tasks_ = {record.failed_learner_task().begin(),
-                           record.failed_learner_task().end()};
-  confirmation_.reset();
-  if (record.has_confirmation()) confirmation_ = record.confirmation();
-  best_.clear();
-  for (const BestPolicy& best : record.best()) best_[best.name()] = best;
+  collector_space_.Restore(static_cast<int>(saved.collectors_running()));
+  learner_space_.Restore(static_cast<int>(saved.learners_running()));
+  made_nanos_ = deps_.clock->MonotonicNanos() - saved.nanos_since_made();
+  state_ = std::move(saved);
+  unmeasured_.clear();
   return absl::OkStatus();
 }
 

@@ -402,7 +402,7 @@ TEST_F(SoloCommanderTest, LoadState_DamagedOrImpossible_IsRefused) {
   };
   EXPECT_THAT(load(""), IsOk());
   EXPECT_THAT(load("\xff\xff"), StatusIs(absl::StatusCode::kDataLoss));
-  SoloCommanderRecord record;
+  SoloCommanderState record;
   record.add_failed_learner_task()->set_policy_id("policy_7");
   EXPECT_THAT(load(record.SerializeAsString()),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("policy_7, which is none")));

@@ -80,7 +80,7 @@ void Join(RunState* run, uint32_t id, const Event::Joined& joined) {
     return;
   }
   if (hello.role() == Hello::COLLECTOR && run->workers.collectors() > run->options.collectors) {
-    run->commander->IncreaseCollectorTaskSpace();
+    run->commander.Call(&BaseCommander::IncreaseCollectorTaskSpace);
   }
   run->workers.SetFree(worker);
   if (run->workers.TakeWasDraining(hello)) Drain(run, worker);
@@ -97,7 +97,7 @@ void Lose(RunState* run, uint32_t worker, const absl::Status& why) {
     run->Log(LogSeverity::kWarning,
              absl::StrCat(lost->hello.name(), " (worker ", worker, ") is gone: ", why.ToString()));
     if (role == Hello::COLLECTOR && run->workers.collectors() > run->options.collectors) {
-      run->commander->DecreaseCollectorTaskSpace();
+      run->commander.Call(&BaseCommander::DecreaseCollectorTaskSpace);
     }
     if (lost->task.has_value()) FailTask(run, lost);
     if (role == Hello::COLLECTOR) ForgetUnannounced(run, *lost);
@@ -130,7 +130,6 @@ RunState::RunState(const Coordinator::Options& run_options, Coordinator::Parts* 
                    int64_t now_nanos)
     : options(run_options),
       make_buffer(std::move(parts->make_buffer)),
-      make_task_buffer(std::move(parts->make_task_buffer)),
       check_settings(std::move(parts->check_settings)),
       items(std::move(parts->items)),
       commander(std::move(parts->commander)),
@@ -197,7 +196,8 @@ Outcome Apply(const Event& event, RunState* run) {
 }
 
 absl::Duration TimeToNextEvent(const RunState& run) {
-  absl::Duration wait = std::min(run.commander->AskAgainAfter(), run.tasks.TimeToExpiry(run.now()));
+  absl::Duration wait = std::min(run.commander.Call(&BaseCommander::AskAgainAfter),
+                                 run.tasks.TimeToExpiry(run.now()));
   wait = std::min(wait, run.progress.TimeLeft());
   wait = std::min(wait, TimeToAskStoppers(run));
   for (const auto& [id, buffer] : run.buffers) {
@@ -213,7 +213,7 @@ absl::Duration TimeToNextEvent(const RunState& run) {
 
 void CheckBudget(RunState* run) {
   if (run->ended) return;
-  const absl::Status commands = run->commander->status();
+  const absl::Status commands = run->commander.status();
   if (!commands.ok()) return End(run, commands, "the commander failed");
   const std::optional<std::string> used_up = run->progress.UsedUpBudget();
   if (used_up.has_value()) End(run, absl::OkStatus(), *used_up);

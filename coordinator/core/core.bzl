@@ -22,7 +22,6 @@ CORE_DEPS = [
     "//coordinator:interface",
     "//coordinator/commander:base_commander",
     "//coordinator/commander:guarded_commander",
-    "//coordinator/commander:trained_policy",
     "//coordinator/journal:journal",
     "//coordinator/journal:journal_cc_proto",
     "//coordinator/state:state",

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
-#include "ding_worker/coordinator/commander/trained_policy.h"
 #include "ding_worker/coordinator/core/run_state.h"
 #include "ding_worker/coordinator/core/transitions.h"
 #include "ding_worker/coordinator/state/task_buffer.h"
@@ -130,7 +129,8 @@ void Settle(RunState* run, const DoubtedEvaluation& doubted, const std::string& 
   const bool second = info.episode_return_size() > 0 && IsPossible(*run, info);
   const bool neither = !first && !second && info.episode_return_size() > 0;
   const double says = MeanReturn(info.episode_return());
-  if (!run->commander->WouldConverge(doubted.task, info) || first != second || neither) {
+  if (!run->commander.Call(&BaseCommander::WouldConverge, doubted.task, info) || first != second ||
+      neither) {
     run->Warn(absl::StrCat(Says(doubted.name, doubted.task, doubted.result), ", and ", witness,
                            ", which has evaluated the same policy, ",
                            info.episode_return_size() == 0 ? "nothing" : absl::StrCat(says),
@@ -148,8 +148,8 @@ void Settle(RunState* run, const DoubtedEvaluation& doubted, const std::string& 
 
 void CountResult(RunState* run, const CollectorTask& task, const CollectorFinished& info) {
   run->records.NoteOver(task.task_id());
-  const bool converged = run->commander->FinishCollectorTask(task, info);
-  const std::optional<double> eval_value = run->commander->last_eval_value();
+  const bool converged = run->commander.Call(&BaseCommander::FinishCollectorTask, task, info);
+  const std::optional<double> eval_value = run->commander.Call(&BaseCommander::last_eval_value);
   if (eval_value.has_value()) run->progress.NoteEvaluation(*eval_value);
   if (!converged) {
     if (task.eval_flag()) TellOfEvaluation(run, task, info);
@@ -175,7 +175,7 @@ void CountEvaluation(RunState* run, const Worker& worker, const CollectorTask& t
   const bool possible = IsPossible(*run, info);
   if (const std::optional<DoubtedEvaluation> first = TakeDoubted(run, task.task_id())) {
     Settle(run, *first, name, info);
-  } else if (possible && !run->commander->WouldConverge(task, info)) {
+  } else if (possible && !run->commander.Call(&BaseCommander::WouldConverge, task, info)) {
     CountResult(run, task, info);
   } else if (run->workers.HasOtherCollector(worker.id)) {
     DoubtedEvaluation doubted;

@@ -6,7 +6,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "ding_worker/base/check.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
@@ -26,36 +25,6 @@ namespace {
 
 // The number of policy versions that are sent to a worker which sends nothing itself.
 constexpr int kMaxPoliciesUnheard = 64;
-
-// Returns an error if a worker of this role must not send such a message here.
-absl::Status CheckSender(Hello::Role role, const WorkerMessage& message) {
-  Hello::Role expected = role;
-  switch (message.message_case()) {
-    case WorkerMessage::kTaskStarted:
-    case WorkerMessage::kTaskFailed:
-    case WorkerMessage::kResources:
-      break;
-    case WorkerMessage::kCollectorData:
-    case WorkerMessage::kCollectorFinished:
-      expected = Hello::COLLECTOR;
-      break;
-    case WorkerMessage::kLearnerDemand:
-    case WorkerMessage::kLearnerInfo:
-    case WorkerMessage::kPolicyVersion:
-    case WorkerMessage::kGroupStatus:
-    case WorkerMessage::kBadChunks:
-      expected = Hello::LEARNER;
-      break;
-    default:  // messages of operators, messages to an aggregator, and those that begin a session
-      return absl::InvalidArgumentError(
-          absl::StrCat("a message of kind ", static_cast<int>(message.message_case()),
-                       ", which is not allowed in the middle of a session"));
-  }
-  if (role == expected) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "a ", Hello::Role_Name(role), " sent a message that only a ", Hello::Role_Name(expected),
-      " sends: kind ", static_cast<int>(message.message_case())));
-}
 
 // A silent worker, which may be stopped, gets no further versions until it sends something, and then only the newest.
 // Otherwise its messages would pile up, and it would count as stuck.
@@ -120,7 +89,7 @@ absl::Status HandleCollectorFinished(RunState* run, Worker* sender, const Collec
   DING_RETURN_IF_ERROR(CheckPace(*run, *task, info.step_count()));
   DING_RETURN_IF_ERROR(CheckPlayedVersion(*run, task->collector(), info));
   CountSteps(run, info.step_count(), task->rows, task);
-  if (!run->commander->JudgeCollectorFinish(info)) {
+  if (!run->commander.Call(&BaseCommander::JudgeCollectorFinish, info)) {
     FailTask(run, sender);
     Schedule(run);
     return absl::OkStatus();
@@ -190,12 +159,13 @@ absl::Status HandleLearnerInfo(RunState* run, Worker* sender, const LearnerInfo&
   if (info.shown_size() > 0) run->progress.NoteReported(info.shown());
   run->records.NoteState();
   run->records.NoteCommander();
-  run->commander->UpdateLearnerInfo(task->learner(), info);
+  run->commander.Call(&BaseCommander::UpdateLearnerInfo, task->learner(), info);
   CheckBudget(run);
   if (!info.stop_request().empty()) {
     End(run, absl::OkStatus(), absl::StrCat("a hook: ", ForPeople(info.stop_request())));
   }
-  if (!run->ended && run->commander->JudgeLearnerFinish(info)) FinishLearnerTask(run, sender);
+  if (!run->ended && run->commander.Call(&BaseCommander::JudgeLearnerFinish, info))
+    FinishLearnerTask(run, sender);
   Schedule(run);
   return absl::OkStatus();
 }
@@ -212,7 +182,7 @@ absl::Status HandlePolicyVersion(RunState* run, Worker* sender, const PolicyVers
   NoteProgress(run, version.train_iter(), sender);
   sender->task->policy_iter = version.train_iter();
   run->policies.Publish(version);
-  run->commander->PolicyPublished(version);
+  run->commander.Call(&BaseCommander::PolicyPublished, version);
   ForgetKeys(run, run->policies.DropOld(version.policy_id(), [run](const PolicyVersion& older) {
     return IsKept(*run, older);
   }));
@@ -272,36 +242,43 @@ RunningTask* FindTaskOf(RunState* run, Worker* worker, const std::string& task_i
 absl::Status HandleMessage(RunState* run, uint32_t worker, const WorkerMessage& message) {
   Worker* const sender = run->workers.Find(worker);
   if (sender == nullptr) return absl::NotFoundError("there is no such worker");
-  DING_RETURN_IF_ERROR(CheckSender(sender->hello.role(), message));
   if (!sender->sent_away.empty()) {
     return absl::PermissionDeniedError(absl::StrCat("it was sent away: ", sender->sent_away));
   }
   NoteHeard(run, sender);
-  // LearnerAggregator has a switch over some of these kinds, too; it does other things with the messages.
+  const auto kind = static_cast<int>(message.message_case());
+  // Calls `handle` if a worker of this role may send the message.
+  const auto from = [&](Hello::Role role, auto handle, const auto& content) -> absl::Status {
+    if (sender->hello.role() == role) return handle(run, sender, content);
+    return absl::InvalidArgumentError(absl::StrCat("a ", Hello::Role_Name(sender->hello.role()),
+                                                   " sent a message that only a ",
+                                                   Hello::Role_Name(role), " sends: kind ", kind));
+  };
+  // GroupCore (adapter) has a switch over some of these kinds, too; it does other things with the messages.
   switch (message.message_case()) {
     case WorkerMessage::kTaskStarted:
       return HandleTaskStarted(run, sender, message.task_started());
     case WorkerMessage::kTaskFailed:
       return HandleTaskFailed(run, sender, message.task_failed());
-    case WorkerMessage::kCollectorData:
-      return HandleCollectorData(run, sender, message.collector_data());
-    case WorkerMessage::kCollectorFinished:
-      return HandleCollectorFinished(run, sender, message.collector_finished());
-    case WorkerMessage::kLearnerDemand:
-      return HandleLearnerDemand(run, sender, message.learner_demand());
-    case WorkerMessage::kLearnerInfo:
-      return HandleLearnerInfo(run, sender, message.learner_info());
-    case WorkerMessage::kPolicyVersion:
-      return HandlePolicyVersion(run, sender, message.policy_version());
     case WorkerMessage::kResources:
       return HandleResources(run, sender, message.resources());
+    case WorkerMessage::kCollectorData:
+      return from(Hello::COLLECTOR, HandleCollectorData, message.collector_data());
+    case WorkerMessage::kCollectorFinished:
+      return from(Hello::COLLECTOR, HandleCollectorFinished, message.collector_finished());
+    case WorkerMessage::kLearnerDemand:
+      return from(Hello::LEARNER, HandleLearnerDemand, message.learner_demand());
+    case WorkerMessage::kLearnerInfo:
+      return from(Hello::LEARNER, HandleLearnerInfo, message.learner_info());
+    case WorkerMessage::kPolicyVersion:
+      return from(Hello::LEARNER, HandlePolicyVersion, message.policy_version());
     case WorkerMessage::kBadChunks:
-      return HandleBadChunks(run, sender, message.bad_chunks());
+      return from(Hello::LEARNER, HandleBadChunks, message.bad_chunks());
     case WorkerMessage::kGroupStatus:
-      return HandleGroupStatus(run, sender, message.group_status());
-    default:
-      DING_CHECK(false) << "CheckSender() knows it";
-      return absl::OkStatus();
+      return from(Hello::LEARNER, HandleGroupStatus, message.group_status());
+    default:  // messages of operators, messages to an aggregator, and those that begin a session
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a message of kind ", kind, ", which is not allowed in the middle of a session"));
   }
 }
 

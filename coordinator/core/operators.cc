@@ -84,16 +84,16 @@ absl::StatusOr<std::string> DrainNamed(RunState* run, const std::string& name) {
 RunStatus StatusOf(const RunState& run) {
   RunStatus status;
   status.set_run(run.options.run);
-  const std::optional<double> eval_value = run.commander->last_eval_value();
+  const std::optional<double> eval_value = run.commander.Call(&BaseCommander::last_eval_value);
   run.progress.FillStatus(eval_value.has_value(), &status);
   if (eval_value.has_value()) {
     status.set_eval_value(*eval_value);
-    for (const double episode_return : run.commander->last_eval_returns()) {
+    for (const double episode_return : run.commander.Call(&BaseCommander::last_eval_returns)) {
       status.add_eval_return(episode_return);
     }
   }
   status.set_policy_version(run.policies.last_published());
-  run.commander->AddStatus(&status);
+  run.commander.Call(&BaseCommander::AddStatus, &status);
   if (run.ended) status.set_end_reason(run.end_reason);
   status.set_incarnation(run.incarnation);
   status.set_wanted_collectors(run.ended ? 0 : run.wanted_collectors);

@@ -17,8 +17,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/coordinator/commander/base_commander.h"
+#include "ding_worker/coordinator/commander/guarded_commander.h"
 #include "ding_worker/coordinator/core/run_state.h"
 #include "ding_worker/coordinator/core/transitions.h"
 #include "ding_worker/coordinator/journal/journal.h"
@@ -64,7 +67,8 @@ uint32_t WorkerOfKey(absl::string_view key) {
 std::optional<KeySet> FindKeys(const ListKeys& list_keys, const std::string& prefix,
                                RunState* run) {
   if (list_keys == nullptr) return std::nullopt;
-  const absl::StatusOr<std::vector<std::string>> keys = list_keys(prefix);
+  const absl::StatusOr<std::vector<std::string>> keys =
+      CallUser("list_keys", [&] { return list_keys(prefix); });
   if (!keys.ok()) {
     run->Log(LogSeverity::kWarning,
              absl::StrCat("cannot list the keys of the store: ", keys.status().message(),
@@ -79,7 +83,7 @@ constexpr char kCommanderScope[] = "commander";
 constexpr char kVersionName[] = "version";  // of the commander's state
 constexpr int64_t kVersion = 1;
 
-absl::StatusOr<std::string> SaveCommander(const BaseCommander& commander) {
+absl::StatusOr<std::string> SaveCommander(const GuardedCommander& commander) {
   DING_ASSIGN_OR_RETURN(const EncodedBatch state, EncodeState([&commander](StateWriter* writer) {
                           DING_RETURN_IF_ERROR(writer->WriteInt(kVersionName, kVersion));
                           ScopedStateWriter scoped(writer, kCommanderScope);
@@ -88,12 +92,12 @@ absl::StatusOr<std::string> SaveCommander(const BaseCommander& commander) {
   return state.ToString();
 }
 
-absl::Status LoadCommander(const std::string& bytes, BaseCommander* commander) {
+absl::Status LoadCommander(const std::string& bytes, const GuardedCommander& commander) {
   DING_ASSIGN_OR_RETURN(const std::shared_ptr<StateReader> reader,
                         DecodeState(bytes, "the commander's state in the journal"));
   DING_RETURN_IF_ERROR(reader->ReadInt(kVersionName).status());
   ScopedStateReader scoped(reader.get(), kCommanderScope);
-  return commander->LoadState(&scoped);
+  return commander.Call(&BaseCommander::LoadState, &scoped);
 }
 
 absl::Status RecoverStoppers(const std::string& bytes, RunState* run) {
@@ -106,7 +110,7 @@ absl::Status RecoverStoppers(const std::string& bytes, RunState* run) {
 // Recovers all but rows and policies.
 absl::Status RecoverState(const RecordedRun& saved, RunState* run) {
   const StateRecord& state = saved.state;
-  DING_RETURN_IF_ERROR(LoadCommander(saved.commander, run->commander.get()));
+  DING_RETURN_IF_ERROR(LoadCommander(saved.commander, run->commander));
   run->incarnation = state.incarnation() + 1;
   run->workers.Load(state);
   run->progress.Load(state);
@@ -121,11 +125,11 @@ absl::Status RecoverState(const RecordedRun& saved, RunState* run) {
   }
   for (const LearnerTask& task : saved.learner_tasks) {
     run->records.NoteOver(task.task_id());
-    run->commander->NotifyFailLearnerTask(task);
+    run->commander.Call(&BaseCommander::NotifyFailLearnerTask, task);
   }
   for (const CollectorTask& task : saved.collector_tasks) {
     run->records.NoteOver(task.task_id());
-    run->commander->NotifyFailCollectorTask(task);
+    run->commander.Call(&BaseCommander::NotifyFailCollectorTask, task);
   }
   return absl::OkStatus();
 }
@@ -273,7 +277,7 @@ std::vector<JournalRecord> TakeRecords(RunState* run) {
   std::vector<JournalRecord> records = run->records.Take();
   if (state_changed) records.push_back(StateNow(run));
   if (!commander_changed) return records;
-  absl::StatusOr<std::string> commander = SaveCommander(*run->commander);
+  absl::StatusOr<std::string> commander = SaveCommander(run->commander);
   if (commander.ok()) {
     records.emplace_back().set_commander(*std::move(commander));
     return records;

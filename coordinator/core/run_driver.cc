@@ -1,58 +1,12 @@
 #include "ding_worker/coordinator/core/run_driver.h"
 
-#include <memory>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/log.h"
-#include "ding_worker/base/status_macros.h"
-#include "ding_worker/coordinator/commander/guarded_commander.h"
-#include "ding_worker/replay_buffer/buffer.h"
-#include "ding_worker/replay_buffer/guarded_buffer.h"
-#include "ding_worker/replay_buffer/items/removed_items.h"
 
 namespace ding {
 namespace internal_coordinator {
-namespace {
-
-constexpr char kMake[] = "the function that makes buffers";
-
-absl::StatusOr<std::unique_ptr<IBuffer>> Guarded(absl::StatusOr<std::unique_ptr<IBuffer>> made) {
-  DING_RETURN_IF_ERROR(made.status());
-  if (*made == nullptr) return absl::InternalError(absl::StrCat(kMake, " returned none"));
-  return GuardBuffer(*std::move(made));
-}
-
-}  // namespace
-
-void GuardParts(Coordinator::Parts* parts) {
-  parts->commander = GuardCommander(std::move(parts->commander));
-  parts->make_buffer = [make = std::move(parts->make_buffer)](const std::string& buffer_id,
-                                                              OnRemoved on_removed) {
-    return Guarded(CallUser(kMake, [&] { return make(buffer_id, std::move(on_removed)); }));
-  };
-  if (parts->make_task_buffer != nullptr) {
-    parts->make_task_buffer = [make = std::move(parts->make_task_buffer)](
-                                  const std::string& buffer_id,
-                                  absl::Span<const std::string> settings, OnRemoved on_removed) {
-      return Guarded(
-          CallUser(kMake, [&] { return make(buffer_id, settings, std::move(on_removed)); }));
-    };
-  }
-  if (parts->check_settings != nullptr) {
-    parts->check_settings = [checks = std::move(parts->check_settings)](const StartTask& task) {
-      return CallUser("check_settings", [&] { return checks(task); });
-    };
-  }
-  if (parts->list_keys != nullptr) {
-    parts->list_keys = [lists = std::move(parts->list_keys)](const std::string& prefix) {
-      return CallUser("list_keys", [&] { return lists(prefix); });
-    };
-  }
-}
-
 RunDriver::RunDriver(const Coordinator::Options& options, Coordinator::Parts parts,
                      int64_t now_nanos)
     : list_keys_(std::move(parts.list_keys)),
@@ -167,8 +121,9 @@ std::vector<std::string> RunDriver::PreviousKeys(const Hello& hello) const {
   if (state_.workers.MayHaveGiven(hello.previous_worker())) return {};
   const std::string number = absl::StrCat(absl::Hex(hello.previous_worker()));
   const bool learns = hello.role() == Hello::LEARNER;
-  absl::StatusOr<std::vector<std::string>> keys =
-      list_keys_(learns ? kPolicyPrefix : absl::StrCat(kDataPrefix, number, "/"));
+  absl::StatusOr<std::vector<std::string>> keys = CallUser("list_keys", [&] {
+    return list_keys_(learns ? kPolicyPrefix : absl::StrCat(kDataPrefix, number, "/"));
+  });
   if (!keys.ok()) {
     DING_LOG(WARNING) << "cannot list the keys of the store: " << keys.status().message();
     return {};

@@ -28,9 +28,6 @@
 namespace ding {
 namespace internal_coordinator {
 
-// Makes errors of the exceptions of functions and objects that a user may have written.
-void GuardParts(Coordinator::Parts* parts);
-
 class RunDriver {
  public:
   using Result = Outcome;

@@ -45,7 +45,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/log.h"
-#include "ding_worker/coordinator/commander/base_commander.h"
+#include "ding_worker/coordinator/commander/guarded_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/core/events.pb.h"
 #include "ding_worker/coordinator/journal/journal.h"
@@ -213,12 +213,11 @@ struct RunState {
 
   const Coordinator::Options options;
   const Coordinator::BufferFactory make_buffer;
-  const Coordinator::TaskBufferFactory make_task_buffer;
   const Coordinator::SettingsCheck check_settings;
   const SpecPtr items;
   EventClock clock;
 
-  const std::unique_ptr<BaseCommander> commander;
+  const GuardedCommander commander;
   StopperList stoppers;
   std::optional<int64_t> asked_stoppers_nanos;  // between evaluations
   WorkerRoster workers;

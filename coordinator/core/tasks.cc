@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
@@ -23,6 +24,8 @@
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/guarded_buffer.h"
 #include "ding_worker/replay_buffer/items/removed_items.h"
 
 namespace ding {
@@ -52,7 +55,7 @@ bool HasValidSettings(RunState* run, const StartTask& task) {
   const absl::Status valid =
       run->check_settings == nullptr
           ? absl::InvalidArgumentError("a task has settings, which this program does not take")
-          : run->check_settings(task);
+          : CallUser("check_settings", [&] { return run->check_settings(task); });
   int& in_row = run->invalid_settings[RoleOf(task)];
   in_row = valid.ok() ? 0 : in_row + 1;
   if (valid.ok()) return true;
@@ -179,8 +182,8 @@ void Schedule(RunState* run) {
   GiveBackExpired(run);
   if (run->ended) return;
   NoteStalls(run);
-  TakeTasks(run, [run] { return run->commander->GetLearnerTask(); });
-  TakeTasks(run, [run] { return run->commander->GetCollectorTask(); });
+  TakeTasks(run, [run] { return run->commander.Call(&BaseCommander::GetLearnerTask); });
+  TakeTasks(run, [run] { return run->commander.Call(&BaseCommander::GetCollectorTask); });
   CheckBudget(run);
   if (run->ended) return;
   DropFinishedPolicies(run);
@@ -240,14 +243,15 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> BufferOf(RunState* run, const std::s
     buffer->Removed(removed);
     ForgetRemoved(run, buffer);
   };
-  if (!buffer->settings().empty() && run->make_task_buffer == nullptr) {
+  if (!buffer->settings().empty() && run->check_settings == nullptr) {
     return absl::InvalidArgumentError("it has settings, which this program does not take");
   }
-  DING_ASSIGN_OR_RETURN(std::unique_ptr<IBuffer> rows,
-                        buffer->settings().empty()
-                            ? run->make_buffer(buffer_id, on_removed)
-                            : run->make_task_buffer(buffer_id, buffer->settings(), on_removed));
-  buffer->set_rows(std::move(rows));
+  constexpr char kMake[] = "the function that makes buffers";
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<IBuffer> rows, CallUser(kMake, [&] {
+                          return run->make_buffer(buffer_id, buffer->settings(), on_removed);
+                        }));
+  if (rows == nullptr) return absl::InternalError(absl::StrCat(kMake, " returned none"));
+  buffer->set_rows(GuardBuffer(std::move(rows)));
   // If policies are trained one after the other, the next one continues the count of env steps.
   buffer->AddEnvSteps(run->buffers.empty() ? run->EnvSteps() : run->options.first_env_step);
   run->buffers[buffer_id] = buffer;
@@ -295,12 +299,12 @@ void FailTask(RunState* run, Worker* worker) {
 void NotifyFail(RunState* run, const StartTask& task) {
   if (!task.has_learner()) return NotifyFail(run, task.collector());
   run->records.NoteOver(task.learner().task_id());
-  run->commander->NotifyFailLearnerTask(task.learner());
+  run->commander.Call(&BaseCommander::NotifyFailLearnerTask, task.learner());
 }
 
 void NotifyFail(RunState* run, const CollectorTask& task) {
   run->records.NoteOver(task.task_id());
-  run->commander->NotifyFailCollectorTask(task);
+  run->commander.Call(&BaseCommander::NotifyFailCollectorTask, task);
 }
 
 // Ends the task of a learner that is done. Its buffer is closed, and with it end the tasks that collect for it;
@@ -310,7 +314,7 @@ void FinishLearnerTask(RunState* run, Worker* worker) {
   const RunningTask finished = EndTask(run, worker);
   const std::string& policy_id = finished.learner().policy_id();
   run->records.NoteOver(finished.id());
-  run->commander->FinishLearnerTask(finished.learner());
+  run->commander.Call(&BaseCommander::FinishLearnerTask, finished.learner());
   run->policies.Finish(policy_id);
   // Another task of the policy may begin with its first iteration.
   run->furthest_iter.erase(policy_id);
@@ -344,7 +348,11 @@ void DropFinishedPolicies(RunState* run) {
 
 bool IsKept(const RunState& run, const PolicyVersion& version) {
   if (run.ended) return false;
-  if (run.commander->KeepsPolicy(version) || run.workers.Needs(version)) return true;
+  // What a commander that has failed may need stays.
+  if (run.commander.Call(&BaseCommander::KeepsPolicy, version) || !run.commander.status().ok() ||
+      run.workers.Needs(version)) {
+    return true;
+  }
   for (const Hello::Role role : {Hello::COLLECTOR, Hello::LEARNER}) {
     for (const TaskQueue::Waiting& waiting : run.tasks.For(role)) {
       if (NeedsVersion(waiting.task, version)) return true;

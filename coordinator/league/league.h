@@ -12,14 +12,14 @@
 // All random numbers come from the seed, so that the same calls return the same jobs.
 //
 // Ownership: a value.   Threads: thread-compatible.
-// Errors:    kInvalidArgument lists all options that are out of range.
+// Errors:    kInvalidArgument lists all fields of the config that are out of range.
 //
 // Example:
 //   DING_ASSIGN_OR_RETURN(OneVsOneLeague league, OneVsOneLeague::Create({}));
 //   league.NotePolicy(version);                    // newest of the active player
 //   if (league.NoteTrainStep(20)) { ... }          // a snapshot was made
 //   const OneVsOneLeague::Job job = league.GetJob();
-//   league.FinishJob(job.home_id, job.away_id, {GameResult::kWin});
+//   league.FinishJob(job.home_id, job.away_id, {TaskGameResult::WINS});
 #ifndef DING_WORKER_COORDINATOR_LEAGUE_LEAGUE_H_
 #define DING_WORKER_COORDINATOR_LEAGUE_LEAGUE_H_
 
@@ -31,7 +31,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
-#include "ding_worker/coordinator/league/game_result.h"
+#include "ding_worker/coordinator/league/league.pb.h"
 #include "ding_worker/coordinator/league/payoff.h"
 #include "ding_worker/coordinator/league/player.h"
 #include "ding_worker/coordinator/league/rating.h"
@@ -42,15 +42,7 @@ namespace ding {
 
 class OneVsOneLeague {
  public:
-  struct Options {
-    std::vector<std::string> player_category = {"default"};
-    int naive_sp_players = 1;  // active players of each category; there must be one in total
-    NaiveSpPlayer::Options naive_sp_player;
-    BattleSharedPayoff::Options payoff;
-    LeagueMetric::Options metric;
-    int max_historical_players = 100;  // at least 1
-    uint64_t seed = 0;
-  };
+  using HistoricalPlayers = google::protobuf::RepeatedPtrField<HistoricalPlayer>;
   struct Job {
     std::string home_id;  // the active player
     std::string away_id;
@@ -58,13 +50,12 @@ class OneVsOneLeague {
     bool self_play() const { return home_id == away_id; }
   };
 
-  // Returns a sentence for each option that is out of range.
-  static std::vector<std::string> Problems(const Options& options);
-  static absl::StatusOr<OneVsOneLeague> Create(const Options& options);
+  // Returns a sentence for each field that is out of range.
+  static std::vector<std::string> Problems(const LeagueConfig& config);
+  static absl::StatusOr<OneVsOneLeague> Create(const LeagueConfig& config, uint64_t seed = 0);
 
-  // The active player, "naive_sp_player_<category>_<i>".
-  const NaiveSpPlayer& active() const { return active_; }
-  const std::vector<HistoricalPlayer>& historical() const { return historical_; }
+  const ActivePlayer& active() const { return active_.state(); }
+  const HistoricalPlayers& historical() const { return historical_; }
   const BattleSharedPayoff& payoff() const { return payoff_; }
   // The win rates of the active player against each historical one, in the order of historical().
   std::vector<double> WinRates() const;
@@ -72,10 +63,12 @@ class OneVsOneLeague {
   Job GetJob();
   // Adds the games that the task of a job has played. `results` are those of the home player.
   void FinishJob(const std::string& home_id, const std::string& away_id,
-                 absl::Span<const GameResult> results);
+                 absl::Span<const TaskGameResult> results);
 
   // Notes the newest version of the active player's policy.
-  void NotePolicy(const PolicyVersion& version) { active_.policy = version; }
+  void NotePolicy(const PolicyVersion& version) {
+    *active_.mutable_state()->mutable_policy() = version;
+  }
   // Notes the train iteration of the active player. Returns whether a snapshot was made.
   bool NoteTrainStep(int64_t train_step);
   // Whether a historical player has this version of the policy.
@@ -87,7 +80,7 @@ class OneVsOneLeague {
   absl::Status LoadState(StateReader* reader);
 
  private:
-  OneVsOneLeague(const Options& options, std::string active_id);
+  OneVsOneLeague(const LeagueConfig& config, uint64_t seed);
 
   Rating* FindRating(const std::string& id);
   void Snapshot();
@@ -98,7 +91,7 @@ class OneVsOneLeague {
   BattleSharedPayoff payoff_;
   LeagueMetric metric_;
   NaiveSpPlayer active_;
-  std::vector<HistoricalPlayer> historical_;  // oldest first
+  HistoricalPlayers historical_;  // oldest first
   Rng rng_;
 };
 

@@ -34,8 +34,8 @@ PolicyVersion Version(uint64_t number) {
   return version;
 }
 
-OneVsOneLeague Make(const OneVsOneLeague::Options& options = {}) {
-  return OneVsOneLeague::Create(options).value();
+OneVsOneLeague Make(const LeagueConfig& config = {}, uint64_t seed = 0) {
+  return OneVsOneLeague::Create(config, seed).value();
 }
 
 // Makes `count` snapshots, of the versions 1, 2, ...
@@ -68,20 +68,22 @@ TEST(OneVsOneLeagueTest, DefaultsAreThoseOfTheOriginal) {
 }
 
 TEST(OneVsOneLeagueTest, ALeagueWithoutPlayersIsRefused) {
-  OneVsOneLeague::Options options;
-  options.naive_sp_players = 0;
-  EXPECT_THAT(OneVsOneLeague::Create(options),
+  LeagueConfig config;
+  config.mutable_active_players()->set_naive_sp_player(0);
+  EXPECT_THAT(OneVsOneLeague::Create(config),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("a league without players: 1 categories with 0 active players")));
-  options.naive_sp_players = 2;
-  options.max_historical_players = 0;
-  options.player_category = {"a b"};
-  options.payoff.decay = 2;
+  config.mutable_active_players()->set_naive_sp_player(2);
+  config.set_max_historical_players(0);
+  config.add_player_category("a b");
+  config.mutable_payoff()->set_decay(2);
+  config.mutable_payoff()->set_type("other");
   EXPECT_THAT(
-      OneVsOneLeague::Create(options),
+      OneVsOneLeague::Create(config),
       StatusIs(absl::StatusCode::kInvalidArgument,
                AllOf(HasSubstr("2 active players, expected 1"), HasSubstr("player_category 'a b'"),
-                     HasSubstr("max_historical_players is 0"), HasSubstr("payoff.decay is 2"))));
+                     HasSubstr("max_historical_players is 0"), HasSubstr("payoff.decay is 2"),
+                     HasSubstr("payoff.type is 'other', expected 'battle'"))));
 }
 
 TEST(OneVsOneLeagueTest, TheFirstGamesAreSelfPlay) {
@@ -91,10 +93,10 @@ TEST(OneVsOneLeagueTest, TheFirstGamesAreSelfPlay) {
     EXPECT_EQ(job.home_id, kMain);
     EXPECT_TRUE(job.self_play());
     EXPECT_FALSE(job.away_policy.has_key());
-    league.FinishJob(job.home_id, job.away_id, {GameResult::kWin});
+    league.FinishJob(job.home_id, job.away_id, {TaskGameResult::WINS});
   }
-  EXPECT_EQ(league.payoff().Record(kMain, kMain).draws, 50);
-  EXPECT_EQ(league.active().rating.mu, 0);
+  EXPECT_EQ(league.payoff().Record(kMain, kMain).draws(), 50);
+  EXPECT_EQ(league.active().rating().mu(), 0);
 }
 
 TEST(OneVsOneLeagueTest, ASnapshotIsAVersionThatIsKept) {
@@ -107,9 +109,9 @@ TEST(OneVsOneLeagueTest, ASnapshotIsAVersionThatIsKept) {
   EXPECT_TRUE(league.NoteTrainStep(42));
   league.NotePolicy(Version(3));
   ASSERT_THAT(league.historical(), SizeIs(2));
-  EXPECT_EQ(league.historical()[0].id, absl::StrCat(kMain, "_21_historical"));
-  EXPECT_EQ(league.historical()[1].train_step, 42);
-  EXPECT_EQ(league.historical()[1].parent_id, kMain);
+  EXPECT_EQ(league.historical()[0].id(), absl::StrCat(kMain, "_21_historical"));
+  EXPECT_EQ(league.historical()[1].train_step(), 42);
+  EXPECT_EQ(league.historical()[1].parent_id(), kMain);
   EXPECT_TRUE(league.Keeps(Version(1)));
   EXPECT_TRUE(league.Keeps(Version(2)));
   EXPECT_FALSE(league.Keeps(Version(3)));
@@ -120,21 +122,22 @@ TEST(OneVsOneLeagueTest, AStrongPlayerIsSnapshottedAfterOnePhase) {
   MakeSnapshots(1, &league);
   league.NotePolicy(Version(2));
   EXPECT_FALSE(league.NoteTrainStep(30));
-  league.FinishJob(kMain, league.historical()[0].id, std::vector<GameResult>(20, GameResult::kWin));
+  league.FinishJob(kMain, league.historical()[0].id(),
+                   std::vector<TaskGameResult>(20, TaskGameResult::WINS));
   EXPECT_TRUE(league.NoteTrainStep(30));
 }
 
 TEST(OneVsOneLeagueTest, FavoursOpponentsThatItDoesNotBeat) {
   OneVsOneLeague league = Make();
   MakeSnapshots(3, &league);
-  const std::string weak = league.historical()[0].id;
-  const std::string strong = league.historical()[1].id;
-  const std::string unknown = league.historical()[2].id;
-  league.FinishJob(kMain, weak, std::vector<GameResult>(30, GameResult::kWin));
-  league.FinishJob(kMain, strong, std::vector<GameResult>(30, GameResult::kLoss));
+  const std::string weak = league.historical()[0].id();
+  const std::string strong = league.historical()[1].id();
+  const std::string unknown = league.historical()[2].id();
+  league.FinishJob(kMain, weak, std::vector<TaskGameResult>(30, TaskGameResult::WINS));
+  league.FinishJob(kMain, strong, std::vector<TaskGameResult>(30, TaskGameResult::LOSSES));
   EXPECT_THAT(league.WinRates(), ElementsAre(1, 0, 0.5));
-  EXPECT_GT(league.active().rating.sigma, 0);
-  EXPECT_LT(league.historical()[0].rating.mu, league.historical()[1].rating.mu);
+  EXPECT_GT(league.active().rating().sigma(), 0);
+  EXPECT_LT(league.historical()[0].rating().mu(), league.historical()[1].rating().mu());
   std::map<std::string, int> games;
   for (int i = 0; i < 4000; ++i) ++games[league.GetJob().away_id];
   EXPECT_NEAR(games[kMain], 2000, 160);
@@ -144,12 +147,13 @@ TEST(OneVsOneLeagueTest, FavoursOpponentsThatItDoesNotBeat) {
 }
 
 TEST(OneVsOneLeagueTest, TheWeakestOfTooManyLeaves) {
-  OneVsOneLeague::Options options;
-  options.max_historical_players = 2;
-  OneVsOneLeague league = Make(options);
+  LeagueConfig config;
+  config.set_max_historical_players(2);
+  OneVsOneLeague league = Make(config);
   MakeSnapshots(2, &league);
-  league.FinishJob(kMain, league.historical()[1].id, std::vector<GameResult>(20, GameResult::kWin));
-  const std::string weak = league.historical()[1].id;
+  league.FinishJob(kMain, league.historical()[1].id(),
+                   std::vector<TaskGameResult>(20, TaskGameResult::WINS));
+  const std::string weak = league.historical()[1].id();
   league.NotePolicy(Version(3));
   ASSERT_TRUE(league.NoteTrainStep(60));
   ASSERT_THAT(league.historical(), SizeIs(2));
@@ -157,8 +161,8 @@ TEST(OneVsOneLeagueTest, TheWeakestOfTooManyLeaves) {
   EXPECT_FALSE(league.Keeps(Version(2)));
   EXPECT_TRUE(league.Keeps(Version(3)));
   // The result of a task that played against the player that has left does not count.
-  league.FinishJob(kMain, weak, {GameResult::kWin});
-  EXPECT_EQ(league.payoff().Record(kMain, weak).games(), 0);
+  league.FinishJob(kMain, weak, {TaskGameResult::WINS});
+  EXPECT_EQ(GamesOf(league.payoff().Record(kMain, weak)), 0);
 }
 
 TEST(OneVsOneLeagueTest, ContinuesFromItsSavedState) {
@@ -166,14 +170,13 @@ TEST(OneVsOneLeagueTest, ContinuesFromItsSavedState) {
   MakeSnapshots(4, &league);
   for (int i = 0; i < 40; ++i) {
     const OneVsOneLeague::Job job = league.GetJob();
-    league.FinishJob(job.home_id, job.away_id,
-                     {i % 3 == 0 ? GameResult::kLoss : GameResult::kWin, GameResult::kDraw});
+    league.FinishJob(
+        job.home_id, job.away_id,
+        {i % 3 == 0 ? TaskGameResult::LOSSES : TaskGameResult::WINS, TaskGameResult::DRAWS});
   }
   StateDict saved;
   ASSERT_THAT(league.SaveState(&saved), IsOk());
-  OneVsOneLeague::Options options;
-  options.seed = 99;
-  OneVsOneLeague loaded = Make(options);
+  OneVsOneLeague loaded = Make({}, /*seed=*/99);
   ASSERT_THAT(loaded.LoadState(&saved), IsOk());
   for (OneVsOneLeague* each : {&league, &loaded}) {
     each->NotePolicy(Version(5));
@@ -185,11 +188,11 @@ TEST(OneVsOneLeagueTest, ContinuesFromItsSavedState) {
     EXPECT_EQ(job.away_id, same.away_id);
     EXPECT_EQ(job.away_policy.key(), same.away_policy.key());
     for (OneVsOneLeague* each : {&league, &loaded}) {
-      each->FinishJob(job.home_id, job.away_id, {GameResult::kLoss});
+      each->FinishJob(job.home_id, job.away_id, {TaskGameResult::LOSSES});
     }
   }
   EXPECT_EQ(loaded.WinRates(), league.WinRates());
-  EXPECT_EQ(loaded.active().rating.mu, league.active().rating.mu);
+  EXPECT_EQ(loaded.active().rating().mu(), league.active().rating().mu());
   EXPECT_TRUE(loaded.NoteTrainStep(100));
 }
 

@@ -11,7 +11,7 @@
 //
 // Example:
 //   BattleSharedPayoff payoff({});
-//   payoff.Update("main", "old", {GameResult::kWin, GameResult::kDraw});
+//   payoff.Update("main", "old", {TaskGameResult::WINS, TaskGameResult::DRAWS});
 //   payoff.WinRate("old", "main");   // 0.5: eight games are too few
 #ifndef DING_WORKER_COORDINATOR_LEAGUE_PAYOFF_H_
 #define DING_WORKER_COORDINATOR_LEAGUE_PAYOFF_H_
@@ -22,34 +22,26 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "ding_worker/coordinator/league/game_result.h"
+#include "ding_worker/coordinator/league/league.pb.h"
+#include "ding_worker/interaction/messages.pb.h"
 
 namespace ding {
 
-// Decayed counts, for one of two players.
-struct BattleRecord {
-  double wins = 0;
-  double draws = 0;
-  double losses = 0;
-
-  double games() const { return wins + draws + losses; }
-};
+// The number of games, of which older ones count less.
+inline double GamesOf(const BattleRecord& record) {
+  return record.wins() + record.draws() + record.losses();
+}
 
 class BattleSharedPayoff {
  public:
-  struct Options {
-    double decay = 0.99;  // above 0, at most 1
-    double min_win_rate_games =
-        8;  // decayed count of games below which the rate is 0.5; at least 1
-  };
   using Pair = std::pair<std::string, std::string>;  // in the order of their names
   // The records are those of the first player of each pair.
   using Records = std::map<Pair, BattleRecord>;
 
-  // Returns a sentence for each option that is out of range.
-  static std::vector<std::string> Problems(const Options& options);
+  // Returns a sentence for each field that is out of range.
+  static std::vector<std::string> Problems(const PayoffConfig& config);
 
-  explicit BattleSharedPayoff(const Options& options) : options_(options) {}
+  explicit BattleSharedPayoff(const PayoffConfig& config) : config_(config) {}
 
   // The record of `home` against `away`; zeros if they have not met.
   BattleRecord Record(const std::string& home, const std::string& away) const;
@@ -58,7 +50,7 @@ class BattleSharedPayoff {
   // Adds the games that one task has played, in this order. The results are those of `home`. A game of self-play counts as a
   // draw, because its result has no meaning.
   void Update(const std::string& home, const std::string& away,
-              absl::Span<const GameResult> results);
+              absl::Span<const TaskGameResult> results);
   // Drops the records of a player who has left.
   void Forget(const std::string& player);
 
@@ -66,7 +58,7 @@ class BattleSharedPayoff {
   void set_records(Records records) { records_ = std::move(records); }
 
  private:
-  Options options_;
+  PayoffConfig config_;
   Records records_;
 };
 

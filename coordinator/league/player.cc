@@ -24,20 +24,20 @@ std::vector<double> Pfsp(absl::Span<const double> win_rates) {
   return probabilities;
 }
 
-std::vector<std::string> NaiveSpPlayer::Problems(const Options& options) {
+std::vector<std::string> NaiveSpPlayer::Problems(const NaiveSpPlayerConfig& config) {
   std::vector<std::string> problems;
-  if (options.one_phase_step < 1) {
-    problems.push_back(absl::StrCat("naive_sp_player.one_phase_step is ", options.one_phase_step,
+  if (config.one_phase_step() < 1) {
+    problems.push_back(absl::StrCat("naive_sp_player.one_phase_step is ", config.one_phase_step(),
                                     ", expected at least 1"));
   }
-  if (!(options.pfsp >= 0 && options.sp >= 0 &&
-        std::abs(options.pfsp + options.sp - 1) <= kTolerance)) {
-    problems.push_back(absl::StrCat("naive_sp_player.branch_probs are pfsp ", options.pfsp,
-                                    " and sp ", options.sp,
+  const double pfsp = config.branch_probs().pfsp();
+  const double sp = config.branch_probs().sp();
+  if (!(pfsp >= 0 && sp >= 0 && std::abs(pfsp + sp - 1) <= kTolerance)) {
+    problems.push_back(absl::StrCat("naive_sp_player.branch_probs are pfsp ", pfsp, " and sp ", sp,
                                     ", expected probabilities that add up to 1"));
   }
-  if (!(options.strong_win_rate >= 0 && options.strong_win_rate <= 1)) {
-    problems.push_back(absl::StrCat("naive_sp_player.strong_win_rate is ", options.strong_win_rate,
+  if (!(config.strong_win_rate() >= 0 && config.strong_win_rate() <= 1)) {
+    problems.push_back(absl::StrCat("naive_sp_player.strong_win_rate is ", config.strong_win_rate(),
                                     ", expected 0 to 1"));
   }
   return problems;
@@ -45,7 +45,7 @@ std::vector<std::string> NaiveSpPlayer::Problems(const Options& options) {
 
 std::optional<size_t> NaiveSpPlayer::ChooseOpponent(absl::Span<const double> win_rates,
                                                     Rng* rng) const {
-  if (rng->Uniform() >= options_.pfsp || win_rates.empty()) return std::nullopt;
+  if (rng->Uniform() >= config_.branch_probs().pfsp() || win_rates.empty()) return std::nullopt;
   const std::vector<double> probabilities = Pfsp(win_rates);
   double left = rng->Uniform();
   size_t chosen = 0;
@@ -60,20 +60,15 @@ std::optional<size_t> NaiveSpPlayer::ChooseOpponent(absl::Span<const double> win
 }
 
 void NaiveSpPlayer::set_train_step(int64_t train_step) {
-  train_step_ = std::max<int64_t>(0, train_step);
-  snapshot_step_ = std::min(snapshot_step_, train_step_);
+  state_.set_train_step(std::max<int64_t>(0, train_step));
+  state_.set_snapshot_step(std::min(state_.snapshot_step(), state_.train_step()));
 }
 
 bool NaiveSpPlayer::IsTrainedEnough(absl::Span<const double> win_rates) const {
-  const int64_t phases = (train_step_ - snapshot_step_) / options_.one_phase_step;
+  const int64_t phases = (state_.train_step() - state_.snapshot_step()) / config_.one_phase_step();
   if (phases != 1) return phases >= 2;
   return !win_rates.empty() &&
-         *std::min_element(win_rates.begin(), win_rates.end()) > options_.strong_win_rate;
-}
-
-void NaiveSpPlayer::Restore(int64_t train_step, int64_t snapshot_step) {
-  train_step_ = train_step;
-  snapshot_step_ = snapshot_step;
+         *std::min_element(win_rates.begin(), win_rates.end()) > config_.strong_win_rate();
 }
 
 }  // namespace ding

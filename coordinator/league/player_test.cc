@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ding_worker/base/rng.h"
+#include "ding_worker/coordinator/league/league.pb.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -24,21 +25,31 @@ TEST(PfspTest, FavoursOpponentsThatAreNotBeaten) {
   EXPECT_THAT(Pfsp({}), IsEmpty());
 }
 
+NaiveSpPlayer PlayerWith(double pfsp) {
+  NaiveSpPlayerConfig config;
+  config.mutable_branch_probs()->set_pfsp(pfsp);
+  config.mutable_branch_probs()->set_sp(1 - pfsp);
+  return NaiveSpPlayer(config, {});
+}
+
 TEST(NaiveSpPlayerTest, DefaultsAreThoseOfTheOriginal) {
-  const NaiveSpPlayer::Options options;
-  EXPECT_EQ(options.one_phase_step, 10);
-  EXPECT_EQ(options.pfsp, 0.5);
-  EXPECT_EQ(options.sp, 0.5);
-  EXPECT_EQ(options.strong_win_rate, 0.7);
-  EXPECT_THAT(NaiveSpPlayer::Problems(options), IsEmpty());
-  EXPECT_THAT(NaiveSpPlayer::Problems({0, 0.5, 0.6, 1.5}),
+  NaiveSpPlayerConfig config;
+  EXPECT_EQ(config.one_phase_step(), 10);
+  EXPECT_EQ(config.branch_probs().pfsp(), 0.5);
+  EXPECT_EQ(config.branch_probs().sp(), 0.5);
+  EXPECT_EQ(config.strong_win_rate(), 0.7);
+  EXPECT_THAT(NaiveSpPlayer::Problems(config), IsEmpty());
+  config.set_one_phase_step(0);
+  config.mutable_branch_probs()->set_sp(0.6);
+  config.set_strong_win_rate(1.5);
+  EXPECT_THAT(NaiveSpPlayer::Problems(config),
               ElementsAre(HasSubstr("one_phase_step is 0"),
                           HasSubstr("pfsp 0.5 and sp 0.6, expected probabilities"),
                           HasSubstr("strong_win_rate is 1.5")));
 }
 
 TEST(NaiveSpPlayerTest, OpponentsHaveTheirProbabilities) {
-  const NaiveSpPlayer player({10, 0.3, 0.7, 0.7}, "main", {});
+  const NaiveSpPlayer player = PlayerWith(/*pfsp=*/0.3);
   const std::vector<double> rates = {0.9, 0.2, 1, 0.5};
   const std::vector<double> expected = Pfsp(rates);
   constexpr int kDraws = 20000;
@@ -58,14 +69,14 @@ TEST(NaiveSpPlayerTest, OpponentsHaveTheirProbabilities) {
 }
 
 TEST(NaiveSpPlayerTest, PlaysItselfWithoutHistoricalPlayers) {
-  const NaiveSpPlayer player({10, 1, 0, 0.7}, "main", {});
+  const NaiveSpPlayer player = PlayerWith(/*pfsp=*/1);
   Rng rng(7, "player_test");
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(player.ChooseOpponent({}, &rng).has_value());
   EXPECT_EQ(player.ChooseOpponent({1}, &rng), 0u);
 }
 
 TEST(NaiveSpPlayerTest, IsTrainedEnoughAfterTwoPhasesOrOneThatBeatsAll) {
-  NaiveSpPlayer player({}, "main", {});
+  NaiveSpPlayer player({}, {});
   player.set_train_step(9);
   EXPECT_FALSE(player.IsTrainedEnough({1}));
   player.set_train_step(10);
@@ -85,7 +96,7 @@ TEST(NaiveSpPlayerTest, IsTrainedEnoughAfterTwoPhasesOrOneThatBeatsAll) {
 }
 
 TEST(NaiveSpPlayerTest, ALearnerThatBeginsAnewCountsFromItsNewIterations) {
-  NaiveSpPlayer player({}, "main", {});
+  NaiveSpPlayer player({}, {});
   player.set_train_step(1000);
   player.NoteSnapshot();
   player.set_train_step(5);

@@ -56,46 +56,53 @@ Correction CorrectionOfDraw(double t, double margin) {
 
 }  // namespace
 
-std::vector<std::string> LeagueMetric::Problems(const Options& options) {
+std::vector<std::string> LeagueMetric::Problems(const LeagueMetricConfig& config) {
   std::vector<std::string> problems;
   const auto check = [&](bool fits, double found, const char* name, const char* expected) {
     if (fits && std::isfinite(found)) return;
     problems.push_back(absl::StrCat("metric.", name, " is ", found, ", expected ", expected));
   };
-  check(true, options.mu, "mu", "a number");
-  check(options.sigma > 0, options.sigma, "sigma", "above 0");
-  check(options.beta > 0, options.beta, "beta", "above 0");
-  check(options.tau >= 0, options.tau, "tau", "at least 0");
-  check(options.draw_probability > 0 && options.draw_probability < 1, options.draw_probability,
+  check(true, config.mu(), "mu", "a number");
+  check(config.sigma() > 0, config.sigma(), "sigma", "above 0");
+  check(config.beta() > 0, config.beta(), "beta", "above 0");
+  check(config.tau() >= 0, config.tau(), "tau", "at least 0");
+  check(config.draw_probability() > 0 && config.draw_probability() < 1, config.draw_probability(),
         "draw_probability", "above 0 and below 1");
   return problems;
 }
 
-LeagueMetric::LeagueMetric(const Options& options)
-    : options_(options),
-      draw_margin_(Quantile((options.draw_probability + 1) / 2) * M_SQRT2 * options.beta) {}
+LeagueMetric::LeagueMetric(const LeagueMetricConfig& config)
+    : config_(config),
+      draw_margin_(Quantile((config.draw_probability() + 1) / 2) * M_SQRT2 * config.beta()) {}
 
-void LeagueMetric::Rate(GameResult result, Rating* home, Rating* away) const {
-  const double tau2 = options_.tau * options_.tau;
-  const double home2 = home->sigma * home->sigma + tau2;
-  const double away2 = away->sigma * away->sigma + tau2;
-  const double spread = std::sqrt(2 * options_.beta * options_.beta + home2 + away2);
-  const double lead = (home->mu - away->mu) / spread;
+Rating LeagueMetric::NewRating() const {
+  Rating rating;
+  rating.set_mu(config_.mu());
+  rating.set_sigma(config_.sigma());
+  return rating;
+}
+
+void LeagueMetric::Rate(TaskGameResult result, Rating* home, Rating* away) const {
+  const double tau2 = config_.tau() * config_.tau();
+  const double home2 = home->sigma() * home->sigma() + tau2;
+  const double away2 = away->sigma() * away->sigma() + tau2;
+  const double spread = std::sqrt(2 * config_.beta() * config_.beta() + home2 + away2);
+  const double lead = (home->mu() - away->mu()) / spread;
   const double margin = draw_margin_ / spread;
   Correction correction = CorrectionOfDraw(lead, margin);
-  if (result == GameResult::kWin) correction = CorrectionOfWin(lead, margin);
-  if (result == GameResult::kLoss) {
+  if (result == TaskGameResult::WINS) correction = CorrectionOfWin(lead, margin);
+  if (result == TaskGameResult::LOSSES) {
     correction = CorrectionOfWin(-lead, margin);
     correction.v = -correction.v;
   }
-  home->mu += home2 / spread * correction.v;
-  away->mu -= away2 / spread * correction.v;
+  home->set_mu(home->mu() + home2 / spread * correction.v);
+  away->set_mu(away->mu() - away2 / spread * correction.v);
   const auto shrunk = [&](double sigma2) {
     const double share = 1 - sigma2 / (spread * spread) * correction.w;
     return std::sqrt(sigma2 * std::max(share, kMinShare));
   };
-  home->sigma = shrunk(home2);
-  away->sigma = shrunk(away2);
+  home->set_sigma(shrunk(home2));
+  away->set_sigma(shrunk(away2));
 }
 
 }  // namespace ding

@@ -12,42 +12,31 @@
 //
 // Example:
 //   const LeagueMetric metric({});
-//   metric.Rate(GameResult::kWin, &home.rating, &away.rating);
+//   metric.Rate(TaskGameResult::WINS, home.mutable_rating(), away.mutable_rating());
 #ifndef DING_WORKER_COORDINATOR_LEAGUE_RATING_H_
 #define DING_WORKER_COORDINATOR_LEAGUE_RATING_H_
 
 #include <string>
 #include <vector>
 
-#include "ding_worker/coordinator/league/game_result.h"
+#include "ding_worker/coordinator/league/league.pb.h"
+#include "ding_worker/interaction/messages.pb.h"
 
 namespace ding {
 
-struct Rating {
-  double mu = 0;
-  double sigma = 25.0 / 3;
-};
-
 class LeagueMetric {
  public:
-  struct Options {
-    double mu = 0;                   // the mean of a new player
-    double sigma = 25.0 / 3;         // the deviation of a new player, above 0
-    double beta = 25.0 / 6;          // above 0
-    double tau = 0;                  // at least 0
-    double draw_probability = 0.02;  // above 0 and below 1
-  };
-  // Returns a sentence for each option that is out of range.
-  static std::vector<std::string> Problems(const Options& options);
+  // Returns a sentence for each field that is out of range.
+  static std::vector<std::string> Problems(const LeagueMetricConfig& config);
 
-  explicit LeagueMetric(const Options& options);
+  explicit LeagueMetric(const LeagueMetricConfig& config);
 
-  Rating NewRating() const { return {options_.mu, options_.sigma}; }
+  Rating NewRating() const;
   // Updates both ratings after a game. `result` is that of `home`.
-  void Rate(GameResult result, Rating* home, Rating* away) const;
+  void Rate(TaskGameResult result, Rating* home, Rating* away) const;
 
  private:
-  Options options_;
+  LeagueMetricConfig config_;
   double draw_margin_;
 };
 

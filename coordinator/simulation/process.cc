@@ -124,7 +124,7 @@ Process::Process(World* all, SimDisk* disk, int64_t ahead_nanos)
   if (world->limited()) options.replay_ratio = ReplayRatioLimiter::Options{0.2, 8, 4, 16};
   Coordinator::Parts parts;
   parts.commander = std::move(made);
-  parts.make_buffer = [this](const std::string& /*id*/,
+  parts.make_buffer = [this](const std::string& /*id*/, absl::Span<const std::string> /*settings*/,
                              OnRemoved on_removed) -> absl::StatusOr<std::unique_ptr<IBuffer>> {
     NaiveReplayBuffer::Options naive;
     naive.capacity_rows = kCapacity;
@@ -142,7 +142,6 @@ Process::Process(World* all, SimDisk* disk, int64_t ahead_nanos)
   parts.list_keys = [this](const std::string& prefix) { return world->ListKeys(prefix); };
   parts.sender = sender.get();
   parts.journal = journal.get();
-  internal_coordinator::GuardParts(&parts);
   driver = std::make_unique<RunDriver>(options, std::move(parts), clock.MonotonicNanos());
 }
 

@@ -1,7 +1,6 @@
 #include "ding_worker/coordinator/state/policy_catalogue.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/log.h"
@@ -13,58 +12,40 @@ namespace {
 // Versions of a policy are numbered one after the other. A learner that takes the place of another one skips some
 // numbers, at most so many.
 constexpr uint64_t kMaxSkippedVersions = 1000;
-constexpr size_t kKeptVersions = 2;
+constexpr int kKeptVersions = 2;
 
 }  // namespace
 
-const PolicyCatalogue::History* PolicyCatalogue::Find(const std::string& policy_id) const {
+const PolicyRecord& PolicyCatalogue::Find(const std::string& policy_id) const {
   const auto found = policies_.find(policy_id);
-  return found == policies_.end() ? nullptr : &found->second;
-}
-
-uint64_t PolicyCatalogue::Newest(const std::string& policy_id) const {
-  const History* const history = Find(policy_id);
-  return history == nullptr ? 0 : history->newest;
-}
-
-int64_t PolicyCatalogue::NewestIter(const std::string& policy_id) const {
-  const History* const history = Find(policy_id);
-  return history == nullptr ? 0 : history->newest_iter;
+  return found == policies_.end() ? PolicyRecord::default_instance() : found->second;
 }
 
 const PolicyVersion* PolicyCatalogue::NewestStored(const std::string& policy_id) const {
-  const History* const history = Find(policy_id);
-  return history == nullptr || history->stored.empty() ? nullptr : &history->stored.back();
+  const auto& stored = Find(policy_id).stored();
+  return stored.empty() ? nullptr : &*stored.rbegin();
 }
 
 const PolicyVersion* PolicyCatalogue::FindStored(const std::string& policy_id,
                                                  uint64_t version) const {
-  const History* const history = Find(policy_id);
-  if (history == nullptr) return nullptr;
-  const auto found =
-      std::find_if(history->stored.begin(), history->stored.end(),
-                   [version](const PolicyVersion& stored) { return stored.version() == version; });
-  return found == history->stored.end() ? nullptr : &*found;
+  for (const PolicyVersion& stored : Find(policy_id).stored()) {
+    if (stored.version() == version) return &stored;
+  }
+  return nullptr;
 }
 
 std::vector<std::string> PolicyCatalogue::StoredKeys() const {
   std::vector<std::string> keys;
-  for (const auto& [policy_id, history] : policies_) {
-    for (const PolicyVersion& version : history.stored) keys.push_back(version.key());
+  for (const auto& [policy_id, policy] : policies_) {
+    for (const PolicyVersion& version : policy.stored()) keys.push_back(version.key());
   }
   return keys;
 }
 
 uint64_t PolicyCatalogue::Begin(const std::string& policy_id) {
-  History& history = policies_[policy_id];
-  history.finished = false;
-  return history.newest + 1;
-}
-
-void PolicyCatalogue::Finish(const std::string& policy_id) { policies_[policy_id].finished = true; }
-
-void PolicyCatalogue::FinishAll() {
-  for (auto& [policy_id, history] : policies_) history.finished = true;
+  PolicyRecord& policy = policies_[policy_id];
+  policy.set_finished(false);
+  return policy.newest() + 1;
 }
 
 absl::Status PolicyCatalogue::CheckNext(const PolicyVersion& version,
@@ -81,10 +62,10 @@ absl::Status PolicyCatalogue::CheckNext(const PolicyVersion& version,
 }
 
 void PolicyCatalogue::Publish(const PolicyVersion& version) {
-  History& history = policies_[version.policy_id()];
-  history.newest_iter = std::max(history.newest_iter, version.train_iter());
-  history.newest = version.version();
-  history.stored.push_back(version);
+  PolicyRecord& policy = policies_[version.policy_id()];
+  policy.set_newest_iter(std::max(policy.newest_iter(), version.train_iter()));
+  policy.set_newest(version.version());
+  *policy.add_stored() = version;
   last_published_ = version.version();
 }
 
@@ -97,37 +78,31 @@ std::vector<std::string> PolicyCatalogue::DropOld(const std::string& policy_id, 
 
 std::vector<std::string> PolicyCatalogue::DropFinished(IsPlayed is_played, IsKept is_kept) {
   std::vector<std::string> keys;
-  for (auto& [policy_id, history] : policies_) {
-    if (!history.finished || history.stored.empty() || is_played(policy_id)) continue;
-    Drop(/*keep_newest=*/0, is_kept, &history, &keys);
+  for (auto& [policy_id, policy] : policies_) {
+    if (!policy.finished() || policy.stored().empty() || is_played(policy_id)) continue;
+    Drop(/*keep_newest=*/0, is_kept, &policy, &keys);
   }
   return keys;
 }
 
-void PolicyCatalogue::Drop(size_t keep_newest, IsKept is_kept, History* history,
+void PolicyCatalogue::Drop(int keep_newest, IsKept is_kept, PolicyRecord* policy,
                            std::vector<std::string>* keys) {
-  const size_t droppable = history->stored.size() - std::min(keep_newest, history->stored.size());
-  std::deque<PolicyVersion> left;
-  for (size_t i = 0; i < history->stored.size(); ++i) {
-    PolicyVersion& version = history->stored[i];
-    if (i < droppable && !is_kept(version)) {
-      keys->push_back(version.key());
-    } else {
-      left.push_back(std::move(version));
-    }
-  }
-  history->stored = std::move(left);
+  auto* const stored = policy->mutable_stored();
+  const auto newest = stored->end() - std::min(keep_newest, stored->size());
+  stored->erase(std::remove_if(stored->begin(), newest,
+                               [&](const PolicyVersion& version) {
+                                 if (is_kept(version)) return false;
+                                 keys->push_back(version.key());
+                                 return true;
+                               }),
+                newest);
 }
 
 void PolicyCatalogue::Save(StateRecord* state) const {
   state->set_policy_version(last_published_);
-  for (const auto& [policy_id, history] : policies_) {
-    PolicyRecord* const policy = state->add_policy();
-    policy->set_policy_id(policy_id);
-    policy->set_newest(history.newest);
-    policy->set_newest_iter(history.newest_iter);
-    policy->set_finished(history.finished);
-    for (const PolicyVersion& version : history.stored) *policy->add_stored() = version;
+  for (const auto& [policy_id, policy] : policies_) {
+    *state->add_policy() = policy;
+    state->mutable_policy()->rbegin()->set_policy_id(policy_id);
   }
 }
 
@@ -135,16 +110,15 @@ void PolicyCatalogue::Load(const StateRecord& state,
                            const std::unordered_set<std::string>* present) {
   last_published_ = state.policy_version();
   for (const PolicyRecord& known : state.policy()) {
-    History& history = policies_[known.policy_id()];
-    history.newest = known.newest();
-    history.newest_iter = known.newest_iter();
-    history.finished = known.finished();
-    for (const PolicyVersion& version : known.stored()) {
-      if (present == nullptr || present->count(version.key()) > 0) {
-        history.stored.push_back(version);
-      }
-    }
-    DING_LOG_IF(WARNING, history.stored.empty() && known.stored_size() > 0)
+    PolicyRecord& policy = policies_[known.policy_id()];
+    policy = known;
+    if (present == nullptr) continue;
+    const auto is_gone = [present](const PolicyVersion& version) {
+      return present->count(version.key()) == 0;
+    };
+    auto* const stored = policy.mutable_stored();
+    stored->erase(std::remove_if(stored->begin(), stored->end(), is_gone), stored->end());
+    DING_LOG_IF(WARNING, stored->empty() && known.stored_size() > 0)
         << known.policy_id() << " is gone from the store: collectors wait for the next version";
   }
 }

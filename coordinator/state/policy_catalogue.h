@@ -11,9 +11,7 @@
 #ifndef DING_WORKER_COORDINATOR_STATE_POLICY_CATALOGUE_H_
 #define DING_WORKER_COORDINATOR_STATE_POLICY_CATALOGUE_H_
 
-#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <string>
 #include <unordered_set>
@@ -35,10 +33,10 @@ class PolicyCatalogue {
 
   // The number of the last version of any policy.
   uint64_t last_published() const { return last_published_; }
-  // These three return 0 for a policy without a version.
-  uint64_t Newest(const std::string& policy_id) const;
+  // These two return 0 for a policy without a version.
+  uint64_t Newest(const std::string& policy_id) const { return Find(policy_id).newest(); }
   // The highest train iteration of its versions. Collectors cannot act by a newer one.
-  int64_t NewestIter(const std::string& policy_id) const;
+  int64_t NewestIter(const std::string& policy_id) const { return Find(policy_id).newest_iter(); }
   // Null if no version of it is stored. Valid until the next change.
   const PolicyVersion* NewestStored(const std::string& policy_id) const;
   // Null if that version is not stored. Valid until the next change.
@@ -48,8 +46,10 @@ class PolicyCatalogue {
   // Notes that a task begins to train the policy. Returns the number of the first version that the task will publish.
   uint64_t Begin(const std::string& policy_id);
   // Notes that the task that trained the policy is over.
-  void Finish(const std::string& policy_id);
-  void FinishAll();
+  void Finish(const std::string& policy_id) { policies_[policy_id].set_finished(true); }
+  void FinishAll() {
+    for (auto& [policy_id, policy] : policies_) policy.set_finished(true);
+  }
 
   // Checks a version that a learner wants to publish.
   //   kInvalidArgument  its number is not above the last one, or is far above it; or its key is not `key`
@@ -69,19 +69,13 @@ class PolicyCatalogue {
   void Load(const StateRecord& state, const std::unordered_set<std::string>* present);
 
  private:
-  struct History {
-    uint64_t newest = 0;
-    int64_t newest_iter = 0;
-    std::deque<PolicyVersion> stored;  // oldest first
-    bool finished = false;
-  };
-
-  static void Drop(size_t keep_newest, IsKept is_kept, History* history,
+  static void Drop(int keep_newest, IsKept is_kept, PolicyRecord* policy,
                    std::vector<std::string>* keys);
-  const History* Find(const std::string& policy_id) const;
+  // Returns an empty record for a policy without a version.
+  const PolicyRecord& Find(const std::string& policy_id) const;
 
   uint64_t last_published_ = 0;
-  std::map<std::string, History> policies_;
+  std::map<std::string, PolicyRecord> policies_;
 };
 
 }  // namespace ding

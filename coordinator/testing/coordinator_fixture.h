@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_matchers.h"
@@ -202,7 +203,8 @@ class CoordinatorTest : public testing::Test {
     commander_options_.eval_interval = 1000;
     commander_options_.stop_value = 100;
     options_.run = "run-7";
-    make_buffer_ = [this](const std::string& id, OnRemoved on_removed) {
+    make_buffer_ = [this](const std::string& id, absl::Span<const std::string> /*settings*/,
+                          OnRemoved on_removed) {
       buffers_made_.push_back(id);
       NaiveReplayBuffer::Options options;
       options.capacity_rows = capacity_;
@@ -219,7 +221,6 @@ class CoordinatorTest : public testing::Test {
     Coordinator::Parts parts;
     parts.commander = std::move(commander);
     parts.make_buffer = make_buffer_;
-    parts.make_task_buffer = make_task_buffer_;
     parts.check_settings = check_settings_;
     parts.journal = journal_.get();
     parts.delete_key = store_.deleter();
@@ -346,9 +347,8 @@ class CoordinatorTest : public testing::Test {
   SoloCommander::Options commander_options_;
   Coordinator::Options options_;
   Coordinator::BufferFactory make_buffer_;
-  Coordinator::TaskBufferFactory make_task_buffer_;  // null: tasks may have no settings
-  Coordinator::SettingsCheck check_settings_;
-  std::unique_ptr<Journal> journal_;  // null: none
+  Coordinator::SettingsCheck check_settings_;  // null: tasks may have no settings
+  std::unique_ptr<Journal> journal_;           // null: none
   SpecPtr items_;
   StopperList stoppers_;
   int64_t capacity_ = 1000;

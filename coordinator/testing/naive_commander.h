@@ -43,7 +43,7 @@ class NaiveCommander : public BaseCommander {
   void DecreaseCollectorTaskSpace() override;
   int64_t total_collector_env_step() const override { return total_collector_env_step_; }
   std::optional<double> last_eval_value() const override { return std::nullopt; }
-  const std::vector<double>& last_eval_returns() const override { return no_returns_; }
+  std::vector<double> last_eval_returns() const override { return {}; }
 
   const TaskSpace& collector_space() const { return collector_space_; }
   const TaskSpace& learner_space() const { return learner_space_; }
@@ -63,7 +63,6 @@ class NaiveCommander : public BaseCommander {
   int64_t finished_learner_tasks_ = 0;
   int64_t total_collector_env_step_ = 0;
   std::map<std::string, std::vector<LearnerInfo>> learner_infos_;  // by task id
-  const std::vector<double> no_returns_;
 };
 
 }  // namespace ding

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/status_macros.h"
@@ -87,7 +88,8 @@ absl::Status RestartTest::Begin() {
   DING_ASSIGN_OR_RETURN(life_->journal, OpenJournal());
   Coordinator::Parts parts;
   parts.commander = MakeCommander();
-  parts.make_buffer = [this](const std::string&, OnRemoved on_removed) {
+  parts.make_buffer = [this](const std::string&, absl::Span<const std::string> /*settings*/,
+                             OnRemoved on_removed) {
     NaiveReplayBuffer::Options options;
     options.capacity_rows = kCapacity;
     options.on_removed = std::move(on_removed);

@@ -20,6 +20,7 @@
 namespace own {
 namespace {
 
+using ding::TrainedPolicies;
 using ding::TrainedPolicy;
 
 double RateOf(const ding::LearnerTask& task) {
@@ -29,24 +30,21 @@ double RateOf(const ding::LearnerTask& task) {
   return rate;
 }
 
-void Prepare(const TwoRatesParams& params, const std::vector<TrainedPolicy>& others,
-             ding::LearnerTask* task) {
+void Prepare(const TwoRatesParams& params, const TrainedPolicies& others, ding::LearnerTask* task) {
   double rate = params.rate(others.empty() ? 0 : 1);
-  if (!others.empty() &&
-      others[0].newest.has_value()) {  // It takes the place of one that was given up.
-    *task->mutable_init_policy() = *others[0].newest;
-    rate = 0.8 * RateOf(others[0].task);
+  if (!others.empty() && others[0].has_newest()) {  // It takes the place of one that was given up.
+    *task->mutable_init_policy() = others[0].newest();
+    rate = 0.8 * RateOf(others[0].task());
   }
   task->add_setting(absl::StrCat("policy.params.learning_rate=", rate));
 }
 
-bool GiveUp(const TwoRatesParams& params, const TrainedPolicy& policy,
-            const std::vector<TrainedPolicy>& all) {
+bool GiveUp(const TwoRatesParams& params, const TrainedPolicy& policy, const TrainedPolicies& all) {
   const bool all_are_known = std::all_of(all.begin(), all.end(), [&](const TrainedPolicy& other) {
-    return other.converged || other.evaluations >= params.evaluations();
+    return other.converged() || other.evaluations() >= params.evaluations();
   });
   return all_are_known && std::any_of(all.begin(), all.end(), [&](const TrainedPolicy& other) {
-           return other.eval_value() > policy.eval_value();
+           return ding::EvalValue(other) > ding::EvalValue(policy);
          });
 }
 

@@ -140,26 +140,20 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   DING_ASSIGN_OR_RETURN(parts.stoppers, StopperList::Create(config.stopper(), stopper_deps));
   std::optional<LearningRounds> rounds;
   if (on_policy) rounds = RoundsOf(config);
-  const auto make_buffer = [rounds, deps](const BufferConfig& rows, const std::string& buffer_id,
-                                          OnRemoved on_removed) {
+  parts.make_buffer = [rounds, deps, rows_config, config](
+                          const std::string& buffer_id, absl::Span<const std::string> settings,
+                          OnRemoved on_removed) -> absl::StatusOr<std::unique_ptr<IBuffer>> {
     BufferDeps buffer_deps(deps);
     buffer_deps.name = buffer_id;
     buffer_deps.on_removed = std::move(on_removed);
-    return rounds.has_value() ? MakeRoundBuffer(*rounds, buffer_deps)
-                              : create_buffer(CoordinatorBufferConfig(rows), buffer_deps);
-  };
-  parts.make_buffer = [make_buffer, rows_config](const std::string& buffer_id,
-                                                 OnRemoved on_removed) {
-    return make_buffer(rows_config, buffer_id, std::move(on_removed));
-  };
-  parts.make_task_buffer = [make_buffer, config](
-                               const std::string& buffer_id, absl::Span<const std::string> settings,
-                               OnRemoved on_removed) -> absl::StatusOr<std::unique_ptr<IBuffer>> {
+    if (rounds.has_value()) return MakeRoundBuffer(*rounds, buffer_deps);
+    if (settings.empty()) return create_buffer(CoordinatorBufferConfig(rows_config), buffer_deps);
     LearnerTask task;
     task.set_task_id(buffer_id);
     task.mutable_setting()->Add(settings.begin(), settings.end());
     DING_ASSIGN_OR_RETURN(const ExperimentConfig own, ConfigOfTask(config, task));
-    return make_buffer(own.policy().other().replay_buffer(), buffer_id, std::move(on_removed));
+    return create_buffer(CoordinatorBufferConfig(own.policy().other().replay_buffer()),
+                         buffer_deps);
   };
   parts.delete_key = [store](const std::string& key) { return store->Delete(key); };
   parts.sender = sender;
