@@ -47,6 +47,7 @@ void Monitor::Declare(absl::string_view name) {
 
 void Monitor::Add(absl::string_view name, double value) {
   Declare(name);
+  if (frozen_at_.has_value()) return;
   entries_[IndexOf(name)].window.Add(value);
 }
 
@@ -61,6 +62,44 @@ std::vector<std::pair<std::string, std::optional<double>>> Monitor::Averages() c
   return averages;
 }
 
+std::vector<double> Monitor::Values(absl::string_view name) const {
+  const size_t index = IndexOf(name);
+  return index == entries_.size() ? std::vector<double>() : entries_[index].window.Values();
+}
+
+void Monitor::RegisterAttributeValue(absl::string_view attribute, absl::string_view property,
+                                     AttributeFn value) {
+  DING_CHECK(value != nullptr) << "attribute '" << attribute << "' of '" << property << "'";
+  for (Attribute& known : attributes_) {
+    if (known.attribute != attribute || known.property != property) continue;
+    known.value = std::move(value);
+    return;
+  }
+  attributes_.push_back({std::string(attribute), std::string(property), std::move(value)});
+}
+
+absl::StatusOr<double> Monitor::GetAttribute(absl::string_view attribute,
+                                             absl::string_view property) const {
+  for (const Attribute& known : attributes_) {
+    if (known.attribute != attribute || known.property != property) continue;
+    if (const std::optional<double> value = known.value(*this)) return *value;
+    return absl::FailedPreconditionError(
+        absl::StrCat("'", property, "' has no value yet, whose '", attribute, "' is asked for"));
+  }
+  return absl::NotFoundError(
+      absl::StrCat("no attribute '", attribute, "' of '", property, "' is registered"));
+}
+
+std::vector<std::pair<std::string, double>> Monitor::Attributes() const {
+  std::vector<std::pair<std::string, double>> values;
+  for (const Attribute& known : attributes_) {
+    if (const std::optional<double> value = known.value(*this)) {
+      values.emplace_back(absl::StrCat(known.property, "_", known.attribute), *value);
+    }
+  }
+  return values;
+}
+
 absl::Status Monitor::SaveState(StateWriter* writer) const {
   for (const Entry& entry : entries_) {
     const std::vector<double> values = entry.window.Values();
@@ -71,6 +110,8 @@ absl::Status Monitor::SaveState(StateWriter* writer) const {
 
 absl::Status Monitor::LoadState(StateReader* reader) {
   Monitor loaded(window_);
+  loaded.attributes_ = attributes_;
+  loaded.time_ = time_;
   for (const Entry& entry : entries_) loaded.Declare(entry.name);
   for (const std::string& name : reader->Names()) {
     DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info(name));

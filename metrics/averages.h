@@ -7,12 +7,15 @@
 #define DING_WORKER_METRICS_AVERAGES_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/data/state.h"
@@ -36,9 +39,12 @@ class WindowAverage {
   std::vector<double> values_;
 };
 
-// A window per name.
+// A window per name, attributes that are computed from the windows, and a clock of ticks that the owner steps.
 class Monitor {
  public:
+  // Returns a statistic of the windows of `monitor`, such as the largest value of one; nullopt if it has no value yet.
+  using AttributeFn = std::function<std::optional<double>(const Monitor& monitor)>;
+
   explicit Monitor(int window);
 
   // Lists `name` from now on, also without a value. Names keep the order of their first mention.
@@ -49,8 +55,27 @@ class Monitor {
   // Returns nullopt if the name is unknown or has no value.
   std::optional<double> Average(absl::string_view name) const;
   std::vector<std::pair<std::string, std::optional<double>>> Averages() const;
+  // Returns the values in the window of this name, oldest first; none if the name is unknown.
+  std::vector<double> Values(absl::string_view name) const;
 
-  // Save and load the values in the windows, so that a resumed run logs the averages of an
+  // Adds the attribute ("max") of a property ("use"), or replaces it.
+  void RegisterAttributeValue(absl::string_view attribute, absl::string_view property,
+                              AttributeFn value);
+  // kNotFound if no such attribute is registered, kFailedPrecondition if it has no value yet.
+  absl::StatusOr<double> GetAttribute(absl::string_view attribute,
+                                      absl::string_view property) const;
+  // Returns the attributes that have a value as "<property>_<attribute>", in the order of their registration.
+  std::vector<std::pair<std::string, double>> Attributes() const;
+
+  // The clock: current_time() is the number of ticks. Between Freeze() and Unfreeze() values that are added are dropped,
+  // so that several reads see the windows of one moment, which is fixed_time(); without Freeze() that is the current time.
+  void Step(int64_t ticks = 1) { time_ += ticks; }
+  int64_t current_time() const { return time_; }
+  int64_t fixed_time() const { return frozen_at_.value_or(time_); }
+  void Freeze() { frozen_at_ = time_; }
+  void Unfreeze() { frozen_at_.reset(); }
+
+  // Save and load the values in the windows, but not the clock, so that a resumed run logs the averages of an
   // uninterrupted one. LoadState() declares the saved names after those that are already declared. It
   // keeps the newest values of a longer window.
   //   kInvalidArgument  the state was not written by SaveState()
@@ -65,8 +90,17 @@ class Monitor {
   // Returns the number of entries if there is no such name.
   size_t IndexOf(absl::string_view name) const;
 
+  struct Attribute {
+    std::string attribute;
+    std::string property;
+    AttributeFn value;
+  };
+
   int window_;
   std::vector<Entry> entries_;  // A few dozen, so a linear search is enough.
+  std::vector<Attribute> attributes_;
+  int64_t time_ = 0;
+  std::optional<int64_t> frozen_at_;
 };
 
 }  // namespace ding

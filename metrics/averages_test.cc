@@ -1,8 +1,10 @@
 #include "ding_worker/metrics/averages.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "ding_worker/base/status_matchers.h"
@@ -15,6 +17,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Pair;
 
 TEST(WindowAverageTest, HasNoAverageBeforeTheFirstValue) {
@@ -87,6 +90,40 @@ TEST(MonitorTest, AFailedLoadChangesNothing) {
   EXPECT_THAT(monitor.LoadState(&state),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("loss")));
   EXPECT_THAT(monitor.Averages(), ElementsAre(Pair("loss", 1)));
+}
+
+TEST(Monitor, Attributes_AreComputedFromTheWindows) {
+  Monitor monitor(2);
+  const auto largest = [](const Monitor& read) -> std::optional<double> {
+    const std::vector<double> values = read.Values("loss");
+    if (values.empty()) return std::nullopt;
+    return *std::max_element(values.begin(), values.end());
+  };
+  monitor.RegisterAttributeValue("max", "loss", largest);
+  EXPECT_THAT(monitor.GetAttribute("max", "loss"),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("'loss'")));
+  EXPECT_THAT(monitor.Attributes(), IsEmpty());
+  for (const double loss : {9.0, 3.0, 5.0}) monitor.Add("loss", loss);
+  EXPECT_EQ(monitor.GetAttribute("max", "loss").value(), 5);
+  EXPECT_THAT(monitor.Attributes(), ElementsAre(Pair("loss_max", 5)));
+  EXPECT_THAT(monitor.GetAttribute("min", "loss"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("'min'")));
+}
+
+TEST(Monitor, Freeze_FixesTimeAndValues) {
+  Monitor monitor(5);
+  monitor.Add("loss", 1);
+  monitor.Step();
+  monitor.Freeze();
+  monitor.Add("loss", 100);
+  monitor.Step(3);
+  EXPECT_EQ(monitor.fixed_time(), 1);
+  EXPECT_EQ(monitor.current_time(), 4);
+  EXPECT_EQ(monitor.Average("loss"), 1);
+  monitor.Unfreeze();
+  EXPECT_EQ(monitor.fixed_time(), 4);
+  monitor.Add("loss", 3);
+  EXPECT_EQ(monitor.Average("loss"), 2);
 }
 
 }  // namespace

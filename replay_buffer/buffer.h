@@ -90,9 +90,9 @@ class IBuffer {
   // Forgets all rows.
   virtual void Clear() = 0;
 
-  // Writes what is still counted (PeriodicThruputMonitor) and ends waits. Afterwards Push() and Sample() return
-  // kFailedPrecondition; the rows stay, to be saved. A further call does nothing.
-  virtual void Close() {}
+  // Writes what is still counted (PeriodicThruputMonitor), flushes the metrics, and ends waits. Afterwards Push() and
+  // Sample() return kFailedPrecondition; the rows stay, to be saved. A further call does nothing.
+  virtual absl::Status Close() { return absl::OkStatus(); }
 
   // Whether batches are sequences of rows (Batch::sequence_length()).
   virtual bool draws_sequences() const { return false; }

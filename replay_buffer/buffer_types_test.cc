@@ -295,7 +295,7 @@ TEST_P(BufferTypesTest, OnlySequencesHaveALengthThatADrawSets) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(StartsWith("replay_buffer: sequences of 1000 rows are asked for "
                                         "(SampleOptions::sequence), "),
-                             HasSubstr(of_sequences ? "at most unroll_len, which is "
+                             HasSubstr(of_sequences ? "expected at most "
                                                     : "or use a buffer of type 'sequence'"))));
   EXPECT_TRUE(SameBytes(before, Saved(*buffer)));
 }
@@ -539,10 +539,10 @@ TEST_P(BufferTypesTest, Close_Twice_WritesOnceAndRefusesFurtherRows) {
   TestStreams streams;
   ASSERT_THAT(buffer->Push(TwoEpisodes(&streams), 0), IsOk());
   const TensorMap before = Saved(*buffer);
-  buffer->Close();
+  ASSERT_THAT(buffer->Close(), IsOk());
   const size_t written = sink->texts().size();
   EXPECT_GT(written, 0);
-  buffer->Close();
+  ASSERT_THAT(buffer->Close(), IsOk());
   EXPECT_EQ(sink->texts().size(), written);
   EXPECT_THAT(buffer->Push(TwoEpisodes(&streams), 0),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("is closed")));

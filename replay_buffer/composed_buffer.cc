@@ -288,7 +288,7 @@ void ComposedBuffer::Clear() {
   TellRemoved(options_.on_removed, removed);
 }
 
-void ComposedBuffer::Close() {
+absl::Status ComposedBuffer::Close() {
   std::optional<ThruputReport> report;
   {
     MutexLock lock(&mutex_);
@@ -297,6 +297,8 @@ void ComposedBuffer::Close() {
     changed_.SignalAll();
   }
   WriteThruput(report, options_.name, options_.metrics.get());
+  if (options_.metrics == nullptr) return absl::OkStatus();
+  return CallUser("the metric sink", [this] { return options_.metrics->Flush(); });
 }
 
 int64_t ComposedBuffer::CountLocked() const {

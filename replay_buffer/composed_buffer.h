@@ -56,7 +56,7 @@ class ComposedBuffer : public IBuffer {
                                const SampleOptions& options = {}) override;
   absl::Status Update(const PriorityInfo& info) override;
   void Clear() override;
-  void Close() override;
+  absl::Status Close() override;
   bool draws_sequences() const override { return kind_->draws_sequences(); }
   int64_t count() const override;
   int64_t push_count() const override;

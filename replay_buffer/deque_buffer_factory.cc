@@ -54,7 +54,7 @@ class PriorityLimit : public IBuffer {
     return inner_->Update(limited);
   }
   void Clear() override { inner_->Clear(); }
-  void Close() override { inner_->Close(); }
+  absl::Status Close() override { return inner_->Close(); }
   int64_t count() const override { return inner_->count(); }
   int64_t push_count() const override { return inner_->push_count(); }
   StateSnapshot Snapshot() const override { return inner_->Snapshot(); }

@@ -77,7 +77,7 @@ absl::Status ElasticReplayBuffer::Update(const PriorityInfo& info) { return ring
 
 void ElasticReplayBuffer::Clear() { ring_->Clear(); }
 
-void ElasticReplayBuffer::Close() { ring_->Close(); }
+absl::Status ElasticReplayBuffer::Close() { return ring_->Close(); }
 
 int64_t ElasticReplayBuffer::count() const { return std::min(ring_->count(), window_rows()); }
 

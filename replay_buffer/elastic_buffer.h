@@ -57,7 +57,7 @@ class ElasticReplayBuffer : public IBuffer {
                                const SampleOptions& options = {}) override;
   absl::Status Update(const PriorityInfo& info) override;
   void Clear() override;
-  void Close() override;
+  absl::Status Close() override;
   // The number of rows in the window.
   int64_t count() const override;
   int64_t push_count() const override;

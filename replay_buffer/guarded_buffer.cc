@@ -39,8 +39,8 @@ class GuardedBuffer : public IBuffer {
   void Clear() override {
     Guard([&] { buffer_->Clear(); });
   }
-  void Close() override {
-    Guard([&] { buffer_->Close(); });
+  absl::Status Close() override {
+    return CallUser(kBuffer, [&] { return buffer_->Close(); });
   }
   bool draws_sequences() const override {
     bool result = false;

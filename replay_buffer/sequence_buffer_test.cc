@@ -232,7 +232,7 @@ TEST(SequenceReplayBuffer, ADrawSetsTheLengthOfItsSequences) {
   ASSERT_THAT(buffer->Push(streams.Make({{0, 10, SegmentEnd::kTerminated}}), 0), IsOk());
   ASSERT_EQ(buffer->count(), 4);  // From rows 0, 3, 6 and 9 on.
   SampleOptions sample;
-  for (int64_t length = 3; length <= 6; ++length) {
+  for (int64_t length = 3; length <= 10; ++length) {
     sample.sequence = length;
     DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(4, 0, sample));
     ASSERT_EQ(batch.sequence_length(), length);
@@ -245,15 +245,35 @@ TEST(SequenceReplayBuffer, ADrawSetsTheLengthOfItsSequences) {
       EXPECT_EQ(batch.column<uint8_t>("burn_in")[i], i % length < 2);
     }
   }
-  for (const int64_t length : {int64_t{-1}, int64_t{0}, int64_t{2}, int64_t{7}}) {
+  for (const int64_t length : {int64_t{-1}, int64_t{0}, int64_t{2}}) {
     sample.sequence = length;
     EXPECT_THAT(buffer->Sample(1, 0, sample),
                 StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr(absl::StrCat(
-                             "sequences of ", length, " rows are asked for ",
-                             "(SampleOptions::sequence), expected 3 to 6: more than burn_in, which "
-                             "is 2, and at most unroll_len, which is 6"))));
+                         HasSubstr(absl::StrCat("sequences of ", length, " rows are asked for ",
+                                                "(SampleOptions::sequence), expected at least 3: "
+                                                "more than burn_in, which is 2"))));
   }
+}
+
+TEST(SequenceReplayBuffer, Sample_LongerThanEveryEpisode_IsRefused) {
+  const auto buffer = Make(Rows(3));
+  TestStreams streams;
+  ASSERT_THAT(
+      buffer->Push(streams.Make({{0, 4, SegmentEnd::kTerminated}, {1, 7, SegmentEnd::kTerminated}}),
+                   0),
+      IsOk());
+  SampleOptions sample;
+  sample.sequence = 7;  // Without padding in the options, too.
+  DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(buffer->count(), 0, sample));
+  int64_t rows = 0;
+  for (const uint8_t there : batch.column<uint8_t>("mask")) rows += there;
+  EXPECT_EQ(rows, 4 + 3 + 7 + 6 + 5 + 4 + 3) << "from each start to the end of its episode";
+  sample.sequence = 8;
+  EXPECT_THAT(
+      buffer->Sample(1, 0, sample),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("sequences of 8 rows are asked for (SampleOptions::sequence), "
+                         "expected at most 7, the rows of the longest run of one episode")));
 }
 
 TEST(SequenceReplayBuffer, PaddingRepeatsTheLastRowOfAnEpisode) {

@@ -21,15 +21,29 @@ double Max(absl::Span<const T> values) {
   return static_cast<double>(*std::max_element(values.begin(), values.end()));
 }
 
-double MaxOf(const WindowAverage& window) {
-  const std::vector<double> values = window.Values();
-  return *std::max_element(values.begin(), values.end());
+// The attributes of a window with one value per draw.
+Monitor::AttributeFn MeanOf(const std::string& name) {
+  return [name](const Monitor& draws) { return draws.Average(name); };
 }
 
-double MinOf(const WindowAverage& window) {
-  const std::vector<double> values = window.Values();
-  return *std::min_element(values.begin(), values.end());
+Monitor::AttributeFn MaxOf(const std::string& name) {
+  return [name](const Monitor& draws) -> std::optional<double> {
+    const std::vector<double> values = draws.Values(name);
+    if (values.empty()) return std::nullopt;
+    return *std::max_element(values.begin(), values.end());
+  };
 }
+
+Monitor::AttributeFn MinOf(const std::string& name) {
+  return [name](const Monitor& draws) -> std::optional<double> {
+    const std::vector<double> values = draws.Values(name);
+    if (values.empty()) return std::nullopt;
+    return *std::min_element(values.begin(), values.end());
+  };
+}
+
+constexpr char kReadOutTime[] = "read_out_time";
+constexpr char kMax[] = "max";
 
 }  // namespace
 
@@ -50,57 +64,86 @@ SampledDataAttrMonitor::SampledDataAttrMonitor(const Options& options, absl::str
     : options_(options),
       name_(name),
       metrics_(std::move(metrics)),
-      use_mean_(options.average_range),
-      use_max_(options.average_range),
-      priority_mean_(options.average_range),
-      priority_max_(options.average_range),
-      priority_min_(options.average_range),
-      staleness_mean_(options.average_range),
-      staleness_max_(options.average_range) {}
+      windows_(options.average_range) {
+  windows_.RegisterAttributeValue("avg", "use", MeanOf("use_avg"));
+  windows_.RegisterAttributeValue(kMax, "use", MaxOf("use_max"));
+  windows_.RegisterAttributeValue("avg", "priority", MeanOf("priority_avg"));
+  windows_.RegisterAttributeValue(kMax, "priority", MaxOf("priority_max"));
+  windows_.RegisterAttributeValue("min", "priority", MinOf("priority_min"));
+  windows_.RegisterAttributeValue("avg", "staleness", MeanOf("staleness_avg"));
+  windows_.RegisterAttributeValue(kMax, "staleness", MaxOf("staleness_max"));
+  windows_.RegisterAttributeValue(kMax, kReadOutTime, MaxOf(kReadOutTime));
+}
 
 void SampledDataAttrMonitor::Add(const Draw& draw) {
   int64_t number;
   Metrics metrics;
   {
     MutexLock lock(&mutex_);
-    number = draws_++;
+    number = windows_.current_time();
+    windows_.Step();
     const int64_t since_written = number % options_.print_freq;
     const int64_t until_written = since_written == 0 ? 0 : options_.print_freq - since_written;
     if (until_written >= options_.average_range) return;
+    windows_.Add(kReadOutTime, static_cast<double>(number));
     Look(draw);
     if (until_written > 0) return;
-    metrics = Summary(draw.beta);
+    for (auto& attribute : windows_.Attributes()) {
+      if (attribute.first != absl::StrCat(kReadOutTime, "_", kMax)) {
+        metrics.push_back(std::move(attribute));
+      }
+    }
   }
+  metrics.emplace_back("beta", draw.beta);
   Write(metrics, number, draw);
 }
 
 void SampledDataAttrMonitor::Look(const Draw& draw) {
-  use_mean_.Add(Mean(draw.use));
-  use_max_.Add(Max(draw.use));
-  priority_mean_.Add(Mean(draw.priority));
-  priority_max_.Add(Max(draw.priority));
-  priority_min_.Add(*std::min_element(draw.priority.begin(), draw.priority.end()));
+  windows_.Add("use_avg", Mean(draw.use));
+  windows_.Add("use_max", Max(draw.use));
+  windows_.Add("priority_avg", Mean(draw.priority));
+  windows_.Add("priority_max", Max(draw.priority));
+  windows_.Add("priority_min", *std::min_element(draw.priority.begin(), draw.priority.end()));
   std::vector<int64_t> known;
   for (const int64_t staleness : draw.staleness) {
     if (staleness >= 0) known.push_back(staleness);
   }
   if (known.empty()) return;
-  staleness_mean_.Add(Mean<int64_t>(known));
-  staleness_max_.Add(Max<int64_t>(known));
+  windows_.Add("staleness_avg", Mean<int64_t>(known));
+  windows_.Add("staleness_max", Max<int64_t>(known));
 }
 
-SampledDataAttrMonitor::Metrics SampledDataAttrMonitor::Summary(double beta) const {
-  Metrics metrics = {{"use_avg", *use_mean_.Average()},
-                     {"use_max", MaxOf(use_max_)},
-                     {"priority_avg", *priority_mean_.Average()},
-                     {"priority_max", MaxOf(priority_max_)},
-                     {"priority_min", MinOf(priority_min_)}};
-  if (const std::optional<double> staleness = staleness_mean_.Average(); staleness.has_value()) {
-    metrics.emplace_back("staleness_avg", *staleness);
-    metrics.emplace_back("staleness_max", MaxOf(staleness_max_));
-  }
-  metrics.emplace_back("beta", beta);
-  return metrics;
+void SampledDataAttrMonitor::RegisterAttributeValue(absl::string_view attribute,
+                                                    absl::string_view property,
+                                                    Monitor::AttributeFn value) {
+  MutexLock lock(&mutex_);
+  windows_.RegisterAttributeValue(attribute, property, std::move(value));
+}
+
+absl::StatusOr<double> SampledDataAttrMonitor::GetAttribute(absl::string_view attribute,
+                                                            absl::string_view property) const {
+  MutexLock lock(&mutex_);
+  return windows_.GetAttribute(attribute, property);
+}
+
+int64_t SampledDataAttrMonitor::current_time() const {
+  MutexLock lock(&mutex_);
+  return windows_.current_time();
+}
+
+int64_t SampledDataAttrMonitor::fixed_time() const {
+  MutexLock lock(&mutex_);
+  return windows_.fixed_time();
+}
+
+void SampledDataAttrMonitor::Freeze() {
+  MutexLock lock(&mutex_);
+  windows_.Freeze();
+}
+
+void SampledDataAttrMonitor::Unfreeze() {
+  MutexLock lock(&mutex_);
+  windows_.Unfreeze();
 }
 
 void SampledDataAttrMonitor::Write(const Metrics& metrics, int64_t number, const Draw& draw) const {

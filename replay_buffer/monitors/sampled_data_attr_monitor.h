@@ -16,7 +16,12 @@
 // enter a report are looked at: 5 of 200, by default. The number of draws is not state: it begins
 // at 0 in a resumed run.
 //
-// Threads: thread-safe.
+// Each value above but beta is an attribute of the monitor (metrics/averages.h): attribute "avg" of property "use", ...
+// RegisterAttributeValue() adds others to the reports; it reads the windows of one value per draw: "use_avg", "use_max",
+// "priority_avg", "priority_max", "priority_min", "staleness_avg", "staleness_max", and "read_out_time", the number of
+// the draw. Attribute "max" of "read_out_time" is registered, too, and not reported.
+//
+// Threads: thread-safe. An AttributeFn is called with the lock held: it must not call the monitor but through its argument.
 #ifndef DING_WORKER_REPLAY_BUFFER_MONITORS_SAMPLED_DATA_ATTR_MONITOR_H_
 #define DING_WORKER_REPLAY_BUFFER_MONITORS_SAMPLED_DATA_ATTR_MONITOR_H_
 
@@ -27,6 +32,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/mutex.h"
@@ -60,25 +66,27 @@ class SampledDataAttrMonitor {
 
   void Add(const Draw& draw) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // As Monitor says; a tick is a draw.
+  void RegisterAttributeValue(absl::string_view attribute, absl::string_view property,
+                              Monitor::AttributeFn value) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<double> GetAttribute(absl::string_view attribute, absl::string_view property) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t current_time() const ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t fixed_time() const ABSL_LOCKS_EXCLUDED(mutex_);
+  void Freeze() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Unfreeze() ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
-  using Metrics = std::vector<std::pair<absl::string_view, double>>;
+  using Metrics = std::vector<std::pair<std::string, double>>;
 
   void Look(const Draw& draw) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Metrics Summary(double beta) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Write(const Metrics& metrics, int64_t number, const Draw& draw) const;
 
   const Options options_;
   const std::string name_;
   const std::shared_ptr<MetricSink> metrics_;
-  Mutex mutex_;
-  int64_t draws_ ABSL_GUARDED_BY(mutex_) = 0;
-  WindowAverage use_mean_ ABSL_GUARDED_BY(mutex_);
-  WindowAverage use_max_ ABSL_GUARDED_BY(mutex_);
-  WindowAverage priority_mean_ ABSL_GUARDED_BY(mutex_);
-  WindowAverage priority_max_ ABSL_GUARDED_BY(mutex_);
-  WindowAverage priority_min_ ABSL_GUARDED_BY(mutex_);
-  WindowAverage staleness_mean_ ABSL_GUARDED_BY(mutex_);
-  WindowAverage staleness_max_ ABSL_GUARDED_BY(mutex_);
+  mutable Mutex mutex_;
+  Monitor windows_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ding

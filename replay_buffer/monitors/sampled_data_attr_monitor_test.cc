@@ -4,11 +4,15 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/metrics/averages.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -156,6 +160,35 @@ TEST_F(SampledDataAttrMonitorTest, WrongOptionsAreListed) {
   SampledDataAttrMonitor::AppendProblems({0, -1}, &problems);
   EXPECT_THAT(problems, ElementsAre("sampled_data_attr.average_range is 0, expected at least 1",
                                     "sampled_data_attr.print_freq is -1, expected at least 1"));
+}
+
+TEST_F(SampledDataAttrMonitorTest, RegisteredAttribute_IsReported) {
+  auto monitor = Make(5, 1);
+  monitor.RegisterAttributeValue("newest", "use",
+                                 [](const Monitor& draws) -> std::optional<double> {
+                                   const std::vector<double> values = draws.Values("use_max");
+                                   if (values.empty()) return std::nullopt;
+                                   return values.back();
+                                 });
+  EXPECT_THAT(monitor.GetAttribute("newest", "use"),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  monitor.Add(DrawOf({{4}, {1}, {0}}, 1, 0, 0));
+  monitor.Add(DrawOf({{2}, {1}, {0}}, 1, 1, 1));
+  EXPECT_THAT(sink_->ValuesOf("buffer_iter/use_newest"), ElementsAre(4, 2));
+  EXPECT_EQ(monitor.GetAttribute("max", "use").value(), 4);
+  EXPECT_EQ(monitor.GetAttribute("max", "read_out_time").value(), 1);
+}
+
+TEST_F(SampledDataAttrMonitorTest, Freeze_CountsDrawsAndKeepsTheWindows) {
+  auto monitor = Make(5, 1);
+  monitor.Add(DrawOf({{1}, {1}, {0}}, 1, 0, 0));
+  monitor.Freeze();
+  monitor.Add(DrawOf({{9}, {1}, {0}}, 1, 1, 1));
+  EXPECT_EQ(monitor.fixed_time(), 1);
+  EXPECT_EQ(monitor.current_time(), 2);
+  EXPECT_EQ(monitor.GetAttribute("max", "use").value(), 1);
+  monitor.Unfreeze();
+  EXPECT_EQ(monitor.fixed_time(), 2);
 }
 
 }  // namespace

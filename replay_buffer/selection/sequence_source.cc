@@ -64,6 +64,14 @@ absl::StatusOr<std::shared_ptr<TransitionReader>> SequenceSource::MakeReader(
 }
 
 absl::Status SequenceSource::Draw(const DrawRequest& request, std::optional<TransitionDraw>* draw) {
+  if (request.sequence.has_value() && *request.sequence > options_.index.rows.value_or(0) &&
+      *request.sequence > sequences_.longest_run()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sequences of ", *request.sequence,
+                     " rows are asked for (SampleOptions::sequence), expected at most ",
+                     sequences_.longest_run(), ", the rows of the longest run of one ",
+                     options_.index.cross_episodes ? "stream" : "episode", " so far"));
+  }
   starts_.resize(static_cast<size_t>(request.size));
   DING_RETURN_IF_ERROR(Select(request, absl::MakeSpan(starts_)));
   int64_t rows = request.sequence.value_or(options_.index.rows.value_or(1));
@@ -183,13 +191,10 @@ std::string SequenceDraws::candidates() const {
 
 absl::Status SequenceDraws::CheckSequence(int64_t rows) const {
   if (!options_.index.rows.has_value()) return DrawKind::CheckSequence(rows);
-  const int64_t least = options_.burn_in + 1;
-  const int64_t most = *options_.index.rows;
-  if (rows >= least && rows <= most) return absl::OkStatus();
+  if (rows > options_.burn_in) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "sequences of ", rows, " rows are asked for (SampleOptions::sequence), expected ", least,
-      " to ", most, ": more than burn_in, which is ", options_.burn_in,
-      ", and at most unroll_len, which is ", most));
+      "sequences of ", rows, " rows are asked for (SampleOptions::sequence), expected at least ",
+      options_.burn_in + 1, ": more than burn_in, which is ", options_.burn_in));
 }
 
 absl::Status SequenceDraws::CheckSize(int64_t size, std::optional<int64_t> sequence) const {
