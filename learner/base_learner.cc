@@ -23,12 +23,15 @@ namespace {
 // Sets `*entered` until the end of its scope.
 class Entered {
  public:
-  explicit Entered(bool* entered) : entered_(entered) { *entered_ = true; }
-  ~Entered() { *entered_ = false; }
+  explicit Entered(bool* entered) : entered_(entered), before_(*entered) { *entered_ = true; }
+  ~Entered() { *entered_ = before_; }
 
  private:
   bool* const entered_;
+  const bool before_;
 };
+
+constexpr absl::string_view kSaveHook = "save_ckpt_after_run";
 
 absl::StatusOr<std::vector<int64_t>> FirstsOrEmpty(const Batch& data, absl::string_view name) {
   std::vector<int64_t> firsts;
@@ -71,9 +74,6 @@ absl::Status CheckPriorityCount(const Batch& data, const LearnStep& step) {
 }  // namespace
 
 absl::Status BaseLearner::CheckParts(const Parts& parts) {
-  if (parts.policy == nullptr) {
-    return absl::InvalidArgumentError("the policy has no learn mode, which a learner needs");
-  }
   if (parts.options.train_iterations < 1 || parts.options.monitor_window < 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "learner: train_iterations is ", parts.options.train_iterations, " and monitor_window is ",
@@ -102,12 +102,12 @@ BaseLearner::BaseLearner(Parts parts)
       group_(parts.group == nullptr ? &single_process_ : parts.group),
       monitor_(options_.monitor_window),
       timings_(options_.monitor_window) {
-  DING_CHECK(parts.policy != nullptr) << "a learner is made of parts without a policy";
   UsePolicy(parts.policy);
 }
 
 void BaseLearner::UsePolicy(LearnMode* policy) {
   policy_ = policy;
+  if (policy_ == nullptr) return;
   for (const std::string& name : policy_->monitor_vars()) monitor_.Declare(name);
   if (options_.log_policy) DING_LOG(INFO) << deps_.name << ": " << policy_->info();
 }
@@ -134,6 +134,7 @@ absl::Status BaseLearner::CallHooks(HookPosition position) {
     return absl::InvalidArgumentError(
         absl::StrCat(deps_.name, ": there is no hook position ", index));
   }
+  const Entered entered(&in_hook_);
   // Iterate by index, because a hook may register another one.
   const std::vector<std::shared_ptr<LearnerHook>>& hooks = hooks_.at(position);
   for (size_t i = 0; i < hooks.size(); ++i) {
@@ -158,6 +159,10 @@ absl::Status BaseLearner::Train(const Batch& data, int64_t envstep, const NamedV
     return absl::FailedPreconditionError(
         absl::StrCat(deps_.name, ": Train() is called during Train(), at iteration ", train_iter_,
                      ", as from a hook: expected between two batches"));
+  }
+  if (policy_ == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(deps_.name, ": Train() without a policy: expected ResetPolicy() before"));
   }
   const Entered entered(&training_);
   DING_RETURN_IF_ERROR(CallHooks(HookPosition::kBeforeIter));
@@ -246,11 +251,35 @@ absl::Status BaseLearner::Start(const DataSource& next_data) {
 }
 
 absl::Status BaseLearner::SaveCheckpoint(absl::string_view name) {
+  if (!in_hook_) {
+    for (const std::shared_ptr<LearnerHook>& hook : hooks_.at(HookPosition::kAfterRun)) {
+      if (hook->name() != kSaveHook) continue;
+      ckpt_saved_ = false;
+      ckpt_name_ = std::string(name);
+      const absl::Status called = CallUser("the hook", [&] {
+        const Entered entered(&in_hook_);
+        return hook->Call(outer_);
+      });
+      ckpt_name_.clear();
+      if (!called.ok()) {
+        return Annotate(called, absl::StrCat(deps_.name, ": hook '", kSaveHook,
+                                             "' for checkpoint '", name, "'"));
+      }
+      if (ckpt_saved_) return absl::OkStatus();
+      break;
+    }
+  }
+  ckpt_saved_ = true;
   const std::string numbered = absl::StrCat("iteration_", train_iter_);
-  if (name.empty()) name = numbered;
+  const std::string asked = ckpt_name_;
+  if (name.empty()) name = asked.empty() ? numbered : asked;
   if (checkpoint_fn_) {
     const CheckpointFn save = checkpoint_fn_;  // It may set another one.
     return CallUser("the checkpoint function", [&] { return save(name); });
+  }
+  if (outer_->policy() == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        deps_.name, ": SaveCheckpoint() without a policy: expected ResetPolicy() before"));
   }
   return SaveLearnerCheckpoint(*outer_, outer_->CheckpointPath(name));
 }
@@ -282,6 +311,10 @@ absl::Status BaseLearner::SetProgress(int64_t train_iter, int64_t envstep) {
   train_iter_ = train_iter;
   collector_envstep_ = envstep;
   return absl::OkStatus();
+}
+
+absl::Status BaseLearner::Close() {
+  return CallUser("the metric sink", [this] { return deps_.metrics->Flush(); });
 }
 
 LearnInfo BaseLearner::learn_info() const { return LearnInfo{train_iter_, priority_info_, done_}; }

@@ -62,13 +62,13 @@ class BaseLearner : public ILearner {
   // What a learner is made of. `policy` and `group` must outlive it.
   struct Parts {
     Options options;
-    LearnMode* policy = nullptr;  // must be set
+    LearnMode* policy = nullptr;  // null: none yet; Train() is refused until ResetPolicy()
     LearnerHooks hooks;
     ComponentDeps deps;
     ProcessGroup* group = nullptr;  // null: a single process
   };
 
-  // kInvalidArgument if the policy is missing or an option is out of range.
+  // kInvalidArgument if an option is out of range.
   static absl::Status CheckParts(const Parts& parts);
   static absl::StatusOr<std::unique_ptr<BaseLearner>> Create(Parts parts);
   // The same with the parts one by one.
@@ -111,6 +111,7 @@ class BaseLearner : public ILearner {
   Monitor* monitor() final { return &monitor_; }
   // They are not saved, so that the state of a run does not depend on the speed of the machine.
   const Monitor& timings() const final { return timings_; }
+  absl::Status Close() override;
 
   // From now on it trains `policy`, which must outlive it. Counters and hooks stay; averages and priorities, which are
   // those of the policy before, are dropped.
@@ -138,7 +139,7 @@ class BaseLearner : public ILearner {
   virtual absl::Status OnIteration(LearnStep* step);
 
  private:
-  // Begins with `policy`, which is not null.
+  // Begins with `policy`, if it is not null.
   void UsePolicy(LearnMode* policy);
   absl::Status FinishIteration(LearnStep* step);
   // Keeps the priorities of the last step that has any: one for each row of `data`, or for each sequence, by its first row.
@@ -166,6 +167,10 @@ class BaseLearner : public ILearner {
   bool done_ = false;
   bool training_ = false;  // within Train()
   bool running_ = false;   // within Start()
+  bool in_hook_ = false;   // within a hook
+  // Of the checkpoint for which SaveCheckpoint() calls a hook: its name, and whether the hook has saved it.
+  std::string ckpt_name_;
+  bool ckpt_saved_ = false;
 };
 
 }  // namespace ding

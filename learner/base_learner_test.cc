@@ -418,5 +418,58 @@ TEST_F(BaseLearnerTest, ContinuesFromASavedState) {
                    (1 + 1. / 2 + 1. / 3 + 1. / 4) / 4);
 }
 
+TEST_F(BaseLearnerTest, WithoutAPolicyAtFirst_TrainsOnceItHasOne) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto learner,
+                            BaseLearner::Create(BaseLearner::Options(), nullptr, {}, deps_));
+  EXPECT_THAT(learner->Train(MakeBatch(3)),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("without a policy")));
+  EXPECT_THAT(learner->SaveCheckpoint("early"),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("without a policy")));
+  ASSERT_THAT(learner->ResetPolicy(&policy_), IsOk());
+  EXPECT_THAT(learner->Train(MakeBatch(3)), IsOk());
+  EXPECT_EQ(learner->train_iter(), 1);
+}
+
+// Counts the checkpoints that it takes part in; saves them only if told so.
+class OwnSaveHook : public LearnerHook {
+ public:
+  OwnSaveHook(int* calls, bool saves)
+      : LearnerHook("save_ckpt_after_run", 100, HookPosition::kAfterRun),
+        calls_(calls),
+        saves_(saves) {}
+  absl::Status Call(ILearner* learner) override {
+    ++*calls_;
+    return saves_ ? learner->SaveCheckpoint() : absl::OkStatus();
+  }
+
+ private:
+  int* const calls_;
+  const bool saves_;
+};
+
+TEST_F(BaseLearnerTest, SaveCheckpoint_RunsTheHook) {
+  for (const bool saves : {true, false}) {
+    const std::string name = saves ? "by_hook" : "by_learner";
+    int calls = 0;
+    auto learner = Create(kNoHooks);
+    learner->RegisterHook(std::make_shared<OwnSaveHook>(&calls, saves));
+    EXPECT_THAT(learner->SaveCheckpoint(name), IsOk());
+    EXPECT_EQ(calls, 1);
+    EXPECT_TRUE(HasCheckpoint(name));
+  }
+  auto learner = Create("save_ckpt_after_run: true");
+  EXPECT_THAT(learner->SaveCheckpoint("at_iteration_0"), IsOk());
+  EXPECT_TRUE(HasCheckpoint("at_iteration_0"));
+}
+
+TEST_F(BaseLearnerTest, Close_FlushesTheMetrics) {
+  auto learner = Create(kNoHooks);
+  EXPECT_THAT(learner->Close(), IsOk());
+  EXPECT_THAT(learner->Close(), IsOk());
+  EXPECT_EQ(sink_->flush_count(), 2);
+  sink_->set_flush_status(absl::DataLossError("full"));
+  EXPECT_THAT(learner->Close(), StatusIs(absl::StatusCode::kDataLoss));
+}
+
 }  // namespace
 }  // namespace ding

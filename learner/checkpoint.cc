@@ -70,6 +70,10 @@ absl::Status LoadLearnerComponents(const CheckpointReader& checkpoint, ILearner*
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> counters,
                         checkpoint.Component(kLearnerComponent));
   LearnMode* const policy = learner->policy();
+  if (policy == nullptr) {
+    return absl::FailedPreconditionError(
+        "the learner has no policy yet: expected ResetPolicy() before");
+  }
   DING_RETURN_IF_ERROR(Annotate(policy->LoadModel(model.get()), kModelComponent));
   DING_RETURN_IF_ERROR(Annotate(policy->LoadTrainState(train_state.get()), kTrainStateComponent));
   return Annotate(CallUser("the learner", [&] { return learner->LoadState(counters.get()); }),

@@ -40,6 +40,9 @@ absl::StatusOr<std::unique_ptr<ILearner>> create_learner(const LearnerConfig& co
                                                          const ComponentDeps& deps,
                                                          ProcessGroup* group) {
   DING_ASSIGN_OR_RETURN(const LearnerCreator create, LearnerRegistry().Find(config.type()));
+  if (policy == nullptr) {
+    return absl::InvalidArgumentError("the policy has no learn mode, which a learner needs");
+  }
   return CallFactory("learner", config.type(), [&] { return create(config, policy, deps, group); });
 }
 

@@ -442,9 +442,5 @@ TEST_F(OwnLearnerTest, AFactoryThatReturnsNoneOrThrowsIsNamed) {
                                  "ideas")));
 }
 
-TEST(OwnLearnerDeathTest, ADerivedLearnerNeedsAPolicy) {
-  EXPECT_DEATH(FaultyLearner{BaseLearner::Parts()}, "parts without a policy");
-}
-
 }  // namespace
 }  // namespace ding
