@@ -3,8 +3,13 @@
 namespace ding {
 
 BaseSerialCommander::BaseSerialCommander(const ILearner* learner, const ISerialCollector* collector,
-                                         CommandMode* policy)
-    : learner_(learner), collector_(collector), policy_(policy) {}
+                                         CommandMode* policy, const ISerialEvaluator* evaluator,
+                                         const IBuffer* buffer)
+    : learner_(learner),
+      collector_(collector),
+      policy_(policy),
+      evaluator_(evaluator),
+      buffer_(buffer) {}
 
 NamedValues BaseSerialCommander::Step() {
   UpdateInfo(collector_->envstep());

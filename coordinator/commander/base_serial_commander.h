@@ -9,17 +9,21 @@
 #include <cstdint>
 
 #include "ding_worker/collector/serial_collector.h"
+#include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/learner/learner.h"
 #include "ding_worker/policy/policy.h"
+#include "ding_worker/replay_buffer/buffer.h"
 
 namespace ding {
 
 class BaseSerialCommander {
  public:
-  // `policy` may be null: there are no settings then.
+  // `policy` may be null: there are no settings then. So may be `evaluator` and `buffer`, which the commander only keeps
+  // for commanders that derive from it.
   BaseSerialCommander(const ILearner* learner, const ISerialCollector* collector,
-                      CommandMode* policy);
+                      CommandMode* policy, const ISerialEvaluator* evaluator = nullptr,
+                      const IBuffer* buffer = nullptr);
 
   // Returns the settings for the next Collect(), given the progress of learner and collector.
   NamedValues Step();
@@ -27,6 +31,8 @@ class BaseSerialCommander {
   // that the learner knows of, which may be less than that of a collector that works at the same time.
   NamedValues LearnSettings(int64_t envstep);
 
+  const ISerialEvaluator* evaluator() const { return evaluator_; }
+  const IBuffer* buffer() const { return buffer_; }
   CommandMode* policy() const { return policy_; }
   void set_policy(CommandMode* policy) { policy_ = policy; }
   // The progress that the policy was asked with last: "learner_step" and "envstep".
@@ -38,6 +44,8 @@ class BaseSerialCommander {
   const ILearner* const learner_;
   const ISerialCollector* const collector_;
   CommandMode* policy_;
+  const ISerialEvaluator* const evaluator_;
+  const IBuffer* const buffer_;
   NamedValues info_;
 };
 

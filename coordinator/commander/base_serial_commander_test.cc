@@ -6,6 +6,7 @@
 #include "ding_worker/coordinator/testing/fake_command_mode.h"
 #include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/testing/fake_learn_mode.h"
+#include "ding_worker/replay_buffer/naive_buffer.h"
 #include "gtest/gtest.h"
 
 namespace ding {
@@ -27,6 +28,14 @@ class FakeCollector : public ISerialCollector {
  private:
   int64_t envstep_ = 0;
 };
+
+TEST(BaseSerialCommanderTest, KeepsEvaluatorAndBuffer) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto buffer, NaiveReplayBuffer::Create({}));
+  const BaseSerialCommander without(nullptr, nullptr, nullptr);
+  EXPECT_EQ(without.evaluator(), nullptr);
+  const BaseSerialCommander commander(nullptr, nullptr, nullptr, nullptr, buffer.get());
+  EXPECT_EQ(commander.buffer(), buffer.get());
+}
 
 TEST(BaseSerialCommanderTest, TellsThePolicyTheProgressOfTheRun) {
   FakeLearnMode policy;
