@@ -34,6 +34,10 @@ struct CollectOptions {
   bool drop_extra = true;
   // Whether to log finished episodes (false while a random policy collects).
   bool record_episodes = true;
+  // Whether to draw actions uniformly from the action space (RandomCollectMode) instead of asking the policy, in our
+  // collectors. GetTrainSample() of the policy is called as usual. kInvalidArgument if the policy stores more of a step
+  // than its action.
+  bool random_collect = false;
   // Settings of the forward pass of the policy: "eps", ...
   NamedValues policy_settings;
   // The level seed of each env, stored in the rows as `level_seed`; empty: not stored.
@@ -78,6 +82,10 @@ class ISerialCollector {
   // The mean return of the last episodes, for people who watch the run. Not set: it is not known.
   virtual std::optional<double> recent_return() const { return std::nullopt; }
 
+  // Logs the episodes that were not logged yet, and flushes the metrics. Afterwards Collect() returns
+  // kFailedPrecondition. A further call does nothing. The env manager stays open: its owner closes it.
+  virtual absl::Status Close() { return absl::OkStatus(); }
+
   // Save and load partial trajectories, counters and statistics, but not env manager and policy.
   virtual absl::Status SaveState(StateWriter* writer) const = 0;
   virtual absl::Status LoadState(StateReader* reader) = 0;
@@ -121,6 +129,8 @@ class IBattleCollector {
   virtual int64_t total_episode_count() const = 0;
   // As in ISerialCollector, of the first player.
   virtual std::optional<double> recent_return() const { return std::nullopt; }
+  // As in ISerialCollector.
+  virtual absl::Status Close() { return absl::OkStatus(); }
 
   virtual absl::Status SaveState(StateWriter* writer) const = 0;
   virtual absl::Status LoadState(StateReader* reader) = 0;

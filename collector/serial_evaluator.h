@@ -61,6 +61,8 @@ class ISerialEvaluator {
   // evaluated.
   virtual bool ShouldEval(int64_t train_iter) = 0;
   virtual absl::StatusOr<EvalResult> Eval(const EvalOptions& options) = 0;
+  // Flushes the metrics. May be called again. The env manager stays open: its owner closes it.
+  virtual absl::Status Close() { return absl::OkStatus(); }
 
   // Save and load the best result and the time of the last evaluation.
   virtual absl::Status SaveState(StateWriter* writer) const = 0;
@@ -88,6 +90,7 @@ class IBattleEvaluator {
   virtual absl::Status Reset(std::vector<EvalMode*> policies, EnvManager* env) = 0;
   virtual bool ShouldEval(int64_t train_iter) = 0;
   virtual absl::StatusOr<BattleEvalResult> Eval(const EvalOptions& options) = 0;
+  virtual absl::Status Close() { return absl::OkStatus(); }
 
   virtual absl::Status SaveState(StateWriter* writer) const = 0;
   virtual absl::Status LoadState(StateReader* reader) = 0;

@@ -2,11 +2,13 @@
 // may be ready and answer at different times: a value is replaced or removed for one env, and the values of
 // the others stay.
 //
-// Ownership: owns its values.   Threads: thread-compatible.
-// Errors:    Update() and Reset() of an env that does not exist end the program: the caller has a bug.
+// Ownership: owns its values. Values that share memory (tensors) keep sharing it, unless `deepcopy` is set.
+// Threads:   thread-compatible.
+// Errors:    Update() and Reset() of an env that does not exist end the program, with the name of the pool: the
+//            caller has a bug.
 //
 // Example:
-//   CachePool<int64_t> rows(env_num);
+//   CachePool<int64_t> rows("rows", env_num);
 //   rows.Update(env_id, row);
 //   if (const int64_t* const row = rows.Get(env_id)) Store(*row);
 //   rows.Reset(env_id);
@@ -14,24 +16,39 @@
 #define DING_WORKER_COLLECTOR_CORE_CACHE_POOL_H_
 
 #include <cstddef>
+#include <map>
 #include <optional>
+#include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "ding_worker/base/check.h"
+#include "ding_worker/data/tensor.h"
 
 namespace ding {
 
 template <typename T>
 class CachePool {
  public:
-  // No env has a value at first.
-  explicit CachePool(int env_num) : values_(static_cast<size_t>(env_num)) {}
+  // No env has a value at first. With `deepcopy`, a tensor that is passed is copied, so that its owner may change it.
+  CachePool(std::string name, int env_num, bool deepcopy = false)
+      : name_(std::move(name)), deepcopy_(deepcopy), values_(static_cast<size_t>(env_num)) {}
 
+  const std::string& name() const { return name_; }
   int env_num() const { return static_cast<int>(values_.size()); }
 
   // Replaces the value of this env.
-  void Update(int env_id, T value) { Slot(env_id) = std::move(value); }
+  void Update(int env_id, T value) {
+    if constexpr (std::is_same_v<T, Tensor>) {
+      if (deepcopy_) value = value.Clone();
+    }
+    Slot(env_id) = std::move(value);
+  }
+  // Replaces the values of these envs.
+  void Update(const std::map<int, T>& values) {
+    for (const auto& [env_id, value] : values) Update(env_id, value);
+  }
   // Removes the value of this env.
   void Reset(int env_id) { Slot(env_id).reset(); }
 
@@ -45,10 +62,12 @@ class CachePool {
  private:
   std::optional<T>& Slot(int env_id) {
     DING_CHECK(env_id >= 0 && env_id < env_num())
-        << "env " << env_id << " is none of the " << env_num() << " envs";
+        << name_ << ": env " << env_id << " is none of the " << env_num() << " envs";
     return values_[static_cast<size_t>(env_id)];
   }
 
+  std::string name_;
+  bool deepcopy_;
   std::vector<std::optional<T>> values_;
 };
 

@@ -11,9 +11,11 @@
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/checked_size.h"
 #include "ding_worker/base/problems.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/policy/random_policy.h"
 
 namespace ding {
 namespace {
@@ -25,7 +27,8 @@ std::vector<std::string> ProblemsOf(const CollectCore::Options& options, const E
   std::vector<std::string> problems = options.common.Problems();
   problems.insert(problems.end(), options.problems.begin(), options.problems.end());
   if (options.maxlen.value_or(1) < 1) {
-    problems.push_back(absl::StrCat("maxlen is ", *options.maxlen, ", expected at least 1"));
+    problems.push_back(
+        absl::StrCat("maxlen (traj_len) is ", *options.maxlen, ", expected at least 1"));
   }
   if (env == nullptr) problems.push_back("no env manager");
   if (policies.empty() || std::count(policies.begin(), policies.end(), nullptr) > 0) {
@@ -109,6 +112,7 @@ absl::Status CollectCore::Use(EnvManager* env, const std::vector<CollectMode*>& 
   players_.resize(policies.size());
   for (size_t i = 0; i < policies.size(); ++i) {
     players_[i].policy = policies[i];
+    players_[i].random.reset();
     players_[i].attributes = policies[i]->attributes();
   }
   rows_.Use(env->env_spec(), *std::move(fresh));
@@ -216,6 +220,7 @@ absl::StatusOr<const Timesteps*> CollectCore::StepEnvs(
 absl::StatusOr<const Timesteps*> CollectCore::TryStepEnvs(
     const ActingEnvs& acting, const CollectOptions& options,
     absl::FunctionRef<bool(int env_id)> may_act) {
+  if (closed_) return absl::FailedPreconditionError("is closed");
   if (options.cancelled && options.cancelled()) {
     return absl::CancelledError("the collect was cancelled");
   }
@@ -241,10 +246,31 @@ absl::StatusOr<const Timesteps*> CollectCore::TryStepEnvs(
   return timesteps;
 }
 
+absl::StatusOr<CollectMode*> CollectCore::ActingPolicy(int player, const CollectOptions& options) {
+  Player& actor = players_[player];
+  if (!options.random_collect) return actor.policy;
+  if (actor.random == nullptr) {
+    const EnvSpec spec = PlayerSpec(env_->env_spec(), player);
+    const Spec& output = *actor.policy->output_spec();
+    if (output.size() > spec.action->size()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "random_collect is set, but the policy stores '", output.field(spec.action->size()).name,
+          "' beside its actions, which random actions do not have"));
+    }
+    DING_ASSIGN_OR_RETURN(
+        actor.random,
+        RandomCollectMode::Create(
+            spec.action, Rng::DeriveSeed(deps_.seed, absl::StrCat("random_collect", player)),
+            actor.attributes, spec.observation));
+  }
+  return actor.random.get();
+}
+
 absl::Status CollectCore::Act(int player, const ActingEnvs& acting, const CollectOptions& options) {
   // No env acts; the step only waits for the answers of others.
   if (acting.env_ids.empty()) return absl::OkStatus();
   Player& actor = players_[player];
+  DING_ASSIGN_OR_RETURN(CollectMode* const policy, ActingPolicy(player, options));
   ActingEnvs own(acting.env_ids, rows_.ObsOf(player, acting.obs), acting.rows);
   const int64_t action_bytes = env_->env_spec().action->row_bytes(player);
   const bool has_ended = player_num() > 1 && actor.acts.Choose(*env_, player, acting.env_ids);
@@ -267,7 +293,7 @@ absl::Status CollectCore::Act(int player, const ActingEnvs& acting, const Collec
   const ColumnsView obs = own.rows.empty() ? own.obs : added.obs;
   const absl::Span<const int> seats = SeatsOf(player, own.env_ids);
   DING_RETURN_IF_ERROR(CallPolicy(
-      [&] { return actor.policy->Forward(obs, seats, options.policy_settings, added.output); }));
+      [&] { return policy->Forward(obs, seats, options.policy_settings, added.output); }));
   if (has_ended) {
     action_columns_[player] =
         actor.acts.Spread(action_columns_[player], action_bytes, acting.env_ids.size());
@@ -391,6 +417,12 @@ void CollectCore::FinishCollect(const CollectOptions& options, double seconds) {
   statistics_->TakeFinished(options.record_episodes);
   statistics_->FinishCollect(options.record_episodes, seconds, options.train_iter,
                              options.policy_settings, deps_);
+}
+
+absl::Status CollectCore::Close() {
+  closed_ = true;
+  statistics_->LogRest(deps_);
+  return FlushSink(deps_.metrics.get());
 }
 
 absl::Status CollectCore::SaveState(StateWriter* writer) const {

@@ -82,8 +82,7 @@ class CollectCore {
     SerialCollectorOptions common;
     // Whether to return rows of complete episodes only. With traj_len_inf of a policy it does so anyway.
     bool whole_episodes = false;
-    // The most rows of a running episode to keep, at least 1; a further row drops the oldest one. Without it,
-    // all rows are kept. See TrajBuffer.
+    // The most rows of a running episode to hold, at least 1. See TrajBuffer.
     std::optional<int64_t> maxlen;
     bool game = false;  // whether the env is a game with a player per policy
     // Whether to log metrics of the returned samples; else of the time. docs/reference/collector.md lists both.
@@ -163,6 +162,8 @@ class CollectCore {
   // Returns the episodes that finished since the last call, env by env; call it after Take(), which counts
   // their rows. Keeps them for the log if `record`.
   std::vector<CollectedEpisode> TakeFinishedEpisodes(bool record);
+  // What ISerialCollector says; further steps are refused.
+  absl::Status Close();
   // Ends a collect that took `seconds`: logs the metrics if they are due.
   void FinishCollect(const CollectOptions& options, double seconds);
 
@@ -175,7 +176,8 @@ class CollectCore {
   struct Player {
     CollectMode* policy = nullptr;
     CollectAttributes attributes;
-    PlayerActs acts;  // of the current step, in a game
+    PlayerActs acts;                      // of the current step, in a game
+    std::unique_ptr<CollectMode> random;  // null before the first random_collect
   };
   // For OverCore and what derives from it: what ISerialCollector asks for. Empty `policies` keep the current ones. The
   // state includes which envs are in the middle of an episode.
@@ -218,6 +220,8 @@ class CollectCore {
   absl::StatusOr<const Timesteps*> TryStepEnvs(const ActingEnvs& acting,
                                                const CollectOptions& options,
                                                absl::FunctionRef<bool(int env_id)> may_act);
+  // The policy of this player, or a random one.
+  absl::StatusOr<CollectMode*> ActingPolicy(int player, const CollectOptions& options);
   absl::Status Act(int player, const ActingEnvs& acting, const CollectOptions& options);
   void DropRowsUnderWay();
   // Returns 0 without Options::measure_steps, because most collectors need not read the clock.
@@ -237,6 +241,7 @@ class CollectCore {
   // Per env, whether it may be in the middle of an episode. Bytes, because every step sets some.
   std::vector<uint8_t> unfinished_;
   int waits_ = 0;  // consecutive waits for a ready env
+  bool closed_ = false;
   StepTimes step_times_;
 };
 
@@ -256,6 +261,7 @@ class OverCore : public Interface {
   void set_envstep(int64_t envstep) override { core_->set_envstep(envstep); }
   int64_t total_episode_count() const override { return core_->total_episode_count(); }
   std::optional<double> recent_return() const override { return core_->recent_return(); }
+  absl::Status Close() override { return core_->Close(); }
   absl::Status SaveState(StateWriter* writer) const override { return core_->SaveState(writer); }
   absl::Status LoadState(StateReader* reader) override { return core_->LoadState(reader); }
 

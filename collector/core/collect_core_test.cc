@@ -205,7 +205,7 @@ TEST(CollectCoreTest, ReportsAllProblemsAtOnce) {
   options.problems = {"params are wrong"};
   EXPECT_THAT(CollectCore::Create(options, nullptr, PoliciesOf(nullptr), {}),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("max_abnormal is 0"), HasSubstr("maxlen is 0"),
+                       AllOf(HasSubstr("max_abnormal is 0"), HasSubstr("maxlen (traj_len) is 0"),
                              HasSubstr("params are wrong"), HasSubstr("no env manager"),
                              HasSubstr("no policy"))));
 }

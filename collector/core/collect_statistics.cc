@@ -130,13 +130,22 @@ void CollectStatistics::FinishCollect(bool record, double seconds, int64_t train
                                       const NamedValues& settings, const ComponentDeps& deps) {
   window_.seconds += seconds;
   total_seconds_ += seconds;
+  last_iter_ = train_iter;
   if (!record) {
     window_ = Window();
     return;
   }
   const int64_t next_log_iter = CheckedSum(last_log_iter_, options_.collect_print_freq)
                                     .value_or(std::numeric_limits<int64_t>::max());
-  if (train_iter < next_log_iter || episodes_.empty()) return;
+  if (train_iter >= next_log_iter && !episodes_.empty()) Log(train_iter, settings, deps);
+}
+
+void CollectStatistics::LogRest(const ComponentDeps& deps) {
+  if (!episodes_.empty()) Log(last_iter_, {}, deps);
+}
+
+void CollectStatistics::Log(int64_t train_iter, const NamedValues& settings,
+                            const ComponentDeps& deps) {
   last_log_iter_ = train_iter;
   NamedValues metrics = Metrics();
   for (const auto& [name, value] : settings) {

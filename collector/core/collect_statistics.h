@@ -78,6 +78,8 @@ class CollectStatistics {
   // drops the values to log instead.
   void FinishCollect(bool record, double seconds, int64_t train_iter, const NamedValues& settings,
                      const ComponentDeps& deps);
+  // Logs the episodes that wait for the next log, as of the last collect.
+  void LogRest(const ComponentDeps& deps);
 
   absl::Status SaveState(StateWriter* writer) const;
   // Returns the saved statistics, which must be of as many envs and players.
@@ -104,6 +106,7 @@ class CollectStatistics {
   };
 
   absl::Status NoteAbnormal(int env_id, const std::string& cause, const ComponentDeps& deps);
+  void Log(int64_t train_iter, const NamedValues& settings, const ComponentDeps& deps);
   NamedValues Metrics() const;
   void AddReturns(NamedValues* metrics) const;
 
@@ -117,6 +120,7 @@ class CollectStatistics {
   int64_t total_episode_count_ = 0;
   int64_t total_train_sample_count_ = 0;
   int64_t last_log_iter_ = 0;
+  int64_t last_iter_ = 0;     // of the last collect
   double total_seconds_ = 0;  // since the start or the last resume
   WindowAverage recent_returns_{20};
 };

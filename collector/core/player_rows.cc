@@ -41,7 +41,7 @@ absl::StatusOr<std::vector<TrajBuffer>> PlayerRows::Make(const EnvManager& env,
     options.stream_base = options_.stream_base + player;
     options.stream_stride = env.env_spec().players;
     options.whole_episodes = options_.whole_episodes || attributes.traj_len_inf;
-    options.maxlen = options_.maxlen;
+    if (!attributes.traj_len_inf) options.maxlen = options_.maxlen;
     options.unroll_len = attributes.unroll_len;
     // Take() cuts no whole episodes.
     options.cut_samples = attributes.on_policy && !options.whole_episodes;

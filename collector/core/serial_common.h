@@ -128,6 +128,10 @@ void AddEpisodeInfo(const std::map<std::string, std::vector<double>>& info, int6
 // Calls a metric sink, which a user may have written. If it throws, the first time is a warning in the log, and the run
 // goes on.
 void CallSink(absl::FunctionRef<void()> call);
+// Flushes a metric sink; an exception of it is an error.
+inline absl::Status FlushSink(MetricSink* sink) {
+  return CallUser("the metric sink", [sink] { return sink->Flush(); });
+}
 
 // Writes each metric to "<name>_iter/<metric>" at train_iter.
 void WriteIterMetrics(const NamedValues& metrics, absl::string_view name, int64_t train_iter,

@@ -64,7 +64,7 @@ TrajBuffer::TrajBuffer(TrajLayout layout, Options options)
       running_(static_cast<size_t>(options_.env_num)),
       sample_rows_(static_cast<size_t>(options_.env_num), 0),
       out_of_game_(static_cast<size_t>(options_.env_num), 0),
-      under_way_(options_.env_num) {}
+      under_way_("rows", options_.env_num) {}
 
 bool TrajBuffer::Fits(const TrajBuffer& other) const {
   return layout_ == other.layout_ && options_.env_num == other.options_.env_num &&
@@ -120,7 +120,7 @@ absl::StatusOr<TrajBuffer::Appended> TrajBuffer::Append(const ActingEnvs& acting
                                                    acting.rows.size(), " chosen rows of them for ",
                                                    acting.env_ids.size(), " envs"));
   }
-  if (options_.maxlen.has_value()) {
+  if (options_.whole_episodes && options_.maxlen.has_value()) {
     for (const int env_id : acting.env_ids) MakeRoomInEpisode(env_id);
     // Most of the arena is dropped rows: without a copy of the others it would grow for ever.
     if (dropped_rows_ > arena_.used / 2) DING_RETURN_IF_ERROR(KeepRows(/*also_ready=*/true));
@@ -217,15 +217,21 @@ absl::Status TrajBuffer::Store(const Timesteps& timesteps) {
     }
     const bool complete = has_final && out_of_game_[env_id] == 0;
     if (has_final) info.final_row = final_row;
-    if (complete) running_[env_id] = RunningEpisode();
     under_way_.Reset(env_id);
     if (options_.unroll_len > 1) {
       info.ends_sample = ++sample_rows_[env_id] >= options_.unroll_len || has_final;
       if (info.ends_sample) sample_rows_[env_id] = 0;
     }
-    if (!options_.whole_episodes || complete) MarkReady(row);
+    if (EndsTrajectory(env_id, complete)) MarkReady(row);
   }
   return absl::OkStatus();
+}
+
+bool TrajBuffer::EndsTrajectory(int env_id, bool complete) {
+  const bool full =
+      !options_.whole_episodes && running_[env_id].rows >= options_.maxlen.value_or(0);
+  if (complete || full) running_[env_id] = RunningEpisode();
+  return complete || full;
 }
 
 bool TrajBuffer::AllowsAction(int64_t final_row) const {
@@ -377,15 +383,10 @@ void TrajBuffer::Link() {
     RowInfo& info = infos_[row];
     RunningEpisode& running = running_[info.env_id];
     if (Ended(row)) info.final_row = finals_.used++;
-    const bool complete = Ended(row) && !EndedEarly(row);
-    if (complete) {
-      running = RunningEpisode();
-    } else if (running.rows++ == 0) {
-      running.oldest = row;
-    }
+    if (running.rows++ == 0) running.oldest = row;
     if (info.state == RowState::kUnderWay) {
       under_way_.Update(info.env_id, row);
-    } else if (!options_.whole_episodes || complete) {
+    } else if (EndsTrajectory(info.env_id, Ended(row) && !EndedEarly(row))) {
       MarkReady(row);
     }
   }

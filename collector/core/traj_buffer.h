@@ -20,8 +20,7 @@
 // first row, are one, and so are the rows that are left at its end. After a gap, and after Take() with
 // Options::cut_samples, counting begins anew.
 //
-// With Options::maxlen it keeps only the newest rows of a running episode, so that its memory is bounded
-// however long the episode is.
+// With Options::maxlen it holds a bounded number of rows of a running episode, however long the episode is.
 //
 // Ownership: owns its arena; the result of Take() owns its memory. Blocks come from pools and return to
 //            them after their last use.
@@ -100,8 +99,9 @@ class TrajBuffer {
     // Whether to return the rows of an episode only when it is complete. The rest of an episode whose
     // beginning was dropped counts as complete.
     bool whole_episodes = false;
-    // The most rows of the running episode of an env to keep, at least 1: a further row drops the oldest
-    // one. Without it, the number of rows is not bounded.
+    // The most rows of the running episode of an env to hold, at least 1. With whole_episodes a further row drops
+    // the oldest one. Without, the rows are a trajectory: they are ready together, when they are so many or the
+    // episode is over. Not set: the rows of an episode are not bounded, other rows are ready at once.
     std::optional<int64_t> maxlen;
     // The rows of a sample, at least 1.
     int64_t unroll_len = 1;
@@ -132,7 +132,7 @@ class TrajBuffer {
   };
   // Adds one row per env with its observation, `collect_iter` and, if the layout has it, its level seed
   // (level_seeds[env]). The views are valid until the next call. No env may have a row whose answer is
-  // pending. With maxlen, drops the oldest row of the episode of each env that has as many rows.
+  // pending. May drop the oldest row of the running episode of each env (Options::maxlen).
   absl::StatusOr<Appended> Append(const ActingEnvs& acting, int64_t collect_iter,
                                   absl::Span<const int64_t> level_seeds);
   // Stores the answers of the envs. An abnormal step drops its row and the stored rows of its episode.
@@ -230,7 +230,9 @@ class TrajBuffer {
   bool Follows(int64_t row, int64_t previous) const {
     return !Ended(previous) && infos_[row].step == infos_[previous].step + 1;
   }
-  // Marks a row as ready, and with whole_episodes also the earlier rows of its episode.
+  // Whether a row that its env has answered makes the rows of its episode ready. If so, further ones are counted anew.
+  bool EndsTrajectory(int env_id, bool complete);
+  // Marks a row as ready, and the earlier rows of its episode that are held.
   void MarkReady(int64_t row);
   void DropRow(int64_t row);
   void DropNewest(int64_t excess);

@@ -303,25 +303,31 @@ TEST(TrajBufferTest, KeepsTheNewestRowsOfALongEpisode) {
   EXPECT_EQ(buffer.held_rows(), 0);
 }
 
-TEST(TrajBufferTest, CountsTheRowsOfEachEpisodeOnItsOwn) {
+// Without whole_episodes, maxlen rows are a trajectory.
+TEST(TrajBufferTest, Maxlen_RowsAreReadyByTrajectories) {
   TrajBuffer::Options options = Envs(2);
   options.maxlen = 2;
   TrajBuffer buffer(Layout(), options);
   Feed feed(2);
   feed.Step(&buffer, {0, 1}, {0, 1});
+  EXPECT_EQ(buffer.ready_rows(), 1) << "the episode of env 1 is over";
   feed.Step(&buffer, {0, 1}, {0, 0});
-  feed.Step(&buffer, {0, 1}, {0, 0});
-  EXPECT_EQ(buffer.ready_rows(), 2 + 3) << "env 1 has begun a second episode";
+  EXPECT_EQ(buffer.ready_rows(), 2 + 1) << "env 0 has two rows";
+  feed.Step(&buffer, {0}, {0});
+  EXPECT_EQ(buffer.held_rows(), 2);
   StateDict state;
   ASSERT_THAT(buffer.SaveState(&state), IsOk());
   TrajBuffer restored(Layout(), options);
   ASSERT_THAT(restored.LoadState(&state), IsOk());
-  feed.Step(&restored, {0, 1}, {0, 0});
-  EXPECT_EQ(restored.ready_rows(), 2 + 3);
+  EXPECT_EQ(restored.ready_rows(), 2 + 1);
+  EXPECT_EQ(restored.held_rows(), 2);
   DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, restored.Take(100, feed.Ready({0, 1})));
-  EXPECT_THAT(ValidateSegments(data), IsOk());
+  ASSERT_THAT(ValidateSegments(data), IsOk());
+  ASSERT_EQ(data.segments.size(), 2u);
+  EXPECT_EQ(data.segments[0].length, 2);
+  EXPECT_EQ(data.segments[0].end, SegmentEnd::kCut);
   feed.Step(&restored, {0, 1}, {0, 0});
-  EXPECT_EQ(restored.ready_rows(), 2) << "rows that were returned do not count";
+  EXPECT_EQ(restored.ready_rows(), 2 + 2) << "both trajectories go on with the rows that waited";
 }
 
 // An env answers later than another one that was asked after it; then old rows are dropped.
@@ -484,18 +490,6 @@ TEST(TrajBufferTest, SamplesGoOnInABufferThatTakesOverWithoutALoss) {
     EXPECT_EQ(buffer.ready_samples(), lost ? 0 : 1);
     EXPECT_FALSE(buffer.Fits(TrajBuffer(Layout(), SamplesOf(2))));
   }
-}
-
-TEST(TrajBufferTest, ADroppedRowThatEndsASampleCountsNoMore) {
-  TrajBuffer::Options options = SamplesOf(2);
-  options.maxlen = 3;
-  TrajBuffer buffer(Layout(), options);
-  Feed feed(1);
-  for (int i = 0; i < 8; ++i) feed.Step(&buffer, {0}, {0});
-  EXPECT_EQ(buffer.ready_rows(), 3);
-  EXPECT_EQ(buffer.ready_samples(), 2) << "rows 5, 6 and 7 are left, and samples end at 5 and 7";
-  feed.Step(&buffer, {0}, {0});
-  EXPECT_EQ(buffer.ready_samples(), 1) << "rows 6, 7 and 8 are left";
 }
 
 }  // namespace

@@ -196,6 +196,7 @@ class CoreEvaluator : public ISerialEvaluator {
     return core_->Reset(PoliciesOf(policy), env);
   }
   bool ShouldEval(int64_t train_iter) override { return core_->ShouldEval(train_iter); }
+  absl::Status Close() override { return FlushSink(core_->deps().metrics.get()); }
   absl::Status SaveState(StateWriter* writer) const override { return core_->SaveState(writer); }
   absl::Status LoadState(StateReader* reader) override { return core_->LoadState(reader); }
 

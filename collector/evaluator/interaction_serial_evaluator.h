@@ -122,6 +122,7 @@ class BattleInteractionSerialEvaluator : public IBattleEvaluator {
   }
   bool ShouldEval(int64_t train_iter) override { return core_->ShouldEval(train_iter); }
   absl::StatusOr<BattleEvalResult> Eval(const EvalOptions& options) override;
+  absl::Status Close() override { return FlushSink(core_->deps().metrics.get()); }
 
   // The best mean return of player 0 so far; minus infinity before the first evaluation.
   double best_return() const { return core_->best_score(); }

@@ -81,6 +81,8 @@ class IMetricEvaluator {
   // Evaluates, and saves "ckpt_best" by options.save_checkpoint if the result is the best so far. n_episode
   // and force_render of the options have no meaning here.
   virtual absl::StatusOr<MetricEvalResult> Eval(const EvalOptions& options) = 0;
+  // As in ISerialEvaluator.
+  virtual absl::Status Close() { return absl::OkStatus(); }
   // Returns the result of the last evaluation, also of a loaded state; nullopt if there was none.
   virtual std::optional<MetricEvalResult> last() const = 0;
 

@@ -69,6 +69,7 @@ class MetricSerialEvaluator : public IMetricEvaluator {
   //   kInternal         a value is NaN
   //   other codes       data, policy or metric failed
   absl::StatusOr<MetricEvalResult> Eval(const EvalOptions& options) override;
+  absl::Status Close() override { return FlushSink(deps_.metrics.get()); }
   std::optional<MetricEvalResult> last() const override { return last_; }
 
   absl::Status SaveState(StateWriter* writer) const override;

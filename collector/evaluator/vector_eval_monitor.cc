@@ -4,11 +4,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/status_macros.h"
 
 namespace ding {
 namespace {
 
 constexpr int kMaxEnvs = 1 << 20;
+constexpr int64_t kMaxFrames = 2000;  // of an episode, as in a config (max_video_frames)
 
 }  // namespace
 
@@ -32,21 +34,59 @@ VectorEvalMonitor::VectorEvalMonitor(int env_num, int64_t n_episode)
   }
 }
 
+absl::Status VectorEvalMonitor::CheckEnv(int env_id) const {
+  if (env_id >= 0 && env_id < static_cast<int>(envs_.size())) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("there is no env ", env_id, ", only 0..", envs_.size() - 1));
+}
+
+absl::Status VectorEvalMonitor::CheckRoom(int env_id, size_t kept) const {
+  if (static_cast<int64_t>(kept) < quota(env_id)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("env ", env_id, " has played all of its ", quota(env_id), " episodes already"));
+}
+
 absl::Status VectorEvalMonitor::Update(int env_id, double episode_return, const NamedValues& info,
                                        std::vector<double> other_returns) {
-  if (env_id < 0 || env_id >= static_cast<int>(envs_.size())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("there is no env ", env_id, ", only 0..", envs_.size() - 1));
-  }
-  if (is_full(env_id)) {
-    return absl::FailedPreconditionError(absl::StrCat("env ", env_id, " has played all of its ",
-                                                      quota(env_id), " episodes already"));
+  DING_RETURN_IF_ERROR(Keep(env_id, episode_return, std::move(other_returns)));
+  return UpdateInfo(env_id, info);
+}
+
+absl::Status VectorEvalMonitor::Keep(int env_id, double episode_return,
+                                     std::vector<double> other_returns) {
+  DING_RETURN_IF_ERROR(CheckEnv(env_id));
+  DING_RETURN_IF_ERROR(CheckRoom(env_id, envs_[env_id].returns.size()));
+  if (videos_.has_value()) {
+    DING_RETURN_IF_ERROR(videos_->EndEpisode(env_id, episode_return));
   }
   envs_[env_id].returns.push_back(episode_return);
   envs_[env_id].other_returns.push_back(std::move(other_returns));
-  envs_[env_id].infos.push_back(info);
   ++current_episode_;
   return absl::OkStatus();
+}
+
+absl::Status VectorEvalMonitor::UpdateInfo(int env_id, const NamedValues& info) {
+  DING_RETURN_IF_ERROR(CheckEnv(env_id));
+  DING_RETURN_IF_ERROR(CheckRoom(env_id, envs_[env_id].infos.size()));
+  envs_[env_id].infos.push_back(info);
+  return absl::OkStatus();
+}
+
+absl::Status VectorEvalMonitor::UpdateVideo(int env_id, const Image& picture) {
+  DING_RETURN_IF_ERROR(CheckEnv(env_id));
+  if (is_full(env_id)) return absl::OkStatus();
+  if (!videos_.has_value()) videos_.emplace(static_cast<int>(envs_.size()), kMaxFrames);
+  return videos_->AddFrame(env_id, picture);
+}
+
+absl::StatusOr<double> VectorEvalMonitor::GetLatestReward(int env_id) const {
+  DING_RETURN_IF_ERROR(CheckEnv(env_id));
+  if (!envs_[env_id].returns.empty()) return envs_[env_id].returns.back();
+  return absl::FailedPreconditionError(absl::StrCat("env ", env_id, " has no episode yet"));
+}
+
+std::vector<EvalVideos::Video> VectorEvalMonitor::GetVideo() {
+  return videos_.has_value() ? videos_->TakeChosen() : std::vector<EvalVideos::Video>();
 }
 
 std::vector<double> VectorEvalMonitor::GetEpisodeReturn(int player) const {

@@ -10,12 +10,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/collector/evaluator/eval_videos.h"
+#include "ding_worker/data/image.h"
 #include "ding_worker/data/named_values.h"
 
 namespace ding {
@@ -29,6 +32,14 @@ class VectorEvalMonitor {
   // nothing is kept, if the quota of the env is full; kInvalidArgument if there is no such env.
   absl::Status Update(int env_id, double episode_return, const NamedValues& info,
                       std::vector<double> other_returns = {});
+  // Keep the return and the info of an episode one by one, each with its own quota. Errors as of Update().
+  absl::Status UpdateReward(int env_id, double episode_return) {
+    return Keep(env_id, episode_return, {});
+  }
+  absl::Status UpdateInfo(int env_id, const NamedValues& info);
+  // Adds a picture to the running episode of the env, which the next UpdateReward() ends. Does nothing if the quota of
+  // the env is full. Errors are those of EvalVideos; kInvalidArgument if there is no such env.
+  absl::Status UpdateVideo(int env_id, const Image& picture);
 
   // Whether every env has filled its quota.
   bool is_finished() const { return current_episode_ == n_episode_; }
@@ -41,6 +52,10 @@ class VectorEvalMonitor {
   int64_t current_episode() const { return current_episode_; }
   int64_t n_episode() const { return n_episode_; }
 
+  // Returns the last return of this env; kFailedPrecondition if it has none, kInvalidArgument if there is no such env.
+  absl::StatusOr<double> GetLatestReward(int env_id) const;
+  // Returns the videos of the worst, the median and the best episode, and removes them (EvalVideos::TakeChosen()).
+  std::vector<EvalVideos::Video> GetVideo();
   // Returns all returns of a player, env by env.
   std::vector<double> GetEpisodeReturn(int player = 0) const;
   // Returns the values of the envs by name, env by env. Episodes may lack a name.
@@ -55,6 +70,9 @@ class VectorEvalMonitor {
   };
 
   VectorEvalMonitor(int env_num, int64_t n_episode);
+  absl::Status CheckEnv(int env_id) const;
+  absl::Status CheckRoom(int env_id, size_t kept) const;
+  absl::Status Keep(int env_id, double episode_return, std::vector<double> other_returns);
   const EnvResults& Of(int env_id) const {
     DING_CHECK(env_id >= 0 && env_id < static_cast<int>(envs_.size()))
         << "there is no env " << env_id;
@@ -64,6 +82,7 @@ class VectorEvalMonitor {
   int64_t n_episode_;
   int64_t current_episode_ = 0;
   std::vector<EnvResults> envs_;
+  std::optional<EvalVideos> videos_;  // from the first picture on
 };
 
 }  // namespace ding

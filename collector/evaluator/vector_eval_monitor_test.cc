@@ -2,9 +2,12 @@
 
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/collector/evaluator/eval_videos.h"
+#include "ding_worker/data/image.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -13,6 +16,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Pair;
 
 TEST(VectorEvalMonitorTest, DividesTheEpisodes) {
@@ -76,6 +80,41 @@ TEST(VectorEvalMonitorTest, EnvsAndPlayersThatDoNotExist_AreRefused) {
   for (const int player : {-1, 1, kMost}) {
     EXPECT_DEATH((void)monitor.GetEpisodeReturn(player), "there is no player");
   }
+}
+
+TEST(VectorEvalMonitorTest, ReturnsAndInfos_AreKeptOneByOne) {
+  DING_ASSERT_OK_AND_ASSIGN(VectorEvalMonitor monitor, VectorEvalMonitor::Create(2, 2));
+  EXPECT_THAT(monitor.GetLatestReward(0),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("env 0")));
+  EXPECT_THAT(monitor.UpdateReward(0, 5), IsOk());
+  EXPECT_THAT(monitor.UpdateInfo(0, {{"goals", 3}}), IsOk());
+  EXPECT_EQ(monitor.GetLatestReward(0).value(), 5);
+  EXPECT_FALSE(monitor.is_finished());
+  EXPECT_THAT(monitor.UpdateReward(0, 6), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(monitor.UpdateInfo(0, {}), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(monitor.UpdateReward(1, 7), IsOk());
+  EXPECT_TRUE(monitor.is_finished());
+  EXPECT_THAT(monitor.GetEpisodeInfo(), ElementsAre(Pair("goals", ElementsAre(3))));
+  EXPECT_THAT(monitor.GetLatestReward(2), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(VectorEvalMonitorTest, Videos_AreOfTheEpisodesThatCount) {
+  DING_ASSERT_OK_AND_ASSIGN(VectorEvalMonitor monitor, VectorEvalMonitor::Create(2, 2));
+  EXPECT_THAT(monitor.GetVideo(), IsEmpty());
+  Image picture;
+  picture.width = 2;
+  picture.height = 1;
+  picture.rgb = {0, 0, 0, 255, 255, 255};
+  for (const int env_id : {0, 1}) {
+    ASSERT_THAT(monitor.UpdateVideo(env_id, picture), IsOk());
+    ASSERT_THAT(monitor.UpdateReward(env_id, env_id), IsOk());
+    ASSERT_THAT(monitor.UpdateVideo(env_id, picture), IsOk());  // Its quota is full.
+  }
+  EXPECT_THAT(monitor.UpdateVideo(2, picture), StatusIs(absl::StatusCode::kInvalidArgument));
+  const std::vector<EvalVideos::Video> videos = monitor.GetVideo();
+  ASSERT_EQ(videos.size(), 2u);
+  EXPECT_EQ(videos[0].which, "worst");
+  EXPECT_EQ(videos[1].episode_return, 1);
 }
 
 }  // namespace

@@ -602,5 +602,61 @@ TEST(SampleSerialCollectorTest, AStateThatDoesNotFitChangesNothing) {
   EXPECT_EQ(data.segments[0].first_step, 1);
 }
 
+TEST(SampleSerialCollectorTest, TrajLen_RowsAreReturnedByTrajectories) {
+  FakeEnvManager envs(WithScript(3, nullptr));
+  FakePolicy policy;
+  Options options;
+  options.traj_len = 2;
+  DING_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            SampleSerialCollector::Create(options, &envs, &policy, {}));
+  CollectOptions all = Rows(1);
+  all.drop_extra = false;
+  DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, collector->Collect(all));
+  EXPECT_EQ(collector->envstep(), 2 * 3) << "3 envs";
+  ASSERT_EQ(data.segments.size(), 3u);
+  for (const Segment& segment : data.segments) EXPECT_EQ(segment.length, 2);
+  options.traj_len = 0;
+  EXPECT_THAT(SampleSerialCollector::Create(options, &envs, &policy, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("traj_len) is 0")));
+}
+
+TEST(SampleSerialCollectorTest, RandomCollect_ActsWithoutThePolicy) {
+  FakeEnvManager envs(WithScript(3, nullptr));
+  FakePolicy policy({}, envs.env_spec().action);
+  DING_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            SampleSerialCollector::Create({}, &envs, &policy, {}));
+  CollectOptions random = Rows(12);
+  random.random_collect = true;
+  DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, collector->Collect(random));
+  EXPECT_EQ(data.size(), 12);
+  EXPECT_EQ(policy.rows, 0);
+  DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch next, collector->Collect(Rows(3)));
+  EXPECT_EQ(policy.rows, 3);
+  EXPECT_EQ(next.segments[0].first_step, 4) << "the episodes go on";
+}
+
+TEST(SampleSerialCollectorTest, RandomCollect_OfAPolicyThatStoresMore_IsRefused) {
+  Fixture f;
+  CollectOptions random = Rows(12);
+  random.random_collect = true;
+  EXPECT_THAT(f.collector->Collect(random),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("random_collect is set, but the policy stores 'logit'")));
+  EXPECT_THAT(f.collector->Collect(Rows(3)), IsOk());
+}
+
+TEST(SampleSerialCollectorTest, Close_LogsTheRestOnce) {
+  Fixture f;
+  ASSERT_THAT(f.collector->Collect(Rows(60)), IsOk());
+  ASSERT_GT(f.collector->total_episode_count(), 0);
+  EXPECT_THAT(f.sink->ValuesOf("c_iter/episode_count"), IsEmpty()) << "not yet due";
+  ASSERT_THAT(f.collector->Close(), IsOk());
+  EXPECT_EQ(f.sink->ValuesOf("c_iter/episode_count").size(), 1u);
+  ASSERT_THAT(f.collector->Close(), IsOk());
+  EXPECT_EQ(f.sink->ValuesOf("c_iter/episode_count").size(), 1u);
+  EXPECT_THAT(f.collector->Collect(Rows(3)),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("is closed")));
+}
+
 }  // namespace
 }  // namespace ding

@@ -68,6 +68,7 @@ class SelfPlayCollector : public ISerialCollector {
   void set_envstep(int64_t envstep) override { games_->set_envstep(envstep); }
   int64_t total_episode_count() const override { return games_->total_episode_count(); }
   std::optional<double> recent_return() const override { return games_->recent_return(); }
+  absl::Status Close() override { return games_->Close(); }
 
   absl::Status SaveState(StateWriter* writer) const override;
   absl::Status LoadState(StateReader* reader) override;

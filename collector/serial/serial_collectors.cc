@@ -68,9 +68,11 @@ BattleData ToBattleData(Collected collected) {
 
 absl::StatusOr<std::unique_ptr<SampleSerialCollector>> SampleSerialCollector::Create(
     Options options, EnvManager* env, CollectMode* policy, ComponentDeps deps) {
-  DING_ASSIGN_OR_RETURN(std::unique_ptr<CollectCore> core,
-                        CollectCore::Create(CoreOptions(options, /*by_episode=*/false), env,
-                                            PoliciesOf(policy), std::move(deps)));
+  CollectCore::Options core_options = CoreOptions(options, /*by_episode=*/false);
+  core_options.maxlen = options.traj_len;
+  DING_ASSIGN_OR_RETURN(
+      std::unique_ptr<CollectCore> core,
+      CollectCore::Create(std::move(core_options), env, PoliciesOf(policy), std::move(deps)));
   return absl::WrapUnique(new SampleSerialCollector(std::move(core)));
 }
 

@@ -48,6 +48,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -68,7 +69,12 @@ namespace ding {
 
 class SampleSerialCollector : public CoreCollector {
  public:
-  using Options = SerialCollectorOptions;
+  struct Options : SerialCollectorOptions {
+    // If set, at least 1: the rows of a trajectory of an env. Collect() counts and returns them together, when they are
+    // so many or their episode is over; what is left waits for the next collect, or is dropped if the policy is
+    // on_policy. Not set: each row counts at once. With traj_len_inf of a policy a trajectory is a whole episode.
+    std::optional<int64_t> traj_len;
+  };
 
   static absl::StatusOr<std::unique_ptr<SampleSerialCollector>> Create(Options options,
                                                                        EnvManager* env,
