@@ -1,10 +1,10 @@
-// Uses the symbols of docs/mapping.md, so that a row that names a symbol which is gone, or has other arguments, does
-// not compile. A row of this file is a name of DI-engine and what stands for it; the test compares the names with
-// docs/names.txt.
+// Uses the symbols of docs/reference/mapping.md and di_engine_workers.md, so that a row that names a symbol which is
+// gone, or has other arguments, does not compile. A row of this file is a name of DI-engine and what stands for it; the
+// test compares the names with docs/names.txt.
 //
-// To add a row: `{"Class.method", Uses(&Class::Method)}`, or UsesType<Class>(). An overloaded function, or one whose
-// arguments matter, is a lambda that calls it: `Uses([](Class* object) { return object->Method(1); })`.
-#include <cstdint>
+// To add a row: `{"Class.method", Uses(&Class::Method)}`. An overloaded function, or one whose arguments matter, is a
+// lambda that calls it: `Uses([](Class* object) { return object->Method(1); })`.
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -14,10 +14,27 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/collector/core/cache_pool.h"
+#include "ding_worker/collector/core/traj_buffer.h"
+#include "ding_worker/collector/evaluator/interaction_serial_evaluator.h"
+#include "ding_worker/collector/evaluator/metric_serial_evaluator.h"
+#include "ding_worker/collector/evaluator/vector_eval_monitor.h"
+#include "ding_worker/collector/serial/serial_collectors.h"
+#include "ding_worker/collector/serial_collector.h"
+#include "ding_worker/collector/serial_evaluator.h"
+#include "ding_worker/coordinator/commander/base_serial_commander.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/tensor.h"
 #include "ding_worker/data/transition.h"
+#include "ding_worker/learner/base_learner.h"
+#include "ding_worker/learner/learner.h"
+#include "ding_worker/metrics/averages.h"
+#include "ding_worker/policy/policy.h"
 #include "ding_worker/replay_buffer/advanced_buffer.h"
 #include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/monitors/sampled_data_attr_monitor.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
+#include "ding_worker/replay_buffer/sequence_buffer.h"
 #include "gtest/gtest.h"
 
 namespace ding {
@@ -29,17 +46,51 @@ template <typename... Symbols>
 Used Uses(const Symbols&...) {
   return {};
 }
-template <typename... Types>
-Used UsesType() {
-  static_assert((sizeof(Types) + ...) > 0);
-  return {};
-}
 
 using Rows = std::vector<std::pair<std::string, Used>>;
 
 Rows Collectors() {
   return {
+      {"ISerialCollector.collect", Uses([](ISerialCollector* collector) {
+         CollectOptions options;
+         options.random_collect = true;
+         return collector->Collect(options);
+       })},
+      {"collect.random_collect", Uses(&CollectOptions::random_collect)},
+      {"SampleSerialCollector.close", Uses(&SampleSerialCollector::Close)},
+      {"EpisodeSerialCollector.close", Uses(&EpisodeSerialCollector::Close)},
+      {"BattleSampleSerialCollector.close", Uses(&BattleSampleSerialCollector::Close)},
+      {"BattleEpisodeSerialCollector.close", Uses(&BattleEpisodeSerialCollector::Close)},
+      {"CachePool.__init__", Uses([] { return CachePool<Tensor>("obs", 4, /*deepcopy=*/true); })},
+      {"CachePool.update", Uses([](CachePool<int>* pool) { pool->Update(3, 1); },
+                                [](CachePool<int>* pool) {
+                                  pool->Update(std::map<int, int>{{0, 1}});
+                                })},
+      {"CachePool.__getitem__", Uses(&CachePool<int>::Get)},
+      {"CachePool.reset", Uses(&CachePool<int>::Reset)},
+      {"TrajBuffer.__init__",
+       Uses(&TrajBuffer::Options::maxlen, &SampleSerialCollector::Options::traj_len)},
+      {"TrajBuffer.append", Uses(&TrajBuffer::Append)},
       {"to_tensor_transitions", Uses(&MakeSegments)},
+  };
+}
+
+Rows Evaluators() {
+  return {
+      {"ISerialEvaluator.close", Uses(&ISerialEvaluator::Close)},
+      {"InteractionSerialEvaluator.close", Uses(&InteractionSerialEvaluator::Close)},
+      {"BattleInteractionSerialEvaluator.close", Uses(&BattleInteractionSerialEvaluator::Close)},
+      {"MetricSerialEvaluator.close", Uses(&MetricSerialEvaluator::Close)},
+      {"VectorEvalMonitor.__init__", Uses(&VectorEvalMonitor::Create)},
+      {"VectorEvalMonitor.is_finished", Uses(&VectorEvalMonitor::is_finished)},
+      {"VectorEvalMonitor.update_info", Uses(&VectorEvalMonitor::UpdateInfo)},
+      {"VectorEvalMonitor.update_reward", Uses(&VectorEvalMonitor::UpdateReward)},
+      {"VectorEvalMonitor.update_video", Uses(&VectorEvalMonitor::UpdateVideo)},
+      {"VectorEvalMonitor.get_video", Uses(&VectorEvalMonitor::GetVideo)},
+      {"VectorEvalMonitor.get_latest_reward", Uses(&VectorEvalMonitor::GetLatestReward)},
+      {"VectorEvalMonitor.get_episode_return", Uses(&VectorEvalMonitor::GetEpisodeReturn)},
+      {"VectorEvalMonitor.get_episode_info", Uses(&VectorEvalMonitor::GetEpisodeInfo)},
+      {"VectorEvalMonitor.get_current_episode", Uses(&VectorEvalMonitor::current_episode)},
   };
 }
 
@@ -55,6 +106,37 @@ Rows Buffers() {
        Uses([](NaiveReplayBuffer* buffer, const Transition& one) { return buffer->Push(one, 1); })},
       {"NaiveReplayBuffer.close", Uses(&NaiveReplayBuffer::Close)},
       {"AdvancedReplayBuffer.close", Uses(&AdvancedReplayBuffer::Close)},
+      {"SequenceReplayBuffer.sample", Uses([](SequenceReplayBuffer* buffer) {
+         SampleOptions options;
+         options.sequence = 500;
+         return buffer->Sample(64, 0, options);
+       })},
+      {"SampledDataAttrMonitor",
+       Uses(&SampledDataAttrMonitor::RegisterAttributeValue, &SampledDataAttrMonitor::GetAttribute,
+            &SampledDataAttrMonitor::current_time, &SampledDataAttrMonitor::fixed_time,
+            &SampledDataAttrMonitor::Freeze, &SampledDataAttrMonitor::Unfreeze)},
+      {"LoggedModel", Uses(&Monitor::RegisterAttributeValue, &Monitor::Values, &Monitor::Step)},
+  };
+}
+
+Rows Learners() {
+  return {
+      {"BaseLearner.__init__",
+       Uses([] { return BaseLearner::Create({}, /*policy=*/nullptr, {}, {}); })},
+      {"BaseLearner.policy", Uses(&BaseLearner::policy, &BaseLearner::ResetPolicy)},
+      {"BaseLearner.save_checkpoint", Uses(&BaseLearner::SaveCheckpoint)},
+      {"BaseLearner.close", Uses(&BaseLearner::Close)},
+  };
+}
+
+Rows Commanders() {
+  return {
+      {"BaseSerialCommander.__init__",
+       Uses([](ILearner* learner, ISerialCollector* collector, ISerialEvaluator* evaluator,
+               IBuffer* buffer, CommandMode* policy) {
+         return BaseSerialCommander(learner, collector, policy, evaluator, buffer);
+       })},
+      {"BaseSerialCommander.step", Uses(&BaseSerialCommander::Step)},
   };
 }
 
@@ -62,7 +144,7 @@ TEST(MappingTest, EachRow_IsANameOfDiEngine) {
   DING_ASSERT_OK_AND_ASSIGN(const std::string text, ReadFile("docs/names.txt"));
   const std::set<std::string> names = absl::StrSplit(text, '\n', absl::SkipEmpty());
   std::set<std::string> seen;
-  for (const Rows& rows : {Collectors(), Buffers()}) {
+  for (const Rows& rows : {Collectors(), Evaluators(), Buffers(), Learners(), Commanders()}) {
     for (const auto& [name, used] : rows) {
       EXPECT_TRUE(names.count(name) == 1) << name;
       EXPECT_TRUE(seen.insert(name).second) << name << " comes twice";
