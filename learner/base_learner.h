@@ -168,7 +168,7 @@ class BaseLearner : public ILearner {
   bool training_ = false;  // within Train()
   bool running_ = false;   // within Start()
   bool in_hook_ = false;   // within a hook
-  // Of the checkpoint for which SaveCheckpoint() calls a hook: its name, and whether the hook has saved it.
+  // The checkpoint for which SaveCheckpoint() calls a hook: its name, and whether the hook has saved it.
   std::string ckpt_name_;
   bool ckpt_saved_ = false;
 };
