@@ -19,6 +19,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 ExperimentConfig Config(absl::string_view buffer) {
   ExperimentConfig config;
@@ -70,7 +71,11 @@ TEST(SequenceProblemsTest, ASequenceIsASample) {
   EXPECT_THAT(Find(config, OfSequences(), true),
               ElementsAre(AllOf(HasSubstr("policy.other.replay_buffer.params.unroll_len is 20"),
                                 HasSubstr("policy.collect.unroll_len is 15"))));
-  config.mutable_policy()->mutable_other()->mutable_replay_buffer()->set_type("episode");
+  BufferConfig& buffer = *config.mutable_policy()->mutable_other()->mutable_replay_buffer();
+  buffer.set_type("of_ones_own");
+  EXPECT_THAT(Find(config, OfSequences(), true), SizeIs(1)) << "it takes the same params";
+  buffer.set_type("episode");
+  buffer.clear_params();
   EXPECT_THAT(Find(config, OfSequences(), true), IsEmpty());
 }
 
