@@ -36,7 +36,7 @@ INSTALL = 'tools/install/BUILD'
 NOT_INSTALLED = re.compile(r'_(factory|proto|registry|config|matchers|conformance)$|[:/](testing|fuzz_driver|conformance)\b|'
                            r'^//:|^//(adapter|worker|tools|policy/(export|torch)|env/(box2d|mujoco)|interaction/(grpc|redis))\b|'
                            r':((lz4|zstd)_codec|describe_actor)$|'
-                           r'^//(?P<folder>adapter|collector|learner|replay_buffer):(?P=folder)$')
+                           r'^//(?P<folder>adapter|collector|coordinator|learner|replay_buffer):(?P=folder)$')
 
 LIGHT_TESTS = 'worker/BUILD'
 # Packages whose classes need few outside libraries, and what of them reads configs: those are messages of protobuf.

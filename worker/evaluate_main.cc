@@ -11,13 +11,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/worker/registry.h"
 #include "ding_worker/worker/run/evaluation.h"
 #include "ding_worker/worker/run/evaluation_report.h"
 #include "ding_worker/worker/run/find_checkpoint.h"
 #include "ding_worker/worker/run/interrupt.h"
 #include "ding_worker/worker/run/paths.h"
 #include "ding_worker/worker/run/program.h"
+#include "ding_worker/worker/serial_registry.h"
 #include "gflags/gflags.h"
 
 // TakeRepeated() takes it away; it is here so that all flags are known.
@@ -132,7 +132,7 @@ int Main(int argc, char** argv) {
   const ExitGuard guard("there is no result");
   if (status.ok()) status = EnterCallersFolder();
   if (status.ok() && FLAGS_list_modules) {
-    std::printf("%s", ListModules().c_str());
+    std::printf("%s", ListSerialModules().c_str());
     return 0;
   }
   // An env may be in something that takes long.

@@ -15,6 +15,7 @@ TEST(PackagesTest, BringAllTheirTypes) {
   EXPECT_THAT(LearnerRegistry().Find("base"), IsOk());
   EXPECT_THAT(LearnerHookRegistry().Find("save_ckpt"), IsOk());
   EXPECT_THAT(ParallelCollectorRegistry().Find("zergling"), IsOk());
+  EXPECT_THAT(CommanderRegistry().Find("solo"), IsOk());
 }
 
 }  // namespace

@@ -5,30 +5,7 @@
 namespace ding {
 
 std::string ListModules() {
-  std::string text;
-  ListRegistry(EnvRegistry(), &text);
-  ListRegistry(EnvGroupRegistry(), &text);
-  ListRegistry(EnvWrapperRegistry(), &text);
-  ListRegistry(EnvManagerRegistry(), &text);
-  ListRegistry(PolicyRegistry(), &text);
-  ListRegistry(NetworkRegistry(), &text);
-  ListRegistry(ScheduleRegistry(), &text);
-  ListRegistry(ActorDescriberRegistry(), &text);
-  ListRegistry(BufferRegistry(), &text);
-  ListRegistry(SelectorRegistry(), &text);
-  ListRegistry(RemoverRegistry(), &text);
-  ListRegistry(SerialCollectorRegistry(), &text);
-  ListRegistry(BattleCollectorRegistry(), &text);
-  ListRegistry(RewardShapingRegistry(), &text);
-  ListRegistry(SerialEvaluatorRegistry(), &text);
-  ListRegistry(BattleEvaluatorRegistry(), &text);
-  ListRegistry(MetricEvaluatorRegistry(), &text);
-  ListRegistry(MetricRegistry(), &text);
-  ListRegistry(LearnerRegistry(), &text);
-  ListRegistry(LearnerHookRegistry(), &text);
-  ListRegistry(StopperRegistry(), &text);
-  ListRegistry(SinkRegistry(), &text);
-  ListRegistry(VideoFormatRegistry(), &text);
+  std::string text = ListSerialModules();
   ListRegistry(ParallelCollectorRegistry(), &text);
   ListRegistry(CommanderRegistry(), &text);
   ListRegistry(CommCollectorRegistry(), &text);

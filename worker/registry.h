@@ -1,25 +1,7 @@
 // The facade of the project. One include gives every registry and the functions that make modules from their configs, for
 // serial and for parallel runs.
 //
-//   create_env, create_env_manager                    env/env_registry.h
-//   create_policy, create_network                     policy/policy_registry.h
-//   DescribeActor                                     policy/actor/describe_actor.h
-//   create_schedule                                   policy/schedule_registry.h
-//   create_buffer, get_buffer_cls                     replay_buffer/buffer_registry.h
-//   create_selector                                   replay_buffer/selection/selector_registry.h
-//   create_remover                                    replay_buffer/selection/remover_registry.h
-//   create_serial_collector, get_serial_collector_cls,
-//   create_battle_collector, get_battle_collector_cls,
-//   create_serial_evaluator, create_battle_evaluator,
-//   create_metric_evaluator                           collector/serial_registry.h
-//   RewardShapingRegistry                             collector/core/reward_shaping.h
-//   create_learner                                    learner/learner_registry.h
-//   register_learner_hook, build_learner_hook_by_cfg  learner/hook_registry.h
-//   add_learner_hook, merge_hooks, show_hooks         learner/hook.h
-//   create_stopper                                    learner/stopper_registry.h
-//   create_sink                                       metrics/sink_registry.h
-//   VideoFormatRegistry                               metrics/video.h
-// Parallel runs only:
+//   create_env, create_policy, create_buffer, ...     worker/serial_registry.h: what serial runs use, too
 //   create_parallel_collector, get_parallel_collector_cls   collector/parallel_registry.h
 //   create_parallel_commander, get_parallel_commander_cls   coordinator/commander/commander_registry.h
 //   create_comm_collector                             collector/comm/comm_collector_registry.h
@@ -36,32 +18,17 @@
 #include <string>
 
 #include "ding_worker/collector/comm/comm_collector_registry.h"      // IWYU pragma: export
-#include "ding_worker/collector/core/reward_shaping.h"               // IWYU pragma: export
 #include "ding_worker/collector/parallel_registry.h"                 // IWYU pragma: export
-#include "ding_worker/collector/serial_registry.h"                   // IWYU pragma: export
 #include "ding_worker/coordinator/commander/commander_registry.h"    // IWYU pragma: export
-#include "ding_worker/env/env_registry.h"                            // IWYU pragma: export
 #include "ding_worker/interaction/all_reduce/all_reduce_registry.h"  // IWYU pragma: export
 #include "ding_worker/interaction/store/codec.h"                     // IWYU pragma: export
 #include "ding_worker/interaction/store/store_registry.h"            // IWYU pragma: export
 #include "ding_worker/learner/comm/comm_learner_registry.h"          // IWYU pragma: export
-#include "ding_worker/learner/hook.h"                                // IWYU pragma: export
-#include "ding_worker/learner/hook_registry.h"                       // IWYU pragma: export
-#include "ding_worker/learner/learner_registry.h"                    // IWYU pragma: export
-#include "ding_worker/learner/stopper_registry.h"                    // IWYU pragma: export
-#include "ding_worker/metrics/sink_registry.h"                       // IWYU pragma: export
-#include "ding_worker/metrics/video.h"                               // IWYU pragma: export
-#include "ding_worker/policy/actor/describe_actor.h"                 // IWYU pragma: export
-#include "ding_worker/policy/policy_registry.h"                      // IWYU pragma: export
-#include "ding_worker/policy/schedule_registry.h"                    // IWYU pragma: export
-#include "ding_worker/replay_buffer/buffer_registry.h"               // IWYU pragma: export
-#include "ding_worker/replay_buffer/selection/remover_registry.h"    // IWYU pragma: export
-#include "ding_worker/replay_buffer/selection/selector_registry.h"   // IWYU pragma: export
+#include "ding_worker/worker/serial_registry.h"                      // IWYU pragma: export
 
 namespace ding {
 
-// Returns the text that `--list_modules` prints: each registry of the includes above with its names and one line of help
-// for each, as list_registry.h says.
+// Returns the text that `--list_modules` prints: each registry with its names and one line of help for each, as list_registry.h says.
 std::string ListModules();
 
 }  // namespace ding

@@ -1,13 +1,12 @@
 // The list of modules of a serial program. tools/presubmit checks that no registry is missing in it.
-#include "ding_worker/worker/registry.h"
-
+#include "ding_worker/worker/serial_registry.h"
 #include "gtest/gtest.h"
 
 namespace ding {
 namespace {
 
 TEST(RegistryTest, ListsEveryRegistryWithHelpForWhatIsLinked) {
-  EXPECT_EQ(ListModules(), R"(env:
+  EXPECT_EQ(ListSerialModules(), R"(env:
   Acrobot-v1                   swing the end of two links above a line: 3 torques, up to 500 steps
   CartPole-v0                  keep a pole upright on a cart: 2 actions, up to 200 steps
   CartPole-v0-masked-velocity  CartPole-v0 that shows positions only
@@ -181,14 +180,6 @@ sink:
   mlflow      a run in MLflow's file store mlruns/, beside the run's folder [ding.MlflowSinkParams]
 video format:
   gif  animated GIF: repeats without end, any browser shows it
-parallel collector: none in this program
-commander: none in this program
-comm collector: none in this program
-comm learner: none in this program
-all-reduce: none in this program
-store:
-  mem  mem:NAME: memory of this process, for runs in one process and for tests
-codec: none in this program
 )");
 }
 

@@ -21,7 +21,6 @@
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/text_config.h"
-#include "ding_worker/worker/registry.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/interrupt.h"
 #include "ding_worker/worker/run/paths.h"
@@ -33,6 +32,7 @@
 #include "ding_worker/worker/run/run_folder.h"
 #include "ding_worker/worker/run/run_result.h"
 #include "ding_worker/worker/run/save_outage.h"
+#include "ding_worker/worker/serial_registry.h"
 #include "ding_worker/worker/serial_run/create_pipeline.h"
 #include "ding_worker/worker/serial_run/pipeline.h"
 #include "gflags/gflags.h"
@@ -310,7 +310,7 @@ int Main(int argc, char** argv) {
   const absl::Status progress = CheckProgressFlags();
   if (!progress.ok()) return ReportFailure(progress);
   if (FLAGS_list_modules) {
-    std::printf("%s", ListModules().c_str());
+    std::printf("%s", ListSerialModules().c_str());
     return 0;
   }
   for (std::string& setting : RunFlagSettings()) settings.push_back(std::move(setting));

@@ -40,8 +40,8 @@
 #include "ding_worker/policy/mlp/mlp.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/worker/config/experiment_config.h"
-#include "ding_worker/worker/registry.h"
 #include "ding_worker/worker/run/experiment_setup.h"
+#include "ding_worker/worker/serial_registry.h"
 #include "ding_worker/worker/serial_run/serial_pipeline.h"
 #include "ding_worker/worker/testing/cartpole_pipeline.h"
 

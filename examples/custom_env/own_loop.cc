@@ -8,7 +8,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/commander/base_serial_commander.h"
 #include "ding_worker/env/env_manager.h"
-#include "ding_worker/worker/registry.h"
+#include "ding_worker/worker/serial_registry.h"
 
 namespace {
 

@@ -23,7 +23,7 @@
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/config/type_choices.h"
-#include "ding_worker/worker/registry.h"
+#include "ding_worker/worker/serial_registry.h"
 
 namespace ding {
 namespace {

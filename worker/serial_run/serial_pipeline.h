@@ -41,7 +41,7 @@
 #include "ding_worker/metrics/holding_sink.h"
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/worker/experiment.pb.h"
-#include "ding_worker/worker/registry.h"
+#include "ding_worker/worker/serial_registry.h"
 #include "ding_worker/worker/run/run_checkpoints.h"
 #include "ding_worker/worker/serial_run/pipeline.h"
 #include "ding_worker/worker/serial_run/run_loop.h"
