@@ -489,24 +489,4 @@ bool SoloCommander::KeepsPolicy(const PolicyVersion& version) const {
   });
 }
 
-void SoloCommander::AddStatus(RunStatus* status) const {
-  auto* const bests = status->mutable_best_policy();
-  *bests = state_.best();
-  std::sort(bests->begin(), bests->end(),
-            [](const BestPolicy& a, const BestPolicy& b) { return a.name() < b.name(); });
-  if (state_.has_confirmation()) *status->mutable_confirmation() = state_.confirmation();
-  if (!trains_several()) return;
-  for (const TrainedPolicy& policy : policies()) {
-    TrainedPolicyStatus* const added = status->add_trained_policy();
-    added->set_policy_id(policy.task().policy_id());
-    added->set_task_id(policy.task().task_id());
-    added->set_envstep(policy.env_steps());
-    added->set_train_iter(policy.learner_step());
-    if (policy.has_newest()) added->set_policy_version(policy.newest().version());
-    if (const auto value = EvalValue(policy)) added->set_eval_value(*value);
-    *added->mutable_eval_return() = policy.eval_return();
-    added->set_converged(policy.converged());
-  }
-}
-
 }  // namespace ding
