@@ -40,9 +40,6 @@ absl::StatusOr<std::unique_ptr<ILearner>> create_learner(const LearnerConfig& co
                                                          const ComponentDeps& deps,
                                                          ProcessGroup* group) {
   DING_ASSIGN_OR_RETURN(const LearnerCreator create, LearnerRegistry().Find(config.type()));
-  if (policy == nullptr) {
-    return absl::InvalidArgumentError("the policy has no learn mode, which a learner needs");
-  }
   return CallFactory("learner", config.type(), [&] { return create(config, policy, deps, group); });
 }
 
@@ -50,6 +47,9 @@ absl::StatusOr<BaseLearner::Parts> ReadBaseLearnerParts(const LearnerConfig& con
                                                         LearnMode* policy,
                                                         const ComponentDeps& deps,
                                                         ProcessGroup* group) {
+  if (policy == nullptr) {
+    return absl::InvalidArgumentError("the policy has no learn mode, which a learner needs");
+  }
   BaseLearner::Parts parts;
   parts.options.train_iterations = config.train_iterations();
   parts.options.log_policy = config.log_policy();
