@@ -20,8 +20,8 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/game_spec.h"
 #include "ding_worker/policy/random_policy.h"
-#include "ding_worker/worker/serial_registry.h"
 #include "ding_worker/worker/run/experiment_setup.h"
+#include "ding_worker/worker/serial_registry.h"
 
 namespace ding {
 namespace {

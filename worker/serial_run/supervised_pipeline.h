@@ -31,8 +31,8 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/worker/experiment.pb.h"
-#include "ding_worker/worker/serial_registry.h"
 #include "ding_worker/worker/run/data_set.h"
+#include "ding_worker/worker/serial_registry.h"
 #include "ding_worker/worker/serial_run/pipeline.h"
 #include "ding_worker/worker/serial_run/run_loop.h"
 
