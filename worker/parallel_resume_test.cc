@@ -117,7 +117,7 @@ TEST_F(ParallelTest, Replay_RecordedRunWithKilledLearner_GivesTheSameBytes) {
   EXPECT_EQ(replay->Wait(kPatience), 0) << replay->err();
   EXPECT_THAT(replay->out(),
               AllOf(HasSubstr("learner_1: iterations 0 to "), HasSubstr("learner_2: iterations ")));
-  const auto rows = Run("rows", {run, "--show_iter=10"});
+  const auto rows = Run("rows", {run, "--show_iter=1"});
   EXPECT_EQ(rows->Wait(kPatience), 0) << rows->err();
   EXPECT_THAT(rows->out(), HasSubstr(" collector-"));
   EXPECT_EQ(Run("again", {run, absl::StrCat("--out=", Path("replayed"))})->Wait(kPatience), 2);
