@@ -41,30 +41,29 @@ std::vector<double> WindowAverage::Values() const {
 Monitor::Monitor(int window) : window_(window) { DING_CHECK(window >= 1) << "window " << window; }
 
 void Monitor::Declare(absl::string_view name) {
-  if (IndexOf(name) == entries_.size())
-    entries_.push_back({std::string(name), WindowAverage(window_)});
+  if (Find(entries_, name) != nullptr) return;
+  entries_.push_back({std::string(name), WindowAverage(window_)});
 }
 
 void Monitor::Add(absl::string_view name, double value) {
   Declare(name);
-  if (frozen_at_.has_value()) return;
-  entries_[IndexOf(name)].window.Add(value);
+  const_cast<Entry*>(Find(entries_, name))->window.Add(value);
 }
 
 std::optional<double> Monitor::Average(absl::string_view name) const {
-  const size_t index = IndexOf(name);
-  return index == entries_.size() ? std::nullopt : entries_[index].window.Average();
+  const Entry* const entry = Find(seen(), name);
+  return entry == nullptr ? std::nullopt : entry->window.Average();
 }
 
 std::vector<std::pair<std::string, std::optional<double>>> Monitor::Averages() const {
   std::vector<std::pair<std::string, std::optional<double>>> averages;
-  for (const Entry& entry : entries_) averages.emplace_back(entry.name, entry.window.Average());
+  for (const Entry& entry : seen()) averages.emplace_back(entry.name, entry.window.Average());
   return averages;
 }
 
 std::vector<double> Monitor::Values(absl::string_view name) const {
-  const size_t index = IndexOf(name);
-  return index == entries_.size() ? std::vector<double>() : entries_[index].window.Values();
+  const Entry* const entry = Find(seen(), name);
+  return entry == nullptr ? std::vector<double>() : entry->window.Values();
 }
 
 void Monitor::RegisterAttributeValue(absl::string_view attribute, absl::string_view property,
@@ -84,7 +83,7 @@ absl::StatusOr<double> Monitor::GetAttribute(absl::string_view attribute,
     if (known.attribute != attribute || known.property != property) continue;
     if (const std::optional<double> value = known.value(*this)) return *value;
     return absl::FailedPreconditionError(
-        absl::StrCat("'", property, "' has no value yet, whose '", attribute, "' is asked for"));
+        absl::StrCat("attribute '", attribute, "' of '", property, "' has no value yet"));
   }
   return absl::NotFoundError(
       absl::StrCat("no attribute '", attribute, "' of '", property, "' is registered"));
@@ -129,10 +128,10 @@ absl::Status Monitor::LoadState(StateReader* reader) {
   return absl::OkStatus();
 }
 
-size_t Monitor::IndexOf(absl::string_view name) const {
-  const auto it = std::find_if(entries_.begin(), entries_.end(),
+const Monitor::Entry* Monitor::Find(const std::vector<Entry>& entries, absl::string_view name) {
+  const auto it = std::find_if(entries.begin(), entries.end(),
                                [name](const Entry& entry) { return entry.name == name; });
-  return static_cast<size_t>(it - entries_.begin());
+  return it == entries.end() ? nullptr : &*it;
 }
 
 }  // namespace ding

@@ -67,13 +67,14 @@ class Monitor {
   // Returns the attributes that have a value as "<property>_<attribute>", in the order of their registration.
   std::vector<std::pair<std::string, double>> Attributes() const;
 
-  // The clock: current_time() is the number of ticks. Between Freeze() and Unfreeze() values that are added are dropped,
-  // so that several reads see the windows of one moment, which is fixed_time(); without Freeze() that is the current time.
+  // The clock: current_time() is the number of ticks. Between Freeze() and Unfreeze() all reads see the windows as they were
+  // at Freeze(), which is fixed_time(). Values that are added meanwhile show after Unfreeze(). If nothing is frozen,
+  // fixed_time() is the current time.
   void Step(int64_t ticks = 1) { time_ += ticks; }
   int64_t current_time() const { return time_; }
-  int64_t fixed_time() const { return frozen_at_.value_or(time_); }
-  void Freeze() { frozen_at_ = time_; }
-  void Unfreeze() { frozen_at_.reset(); }
+  int64_t fixed_time() const { return frozen_.has_value() ? frozen_->time : time_; }
+  void Freeze() { frozen_ = Frozen{time_, entries_}; }
+  void Unfreeze() { frozen_.reset(); }
 
   // Save and load the values in the windows, but not the clock, so that a resumed run logs the averages of an
   // uninterrupted one. LoadState() declares the saved names after those that are already declared. It
@@ -87,8 +88,16 @@ class Monitor {
     std::string name;
     WindowAverage window;
   };
-  // Returns the number of entries if there is no such name.
-  size_t IndexOf(absl::string_view name) const;
+  struct Frozen {
+    int64_t time;
+    std::vector<Entry> entries;
+  };
+  // What reads see.
+  const std::vector<Entry>& seen() const {
+    return frozen_.has_value() ? frozen_->entries : entries_;
+  }
+  // Returns null if there is no such name.
+  static const Entry* Find(const std::vector<Entry>& entries, absl::string_view name);
 
   struct Attribute {
     std::string attribute;
@@ -100,7 +109,7 @@ class Monitor {
   std::vector<Entry> entries_;  // A few dozen, so a linear search is enough.
   std::vector<Attribute> attributes_;
   int64_t time_ = 0;
-  std::optional<int64_t> frozen_at_;
+  std::optional<Frozen> frozen_;
 };
 
 }  // namespace ding

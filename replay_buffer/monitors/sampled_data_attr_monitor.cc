@@ -42,7 +42,6 @@ Monitor::AttributeFn MinOf(const std::string& name) {
   };
 }
 
-constexpr char kReadOutTime[] = "read_out_time";
 constexpr char kMax[] = "max";
 
 }  // namespace
@@ -72,7 +71,6 @@ SampledDataAttrMonitor::SampledDataAttrMonitor(const Options& options, absl::str
   windows_.RegisterAttributeValue("min", "priority", MinOf("priority_min"));
   windows_.RegisterAttributeValue("avg", "staleness", MeanOf("staleness_avg"));
   windows_.RegisterAttributeValue(kMax, "staleness", MaxOf("staleness_max"));
-  windows_.RegisterAttributeValue(kMax, kReadOutTime, MaxOf(kReadOutTime));
 }
 
 void SampledDataAttrMonitor::Add(const Draw& draw) {
@@ -85,14 +83,10 @@ void SampledDataAttrMonitor::Add(const Draw& draw) {
     const int64_t since_written = number % options_.print_freq;
     const int64_t until_written = since_written == 0 ? 0 : options_.print_freq - since_written;
     if (until_written >= options_.average_range) return;
-    windows_.Add(kReadOutTime, static_cast<double>(number));
+    windows_.Add("read_out_time", static_cast<double>(number));
     Look(draw);
     if (until_written > 0) return;
-    for (auto& attribute : windows_.Attributes()) {
-      if (attribute.first != absl::StrCat(kReadOutTime, "_", kMax)) {
-        metrics.push_back(std::move(attribute));
-      }
-    }
+    metrics = windows_.Attributes();
   }
   metrics.emplace_back("beta", draw.beta);
   Write(metrics, number, draw);

@@ -176,10 +176,13 @@ TEST_F(SampledDataAttrMonitorTest, RegisteredAttribute_IsReported) {
   monitor.Add(DrawOf({{2}, {1}, {0}}, 1, 1, 1));
   EXPECT_THAT(sink_->ValuesOf("buffer_iter/use_newest"), ElementsAre(4, 2));
   EXPECT_EQ(monitor.GetAttribute("max", "use").value(), 4);
-  EXPECT_EQ(monitor.GetAttribute("max", "read_out_time").value(), 1);
+  monitor.RegisterAttributeValue("newest", "read_out_time", [](const Monitor& draws) {
+    return std::optional<double>(draws.Values("read_out_time").back());
+  });
+  EXPECT_EQ(monitor.GetAttribute("newest", "read_out_time").value(), 1);
 }
 
-TEST_F(SampledDataAttrMonitorTest, Freeze_CountsDrawsAndKeepsTheWindows) {
+TEST_F(SampledDataAttrMonitorTest, Freeze_FixesWhatReadsSee) {
   auto monitor = Make(5, 1);
   monitor.Add(DrawOf({{1}, {1}, {0}}, 1, 0, 0));
   monitor.Freeze();
@@ -189,6 +192,7 @@ TEST_F(SampledDataAttrMonitorTest, Freeze_CountsDrawsAndKeepsTheWindows) {
   EXPECT_EQ(monitor.GetAttribute("max", "use").value(), 1);
   monitor.Unfreeze();
   EXPECT_EQ(monitor.fixed_time(), 2);
+  EXPECT_EQ(monitor.GetAttribute("max", "use").value(), 9);
 }
 
 }  // namespace
