@@ -56,7 +56,7 @@ constexpr absl::Duration kWriteRetry = absl::Milliseconds(20);
 struct Job {
   std::function<void()> run;
   bool while_paused = false;  // whether it may run while the run pauses
-  // Not null: becomes true when the job has run, and its effects and those of jobs before it are carried out.
+  // If it is not null, it becomes true when this job has run and the effects of all jobs up to it are carried out.
   bool* done = nullptr;
 };
 

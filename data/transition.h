@@ -76,8 +76,8 @@ inline constexpr int64_t kTransitionStream = -1;
 // the next transition until one ends its episode, or has a "next_obs" that is not the "obs" of the next one. The last
 // step of a segment must have "next_obs". To continue an earlier call, pass its stream and the number of the next step.
 //
-// The rows have the fields of `rows`, or those of the first transition: the observation, then the other values in their
-// order. Pass the spec of a collector's rows to mix both kinds of rows in a buffer.
+// The rows have the fields of `rows`. If it is null, they have the fields of the first transition: the observation, then
+// the other values in their order. Pass the spec of a collector's rows to mix both kinds of rows in a buffer.
 //   kInvalidArgument  a transition has other values than the first one or `rows`, or lacks "next_obs"; the message has
 //                     its number and the name of the value
 absl::StatusOr<SegmentBatch> MakeSegments(absl::Span<const Transition> transitions,

@@ -111,7 +111,7 @@ absl::Status UsePrioritized() {
   return absl::OkStatus();
 }
 
-// Sequences of three steps, of which the first warms up the recurrent state.
+// Sequences of three steps. The first step warms up the recurrent state.
 absl::Status UseSequences() {
   SequenceReplayBuffer::Options options;
   options.capacity_rows = 20000;

@@ -31,9 +31,9 @@
 // Nothing else crosses the end of an episode: next_obs, n-step windows and stacks of frames stay within the
 // episode of their row, so that next_obs of a4 is the observation after a4, not that of b0.
 //
-// SampleOptions::sequence sets T of one draw, above `burn_in`: sequences then begin where those of `unroll_len` rows
-// begin, and end earlier or later. Longer ones than `unroll_len` are filled up with padding where their episode ends (or
-// its newest row so far), whatever `padding` says. T above the longest run of rows so far is refused.
+// SampleOptions::sequence sets T of one draw, which must be above `burn_in`. Its sequences begin where sequences of
+// `unroll_len` rows begin. A T above `unroll_len` adds padding where the episode ends, or where its newest row is, whatever
+// `padding` says. A T above the longest run of rows so far is refused.
 //
 // With Options::priority, sequences are drawn in proportion to priority^alpha, and batches also have the
 // columns weight, priority and replay_buffer_idx (advanced_buffer.h has the formulas). All T rows of a

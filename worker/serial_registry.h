@@ -1,5 +1,5 @@
 // The registries of serial runs, and the functions that make modules from their configs. A program of one process needs no more;
-// worker/registry.h has those of parallel runs, too.
+// worker/registry.h also has the registries of parallel runs.
 //
 //   create_env, create_env_manager                    env/env_registry.h
 //   create_policy, create_network                     policy/policy_registry.h

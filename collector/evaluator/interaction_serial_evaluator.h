@@ -15,7 +15,7 @@
 // episode is the one before its last step. An env that cannot be rendered fails the evaluation at its
 // first picture; a folder that cannot be written fails it before it begins.
 //
-// Metrics of each evaluation: those of docs/reference/collector.md, as "<name>_iter/<metric>" and
+// Each evaluation writes the metrics that docs/reference/collector.md lists, as "<name>_iter/<metric>" and
 // "<name>_step/<metric>", and a line in the log.
 //
 // Ownership and threads: as ISerialEvaluator.

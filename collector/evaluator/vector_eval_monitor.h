@@ -38,7 +38,7 @@ class VectorEvalMonitor {
   }
   absl::Status UpdateInfo(int env_id, const NamedValues& info);
   // Adds a picture to the running episode of the env, which the next UpdateReward() ends. Does nothing if the quota of
-  // the env is full. Errors are those of EvalVideos; kInvalidArgument if there is no such env.
+  // the env is full. Returns the errors of EvalVideos, and kInvalidArgument if there is no such env.
   absl::Status UpdateVideo(int env_id, const Image& picture);
 
   // Whether every env has filled its quota.

@@ -53,6 +53,7 @@ struct CommanderDescriptor {
   bool plays_games = false;  // whether its collecting tasks have two players instead of one
   // Whether it obeys CommanderDeps::collects and evaluates. Runs with a data set accept only such commanders.
   bool for_data_sets = false;
+  bool for_lockstep = false;  // whether it obeys CommanderDeps::lockstep
   // Checks config.params before a run begins and before `create` is called; if it is empty, only
   // `create` decides (base/params.h).
   ParamsCheck check_params;

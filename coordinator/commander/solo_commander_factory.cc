@@ -25,6 +25,7 @@ CommanderDescriptor Descriptor() {
   descriptor.name = kName;
   descriptor.default_config.set_type(kName);
   descriptor.for_data_sets = true;
+  descriptor.for_lockstep = true;
   descriptor.check_params = TakesNoParams;
   descriptor.create = CreateSoloCommander;
   return descriptor;

@@ -27,7 +27,7 @@
 
 namespace ding {
 
-// The number of games, of which older ones count less.
+// The number of games. Older games count less.
 inline double GamesOf(const BattleRecord& record) {
   return record.wins() + record.draws() + record.losses();
 }

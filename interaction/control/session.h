@@ -212,10 +212,10 @@ class Session {
   // ---- The end
 
   absl::Duration LeaseTime() const { return absl::Nanoseconds(options_.clock->MonotonicNanos()); }
-  // Why the session is over, or OK. An expired lease counts, also if nobody has called CheckLease().
+  // Why the session is over, or OK. Finds that the lease has expired, too, but does not end the session.
   absl::Status CurrentStatus() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Ends the session if the lease has run out: whoever has replaced us may have been given the same messages. To be
-  // called before status_ is looked at and before anything is sent or received.
+  // Ends the session if the lease has expired: another process may have our place and the same messages by then. Call it
+  // before looking at status_, and before sending or receiving.
   void CheckLease() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends the session, unless it is over. The peer is told `reason` behind what was sent before; without a reason,
   // nothing is sent any more.

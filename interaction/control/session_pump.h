@@ -23,7 +23,7 @@ class SessionPump {
   static constexpr int kThreads = 2;
 
   struct Job;
-  // Does some work; must not wait. Returns the time after which it runs again if nobody wakes the job before.
+  // Does some work; must not wait. Returns how long the job rests afterwards, unless it is woken earlier.
   using Work = std::function<absl::Duration()>;
 
   // The pump of this process.

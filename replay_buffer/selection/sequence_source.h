@@ -91,7 +91,7 @@ class SequenceDraws : public DrawKind {
   absl::StatusOr<std::unique_ptr<DrawSource>> MakeSource(std::shared_ptr<RowStore> store) override;
   std::string candidates() const override;
   bool draws_sequences() const override { return true; }
-  // A sequence of another length than those of the index begins where one of them does.
+  // A sequence may have another length than those of the index. It begins where one of them begins.
   absl::Status CheckSequence(int64_t rows) const override;
   absl::Status CheckSize(int64_t size, std::optional<int64_t> sequence) const override;
   StateSnapshot Snapshot() const override;

@@ -5,6 +5,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_user.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
 
 namespace ding {
@@ -12,11 +14,15 @@ namespace {
 
 constexpr char kBuffer[] = "policy.other.replay_buffer";
 
-// A type that this program does not have, or a setting that it refuses, is reported by AppendItemBufferProblems().
-ItemBuffer ItemsOf(const BufferConfig& config) {
-  const absl::StatusOr<BufferDescriptor> type = get_buffer_cls(config);
-  if (!type.ok() || type->items == nullptr) return {config, {}};
-  return type->items(config).value_or(ItemBuffer{config, {}});
+absl::StatusOr<ItemBuffer> ItemsOf(const BufferConfig& config) {
+  DING_ASSIGN_OR_RETURN(const BufferDescriptor type, get_buffer_cls(config));
+  if (type.items == nullptr) return ItemBuffer{config, {}};
+  return CallUser("BufferDescriptor::items", [&] { return type.items(config); });
+}
+
+// AppendItemBufferProblems() reports a type that this program does not have, and a setting that the type refuses.
+ItemBuffer ItemsOrRows(const BufferConfig& config) {
+  return ItemsOf(config).value_or(ItemBuffer{config, {}});
 }
 
 }  // namespace
@@ -26,9 +32,9 @@ bool HasItemsOfSequences(const BufferConfig& config) {
   return type.ok() && type->items != nullptr;
 }
 
-ItemSequences ItemSequencesOf(const BufferConfig& config) { return ItemsOf(config).sequences; }
+ItemSequences ItemSequencesOf(const BufferConfig& config) { return ItemsOrRows(config).sequences; }
 
-BufferConfig ItemBufferConfig(const BufferConfig& config) { return ItemsOf(config).config; }
+BufferConfig ItemBufferConfig(const BufferConfig& config) { return ItemsOrRows(config).config; }
 
 void AppendItemBufferProblems(const ExperimentConfig& config, bool plays_games,
                               std::vector<std::string>* problems) {
@@ -55,9 +61,9 @@ void AppendItemBufferProblems(const ExperimentConfig& config, bool plays_games,
     problems->push_back(absl::StrCat(kBuffer, ": ", made.message()));
     return;
   }
-  const absl::StatusOr<ItemBuffer> items = type->items(buffer);
+  const absl::StatusOr<ItemBuffer> items = ItemsOf(buffer);
   if (!items.ok()) {
-    problems->push_back(absl::StrCat(kBuffer, ".", items.status().message()));
+    problems->push_back(absl::StrCat(kBuffer, ": ", items.status().message()));
     return;
   }
   const ItemSequences& sequences = items->sequences;

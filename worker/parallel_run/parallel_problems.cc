@@ -57,8 +57,10 @@ void AppendLockstepProblems(const ExperimentConfig& config, std::vector<std::str
   };
   const PolicySection& policy = config.policy();
   const CommanderConfig& commander = policy.other().commander();
-  expect(commander.type() == "solo",
-         absl::StrCat("policy.other.commander.type is '", commander.type(), "'"), "'solo'");
+  const absl::StatusOr<CommanderDescriptor> type = get_parallel_commander_cls(commander);
+  expect(!type.ok() || type->for_lockstep,  // FindTypeProblems() reports an unknown type.
+         absl::StrCat("policy.other.commander.type is '", commander.type(), "'"),
+         "one that gives tasks in rounds, such as 'solo'");
   expect(commander.has_collector_task_space(),
          "policy.other.commander.collector_task_space is not set",
          "the number of tasks of a round, at least as many as the most collectors that will share "
