@@ -75,10 +75,10 @@ class ILearner {
   virtual void RegisterHook(std::shared_ptr<LearnerHook> hook) = 0;
 
   // Saves a checkpoint `name`, or `iteration_<n>` if it is empty, by the function that the program has
-  // set; without one the learner writes policy and counters to CheckpointPath(name). If there is a hook named
-  // "save_ckpt_after_run", it is called for this, also for other names, and saves by SaveCheckpoint(): so a hook of
-  // your own under this name takes part in each checkpoint. A call from a hook saves at once, and so does the learner if the hook
-  // has not saved.
+  // set; without one the learner writes policy and counters to CheckpointPath(name).
+  //
+  // A hook named "save_ckpt_after_run" takes part in each checkpoint: it is called, and saves by SaveCheckpoint(). If it
+  // does not save, the learner does. A call from a hook saves at once.
   virtual absl::Status SaveCheckpoint(absl::string_view name = "") = 0;
   virtual void set_checkpoint_fn(CheckpointFn fn) = 0;
   virtual std::string CheckpointPath(absl::string_view name) const = 0;
@@ -91,8 +91,8 @@ class ILearner {
   virtual LearnInfo learn_info() const = 0;
   virtual int64_t train_iter() const = 0;
   virtual int64_t collector_envstep() const = 0;  // that of the last Train()
-  virtual LearnMode* policy()
-      const = 0;  // null before ResetPolicy() of a learner that was created without one
+  // Null before ResetPolicy() of a learner that was created without a policy.
+  virtual LearnMode* policy() const = 0;
   virtual ProcessGroup* group() const = 0;
   virtual const ComponentDeps& deps() const = 0;
 

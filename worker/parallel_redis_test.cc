@@ -82,6 +82,9 @@ TEST_F(RedisTest, MayBeAwayWhenTheRunEnds) {
   StartRedis(options);
   const auto program = Start("run", RedisArgs(kSoakConfig, {kForever, kLongLease, kFewPolicies}));
   WaitForStatus(*program, IsTraining);
+  // The first evaluation brings a best policy. If it could not be saved, the run would end with another status.
+  EXPECT_TRUE(
+      Eventually([&] { return PathExists(JoinPath(RunPath("a"), "ckpt/ckpt_best")); }, kPatience));
   redis_->Kill();
   kill(program->pid(), SIGINT);
   // The coordinator has tried to empty the store, or is about to.
