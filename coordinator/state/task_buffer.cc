@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <numeric>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -135,43 +136,49 @@ absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worke
   const absl::Span<const int64_t> chunk = items.column<int64_t>(kColumnChunk);
   const absl::Span<const int64_t> row = items.column<int64_t>(kColumnRow);
   const absl::Span<const int64_t> length = items.column<int64_t>(kColumnLength);
-  const auto earlier = [&](size_t a, size_t b) {
-    return chunk[a] != chunk[b] ? chunk[a] < chunk[b] : row[a] < row[b];
+  const auto shares_rows = [&](size_t previous, size_t i) {
+    return row[i] - row[previous] < std::max<int64_t>(1, length[previous] - overlap);
   };
-  bool sorted = true;
+  std::vector<int64_t> chunks;
+  bool in_order = true;
   for (size_t i = 0; i < chunk.size(); ++i) {
-    if (chunk[i] < 0 || WorkerOfChunk(chunk[i]) != worker) {
-      return absl::InvalidArgumentError(absl::StrCat("an item of chunk ", chunk[i],
-                                                     ", which does not belong to worker ", worker,
-                                                     "; expected a chunk of that worker"));
-    }
     if (row[i] >= kMaxChunkRows || length[i] >= kMaxChunkRows) {
       return absl::InvalidArgumentError(absl::StrCat("an item of ", length[i], " rows from row ",
                                                      row[i], " on of chunk ", chunk[i],
                                                      ", expected fewer than ", kMaxChunkRows));
     }
-    sorted = sorted && (i == 0 || !earlier(i, i - 1));
-  }
-  // An honest collector announces its items in this order. Those of another one are sorted, by their indices.
-  std::vector<size_t> order(sorted ? 0 : chunk.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), earlier);
-  std::vector<int64_t> chunks;
-  size_t last = 0;
-  for (size_t n = 0; n < chunk.size(); ++n) {
-    const size_t i = sorted ? n : order[n];
-    const size_t previous = std::exchange(last, i);
-    if (chunks.empty() || chunks.back() != chunk[i]) {
-      chunks.push_back(chunk[i]);
+    if (i > 0 && chunk[i] == chunk[i - 1]) {
+      in_order = in_order && !shares_rows(i - 1, i);
       continue;
     }
+    if (chunk[i] < 0 || WorkerOfChunk(chunk[i]) != worker) {
+      return absl::InvalidArgumentError(absl::StrCat("an item of chunk ", chunk[i],
+                                                     ", which does not belong to worker ", worker,
+                                                     "; expected a chunk of that worker"));
+    }
+    in_order = in_order && (i == 0 || chunk[i] > chunk[i - 1]);
+    chunks.push_back(chunk[i]);
+  }
+  // An honest collector announces its items in this order.
+  if (in_order) return chunks;
+
+  std::vector<size_t> order(chunk.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::tie(chunk[a], row[a]) < std::tie(chunk[b], row[b]);
+  });
+  for (size_t n = 1; n < order.size(); ++n) {
+    const size_t previous = order[n - 1];
+    const size_t i = order[n];
+    if (chunk[i] != chunk[previous] || !shares_rows(previous, i)) continue;
     // A row that is announced twice would be drawn, and counted, twice.
-    if (row[i] - row[previous] >= std::max<int64_t>(1, length[previous] - overlap)) continue;
     std::string expected = "one for each row";
     if (overlap > 0) expected = absl::StrCat("at most ", overlap, " rows in common");
     return absl::InvalidArgumentError(absl::StrCat("two items have row ", row[i], " of chunk ",
                                                    chunk[i], ", expected ", expected));
   }
+  std::sort(chunks.begin(), chunks.end());
+  chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
   return chunks;
 }
 
