@@ -19,6 +19,8 @@
 #include "ding_worker/collector/evaluator/interaction_serial_evaluator.h"
 #include "ding_worker/collector/evaluator/metric_serial_evaluator.h"
 #include "ding_worker/collector/evaluator/vector_eval_monitor.h"
+#include "ding_worker/collector/parallel/base_parallel_collector.h"
+#include "ding_worker/collector/parallel/parallel_collector_core.h"
 #include "ding_worker/collector/serial/serial_collectors.h"
 #include "ding_worker/collector/serial_collector.h"
 #include "ding_worker/collector/serial_evaluator.h"
@@ -49,6 +51,16 @@ Used Uses(const Symbols&...) {
 
 using Rows = std::vector<std::pair<std::string, Used>>;
 
+// The steps that a collector of one's own overrides.
+struct CollectorSteps : ParallelCollectorCore {
+  using ParallelCollectorCore::EnvStep;
+  using ParallelCollectorCore::IterAfterHook;
+  using ParallelCollectorCore::NeedNewEpisode;
+  using ParallelCollectorCore::PolicyInference;
+  using ParallelCollectorCore::ProcessTimestep;
+  using ParallelCollectorCore::UpdatePolicy;
+};
+
 Rows Collectors() {
   return {
       {"ISerialCollector.collect", Uses([](ISerialCollector* collector) {
@@ -72,6 +84,13 @@ Rows Collectors() {
        Uses(&TrajBuffer::Options::maxlen, &SampleSerialCollector::Options::traj_len)},
       {"TrajBuffer.append", Uses(&TrajBuffer::Append)},
       {"to_tensor_transitions", Uses(&MakeSegments)},
+      {"BaseParallelCollector.get_finish_info", Uses(&BaseParallelCollector::GetFinishInfo)},
+      {"BaseParallelCollector._policy_inference", Uses(&CollectorSteps::PolicyInference)},
+      {"BaseParallelCollector._env_step", Uses(&CollectorSteps::EnvStep)},
+      {"BaseParallelCollector._process_timestep",
+       Uses(&CollectorSteps::ProcessTimestep, &CollectorSteps::NeedNewEpisode)},
+      {"BaseParallelCollector._update_policy", Uses(&CollectorSteps::UpdatePolicy)},
+      {"BaseParallelCollector._iter_after_hook", Uses(&CollectorSteps::IterAfterHook)},
   };
 }
 

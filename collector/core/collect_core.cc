@@ -13,7 +13,6 @@
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/random_policy.h"
 
@@ -234,7 +233,9 @@ absl::StatusOr<const Timesteps*> CollectCore::TryStepEnvs(
   const int64_t acted = StepNanos();
   const ColumnsView actions(env_->env_spec().action.get(), action_columns_.data(), 0,
                             static_cast<int64_t>(acting.env_ids.size()));
-  DING_ASSIGN_OR_RETURN(const Timesteps* const timesteps, env_->Step(acting.env_ids, actions));
+  DING_ASSIGN_OR_RETURN(const Timesteps* const timesteps,
+                        options_.env_step != nullptr ? options_.env_step(acting.env_ids, actions)
+                                                     : env_->Step(acting.env_ids, actions));
   ++step_times_.steps;
   step_times_.policy += absl::Nanoseconds(acted - begun);
   step_times_.env += absl::Nanoseconds(StepNanos() - acted);
@@ -292,8 +293,12 @@ absl::Status CollectCore::Act(int player, const ActingEnvs& acting, const Collec
   for (const int env_id : own.env_ids) unfinished_[env_id] = true;
   const ColumnsView obs = own.rows.empty() ? own.obs : added.obs;
   const absl::Span<const int> seats = SeatsOf(player, own.env_ids);
-  DING_RETURN_IF_ERROR(CallPolicy(
-      [&] { return policy->Forward(obs, seats, options.policy_settings, added.output); }));
+  DING_RETURN_IF_ERROR(CallPolicy([&] {
+    return options_.policy_inference != nullptr
+               ? options_.policy_inference(policy, obs, seats, options.policy_settings,
+                                           added.output)
+               : policy->Forward(obs, seats, options.policy_settings, added.output);
+  }));
   if (has_ended) {
     action_columns_[player] =
         actor.acts.Spread(action_columns_[player], action_bytes, acting.env_ids.size());

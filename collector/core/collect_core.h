@@ -36,6 +36,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,6 +55,8 @@
 #include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/collector/core/traj_buffer.h"
 #include "ding_worker/collector/serial_collector.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/named_values.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env_manager.h"
@@ -88,6 +91,15 @@ class CollectCore {
     // Whether to log metrics of the returned samples; else of the time. docs/reference/collector.md lists both.
     bool log_samples = true;
     bool measure_steps = false;  // enables TakeStepTimes()
+    // The two halves of a vector step, for a collector that replaces them; each is called once for all its envs. Empty:
+    // Forward() of the policy, and Step() of the env manager. The answer of `env_step` is valid until its next call.
+    std::function<absl::Status(CollectMode* policy, const ColumnsView& obs,
+                               absl::Span<const int> env_ids, const NamedValues& settings,
+                               const MutableColumnsView& out)>
+        policy_inference;
+    std::function<absl::StatusOr<const Timesteps*>(absl::Span<const int> env_ids,
+                                                   const ColumnsView& actions)>
+        env_step;
     // Problems that the collector has found, for instance in its params: Create() reports them with others.
     std::vector<std::string> problems;
   };

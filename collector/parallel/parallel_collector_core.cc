@@ -13,7 +13,6 @@
 #include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/collector/evaluator/interaction_serial_evaluator.h"
 #include "ding_worker/collector/serial_evaluator.h"
-#include "ding_worker/data/named_values.h"
 #include "ding_worker/env/game_spec.h"
 #include "ding_worker/policy/policy.h"
 
@@ -135,7 +134,9 @@ ParallelCollectorCore::ParallelCollectorCore(Setup setup)
       deps_(std::move(setup.deps)),
       players_(std::move(setup.players)),
       versions_(std::max<size_t>(1, players_.size()), 0),
+      has_policy_(versions_.size(), 0),
       episodes_(static_cast<size_t>(parts_.env->env_num()), 0),
+      plays_(static_cast<size_t>(parts_.env->env_num()), 1),
       envs_playing_(parts_.env->env_num()),
       averages_(static_cast<int>(2 * options_.print_freq)) {
   acting_.policy_settings = task_.collect_setting;
@@ -179,7 +180,7 @@ absl::Status ParallelCollectorCore::OfLink(const absl::Status& status) {
 }
 
 absl::Status ParallelCollectorCore::WaitForPolicies() {
-  while (std::count(versions_.begin(), versions_.end(), 0) > 0) {
+  while (std::count(has_policy_.begin(), has_policy_.end(), false) > 0) {
     if (closed()) return absl::CancelledError("closed before there was a policy");
     DING_RETURN_IF_ERROR(TakePolicies(kPolicyWait));
   }
@@ -188,19 +189,21 @@ absl::Status ParallelCollectorCore::WaitForPolicies() {
 
 absl::Status ParallelCollectorCore::TakePolicies(absl::Duration timeout) {
   for (size_t i = 0; i < versions_.size(); ++i) {
-    if (versions_[i] > 0 && !task_.eval_flag && !players_[i].updates) continue;
-    DING_RETURN_IF_ERROR(TakePolicy(static_cast<int>(i), timeout));
+    if (has_policy_[i] && !task_.eval_flag && !players_[i].updates) continue;
+    DING_ASSIGN_OR_RETURN(has_policy_[i], CallUser("UpdatePolicy()", [&] {
+                            return UpdatePolicy(static_cast<int>(i), timeout);
+                          }));
   }
   since_look_.emplace(deps_.clock);
   return absl::OkStatus();
 }
 
-absl::Status ParallelCollectorCore::TakePolicy(int player, absl::Duration timeout) {
+absl::StatusOr<bool> ParallelCollectorCore::UpdatePolicy(int player, absl::Duration timeout) {
   uint64_t& version = versions_[static_cast<size_t>(player)];
   const absl::StatusOr<std::optional<PolicyUpdate>> update =
       parts_.link->GetPolicyUpdate(player, version, timeout);
   DING_RETURN_IF_ERROR(OfLink(update.status()));
-  if (!update->has_value()) return absl::OkStatus();
+  if (!update->has_value()) return version > 0;
   const PolicyUpdate& newer = **update;
   const absl::Status loaded = CallPolicy([&] {
     return task_.eval_flag
@@ -209,12 +212,12 @@ absl::Status ParallelCollectorCore::TakePolicy(int player, absl::Duration timeou
   });
   if (!loaded.ok()) return Annotate(loaded, absl::StrCat("policy version ", newer.version));
   version = newer.version;
-  if (player > 0) return absl::OkStatus();
+  if (player > 0) return true;
   acting_.train_iter = newer.train_iter;
   const MutexLock lock(&mutex_);
   info_.policy_version = newer.version;
   info_.train_iter = newer.train_iter;
-  return absl::OkStatus();
+  return true;
 }
 
 absl::Status ParallelCollectorCore::Evaluate() {
@@ -251,6 +254,18 @@ absl::Status ParallelCollectorCore::Collect() {
       players_[0].collect_mode->attributes().n_episode.has_value() || reward_shaping_ != nullptr;
   options.game = parts_.env->env_spec().players > 1;
   options.measure_steps = true;
+  options.policy_inference = [this](CollectMode* policy, const ColumnsView& obs,
+                                    absl::Span<const int> env_ids, const NamedValues& settings,
+                                    const MutableColumnsView& out) {
+    return PolicyInference(policy, obs, env_ids, settings, out);
+  };
+  options.env_step = [this](absl::Span<const int> env_ids, const ColumnsView& actions) {
+    return CallUser("EnvStep()", [&]() -> absl::StatusOr<const Timesteps*> {
+      DING_ASSIGN_OR_RETURN(const Timesteps* const timesteps, EnvStep(env_ids, actions));
+      if (timesteps == nullptr) return absl::InternalError("EnvStep() has returned null");
+      return timesteps;
+    });
+  };
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<CollectCore> core,
                         CollectCore::Create(std::move(options), parts_.env, Seats(), deps_));
   if (core->player_num() > 1) {
@@ -310,24 +325,51 @@ absl::Status ParallelCollectorCore::Play(CollectCore* core) {
       DING_RETURN_IF_ERROR(TakePolicies(absl::ZeroDuration()));
     }
     DING_RETURN_IF_ERROR(StepEnvs(core));
-    if (!enough()) continue;
-    DING_RETURN_IF_ERROR(HandOver(core));
+    const bool is_last = envs_playing_ == 0;
+    const bool hands_over = is_last ? most_rows() > 0 : enough();
+    if (hands_over) DING_RETURN_IF_ERROR(HandOver(core));
     // The link may have waited for the next version.
-    if (attributes.on_policy) DING_RETURN_IF_ERROR(TakePolicies(absl::ZeroDuration()));
+    if (hands_over && !is_last && attributes.on_policy) {
+      DING_RETURN_IF_ERROR(TakePolicies(absl::ZeroDuration()));
+    }
+    DING_RETURN_IF_ERROR(CallUser("IterAfterHook()", [this] { return IterAfterHook(); }));
   }
-  return most_rows() > 0 ? HandOver(core) : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 absl::Status ParallelCollectorCore::StepEnvs(CollectCore* core) {
   const ActingEnvs playing = Playing(core->env()->ready_obs());
-  const auto plays = [this](int env_id) { return !has_played_all(env_id); };
-  DING_ASSIGN_OR_RETURN(const Timesteps* const timesteps, core->StepEnvs(playing, acting_, plays));
-  Account(*timesteps, core->envstep());
-  if (reward_shaping_ == nullptr) return absl::OkStatus();
+  DING_ASSIGN_OR_RETURN(
+      const Timesteps* const timesteps,
+      core->StepEnvs(playing, acting_, [this](int env_id) { return plays(env_id); }));
+  DING_RETURN_IF_ERROR(
+      CallUser("ProcessTimestep()", [&] { return ProcessTimestep(*timesteps, core); }));
   for (const FinishedEpisode& finished : timesteps->finished) {
-    DING_RETURN_IF_ERROR(core->ReshapeRewards(timesteps->env_ids[finished.row], reward_shaping_));
+    const int env_id = timesteps->env_ids[finished.row];
+    ++episodes_[static_cast<size_t>(env_id)];
+    DING_ASSIGN_OR_RETURN(const bool goes_on,
+                          CallUser("NeedNewEpisode()", [&] { return NeedNewEpisode(env_id); }));
+    plays_[static_cast<size_t>(env_id)] = goes_on;
+    if (!goes_on) --envs_playing_;
   }
+  episodes_to_send_ += static_cast<int64_t>(timesteps->finished.size());
   return absl::OkStatus();
+}
+
+absl::Status ParallelCollectorCore::PolicyInference(CollectMode* policy, const ColumnsView& obs,
+                                                    absl::Span<const int> env_ids,
+                                                    const NamedValues& settings,
+                                                    const MutableColumnsView& out) {
+  return policy->Forward(obs, env_ids, settings, out);
+}
+
+absl::StatusOr<const Timesteps*> ParallelCollectorCore::EnvStep(absl::Span<const int> env_ids,
+                                                                const ColumnsView& actions) {
+  return parts_.env->Step(env_ids, actions);
+}
+
+absl::StatusOr<bool> ParallelCollectorCore::NeedNewEpisode(int env_id) {
+  return episodes(env_id) < parts_.episodes_per_env;
 }
 
 ActingEnvs ParallelCollectorCore::Playing(const ReadyObs& ready) {
@@ -335,26 +377,29 @@ ActingEnvs ParallelCollectorCore::Playing(const ReadyObs& ready) {
   playing_ids_.clear();
   playing_rows_.clear();
   for (size_t i = 0; i < ready.env_ids.size(); ++i) {
-    if (has_played_all(ready.env_ids[i])) continue;
+    if (!plays(ready.env_ids[i])) continue;
     playing_ids_.push_back(ready.env_ids[i]);
     playing_rows_.push_back(static_cast<int64_t>(i));
   }
   return {playing_ids_, ready.obs, playing_rows_};
 }
 
-void ParallelCollectorCore::Account(const Timesteps& timesteps, int64_t step_count) {
-  const MutexLock lock(&mutex_);
-  info_.step_count = step_count;
-  info_.abnormal_episode_count += CountAbnormal(timesteps);
-  episodes_to_send_ += static_cast<int64_t>(timesteps.finished.size());
-  for (const FinishedEpisode& finished : timesteps.finished) {
-    info_.episode_return.push_back(
-        task_.home_seat == 0 ? finished.episode_return
-                             : finished.other_returns[static_cast<size_t>(task_.home_seat - 1)]);
-    const int env_id = timesteps.env_ids[finished.row];
-    ++episodes_[static_cast<size_t>(env_id)];
-    if (has_played_all(env_id)) --envs_playing_;
+absl::Status ParallelCollectorCore::ProcessTimestep(const Timesteps& timesteps, CollectCore* core) {
+  {
+    const MutexLock lock(&mutex_);
+    info_.step_count = core->envstep();
+    info_.abnormal_episode_count += CountAbnormal(timesteps);
+    for (const FinishedEpisode& finished : timesteps.finished) {
+      info_.episode_return.push_back(
+          task_.home_seat == 0 ? finished.episode_return
+                               : finished.other_returns[static_cast<size_t>(task_.home_seat - 1)]);
+    }
   }
+  if (reward_shaping_ == nullptr) return absl::OkStatus();
+  for (const FinishedEpisode& finished : timesteps.finished) {
+    DING_RETURN_IF_ERROR(core->ReshapeRewards(timesteps.env_ids[finished.row], reward_shaping_));
+  }
+  return absl::OkStatus();
 }
 
 // Returns the rows to send of the players that learn.
@@ -398,24 +443,29 @@ absl::Status ParallelCollectorCore::HandOver(CollectCore* core) {
     const MutexLock lock(&mutex_);
     info_.sample_count = progress.cur_sample;
   }
-  Log(data, progress, core->TakeStepTimes());
-  return absl::OkStatus();
-}
-
-void ParallelCollectorCore::Log(const SegmentBatch& data, const CollectorProgress& progress,
-                                const CollectCore::StepTimes& times) {
+  const CollectCore::StepTimes times = core->TakeStepTimes();
   const double steps = static_cast<double>(times.steps);
   averages_.Add("policy_time", absl::ToDoubleSeconds(times.policy) / steps);
   averages_.Add("env_time", absl::ToDoubleSeconds(times.env) / steps);
   averages_.Add("payload_bytes", PayloadBytes(data));
-  if (++hand_overs_ % options_.print_freq != 0 || since_log_->Elapsed() < kMinLogPeriod) return;
+  has_sent_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status ParallelCollectorCore::IterAfterHook() {
+  if (!std::exchange(has_sent_, false)) return absl::OkStatus();
+  if (++hand_overs_ % options_.print_freq != 0 || since_log_->Elapsed() < kMinLogPeriod) {
+    return absl::OkStatus();
+  }
   since_log_.emplace(deps_.clock);
   NamedValues metrics;
   for (const auto& [name, average] : averages_.Averages()) metrics.Set(name, *average);
-  DING_LOG(INFO) << deps_.name << ": " << progress.cur_sample << " rows, " << progress.cur_episode
-                 << " episodes with policy version " << versions_[0] << ": "
-                 << MetricsLine(metrics);
+  const CollectorFinishInfo info = GetFinishInfo();
+  DING_LOG(INFO) << deps_.name << ": " << info.sample_count << " rows, "
+                 << info.episode_return.size() << " episodes with policy version " << versions_[0]
+                 << ": " << MetricsLine(metrics);
   WriteIterMetrics(metrics, deps_.name, acting_.train_iter, deps_.metrics.get());
+  return absl::OkStatus();
 }
 
 }  // namespace ding

@@ -26,11 +26,19 @@
 // 2 * print_freq sends of `policy_time` and `env_time` (seconds per vector step) and `payload_bytes` (of a
 // sent row with its share of the final observations), as "<name>_iter/<metric>", and a line in the log.
 //
-// A parallel collector of your own is a class that inherits from this one: its Create() calls Prepare(), and
-// SelectRows() may choose what is sent. docs/reference/collector_core.md has one.
+// A parallel collector of your own is a class that inherits from this one: its Create() calls Prepare(), and it overrides
+// the steps that it changes. docs/reference/collector_core.md has one. Run() calls the steps in this order:
 //
-// Ownership, threads: as BaseParallelCollector. SelectRows() is called on the thread of Run().
-// Errors:    Prepare() lists all problems of options, task and parts. Errors of Run() name the collector.
+//     UpdatePolicy() ─► PolicyInference() ─► EnvStep() ─► ProcessTimestep() ─► SelectRows() ─► send ─► IterAfterHook()
+//      when it is due      each policy          all envs      NeedNewEpisode()        when rows are due
+//           ▲                                                                                          │
+//           └──────────────────────────────────────────────────────────────────────────────────────────┘
+//
+// An evaluation calls UpdatePolicy() alone: its evaluator does the rest.
+//
+// Ownership, threads: as BaseParallelCollector. Steps are called on the thread of Run().
+// Errors:    Prepare() lists all problems of options, task and parts. Errors of Run() name the collector. An error or an
+//            exception of a step ends Run().
 //
 // Example:
 //   class MyCollector : public ParallelCollectorCore {
@@ -71,6 +79,8 @@
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
 #include "ding_worker/collector/parallel/collector_link.h"
 #include "ding_worker/collector/serial_collector.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/named_values.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/metrics/averages.h"
@@ -127,11 +137,36 @@ class ParallelCollectorCore : public BaseParallelCollector {
                                        const std::vector<std::string>& more_problems = {});
   explicit ParallelCollectorCore(Setup setup);
 
- private:
-  // Returns the rows to send of those that are due; the default is all of them. They are training data already,
-  // and whole episodes if the policy has n_episode. If it returns none, nothing is sent. An error ends Run().
-  virtual absl::StatusOr<SegmentBatch> SelectRows(SegmentBatch data) { return data; }
+  const ParallelCollectorTask& task() const { return task_; }
+  const ParallelCollectorParts& parts() const { return parts_; }
+  const ComponentDeps& deps() const { return deps_; }
+  // The number of episodes that the env has finished.
+  int64_t episodes(int env_id) const { return episodes_[static_cast<size_t>(env_id)]; }
 
+  // Loads the policy of `player` if there is a newer version; waits for one for at most `timeout`. Returns whether the
+  // player has a policy now: until then it is called again, and nobody acts.
+  virtual absl::StatusOr<bool> UpdatePolicy(int player, absl::Duration timeout);
+  // Chooses the actions of a vector step: as CollectMode::Forward(). In a game it is called once for each seat.
+  virtual absl::Status PolicyInference(CollectMode* policy, const ColumnsView& obs,
+                                       absl::Span<const int> env_ids, const NamedValues& settings,
+                                       const MutableColumnsView& out);
+  // Steps the envs: as EnvManager::Step(). What it returns is what is stored, for instance with other rewards. It must be
+  // valid until the next call.
+  virtual absl::StatusOr<const Timesteps*> EnvStep(absl::Span<const int> env_ids,
+                                                   const ColumnsView& actions);
+  // Takes the results of a vector step, after `core` has stored its rows: counts steps and episodes for GetFinishInfo(),
+  // and shapes rewards.
+  virtual absl::Status ProcessTimestep(const Timesteps& timesteps, CollectCore* core);
+  // Whether the env plays another episode; called once when one has ended. Until episodes_per_env by default; more need
+  // an env manager without episode_num.
+  virtual absl::StatusOr<bool> NeedNewEpisode(int env_id);
+  // Returns the rows to send of those that are due; the default is all of them. They are training data already,
+  // and whole episodes if the policy has n_episode. If it returns none, nothing is sent.
+  virtual absl::StatusOr<SegmentBatch> SelectRows(SegmentBatch data) { return data; }
+  // Called at the end of each vector step, after its rows were sent. Logs and writes the averages when they are due.
+  virtual absl::Status IterAfterHook();
+
+ private:
   static std::vector<std::string> ProblemsOf(const Options& options,
                                              const ParallelCollectorTask& task,
                                              const ParallelCollectorParts& parts,
@@ -140,7 +175,6 @@ class ParallelCollectorCore : public BaseParallelCollector {
   absl::Status WaitForPolicies();
   // Loads newer policies that are available within the timeout.
   absl::Status TakePolicies(absl::Duration timeout);
-  absl::Status TakePolicy(int player, absl::Duration timeout);
   absl::Status Evaluate();
   absl::Status Collect();
   // Returns the player in a seat of the env; home_seat 1 exchanges two players.
@@ -154,14 +188,9 @@ class ParallelCollectorCore : public BaseParallelCollector {
   absl::Status Play(CollectCore* core);
   absl::Status StepEnvs(CollectCore* core);
   ActingEnvs Playing(const ReadyObs& ready);
-  void Account(const Timesteps& timesteps, int64_t step_count);
-  bool has_played_all(int env_id) const {
-    return episodes_[static_cast<size_t>(env_id)] >= parts_.episodes_per_env;
-  }
+  bool plays(int env_id) const { return plays_[static_cast<size_t>(env_id)] != 0; }
   absl::StatusOr<SegmentBatch> TakeRows(CollectCore* core);
   absl::Status HandOver(CollectCore* core);
-  void Log(const SegmentBatch& data, const CollectorProgress& progress,
-           const CollectCore::StepTimes& times);
   // Handles an error of the link: kCancelled closes the task.
   absl::Status OfLink(const absl::Status& status);
 
@@ -175,17 +204,20 @@ class ParallelCollectorCore : public BaseParallelCollector {
   // Members of the thread that calls Run().
   bool has_run_ = false;
   std::vector<uint64_t> versions_;        // of the acting policies; 0: none yet
+  std::vector<uint8_t> has_policy_;       // whether a player can act
   CollectOptions acting_;                 // have the train iteration of player 0
   std::optional<TurnTransitions> moves_;  // of a game
   std::optional<Timer> since_look_;       // time since the last check for a newer policy
   std::vector<int64_t> episodes_;         // number of finished episodes per env
-  int64_t envs_playing_ = 0;              // number of envs with episodes left
+  std::vector<uint8_t> plays_;            // whether an env has episodes left
+  int64_t envs_playing_ = 0;              // number of envs that have
   int64_t episodes_to_send_ = 0;          // number of episodes that ended since rows were sent
   std::vector<int> playing_ids_;          // scratch of Playing()
   std::vector<int64_t> playing_rows_;     // scratch of Playing()
   Monitor averages_;
   std::optional<Timer> since_log_;
   int64_t hand_overs_ = 0;
+  bool has_sent_ = false;  // in this vector step
 
   mutable Mutex mutex_;
   CollectorFinishInfo info_ ABSL_GUARDED_BY(mutex_);
