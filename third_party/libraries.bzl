@@ -270,7 +270,7 @@ LIBRARIES = {
     },
     "libtorch": {
         "license": "BSD-3-Clause",
-        "why": "convolutional networks, networks of users; Gloo averages gradients of several learners",
+        "why": "convolutional networks, networks of users; Gloo can add the gradients of several learners",
         "restricted": True,
         "debian": ["libgloo-dev", "libtorch-dev"],
         "fedora": ["python3-torch-devel"],

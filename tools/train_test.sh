@@ -65,10 +65,10 @@ expect $'setup: build\nbuild: //worker:serial\n'"$PWD/bin/worker/serial" --progr
 
 expect $'setup: build torch grpc redis\nbuild: //worker:parallel_torch\nparallel_torch: --config=torch.textproto' \
   --parallel torch.textproto
-expect $'setup: build torch grpc redis\nbuild: //worker:parallel_torch\nparallel_torch: --config=plain.textproto --set=a.learner_num=2' \
+expect $'setup: build torch grpc redis\nbuild: //worker:parallel_torch\nparallel_torch: --config=plain.textproto --set=a.all_reduce=gloo' \
+  --parallel plain.textproto --set=a.all_reduce=gloo
+expect $'setup: build grpc redis\nbuild: //worker:parallel\nparallel: --config=plain.textproto --set=a.learner_num=2' \
   --parallel plain.textproto --set=a.learner_num=2
-expect $'setup: build grpc redis\nbuild: //worker:parallel\nparallel: --config=plain.textproto --set=a.learner_num=1' \
-  --parallel plain.textproto --set=a.learner_num=1
 
 # The programs know by which command their run goes on.
 echo 'echo "again by: $DING_WORKER_COMMAND"' | tee -a bin/worker/serial_torch >>bin/worker/parallel_torch

@@ -1,5 +1,6 @@
-// Tests a parallel run whose learner is two processes that learn together, as people start it: with
-// real processes and an all-reduce over TCP. Some of the processes are killed.
+// Tests a parallel run whose learner is two processes that learn together, as people start it: with real processes, some of
+// which are killed. They use the default all-reduce in a program without libtorch, or Gloo if ALL_REDUCE=gloo is in the
+// environment.
 
 #include <unistd.h>
 
@@ -53,11 +54,13 @@ class AggregatedTest : public testing::Test {
   }
 
   // Starts a run with two learners.
-  std::unique_ptr<ChildProgram> Start(const std::vector<std::string>& more,
-                                      const std::string& path = "worker/parallel_torch") const {
+  std::unique_ptr<ChildProgram> Start(const std::vector<std::string>& more) const {
+    const bool gloo = std::getenv("ALL_REDUCE") != nullptr;
+    const std::string path = gloo ? "worker/parallel_torch" : "worker/parallel";
     std::vector<std::string> args = {
         absl::StrCat("--config=", kConfig), absl::StrCat("--exp_dir=", run_),
         "--set=policy.learn.learner_num=2", "--set=system.coordinator.lease_seconds=20"};
+    if (gloo) args.emplace_back("--set=policy.learn.all_reduce=gloo");
     args.insert(args.end(), more.begin(), more.end());
     return std::make_unique<ChildProgram>(path, args, JoinPath(folder_, "run"),
                                           std::function<void()>());
@@ -142,10 +145,12 @@ TEST_F(AggregatedTest, TwoLearnersConvergeAsOne) {
   EXPECT_THAT(Log("learner-0") + Log("learner-1"), HasSubstr("rank 1 of 2 learners"));
 }
 
-TEST_F(AggregatedTest, AProgramWithoutAnAllReduceIsRefused) {
-  const auto program = Start({}, "worker/parallel");
+TEST_F(AggregatedTest, AProgramWithoutTheAllReduceIsRefused) {
+  const auto program = Start({"--set=policy.learn.all_reduce=gloo"});
   EXPECT_EQ(program->Wait(kPatience), 1);
-  EXPECT_THAT(program->err(), HasSubstr("expected 1, or //worker:parallel_torch"));
+  EXPECT_THAT(program->err(),
+              AllOf(HasSubstr("unknown all-reduce type 'gloo'; this program has: tcp"),
+                    HasSubstr("//worker:parallel_torch has 'gloo'")));
 }
 
 TEST_F(AggregatedTest, OneOfTwoLearnersIsKilledAndTheOtherGoesOn) {

@@ -1,5 +1,5 @@
 // Measures what it costs that two learners train together: DQN with a 256x256 network and a batch of 256 rows, on
-// two threads with a core each, connected by Gloo. The floor is two independent learners of 128 rows each,
+// two threads with a core each, connected by Gloo or by "tcp". The floor is two independent learners of 128 rows each,
 // with one bare all-reduce of as many numbers after each step.
 #include <cstdint>
 #include <memory>
@@ -15,6 +15,7 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/interaction/all_reduce/all_reduce.h"
+#include "ding_worker/interaction/all_reduce/tcp_all_reduce.h"
 #include "ding_worker/interaction/testing/rank_threads.h"
 #include "ding_worker/learner/comm/group_member.h"
 #include "ding_worker/policy/dqn/dqn.h"
@@ -55,12 +56,12 @@ std::unique_ptr<Policy> MakePolicy(GradientReducer* reducer) {
   return create_policy(config, context).value();
 }
 
-void Learn(benchmark::State& state, bool together) {
+void Learn(benchmark::State& state, bool together, const AllReduceCreator& connect) {
   AllReduceOptions options;
   options.group = absl::StrCat("benchmark-", groups);
   options.rank = state.thread_index();
   options.world_size = kLearners;
-  std::unique_ptr<AllReduce> reduce = ConnectGloo(options, rendezvous.get()).value();
+  std::unique_ptr<AllReduce> reduce = connect(options, rendezvous.get()).value();
   AllReduce* const bare = reduce.get();
   GroupMember group;
   group.Enter(std::move(reduce));
@@ -79,11 +80,29 @@ void Learn(benchmark::State& state, bool together) {
   if (together) state.SetLabel("reach=1.15");
 }
 
-void BM_AggregatedLearners(benchmark::State& state) { Learn(state, /*together=*/true); }
-BENCHMARK(BM_AggregatedLearners)->Setup(NextGroup)->Threads(kLearners)->UseRealTime();
+void BM_AggregatedLearners(benchmark::State& state, const AllReduceCreator& connect) {
+  Learn(state, /*together=*/true, connect);
+}
+BENCHMARK_CAPTURE(BM_AggregatedLearners, gloo, ConnectGloo)
+    ->Setup(NextGroup)
+    ->Threads(kLearners)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(BM_AggregatedLearners, tcp, ConnectTcp)
+    ->Setup(NextGroup)
+    ->Threads(kLearners)
+    ->UseRealTime();
 
-void BM_AggregatedLearnersFloor(benchmark::State& state) { Learn(state, /*together=*/false); }
-BENCHMARK(BM_AggregatedLearnersFloor)->Setup(NextGroup)->Threads(kLearners)->UseRealTime();
+void BM_AggregatedLearnersFloor(benchmark::State& state, const AllReduceCreator& connect) {
+  Learn(state, /*together=*/false, connect);
+}
+BENCHMARK_CAPTURE(BM_AggregatedLearnersFloor, gloo, ConnectGloo)
+    ->Setup(NextGroup)
+    ->Threads(kLearners)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(BM_AggregatedLearnersFloor, tcp, ConnectTcp)
+    ->Setup(NextGroup)
+    ->Threads(kLearners)
+    ->UseRealTime();
 
 }  // namespace
 }  // namespace ding

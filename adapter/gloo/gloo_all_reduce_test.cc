@@ -129,33 +129,6 @@ TEST(GlooAllReduceTest, APeerThatConnectsAndLeavesDoesNotEndTheProcess) {
   rank.join();
 }
 
-// Returns mutants of the values that Tell() gives it as those of another rank, and this rank's own values
-// unchanged.
-class ToldRendezvous : public Rendezvous {
- public:
-  absl::Status Set(const std::string& key, const std::string& value) override {
-    set_[key] = value;
-    return absl::OkStatus();
-  }
-  absl::StatusOr<std::string> Get(const std::string& key, absl::Duration /*timeout*/) override {
-    const auto own = set_.find(key);
-    if (own != set_.end()) return own->second;
-    const auto found = told_.find(key);
-    if (found != told_.end()) return mutator_->Mutate(found->second);
-    return absl::DeadlineExceededError(absl::StrCat("no rank set '", key, "'"));
-  }
-  const std::map<std::string, std::string>& set() const { return set_; }
-  void Tell(const std::map<std::string, std::string>& values, Mutator* mutator) {
-    told_ = values;
-    mutator_ = mutator;
-  }
-
- private:
-  std::map<std::string, std::string> set_;
-  std::map<std::string, std::string> told_;
-  Mutator* mutator_ = nullptr;
-};
-
 // A rank may send any address: the others then cannot connect, and return an error.
 TEST(GlooAllReduceFuzz, ConnectFailsIfARankSendsAnInvalidAddress) {
   AllReduceOptions options;

@@ -4,8 +4,8 @@
 //     rank 1 [3 4] ──┼── Sum ──► [9 9] in every rank, identical to the bit
 //     rank 2 [5 3] ──┘
 //
-// Implementations: in_process_all_reduce.h (threads of one process; tests), adapter/gloo (processes,
-// libtorch's c10d).
+// Implementations: tcp_all_reduce.h (processes), adapter/gloo (processes, libtorch's c10d), in_process_all_reduce.h
+// (threads of one process; tests).
 //
 // Every rank makes the same calls with the same sizes in the same order. After an error the group cannot
 // be used any more: the remaining ranks form a new group, with new ranks.

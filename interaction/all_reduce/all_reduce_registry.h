@@ -1,5 +1,5 @@
-// Finds an all-reduce by name. It knows the ones that are linked into the program: "gloo" (adapter/gloo) in
-// programs with libtorch, none in others.
+// Finds an all-reduce by name. It knows the ones that are linked into the program: "tcp" (tcp_all_reduce.h), and in
+// programs with libtorch "gloo" (adapter/gloo).
 //
 // Threads: thread-safe, as Registry is (base/registry.h).
 #ifndef DING_WORKER_INTERACTION_ALL_REDUCE_ALL_REDUCE_REGISTRY_H_
@@ -18,9 +18,10 @@ namespace ding {
 Registry<AllReduceCreator>& AllReduceRegistry();
 
 // Connects one rank to its group by the all-reduce of this type.
-//   kNotFound  the type is not linked: lists those that are
-//   kInternal  its factory threw an exception, or returned none
-//   else       as for AllReduceCreator
+//   kNotFound            the type is not linked: lists those that are
+//   kFailedPrecondition  another rank has another type; names both
+//   kInternal            its factory threw an exception, or returned none
+//   else                 as for AllReduceCreator
 absl::StatusOr<std::unique_ptr<AllReduce>> create_all_reduce(absl::string_view type,
                                                              const AllReduceOptions& options,
                                                              Rendezvous* rendezvous);

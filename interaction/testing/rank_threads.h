@@ -18,7 +18,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/interaction/all_reduce/all_reduce.h"
 
@@ -34,6 +36,33 @@ class LocalRendezvous : public Rendezvous {
   Mutex mutex_;
   CondVar changed_;
   std::map<std::string, std::string> values_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Returns mutants of the values that Tell() gives it as those of another rank, and this rank's own values
+// unchanged. Thread-compatible.
+class ToldRendezvous : public Rendezvous {
+ public:
+  absl::Status Set(const std::string& key, const std::string& value) override {
+    set_[key] = value;
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::string> Get(const std::string& key, absl::Duration /*timeout*/) override {
+    const auto own = set_.find(key);
+    if (own != set_.end()) return own->second;
+    const auto found = told_.find(key);
+    if (found != told_.end()) return mutator_->Mutate(found->second);
+    return absl::DeadlineExceededError(absl::StrCat("no rank set '", key, "'"));
+  }
+  const std::map<std::string, std::string>& set() const { return set_; }
+  void Tell(const std::map<std::string, std::string>& values, Mutator* mutator) {
+    told_ = values;
+    mutator_ = mutator;
+  }
+
+ private:
+  std::map<std::string, std::string> set_;
+  std::map<std::string, std::string> told_;
+  Mutator* mutator_ = nullptr;
 };
 
 // Connects a group, calls `run` for each rank on a thread of its own, and waits for all of them. The

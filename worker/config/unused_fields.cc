@@ -82,6 +82,7 @@ constexpr Unused kUnused[] = {
     {"policy.learn.data_timeout", kOneProcess | kSupervisedParallel, "batches are not loaded"},
     {"policy.learn.learner_num", kOneProcess,
      "there is one learner; several learn together in a parallel run (tools/train --parallel)"},
+    {"policy.learn.all_reduce", kOneProcess, "there is one learner"},
     {"policy.learn.all_reduce_timeout", kOneProcess, "there is one learner"},
     {"policy.collect.n_sample", kHasDataSet, "nothing is collected"},
     {"policy.collect.n_episode", kHasDataSet, "nothing is collected"},

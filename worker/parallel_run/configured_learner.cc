@@ -318,18 +318,17 @@ class ConfiguredLearner : public TaskLearner {
   std::optional<CommLearnerOptions> own_options_;  // of a task with settings
 };
 
-// The type of all-reduce that the learners of a group use.
-constexpr char kAllReduceType[] = "gloo";
-
 }  // namespace
 
 absl::Status CheckCanGroupLearners(const ExperimentConfig& config) {
-  if (config.policy().learn().learner_num() == 1) return absl::OkStatus();
-  const absl::Status found = AllReduceRegistry().Find(kAllReduceType).status();
+  const LearnSection& learn = config.policy().learn();
+  if (learn.learner_num() == 1) return absl::OkStatus();
+  const absl::Status found = AllReduceRegistry().Find(learn.all_reduce()).status();
   if (found.ok()) return found;
-  return absl::FailedPreconditionError(
-      absl::StrCat("policy.learn.learner_num is ", config.policy().learn().learner_num(),
-                   ", but this program has no all-reduce: expected 1, or //worker:parallel_torch"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "policy.learn.learner_num is ", learn.learner_num(), " and policy.learn.all_reduce '",
+      learn.all_reduce(), "', but ", found.message(),
+      "; expected one of these, or a program with that type: //worker:parallel_torch has 'gloo'"));
 }
 
 TaskLearnerFactory MakeTaskLearnerFactory(const ExperimentConfig& config, const ComponentDeps& deps,
@@ -363,11 +362,10 @@ CommLearnerOptions MakeCommLearnerOptions(const ExperimentConfig& config) {
   options.lockstep = config.system().lockstep();
   options.send_info_freq = policy.priority() ? 1 : kSendInfoFreq;
   options.data_timeout = absl::Seconds(policy.learn().data_timeout());
-  if (AllReduceRegistry().Find(kAllReduceType).ok()) {
-    options.connect_group = [](const AllReduceOptions& of_group, Rendezvous* rendezvous) {
-      return create_all_reduce(kAllReduceType, of_group, rendezvous);
-    };
-  }
+  options.connect_group = [type = policy.learn().all_reduce()](const AllReduceOptions& of_group,
+                                                               Rendezvous* rendezvous) {
+    return create_all_reduce(type, of_group, rendezvous);
+  };
   options.group_timeout = absl::Seconds(policy.learn().all_reduce_timeout());
   return options;
 }

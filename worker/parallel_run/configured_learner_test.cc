@@ -11,7 +11,11 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/file_testing.h"
+#include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/interaction/all_reduce/all_reduce.h"
+#include "ding_worker/interaction/all_reduce/all_reduce_registry.h"
+#include "ding_worker/interaction/all_reduce/tcp_all_reduce.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/learner/hooks.h"
@@ -78,6 +82,34 @@ TEST_F(ConfiguredLearnerTest, SaveCheckpoint_CannotBeWritten_IsWrittenLater) {
   for (int i = 1; i <= 7; ++i) {
     EXPECT_EQ(PathExists(Path(absl::StrCat("iteration_", i))), i > 2) << "the newest are kept";
   }
+}
+
+ExperimentConfig WithAllReduce(const std::string& type) {
+  return LoadExperimentConfig(
+             "worker/configs/cartpole_dqn_parallel_fast.textproto",
+             {"policy.learn.learner_num=2", absl::StrCat("policy.learn.all_reduce=", type)})
+      .value();
+}
+
+TEST(ConfiguredAllReduceTest, ATypeOfOnesOwnIsChosenByItsName) {
+  int connected = 0;
+  const ScopedRegistration<AllReduceCreator> scoped(
+      &AllReduceRegistry(), "own", [&](const AllReduceOptions& options, Rendezvous* rendezvous) {
+        ++connected;
+        return ConnectTcp(options, rendezvous);
+      });
+  EXPECT_THAT(CheckCanGroupLearners(WithAllReduce("own")), IsOk());
+  const CommLearnerOptions options = MakeCommLearnerOptions(WithAllReduce("own"));
+  EXPECT_THAT(options.connect_group(AllReduceOptions(), nullptr), IsOk());
+  EXPECT_EQ(connected, 1);
+}
+
+TEST(ConfiguredAllReduceTest, ATypeThatIsNotLinkedIsRefusedWithThoseThatAre) {
+  EXPECT_THAT(CheckCanGroupLearners(WithAllReduce("gloo")),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("policy.learn.learner_num is 2 and policy.learn.all_reduce "
+                                 "'gloo', but unknown all-reduce type 'gloo'; this program has: "
+                                 "tcp; expected one of these")));
 }
 
 }  // namespace

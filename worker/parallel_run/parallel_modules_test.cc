@@ -21,7 +21,8 @@ comm learner:
   flask_fs    DI-engine's name for grpc_fs
   grpc_fs     data through a store, messages over a session
   grpc_redis  like grpc_fs; refuses a store that is not in Redis
-all-reduce: none in this program
+all-reduce:
+  tcp  averages over learners in a ring, over TCP without encryption
 store:
   file   file:/FOLDER: files, on tmpfs or on a file system that machines share
   mem    mem:NAME: memory of this process, for runs in one process and for tests

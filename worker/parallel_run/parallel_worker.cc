@@ -158,6 +158,7 @@ absl::Status Serve(Hello::Role role, const ParallelWorkerOptions& options, Worke
   const int place = static_cast<int>(welcome.place());
   absl::Status status;
   if (role == Hello::LEARNER) {
+    DING_RETURN_IF_ERROR(CheckCanGroupLearners(config));
     CommLearnerOptions learner_options = MakeCommLearnerOptions(config);
     learner_options.group_host = options.all_reduce_host;
     DING_ASSIGN_OR_RETURN(
@@ -255,6 +256,7 @@ absl::Status Aggregate(const ParallelAggregatorOptions& options, WorkerSession* 
       const std::unique_ptr<ProcessLogs> logs,
       ProcessLogs::Open(welcome.exp_dir(), options.worker.name,
                         absl::StrCat(options.worker.name, ".csv"), Clock::Real()));
+  DING_RETURN_IF_ERROR(CheckCanGroupLearners(config));  // Its learners are this program, too.
   LearnerAggregator::Options aggregator_options;
   aggregator_options.learner_num = config.policy().learn().learner_num();
   aggregator_options.form_timeout =

@@ -50,6 +50,7 @@ constexpr absl::string_view kOfCollectors[] = {"env", "policy.params", "policy.c
 constexpr absl::string_view kOfRun[] = {"env.stop_value",
                                         "env.eval_opponent",
                                         "policy.learn.learner_num",
+                                        "policy.learn.all_reduce",
                                         "policy.learn.all_reduce_timeout",
                                         "policy.learn.resume_training",
                                         "policy.other.replay_buffer.replay_ratio"};
@@ -69,6 +70,7 @@ std::string PartsOfRun(const ExperimentConfig& config) {
   *parts.mutable_env()->mutable_eval_opponent() = config.env().eval_opponent();
   LearnSection& learn = *parts.mutable_policy()->mutable_learn();
   learn.set_learner_num(policy.learn().learner_num());
+  learn.set_all_reduce(policy.learn().all_reduce());
   learn.set_all_reduce_timeout(policy.learn().all_reduce_timeout());
   learn.set_resume_training(policy.learn().resume_training());
   if (buffer.has_replay_ratio()) {
