@@ -114,8 +114,8 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   const bool grouped = task.has_group_worker();
   if (grouped && options_.connect_group == nullptr) {
     return absl::FailedPreconditionError(
-        "this program cannot learn in a group of learners: it has no all-reduce; expected "
-        "//worker:parallel_torch, or policy.learn.learner_num: 1");
+        "this program cannot learn in a group of learners: it has no all-reduce; expected one "
+        "(policy.learn.all_reduce), or policy.learn.learner_num: 1");
   }
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<TaskLearner> made,
                         factory_(task, grouped ? &group_ : nullptr));
