@@ -8,6 +8,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -34,7 +35,7 @@ inline absl::StatusOr<uint32_t> AdmitNow(Coordinator* coordinator, const Hello& 
   const auto done = std::make_shared<std::promise<absl::StatusOr<uint32_t>>>();
   coordinator->Admit(hello, [done](absl::StatusOr<uint32_t> worker) {
     if (!worker.ok()) worker = Unshared(worker.status());
-    done->set_value(worker);
+    done->set_value(std::move(worker));
   });
   return done->get_future().get();
 }
