@@ -1,4 +1,4 @@
-// The examples of docs/reference/collector_core.md for a collector, an evaluator and a parallel collector of one's own.
+// The examples of docs/reference/collector_core.md for a collector, an evaluator and a parallel collector of one's own, and runs with them.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -41,13 +41,20 @@
 #include "ding_worker/env/classic_control/cartpole.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/store.h"
+#include "ding_worker/interaction/store/store_registry.h"
+#include "ding_worker/interaction/transport/in_process_transport.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/random_policy.h"
 #include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/parallel_run/parallel_problems.h"
 #include "ding_worker/worker/serial_run/pipeline.h"
 #include "ding_worker/worker/serial_run/serial_pipeline.h"
+#include "ding_worker/worker/testing/in_process_run.h"
 #include "ding_worker/worker/testing/own_workers.pb.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -59,7 +66,9 @@ using testing::AllOf;
 using testing::Contains;
 using testing::Each;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
+using testing::StartsWith;
 
 // ------------------------------------------------------------------------------------- a collector
 
@@ -330,6 +339,80 @@ TEST(OwnWorkersTest, RunInASerialPipeline) {
   EXPECT_THAT(sink->ScalarTags(),
               AllOf(Contains("collector_step/reward_mean"), Contains("evaluator_step/score")));
   EXPECT_THAT(RemoveRecursively(folder), IsOk());
+}
+
+// Its score is far beyond all mean returns.
+class HighScoreEvaluator : public CoreEvaluator {
+ public:
+  static absl::StatusOr<std::unique_ptr<ISerialEvaluator>> Create(
+      const SerialEvaluatorConfig& config, EnvManager* env, EvalMode* policy,
+      const ComponentDeps& deps) {
+    EvalCore::Options options;
+    ReadSerialEvaluatorOptions(config, &options.common);
+    options.score = [](const VectorEvalMonitor& episodes) {
+      const std::vector<double> returns = episodes.GetEpisodeReturn();
+      return 1000 + *std::min_element(returns.begin(), returns.end());
+    };
+    DING_ASSIGN_OR_RETURN(auto core, EvalCore::Create(options, env, PoliciesOf(policy), deps));
+    return absl::WrapUnique(new HighScoreEvaluator(std::move(core)));
+  }
+
+  absl::StatusOr<EvalResult> Eval(const EvalOptions& options) override {
+    DING_ASSIGN_OR_RETURN(const EvalCore::Outcome outcome,
+                          core()->Eval(options, /*videos=*/nullptr));
+    return outcome.ToResult();
+  }
+
+ private:
+  explicit HighScoreEvaluator(std::unique_ptr<EvalCore> core) : CoreEvaluator(std::move(core)) {}
+};
+
+DING_REGISTER(SerialEvaluatorRegistry(), "high_score", HighScoreEvaluator::Create,
+              "1000 above the worst of the returns");
+
+// The threads of this process run the config, judged by that evaluator.
+InProcessRun RunJudgedByHighScore(const std::string& name, std::vector<std::string> settings) {
+  settings.insert(settings.end(),
+                  {"policy.eval.evaluator.type=high_score",
+                   "policy.other.commander.eval_interval=0.05", "resume.period_seconds=0"});
+  const absl::StatusOr<ExperimentConfig> config =
+      LoadExperimentConfig(absl::StrCat("worker/configs/", name, ".textproto"), settings);
+  EXPECT_THAT(config, IsOk());
+  EXPECT_THAT(FindParallelProblems(*config), IsEmpty());
+  ComponentDeps deps;
+  deps.exp_dir = absl::StrCat(testing::TempDir(), "/", name);
+  const std::unique_ptr<Store> store = create_store("mem:").value();
+  InProcessTransport transport;
+  InProcessRun run = RunInProcess(*config, deps, store.get(), &transport, &transport);
+  EXPECT_THAT(run.end, IsOk());
+  EXPECT_THAT(run.workers, IsOk());
+  const auto& returns = run.status.eval_return();
+  EXPECT_EQ(run.status.eval_value(), 1000 + *std::min_element(returns.begin(), returns.end()));
+  return run;
+}
+
+TEST(OwnWorkersTest, AParallelRun_JudgesByTheScoreOfItsEvaluator) {
+  const InProcessRun run = RunJudgedByHighScore("cartpole_dqn_parallel",
+                                                {"env.stop_value=1009", "max_train_iter=100000"});
+  EXPECT_TRUE(run.status.converged()) << run.status.end_reason();
+  EXPECT_THAT(run.status.end_reason(), StartsWith("converged: the score of an evaluation was 10"));
+  EXPECT_GE(run.status.confirmation().mean(), 1008);
+  EXPECT_EQ(run.status.confirmation().standard_error(), 0) << "it is not known of a score";
+  ASSERT_EQ(run.status.best_policy_size(), 1);
+  EXPECT_EQ(run.status.best_policy(0).mean_return(), run.status.confirmation().mean());
+}
+
+// A mean return is at most 1.
+TEST(OwnWorkersTest, ALeague_JudgesByTheScoreOfItsEvaluator) {
+  const InProcessRun run = RunJudgedByHighScore(
+      "tictactoe_league_parallel",
+      {"env.stop_value=999", "env.n_confirm_episode=0", "max_train_iter=100000",
+       "env.eval_opponent=[{name:\"random\" evaluator_type:\"TicTacToe-vs-random\" win_return:999},"
+       "{name:\"perfect\" evaluator_type:\"TicTacToe-vs-perfect\" win_return:999}]"});
+  EXPECT_TRUE(run.status.converged()) << run.status.end_reason();
+  EXPECT_THAT(run.status.end_reason(), StartsWith("converged: score "));
+  ASSERT_EQ(run.status.best_policy_size(), 1);
+  EXPECT_GE(run.status.best_policy(0).mean_return(), 999);
 }
 
 TEST(OwnParallelCollectorTest, SendsOnlyLongEpisodes) {

@@ -32,6 +32,7 @@ CollectorFinished ToMessage(const CollectorFinishInfo& info) {
   message.set_step_count(info.step_count);
   message.set_sample_count(info.sample_count);
   message.set_abnormal_episode_count(info.abnormal_episode_count);
+  if (info.eval_score.has_value()) message.set_eval_score(*info.eval_score);
   for (const double episode_return : info.episode_return) {
     message.add_episode_return(episode_return);
     if (info.is_game) message.add_game_result(ResultOf(episode_return));

@@ -50,6 +50,7 @@ struct CollectorFinishInfo {
   int64_t abnormal_episode_count = 0;  // episodes that an abnormal step ended
   bool is_game = false;                // whether the sign of a return is the result of a game
   std::vector<double> episode_return;  // of player 0, for all finished episodes
+  std::optional<double> eval_score;  // of an evaluation, if it is another one than the mean return
 };
 
 // One of the players of a collecting task in which each player of a game has its own policy.

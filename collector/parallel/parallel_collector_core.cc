@@ -31,18 +31,15 @@ double PayloadBytes(const SegmentBatch& data) {
   return static_cast<double>(bytes) / static_cast<double>(data.size());
 }
 
-// The commander gets the returns and judges by their mean.
-absl::Status CheckJudgesByReturns(const EvalResult& result) {
+// Returns the evaluator's score, unless it is the mean return, which follows from the returns.
+std::optional<double> OwnScore(const EvalResult& result) {
   const std::vector<double>& returns = result.episode_return;
-  const double mean = std::accumulate(returns.begin(), returns.end(), 0.0) /
-                      static_cast<double>(std::max<size_t>(1, returns.size()));
-  // An evaluator may add in another order.
-  if (!(std::abs(mean - result.mean_return) > 1e-6 * (1 + std::abs(mean)))) {
-    return absl::OkStatus();
-  }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "the evaluator's score is ", result.mean_return, ", and the mean return ", mean,
-      ": a parallel run judges by the mean return, expected an evaluator that does so, too"));
+  if (returns.empty()) return std::nullopt;
+  const double mean =
+      std::accumulate(returns.begin(), returns.end(), 0.0) / static_cast<double>(returns.size());
+  // An evaluator may add in another order. NaN is a score of its own.
+  if (std::abs(mean - result.mean_return) <= 1e-6 * (1 + std::abs(mean))) return std::nullopt;
+  return result.mean_return;
 }
 
 }  // namespace
@@ -238,10 +235,10 @@ absl::Status ParallelCollectorCore::Evaluate() {
   ISerialEvaluator* const evaluator = own == nullptr ? parts_.evaluator : own.get();
   DING_ASSIGN_OR_RETURN(EvalResult result,
                         CallUser("the evaluator", [&] { return evaluator->Eval(eval); }));
-  DING_RETURN_IF_ERROR(Annotate(CheckJudgesByReturns(result), deps_.name));
   const MutexLock lock(&mutex_);
   info_.step_count = result.envstep_count;
   info_.abnormal_episode_count = result.abnormal_episode_count;
+  info_.eval_score = OwnScore(result);
   info_.episode_return = std::move(result.episode_return);
   return absl::OkStatus();
 }

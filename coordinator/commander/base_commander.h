@@ -29,6 +29,11 @@ inline double MeanReturn(absl::Span<const double> returns) {
   return std::accumulate(returns.begin(), returns.end(), 0.0) / static_cast<double>(returns.size());
 }
 
+// Returns how good an evaluation was: the score of its evaluator, or else its mean return.
+inline double EvalScore(const CollectorFinished& info) {
+  return info.has_eval_score() ? info.eval_score() : MeanReturn(info.episode_return());
+}
+
 class BaseCommander {
  public:
   virtual ~BaseCommander() = default;

@@ -1,7 +1,6 @@
 #include "ding_worker/coordinator/commander/one_vs_one_commander.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -35,10 +34,7 @@ std::vector<std::string> OpponentProblems(const std::vector<EvalOpponent>& oppon
 
 bool IsWon(const EvalOpponent& opponent, const CollectorFinished& info) {
   if (opponent.win_return.has_value()) {
-    const double sum =
-        std::accumulate(info.episode_return().begin(), info.episode_return().end(), 0.0);
-    return info.episode_return_size() > 0 &&
-           sum / info.episode_return_size() >= *opponent.win_return;
+    return info.episode_return_size() > 0 && EvalScore(info) >= *opponent.win_return;
   }
   const auto wins = std::count(info.game_result().begin(), info.game_result().end(),
                                static_cast<int>(TaskGameResult::WINS));

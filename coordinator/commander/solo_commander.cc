@@ -103,7 +103,8 @@ std::string SoloCommander::current_buffer_id() const {
 
 std::optional<double> SoloCommander::last_eval_value() const {
   if (state_.last_eval_return().empty()) return std::nullopt;
-  return MeanReturn(state_.last_eval_return());
+  return state_.has_last_eval_score() ? state_.last_eval_score()
+                                      : MeanReturn(state_.last_eval_return());
 }
 
 TrainedPolicy* SoloCommander::NextInTurn() {
@@ -147,9 +148,9 @@ absl::Duration SoloCommander::AskAgainAfter() const {
 bool SoloCommander::ReachesStopValue(const CollectorTask& task,
                                      const CollectorFinished& info) const {
   if (info.episode_return_size() < (task.has_confirmation() ? 2 : 1)) return false;
-  const double mean = MeanReturn(info.episode_return());
+  const double score = EvalScore(info);
   const double value =
-      task.has_confirmation() ? EstimateReturn(info.episode_return(), mean).lower_bound() : mean;
+      task.has_confirmation() ? EstimateReturn(info.episode_return(), score).lower_bound() : score;
   return value >= options_.stop_value && info.train_iter() > 0 &&
          absl::Nanoseconds(RunNanos()) >= absl::Seconds(options_.stop_after_seconds);
 }
@@ -301,19 +302,20 @@ void SoloCommander::NoteEvaluation(const CollectorTask& task, const CollectorFin
   }
   policy->set_evaluations(policy->evaluations() + 1);
   *policy->mutable_eval_return() = info.episode_return();
+  policy->set_eval_score(EvalScore(info));
   const TrainedPolicy* lowest = policy;
   for (const TrainedPolicy& other : policies()) {
     const std::optional<double> value = EvalValue(other);
     if (value.has_value() && *value < *EvalValue(*lowest)) lowest = &other;
   }
   *state_.mutable_last_eval_return() = lowest->eval_return();
+  state_.set_last_eval_score(*EvalValue(*lowest));
   EndTraining(task.policy_id(), *policy);
 }
 
 void SoloCommander::NoteConfirmation(const CollectorFinished& info) {
   if (info.episode_return_size() < 2) return;
-  const ReturnEstimate estimate =
-      EstimateReturn(info.episode_return(), MeanReturn(info.episode_return()));
+  const ReturnEstimate estimate = EstimateReturn(info.episode_return(), EvalScore(info));
   state_.mutable_confirmation()->set_episodes(estimate.episodes);
   state_.mutable_confirmation()->set_mean(estimate.mean);
   state_.mutable_confirmation()->set_standard_error(estimate.standard_error);
@@ -333,17 +335,17 @@ void SoloCommander::NoteBest(const CollectorTask& task, const CollectorFinished&
         version;  // Its confirmation will count in the place of this lucky result.
     return;
   }
-  const double mean = MeanReturn(info.episode_return());
+  const double score = EvalScore(info);
   auto* const bests = state_.mutable_best();
   const std::string& name = policy->task().name();
   const auto known = std::find_if(bests->begin(), bests->end(),
                                   [&name](const BestPolicy& one) { return one.name() == name; });
-  if (std::isnan(mean) || (known != bests->end() && !(mean > known->mean_return()))) return;
+  if (std::isnan(score) || (known != bests->end() && !(score > known->mean_return()))) return;
   BestPolicy& best = known == bests->end() ? *bests->Add() : *known;
   best.set_name(name);
   *best.mutable_policy() = version;
   best.mutable_policy()->set_train_iter(info.train_iter());
-  best.set_mean_return(mean);
+  best.set_mean_return(score);
   best.set_env_step(policy->env_steps());
   *best.mutable_setting() = policy->task().setting();
 }
@@ -427,6 +429,7 @@ NamedValues SoloCommander::MetricsOf(bool eval_flag, const TrainedPolicy& policy
       {"avg_time_per_episode", Ratio(seconds, episodes)}};
   if (eval_flag) {
     metrics.Set("evaluate_time", seconds);
+    if (info.has_eval_score()) metrics.Set("score", info.eval_score());
   } else {
     metrics.Set("train_sample_count", samples);
     metrics.Set("avg_sample_per_episode", Ratio(samples, episodes));

@@ -60,10 +60,10 @@ namespace ding {
 
 using TrainedPolicies = google::protobuf::RepeatedPtrField<TrainedPolicy>;
 
-// Returns the mean return of the last evaluation; nullopt if there was none.
+// Returns the score of the last evaluation; nullopt if there was none.
 inline std::optional<double> EvalValue(const TrainedPolicy& policy) {
   if (policy.eval_return().empty()) return std::nullopt;
-  return MeanReturn(policy.eval_return());
+  return policy.has_eval_score() ? policy.eval_score() : MeanReturn(policy.eval_return());
 }
 
 class SoloCommander : public BaseCommander {

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/core/run_state.h"
@@ -47,7 +48,7 @@ void TellOfEvaluation(RunState* run, const CollectorTask& task, const CollectorF
   Evaluation evaluation;
   evaluation.train_iter = info.train_iter();
   evaluation.env_step = run->EnvSteps();
-  evaluation.mean_return = MeanReturn(info.episode_return());
+  evaluation.mean_return = EvalScore(info);
   evaluation.episode_return.assign(info.episode_return().begin(), info.episode_return().end());
   AskStoppers(run, &evaluation);
   for (const auto& [id, buffer] : run->buffers) {
@@ -59,6 +60,7 @@ void TellOfEvaluation(RunState* run, const CollectorTask& task, const CollectorF
     result->set_train_iter(evaluation.train_iter);
     result->set_env_step(evaluation.env_step);
     *result->mutable_episode_return() = info.episode_return();
+    if (info.has_eval_score()) result->set_eval_score(info.eval_score());
     run->Send(learner->id, std::move(message));
   }
 }
@@ -74,8 +76,10 @@ bool IsPossible(const RunState& run, const CollectorFinished& result) {
 
 std::string Says(const std::string& name, const CollectorTask& task,
                  const CollectorFinished& result) {
-  return absl::StrCat(name, " says that ", task.task_id(), " has a mean return of ",
-                      MeanReturn(result.episode_return()));
+  return absl::StrCat(
+      name, " says that ", task.task_id(), " has a mean return of ",
+      MeanReturn(result.episode_return()),
+      result.has_eval_score() ? absl::StrCat(" and a score of ", result.eval_score()) : "");
 }
 
 // The result is not possible, and no other worker can confirm it. It does not count.
@@ -128,7 +132,7 @@ void Settle(RunState* run, const DoubtedEvaluation& doubted, const std::string& 
   const bool first = doubted.result.episode_return_size() > 0 && IsPossible(*run, doubted.result);
   const bool second = info.episode_return_size() > 0 && IsPossible(*run, info);
   const bool neither = !first && !second && info.episode_return_size() > 0;
-  const double says = MeanReturn(info.episode_return());
+  const double says = EvalScore(info);
   if (!run->commander.Call(&BaseCommander::WouldConverge, doubted.task, info) || first != second ||
       neither) {
     run->Warn(absl::StrCat(Says(doubted.name, doubted.task, doubted.result), ", and ", witness,
@@ -139,8 +143,7 @@ void Settle(RunState* run, const DoubtedEvaluation& doubted, const std::string& 
                                              : ": the possible one counts"));
   }
   if (neither || info.episode_return_size() == 0) return NotifyFail(run, doubted.task);
-  const bool first_counts =
-      first != second ? first : MeanReturn(doubted.result.episode_return()) <= says;
+  const bool first_counts = first != second ? first : EvalScore(doubted.result) <= says;
   CountResult(run, doubted.task, first_counts ? doubted.result : info);
 }
 
@@ -157,13 +160,13 @@ void CountResult(RunState* run, const CollectorTask& task, const CollectorFinish
     return;
   }
   run->progress.set_converged();
+  const absl::string_view value = info.has_eval_score() ? "score" : "mean return";
   std::string why =
-      absl::StrCat("converged: mean return ", eval_value.value_or(0), " in ", task.task_id());
+      absl::StrCat("converged: ", value, " ", eval_value.value_or(0), " in ", task.task_id());
   if (task.has_confirmation() && info.episode_return_size() >= 2) {
-    const ReturnEstimate found =
-        EstimateReturn(info.episode_return(), MeanReturn(info.episode_return()));
-    why = absl::StrCat("converged: the mean return of an evaluation was ", eval_value.value_or(0),
-                       ", and the mean return of ", found.episodes, " fresh episodes ", found.mean,
+    const ReturnEstimate found = EstimateReturn(info.episode_return(), EvalScore(info));
+    why = absl::StrCat("converged: the ", value, " of an evaluation was ", eval_value.value_or(0),
+                       ", and the ", value, " of ", found.episodes, " fresh episodes ", found.mean,
                        " with a standard error of ", found.standard_error);
   }
   End(run, absl::OkStatus(), why);

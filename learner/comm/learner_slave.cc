@@ -58,7 +58,9 @@ Evaluation EvaluationOf(const EvaluationResult& result) {
   evaluation.episode_return.assign(result.episode_return().begin(), result.episode_return().end());
   const double sum =
       std::accumulate(evaluation.episode_return.begin(), evaluation.episode_return.end(), 0.0);
-  evaluation.mean_return = sum / std::max(1, result.episode_return_size());
+  evaluation.mean_return = result.has_eval_score()
+                               ? result.eval_score()
+                               : sum / std::max(1, result.episode_return_size());
   return evaluation;
 }
 
