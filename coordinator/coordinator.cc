@@ -33,6 +33,7 @@
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
+#include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/core/events.pb.h"
 #include "ding_worker/coordinator/core/run_driver.h"
 #include "ding_worker/coordinator/core/run_state.h"
@@ -79,6 +80,12 @@ class CoordinatorImpl : public Coordinator {
   void WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) override;
   void WorkerLost(uint32_t worker, const absl::Status& why) override;
   void Handle(uint32_t worker, WorkerMessage message, Done done) override;
+  bool DealWithCollectorJudgeFinish(const CollectorFinished& info) const override {
+    return Judge(&BaseCommander::JudgeCollectorFinish, info);
+  }
+  bool DealWithLearnerJudgeFinish(const LearnerInfo& info) const override {
+    return Judge(&BaseCommander::JudgeLearnerFinish, info);
+  }
   absl::Status WaitUntilDone(absl::Duration timeout) override;
   void RequestEnd(const std::string& reason) override;
   absl::Status CloseJournal() override;
@@ -94,6 +101,16 @@ class CoordinatorImpl : public Coordinator {
   void PostEvent(Event event);
   // Runs `ask` on the coordinator's thread, also while the run pauses, and waits for it.
   void Ask(const std::function<void()>& ask) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  template <typename Info>
+  bool Judge(bool (BaseCommander::*judge)(const Info&) const, const Info& info) const {
+    bool finished = false;
+    Ask([&] {
+      finished = driver_.state().workers.Runs(info.task_id()) &&
+                 driver_.state().commander.Call(judge, info);
+    });
+    return finished;
+  }
 
   // The body of the thread.
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -405,6 +422,35 @@ constexpr int64_t kMaxRoundRows = int64_t{1} << 40;
 constexpr int64_t kMaxRoundsAhead = int64_t{1} << 20;
 
 }  // namespace
+
+void Coordinator::DealWithCollectorSendData(uint32_t worker, CollectorData data, Done done) {
+  WorkerMessage message;
+  *message.mutable_collector_data() = std::move(data);
+  Handle(worker, std::move(message), std::move(done));
+}
+
+void Coordinator::DealWithCollectorFinishTask(uint32_t worker, CollectorFinished info, Done done) {
+  WorkerMessage message;
+  *message.mutable_collector_finished() = std::move(info);
+  Handle(worker, std::move(message), std::move(done));
+}
+
+void Coordinator::DealWithLearnerGetData(uint32_t worker, LearnerDemand demand, Done done) {
+  WorkerMessage message;
+  *message.mutable_learner_demand() = std::move(demand);
+  Handle(worker, std::move(message), std::move(done));
+}
+
+void Coordinator::DealWithLearnerSendInfo(uint32_t worker, LearnerInfo info, Done done) {
+  WorkerMessage message;
+  *message.mutable_learner_info() = std::move(info);
+  Handle(worker, std::move(message), std::move(done));
+}
+
+void Coordinator::DealWithLearnerFinishTask(uint32_t worker, LearnerInfo info, Done done) {
+  info.set_learner_done(true);
+  DealWithLearnerSendInfo(worker, std::move(info), std::move(done));
+}
 
 std::vector<std::string> Coordinator::Problems(const Options& options) {
   std::vector<std::string> problems;

@@ -174,6 +174,28 @@ class Coordinator : public WorkerHandler {
   //   kNotFound                    there is no such worker
   void Handle(uint32_t worker, WorkerMessage message, Done done) override = 0;
 
+  // The verbs of DI-engine, for a program that has the content of a message: each calls Handle() with one kind of message.
+  void DealWithCollectorSendData(uint32_t worker, CollectorData data, Done done);
+  void DealWithCollectorFinishTask(uint32_t worker, CollectorFinished info, Done done);
+  void DealWithLearnerGetData(uint32_t worker, LearnerDemand demand, Done done);
+  void DealWithLearnerSendInfo(uint32_t worker, LearnerInfo info, Done done);
+  // As DealWithLearnerSendInfo(), and says that the learner is done. The task ends if the commander agrees.
+  void DealWithLearnerFinishTask(uint32_t worker, LearnerInfo info, Done done);
+  // Return whether the commander would finish the task of the message now; false if no worker runs the task.
+  virtual bool DealWithCollectorJudgeFinish(const CollectorFinished& info) const = 0;
+  virtual bool DealWithLearnerJudgeFinish(const LearnerInfo& info) const = 0;
+  // A collector has joined, or is gone. The commander's task space follows, beyond Options::collectors.
+  void DealWithIncreaseCollector(uint32_t worker, const Hello& hello, const std::string& peer) {
+    WorkerJoined(worker, hello, peer);
+  }
+  void DealWithDecreaseCollector(uint32_t worker, const absl::Status& why) {
+    WorkerLost(worker, why);
+  }
+  // Whether the run is over.
+  bool system_shutdown_flag() {
+    return !absl::IsDeadlineExceeded(WaitUntilDone(absl::ZeroDuration()));
+  }
+
   // The status of the run.
   virtual RunStatus status() const = 0;
 

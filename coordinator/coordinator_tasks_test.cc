@@ -1,6 +1,7 @@
 // Tasks and policies: who gets which, and what follows when they fail or are over.
 #include <atomic>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "ding_worker/coordinator/testing/coordinator_calls.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
 #include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/control/worker_server.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/testing/test_items.h"
@@ -267,7 +269,7 @@ class PatientCommander : public BaseCommander {
   bool FinishCollectorTask(const CollectorTask&, const CollectorFinished&) override {
     return false;
   }
-  void FinishLearnerTask(const LearnerTask&) override {}
+  std::string FinishLearnerTask(const LearnerTask& task) override { return task.buffer_id(); }
   void NotifyFailCollectorTask(const CollectorTask&) override {}
   void NotifyFailLearnerTask(const LearnerTask&) override {
     given_ = false;
@@ -385,6 +387,85 @@ TEST_F(CoordinatorTest, ALearnerThatKeepsFailingAtOneIterationEndsTheRun) {
   }
   EXPECT_THAT(coordinator_->WaitUntilDone(absl::ZeroDuration()),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("3 tasks failed in a row")));
+}
+
+// Calls a verb of DI-engine, and waits until it is done.
+template <typename Content>
+absl::Status Deal(Coordinator* coordinator,
+                  void (Coordinator::*verb)(uint32_t, Content, WorkerHandler::Done),
+                  uint32_t worker, const Content& content) {
+  std::promise<absl::Status> done;
+  (coordinator->*verb)(worker, content,
+                       [&done](const absl::Status& status) { done.set_value(Unshared(status)); });
+  return done.get_future().get();
+}
+
+TEST_F(CoordinatorTest, DealWithCollectorSendData_AcknowledgesRows) {
+  StartTraining();
+  const WorkerMessage rows =
+      Data(collector_.task_id(), 1, TestItemsOfChunk(Chunk(kCollector, 0), 6));
+  EXPECT_THAT(Deal(coordinator_.get(), &Coordinator::DealWithCollectorSendData, kCollector,
+                   rows.collector_data()),
+              IsOk());
+  EXPECT_THAT(TakeAcks(kCollector), ElementsAre(1));
+  CollectorData ahead = rows.collector_data();
+  ahead.set_sequence(7);
+  EXPECT_THAT(Deal(coordinator_.get(), &Coordinator::DealWithCollectorSendData, kCollector, ahead),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(CoordinatorTest, DealWithCollectorFinishTask_AfterJudge_GivesTheNextTask) {
+  StartTraining();
+  CollectorFinished info = Finished(collector_.task_id(), 1).collector_finished();
+  EXPECT_TRUE(coordinator_->DealWithCollectorJudgeFinish(info));
+  info.set_collector_done(false);
+  EXPECT_FALSE(coordinator_->DealWithCollectorJudgeFinish(info)) << "it is not done";
+  info.set_collector_done(true);
+  EXPECT_THAT(Deal(coordinator_.get(), &Coordinator::DealWithCollectorFinishTask, kCollector, info),
+              IsOk());
+  EXPECT_NE(TakeCollectorTask(kCollector).task_id(), "");
+  EXPECT_FALSE(coordinator_->DealWithCollectorJudgeFinish(info)) << "it is over";
+}
+
+TEST_F(CoordinatorTest, DealWithLearnerGetData_AnswersTheDemand) {
+  StartTraining();
+  Handle(kCollector, Data(collector_.task_id(), 1, TestItemsOfChunk(Chunk(kCollector, 0), 6)));
+  EXPECT_THAT(Deal(coordinator_.get(), &Coordinator::DealWithLearnerGetData, kLearner,
+                   Demand(learner_.task_id(), 1, 4).learner_demand()),
+              IsOk());
+  EXPECT_THAT(TakeAnswers(kLearner), SizeIs(1));
+}
+
+TEST_F(CoordinatorTest, DealWithLearnerSendInfo_UpdatesTheRun_FinishTaskClosesTheBuffer) {
+  StartTraining();
+  LearnerInfo info = Info(learner_.task_id(), 3).learner_info();
+  EXPECT_FALSE(coordinator_->DealWithLearnerJudgeFinish(info));
+  EXPECT_THAT(Deal(coordinator_.get(), &Coordinator::DealWithLearnerSendInfo, kLearner, info),
+              IsOk());
+  EXPECT_EQ(coordinator_->status().train_iter(), 3);
+  EXPECT_EQ(coordinator_->status().buffer(0).buffer_id(), "buffer_0");
+  EXPECT_THAT(Deal(coordinator_.get(), &Coordinator::DealWithLearnerFinishTask, kLearner, info),
+              IsOk());
+  EXPECT_EQ(coordinator_->status().buffer(0).buffer_id(), "buffer_1") << "of the next task";
+  info.set_learner_done(true);
+  EXPECT_FALSE(coordinator_->DealWithLearnerJudgeFinish(info)) << "its task is over";
+}
+
+TEST_F(CoordinatorTest, DealWithIncreaseAndDecreaseCollector_ChangeTheTaskSpace) {
+  StartTraining();
+  coordinator_->DealWithIncreaseCollector(kOther, HelloOf(Hello::COLLECTOR), "peer");
+  Settle(*coordinator_);
+  EXPECT_NE(TakeCollectorTask(kOther).task_id(), "") << "a second task fits";
+  coordinator_->DealWithDecreaseCollector(kOther, absl::UnavailableError("it has left"));
+  Settle(*coordinator_);
+  EXPECT_EQ(commander_->collector_space().running(), 1);
+}
+
+TEST_F(CoordinatorTest, SystemShutdownFlag_AfterTheEnd_IsTrue) {
+  StartTraining();
+  EXPECT_FALSE(coordinator_->system_shutdown_flag());
+  coordinator_->RequestEnd("the test is over");
+  EXPECT_TRUE(coordinator_->system_shutdown_flag());
 }
 
 }  // namespace

@@ -78,6 +78,10 @@ class ThrowingCommander : public SoloCommander {
     Visit("FinishCollectorTask");
     return SoloCommander::FinishCollectorTask(task, info);
   }
+  std::string FinishLearnerTask(const LearnerTask& task) override {
+    const std::string buffer_id = SoloCommander::FinishLearnerTask(task);
+    return where_ == "names another buffer" ? "buffer_7" : buffer_id;
+  }
   void NotifyFailCollectorTask(const CollectorTask& task) override {
     Visit("NotifyFailCollectorTask");
     SoloCommander::NotifyFailCollectorTask(task);
@@ -285,6 +289,16 @@ TEST_F(CoordinatorMisuse, CommanderThatThrows_EndsTheRunWithItsError) {
   }
   timer_ends_ = false;
   EXPECT_THAT(RunWith(MakeParts("failed")), StatusIs(kInternal, "no idea"));
+}
+
+TEST_F(CoordinatorMisuse, FinishLearnerTask_AnotherBuffer_EndsTheRun) {
+  coordinator_ = Coordinator::Create(options_, MakeParts("names another buffer"), deps_).value();
+  coordinator_->Start();
+  Join(kLearner, Hello::LEARNER);
+  Handle(kLearner, Info(TakeLearnerTask(kLearner).task_id(), 1, /*done=*/true));
+  EXPECT_THAT(coordinator_->WaitUntilDone(kLong),
+              StatusIs(kInternal, HasSubstr("FinishLearnerTask() returned the buffer \"buffer_7\" "
+                                            "for learner_task_0, expected \"buffer_0\"")));
 }
 
 TEST_F(CoordinatorMisuse, BufferThatThrowsOrIsNone_EndsTheRunWithItsError) {

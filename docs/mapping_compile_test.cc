@@ -25,9 +25,12 @@
 #include "ding_worker/collector/serial_collector.h"
 #include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/coordinator/commander/base_serial_commander.h"
+#include "ding_worker/coordinator/commander/solo_commander.h"
+#include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/data/transition.h"
+#include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/learner.h"
 #include "ding_worker/metrics/averages.h"
@@ -156,6 +159,29 @@ Rows Commanders() {
          return BaseSerialCommander(learner, collector, policy, evaluator, buffer);
        })},
       {"BaseSerialCommander.step", Uses(&BaseSerialCommander::Step)},
+      {"SoloCommander.finish_learner_task",
+       Uses([](SoloCommander* commander, const LearnerTask& task) {
+         const std::string buffer_id = commander->FinishLearnerTask(task);
+         return buffer_id;
+       })},
+  };
+}
+
+Rows Coordinators() {
+  return {
+      {"Coordinator.deal_with_collector_send_data", Uses(&Coordinator::DealWithCollectorSendData)},
+      {"Coordinator.deal_with_collector_judge_finish",
+       Uses(&Coordinator::DealWithCollectorJudgeFinish)},
+      {"Coordinator.deal_with_collector_finish_task",
+       Uses(&Coordinator::DealWithCollectorFinishTask)},
+      {"Coordinator.deal_with_learner_get_data", Uses(&Coordinator::DealWithLearnerGetData)},
+      {"Coordinator.deal_with_learner_send_info", Uses(&Coordinator::DealWithLearnerSendInfo)},
+      {"Coordinator.deal_with_learner_judge_finish",
+       Uses(&Coordinator::DealWithLearnerJudgeFinish)},
+      {"Coordinator.deal_with_learner_finish_task", Uses(&Coordinator::DealWithLearnerFinishTask)},
+      {"Coordinator.deal_with_increase_collector", Uses(&Coordinator::DealWithIncreaseCollector)},
+      {"Coordinator.deal_with_decrease_collector", Uses(&Coordinator::DealWithDecreaseCollector)},
+      {"Coordinator.system_shutdown_flag", Uses(&Coordinator::system_shutdown_flag)},
   };
 }
 
@@ -163,7 +189,8 @@ TEST(MappingTest, EachRow_IsANameOfDiEngine) {
   DING_ASSERT_OK_AND_ASSIGN(const std::string text, ReadFile("docs/names.txt"));
   const std::set<std::string> names = absl::StrSplit(text, '\n', absl::SkipEmpty());
   std::set<std::string> seen;
-  for (const Rows& rows : {Collectors(), Evaluators(), Buffers(), Learners(), Commanders()}) {
+  for (const Rows& rows :
+       {Collectors(), Evaluators(), Buffers(), Learners(), Commanders(), Coordinators()}) {
     for (const auto& [name, used] : rows) {
       EXPECT_TRUE(names.count(name) == 1) << name;
       EXPECT_TRUE(seen.insert(name).second) << name << " comes twice";

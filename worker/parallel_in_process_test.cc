@@ -72,9 +72,9 @@ class CountingCommander : public BaseCommander {
     finished_.push_back(info);
     return naive_->finished_learner_tasks() >= 1 && naive_->finished_collector_tasks() >= 2;
   }
-  void FinishLearnerTask(const LearnerTask& task) override {
-    naive_->FinishLearnerTask(task);
+  std::string FinishLearnerTask(const LearnerTask& task) override {
     learned_.push_back(task.task_id());
+    return naive_->FinishLearnerTask(task);
   }
   void NotifyFailCollectorTask(const CollectorTask& task) override {
     naive_->NotifyFailCollectorTask(task);

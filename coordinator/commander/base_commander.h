@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -58,8 +59,8 @@ class BaseCommander {
   }
   // Takes the result of a task. Returns whether the run has converged; from then on no task is given.
   virtual bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) = 0;
-  // Takes note that a task is done. Its buffer is not needed any more.
-  virtual void FinishLearnerTask(const LearnerTask& task) = 0;
+  // Takes note that a task is done. Returns the id of its buffer, which the coordinator then closes.
+  virtual std::string FinishLearnerTask(const LearnerTask& task) = 0;
 
   // Take note that a task has no result, because no worker took it in time or its worker is gone.
   virtual void NotifyFailCollectorTask(const CollectorTask& task) = 0;

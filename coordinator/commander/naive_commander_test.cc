@@ -49,7 +49,7 @@ TEST(NaiveCommander, GivesAsManyTasksAsThereIsSpace) {
   EXPECT_TRUE(commander->JudgeCollectorFinish(finished));
   EXPECT_FALSE(commander->FinishCollectorTask(*first, finished));
   commander->NotifyFailCollectorTask(*second);
-  commander->FinishLearnerTask(*learner);
+  EXPECT_EQ(commander->FinishLearnerTask(*learner), "test");
   EXPECT_EQ(commander->collector_space().running(), 0);
   EXPECT_EQ(commander->learner_space().running(), 0);
   EXPECT_EQ(commander->finished_collector_tasks(), 1);

@@ -139,10 +139,10 @@ void OneVsOneCommander::Report(const CollectorTask& task, const CollectorFinishe
   if (home != away) games_with_historical_ += info.game_result_size();
 }
 
-void OneVsOneCommander::FinishLearnerTask(const LearnerTask& task) {
+std::string OneVsOneCommander::FinishLearnerTask(const LearnerTask& task) {
   // The successor of this task learns another policy.
   if (task.policy_id() == current_policy_id()) league_.NotePolicy(PolicyVersion());
-  SoloCommander::FinishLearnerTask(task);
+  return SoloCommander::FinishLearnerTask(task);
 }
 
 void OneVsOneCommander::PolicyPublished(const PolicyVersion& version) {

@@ -65,7 +65,7 @@ class OneVsOneCommander : public SoloCommander {
   std::optional<LearnerTask> GetLearnerTask() override;
   bool WouldConverge(const CollectorTask& task, const CollectorFinished& info) const override;
   bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) override;
-  void FinishLearnerTask(const LearnerTask& task) override;
+  std::string FinishLearnerTask(const LearnerTask& task) override;
   void UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) override;
   void PolicyPublished(const PolicyVersion& version) override;
   bool KeepsPolicy(const PolicyVersion& version) const override {

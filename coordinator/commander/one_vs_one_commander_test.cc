@@ -203,7 +203,7 @@ TEST_F(OneVsOneCommanderTest, ANewPolicyGetsASnapshotOfItsOwn) {
   StartCollecting();
   Learn(20);
   Publish(2);
-  commander_->FinishLearnerTask(learner_);
+  EXPECT_EQ(commander_->FinishLearnerTask(learner_), learner_.buffer_id());
   const LearnerTask first = learner_;
   learner_ = *commander_->GetLearnerTask();
   ASSERT_NE(learner_.policy_id(), first.policy_id());

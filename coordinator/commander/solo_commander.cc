@@ -452,7 +452,7 @@ bool SoloCommander::JudgeLearnerFinish(const LearnerInfo& info) const {
   return info.learner_done() || std::any_of(policies().begin(), policies().end(), is_over);
 }
 
-void SoloCommander::FinishLearnerTask(const LearnerTask& task) {
+std::string SoloCommander::FinishLearnerTask(const LearnerTask& task) {
   learner_space_.Release();
   const auto is_over = [&task](const TrainedPolicy& policy) {
     return policy.task().policy_id() == task.policy_id() && !policy.converged();
@@ -460,6 +460,7 @@ void SoloCommander::FinishLearnerTask(const LearnerTask& task) {
   auto* const policies = state_.mutable_policy();
   policies->erase(std::remove_if(policies->begin(), policies->end(), is_over), policies->end());
   unmeasured_.erase(task.policy_id());
+  return task.buffer_id();
 }
 
 void SoloCommander::NotifyFailCollectorTask(const CollectorTask& task) {

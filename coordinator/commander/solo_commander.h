@@ -111,7 +111,7 @@ class SoloCommander : public BaseCommander {
   bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) override;
   // Also true if the policy of the task has converged or is given up.
   bool JudgeLearnerFinish(const LearnerInfo& info) const override;
-  void FinishLearnerTask(const LearnerTask& task) override;
+  std::string FinishLearnerTask(const LearnerTask& task) override;
   void NotifyFailCollectorTask(const CollectorTask& task) override;
   void NotifyFailLearnerTask(const LearnerTask& task) override;
   void UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) override;

@@ -218,7 +218,7 @@ TEST_F(SoloCommanderTest, AFinishedLearnerTaskIsFollowedByOneForAnotherPolicy) {
   info.set_learner_step(3);
   commander->UpdateLearnerInfo(task, info);
   (void)commander->FinishCollectorTask(*commander->GetCollectorTask(), Finished({1}, 1));
-  commander->FinishLearnerTask(task);
+  EXPECT_EQ(commander->FinishLearnerTask(task), task.buffer_id());
   EXPECT_FALSE(commander->GetCollectorTask().has_value());
   const LearnerTask next = *commander->GetLearnerTask();
   EXPECT_NE(next.policy_id(), task.policy_id());

@@ -314,7 +314,15 @@ void FinishLearnerTask(RunState* run, Worker* worker) {
   const RunningTask finished = EndTask(run, worker);
   const std::string& policy_id = finished.learner().policy_id();
   run->records.NoteOver(finished.id());
-  run->commander.Call(&BaseCommander::FinishLearnerTask, finished.learner());
+  const std::string closed =
+      run->commander.Call(&BaseCommander::FinishLearnerTask, finished.learner());
+  if (run->commander.status().ok() && closed != finished.buffer->id()) {
+    End(run,
+        absl::InternalError(absl::StrCat("FinishLearnerTask() returned the buffer \"", closed,
+                                         "\" for ", finished.id(), ", expected \"",
+                                         finished.buffer->id(), "\", the task's own")),
+        "the commander failed");
+  }
   run->policies.Finish(policy_id);
   // Another task of the policy may begin with its first iteration.
   run->furthest_iter.erase(policy_id);

@@ -94,9 +94,9 @@ class CheckedCommander : public SoloCommander {
     NoteOver(task.task_id());
     return SoloCommander::FinishCollectorTask(task, info);
   }
-  void FinishLearnerTask(const LearnerTask& task) override {
+  std::string FinishLearnerTask(const LearnerTask& task) override {
     NoteOver(task.task_id());
-    SoloCommander::FinishLearnerTask(task);
+    return SoloCommander::FinishLearnerTask(task);
   }
   void NotifyFailCollectorTask(const CollectorTask& task) override {
     NoteOver(task.task_id());

@@ -181,6 +181,12 @@ const Worker* WorkerRoster::Find(uint32_t id) const {
   return found == workers_.end() ? nullptr : &found->second;
 }
 
+bool WorkerRoster::Runs(const std::string& task_id) const {
+  return std::any_of(begin(), end(), [&task_id](const auto& entry) {
+    return entry.second.task.has_value() && entry.second.task->id() == task_id;
+  });
+}
+
 bool WorkerRoster::IsPlayed(const std::string& policy_id) const {
   return std::any_of(begin(), end(), [&policy_id](const auto& entry) {
     return entry.second.task.has_value() && entry.second.task->collector().policy_id() == policy_id;

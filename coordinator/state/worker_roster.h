@@ -157,6 +157,8 @@ class WorkerRoster {
   // Returns nullopt if a worker has it all, and if there is no worker of the role.
   std::optional<std::string> WhyUnmet(const StartTask& task) const;
 
+  // Returns whether a worker runs the task.
+  bool Runs(const std::string& task_id) const;
   // Returns whether a running task plays by the newest version of the policy.
   bool IsPlayed(const std::string& policy_id) const;
   // Returns whether a running task needs that version.

@@ -63,9 +63,10 @@ bool NaiveCommander::FinishCollectorTask(const CollectorTask& /*task*/,
   return false;
 }
 
-void NaiveCommander::FinishLearnerTask(const LearnerTask& /*task*/) {
+std::string NaiveCommander::FinishLearnerTask(const LearnerTask& task) {
   learner_space_.Release();
   ++finished_learner_tasks_;
+  return task.buffer_id();
 }
 
 void NaiveCommander::NotifyFailCollectorTask(const CollectorTask& /*task*/) {

@@ -35,7 +35,7 @@ class NaiveCommander : public BaseCommander {
   std::optional<LearnerTask> GetLearnerTask() override;
   // Returns false: the run never converges.
   bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) override;
-  void FinishLearnerTask(const LearnerTask& task) override;
+  std::string FinishLearnerTask(const LearnerTask& task) override;
   void NotifyFailCollectorTask(const CollectorTask& task) override;
   void NotifyFailLearnerTask(const LearnerTask& task) override;
   void UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) override;

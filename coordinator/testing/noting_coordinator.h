@@ -64,6 +64,10 @@ class NotingCoordinator : public Coordinator {
     }
     admitted(worker);
   }
+  bool DealWithCollectorJudgeFinish(const CollectorFinished& /*info*/) const override {
+    return false;
+  }
+  bool DealWithLearnerJudgeFinish(const LearnerInfo& /*info*/) const override { return false; }
   absl::Status CloseJournal() override { return absl::OkStatus(); }
   void KeepData() override {}
   int32_t incarnation() const override { return 1; }
