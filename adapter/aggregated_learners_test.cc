@@ -26,8 +26,8 @@
 #include "ding_worker/interaction/store/mem_store.h"
 #include "ding_worker/interaction/testing/fake_coordinator.h"
 #include "ding_worker/learner/base_learner.h"
+#include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/learner/comm/group_member.h"
-#include "ding_worker/learner/comm/rpc_file_system_learner.h"
 #include "ding_worker/policy/policy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -95,7 +95,7 @@ class AggregatedLearnersTest : public testing::Test {
   // A learner worker on its own thread.
   struct Worker {
     std::unique_ptr<WorkerSession> session;
-    std::unique_ptr<RpcFileSystemLearner> learner;
+    std::unique_ptr<BaseCommLearner> learner;
     std::thread thread;
   };
 
@@ -133,7 +133,7 @@ class AggregatedLearnersTest : public testing::Test {
     options.connect_group = [this](const AllReduceOptions& group, Rendezvous*) {
       return hub_.Connect(group);
     };
-    worker->learner = std::make_unique<RpcFileSystemLearner>(
+    worker->learner = std::make_unique<BaseCommLearner>(
         options, worker->session.get(), &store_,
         [](const LearnerTask&, GroupMember* group) { return std::make_unique<DqnTask>(group); });
     worker->thread = std::thread([raw = worker.get()] {

@@ -14,6 +14,8 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/collector/comm/base_comm_collector.h"
+#include "ding_worker/collector/comm/collector_slave.h"
 #include "ding_worker/collector/core/cache_pool.h"
 #include "ding_worker/collector/core/traj_buffer.h"
 #include "ding_worker/collector/evaluator/interaction_serial_evaluator.h"
@@ -32,6 +34,10 @@
 #include "ding_worker/data/transition.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/learner/base_learner.h"
+#include "ding_worker/learner/comm/base_comm_learner.h"
+#include "ding_worker/learner/comm/demand_source.h"
+#include "ding_worker/learner/comm/item_loader.h"
+#include "ding_worker/learner/comm/learner_slave.h"
 #include "ding_worker/learner/learner.h"
 #include "ding_worker/metrics/averages.h"
 #include "ding_worker/policy/policy.h"
@@ -64,6 +70,20 @@ struct CollectorSteps : ParallelCollectorCore {
   using ParallelCollectorCore::UpdatePolicy;
 };
 
+struct CommCollectorSteps : BaseCommCollector {
+  using BaseCommCollector::CreateCollector;
+  using BaseCommCollector::GetPolicyUpdateInfo;
+  using BaseCommCollector::SendMetadata;
+  using BaseCommCollector::SendStepData;
+};
+struct CommLearnerSteps : BaseCommLearner {
+  using BaseCommLearner::CreateLearner;
+  using BaseCommLearner::GetData;
+  using BaseCommLearner::Hooks4Call;
+  using BaseCommLearner::SendLearnInfo;
+  using BaseCommLearner::SendPolicy;
+};
+
 Rows Collectors() {
   return {
       {"ISerialCollector.collect", Uses([](ISerialCollector* collector) {
@@ -94,6 +114,13 @@ Rows Collectors() {
        Uses(&CollectorSteps::ProcessTimestep, &CollectorSteps::NeedNewEpisode)},
       {"BaseParallelCollector._update_policy", Uses(&CollectorSteps::UpdatePolicy)},
       {"BaseParallelCollector._iter_after_hook", Uses(&CollectorSteps::IterAfterHook)},
+      {"BaseCommCollector.start", Uses(&BaseCommCollector::Run)},
+      {"BaseCommCollector.close", Uses(&BaseCommCollector::Close)},
+      {"BaseCommCollector.get_policy_update_info", Uses(&CommCollectorSteps::GetPolicyUpdateInfo)},
+      {"BaseCommCollector.send_metadata", Uses(&CommCollectorSteps::SendMetadata)},
+      {"BaseCommCollector.send_stepdata", Uses(&CommCollectorSteps::SendStepData)},
+      {"BaseCommCollector._create_collector", Uses(&CommCollectorSteps::CreateCollector)},
+      {"CollectorSlave", Uses(&CollectorSlave::Announce, &CollectorSlave::NewerPolicy)},
   };
 }
 
@@ -148,6 +175,15 @@ Rows Learners() {
       {"BaseLearner.policy", Uses(&BaseLearner::policy, &BaseLearner::ResetPolicy)},
       {"BaseLearner.save_checkpoint", Uses(&BaseLearner::SaveCheckpoint)},
       {"BaseLearner.close", Uses(&BaseLearner::Close)},
+      {"BaseCommLearner.start", Uses(&BaseCommLearner::Run)},
+      {"BaseCommLearner.close", Uses(&BaseCommLearner::Close)},
+      {"BaseCommLearner.get_data", Uses(&CommLearnerSteps::GetData, &DemandSource::Next)},
+      {"BaseCommLearner.send_policy", Uses(&CommLearnerSteps::SendPolicy)},
+      {"BaseCommLearner.send_learn_info", Uses(&CommLearnerSteps::SendLearnInfo)},
+      {"BaseCommLearner.hooks4call", Uses(&CommLearnerSteps::Hooks4Call)},
+      {"BaseCommLearner._create_learner", Uses(&CommLearnerSteps::CreateLearner)},
+      {"LearnerSlave", Uses(&LearnerSlave::Demand, &LearnerSlave::NextData)},
+      {"FlaskFileSystemLearner.load_data_fn", Uses(&ItemLoader::Load)},
   };
 }
 

@@ -16,8 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/collector/comm/base_comm_collector.h"
 #include "ding_worker/collector/comm/collected_items.h"
-#include "ding_worker/collector/comm/rpc_file_system_collector.h"
 #include "ding_worker/coordinator/comm_coordinator.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/data/batch.h"
@@ -32,7 +32,7 @@
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/interaction/transport/in_process_transport.h"
 #include "ding_worker/interaction/transport/transport.h"
-#include "ding_worker/learner/comm/rpc_file_system_learner.h"
+#include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/experiment.pb.h"
@@ -217,16 +217,16 @@ TEST(LyingWorkersTest, ACollectorThatLiesNeitherEndsNorSpoilsTheRun) {
     honest.emplace_back([&, i] {
       DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<WorkerSession> session,
                                 Join(&transport, Hello::COLLECTOR, absl::StrCat("collector-", i)));
-      RpcFileSystemCollector collector({}, session.get(), store.get(),
-                                       MakeTaskCollectorFactory(config, deps));
+      BaseCommCollector collector(session.get(), store.get(),
+                                  MakeTaskCollectorFactory(config, deps));
       EXPECT_THAT(collector.Run(), IsOk());
     });
   }
   honest.emplace_back([&] {
     DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<WorkerSession> session,
                               Join(&transport, Hello::LEARNER, "learner-0"));
-    RpcFileSystemLearner learner(MakeCommLearnerOptions(config), session.get(), store.get(),
-                                 MakeTaskLearnerFactory(config, deps));
+    BaseCommLearner learner(MakeCommLearnerOptions(config), session.get(), store.get(),
+                            MakeTaskLearnerFactory(config, deps));
     EXPECT_THAT(learner.Run(), IsOk());
   });
   int lies = 0;

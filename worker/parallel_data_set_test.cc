@@ -30,7 +30,7 @@
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/interaction/transport/in_process_transport.h"
-#include "ding_worker/learner/comm/rpc_file_system_learner.h"
+#include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "ding_worker/worker/config/experiment_config.h"
@@ -223,12 +223,12 @@ TEST_F(ParallelDataSetTest, ALearnerThatIsReplacedLearnsTheSame) {
       watch.join();
       return end;
     }
-    std::unique_ptr<RpcFileSystemLearner> learner;
+    std::unique_ptr<BaseCommLearner> learner;
     std::atomic<bool>* leaves;
   };
   const auto make = [&](WorkerSession* session) {
-    return std::make_unique<RpcFileSystemLearner>(
-        MakeCommLearnerOptions(config), session, store.get(), MakeTaskLearnerFactory(config, deps));
+    return std::make_unique<BaseCommLearner>(MakeCommLearnerOptions(config), session, store.get(),
+                                             MakeTaskLearnerFactory(config, deps));
   };
   WorkerThread first(Hello::LEARNER, "learner-0", &transport, [&](WorkerSession* session) {
     return std::make_unique<Leaving>(Leaving{make(session), &leaves});

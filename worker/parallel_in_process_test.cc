@@ -20,8 +20,7 @@
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/comm/base_comm_collector.h"
-#include "ding_worker/collector/comm/naive_collector.h"
-#include "ding_worker/collector/comm/rpc_file_system_collector.h"
+#include "ding_worker/collector/testing/naive_collector.h"
 #include "ding_worker/coordinator/comm_coordinator.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
@@ -33,8 +32,7 @@
 #include "ding_worker/interaction/testing/faulty_transport.h"
 #include "ding_worker/interaction/transport/in_process_transport.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
-#include "ding_worker/learner/comm/naive_learner.h"
-#include "ding_worker/learner/comm/rpc_file_system_learner.h"
+#include "ding_worker/learner/testing/naive_learner.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/advanced_buffer.h"
 #include "ding_worker/replay_buffer/buffer.h"
@@ -321,8 +319,7 @@ TEST_P(CartPoleRunTest, LearnsFromWholeEpisodesWithARecurrentPolicy) {
 // A learner that can be made to leave the run.
 class LeavingLearner {
  public:
-  LeavingLearner(std::unique_ptr<RpcFileSystemLearner> learner,
-                 std::atomic<RpcFileSystemLearner*>* running)
+  LeavingLearner(std::unique_ptr<BaseCommLearner> learner, std::atomic<BaseCommLearner*>* running)
       : learner_(std::move(learner)), running_(running) {
     *running_ = learner_.get();
   }
@@ -330,8 +327,8 @@ class LeavingLearner {
   absl::StatusOr<EndRun> Run() { return learner_->Run(); }
 
  private:
-  const std::unique_ptr<RpcFileSystemLearner> learner_;
-  std::atomic<RpcFileSystemLearner*>* const running_;
+  const std::unique_ptr<BaseCommLearner> learner_;
+  std::atomic<BaseCommLearner*>* const running_;
 };
 
 // Returns the status of the run when `wanted` accepts it.
@@ -376,16 +373,15 @@ TEST_P(CartPoleRunTest, TwoTasksAndALearnerThatIsLost) {
   coordinator->Start();
   ASSERT_THAT(comm->Start(coordinator), IsOk());
   const auto make_collector = [&](WorkerSession* session) {
-    return std::make_unique<RpcFileSystemCollector>(RpcFileSystemCollector::Options(), session,
-                                                    store.get(),
-                                                    MakeTaskCollectorFactory(config, deps));
+    return std::make_unique<BaseCommCollector>(session, store.get(),
+                                               MakeTaskCollectorFactory(config, deps));
   };
-  std::atomic<RpcFileSystemLearner*> running[3] = {};
+  std::atomic<BaseCommLearner*> running[3] = {};
   const auto make_learner = [&](int i) {
     return [&, i](WorkerSession* session) {
       auto learner =
-          std::make_unique<RpcFileSystemLearner>(MakeCommLearnerOptions(config), session,
-                                                 store.get(), MakeTaskLearnerFactory(config, deps));
+          std::make_unique<BaseCommLearner>(MakeCommLearnerOptions(config), session, store.get(),
+                                            MakeTaskLearnerFactory(config, deps));
       return std::make_unique<LeavingLearner>(std::move(learner), &running[i]);
     };
   };
@@ -495,14 +491,12 @@ TEST_F(LeagueTest, LearnsFromItsPastAndBeatsRandomPlay) {
   ComponentDeps deps;
   deps.exp_dir = absl::StrCat(testing::TempDir(), "/league");
   const auto make_collector = [&](WorkerSession* session) {
-    return std::make_unique<RpcFileSystemCollector>(RpcFileSystemCollector::Options(), session,
-                                                    store_.get(),
-                                                    MakeTaskCollectorFactory(config, deps));
+    return std::make_unique<BaseCommCollector>(session, store_.get(),
+                                               MakeTaskCollectorFactory(config, deps));
   };
   const auto make_learner = [&](WorkerSession* session) {
-    return std::make_unique<RpcFileSystemLearner>(MakeCommLearnerOptions(config), session,
-                                                  store_.get(),
-                                                  MakeTaskLearnerFactory(config, deps));
+    return std::make_unique<BaseCommLearner>(MakeCommLearnerOptions(config), session, store_.get(),
+                                             MakeTaskLearnerFactory(config, deps));
   };
   WorkerThread a(Hello::COLLECTOR, "collector-0", &transport_, make_collector);
   WorkerThread b(Hello::COLLECTOR, "collector-1", &transport_, make_collector);

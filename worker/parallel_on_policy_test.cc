@@ -19,7 +19,7 @@
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/collector/comm/rpc_file_system_collector.h"
+#include "ding_worker/collector/comm/base_comm_collector.h"
 #include "ding_worker/coordinator/comm_coordinator.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/data/batch.h"
@@ -31,7 +31,7 @@
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/interaction/transport/in_process_transport.h"
 #include "ding_worker/learner/base_learner.h"
-#include "ding_worker/learner/comm/rpc_file_system_learner.h"
+#include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/learner/learner.h"
 #include "ding_worker/learner/learner.pb.h"
 #include "ding_worker/learner/learner_registry.h"
@@ -145,14 +145,12 @@ void OnPolicyRunTest::Run(const ExperimentConfig& config, int collectors,
   parts.coordinator->Start();
   ASSERT_THAT(comm_->Start(parts.coordinator.get()), IsOk());
   const auto make_collector = [&](WorkerSession* session) {
-    return std::make_unique<RpcFileSystemCollector>(RpcFileSystemCollector::Options(), session,
-                                                    store_.get(),
-                                                    MakeTaskCollectorFactory(config, deps()));
+    return std::make_unique<BaseCommCollector>(session, store_.get(),
+                                               MakeTaskCollectorFactory(config, deps()));
   };
   const auto make_learner = [&](WorkerSession* session) {
-    return std::make_unique<RpcFileSystemLearner>(MakeCommLearnerOptions(learner), session,
-                                                  store_.get(),
-                                                  MakeTaskLearnerFactory(learner, deps()));
+    return std::make_unique<BaseCommLearner>(MakeCommLearnerOptions(learner), session, store_.get(),
+                                             MakeTaskLearnerFactory(learner, deps()));
   };
   std::vector<std::unique_ptr<WorkerThread>> workers;
   for (int i = 0; i < collectors; ++i) {

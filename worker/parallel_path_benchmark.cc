@@ -33,7 +33,6 @@
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/comm/base_comm_collector.h"
-#include "ding_worker/collector/comm/rpc_file_system_collector.h"
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
 #include "ding_worker/collector/parallel/collector_link.h"
 #include "ding_worker/coordinator/comm_coordinator.h"
@@ -55,7 +54,6 @@
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
-#include "ding_worker/learner/comm/rpc_file_system_learner.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/replay_buffer/items/removed_items.h"
@@ -221,19 +219,19 @@ class Processes {
   }
   void RunLearner(const CommLearnerOptions& options) {
     const std::unique_ptr<WorkerSession> session = Join(Hello::LEARNER);
-    RpcFileSystemLearner learner(options, session.get(), store_.get(),
-                                 [this](const LearnerTask&, GroupMember*) {
-                                   return std::make_unique<LearnerOfTask>(work_.learn);
-                                 });
+    BaseCommLearner learner(options, session.get(), store_.get(),
+                            [this](const LearnerTask&, GroupMember*) {
+                              return std::make_unique<LearnerOfTask>(work_.learn);
+                            });
     DING_CHECK(learner.Run().ok());
     session->Close("done");
   }
   void RunCollector() {
     const std::unique_ptr<WorkerSession> session = Join(Hello::COLLECTOR);
-    RpcFileSystemCollector collector(
-        {}, session.get(), store_.get(), [this](const CollectorTask&, CollectorLink* link) {
-          return std::make_unique<CollectorOfTask>(link, work_.collect());
-        });
+    BaseCommCollector collector(session.get(), store_.get(),
+                                [this](const CollectorTask&, CollectorLink* link) {
+                                  return std::make_unique<CollectorOfTask>(link, work_.collect());
+                                });
     DING_CHECK(collector.Run().ok());
     session->Close("done");
   }

@@ -1,20 +1,48 @@
 // A collector worker of a parallel run: it takes tasks from the coordinator for as long as the run lasts, and makes a
-// parallel collector for each task.
+// parallel collector for each task. Rows and policies go through a store, messages through a session. It does what
+// DI-engine's FlaskFileSystemCollector does by HTTP and pickled files; its types are "grpc_fs" and "grpc_redis".
 //
-// Ownership: the session, the store and the factory must outlive it.
-// Threads:   one thread calls Run(), which starts threads of its own and joins them; any thread may call Close().
+//     task ─► CreateCollector() ─► BaseParallelCollector::Run() ─► the result of the task
+//                                    │ rows               ▲ newest policy
+//                                    ▼                    │
+//                         SendStepData(): a chunk   GetPolicyUpdateInfo()
+//                         SendMetadata(): its items       ▲
+//                                    └── CollectorSlave ──┘  messages: which keys to read
+//
+// While the store is full or not reachable, the collector pauses. It reports that, and tries again until it succeeds, so
+// that no data are lost.
+//
+// A collector worker of your own inherits from this class and overrides the steps that it changes. One with another place
+// for its data overrides SendStepData(), DropStepData() and GetPolicyUpdateInfo(); the learners must find the rows there.
+// docs/how_to/own_collector.md has one.
+//
+// Ownership: session, store and factory must outlive it.
+// Threads:   one thread calls Run(), which starts threads of its own and joins them; any thread may call Close(). The
+//            steps are called on the thread of the task, one after the other.
+// Errors:    an error or an exception of a step fails the task; the coordinator gives it to a worker again.
 #ifndef DING_WORKER_COLLECTOR_COMM_BASE_COMM_COLLECTOR_H_
 #define DING_WORKER_COLLECTOR_COMM_BASE_COMM_COLLECTOR_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/deadline.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/collector/comm/collector_slave.h"
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
 #include "ding_worker/collector/parallel/collector_link.h"
 #include "ding_worker/data/items.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/store.h"
 
 namespace ding {
 
@@ -31,16 +59,71 @@ class TaskCollector {
 using TaskCollectorFactory = std::function<absl::StatusOr<std::unique_ptr<TaskCollector>>(
     const CollectorTask& task, CollectorLink* link)>;
 
-class BaseCommCollector {
+// It is the link of its collectors.
+class BaseCommCollector : public CollectorLink {
  public:
-  virtual ~BaseCommCollector() = default;
+  // `retry` is the time between two attempts to write to a store that is full or not reachable; above zero.
+  BaseCommCollector(WorkerSession* session, Store* store, TaskCollectorFactory factory,
+                    absl::Duration retry = absl::Milliseconds(200));
 
   // Works until the run ends. Returns the coordinator's last message, which says how it ended.
   //   kCancelled   Close() was called
   //   other codes  the connection to the coordinator is lost; the message says why
-  virtual absl::StatusOr<EndRun> Run() = 0;
+  virtual absl::StatusOr<EndRun> Run();
   // Leaves the run: Run() returns.
-  virtual void Close() = 0;
+  virtual void Close();
+
+ protected:
+  // Makes the collector of a task, which sends and gets by `link`.
+  virtual absl::StatusOr<std::unique_ptr<TaskCollector>> CreateCollector(const CollectorTask& task,
+                                                                         CollectorLink* link);
+  // Reads a version of a policy from the place of its key.
+  //   kNotFound, kDataLoss, kFailedPrecondition, kInvalidArgument  it is gone or damaged: a newer one is waited for
+  //   kUnavailable, kResourceExhausted                             called again
+  virtual absl::StatusOr<PolicyUpdate> GetPolicyUpdateInfo(const PolicyVersion& version);
+  // Puts rows where the learners find the chunk of this number.
+  //   kUnavailable, kResourceExhausted  called again, with the same rows
+  virtual absl::Status SendStepData(int64_t chunk, const SegmentBatch& data);
+  // Deletes a chunk that was not announced, and of which nothing may be stored.
+  virtual absl::Status DropStepData(int64_t chunk);
+  // Announces `items` (EncodeItems()) of a chunk that SendStepData() has put, with the progress so far. Without items there
+  // is progress alone. Waits while the coordinator delays its acknowledgements.
+  virtual absl::Status SendMetadata(std::string items, const CollectorProgress& progress);
+
+  CollectorSlave* slave() { return &slave_; }
+  Store* store() const { return store_; }
+
+ private:
+  absl::Status SendData(const SegmentBatch& data, const CollectorProgress& progress) final;
+  absl::StatusOr<std::optional<PolicyUpdate>> GetPolicyUpdate(int player, uint64_t version,
+                                                              absl::Duration timeout) final;
+  bool acts_at_random() const final { return slave_.acts_at_random(); }
+
+  // Callbacks of the slave.
+  void RunTask(const CollectorTask& task);
+  void CloseTask();
+
+  absl::StatusOr<CollectorFinishInfo> Collect(const CollectorTask& task);
+  // Reports why no policy can be read, if that was not reported yet. An empty `reason` reports that it can be read again.
+  absl::Status ReportPolicyStall(const std::string& reason);
+  // Sends the rows, and repeats that until it succeeds or the task is closed.
+  absl::Status PutChunk(int64_t chunk, const SegmentBatch& data);
+
+  WorkerSession* const session_;
+  Store* const store_;
+  const TaskCollectorFactory factory_;
+  const absl::Duration retry_;
+  CollectorSlave slave_;
+  // Only the task's thread uses these.
+  ItemSequences sequences_;
+  uint32_t chunks_ = 0;         // the number of stored chunks
+  std::string read_bytes_;      // memory for reading, used again
+  bool policy_stalls_ = false;  // whether a ReportPolicyStall() with a reason was the last one
+  std::string unreadable_;      // the key of the policy that could not be read last
+  Deadline read_again_ = Deadline::After(absl::ZeroDuration());  // when that policy is read again
+
+  Mutex mutex_;
+  BaseParallelCollector* running_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace ding

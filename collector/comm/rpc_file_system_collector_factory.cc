@@ -4,8 +4,8 @@
 
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
+#include "ding_worker/collector/comm/base_comm_collector.h"
 #include "ding_worker/collector/comm/comm_collector_registry.h"
-#include "ding_worker/collector/comm/rpc_file_system_collector.h"
 
 namespace ding {
 namespace {
@@ -14,8 +14,7 @@ absl::StatusOr<std::unique_ptr<BaseCommCollector>> CreateCollector(const GivenPa
                                                                    WorkerSession* session,
                                                                    Store* store,
                                                                    TaskCollectorFactory factory) {
-  return std::make_unique<RpcFileSystemCollector>(RpcFileSystemCollector::Options(), session, store,
-                                                  std::move(factory));
+  return std::make_unique<BaseCommCollector>(session, store, std::move(factory));
 }
 
 CommCollectorDescriptor Descriptor(const std::string& store_scheme = "") {

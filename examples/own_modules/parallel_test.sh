@@ -19,8 +19,10 @@ has '^own/evaluations_reached 2 2$' "the commander, which waits for two evaluati
 has '^own/best_loss [0-9]+ [0-9]' "the hook in the learner" "$run"/log/lines_learner*.txt
 has 'counting:file:.*: [1-9][0-9]* puts' "the store" "$run"/log/*_logger.txt
 has 'warm_up: [0-9]+ rows are not sent' "the collector" "$run"/log/collector*_logger.txt
-has 'counting: collecting task 1$' "the comm collector" "$run"/log/collector*_logger.txt
-has 'counting: learning task 1$' "the comm learner" "$run"/log/learner*_logger.txt
+has 'counting: collecting task 1$' "CreateCollector() of the comm collector" "$run"/log/collector*_logger.txt
+has 'counting: [1-9][0-9]* rows sent$' "SendStepData() of the comm collector" "$run"/log/collector*_logger.txt
+has 'counting: learning task 1$' "CreateLearner() of the comm learner" "$run"/log/learner*_logger.txt
+has 'counting: [1-9][0-9]* rows loaded before version [0-9]+$' "GetData(), SendPolicy()" "$run"/log/learner*_logger.txt
 # Its buffer has room for 100,000 rows: no others are evicted before it has that many.
 has 'rows pushed, [0-9]{1,5} in it, [1-9][0-9]* evicted' "the remover" "$run/log/coordinator_logger.txt"
 

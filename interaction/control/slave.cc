@@ -116,6 +116,11 @@ absl::Status Slave::TaskStatus() const {
   return TaskStatusLocked();
 }
 
+bool Slave::HasTask() const {
+  MutexLock lock(&mutex_);
+  return running_;
+}
+
 absl::Status Slave::TaskStatusLocked() const {
   DING_RETURN_IF_ERROR(session_status_);
   if (closing_) return absl::CancelledError("the task is being closed");

@@ -53,6 +53,8 @@ class Slave {
 
   // OK while the running task may go on. kCancelled when it is being closed, or the session's error.
   absl::Status TaskStatus() const;
+  // Whether a task is running whose end has not been reported.
+  bool HasTask() const;
   // Reports that the task is ready. The task calls it once, before it sends anything else.
   absl::Status Started();
   // Reports that the task is over without a result, for the reason `status`.

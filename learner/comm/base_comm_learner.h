@@ -1,124 +1,159 @@
-// A learner worker of a parallel run: it takes tasks from the coordinator for as long as the run lasts, and makes a
-// learner for each task.
+// A learner worker of a parallel run: it takes tasks from the coordinator for as long as the run lasts, and makes a learner
+// for each task. Rows and policies go through a store, messages through a session. It does what DI-engine's
+// FlaskFileSystemLearner does by HTTP and pickled files; its types are "grpc_fs" and "grpc_redis".
 //
-// Ownership: the session, the store and the factory must outlive it.
-// Threads:   one thread calls Run(), which starts threads of its own and joins them; any thread may call Close().
+//     task ─► CreateLearner() ─► ILearner::Start() ◄── AsyncDataLoader ◄── GetData(): demands a batch, and how to load it
+//                                  │ Hooks4Call()
+//                                  ├──► SendPolicy(): a version of the policy, into the store
+//                                  └──► SendLearnInfo(): progress and priorities
+//
+// A learner of a group (LearnerTask.group_worker) joins the group's first generation before it begins to learn. When a
+// generation is over, it drops the batches that it has, joins the next one, takes over the state of rank 0, and goes on
+// with batches of the new size:
+//
+//     made ─► GroupReady ─► FormGroup ─► connect ─► state of rank 0 ─► learn ──┐
+//                 ▲                                                            │ a learner left
+//                 └────────────────────────────────────────────────────────────┘
+//
+// An on-policy policy learns in rounds. The learner publishes a version of the policy, and then demands the next round.
+// The demand says which versions may have collected its rows:
+//
+//     publish version n ──► demand: rows of versions n - max_data_age to n ──► learn ──► publish version n + 1
+//
+// A learner worker of your own inherits from this class and overrides the steps that it changes.
+// docs/how_to/own_learner.md has one.
+//
+// Ownership: session, store and factory must outlive it.
+// Threads:   one thread calls Run(), which starts threads of its own and joins them; any thread may call Close(). A thread
+//            of the loader calls GetData(), and others what it returns; the thread of the task calls the other steps.
+// Errors:    an error or an exception of a step fails the task.
 #ifndef DING_WORKER_LEARNER_COMM_BASE_COMM_LEARNER_H_
 #define DING_WORKER_LEARNER_COMM_BASE_COMM_LEARNER_H_
 
 #include <cstdint>
-#include <functional>
-#include <limits>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
-#include "ding_worker/data/batch.h"
-#include "ding_worker/data/items.h"
-#include "ding_worker/data/named_values.h"
-#include "ding_worker/data/spec.h"
-#include "ding_worker/interaction/all_reduce/all_reduce.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/data/wire.h"
+#include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/store.h"
+#include "ding_worker/learner/comm/demand_source.h"
 #include "ding_worker/learner/comm/group_member.h"
+#include "ding_worker/learner/comm/item_loader.h"
 #include "ding_worker/learner/comm/learn_recorder.h"
-#include "ding_worker/learner/learner.h"
+#include "ding_worker/learner/comm/learn_reports.h"
+#include "ding_worker/learner/comm/learner_slave.h"
+#include "ding_worker/learner/comm/task_learner.h"
+#include "ding_worker/learner/train_data.h"
+#include "ding_worker/policy/policy.h"
 
 namespace ding {
 
-// The layout of collected rows. If it is null, the first rows that come determine it.
-struct CollectedLayout {
-  SpecPtr rows;
-  SpecPtr final_obs;
-};
-
-struct CommLearnerOptions;
-
-// Training data that do not come from collectors, such as a data set.
-class OwnData {
- public:
-  virtual ~OwnData() = default;
-  // Returns the rows of the batch of a train iteration that learner `rank` of `world_size` learns from, at least one. Rank
-  // and number of learners may differ in the next iteration.
-  virtual absl::StatusOr<Batch> BatchOf(int64_t train_iter, int rank, int world_size) = 0;
-};
-
-// The learner of a task, with the policy that it trains.
-class TaskLearner {
- public:
-  virtual ~TaskLearner() = default;
-  virtual ILearner* learner() = 0;
-  // Returns the settings for the next batch, such as the learning rate.
-  virtual NamedValues LearnSettings(int64_t train_iter, int64_t envstep) = 0;
-  // The layout of the rows that collectors send. Chunks with another layout are left out.
-  virtual CollectedLayout collected() const { return {}; }
-  // The data of a learner that demands none from the coordinator. Null: it learns from the rows of collectors.
-  virtual OwnData* own_data() { return nullptr; }
-  // Gets what the learner learns from. Null: nothing is recorded. The learner of a group, and one with data of its own, have
-  // none.
-  virtual LearnRecorder* recorder() { return nullptr; }
-  // Changes the options of the worker as the task needs them. The default does nothing.
-  virtual void ReadOptions(CommLearnerOptions* /*options*/) const {}
-  // Whether the learner continues from a checkpoint instead of the task's init_policy.
-  virtual bool resumes() const { return false; }
-  // Called when the task is over, whatever the reason. Saves what was learned, so that another learner can resume the
-  // task. The coordinator is told if it fails (unsaved_checkpoints.h). The default does nothing.
-  virtual absl::Status SaveProgress() { return absl::OkStatus(); }
-};
-
-// Makes the learner of a task, which may take long. If the task says so, it continues from where an earlier learner has
-// stopped. `group` is for a learner that learns together with others, and outlives the result; null: it learns alone.
-using TaskLearnerFactory = std::function<absl::StatusOr<std::unique_ptr<TaskLearner>>(
-    const LearnerTask& task, GroupMember* group)>;
-
-// The facts of the run that a learner worker needs.
-struct CommLearnerOptions {
-  int64_t batch_size = 64;
-  int64_t nstep = 1;
-  double gamma = 0.99;
-  ItemSequences sequences;  // the items that it learns from; batch_size counts items
-  // The number of batches that are loaded ahead while the learner trains, at least 1. As many more are drawn ahead.
-  int prefetch_batches = 8;
-  int loader_threads = 1;  // at least 1
-  // Train iterations between two versions of the policy for the collectors, at least 1.
-  int64_t send_policy_freq = 10;
-  // Train iterations between two reports. A report has the priorities of all iterations since the one before.
-  int64_t send_info_freq = 1;
-  // For an on-policy policy: the learner learns from one round of items at a time, and publishes the policy after each
-  // round. Nothing is loaded ahead, and send_policy_freq is not used.
-  struct Rounds {
-    int64_t rows = 1;          // items of a round, at least 1; takes the place of batch_size
-    int64_t max_data_age = 1;  // in versions of the policy, at least 0
-    ItemSequences sequences;   // takes the place of `sequences`
-  };
-  Rounds rounds;
-  // The learner demands the batches of a version, send_policy_freq or one round, once it has published the version before,
-  // and none ahead. It fails if a row is lost.
-  bool lockstep = false;
-  // The task fails after this time without data.
-  absl::Duration data_timeout = absl::Minutes(10);
-  // The memory for decoded chunks that are kept, and their rows.
-  int64_t cache_bytes = int64_t{256} << 20;
-  int64_t cache_rows = std::numeric_limits<int64_t>::max();
-
-  // The following are for a learner in a group. batch_size is that of the group; each learner gets its share.
-  AllReduceCreator connect_group;  // null: this program cannot learn in a group
-  std::string group_host =
-      "127.0.0.1";  // the host of this process, by which the other learners reach it
-  // How long to wait for the other learners in each step. A learner that takes longer counts as gone.
-  absl::Duration group_timeout = absl::Seconds(30);
-};
-
 class BaseCommLearner {
  public:
+  BaseCommLearner(const CommLearnerOptions& options, WorkerSession* session, Store* store,
+                  TaskLearnerFactory factory);
   virtual ~BaseCommLearner() = default;
 
   // Works until the run ends. Returns the coordinator's last message, which says how it ended.
   //   kCancelled   Close() was called
   //   other codes  the connection to the coordinator is lost; the message says why
-  virtual absl::StatusOr<EndRun> Run() = 0;
+  virtual absl::StatusOr<EndRun> Run();
   // Leaves the run: Run() returns.
-  virtual void Close() = 0;
+  virtual void Close();
+
+ protected:
+  // Makes the learner of a task. `group` is null for a learner that learns alone.
+  virtual absl::StatusOr<std::unique_ptr<TaskLearner>> CreateLearner(const LearnerTask& task,
+                                                                     GroupMember* group);
+  // Returns the hooks that send, for the learner of the task: by default send_policy before the run and after iterations,
+  // and send_learn_info after iterations and after the run. Without the latter the task never ends, and is failed.
+  virtual absl::StatusOr<std::vector<std::shared_ptr<LearnerHook>>> Hooks4Call();
+  // Demands the next batch, and returns how to load it; nullopt when the task is being closed. `source` does both. Called
+  // ahead of the learner, by one thread.
+  virtual absl::StatusOr<std::optional<BatchLoader>> GetData(DemandSource* source);
+  // Puts a version of the policy where the collectors find it by its key. It is called under a lock, and again for the same
+  // version if it got lost. ReadPolicy() reads one.
+  //   kUnavailable, kResourceExhausted  called again; later versions may take its place
+  virtual absl::Status SendPolicy(const PolicyVersion& version, const EncodedBatch& model);
+  virtual absl::Status ReadPolicy(const PolicyVersion& version, std::string* model);
+  // Reports progress and priorities to the coordinator. One with learner_done() ends the task.
+  virtual absl::Status SendLearnInfo(LearnerInfo info);
+
+  LearnerSlave* slave() { return &slave_; }
+  Store* store() const { return store_; }
+
+ private:
+  struct DataPipeline;
+
+  void RunTask(const LearnerTask& task);
+  absl::Status Learn(const LearnerTask& task);
+  // Shows new evaluations to the hooks of the learner.
+  absl::Status ShowEvaluations(ILearner* learner);
+  // Loads the parameters that the task begins with.
+  absl::Status LoadInitPolicy(const LearnerTask& task, LearnMode* policy);
+  absl::Status RegisterHooks(const LearnerTask& task, ILearner* learner);
+  absl::StatusOr<std::unique_ptr<DataPipeline>> MakePipeline(bool grouped, const ILearner& learner,
+                                                             ItemLoader* items);
+  // Returns the next batch that has rows. Reports what it waits for meanwhile.
+  absl::StatusOr<std::optional<TrainData>> NextData(const ILearner& learner,
+                                                    DataPipeline* pipeline);
+
+  // Returns the next batch of a learner with data of its own.
+  absl::StatusOr<std::optional<TrainData>> NextOwnData(const ILearner& learner, OwnData* own);
+  // Returns a description of the wait for data; empty if there is nothing to say. `empty` says that
+  // batches come, but without rows.
+  std::string WaitsFor(const DataPipeline& pipeline, bool empty) const;
+
+  // Joins the next generation, for a learner in a group. kCancelled if the task is being closed.
+  absl::Status JoinGroup(const LearnerTask& task, ILearner* learner);
+  absl::Status EnterGeneration(const FormGroup& form, ILearner* learner);
+
+  // What the hooks call.
+  absl::Status PublishPolicy(ILearner* learner);
+  absl::Status ReportProgress(ILearner* learner);
+  // Lets `source` demand the next round, because the newest policy is published.
+  void AskForRound(int64_t train_iter, DemandSource* source);
+  absl::Status ReportStall(int64_t train_iter, const std::string& why);
+  // Puts the newest published policy into the store again if it is missing or damaged there. Otherwise the collectors would
+  // have no policy, and the learner would wait for their data for ever.
+  absl::Status RestorePolicy() ABSL_LOCKS_EXCLUDED(mutex_);
+  void ForgetPublished() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const CommLearnerOptions worker_options_;
+  CommLearnerOptions
+      options_;  // those of the task; only its thread and the threads that it starts use them
+  WorkerSession* const session_;
+  Store* const store_;
+  const TaskLearnerFactory factory_;
+  GroupMember group_;
+  LearnerSlave slave_;
+
+  // Only the task's thread uses these.
+  uint64_t next_version_ = 1;
+  uint64_t asked_version_ = 0;     // next_version_ when a round was asked for
+  bool learns_in_rounds_ = false;  // an on-policy policy, or in lockstep
+  std::deque<int64_t> rounds_;  // train iterations of the policies whose rows may be learned from
+  std::string policy_id_;       // of the task
+  uint32_t publisher_ = 0;      // the worker whose versions they are
+  LearnRecorder* recorder_ = nullptr;    // of the task
+  std::optional<LearnReports> reports_;  // of the task
+
+  // Held while a policy is put into the store, and while RestorePolicy() looks for it. So a policy that the coordinator has
+  // deleted for a newer one is never put there again.
+  Mutex mutex_;
+  PolicyVersion published_version_ ABSL_GUARDED_BY(mutex_);
+  std::optional<EncodedBatch> published_ ABSL_GUARDED_BY(mutex_);  // not set: none yet
+  std::string found_ ABSL_GUARDED_BY(mutex_);  // working memory of RestorePolicy()
 };
 
 }  // namespace ding

@@ -28,9 +28,9 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/learner/async_data_loader.h"
-#include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/learner/comm/item_loader.h"
 #include "ding_worker/learner/comm/learner_slave.h"
+#include "ding_worker/learner/comm/task_learner.h"
 
 namespace ding {
 

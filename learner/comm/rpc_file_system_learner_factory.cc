@@ -4,8 +4,8 @@
 
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
+#include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/learner/comm/comm_learner_registry.h"
-#include "ding_worker/learner/comm/rpc_file_system_learner.h"
 
 namespace ding {
 namespace {
@@ -14,7 +14,7 @@ absl::StatusOr<std::unique_ptr<BaseCommLearner>> CreateLearner(const GivenParams
                                                                const CommLearnerOptions& options,
                                                                WorkerSession* session, Store* store,
                                                                TaskLearnerFactory factory) {
-  return std::make_unique<RpcFileSystemLearner>(options, session, store, std::move(factory));
+  return std::make_unique<BaseCommLearner>(options, session, store, std::move(factory));
 }
 
 CommLearnerDescriptor Descriptor(const std::string& store_scheme = "") {

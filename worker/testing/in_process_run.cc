@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "ding_worker/collector/comm/rpc_file_system_collector.h"
-#include "ding_worker/learner/comm/rpc_file_system_learner.h"
+#include "ding_worker/collector/comm/base_comm_collector.h"
+#include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/worker/parallel_run/configured_collector.h"
 #include "ding_worker/worker/parallel_run/configured_learner.h"
 #include "ding_worker/worker/parallel_run/parallel_setup.h"
@@ -45,12 +45,12 @@ InProcessRun RunInProcess(const ExperimentConfig& config, const ComponentDeps& d
   run.end = (*comm)->Start(coordinator);
   if (!run.end.ok()) return run;
   const auto make_collector = [&](WorkerSession* session) {
-    return std::make_unique<RpcFileSystemCollector>(RpcFileSystemCollector::Options(), session,
-                                                    store, MakeTaskCollectorFactory(config, deps));
+    return std::make_unique<BaseCommCollector>(session, store,
+                                               MakeTaskCollectorFactory(config, deps));
   };
   const auto make_learner = [&](WorkerSession* session) {
-    return std::make_unique<RpcFileSystemLearner>(MakeCommLearnerOptions(config), session, store,
-                                                  MakeTaskLearnerFactory(config, deps));
+    return std::make_unique<BaseCommLearner>(MakeCommLearnerOptions(config), session, store,
+                                             MakeTaskLearnerFactory(config, deps));
   };
   std::vector<std::unique_ptr<WorkerThread>> threads;
   for (int i = 0; i < collectors; ++i) {

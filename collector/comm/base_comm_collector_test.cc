@@ -1,9 +1,11 @@
-#include "ding_worker/collector/comm/rpc_file_system_collector.h"
+#include "ding_worker/collector/comm/base_comm_collector.h"
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -19,7 +21,6 @@
 #include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/collector/comm/base_comm_collector.h"
 #include "ding_worker/collector/comm/collector_slave.h"
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
 #include "ding_worker/collector/parallel/collector_link.h"
@@ -118,13 +119,11 @@ class ScriptedTask : public TaskCollector {
   ScriptedCollector collector_;
 };
 
-class RpcFileSystemCollectorTest : public testing::Test {
+class BaseCommCollectorTest : public testing::Test {
  protected:
   void Run(TaskCollectorFactory factory) {
-    RpcFileSystemCollector::Options options;
-    options.store_retry = absl::Milliseconds(5);
-    collector_ = std::make_unique<RpcFileSystemCollector>(options, worker_.get(), &store_,
-                                                          std::move(factory));
+    collector_ = std::make_unique<BaseCommCollector>(worker_.get(), &store_, std::move(factory),
+                                                     /*retry=*/absl::Milliseconds(5));
     running_ = std::thread([this] { end_ = collector_->Run(); });
   }
   void RunScript(ScriptedCollector::Script script) {
@@ -173,7 +172,7 @@ class RpcFileSystemCollectorTest : public testing::Test {
   FakeCoordinator coordinator_;
   const std::unique_ptr<WorkerSession> worker_ = coordinator_.Join();
   FlakyStore store_;
-  std::unique_ptr<RpcFileSystemCollector> collector_;
+  std::unique_ptr<BaseCommCollector> collector_;
   std::thread running_;
   absl::StatusOr<EndRun> end_ = absl::UnknownError("runs");
 };
@@ -192,7 +191,7 @@ absl::Status PlayUntilClosed(const std::function<bool()>& closed) {
   return absl::CancelledError("closed");
 }
 
-TEST_F(RpcFileSystemCollectorTest, StoresThenAnnouncesThenReports) {
+TEST_F(BaseCommCollectorTest, StoresThenAnnouncesThenReports) {
   RunScript([](CollectorLink* link, const auto&) { return SendRows(link, 20); });
   coordinator_.StartCollector("a");
   const Heard heard = HearTask();
@@ -215,7 +214,7 @@ TEST_F(RpcFileSystemCollectorTest, StoresThenAnnouncesThenReports) {
   EXPECT_EQ(End().value().reason(), "over");
 }
 
-TEST_F(RpcFileSystemCollectorTest, PausesForAFullOrMissingStoreAndLosesNothing) {
+TEST_F(BaseCommCollectorTest, PausesForAFullOrMissingStoreAndLosesNothing) {
   store_.on_put = [](int put) {
     if (put >= 2 && put < 5) return absl::ResourceExhaustedError("no space left");
     if (put >= 7 && put < 9) return absl::UnavailableError("the disk is away");
@@ -233,7 +232,7 @@ TEST_F(RpcFileSystemCollectorTest, PausesForAFullOrMissingStoreAndLosesNothing) 
   EXPECT_THAT(Stored(), SizeIs(5));
 }
 
-TEST_F(RpcFileSystemCollectorTest, ATaskClosedWhileTheStoreIsFullEnds) {
+TEST_F(BaseCommCollectorTest, ATaskClosedWhileTheStoreIsFullEnds) {
   store_.on_put = [](int) { return absl::ResourceExhaustedError("no space left"); };
   RunScript([](CollectorLink* link, const auto&) { return SendRows(link, 1); });
   coordinator_.StartCollector("a");
@@ -245,7 +244,7 @@ TEST_F(RpcFileSystemCollectorTest, ATaskClosedWhileTheStoreIsFullEnds) {
   EXPECT_THAT(Stored(), IsEmpty());
 }
 
-TEST_F(RpcFileSystemCollectorTest, AnotherErrorOfTheStoreFailsTheTask) {
+TEST_F(BaseCommCollectorTest, AnotherErrorOfTheStoreFailsTheTask) {
   store_.on_put = [](int) { return absl::PermissionDeniedError("read-only"); };
   RunScript([](CollectorLink* link, const auto&) { return SendRows(link, 1); });
   coordinator_.StartCollector("a");
@@ -255,7 +254,7 @@ TEST_F(RpcFileSystemCollectorTest, AnotherErrorOfTheStoreFailsTheTask) {
 }
 
 // A chunk that was stored and could not be announced is deleted again.
-TEST_F(RpcFileSystemCollectorTest, ChunksThatWereNotAnnouncedAreDeleted) {
+TEST_F(BaseCommCollectorTest, ChunksThatWereNotAnnouncedAreDeleted) {
   absl::Status last;
   RunScript([&last](CollectorLink* link, const auto&) {
     last = SendRows(link, CollectorProtocol::kMaxUnacknowledged + 1);
@@ -269,7 +268,7 @@ TEST_F(RpcFileSystemCollectorTest, ChunksThatWereNotAnnouncedAreDeleted) {
   EXPECT_THAT(Stored(), SizeIs(CollectorProtocol::kMaxUnacknowledged));
 }
 
-TEST_F(RpcFileSystemCollectorTest, AFactoryThatFailsFailsTheTaskWithTheReason) {
+TEST_F(BaseCommCollectorTest, AFactoryThatFailsFailsTheTaskWithTheReason) {
   int made = 0;
   Run([&made](const CollectorTask&,
               CollectorLink* link) -> absl::StatusOr<std::unique_ptr<TaskCollector>> {
@@ -285,14 +284,14 @@ TEST_F(RpcFileSystemCollectorTest, AFactoryThatFailsFailsTheTaskWithTheReason) {
   EXPECT_TRUE(HearTask().end.has_collector_finished()) << "the next task may be better";
 }
 
-TEST_F(RpcFileSystemCollectorTest, ACollectorThatFailsFailsTheTask) {
+TEST_F(BaseCommCollectorTest, ACollectorThatFailsFailsTheTask) {
   RunScript([](CollectorLink*, const auto&) { return absl::InternalError("env 3 died"); });
   coordinator_.StartCollector("a");
   EXPECT_EQ(HearTask().end.task_failed().message(), "env 3 died");
 }
 
 // As a coordinator does when the learner's task ends.
-TEST_F(RpcFileSystemCollectorTest, TheNextTaskMayStartRightAfterAClose) {
+TEST_F(BaseCommCollectorTest, TheNextTaskMayStartRightAfterAClose) {
   std::atomic<int> runs{0};
   RunScript([&runs](CollectorLink* link, const auto& closed) {
     if (++runs > 1) return SendRows(link, 2);
@@ -310,7 +309,7 @@ TEST_F(RpcFileSystemCollectorTest, TheNextTaskMayStartRightAfterAClose) {
   EXPECT_THAT(heard.rewards, ElementsAre(1, 2));
 }
 
-TEST_F(RpcFileSystemCollectorTest, GetsTheNewestStoredPolicy) {
+TEST_F(BaseCommCollectorTest, GetsTheNewestStoredPolicy) {
   const EncodedBatch model =
       EncodeState([](StateWriter* writer) { return writer->WriteDouble("weight", 2.5); }).value();
   double weight = 0;
@@ -334,7 +333,7 @@ TEST_F(RpcFileSystemCollectorTest, GetsTheNewestStoredPolicy) {
   EXPECT_FALSE(newer);
 }
 
-TEST_F(RpcFileSystemCollectorTest, WaitsUntilADamagedPolicyIsReplaced) {
+TEST_F(BaseCommCollectorTest, WaitsUntilADamagedPolicyIsReplaced) {
   const EncodedBatch model =
       EncodeState([](StateWriter* writer) { return writer->WriteDouble("weight", 2.5); }).value();
   std::vector<uint64_t> versions;
@@ -400,7 +399,7 @@ class GameTask : public TaskCollector {
   GameCollector collector_;
 };
 
-TEST_F(RpcFileSystemCollectorTest, TheSignOfAReturnIsTheResultOfAGame) {
+TEST_F(BaseCommCollectorTest, TheSignOfAReturnIsTheResultOfAGame) {
   Run([](const CollectorTask&, CollectorLink*) -> absl::StatusOr<std::unique_ptr<TaskCollector>> {
     return std::make_unique<GameTask>();
   });
@@ -411,7 +410,7 @@ TEST_F(RpcFileSystemCollectorTest, TheSignOfAReturnIsTheResultOfAGame) {
 }
 
 // No newer policy will come from a player that does not learn.
-TEST_F(RpcFileSystemCollectorTest, APinnedPolicyThatIsGoneIsAnError) {
+TEST_F(BaseCommCollectorTest, APinnedPolicyThatIsGoneIsAnError) {
   RunScript(
       [](CollectorLink* link, const auto&) { return link->GetPolicyUpdate(1, 0, kLong).status(); });
   CoordinatorMessage message;
@@ -429,7 +428,7 @@ TEST_F(RpcFileSystemCollectorTest, APinnedPolicyThatIsGoneIsAnError) {
   EXPECT_THAT(failed.message(), HasSubstr("policy_0"));
 }
 
-TEST_F(RpcFileSystemCollectorTest, LosingTheCoordinatorEndsTaskAndRun) {
+TEST_F(BaseCommCollectorTest, LosingTheCoordinatorEndsTaskAndRun) {
   RunScript([](CollectorLink* link, const auto&) {
     return SendRows(link, CollectorProtocol::kMaxUnacknowledged + 1);
   });
@@ -439,7 +438,7 @@ TEST_F(RpcFileSystemCollectorTest, LosingTheCoordinatorEndsTaskAndRun) {
   EXPECT_THAT(End(), StatusIs(absl::StatusCode::kAborted, HasSubstr("enough")));
 }
 
-TEST_F(RpcFileSystemCollectorTest, CloseLeavesTheRun) {
+TEST_F(BaseCommCollectorTest, CloseLeavesTheRun) {
   RunScript([](CollectorLink*, const auto& closed) { return PlayUntilClosed(closed); });
   coordinator_.StartCollector("a");
   EXPECT_TRUE(coordinator_.Receive().has_task_started());
@@ -476,19 +475,138 @@ CoordinatorMessage RandomMessage(Mutator* mutator) {
   return message;
 }
 
-TEST(RpcFileSystemCollectorFuzz, TheRunEndsAfterRandomMessages) {
+// ---------------------------------------------------------------------------------- own steps
+
+// Overrides each step, and notes it. Its policies are in no store.
+class OwnStepsCollector : public BaseCommCollector {
+ public:
+  using BaseCommCollector::BaseCommCollector;
+
+  std::vector<std::string> steps;
+  std::function<absl::Status(const std::string& step)>
+      on_step;  // its errors are those of the steps
+
+ private:
+  absl::Status Note(const std::string& step) {
+    steps.push_back(step);
+    return on_step == nullptr ? absl::OkStatus() : on_step(step);
+  }
+  absl::StatusOr<std::unique_ptr<TaskCollector>> CreateCollector(const CollectorTask& task,
+                                                                 CollectorLink* link) override {
+    const absl::Status status = Note("CreateCollector");
+    if (absl::IsNotFound(status)) return nullptr;
+    if (!status.ok()) return status;
+    return BaseCommCollector::CreateCollector(task, link);
+  }
+  absl::StatusOr<PolicyUpdate> GetPolicyUpdateInfo(const PolicyVersion& version) override {
+    const absl::Status status = Note("GetPolicyUpdateInfo");
+    if (!status.ok()) return status;
+    PolicyUpdate update;
+    update.version = version.version();
+    update.train_iter = 77;
+    update.model = std::make_shared<StateDict>();
+    return update;
+  }
+  absl::Status SendStepData(int64_t chunk, const SegmentBatch& data) override {
+    const absl::Status status = Note("SendStepData");
+    return status.ok() ? BaseCommCollector::SendStepData(chunk, data) : status;
+  }
+  absl::Status DropStepData(int64_t /*chunk*/) override { return Note("DropStepData"); }
+  absl::Status SendMetadata(std::string items, const CollectorProgress& progress) override {
+    const absl::Status status = Note("SendMetadata");
+    return status.ok() ? slave()->Announce(std::move(items), progress) : status;
+  }
+};
+
+class OwnStepsTest : public BaseCommCollectorTest {
+ protected:
+  // A task takes a policy and sends two rows.
+  OwnStepsTest() {
+    auto own = std::make_unique<OwnStepsCollector>(
+        worker_.get(), &store_,
+        [](const CollectorTask&, CollectorLink* link) {
+          return std::make_unique<ScriptedTask>(
+              [](CollectorLink* to, const auto&) {
+                const auto update = to->GetPolicyUpdate(/*player=*/0, 0, kLong);
+                if (!update.ok()) return update.status();
+                EXPECT_EQ((*update)->train_iter, 77);
+                return SendRows(to, 2);
+              },
+              link);
+        },
+        /*retry=*/absl::Milliseconds(5));
+    own_ = own.get();
+    collector_ = std::move(own);
+  }
+  Heard RunTask(const std::string& task_id) {
+    if (!running_.joinable()) running_ = std::thread([this] { end_ = collector_->Run(); });
+    coordinator_.StartCollector(task_id);
+    coordinator_.Publish("policy_0", /*version=*/1, "in no store");
+    return HearTask();
+  }
+  OwnStepsCollector* own_ = nullptr;
+};
+
+TEST_F(OwnStepsTest, AreCalledInTheOrderOfATask) {
+  const Heard heard = RunTask("a");
+  EXPECT_TRUE(heard.end.has_collector_finished()) << heard.end.task_failed().message();
+  EXPECT_THAT(heard.rewards, ElementsAre(1, 2));
+  EXPECT_THAT(own_->steps, ElementsAre("CreateCollector", "GetPolicyUpdateInfo", "SendStepData",
+                                       "SendMetadata", "SendStepData", "SendMetadata"));
+}
+
+TEST_F(OwnStepsTest, SendStepDataThatIsUnavailable_IsCalledAgain) {
+  int calls = 0;
+  own_->on_step = [&calls](const std::string& step) {
+    return step == "SendStepData" && ++calls < 3 ? absl::UnavailableError("no medium")
+                                                 : absl::OkStatus();
+  };
+  const Heard heard = RunTask("a");
+  EXPECT_THAT(heard.rewards, ElementsAre(1, 2));
+  EXPECT_THAT(heard.stalls, ElementsAre(HasSubstr("no medium"), ""));
+}
+
+TEST_F(OwnStepsTest, ErrorsAndExceptions_FailTheTask) {
+  std::string failing;
+  bool throws = false;
+  own_->on_step = [&](const std::string& step) -> absl::Status {
+    if (step != failing) return absl::OkStatus();
+    if (throws) throw std::runtime_error("odd");
+    return absl::InternalError(step + " is odd");
+  };
+  for (const char* const step :
+       {"CreateCollector", "GetPolicyUpdateInfo", "SendStepData", "SendMetadata"}) {
+    for (const bool exception : {false, true}) {
+      failing = step;
+      throws = exception;
+      own_->steps.clear();
+      const Heard heard = RunTask("a");
+      EXPECT_THAT(heard.end.task_failed().message(), AllOf(HasSubstr(step), HasSubstr("odd")));
+      const bool sends = failing == "SendStepData" || failing == "SendMetadata";
+      EXPECT_EQ(own_->steps.back() == "DropStepData", sends) << "a chunk that is not announced";
+    }
+  }
+}
+
+TEST_F(OwnStepsTest, CreateCollectorThatMakesNone_FailsTheTask) {
+  own_->on_step = [](const std::string&) { return absl::NotFoundError("none"); };
+  EXPECT_EQ(RunTask("a").end.task_failed().message(),
+            "CreateCollector() has returned no collector");
+}
+
+TEST(BaseCommCollectorFuzz, TheRunEndsAfterRandomMessages) {
   FuzzWorker(RandomMessage, [](WorkerSession* session) {
     MemStore store;
-    RpcFileSystemCollector::Options options;
-    options.store_retry = absl::Milliseconds(1);
     const auto script = [](CollectorLink* link, const auto&) {
       link->GetPolicyUpdate(/*player=*/0, 0, absl::Milliseconds(1)).status().IgnoreError();
       return SendRows(link, 3);
     };
-    RpcFileSystemCollector collector(options, session, &store,
-                                     [&script](const CollectorTask&, CollectorLink* link) {
-                                       return std::make_unique<ScriptedTask>(script, link);
-                                     });
+    BaseCommCollector collector(
+        session, &store,
+        [&script](const CollectorTask&, CollectorLink* link) {
+          return std::make_unique<ScriptedTask>(script, link);
+        },
+        /*retry=*/absl::Milliseconds(1));
     return collector.Run();
   });
 }

@@ -1,9 +1,9 @@
-// A learner worker without a policy, to try out a coordinator: it demands batches of two rows, reads their chunks, sends
+// A learner worker without a policy, for tests of a coordinator: it demands batches of two rows, reads their chunks, sends
 // the priorities back that it got, and is done after more than kMaxBatches batches.
 //
 // Ownership, threads: as BaseCommLearner.
-#ifndef DING_WORKER_LEARNER_COMM_NAIVE_LEARNER_H_
-#define DING_WORKER_LEARNER_COMM_NAIVE_LEARNER_H_
+#ifndef DING_WORKER_LEARNER_TESTING_NAIVE_LEARNER_H_
+#define DING_WORKER_LEARNER_TESTING_NAIVE_LEARNER_H_
 
 #include <atomic>
 #include <cstdint>
@@ -14,20 +14,19 @@
 #include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/store/store.h"
-#include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/learner/comm/learner_slave.h"
 
 namespace ding {
 
-class NaiveLearner : public BaseCommLearner {
+class NaiveLearner {
  public:
   static constexpr int64_t kBatchSize = 2;
   static constexpr int64_t kMaxBatches = 5;  // the task is done with the batch after these
 
   NaiveLearner(WorkerSession* session, Store* store);
 
-  absl::StatusOr<EndRun> Run() override;
-  void Close() override;
+  absl::StatusOr<EndRun> Run();
+  void Close();
 
   // The numbers of rows whose chunk could be read, and of those whose chunk could not.
   int64_t read_rows() const { return read_rows_.load(); }
@@ -48,4 +47,4 @@ class NaiveLearner : public BaseCommLearner {
 
 }  // namespace ding
 
-#endif  // DING_WORKER_LEARNER_COMM_NAIVE_LEARNER_H_
+#endif  // DING_WORKER_LEARNER_TESTING_NAIVE_LEARNER_H_

@@ -1,4 +1,4 @@
-#include "ding_worker/learner/comm/naive_learner.h"
+#include "ding_worker/learner/testing/naive_learner.h"
 
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "ding_worker/collector/comm/naive_collector.h"
+#include "ding_worker/collector/testing/naive_collector.h"
 
 #include <utility>
 

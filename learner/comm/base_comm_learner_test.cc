@@ -1,16 +1,18 @@
-#include "ding_worker/learner/comm/rpc_file_system_learner.h"
+#include "ding_worker/learner/comm/base_comm_learner.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -19,22 +21,14 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "ding_worker/base/fuzz_testing.h"
-#include "ding_worker/base/mutex.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
-#include "ding_worker/data/named_values.h"
-#include "ding_worker/data/sample_columns.h"
-#include "ding_worker/data/segment.h"
 #include "ding_worker/data/segment_wire.h"
-#include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/state_wire.h"
-#include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/all_reduce/all_reduce.h"
 #include "ding_worker/interaction/all_reduce/in_process_all_reduce.h"
 #include "ding_worker/interaction/chunk_key.h"
@@ -43,11 +37,9 @@
 #include "ding_worker/interaction/store/mem_store.h"
 #include "ding_worker/interaction/testing/fake_coordinator.h"
 #include "ding_worker/interaction/testing/worker_fuzz.h"
-#include "ding_worker/learner/base_learner.h"
-#include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/learner/comm/group_member.h"
-#include "ding_worker/learner/hook.h"
-#include "ding_worker/learner/hooks.h"
+#include "ding_worker/learner/comm/task_learner.h"
+#include "ding_worker/learner/testing/comm_learner_test_fixture.h"
 #include "ding_worker/learner/testing/fake_learn_mode.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -61,182 +53,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr int64_t kChunk = 1;
-
-// Its Put() of policies fails as told, by its number from 1.
-class FlakyStore : public MemStore {
- public:
-  absl::Status Put(absl::string_view key, absl::Span<const absl::string_view> pieces) override {
-    const int put = ++puts_;
-    const absl::Status status = on_put == nullptr ? absl::OkStatus() : on_put(put);
-    return status.ok() ? MemStore::Put(key, pieces) : status;
-  }
-
-  absl::Status Get(absl::string_view key, std::string* value) override {
-    std::function<absl::Status(absl::string_view)> get;
-    {
-      MutexLock lock(&mutex_);
-      if (on_get_ != nullptr) get = on_get_;
-    }
-    const absl::Status status = get == nullptr ? absl::OkStatus() : get(key);
-    return status.ok() ? MemStore::Get(key, value) : status;
-  }
-  void set_on_get(std::function<absl::Status(absl::string_view)> on_get) {
-    MutexLock lock(&mutex_);
-    on_get_ = std::move(on_get);
-  }
-  int puts() const { return puts_.load(); }
-
-  std::function<absl::Status(int)> on_put;  // set before use
-
- private:
-  std::atomic<int> puts_{0};
-  Mutex mutex_;
-  std::function<absl::Status(absl::string_view)> on_get_ ABSL_GUARDED_BY(mutex_);
-};
-
-SegmentBatch OneRow() {
-  const SpecPtr rows =
-      MakeSpec({Box("obs", {}), Discrete("action", 9), Scalar("reward", DType::kFloat32)}).value();
-  BatchBuilder builder = BatchBuilder::Create(rows, 1).value();
-  builder.column<float>(0)[0] = 0;
-  builder.column<int64_t>(1)[0] = 0;
-  builder.column<float>(2)[0] = 1;
-  BatchBuilder obs = BatchBuilder::Create(MakeSpec({Box("obs", {})}).value(), 1).value();
-  obs.column<float>(0)[0] = 1;
-  SegmentBatch data;
-  data.rows = std::move(builder).Seal(1);
-  data.final_obs = std::move(obs).Seal(1);
-  data.segments = {{0, 0, 0, 1, SegmentEnd::kTerminated}};
-  return data;
-}
-
-// A drawn batch of one row.
-std::string Items(int64_t chunk) {
-  const SpecPtr spec =
-      MakeSpec({Scalar(kColumnChunk, DType::kInt64), Scalar(kColumnRow, DType::kInt64),
-                Scalar(kColumnLength, DType::kInt64), Scalar(kColumnReplayUniqueId, DType::kInt64),
-                Scalar(kColumnReplayBufferIdx, DType::kInt64)})
-          .value();
-  BatchBuilder builder = BatchBuilder::Create(spec, 1).value();
-  builder.column<int64_t>(0)[0] = chunk;
-  builder.column<int64_t>(1)[0] = 0;
-  builder.column<int64_t>(2)[0] = 1;
-  builder.column<int64_t>(3)[0] = 41;
-  builder.column<int64_t>(4)[0] = 3;
-  return EncodedBatch(std::move(builder).Seal(1)).ToString();
-}
-
-class FakeTask : public TaskLearner {
- public:
-  FakeTask(int64_t train_iterations, FakeLearnMode* mode, std::vector<std::string>* checkpoints) {
-    BaseLearner::Options options;
-    options.train_iterations = train_iterations;
-    options.log_policy = false;
-    LearnerHooks hooks;
-    add_learner_hook(&hooks, std::make_shared<SaveCkptHook>("save_ckpt_after_run", 20,
-                                                            HookPosition::kAfterRun, 1));
-    learner_ = BaseLearner::Create(options, mode, std::move(hooks), {}).value();
-    learner_->set_checkpoint_fn([checkpoints](absl::string_view name) {
-      checkpoints->emplace_back(name);
-      return absl::OkStatus();
-    });
-  }
-  ILearner* learner() override { return learner_.get(); }
-  NamedValues LearnSettings(int64_t /*train_iter*/, int64_t /*envstep*/) override { return {}; }
-
- private:
-  std::unique_ptr<ILearner> learner_;
-};
-
-class RpcFileSystemLearnerTest : public testing::Test {
- protected:
-  RpcFileSystemLearnerTest() {
-    options_.batch_size = 1;
-    options_.prefetch_batches = 2;
-    options_.send_policy_freq = 2;
-    mode_.report_priority = true;
-  }
-
-  void Run() {
-    Run([this](const LearnerTask&, GroupMember*) {
-      return std::make_unique<FakeTask>(train_iterations_, &mode_, &checkpoints_);
-    });
-  }
-  void Run(TaskLearnerFactory factory) {
-    // Not by way of the store's failures.
-    ASSERT_THAT(store_.MemStore::Put(ChunkKey(kChunk), EncodedSegments(OneRow()).pieces()), IsOk());
-    learner_ = std::make_unique<RpcFileSystemLearner>(options_, worker_.get(), &store_,
-                                                      std::move(factory));
-    running_ = std::thread([this] { end_ = learner_->Run(); });
-  }
-  absl::StatusOr<EndRun> End() {
-    if (running_.joinable()) running_.join();
-    return end_;
-  }
-  void TearDown() override {
-    coordinator_.session()->Close("the test is over");
-    End().IgnoreError();
-  }
-
-  // The messages of a learner, and the answers that it got: batches of `chunk`.
-  struct Heard {
-    std::vector<LearnerInfo> infos;
-    std::vector<uint64_t> versions;
-    std::vector<std::string> stalls;
-    WorkerMessage end;
-  };
-  Heard ServeUntil(const std::function<bool(const WorkerMessage&)>& end, int64_t chunk = kChunk) {
-    Heard heard;
-    heard.end = coordinator_.ReceiveUntil([&](const WorkerMessage& message) {
-      if (message.has_learner_demand()) Answer(message.learner_demand(), chunk);
-      if (message.has_policy_version())
-        heard.versions.push_back(message.policy_version().version());
-      if (message.has_learner_info()) {
-        const LearnerInfo& info = message.learner_info();
-        info.stalled().empty() ? heard.infos.push_back(info)
-                               : heard.stalls.push_back(info.stalled());
-      }
-      return end(message);
-    });
-    return heard;
-  }
-  Heard ServeTask(int64_t chunk = kChunk) {
-    return ServeUntil(
-        [](const WorkerMessage& message) {
-          return message.has_task_failed() || message.learner_info().learner_done();
-        },
-        chunk);
-  }
-  void Answer(const LearnerDemand& demand, int64_t chunk) {
-    CoordinatorMessage message;
-    message.mutable_learner_data()->set_task_id(demand.task_id());
-    message.mutable_learner_data()->set_sequence(demand.sequence());
-    for (int i = 0; i < demand.batches(); ++i) {
-      message.mutable_learner_data()->add_items(Items(chunk));
-    }
-    coordinator_.Send(message);
-  }
-  double PublishedWeight(uint64_t version) {
-    std::string bytes;
-    EXPECT_THAT(store_.Get(PolicyKey("policy_0", version, FakeCoordinator::kWorker), &bytes),
-                IsOk());
-    return DecodeState(bytes, "policy").value()->ReadDouble("weight").value();
-  }
-
-  CommLearnerOptions options_;
-  int64_t train_iterations_ = 5;
-  FakeLearnMode mode_;
-  std::vector<std::string> checkpoints_;
-  FlakyStore store_;
-  FakeCoordinator coordinator_;
-  const std::unique_ptr<WorkerSession> worker_ = coordinator_.Join();
-  std::unique_ptr<RpcFileSystemLearner> learner_;
-  std::thread running_;
-  absl::StatusOr<EndRun> end_ = absl::UnknownError("runs");
-};
-
-TEST_F(RpcFileSystemLearnerTest, LearnsReportsAndPublishes) {
+TEST_F(BaseCommLearnerTest, LearnsReportsAndPublishes) {
   Run();
   coordinator_.StartLearner("a");
   const Heard heard = ServeTask();
@@ -267,7 +84,7 @@ TEST_F(RpcFileSystemLearnerTest, LearnsReportsAndPublishes) {
   EXPECT_THAT(checkpoints_, SizeIs(2));
 }
 
-TEST_F(RpcFileSystemLearnerTest, LastCheckpointIsNotSaved_TheStoreSaysSoUntilAnotherOneIs) {
+TEST_F(BaseCommLearnerTest, LastCheckpointIsNotSaved_TheStoreSaysSoUntilAnotherOneIs) {
   class UnsavedTask : public FakeTask {
    public:
     using FakeTask::FakeTask;
@@ -290,7 +107,7 @@ TEST_F(RpcFileSystemLearnerTest, LastCheckpointIsNotSaved_TheStoreSaysSoUntilAno
 }
 
 // A task that begins with the parameters of another policy.
-class InitPolicyTest : public RpcFileSystemLearnerTest {
+class InitPolicyTest : public BaseCommLearnerTest {
  protected:
   InitPolicyTest() {
     const auto encoded =
@@ -351,7 +168,7 @@ TEST_F(InitPolicyTest, IsWaitedForWhileTheStoreIsAway) {
 }
 
 // A task may have other options than the worker.
-TEST_F(RpcFileSystemLearnerTest, ATaskMayPublishMoreOften) {
+TEST_F(BaseCommLearnerTest, ATaskMayPublishMoreOften) {
   class OwnTask : public FakeTask {
    public:
     using FakeTask::FakeTask;
@@ -369,7 +186,7 @@ TEST_F(RpcFileSystemLearnerTest, ATaskMayPublishMoreOften) {
   EXPECT_THAT(ServeTask().versions, SizeIs(3)) << "the next one is as the worker was told";
 }
 
-TEST_F(RpcFileSystemLearnerTest, ReportsAreGatheredAndLoseNoPriorities) {
+TEST_F(BaseCommLearnerTest, ReportsAreGatheredAndLoseNoPriorities) {
   options_.send_info_freq = 2;
   Run();
   coordinator_.StartLearner("a");
@@ -380,7 +197,7 @@ TEST_F(RpcFileSystemLearnerTest, ReportsAreGatheredAndLoseNoPriorities) {
   EXPECT_EQ(heard.infos[2].priority_size(), 1) << "of the last iteration, which was not due";
 }
 
-TEST_F(RpcFileSystemLearnerTest, APolicyThatFailsFailsTheTask) {
+TEST_F(BaseCommLearnerTest, APolicyThatFailsFailsTheTask) {
   mode_.next_error = absl::InternalError("the loss is NaN");
   Run();
   coordinator_.StartLearner("a");
@@ -392,13 +209,13 @@ TEST_F(RpcFileSystemLearnerTest, APolicyThatFailsFailsTheTask) {
   EXPECT_TRUE(ServeTask().infos.back().learner_done()) << "the next task goes well";
 }
 
-TEST_F(RpcFileSystemLearnerTest, AFactoryThatFailsFailsTheTask) {
+TEST_F(BaseCommLearnerTest, AFactoryThatFailsFailsTheTask) {
   Run([](const LearnerTask&, GroupMember*) { return absl::NotFoundError("no policy 'dpn'"); });
   coordinator_.StartLearner("a");
   EXPECT_EQ(ServeTask().end.task_failed().message(), "no policy 'dpn'");
 }
 
-TEST_F(RpcFileSystemLearnerTest, ATaskWithoutDataFails) {
+TEST_F(BaseCommLearnerTest, ATaskWithoutDataFails) {
   options_.data_timeout = absl::Milliseconds(50);
   Run();
   coordinator_.StartLearner("a");
@@ -409,7 +226,7 @@ TEST_F(RpcFileSystemLearnerTest, ATaskWithoutDataFails) {
 }
 
 // Batches of which nothing can be read are passed over.
-TEST_F(RpcFileSystemLearnerTest, GoesOnWithoutChunksThatAreGone) {
+TEST_F(BaseCommLearnerTest, GoesOnWithoutChunksThatAreGone) {
   Run();
   coordinator_.StartLearner("a");
   int demands = 0;
@@ -424,7 +241,7 @@ TEST_F(RpcFileSystemLearnerTest, GoesOnWithoutChunksThatAreGone) {
 }
 
 // A store that has lost everything, the policy too: without it no collector would bring new data.
-TEST_F(RpcFileSystemLearnerTest, PutsItsPolicyIntoAStoreThatHasLostItAgain) {
+TEST_F(BaseCommLearnerTest, PutsItsPolicyIntoAStoreThatHasLostItAgain) {
   Run();
   coordinator_.StartLearner("a");
   ServeUntil([](const WorkerMessage& message) { return message.has_policy_version(); },
@@ -450,7 +267,7 @@ TEST_F(RpcFileSystemLearnerTest, PutsItsPolicyIntoAStoreThatHasLostItAgain) {
 }
 
 // A store that hangs: the learner says so while it waits, and that it goes on at once.
-TEST_F(RpcFileSystemLearnerTest, TellsThatTheStoreDoesNotGiveRows) {
+TEST_F(BaseCommLearnerTest, TellsThatTheStoreDoesNotGiveRows) {
   std::atomic<bool> hangs{true};
   store_.set_on_get([&hangs](absl::string_view) {
     while (hangs.load()) absl::SleepFor(absl::Milliseconds(1));
@@ -470,7 +287,7 @@ TEST_F(RpcFileSystemLearnerTest, TellsThatTheStoreDoesNotGiveRows) {
   EXPECT_EQ(on.infos.back().learner_step(), 1) << "though 1000 iterations are between reports";
 }
 
-TEST_F(RpcFileSystemLearnerTest, TellsThatNoRowCanBeRead) {
+TEST_F(BaseCommLearnerTest, TellsThatNoRowCanBeRead) {
   Run();
   coordinator_.StartLearner("a");
   const Heard heard = ServeUntil(
@@ -479,7 +296,7 @@ TEST_F(RpcFileSystemLearnerTest, TellsThatNoRowCanBeRead) {
   EXPECT_THAT(heard.stalls.back(), HasSubstr("rows that can be read: "));
 }
 
-TEST_F(RpcFileSystemLearnerTest, TheEndOfTheRunSavesACheckpoint) {
+TEST_F(BaseCommLearnerTest, TheEndOfTheRunSavesACheckpoint) {
   train_iterations_ = 1000000;
   Run();
   coordinator_.StartLearner("a");
@@ -492,7 +309,7 @@ TEST_F(RpcFileSystemLearnerTest, TheEndOfTheRunSavesACheckpoint) {
 }
 
 // The first one is what collectors begin with: it is tried again.
-TEST_F(RpcFileSystemLearnerTest, TheFirstPolicyWaitsForTheStore) {
+TEST_F(BaseCommLearnerTest, TheFirstPolicyWaitsForTheStore) {
   store_.on_put = [](int put) {
     return put <= 2 ? absl::UnavailableError("the disk is away") : absl::OkStatus();
   };
@@ -505,7 +322,7 @@ TEST_F(RpcFileSystemLearnerTest, TheFirstPolicyWaitsForTheStore) {
   EXPECT_EQ(PublishedWeight(1), 0);
 }
 
-TEST_F(RpcFileSystemLearnerTest, LaterPoliciesAreLeftOutWhileTheStoreIsFullAndTrainingGoesOn) {
+TEST_F(BaseCommLearnerTest, LaterPoliciesAreLeftOutWhileTheStoreIsFullAndTrainingGoesOn) {
   train_iterations_ = 8;
   store_.on_put = [](int put) {
     return put == 2 || put == 3 ? absl::ResourceExhaustedError("no space left") : absl::OkStatus();
@@ -519,7 +336,7 @@ TEST_F(RpcFileSystemLearnerTest, LaterPoliciesAreLeftOutWhileTheStoreIsFullAndTr
   EXPECT_THAT(heard.stalls, Contains(HasSubstr("the store takes no policy: no space left")));
 }
 
-TEST_F(RpcFileSystemLearnerTest, ATaskClosedWhileItsFirstPolicyWaitsEnds) {
+TEST_F(BaseCommLearnerTest, ATaskClosedWhileItsFirstPolicyWaitsEnds) {
   store_.on_put = [](int) { return absl::ResourceExhaustedError("no space left"); };
   Run();
   coordinator_.StartLearner("a");
@@ -529,14 +346,14 @@ TEST_F(RpcFileSystemLearnerTest, ATaskClosedWhileItsFirstPolicyWaitsEnds) {
   EXPECT_EQ(ServeTask().end.task_failed().code(), static_cast<int>(absl::StatusCode::kCancelled));
 }
 
-TEST_F(RpcFileSystemLearnerTest, AnotherErrorOfTheStoreFailsTheTask) {
+TEST_F(BaseCommLearnerTest, AnotherErrorOfTheStoreFailsTheTask) {
   store_.on_put = [](int) { return absl::PermissionDeniedError("read-only"); };
   Run();
   coordinator_.StartLearner("a");
   EXPECT_THAT(ServeTask().end.task_failed().message(), HasSubstr("read-only"));
 }
 
-TEST_F(RpcFileSystemLearnerTest, LosingTheCoordinatorEndsTaskAndRun) {
+TEST_F(BaseCommLearnerTest, LosingTheCoordinatorEndsTaskAndRun) {
   train_iterations_ = 1000000;
   Run();
   coordinator_.StartLearner("a");
@@ -632,17 +449,17 @@ absl::StatusOr<EndRun> RunOne(CommLearnerOptions options, WorkerSession* session
   FakeLearnMode mode;
   std::vector<std::string> checkpoints;
   options.batch_size = 1;
-  RpcFileSystemLearner learner(options, session, &store, [&](const LearnerTask&, GroupMember*) {
+  BaseCommLearner learner(options, session, &store, [&](const LearnerTask&, GroupMember*) {
     return std::make_unique<FakeTask>(/*train_iterations=*/3, &mode, &checkpoints);
   });
   return learner.Run();
 }
 
-TEST(RpcFileSystemLearnerFuzz, TheRunEndsAfterRandomMessages) {
+TEST(BaseCommLearnerFuzz, TheRunEndsAfterRandomMessages) {
   FuzzWorker(RandomMessage, [](WorkerSession* session) { return RunOne({}, session); });
 }
 
-TEST(RpcFileSystemLearnerFuzz, TheRunEndsAfterRandomMessagesOfItsAggregator) {
+TEST(BaseCommLearnerFuzz, TheRunEndsAfterRandomMessagesOfItsAggregator) {
   Connections connections;
   FuzzWorker(RandomMessageToAGroup, [&connections](WorkerSession* session) {
     InProcessAllReduceHub hub;

@@ -1,9 +1,10 @@
-#include "ding_worker/collector/comm/rpc_file_system_collector.h"
+#include "ding_worker/collector/comm/base_comm_collector.h"
 
 #include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/comm/collected_items.h"
@@ -55,25 +56,25 @@ bool WorthTryingAgain(const absl::Status& status) {
 
 }  // namespace
 
-RpcFileSystemCollector::RpcFileSystemCollector(const Options& options, WorkerSession* session,
-                                               Store* store, TaskCollectorFactory factory)
-    : options_(options),
-      session_(session),
+BaseCommCollector::BaseCommCollector(WorkerSession* session, Store* store,
+                                     TaskCollectorFactory factory, absl::Duration retry)
+    : session_(session),
       store_(store),
       factory_(std::move(factory)),
+      retry_(retry),
       slave_(session, {[this](const StartTask& start) { RunTask(start.collector()); },
                        [this] { CloseTask(); }}) {}
 
-absl::StatusOr<EndRun> RpcFileSystemCollector::Run() { return slave_.Serve(); }
+absl::StatusOr<EndRun> BaseCommCollector::Run() { return slave_.Serve(); }
 
-void RpcFileSystemCollector::Close() { session_->Close("the collector leaves the run"); }
+void BaseCommCollector::Close() { session_->Close("the collector leaves the run"); }
 
-void RpcFileSystemCollector::CloseTask() {
+void BaseCommCollector::CloseTask() {
   MutexLock lock(&mutex_);
   if (running_ != nullptr) running_->Close();
 }
 
-void RpcFileSystemCollector::RunTask(const CollectorTask& task) {
+void BaseCommCollector::RunTask(const CollectorTask& task) {
   const absl::StatusOr<CollectorFinishInfo> info = Collect(task);
   const absl::Status told =
       info.ok() ? slave_.Finish(ToMessage(*info)) : slave_.Fail(info.status());
@@ -84,9 +85,13 @@ void RpcFileSystemCollector::RunTask(const CollectorTask& task) {
     DING_LOG(INFO) << task.task_id() << ": its end is not reported: " << told.message();
 }
 
-absl::StatusOr<CollectorFinishInfo> RpcFileSystemCollector::Collect(const CollectorTask& task) {
+absl::StatusOr<CollectorFinishInfo> BaseCommCollector::Collect(const CollectorTask& task) {
   policy_stalls_ = false;
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<TaskCollector> made, factory_(task, this));
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<TaskCollector> made,
+                        CallUser("CreateCollector()", [&] { return CreateCollector(task, this); }));
+  if (made == nullptr || made->collector() == nullptr) {
+    return absl::InternalError("CreateCollector() has returned no collector");
+  }
   sequences_ = made->sequences();
   {
     MutexLock lock(&mutex_);
@@ -94,7 +99,9 @@ absl::StatusOr<CollectorFinishInfo> RpcFileSystemCollector::Collect(const Collec
     if (!slave_.TaskStatus().ok()) running_->Close();
   }
   absl::Status status = slave_.Started();
-  if (status.ok()) status = made->collector()->Run();
+  if (status.ok()) {
+    status = CallUser("the collector", [&] { return made->collector()->Run(); });
+  }
   {
     MutexLock lock(&mutex_);
     running_ = nullptr;
@@ -104,51 +111,76 @@ absl::StatusOr<CollectorFinishInfo> RpcFileSystemCollector::Collect(const Collec
   return made->collector()->GetFinishInfo();
 }
 
-absl::Status RpcFileSystemCollector::SendData(const SegmentBatch& data,
-                                              const CollectorProgress& progress) {
+absl::StatusOr<std::unique_ptr<TaskCollector>> BaseCommCollector::CreateCollector(
+    const CollectorTask& task, CollectorLink* link) {
+  return factory_(task, link);
+}
+
+absl::Status BaseCommCollector::SendStepData(int64_t chunk, const SegmentBatch& data) {
+  return store_->Put(ChunkKey(chunk), EncodedSegments(data).pieces());
+}
+
+absl::Status BaseCommCollector::DropStepData(int64_t chunk) {
+  return store_->Delete(ChunkKey(chunk));
+}
+
+absl::Status BaseCommCollector::SendMetadata(std::string items, const CollectorProgress& progress) {
+  return slave_.Announce(std::move(items), progress);
+}
+
+absl::StatusOr<PolicyUpdate> BaseCommCollector::GetPolicyUpdateInfo(const PolicyVersion& version) {
+  DING_RETURN_IF_ERROR(store_->Get(version.key(), &read_bytes_));
+  PolicyUpdate update;
+  update.version = version.version();
+  update.train_iter = version.train_iter();
+  DING_ASSIGN_OR_RETURN(update.model, DecodeState(read_bytes_, version.key()));
+  return update;
+}
+
+absl::Status BaseCommCollector::SendData(const SegmentBatch& data,
+                                         const CollectorProgress& progress) {
   DING_RETURN_IF_ERROR(slave_.TaskStatus());
   const int64_t chunk = ChunkNumber(slave_.worker(), ++chunks_);
-  const absl::Status sent = PutAndAnnounce(chunk, data, progress);
-  if (!sent.ok()) {  // Nobody will ask for it.
-    const absl::Status removed = store_->Delete(ChunkKey(chunk));
+  DING_ASSIGN_OR_RETURN(std::string items, EncodeItems(data, chunk, sequences_));
+  // Without items, only the progress is new: nobody would ask for the chunk, or delete it.
+  const bool has_items = !items.empty();
+  absl::Status sent = has_items ? PutChunk(chunk, data) : absl::OkStatus();
+  if (sent.ok()) {
+    sent = CallUser("SendMetadata()", [&] { return SendMetadata(std::move(items), progress); });
+  }
+  if (!sent.ok() && has_items) {  // Nobody will ask for it.
+    const absl::Status removed = CallUser("DropStepData()", [&] { return DropStepData(chunk); });
     if (!removed.ok()) DING_LOG(WARNING) << removed.message();
   }
   return sent;
 }
 
-absl::Status RpcFileSystemCollector::PutAndAnnounce(int64_t chunk, const SegmentBatch& data,
-                                                    const CollectorProgress& progress) {
-  DING_ASSIGN_OR_RETURN(std::string items, EncodeItems(data, chunk, sequences_));
-  // Without items, only the progress is new: nobody would ask for the chunk, or delete it.
-  if (!items.empty()) DING_RETURN_IF_ERROR(PutChunk(chunk, data));
-  return slave_.Announce(std::move(items), progress);
-}
-
-absl::Status RpcFileSystemCollector::PutChunk(int64_t chunk, const SegmentBatch& data) {
-  const EncodedSegments encoded(data);
-  absl::Status status = store_->Put(ChunkKey(chunk), encoded.pieces());
+absl::Status BaseCommCollector::PutChunk(int64_t chunk, const SegmentBatch& data) {
+  const auto put = [&] {
+    return CallUser("SendStepData()", [&] { return SendStepData(chunk, data); });
+  };
+  absl::Status status = put();
   if (!WorthTryingAgain(status)) return status;
 
   const std::string reason = absl::StrCat("the store takes no data: ", status.message());
-  DING_LOG(WARNING) << reason << "; trying again every "
-                    << absl::FormatDuration(options_.store_retry);
+  DING_LOG(WARNING) << reason << "; trying again every " << absl::FormatDuration(retry_);
   DING_RETURN_IF_ERROR(slave_.ReportStall(reason));
   while (WorthTryingAgain(status)) {
-    DING_RETURN_IF_ERROR(slave_.Pause(options_.store_retry));
-    status = store_->Put(ChunkKey(chunk), encoded.pieces());
+    DING_RETURN_IF_ERROR(slave_.Pause(retry_));
+    status = put();
   }
   DING_RETURN_IF_ERROR(status);
   DING_LOG(WARNING) << "the store takes data again";
   return slave_.ReportStall("");
 }
 
-absl::Status RpcFileSystemCollector::ReportPolicyStall(const std::string& reason) {
+absl::Status BaseCommCollector::ReportPolicyStall(const std::string& reason) {
   if (policy_stalls_ != reason.empty()) return absl::OkStatus();
   policy_stalls_ = !reason.empty();
   return slave_.ReportStall(reason);
 }
 
-absl::StatusOr<std::optional<PolicyUpdate>> RpcFileSystemCollector::GetPolicyUpdate(
+absl::StatusOr<std::optional<PolicyUpdate>> BaseCommCollector::GetPolicyUpdate(
     int player, uint64_t version, absl::Duration timeout) {
   DING_ASSIGN_OR_RETURN(std::optional<PolicyVersion> newest,
                         slave_.NewerPolicy(player, version, timeout));
@@ -156,7 +188,8 @@ absl::StatusOr<std::optional<PolicyUpdate>> RpcFileSystemCollector::GetPolicyUpd
     const bool was_unreadable = newest->key() == unreadable_;
     // A collector that has another policy to act by does not look again at each step.
     if (was_unreadable && timeout == absl::ZeroDuration() && !read_again_.Passed()) break;
-    absl::StatusOr<PolicyUpdate> update = ReadPolicy(*newest);
+    absl::StatusOr<PolicyUpdate> update =
+        CallUser("GetPolicyUpdateInfo()", [&] { return GetPolicyUpdateInfo(*newest); });
     if (update.ok()) {
       unreadable_.clear();
       DING_RETURN_IF_ERROR(ReportPolicyStall(""));
@@ -178,15 +211,6 @@ absl::StatusOr<std::optional<PolicyUpdate>> RpcFileSystemCollector::GetPolicyUpd
     DING_ASSIGN_OR_RETURN(newest, slave_.NewerPolicy(player, newest->version(), timeout));
   }
   return std::nullopt;
-}
-
-absl::StatusOr<PolicyUpdate> RpcFileSystemCollector::ReadPolicy(const PolicyVersion& version) {
-  DING_RETURN_IF_ERROR(store_->Get(version.key(), &read_bytes_));
-  PolicyUpdate update;
-  update.version = version.version();
-  update.train_iter = version.train_iter();
-  DING_ASSIGN_OR_RETURN(update.model, DecodeState(read_bytes_, version.key()));
-  return update;
 }
 
 }  // namespace ding

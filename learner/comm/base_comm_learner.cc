@@ -1,4 +1,4 @@
-#include "ding_worker/learner/comm/rpc_file_system_learner.h"
+#include "ding_worker/learner/comm/base_comm_learner.h"
 
 #include <algorithm>
 #include <functional>
@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -43,8 +44,6 @@ constexpr absl::Duration kStoreRetry = absl::Milliseconds(200);
 constexpr absl::Duration kLookForPolicy = absl::Seconds(1);
 // Without a batch for so long, the learner says what it waits for; and again.
 constexpr absl::Duration kPatience = absl::Seconds(1);
-// With long iterations a report is due before there are as many as it is for.
-constexpr absl::Duration kReportPeriod = absl::Seconds(1);
 
 constexpr int kJoinGroupPriority = 50;  // after the checkpoint is loaded, before a policy is sent
 constexpr int kJoinAttempts = 5;
@@ -61,19 +60,10 @@ bool WorthTryingAgain(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
 }
 
-void AddPriorities(const PriorityInfo& priorities, LearnerInfo* info) {
-  for (size_t i = 0; i < priorities.priority.size(); ++i) {
-    info->add_priority(priorities.priority[i]);
-    info->add_replay_unique_id(priorities.replay_unique_id[i]);
-    info->add_replay_buffer_idx(priorities.replay_buffer_idx[i]);
-  }
-}
-
 }  // namespace
 
-RpcFileSystemLearner::RpcFileSystemLearner(const CommLearnerOptions& options,
-                                           WorkerSession* session, Store* store,
-                                           TaskLearnerFactory factory)
+BaseCommLearner::BaseCommLearner(const CommLearnerOptions& options, WorkerSession* session,
+                                 Store* store, TaskLearnerFactory factory)
     : worker_options_(options),
       options_(options),
       session_(session),
@@ -85,12 +75,17 @@ RpcFileSystemLearner::RpcFileSystemLearner(const CommLearnerOptions& options,
   slave_.set_on_broken([this] { group_.Abort(); });
 }
 
-absl::StatusOr<EndRun> RpcFileSystemLearner::Run() { return slave_.Serve(); }
+absl::StatusOr<EndRun> BaseCommLearner::Run() { return slave_.Serve(); }
 
-void RpcFileSystemLearner::Close() { session_->Close("the learner leaves the run"); }
+void BaseCommLearner::Close() { session_->Close("the learner leaves the run"); }
 
-void RpcFileSystemLearner::RunTask(const LearnerTask& task) {
-  const absl::Status status = Learn(task);
+void BaseCommLearner::RunTask(const LearnerTask& task) {
+  absl::Status status = Learn(task);
+  if (status.ok() && slave_.HasTask()) {
+    status = absl::InternalError(
+        "the learner has ended and not reported it: expected a hook of Hooks4Call() that reports "
+        "after the run, and SendLearnInfo() that sends it");
+  }
   if (status.ok()) return;  // The learner's last report said so.
   DING_LOG(WARNING) << task.task_id() << " failed: " << status.message();
   const absl::Status told = slave_.Fail(status);
@@ -98,7 +93,7 @@ void RpcFileSystemLearner::RunTask(const LearnerTask& task) {
 }
 
 // Where the batches of one generation come from.
-struct RpcFileSystemLearner::DataPipeline {
+struct BaseCommLearner::DataPipeline {
   DataPipeline(const CommLearnerOptions& with, LearnerSlave* slave, ItemLoader* loads,
                std::function<absl::Status()> on_idle, DemandSource::Kind kind)
       : options(with), items(loads), source(options, slave, loads, std::move(on_idle), kind) {}
@@ -110,15 +105,19 @@ struct RpcFileSystemLearner::DataPipeline {
   Deadline next_look = Deadline::After(absl::ZeroDuration());  // after the policy in the store
 };
 
-absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
+absl::Status BaseCommLearner::Learn(const LearnerTask& task) {
   const bool grouped = task.has_group_worker();
   if (grouped && options_.connect_group == nullptr) {
     return absl::FailedPreconditionError(
         "this program cannot learn in a group of learners: it has no all-reduce; expected one "
         "(policy.learn.all_reduce), or policy.learn.learner_num: 1");
   }
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<TaskLearner> made,
-                        factory_(task, grouped ? &group_ : nullptr));
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<TaskLearner> made, CallUser("CreateLearner()", [&] {
+                          return CreateLearner(task, grouped ? &group_ : nullptr);
+                        }));
+  if (made == nullptr || made->learner() == nullptr) {
+    return absl::InternalError("CreateLearner() has returned no learner");
+  }
   options_ = worker_options_;
   made->ReadOptions(&options_);
   ILearner* const learner = made->learner();
@@ -132,20 +131,16 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
     return absl::InvalidArgumentError(
         "policy.learn.learner_num is above 1, but the policy is on-policy: expected 1");
   }
+  policy_id_ = task.policy_id();
+  publisher_ = grouped ? task.group_worker() : slave_.worker();
   recorder_ = made->recorder();
   rounds_.clear();
   DING_RETURN_IF_ERROR(CheckVersion(task.first_version()));
   next_version_ = std::max<uint64_t>(1, task.first_version());
   asked_version_ = 0;
-  info_.Clear();
   ForgetPublished();
-  grouped_ = grouped;
-  told_stall_ = false;
-  told_stop_request_ = false;
-  policy_stall_.clear();
-  since_report_.emplace(Clock::Real());
-  reported_iter_ = learner->train_iter();
-  RegisterHooks(task, learner);
+  reports_.emplace(learner->train_iter(), options_.send_info_freq, grouped);
+  DING_RETURN_IF_ERROR(RegisterHooks(task, learner));
   if (!grouped) DING_RETURN_IF_ERROR(slave_.Started());
   if (task.has_init_policy() && !made->resumes()) {
     DING_RETURN_IF_ERROR(LoadInitPolicy(task, learner->policy()));
@@ -205,7 +200,7 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   return status;
 }
 
-absl::Status RpcFileSystemLearner::ShowEvaluations(ILearner* learner) {
+absl::Status BaseCommLearner::ShowEvaluations(ILearner* learner) {
   for (const EvaluationResult& result : slave_.TakeEvaluations()) {
     if (recorder_ != nullptr) recorder_->AddEvaluation(result);
     learner->run_signals()->NoteEvaluation(EvaluationOf(result));
@@ -214,16 +209,16 @@ absl::Status RpcFileSystemLearner::ShowEvaluations(ILearner* learner) {
   return absl::OkStatus();
 }
 
-absl::Status RpcFileSystemLearner::LoadInitPolicy(const LearnerTask& task, LearnMode* policy) {
+absl::Status BaseCommLearner::LoadInitPolicy(const LearnerTask& task, LearnMode* policy) {
   const PolicyVersion& version = task.init_policy();
   const std::string what = absl::StrCat(task.task_id(), " cannot begin with version ",
                                         version.version(), " of ", version.policy_id());
   std::string bytes;
-  absl::Status read = store_->Get(version.key(), &bytes);
+  absl::Status read = ReadPolicy(version, &bytes);
   while (WorthTryingAgain(read)) {
     DING_LOG_EVERY_N(WARNING, 100) << what << " yet: " << read.message();
     DING_RETURN_IF_ERROR(slave_.Pause(kStoreRetry));
-    read = store_->Get(version.key(), &bytes);
+    read = ReadPolicy(version, &bytes);
   }
   DING_RETURN_IF_ERROR(Annotate(read, what));
   const absl::StatusOr<std::shared_ptr<StateReader>> model = DecodeState(bytes, version.key());
@@ -234,26 +229,59 @@ absl::Status RpcFileSystemLearner::LoadInitPolicy(const LearnerTask& task, Learn
   return absl::OkStatus();
 }
 
-void RpcFileSystemLearner::RegisterHooks(const LearnerTask& task, ILearner* learner) {
+absl::Status BaseCommLearner::RegisterHooks(const LearnerTask& task, ILearner* learner) {
   if (task.has_group_worker()) {
     learner->RegisterHook(std::make_shared<SendHook>(
         "join_group", kJoinGroupPriority, HookPosition::kBeforeRun, /*freq=*/1,
         [this, &task](ILearner* joining) { return JoinGroup(task, joining); }));
   }
-  const auto send_policy = [this, &task](ILearner* sender) { return SendPolicy(task, sender); };
-  const auto send_info = [this](ILearner* sender) { return SendInfo(sender); };
-  for (const HookPosition position : {HookPosition::kBeforeRun, HookPosition::kAfterIter}) {
-    learner->RegisterHook(std::make_shared<SendPolicyHook>("send_policy", kHookPriority, position,
-                                                           options_.send_policy_freq, send_policy));
+  DING_ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<LearnerHook>> hooks,
+                        CallUser("Hooks4Call()", [this] { return Hooks4Call(); }));
+  for (const std::shared_ptr<LearnerHook>& hook : hooks) {
+    if (hook == nullptr) return absl::InternalError("Hooks4Call() has returned a null hook");
+    learner->RegisterHook(hook);
   }
-  for (const HookPosition position : {HookPosition::kAfterIter, HookPosition::kAfterRun}) {
-    learner->RegisterHook(std::make_shared<SendLearnInfoHook>("send_learn_info", kHookPriority,
-                                                              position, /*freq=*/1, send_info));
-  }
+  return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<RpcFileSystemLearner::DataPipeline>>
-RpcFileSystemLearner::MakePipeline(bool grouped, const ILearner& learner, ItemLoader* items) {
+absl::StatusOr<std::vector<std::shared_ptr<LearnerHook>>> BaseCommLearner::Hooks4Call() {
+  const auto send_policy = [this](ILearner* sender) { return PublishPolicy(sender); };
+  const auto send_info = [this](ILearner* sender) { return ReportProgress(sender); };
+  std::vector<std::shared_ptr<LearnerHook>> hooks;
+  for (const HookPosition position : {HookPosition::kBeforeRun, HookPosition::kAfterIter}) {
+    hooks.push_back(std::make_shared<SendPolicyHook>("send_policy", kHookPriority, position,
+                                                     options_.send_policy_freq, send_policy));
+  }
+  for (const HookPosition position : {HookPosition::kAfterIter, HookPosition::kAfterRun}) {
+    hooks.push_back(std::make_shared<SendLearnInfoHook>("send_learn_info", kHookPriority, position,
+                                                        /*freq=*/1, send_info));
+  }
+  return hooks;
+}
+
+absl::StatusOr<std::unique_ptr<TaskLearner>> BaseCommLearner::CreateLearner(const LearnerTask& task,
+                                                                            GroupMember* group) {
+  return factory_(task, group);
+}
+
+absl::StatusOr<std::optional<BatchLoader>> BaseCommLearner::GetData(DemandSource* source) {
+  return source->Next();
+}
+
+absl::Status BaseCommLearner::SendPolicy(const PolicyVersion& version, const EncodedBatch& model) {
+  return store_->Put(version.key(), model.pieces());
+}
+
+absl::Status BaseCommLearner::ReadPolicy(const PolicyVersion& version, std::string* model) {
+  return store_->Get(version.key(), model);
+}
+
+absl::Status BaseCommLearner::SendLearnInfo(LearnerInfo info) {
+  return slave_.SendInfo(std::move(info));
+}
+
+absl::StatusOr<std::unique_ptr<BaseCommLearner::DataPipeline>> BaseCommLearner::MakePipeline(
+    bool grouped, const ILearner& learner, ItemLoader* items) {
   CommLearnerOptions options = options_;
   options.batch_size = group_.ShareOfBatch(options_.batch_size);
   auto made = std::make_unique<DataPipeline>(
@@ -265,19 +293,19 @@ RpcFileSystemLearner::MakePipeline(bool grouped, const ILearner& learner, ItemLo
   loader_options.num_workers = options.loader_threads;
   loader_options.batches_ahead = options.prefetch_batches;
   loader_options.timeout = kPatience;
-  DING_ASSIGN_OR_RETURN(made->loader,
-                        AsyncDataLoader::Create(
-                            loader_options, [source = &made->source] { return source->Next(); },
-                            /*cancel=*/
-                            [this, grouped, source = &made->source] {
-                              source->Close();
-                              grouped ? slave_.LeaveGroup() : slave_.CancelTask();
-                            }));
+  DING_ASSIGN_OR_RETURN(
+      made->loader, AsyncDataLoader::Create(
+                        loader_options, [this, source = &made->source] { return GetData(source); },
+                        /*cancel=*/
+                        [this, grouped, source = &made->source] {
+                          source->Close();
+                          grouped ? slave_.LeaveGroup() : slave_.CancelTask();
+                        }));
   return made;
 }
 
-absl::StatusOr<std::optional<TrainData>> RpcFileSystemLearner::NextData(const ILearner& learner,
-                                                                        DataPipeline* pipeline) {
+absl::StatusOr<std::optional<TrainData>> BaseCommLearner::NextData(const ILearner& learner,
+                                                                   DataPipeline* pipeline) {
   pipeline->source.set_train_iter(learner.train_iter());
   if (learns_in_rounds_ && std::exchange(asked_version_, next_version_) != next_version_) {
     AskForRound(learner.train_iter(), &pipeline->source);
@@ -313,8 +341,8 @@ absl::StatusOr<std::optional<TrainData>> RpcFileSystemLearner::NextData(const IL
   }
 }
 
-absl::StatusOr<std::optional<TrainData>> RpcFileSystemLearner::NextOwnData(const ILearner& learner,
-                                                                           OwnData* own) {
+absl::StatusOr<std::optional<TrainData>> BaseCommLearner::NextOwnData(const ILearner& learner,
+                                                                      OwnData* own) {
   const absl::Status task = slave_.TaskStatus();
   if (absl::IsCancelled(task)) return std::nullopt;
   DING_RETURN_IF_ERROR(task);
@@ -323,7 +351,7 @@ absl::StatusOr<std::optional<TrainData>> RpcFileSystemLearner::NextOwnData(const
   return TrainData(std::move(batch));
 }
 
-std::string RpcFileSystemLearner::WaitsFor(const DataPipeline& pipeline, bool empty) const {
+std::string BaseCommLearner::WaitsFor(const DataPipeline& pipeline, bool empty) const {
   if (empty) {
     return absl::StrCat("rows that can be read: ", pipeline.source.why_missing().message());
   }
@@ -333,7 +361,7 @@ std::string RpcFileSystemLearner::WaitsFor(const DataPipeline& pipeline, bool em
                       absl::FormatDuration(absl::Trunc(read->since, absl::Seconds(1))));
 }
 
-absl::Status RpcFileSystemLearner::JoinGroup(const LearnerTask& task, ILearner* learner) {
+absl::Status BaseCommLearner::JoinGroup(const LearnerTask& task, ILearner* learner) {
   DING_ASSIGN_OR_RETURN(const std::string digest, ModelDigest(*learner->policy()));
   absl::Status status;
   for (int attempt = 0; attempt < kJoinAttempts; ++attempt) {
@@ -357,7 +385,7 @@ absl::Status RpcFileSystemLearner::JoinGroup(const LearnerTask& task, ILearner* 
   return Annotate(status, absl::StrCat(kJoinAttempts, " groups of learners did not come together"));
 }
 
-absl::Status RpcFileSystemLearner::EnterGeneration(const FormGroup& form, ILearner* learner) {
+absl::Status BaseCommLearner::EnterGeneration(const FormGroup& form, ILearner* learner) {
   AllReduceOptions options;
   options.group = absl::StrCat(form.task_id(), "/", form.generation());
   options.rank = form.rank();
@@ -377,26 +405,24 @@ absl::Status RpcFileSystemLearner::EnterGeneration(const FormGroup& form, ILearn
   DING_RETURN_IF_ERROR(group_.Broadcast(&state));
   if (group_.rank() != 0) DING_RETURN_IF_ERROR(DecodeLearner(state, learner));
   next_version_ = form.first_version();
-  info_.Clear();
-  reported_iter_ = learner->train_iter();
+  reports_->Restart(learner->train_iter());
   ForgetPublished();
   return absl::OkStatus();
 }
 
-absl::Status RpcFileSystemLearner::SendPolicy(const LearnerTask& task, ILearner* learner) {
+absl::Status BaseCommLearner::PublishPolicy(ILearner* learner) {
   DING_ASSIGN_OR_RETURN(EncodedBatch model, EncodeState([learner](StateWriter* writer) {
                           return learner->policy()->SaveModel(writer);
                         }));
   PolicyVersion policy;
-  policy.set_policy_id(task.policy_id());
+  policy.set_policy_id(policy_id_);
   policy.set_version(next_version_);
   policy.set_train_iter(learner->train_iter());
-  policy.set_key(PolicyKey(task.policy_id(), next_version_,
-                           task.has_group_worker() ? task.group_worker() : slave_.worker()));
+  policy.set_key(PolicyKey(policy_id_, next_version_, publisher_));
   const auto publish = [&]() -> absl::Status {
     MutexLock lock(&mutex_);
-    DING_RETURN_IF_ERROR(store_->Put(policy.key(), model.pieces()));
-    published_key_ = policy.key();
+    DING_RETURN_IF_ERROR(SendPolicy(policy, model));
+    published_version_ = policy;
     published_ = std::move(model);
     return absl::OkStatus();
   };
@@ -412,17 +438,17 @@ absl::Status RpcFileSystemLearner::SendPolicy(const LearnerTask& task, ILearner*
   if (WorthTryingAgain(put)) {
     // The collectors go on with an older one; the next one may be stored again.
     DING_LOG_EVERY_N(WARNING, 100) << "a policy version is not published: " << put.message();
-    policy_stall_ = absl::StrCat("the store takes no policy: ", put.message());
+    reports_->set_stalled(absl::StrCat("the store takes no policy: ", put.message()));
     return absl::OkStatus();
   }
   DING_RETURN_IF_ERROR(put);
-  policy_stall_.clear();
+  reports_->set_stalled("");
   ++next_version_;
   if (recorder_ != nullptr) recorder_->AddVersion(policy, *learner);
   return slave_.SendPolicy(policy);
 }
 
-void RpcFileSystemLearner::AskForRound(int64_t train_iter, DemandSource* source) {
+void BaseCommLearner::AskForRound(int64_t train_iter, DemandSource* source) {
   if (rounds_.empty() || rounds_.back() != train_iter) rounds_.push_back(train_iter);
   while (static_cast<int64_t>(rounds_.size()) > options_.rounds.max_data_age + 1) {
     rounds_.pop_front();
@@ -430,63 +456,30 @@ void RpcFileSystemLearner::AskForRound(int64_t train_iter, DemandSource* source)
   source->AskForRound(rounds_);
 }
 
-void RpcFileSystemLearner::ForgetPublished() {
+void BaseCommLearner::ForgetPublished() {
   MutexLock lock(&mutex_);
-  published_key_.clear();
   published_.reset();
 }
 
-absl::Status RpcFileSystemLearner::RestorePolicy() {
+absl::Status BaseCommLearner::RestorePolicy() {
   MutexLock lock(&mutex_);
-  if (published_key_.empty()) return absl::OkStatus();
-  const absl::Status found = store_->Get(published_key_, &found_);
+  if (!published_.has_value()) return absl::OkStatus();
+  const absl::Status found = ReadPolicy(published_version_, &found_);
   if (!IsLost(found)) return absl::OkStatus();
-  const absl::Status put = store_->Put(published_key_, published_->pieces());
+  const absl::Status put = SendPolicy(published_version_, *published_);
   if (WorthTryingAgain(put)) return absl::OkStatus();
   DING_RETURN_IF_ERROR(put);
   DING_LOG(WARNING) << found.message() << ": it is put there again";
   return absl::OkStatus();
 }
 
-absl::Status RpcFileSystemLearner::ReportStall(int64_t train_iter, const std::string& why) {
-  told_stall_ = true;
-  LearnerInfo info;
-  info.set_learner_step(train_iter);
-  info.set_stalled(why);
-  return slave_.SendInfo(std::move(info));
+absl::Status BaseCommLearner::ReportStall(int64_t train_iter, const std::string& why) {
+  return slave_.SendInfo(reports_->Stall(train_iter, why));
 }
 
-absl::Status RpcFileSystemLearner::SendInfo(ILearner* learner) {
-  const LearnInfo info = learner->learn_info();
-  if (info.priority_info.has_value() && !info.learner_done) {
-    AddPriorities(*info.priority_info, &info_);
-  }
-  // All learners of a group report the same iterations.
-  const bool early = !grouped_ && (told_stall_ || since_report_->Elapsed() >= kReportPeriod);
-  const std::string& stop_request = learner->run_signals()->stop_request();
-  const bool wants_end = !stop_request.empty() && !told_stop_request_;
-  const bool due = early || (wants_end && !grouped_) ||
-                   learner->train_iter() >= reported_iter_ + options_.send_info_freq;
-  if (!due && !info.learner_done) return absl::OkStatus();
-  info_.set_learner_step(info.learner_step);
-  info_.set_learner_done(info.learner_done);
-  if (learner->current_step() != nullptr) {
-    ToSettings(learner->current_step()->scalars, info_.mutable_value());
-  }
-  NamedValues shown;
-  for (const auto& [label, name] : learner->policy()->progress_vars()) {
-    if (const std::optional<double> average = learner->monitor()->Average(name)) {
-      shown.Set(label, *average);
-    }
-  }
-  ToSettings(shown, info_.mutable_shown());
-  if (!grouped_) info_.set_stalled(policy_stall_);
-  if (wants_end) info_.set_stop_request(stop_request);
-  told_stop_request_ = told_stop_request_ || wants_end;
-  reported_iter_ = info.learner_step;
-  told_stall_ = false;
-  since_report_.emplace(Clock::Real());
-  return slave_.SendInfo(std::exchange(info_, LearnerInfo()));
+absl::Status BaseCommLearner::ReportProgress(ILearner* learner) {
+  std::optional<LearnerInfo> report = reports_->Add(learner);
+  return report.has_value() ? SendLearnInfo(*std::move(report)) : absl::OkStatus();
 }
 
 }  // namespace ding

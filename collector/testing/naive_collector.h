@@ -1,16 +1,15 @@
-// A collector worker without envs and policies, to try out a coordinator: for each task it stores and announces 20
-// chunks of one row, and then reports that the task is done.
+// A collector worker without envs and policies, for tests of a coordinator: for each task it stores and announces 20
+// chunks of one row, and then reports that the task is done. It is a small example of a worker made of a slave alone.
 //
 // Ownership, threads: as BaseCommCollector.
-#ifndef DING_WORKER_COLLECTOR_COMM_NAIVE_COLLECTOR_H_
-#define DING_WORKER_COLLECTOR_COMM_NAIVE_COLLECTOR_H_
+#ifndef DING_WORKER_COLLECTOR_TESTING_NAIVE_COLLECTOR_H_
+#define DING_WORKER_COLLECTOR_TESTING_NAIVE_COLLECTOR_H_
 
 #include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "ding_worker/collector/comm/base_comm_collector.h"
 #include "ding_worker/collector/comm/collector_slave.h"
 #include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -18,14 +17,14 @@
 
 namespace ding {
 
-class NaiveCollector : public BaseCommCollector {
+class NaiveCollector {
  public:
   static constexpr int kChunksPerTask = 20;
 
   NaiveCollector(WorkerSession* session, Store* store);
 
-  absl::StatusOr<EndRun> Run() override;
-  void Close() override;
+  absl::StatusOr<EndRun> Run();
+  void Close();
 
  private:
   void RunTask();
@@ -39,4 +38,4 @@ class NaiveCollector : public BaseCommCollector {
 
 }  // namespace ding
 
-#endif  // DING_WORKER_COLLECTOR_COMM_NAIVE_COLLECTOR_H_
+#endif  // DING_WORKER_COLLECTOR_TESTING_NAIVE_COLLECTOR_H_
