@@ -3,11 +3,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "ding_worker/collector/comm/base_comm_collector.h"
-#include "ding_worker/learner/comm/base_comm_learner.h"
+#include "ding_worker/collector/comm/comm_collector_registry.h"
+#include "ding_worker/learner/comm/comm_learner_registry.h"
 #include "ding_worker/worker/parallel_run/configured_collector.h"
 #include "ding_worker/worker/parallel_run/configured_learner.h"
 #include "ding_worker/worker/parallel_run/parallel_setup.h"
+#include "ding_worker/worker/parallel_run/parallel_types.h"
 
 namespace ding {
 
@@ -45,12 +46,14 @@ InProcessRun RunInProcess(const ExperimentConfig& config, const ComponentDeps& d
   run.end = (*comm)->Start(coordinator);
   if (!run.end.ok()) return run;
   const auto make_collector = [&](WorkerSession* session) {
-    return std::make_unique<BaseCommCollector>(session, store,
-                                               MakeTaskCollectorFactory(config, deps));
+    return create_comm_collector(CommCollectorConfig(config), session, store,
+                                 MakeTaskCollectorFactory(config, deps))
+        .value();
   };
   const auto make_learner = [&](WorkerSession* session) {
-    return std::make_unique<BaseCommLearner>(MakeCommLearnerOptions(config), session, store,
-                                             MakeTaskLearnerFactory(config, deps));
+    return create_comm_learner(CommLearnerConfig(config), MakeCommLearnerOptions(config), session,
+                               store, MakeTaskLearnerFactory(config, deps))
+        .value();
   };
   std::vector<std::unique_ptr<WorkerThread>> threads;
   for (int i = 0; i < collectors; ++i) {
