@@ -34,8 +34,8 @@ using internal_coordinator::RunDriver;
 void CheckedCommander::NoteOver(const std::string& task_id) {
   const bool was_open = given_.erase(task_id) > 0;
   if (!was_open && recovered_) {
-    process_->world->Break("every task is running or over",
-                           absl::StrCat(task_id, " is over for a second time"));
+    process_->world->loop.Break("every task is running or over",
+                                absl::StrCat(task_id, " is over for a second time"));
   }
 }
 
@@ -58,8 +58,8 @@ class CheckedBuffer : public IBuffer {
     const absl::Span<const int64_t> chunk = data.rows.column<int64_t>(kColumnChunk);
     const absl::Span<const int64_t> row = data.rows.column<int64_t>(kColumnRow);
     for (size_t i = 0; i < chunk.size(); ++i) process_->pushed.emplace_back(chunk[i], row[i]);
-    process_->world->Trace("coordinator of epoch ", process_->epoch, " pushes ", chunk.size(),
-                           " rows of ", ChunkKey(chunk[0]));
+    process_->world->loop.Trace("coordinator of epoch ", process_->epoch, " pushes ", chunk.size(),
+                                " rows of ", ChunkKey(chunk[0]));
     return status;
   }
   absl::StatusOr<Batch> Sample(int64_t size, int64_t iter, const SampleOptions& options) override {
@@ -73,8 +73,9 @@ class CheckedBuffer : public IBuffer {
       const Row drawn(chunk[i], row[i]);
       if (std::find(pushed.begin() + static_cast<ptrdiff_t>(first), pushed.end(), drawn) ==
           pushed.end()) {
-        process_->world->Break("no row is drawn after it was evicted",
-                               absl::StrCat("row ", drawn.second, " of ", ChunkKey(drawn.first)));
+        process_->world->loop.Break(
+            "no row is drawn after it was evicted",
+            absl::StrCat("row ", drawn.second, " of ", ChunkKey(drawn.first)));
       }
     }
     return batch;
@@ -95,17 +96,19 @@ class ProcessSender : public CoordinatorSender {
  public:
   explicit ProcessSender(Process* process) : process_(process) {}
   void Send(uint32_t worker, const CoordinatorMessage& message) override {
-    process_->world->Deliver(process_, worker, message);
+    process_->world->network.Deliver(process_, worker, message);
   }
 
  private:
   Process* const process_;
 };
 
-Process::Process(World* all, SimDisk* disk, int64_t ahead_nanos)
-    : world(all), clock(all->clock(), ahead_nanos), sender(std::make_unique<ProcessSender>(this)) {
-  std::unique_ptr<Log> log = disk->OpenLog();
-  epoch = disk->epoch();
+Process::Process(World* all, int64_t ahead_nanos)
+    : world(all),
+      clock(all->loop.clock(), ahead_nanos),
+      sender(std::make_unique<ProcessSender>(this)) {
+  std::unique_ptr<Log> log = world->disk.OpenLog();
+  epoch = world->disk.epoch();
   journal = Journal::Open(std::move(log)).value();
   ComponentDeps deps;
   deps.clock = &clock;
@@ -121,7 +124,7 @@ Process::Process(World* all, SimDisk* disk, int64_t ahead_nanos)
   options.wanted_collectors = 2;
   options.max_env_step = kMaxEnvStep;
   options.saved_policies = {};
-  if (world->limited()) options.replay_ratio = ReplayRatioLimiter::Options{0.2, 8, 4, 16};
+  if (world->limited) options.replay_ratio = ReplayRatioLimiter::Options{0.2, 8, 4, 16};
   Coordinator::Parts parts;
   parts.commander = std::move(made);
   parts.make_buffer = [this](const std::string& /*id*/, absl::Span<const std::string> /*settings*/,
@@ -136,10 +139,10 @@ Process::Process(World* all, SimDisk* disk, int64_t ahead_nanos)
     return checked;
   };
   parts.delete_key = [this](const std::string& key) {
-    world->DeleteKey(*this, key);
+    world->coordinators.DeleteKey(*this, key);
     return absl::OkStatus();
   };
-  parts.list_keys = [this](const std::string& prefix) { return world->ListKeys(prefix); };
+  parts.list_keys = [this](const std::string& prefix) { return world->store.List(prefix); };
   parts.sender = sender.get();
   parts.journal = journal.get();
   driver = std::make_unique<RunDriver>(options, std::move(parts), clock.MonotonicNanos());
