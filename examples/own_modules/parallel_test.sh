@@ -18,7 +18,7 @@ has '"stop":true' "convergence" "$run/result.json"
 has '^own/evaluations_reached 2 2$' "the commander, which waits for two evaluations" "$run/log/lines_coordinator.txt"
 has '^own/best_loss [0-9]+ [0-9]' "the hook in the learner" "$run"/log/lines_learner*.txt
 has 'counting:file:.*: [1-9][0-9]* puts' "the store" "$run"/log/*_logger.txt
-has 'warm_up: [0-9]+ rows are not sent' "the collector" "$run"/log/collector*_logger.txt
+has 'warm_up: [0-9]+ rows of [1-9][0-9]* steps are not sent' "the collector" "$run"/log/collector*_logger.txt
 has 'counting: collecting task 1$' "CreateCollector() of the comm collector" "$run"/log/collector*_logger.txt
 has 'counting: [1-9][0-9]* rows sent$' "SendStepData() of the comm collector" "$run"/log/collector*_logger.txt
 has 'counting: learning task 1$' "CreateLearner() of the comm learner" "$run"/log/learner*_logger.txt

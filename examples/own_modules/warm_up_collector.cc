@@ -1,16 +1,22 @@
-// A parallel collector: "warm_up" is "zergling", but does not send the first rows of each task.
+// A parallel collector: "warm_up" is "zergling", but explores at first and does not send these rows of each task.
 //   parallel_collector { type: "warm_up" params { [type.googleapis.com/own.WarmUpParams] { rows: 100 } } }
 #include <cstdint>
 #include <memory>
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/parallel/parallel_collector_core.h"
 #include "ding_worker/collector/parallel/parallel_config.h"
 #include "ding_worker/collector/parallel_registry.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/policy/policy.h"
 #include "own_modules.pb.h"
 
 namespace own {
@@ -33,15 +39,30 @@ class WarmUpCollector : public ding::ParallelCollectorCore {
   WarmUpCollector(Setup setup, int64_t rows)
       : ParallelCollectorCore(std::move(setup)), left_(rows) {}
 
+  // Called once for all envs of a step. DQN takes every action at random with eps 1.
+  absl::Status PolicyInference(ding::CollectMode* policy, const ding::ColumnsView& obs,
+                               absl::Span<const int> env_ids, const ding::NamedValues& settings,
+                               const ding::MutableColumnsView& out) override {
+    if (left_ <= 0) {
+      return ParallelCollectorCore::PolicyInference(policy, obs, env_ids, settings, out);
+    }
+    ++steps_;
+    ding::NamedValues explores = settings;
+    explores.Set("eps", 1);
+    return ParallelCollectorCore::PolicyInference(policy, obs, env_ids, explores, out);
+  }
+
   // Called with all rows that are due.
   absl::StatusOr<ding::SegmentBatch> SelectRows(ding::SegmentBatch data) override {
     if (left_ <= 0) return data;
     left_ -= data.rows.rows();
-    DING_LOG(INFO) << "warm_up: " << data.rows.rows() << " rows are not sent";
+    DING_LOG(INFO) << "warm_up: " << data.rows.rows() << " rows of " << steps_
+                   << " steps are not sent";
     return ding::SegmentBatch();
   }
 
   int64_t left_;  // rows that are not to be sent
+  int64_t steps_ = 0;
 };
 
 ding::ParallelCollectorDescriptor Descriptor() {
@@ -54,7 +75,8 @@ ding::ParallelCollectorDescriptor Descriptor() {
 }
 
 DING_REGISTER(ding::ParallelCollectorRegistry(), "warm_up", Descriptor(),
-              "zergling that does not send the first rows of a task", &WarmUpParams::descriptor);
+              "zergling that explores at first and does not send these rows",
+              &WarmUpParams::descriptor);
 
 }  // namespace
 }  // namespace own
