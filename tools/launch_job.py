@@ -28,7 +28,8 @@ PERIOD = 0.2  # seconds between two looks at the processes
 STATUS_PERIOD = 1  # seconds between two questions to the coordinator
 SAVE_SECONDS = 75  # for the coordinator, to save; Slurm may allow less
 LEAVE_SECONDS = 20  # for workers, to leave
-MAX_DEATHS = 5  # of a process, in a row and each within YOUNG seconds; then the job fails, or no worker has ever joined
+MAX_DEATHS = 5  # of Redis or the coordinator, in a row and each within YOUNG seconds; then the job fails
+MAX_DEATHS_UNJOINED = 3  # of a worker, while none has joined; then the job fails
 YOUNG = 60
 NODE_PAUSE = 60  # seconds without new workers on a node whose steps fail
 OUT_OF_TIME = 128 + signal.SIGUSR1
@@ -57,11 +58,11 @@ def slurm(*command):
     return done.stdout
 
 
-def tail(file, lines=15):
-    """The last lines of a log, indented."""
+def tail(file, begin=0, lines=15):
+    """The last lines of a log from an offset on, indented."""
     try:
         with open(file, "rb") as log:
-            log.seek(max(0, os.path.getsize(file) - 8192))
+            log.seek(max(begin, os.path.getsize(file) - 8192))
             return "".join(f"\n    {line}" for line in log.read().decode(errors="replace").splitlines()[-lines:])
     except OSError as error:
         return f"\n    {error}"
@@ -237,6 +238,7 @@ class Worker:
         role = name.split("-")[0]
         cpus, gpus = str(JOB["cpus"]), JOB["gpus"] if role == "learner" else 0  # noqa: F821
         self.log = path("log", f"{name}.txt")
+        self.log_begin = os.path.getsize(self.log) if os.path.exists(self.log) else 0
         environment = dict(os.environ, OMP_NUM_THREADS=cpus, OPENBLAS_NUM_THREADS=cpus)
         self.popen = subprocess.Popen(
             ["srun", "--exact", "--nodes=1", "--ntasks=1", f"--cpus-per-task={cpus}", "--mem=0", f"--nodelist={node}",
@@ -271,11 +273,13 @@ class Workers:
             if worker.popen.returncode == 0:
                 self.deaths.pop(worker.name, None)
                 continue
+            if worker.popen.returncode == 128 + signal.SIGTERM:
+                continue  # It was asked to.
             young = time.monotonic() - worker.since < YOUNG
             self.deaths[worker.name] = self.deaths.get(worker.name, 0) + 1 if young else 1
-            say(f"{worker.name} on {worker.node} ended with {worker.popen.returncode}; its last lines:{tail(worker.log)}")
-            if not joined and self.deaths[worker.name] >= MAX_DEATHS:
-                raise Failed(f"no worker has joined, and {worker.name} ended {MAX_DEATHS} times; its log is {worker.log}")
+            say(f"{worker.name} on {worker.node} ended with {worker.popen.returncode}; its last lines:{tail(worker.log, worker.log_begin)}")
+            if not joined and self.deaths[worker.name] >= MAX_DEATHS_UNJOINED:
+                raise Failed(f"no worker has joined, and {worker.name} has ended {MAX_DEATHS_UNJOINED} times; its log is {worker.log}")
             if young:
                 self.avoid[worker.node] = time.monotonic() + min(NODE_PAUSE, 2 ** self.deaths[worker.name])
 
@@ -298,10 +302,9 @@ class Workers:
                 if name.startswith("learner-") and victims:
                     say(f"{name} has no place: {victims[-1].name} makes room")
                     victims[-1].popen.terminate()
-                elif self.told != (wanted, len(self.there)):
-                    self.told = (wanted, len(self.there))
-                    say(f"{len(names) - i} workers have no place: {len(self.there)} are there, and the job has no other task free "
-                        "(tools/launch --spare_tasks)")
+                elif len(self.there) == sum(self.slots.values()) and self.told != wanted:
+                    self.told = wanted
+                    say(f"{len(names) - i} workers have no place: the job has no task left (tools/launch --spare_tasks)")
                 return
             self.there[name] = Worker(name, node, coordinator)
 
@@ -356,9 +359,10 @@ def watch(coordinator, redis, workers, asked_to_end):
             coordinator.end(signal.SIGUSR1, SAVE_SECONDS)
             return coordinator.popen.returncode
         time.sleep(PERIOD)
-        if redis:
+        if redis and not asked_to_end:
             redis.died()
-        workers.reap()
+        if not asked_to_end:
+            workers.reap()
         address = coordinator.where()
         if question is None and address and time.monotonic() >= next_question:
             question, next_question = ask(address), time.monotonic() + STATUS_PERIOD
@@ -413,6 +417,8 @@ def run_job():
         if redis:
             redis.end(signal.SIGINT, 15)
         shutil.rmtree(path("certs"))
+    if status == OUT_OF_TIME and signal.SIGUSR1 not in asked_to_end[:1]:
+        say(f"the run is saved. If Slurm does not requeue the job, go on with: sbatch {path('script')}")
     if status == 0:  # The result is in the run's folder.
         for done in ("bin", "tools", "redis", "store"):
             shutil.rmtree(path(done), ignore_errors=True)

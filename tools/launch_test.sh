@@ -1,0 +1,227 @@
+#!/usr/bin/env bash
+# A cluster of three nodes on this machine (slurmctld and three slurmd -N), and one run that goes through all that can happen to a job.
+# Where Slurm is missing, the test is left out with a sentence, unless DING_TEST_SLURM=1 asks for it. Nothing of it is seen outside:
+# it has processes and a network of its own, which end with it.
+set -euo pipefail
+
+if [ "${1:-}" != inside ]; then
+  for program in sbatch slurmctld slurmd munged redis-server; do
+    PATH=$PATH:/usr/sbin command -v $program >/dev/null && continue
+    if [ "${DING_TEST_SLURM-}" = 1 ]; then
+      echo "launch_test cannot run: $program is missing; run tools/setup slurm redis" >&2
+      exit 1
+    fi
+    echo "left out: $program is missing, and DING_TEST_SLURM=1 does not ask for it (tools/setup slurm redis)"
+    exit 0
+  done
+  as_root=(--user --map-root-user)
+  [ "$(id -u)" != 0 ] || as_root=()
+  exec unshare "${as_root[@]}" --net --mount --pid --fork --kill-child -- "$0" inside
+fi
+
+export PATH=$PATH:/usr/sbin
+config=$PWD/worker/configs/cartpole_dqn_soak.textproto
+launch=("$PWD/tools/launch" "--program=$PWD/worker/parallel" --nodes=2 --collectors=2 --slurm "$config" --set=system.max_seconds=0)
+place=$(mktemp -d /tmp/ding_launch.XXXXXX)  # Sockets need short names.
+trap 'rm -rf "$place"' EXIT
+cd "$place"
+run=$place/run
+
+fail() {
+  printf '%s\n' "$@" >&2
+  tail -n 60 slurm-*.out >&2 || true
+  tail -n 15 cluster/slurmctld.log >&2 || true
+  squeue -t all >&2 || true
+  exit 1
+}
+# refused 'PART OF THE MESSAGE' COMMAND...
+refused() {
+  local message=$1
+  shift
+  if "$@" >out 2>&1; then fail "'$*' was not refused:" "$(cat out)"; fi
+  grep -qF -- "$message" out || fail "'$*' was refused with:" "$(cat out)"
+}
+# wait_until SECONDS EXPRESSION
+wait_until() {
+  local end=$((SECONDS + $1))
+  until eval "$2"; do
+    [ $SECONDS -lt $end ] || fail "not within $1 s: $2"
+    sleep 0.3
+  done
+}
+
+# ---- without a cluster
+
+env PATH=/usr/bin/nowhere:/bin /usr/bin/python3 "${launch[@]}" --exp_dir="$run" --dry_run >script
+python3 -m py_compile script
+grep -qxF '#SBATCH --signal=B:USR1@90' script && grep -qxF '#SBATCH --ntasks=4' script || fail "$(head -n 20 script)"
+[ ! -e "$run.job" ] || fail "--dry_run has written something"
+mkdir -p bare && ln -sf /usr/bin/python3 /usr/bin/env bare/
+refused 'sbatch is missing' env PATH="$place/bare" "${launch[@]}" --exp_dir="$run"
+refused "--nodes is 9, but there are only 4 tasks" "${launch[@]}" --nodes=9 --dry_run
+refused 'several learners' "${launch[@]}" --set=policy.learn.learner_num=2 --dry_run
+refused 'policy.collect.colector_num' "${launch[@]}" --set=policy.collect.colector_num=2 --dry_run
+refused "is '1 GB', expected a size" "${launch[@]}" --redis_memory='1 GB' --dry_run
+
+# ---- a cluster
+
+mount -t proc proc /proc
+ip link set dev lo up
+ip link add eth0 type veth peer name eth1
+ip addr add 10.7.0.1/24 dev eth0
+ip link set dev eth0 up
+mkdir cluster cluster/state cluster/n1 cluster/n2 cluster/n3
+host=$(hostname)
+export SLURM_CONF=$place/cluster/slurm.conf
+# cred_expire and KillWait: a job that is requeued waits so long.
+cat >"$SLURM_CONF" <<END
+ClusterName=test
+SlurmctldHost=$host(10.7.0.1)
+SlurmctldPort=17000
+AuthType=auth/munge
+AuthInfo=socket=$place/cluster/munge,cred_expire=5
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+SlurmUser=root
+SlurmctldPidFile=$place/cluster/slurmctld.pid
+SlurmdPidFile=$place/cluster/%n.pid
+SlurmdSpoolDir=$place/cluster/%n
+StateSaveLocation=$place/cluster/state
+SlurmctldLogFile=$place/cluster/slurmctld.log
+SlurmdLogFile=$place/cluster/%n.log
+SlurmdParameters=config_overrides
+SchedulerParameters=sched_interval=1
+SlurmdTimeout=4
+KillWait=15
+ReturnToService=2
+MailProg=/bin/true
+NodeName=n[1-3] NodeHostname=$host NodeAddr=10.7.0.1 Port=[17001-17003] CPUs=4 RealMemory=4000
+PartitionName=main Nodes=ALL Default=YES State=UP
+END
+head -c 1024 /dev/urandom >cluster/key
+chmod 600 cluster/key
+munged --force --socket=cluster/munge --key-file=cluster/key --pid-file="$place/cluster/munged.pid" --log-file="$place/cluster/munged.log" \
+  --seed-file="$place/cluster/seed"
+slurmctld -c
+for node in n1 n2 n3; do slurmd -N $node; done
+wait_until 30 '[ "$(sinfo -h -o "%D %t" 2>/dev/null)" = "3 idle" ]'
+
+refused 'Its partitions: main' "${launch[@]}" --partition=nowhere --exp_dir="$run"
+refused 'Slurm refuses the job' "${launch[@]}" --cpus=3 --collectors=9 --exp_dir="$run"
+[ ! -e "$run.job" ] || fail "a job that was refused has written something"
+
+refused 'expected --address= one of lo (127.0.0.1), eth0 (10.7.0.1)' "${launch[@]}" --address=10.9.8.7 --exp_dir="$place/lost"
+refused "'$place/lost.job' exists" "${launch[@]}" --exp_dir="$place/lost"
+# Workers that cannot start: their own words are shown.
+mkdir dying
+cat >dying/parallel <<END
+#!/bin/sh
+case "\$*" in *--role=collector* | *--role=learner*) echo 'no licence' >&2; exit 1 ;; esac
+exec ${launch[1]#*=} "\$@"
+END
+chmod +x dying/parallel
+ln -s "$(dirname "${launch[1]#*=}")/ctl" dying/ctl
+refused '    no licence' "${launch[@]}" --program="$place/dying/parallel" --exp_dir="$place/dies"
+grep -qF 'no worker has joined, and' out || fail "$(cat out)"
+
+# ---- the run
+
+"${launch[@]}" --exp_dir="$run" --spare_tasks=1 --time=10 >out 2>&1 || fail "$(cat out)"
+grep -q 'the first worker has joined' out || fail "$(cat out)"
+job=$(cat "$run.job/owner")
+log=$place/slurm-$job.out
+ctl() { "$run.job/ctl" "$@"; }
+# env_step: 0 if nothing answers.
+env_step() { ctl status 2>/dev/null | sed -nE '1s/.* env_step ([0-9]+) .*/\1/p' | grep . || echo 0; }
+# goes_on: it has collected more than before the last call, with that many workers.
+before=0
+goes_on() {
+  wait_until 90 "[ \$(env_step) -gt $before ] && [ \$(ctl status 2>/dev/null | grep -cE ' (learner|collector)-[0-9]') = $1 ]"
+  before=$(($(env_step) + 300))
+}
+steps() { squeue -h -s -j "$job" -o %i | grep -cv batch; }
+pid_of() { ctl status | awk -v name="$1" '$2 == name { print $4 }'; }
+goes_on 3
+
+# Secrets: in no process list, no log, and no file that others can read.
+secrets=$(cat "$run.job"/certs/*/tokens | awk '{ print $2 }' && cat "$run.job/certs/redis_password")
+[ "$(wc -l <<<"$secrets")" -ge 4 ] || fail "there are no secrets"
+ps axeo args >processes
+cat "$run.job"/script "$run.job"/log/* "$run"/log/*.txt slurm-*.out >>processes
+if grep -qF "$secrets" processes; then fail "a secret can be seen:" "$(grep -F "$secrets" processes)"; fi
+[ -z "$(find "$run.job" -perm /077 -not -type l)" ] || fail "others can read:" "$(find "$run.job" -perm /077)"
+
+# A step has the processors of one task, and as many threads.
+scontrol show step "$job.0" | grep -q 'CPUs=1 Tasks=1' || fail "$(scontrol show step "$job.0")"
+tr '\0' '\n' <"/proc/$(pid_of learner-0)/environ" | grep -qx OMP_NUM_THREADS=1 || fail "the learner's threads are not bounded"
+
+# grow and shrink
+ctl grow 1 >/dev/null
+goes_on 4
+[ "$(steps)" = 4 ] || fail "4 workers, but $(steps) steps"
+ctl grow 1 >/dev/null
+wait_until 20 'grep -q "1 workers have no place" "$log"'
+ctl shrink 2 >/dev/null
+wait_until 30 '[ "$(steps)" = 3 ]'
+
+# Another job on this run
+second=$(sbatch --parsable --nodes=1 --ntasks=1 "$run.job/script")
+wait_until 30 'grep -qs "job '"$job"' (RUNNING) works on this run" "slurm-$second.out"'
+
+# Workers, the coordinator and Redis die.
+kill -9 "$(pid_of learner-0)" "$(pid_of collector-1)"
+goes_on 3
+kill -9 "$(pgrep -f 'parallel --role=coordinator')"
+goes_on 3
+kill -9 "$(pgrep -x redis-server)"
+goes_on 3
+echo "after deaths: $(ctl status | head -n 1)"
+
+# requeued: the job has begun again, and the run goes on.
+restarts=0
+requeued() {
+  restarts=$((restarts + 1))
+  wait_until 90 "scontrol show job $job | grep -q JobState=RUNNING && scontrol show job $job | grep -q 'Restarts=$restarts '"
+  wait_until 60 "[ \$(env_step) -gt 0 ]"
+  goes_on 3
+  echo "after $1: $(ctl status | head -n 1)"
+}
+# A node is lost: its slurmd, and all that ran on it.
+node=$(squeue -h -j "$job" -o %B)
+kill -9 "$(cat "cluster/$node.pid")"
+kill -9 $(pgrep -f "^slurmstepd: \[$job\." ) $(pgrep -f "$run.job/bin/parallel") $(pgrep -f slurm_script) "$(pgrep -x redis-server)" || true
+requeued "the loss of $node"
+[ "$(squeue -h -j "$job" -o %B)" != "$node" ] || fail "the job is still on $node"
+slurmd -N "$node"
+# Preemption
+scontrol requeue "$job"
+requeued preemption
+# What Slurm sends 90 s before the time limit
+scancel --batch --signal=USR1 "$job"
+requeued 'the time limit'
+grep -q 'it is requeued (1 of at most 20 times)' "$log" || fail "it is not said how often"
+
+# scancel saves the run, and leaves nothing behind.
+scancel "$job"
+wait_until 40 '[ -z "$(squeue -h -j "$job")" ]'
+grep -q "go on with: sbatch $run.job/script" "$log" || fail "it is not said how to go on"
+[ ! -e "$run.job/certs" ] || fail "secrets are left"
+wait_until 10 '! pgrep -f "parallel --role|redis-server|slurm_script|srun " >/dev/null'
+
+# It goes on in a new job, to its end.
+job=$(sbatch --parsable "$run.job/script")
+log=$place/slurm-$job.out
+wait_until 60 "[ \$(env_step) -gt 0 ]"
+goes_on 3
+ctl stop >/dev/null
+wait_until 40 '[ -z "$(squeue -h -j "$job")" ]'
+scontrol show job "$job" | grep -q JobState=COMPLETED || fail "$(scontrol show job "$job")"
+grep -q '"why":"an operator' "$run/result.json" || fail "$(cat "$run/result.json")"
+wait_until 10 '! pgrep -f "parallel --role|redis-server|slurm_script|srun " >/dev/null'
+[ "$(ls "$run.job" | xargs)" = "config.textproto ctl joined log owner script time_limits" ] || fail "$(ls "$run.job")"
+rows=$(grep -o 'rows: [0-9]* pushed, [0-9]* acknowledged' "$run/log/coordinator_logger.txt" | tail -n 1) || fail "no count of rows"
+read -r _ pushed _ acknowledged _ <<<"$rows"
+[ "$acknowledged" -gt 0 ] && [ "$acknowledged" -le "$pushed" ] || fail "acknowledged and lost: $rows"
+echo "$rows"
