@@ -254,34 +254,32 @@ absl::Status BaseLearner::SaveCheckpoint(absl::string_view name) {
   if (!in_hook_) {
     for (const std::shared_ptr<LearnerHook>& hook : hooks_.at(HookPosition::kAfterRun)) {
       if (hook->name() != kSaveHook) continue;
-      ckpt_saved_ = false;
-      ckpt_name_ = std::string(name);
+      asked_ckpt_.emplace(name);
       const absl::Status called = CallUser("the hook", [&] {
         const Entered entered(&in_hook_);
         return hook->Call(outer_);
       });
-      ckpt_name_.clear();
+      const bool saved = !std::exchange(asked_ckpt_, std::nullopt).has_value();
       if (!called.ok()) {
         return Annotate(called, absl::StrCat(deps_.name, ": hook '", kSaveHook,
                                              "' for checkpoint '", name, "'"));
       }
-      if (ckpt_saved_) return absl::OkStatus();
+      if (saved) return absl::OkStatus();
       break;
     }
   }
-  ckpt_saved_ = true;
-  const std::string numbered = absl::StrCat("iteration_", train_iter_);
-  const std::string asked = ckpt_name_;
-  if (name.empty()) name = asked.empty() ? numbered : asked;
+  const std::optional<std::string> asked = std::exchange(asked_ckpt_, std::nullopt);
+  std::string saved_as(name.empty() && asked.has_value() ? *asked : name);
+  if (saved_as.empty()) saved_as = absl::StrCat("iteration_", train_iter_);
   if (checkpoint_fn_) {
     const CheckpointFn save = checkpoint_fn_;  // It may set another one.
-    return CallUser("the checkpoint function", [&] { return save(name); });
+    return CallUser("the checkpoint function", [&] { return save(saved_as); });
   }
   if (outer_->policy() == nullptr) {
     return absl::FailedPreconditionError(absl::StrCat(
         deps_.name, ": SaveCheckpoint() without a policy: expected ResetPolicy() before"));
   }
-  return SaveLearnerCheckpoint(*outer_, outer_->CheckpointPath(name));
+  return SaveLearnerCheckpoint(*outer_, outer_->CheckpointPath(saved_as));
 }
 
 std::string BaseLearner::CheckpointPath(absl::string_view name) const {

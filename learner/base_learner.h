@@ -57,6 +57,7 @@ class BaseLearner : public ILearner {
     int64_t train_iterations = 1000000000;  // per Start(), at least 1
     bool log_policy = true;
     bool only_monitor_rank0 = true;
+    bool is_multitask_pipeline = false;  // true: all ranks monitor, also if only_monitor_rank0
     int monitor_window = 10;  // number of values per average, at least 1
   };
   // What a learner is made of. `policy` and `group` must outlive it.
@@ -107,7 +108,9 @@ class BaseLearner : public ILearner {
     return current_step_ != nullptr && current_step_ == &steps_.back();
   }
   int64_t batch_begin_iter() const final { return batch_begin_iter_; }
-  bool monitors() const final { return group_->rank() == 0 || !options_.only_monitor_rank0; }
+  bool monitors() const final {
+    return group_->rank() == 0 || options_.is_multitask_pipeline || !options_.only_monitor_rank0;
+  }
   Monitor* monitor() final { return &monitor_; }
   // They are not saved, so that the state of a run does not depend on the speed of the machine.
   const Monitor& timings() const final { return timings_; }
@@ -168,9 +171,8 @@ class BaseLearner : public ILearner {
   bool training_ = false;  // within Train()
   bool running_ = false;   // within Start()
   bool in_hook_ = false;   // within a hook
-  // The checkpoint for which SaveCheckpoint() calls a hook: its name, and whether the hook has saved it.
-  std::string ckpt_name_;
-  bool ckpt_saved_ = false;
+  // The name of the checkpoint for which SaveCheckpoint() calls a hook, until the hook saves it.
+  std::optional<std::string> asked_ckpt_;
 };
 
 }  // namespace ding

@@ -312,6 +312,18 @@ TEST_F(BaseLearnerTest, OtherRanksNeitherLogNorSave) {
   EXPECT_FALSE(HasCheckpoint("iteration_1"));
 }
 
+TEST_F(BaseLearnerTest, OtherRanks_OfAMultitaskPipeline_Log) {
+  TwoRanks group(1);
+  LearnerConfig config;
+  config.mutable_hook()->set_log_show_after_iter(1);
+  config.set_is_multitask_pipeline(true);
+  ASSERT_TRUE(config.only_monitor_rank0());
+  DING_ASSERT_OK_AND_ASSIGN(const auto learner, create_learner(config, &policy_, deps_, &group));
+  ASSERT_THAT(learner->Train(MakeBatch(3), 8), IsOk());
+  EXPECT_DOUBLE_EQ(Records("learner_iter/total_loss_avg").at(0).value, 1);
+  EXPECT_TRUE(learner->monitors());
+}
+
 TEST_F(BaseLearnerTest, RefusesInvalidOptions) {
   EXPECT_THAT(create_learner(LearnerConfig(), nullptr, deps_),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("learn mode")));

@@ -54,6 +54,7 @@ absl::StatusOr<BaseLearner::Parts> ReadBaseLearnerParts(const LearnerConfig& con
   parts.options.train_iterations = config.train_iterations();
   parts.options.log_policy = config.log_policy();
   parts.options.only_monitor_rank0 = config.only_monitor_rank0();
+  parts.options.is_multitask_pipeline = config.is_multitask_pipeline();
   parts.options.monitor_window = config.monitor_window();
   parts.policy = policy;
   parts.deps = deps;

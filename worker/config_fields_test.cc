@@ -81,6 +81,7 @@ char UseOfSupervisedParallel(const std::string& field, const FieldUse& row) {
   const bool of_processes = StartsWithAny(
       field, {"env.evaluator_", "policy.collect.collector_num", "policy.collect.parallel_collector",
               "policy.learn.all_reduce", "policy.learn.learner.hook.log_reduce_after_iter",
+              "policy.learn.learner.is_multitask_pipeline",
               "policy.learn.learner.only_monitor_rank0", "policy.learn.learner.train_iterations",
               "policy.learn.learner_num", "policy.learn.send_policy_freq", "policy.other.commander",
               "system."});

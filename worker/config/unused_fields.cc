@@ -65,6 +65,7 @@ constexpr Unused kUnused[] = {
      "rows are drawn"},
     {"policy.learn.learner.train_iterations", kOneProcess, "set max_train_iter"},
     {"policy.learn.learner.only_monitor_rank0", kOneProcess, "there is one learner"},
+    {"policy.learn.learner.is_multitask_pipeline", kOneProcess, "there is one learner"},
     {kLogReduce, kOneProcess, "there is one learner"},
     {"policy.learn.resume_training", kHasDataSet, "a run goes on counting by --resume"},
     {"policy.learn.send_policy_freq", kOneProcess, "the policy is in the same process"},
