@@ -545,9 +545,9 @@ TEST_P(BufferTypesTest, Close_Twice_WritesOnceAndRefusesFurtherRows) {
   ASSERT_THAT(buffer->Close(), IsOk());
   EXPECT_EQ(sink->texts().size(), written);
   EXPECT_THAT(buffer->Push(TwoEpisodes(&streams), 0),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("is closed")));
+              StatusIs(absl::StatusCode::kFailedPrecondition, "replay_buffer: is closed"));
   EXPECT_THAT(buffer->Sample(1, 0),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("is closed")));
+              StatusIs(absl::StatusCode::kFailedPrecondition, "replay_buffer: is closed"));
   EXPECT_TRUE(SameBytes(before, Saved(*buffer)));
 }
 
