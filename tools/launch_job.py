@@ -4,14 +4,13 @@ and ends them in order. tools/launch puts it behind the #SBATCH lines and a JOB 
   JOB   program files and folders: job (of this job alone, shared by its nodes), run (made by the coordinator)
         collectors, learners: numbers of workers; cpus, gpus: of each worker, of each learner
         address: host name, IP address or interface of the first node for the others; None: by which Slurm reaches it
-        store: "redis" or "folder"; redis_memory: its maxmemory; requeues: after so many time limits it gives up
+        store: "redis" or "folder"; redis_memory: its maxmemory; requeues: after so many it is not requeued at a time limit
 
 Signals: USR1 (Slurm sends it before the time limit) saves the run and requeues the job; TERM (scancel, preemption) saves the run. Slurm
 also sends TERM to every process of this job, so Redis and the coordinator ignore it: the run is saved before they end.
 """
 
 import ctypes
-import fcntl
 import json
 import os
 import re
@@ -19,7 +18,6 @@ import secrets
 import shutil
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import time
@@ -51,7 +49,7 @@ def path(*parts):
     return os.path.join(JOB["job"], *parts)  # noqa: F821  tools/launch defines JOB
 
 
-def slurm(*command):
+def call(*command):
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     if done.returncode != 0:
         raise Failed(f"'{' '.join(command)}' failed: {done.stderr.strip()}")
@@ -70,19 +68,12 @@ def tail(file, begin=0, lines=15):
 
 def interfaces():
     """{name: IPv4 address} of this machine."""
-    found = {}
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        for _, name in socket.if_nameindex():
-            try:
-                reply = fcntl.ioctl(s, 0x8915, struct.pack("256s", name.encode()[:15]))  # SIOCGIFADDR
-                found[name] = socket.inet_ntoa(reply[20:24])
-            except OSError:
-                pass  # It has none.
-    return found
+    lines = [line.split() for line in call("ip", "-oneline", "-4", "address").splitlines()]
+    return {line[1]: line[3].split("/")[0] for line in lines}
 
 
 def node_address(node):
-    return re.search(r"NodeAddr=(\S+)", slurm("scontrol", "show", "node", node, "-o")).group(1)
+    return re.search(r"NodeAddr=(\S+)", call("scontrol", "show", "node", node, "-o")).group(1)
 
 
 def choose_address(nodes):
@@ -260,12 +251,14 @@ class Workers:
         self.slots[nodes[0]] -= 1  # Redis and the coordinator
         self.there, self.deaths, self.avoid, self.told = {}, {}, {}, 0
 
-    def free(self):
-        """The best node for another worker; None: no slot is free."""
-        rooms = {node: slots - sum(worker.node == node for worker in self.there.values()) for node, slots in self.slots.items()
-                 if self.avoid.get(node, 0) < time.monotonic()}
-        best = max(rooms, key=rooms.get, default=None)
-        return best if best and rooms[best] > 0 else None
+    def on(self, node, role=""):
+        return sum(worker.node == node and worker.name.startswith(role) for worker in self.there.values())
+
+    def free(self, name):
+        """The best node for another worker: learners are spread over the GPUs, others over the tasks. None: there is none now."""
+        nodes = [node for node, slots in self.slots.items() if slots > self.on(node) and self.avoid.get(node, 0) < time.monotonic()]
+        learner = name.startswith("learner")
+        return max(nodes, key=lambda node: (-self.on(node, "learner") if learner else 0, self.slots[node] - self.on(node)), default=None)
 
     def reap(self):
         for worker in [worker for worker in self.there.values() if worker.popen.poll() is not None]:
@@ -284,7 +277,7 @@ class Workers:
                 self.avoid[worker.node] = time.monotonic() + min(NODE_PAUSE, 2 ** self.deaths[worker.name])
 
     def ensure(self, wanted, coordinator):
-        """Starts what is missing: learners first, who take the place of a collector if they must."""
+        """Starts what is missing, learners first."""
         collectors = sum(name.startswith("collector-") for name in self.there)
         names = [f"learner-{i}" for i in range(JOB["learners"])]  # noqa: F821
         names = [name for name in names if name not in self.there]
@@ -295,53 +288,38 @@ class Workers:
                 collectors += 1
             number += 1
         for i, name in enumerate(names):
-            node = self.free()
+            node = self.free(name)
             if node is None:
-                victims = [w for w in self.there.values() if w.name.startswith("collector-") and
-                           self.avoid.get(w.node, 0) < time.monotonic()]
-                if name.startswith("learner-") and victims:
-                    say(f"{name} has no place: {victims[-1].name} makes room")
-                    victims[-1].popen.terminate()
-                elif len(self.there) == sum(self.slots.values()) and self.told != wanted:
+                if len(self.there) == sum(self.slots.values()) and self.told != wanted:
                     self.told = wanted
                     say(f"{len(names) - i} workers have no place: the job has no task left (tools/launch --spare_tasks)")
                 return
             self.there[name] = Worker(name, node, coordinator)
 
     def end(self):
-        """They were told by the coordinator, or by Slurm; who does not leave is killed, which the second signal of srun does."""
+        """They were told by the coordinator, or by Slurm; a step of one that does not leave is killed, as TERM makes srun do."""
         deadline = time.monotonic() + LEAVE_SECONDS
-        while any(worker.popen.poll() is None for worker in self.there.values()):
-            if time.monotonic() > deadline:
-                left = [worker for worker in self.there.values() if worker.popen.poll() is None]
-                say(f"{', '.join(worker.name for worker in left)} did not leave within {LEAVE_SECONDS} s, and are killed")
-                for worker in left:
-                    worker.popen.terminate()
-                break
-            time.sleep(PERIOD)
         for worker in self.there.values():
-            worker.popen.wait()
+            try:
+                worker.popen.wait(max(0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                say(f"{worker.name} did not leave within {LEAVE_SECONDS} s, and is killed")
+                worker.popen.terminate()
+                worker.popen.wait()
 
 
 def requeue():
     """After the time limit. Returns the status of this job if it is not requeued."""
-    count = 1
-    if os.path.exists(path("time_limits")):
-        with open(path("time_limits")) as file:
-            count += int(file.read())
-    with open(path("time_limits"), "w") as file:
-        file.write(str(count))
-    by_hand = f"go on with: sbatch {path('script')}"
-    if count > JOB["requeues"]:  # noqa: F821
-        say(f"the job ran out of time {count} times, and is requeued at most {JOB['requeues']} times. {by_hand}")  # noqa: F821
+    count = int(os.environ.get("SLURM_RESTART_COUNT", 0))
+    if count >= JOB["requeues"]:  # noqa: F821
+        say(f"the job is out of time, and was requeued {count} times already (tools/launch --requeues)")
         return OUT_OF_TIME
-    say(f"the job runs out of time: it is requeued ({count} of at most {JOB['requeues']} times)")  # noqa: F821
+    say(f"the job is out of time: it is requeued ({count + 1} of at most {JOB['requeues']} times)")  # noqa: F821
     try:
-        slurm("scontrol", "requeue", os.environ["SLURM_JOB_ID"])
+        call("scontrol", "requeue", os.environ["SLURM_JOB_ID"])
+        time.sleep(120)  # Slurm ends this process.
     except Failed as error:
-        say(f"{error}. {by_hand}")
-        return OUT_OF_TIME
-    time.sleep(120)  # Slurm ends this process.
+        say(error)
     return OUT_OF_TIME
 
 
@@ -389,7 +367,7 @@ def run_job():
     for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
         signal.signal(number, lambda got, _: asked_to_end.append(got))
     claim()
-    nodes = slurm("scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"]).split()
+    nodes = call("scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"]).split()
     address = choose_address(nodes)
     if not os.path.exists(path("bin/parallel")):
         raise Failed(f"there is no {path('bin/parallel')}: the run has ended, or its folder is not shared with this node")
@@ -417,7 +395,7 @@ def run_job():
         if redis:
             redis.end(signal.SIGINT, 15)
         shutil.rmtree(path("certs"))
-    if status == OUT_OF_TIME and signal.SIGUSR1 not in asked_to_end[:1]:
+    if status == OUT_OF_TIME:
         say(f"the run is saved. If Slurm does not requeue the job, go on with: sbatch {path('script')}")
     if status == 0:  # The result is in the run's folder.
         for done in ("bin", "tools", "redis", "store"):
