@@ -18,6 +18,7 @@
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/data/tensor.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/policy/policy.h"
 
@@ -40,6 +41,9 @@ struct CollectOptions {
   bool random_collect = false;
   // Settings of the forward pass of the policy: "eps", ...
   NamedValues policy_settings;
+  // Tensors for the forward pass, for policies that take some (CollectMode::ForwardWith); others refuse them. Random
+  // actions ignore both.
+  TensorMap policy_tensors;
   // The level seed of each env, stored in the rows as `level_seed`; empty: not stored.
   std::vector<int64_t> level_seeds;
   // If set, it is called between two vector steps; true ends the collect with kCancelled, as an error of an env does.

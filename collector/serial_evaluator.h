@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/data/tensor.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/policy/policy.h"
 
@@ -31,6 +32,7 @@ struct EvalOptions {
   int64_t envstep = -1;
   std::optional<int64_t> n_episode;  // the default is that of the config
   NamedValues policy_settings;
+  TensorMap policy_tensors;   // as in CollectOptions
   bool force_render = false;  // makes videos also if they are not due
   // If set, it is called between two vector steps; true ends the evaluation with kCancelled.
   std::function<bool()> cancelled;

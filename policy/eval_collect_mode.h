@@ -13,6 +13,7 @@
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/data/tensor.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {
@@ -30,6 +31,11 @@ class EvalCollectMode : public CollectMode {
   absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
                        const NamedValues& settings, const MutableColumnsView& out) override {
     return eval_.Forward(obs, env_ids, settings, out);
+  }
+  absl::Status ForwardWith(const ColumnsView& obs, absl::Span<const int> env_ids,
+                           const NamedValues& settings, const TensorMap& tensors,
+                           const MutableColumnsView& out) override {
+    return eval_.ForwardWith(obs, env_ids, settings, tensors, out);
   }
   absl::Status Reset(absl::Span<const int> env_ids) override { return eval_.Reset(env_ids); }
   absl::Status LoadModel(StateReader* reader) override { return eval_.LoadModel(reader); }

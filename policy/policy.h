@@ -31,8 +31,16 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/data/tensor.h"
 
 namespace ding {
+
+// The error of a policy that takes no tensors beside its settings.
+inline absl::Status RefuseTensors(const TensorMap& tensors) {
+  return absl::InvalidArgumentError("the policy takes no tensors, but policy_tensors has '" +
+                                    tensors.begin()->first +
+                                    "': expected none, or a policy that overrides ForwardWith()");
+}
 
 // The settings of the policy for a collector.
 struct CollectAttributes {
@@ -67,6 +75,13 @@ class CollectMode {
   // `out` (output_spec()). `settings` come from command_mode; unknown settings are ignored.
   virtual absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
                                const NamedValues& settings, const MutableColumnsView& out) = 0;
+  // As Forward(), with tensors of the caller beside the settings (CollectOptions::policy_tensors). It is called if there
+  // are some. Most policies take none.
+  virtual absl::Status ForwardWith(const ColumnsView& /*obs*/, absl::Span<const int> /*env_ids*/,
+                                   const NamedValues& /*settings*/, const TensorMap& tensors,
+                                   const MutableColumnsView& /*out*/) {
+    return RefuseTensors(tensors);
+  }
   // Drops the recurrent state of these envs, or of all if empty, because new episodes begin.
   virtual absl::Status Reset(absl::Span<const int> /*env_ids*/) { return absl::OkStatus(); }
 
@@ -164,6 +179,11 @@ class EvalMode {
   virtual const SpecPtr& output_spec() const = 0;
   virtual absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
                                const NamedValues& settings, const MutableColumnsView& out) = 0;
+  virtual absl::Status ForwardWith(const ColumnsView& /*obs*/, absl::Span<const int> /*env_ids*/,
+                                   const NamedValues& /*settings*/, const TensorMap& tensors,
+                                   const MutableColumnsView& /*out*/) {
+    return RefuseTensors(tensors);
+  }
   virtual absl::Status Reset(absl::Span<const int> /*env_ids*/) { return absl::OkStatus(); }
   virtual absl::Status LoadModel(StateReader* reader) = 0;
 };

@@ -294,6 +294,10 @@ absl::Status CollectCore::Act(int player, const ActingEnvs& acting, const Collec
   const ColumnsView obs = own.rows.empty() ? own.obs : added.obs;
   const absl::Span<const int> seats = SeatsOf(player, own.env_ids);
   DING_RETURN_IF_ERROR(CallPolicy([&] {
+    if (!options.policy_tensors.empty() && !options.random_collect) {
+      return ForwardPolicy(policy, obs, seats, options.policy_settings, options.policy_tensors,
+                           added.output);
+    }
     return options_.policy_inference != nullptr
                ? options_.policy_inference(policy, obs, seats, options.policy_settings,
                                            added.output)

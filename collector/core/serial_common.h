@@ -18,13 +18,24 @@
 #include "ding_worker/base/problems.h"  // IWYU pragma: export
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/serial_evaluator.h"
+#include "ding_worker/data/columns.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/data/tensor.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/metrics/sink.h"
 
 namespace ding {
+
+// Calls the forward pass of a collect or eval mode with the settings and tensors of the caller.
+template <typename Mode>
+absl::Status ForwardPolicy(Mode* policy, const ColumnsView& obs, absl::Span<const int> env_ids,
+                           const NamedValues& settings, const TensorMap& tensors,
+                           const MutableColumnsView& out) {
+  return tensors.empty() ? policy->Forward(obs, env_ids, settings, out)
+                         : policy->ForwardWith(obs, env_ids, settings, tensors, out);
+}
 
 // Calls a method of a policy, which a user may have written. An error, also one that was thrown,
 // begins with "policy: ".

@@ -229,12 +229,12 @@ absl::Status EvalCore::Play(const EvalOptions& options, Run* run) {
                                                run->monitor->current_episode(), " of ",
                                                run->monitor->n_episode(), " episodes"));
     }
-    DING_RETURN_IF_ERROR(StepEnvs(options.policy_settings, run));
+    DING_RETURN_IF_ERROR(StepEnvs(options, run));
   }
   return absl::OkStatus();
 }
 
-absl::Status EvalCore::StepEnvs(const NamedValues& settings, Run* run) {
+absl::Status EvalCore::StepEnvs(const EvalOptions& options, Run* run) {
   const ReadyObs playing = Playing(env_->ready_obs(), *run->monitor);
   const bool waiting = std::count(run->asked.begin(), run->asked.end(), true) > 0;
   if (playing.env_ids.empty() && !waiting) {
@@ -244,7 +244,7 @@ absl::Status EvalCore::StepEnvs(const NamedValues& settings, Run* run) {
     run->waits = 0;
   }
   if (run->videos != nullptr) DING_RETURN_IF_ERROR(TakePictures(playing, run));
-  for (int i = 0; i < player_num(); ++i) DING_RETURN_IF_ERROR(Act(i, playing, settings));
+  for (int i = 0; i < player_num(); ++i) DING_RETURN_IF_ERROR(Act(i, playing, options));
   for (const int env_id : playing.env_ids) run->asked[env_id] = true;
   const ColumnsView actions(env_->env_spec().action.get(), action_columns_.data(), 0,
                             static_cast<int64_t>(playing.env_ids.size()));
@@ -282,7 +282,7 @@ absl::Status EvalCore::TakePicture(int env_id, Run* run) {
   return run->videos->AddFrame(env_id, *picture);
 }
 
-absl::Status EvalCore::Act(int player, const ReadyObs& playing, const NamedValues& settings) {
+absl::Status EvalCore::Act(int player, const ReadyObs& playing, const EvalOptions& options) {
   Player& actor = players_[player];
   absl::Span<const int> env_ids = playing.env_ids;
   const bool has_ended = player_num() > 1 && actor.acts.Choose(*env_, player, env_ids);
@@ -301,8 +301,10 @@ absl::Status EvalCore::Act(int player, const ReadyObs& playing, const NamedValue
       obs = actor.obs->view().Slice(0, rows);
     }
     const absl::Span<const int> seats = SeatsOf(player, env_ids);
-    DING_RETURN_IF_ERROR(
-        CallPolicy([&] { return actor.policy->Forward(obs, seats, settings, output); }));
+    DING_RETURN_IF_ERROR(CallPolicy([&] {
+      return ForwardPolicy(actor.policy, obs, seats, options.policy_settings,
+                           options.policy_tensors, output);
+    }));
   }
   if (has_ended) {
     action_columns_[player] =

@@ -147,12 +147,12 @@ class EvalCore {
   absl::Status ForgetRecurrentState(absl::Span<const int> env_ids);
   absl::Span<const int> SeatsOf(int player, absl::Span<const int> env_ids);
   absl::Status Play(const EvalOptions& options, Run* run);
-  absl::Status StepEnvs(const NamedValues& settings, Run* run);
+  absl::Status StepEnvs(const EvalOptions& options, Run* run);
   // Returns the ready envs whose quota is not full, with their observations.
   ReadyObs Playing(const ReadyObs& ready, const VectorEvalMonitor& monitor);
   absl::Status TakePictures(const ReadyObs& playing, Run* run);
   absl::Status TakePicture(int env_id, Run* run);
-  absl::Status Act(int player, const ReadyObs& playing, const NamedValues& settings);
+  absl::Status Act(int player, const ReadyObs& playing, const EvalOptions& options);
   absl::Status Account(const Timesteps& timesteps, Run* run);
   void AddStep(const Timesteps& timesteps, size_t row, Run* run) const;
   absl::Status NoteFinished(const Timesteps& timesteps, const FinishedEpisode& finished, Run* run);

@@ -128,7 +128,7 @@ absl::Status MetricSerialEvaluator::Reset(EvalMode* policy, IEvalData* data,
 absl::StatusOr<MetricEvalResult> MetricSerialEvaluator::Eval(const EvalOptions& options) {
   const Timer timer(deps_.clock);
   DING_RETURN_IF_ERROR(ResetPolicy(nullptr));
-  absl::StatusOr<Totals> totals = Measure(options.policy_settings);
+  absl::StatusOr<Totals> totals = Measure(options);
   if (!totals.ok()) return Annotate(totals.status(), deps_.name);
   MetricEvalResult result;
   absl::StatusOr<NamedValues> mean = CallMetric([&]() -> absl::StatusOr<NamedValues> {
@@ -156,18 +156,18 @@ absl::StatusOr<MetricEvalResult> MetricSerialEvaluator::Eval(const EvalOptions& 
 }
 
 absl::StatusOr<MetricSerialEvaluator::Totals> MetricSerialEvaluator::Measure(
-    const NamedValues& settings) {
+    const EvalOptions& options) {
   Totals totals;
   const int64_t batches = data_->size();
   if (batches < 1)
     return absl::FailedPreconditionError("the data have no batches left, expected at least 1");
   for (int64_t i = 0; i < batches; ++i) {
-    DING_RETURN_IF_ERROR(Annotate(MeasureBatch(i, settings, &totals), absl::StrCat("batch ", i)));
+    DING_RETURN_IF_ERROR(Annotate(MeasureBatch(i, options, &totals), absl::StrCat("batch ", i)));
   }
   return totals;
 }
 
-absl::Status MetricSerialEvaluator::MeasureBatch(int64_t index, const NamedValues& settings,
+absl::Status MetricSerialEvaluator::MeasureBatch(int64_t index, const EvalOptions& options,
                                                  Totals* totals) {
   DING_ASSIGN_OR_RETURN(const LabelledBatch batch, data_->Get(index));
   const int64_t rows = batch.input.rows();
@@ -182,8 +182,10 @@ absl::Status MetricSerialEvaluator::MeasureBatch(int64_t index, const NamedValue
   DING_ASSIGN_OR_RETURN(const BatchBuilder output,
                         BatchBuilder::Create(policy_->output_spec(), rows));
   const auto ids = absl::MakeConstSpan(row_ids_).first(static_cast<size_t>(rows));
-  DING_RETURN_IF_ERROR(CallPolicy(
-      [&] { return policy_->Forward(batch.input.view(), ids, settings, output.view()); }));
+  DING_RETURN_IF_ERROR(CallPolicy([&] {
+    return ForwardPolicy(policy_, batch.input.view(), ids, options.policy_settings,
+                         options.policy_tensors, output.view());
+  }));
   absl::StatusOr<NamedValues> values =
       CallMetric([&] { return metric_->Eval(output.view(), batch.label.view()); });
   if (!values.ok()) return values.status();

@@ -82,8 +82,8 @@ class MetricSerialEvaluator : public IMetricEvaluator {
     std::vector<NamedValues> values;  // the values of each batch
     std::vector<int64_t> rows;
   };
-  absl::StatusOr<Totals> Measure(const NamedValues& settings);
-  absl::Status MeasureBatch(int64_t index, const NamedValues& settings, Totals* totals);
+  absl::StatusOr<Totals> Measure(const EvalOptions& options);
+  absl::Status MeasureBatch(int64_t index, const EvalOptions& options, Totals* totals);
   absl::StatusOr<bool> IsAsGood(const NamedValues& a, const NamedValues& b) const;
   void Log(const EvalOptions& options, const Totals& totals, double seconds,
            const NamedValues& result);

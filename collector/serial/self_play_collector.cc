@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
+#include "ding_worker/data/tensor.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/game_spec.h"
 
@@ -41,6 +42,11 @@ class SelfPlayCollector::Seat : public CollectMode {
   absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
                        const NamedValues& settings, const MutableColumnsView& out) override {
     return policy_->Forward(obs, env_ids, settings, out);
+  }
+  absl::Status ForwardWith(const ColumnsView& obs, absl::Span<const int> env_ids,
+                           const NamedValues& settings, const TensorMap& tensors,
+                           const MutableColumnsView& out) override {
+    return policy_->ForwardWith(obs, env_ids, settings, tensors, out);
   }
   absl::Status Reset(absl::Span<const int> env_ids) override { return policy_->Reset(env_ids); }
   absl::Status LoadModel(StateReader* reader) override { return policy_->LoadModel(reader); }

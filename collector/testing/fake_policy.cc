@@ -31,6 +31,13 @@ absl::Status FakePolicy::Forward(const ColumnsView& obs, absl::Span<const int> e
   return absl::OkStatus();
 }
 
+absl::Status FakePolicy::ForwardWith(const ColumnsView& obs, absl::Span<const int> env_ids,
+                                     const NamedValues& settings, const TensorMap& tensors,
+                                     const MutableColumnsView& out) {
+  last_tensors = tensors;
+  return Forward(obs, env_ids, settings, out);
+}
+
 absl::Status FakePolicy::Reset(absl::Span<const int> env_ids) {
   resets.emplace_back(env_ids.begin(), env_ids.end());
   return absl::OkStatus();

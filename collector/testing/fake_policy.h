@@ -19,6 +19,7 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/data/tensor.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {
@@ -33,6 +34,9 @@ class FakePolicy : public CollectMode, public EvalMode {
   CollectAttributes attributes() const override { return attributes_; }
   absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
                        const NamedValues& settings, const MutableColumnsView& out) override;
+  absl::Status ForwardWith(const ColumnsView& obs, absl::Span<const int> env_ids,
+                           const NamedValues& settings, const TensorMap& tensors,
+                           const MutableColumnsView& out) override;
   absl::Status Reset(absl::Span<const int> env_ids) override;
   absl::StatusOr<SegmentBatch> GetTrainSample(SegmentBatch data) override;
   absl::Status LoadModel(StateReader* reader) override;
@@ -49,6 +53,7 @@ class FakePolicy : public CollectMode, public EvalMode {
   // The recorded calls.
   std::vector<std::vector<int>> resets;
   NamedValues last_settings;
+  TensorMap last_tensors;
   int64_t last_batch = 0;                 // number of rows of the last Forward()
   const int64_t* last_actions = nullptr;  // address of the actions of the last Forward()
   int64_t rows = 0;                       // number of rows so far
