@@ -100,6 +100,7 @@ class Player {
         << " players has that many without player 0";
     EXPECT_THAT(CheckRewardComponents(env_->spec(), result), IsOk()) << "Step()";
     EXPECT_THAT(CheckPlayerEnds(env_->spec(), result), IsOk()) << "Step()";
+    EXPECT_THAT(CheckInfoRow(env_->spec(), result), IsOk()) << "Step()";
     NotePlayerEnds(&result);
     return See("Step()", std::move(result));
   }

@@ -1,5 +1,6 @@
 #include "ding_worker/env/env.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@ namespace ding {
 namespace {
 
 constexpr absl::string_view kObs = "obs";
+constexpr absl::string_view kInfoPrefix = "info/";
 // Every env keeps sums of the components, and every row has all of them.
 constexpr int64_t kMaxRewardComponents = 1 << 16;
 
@@ -104,7 +106,33 @@ absl::Status CheckPlayer(const EnvSpec& spec, int player) {
   return mask < 0 ? absl::OkStatus() : CheckMask(spec.observation->field(mask), action);
 }
 
+absl::Status CheckInfoNames(const Spec& info) {
+  for (const FieldSpec& field : info.fields()) {
+    if (field.name.size() > kInfoPrefix.size() && absl::StartsWith(field.name, kInfoPrefix))
+      continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("info field '", field.name, "' must be named '", kInfoPrefix, "<name>'"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+void InfoRow::Clear(const SpecPtr& spec) {
+  if (spec_ != spec) {
+    spec_ = spec;
+    const int64_t size = spec == nullptr ? 0 : Offset(*spec, spec->size());
+    words_.resize(static_cast<size_t>(size) / sizeof(uint64_t));
+  }
+  std::fill(words_.begin(), words_.end(), 0);
+}
+
+int64_t InfoRow::Offset(const Spec& spec, int index) {
+  constexpr int64_t kWord = sizeof(uint64_t);
+  int64_t offset = 0;
+  for (int i = 0; i < index; ++i) offset += (spec.row_bytes(i) + kWord - 1) / kWord * kWord;
+  return offset;
+}
 
 absl::Status Env::SaveState(StateWriter* /*writer*/) const {
   return absl::UnimplementedError(absl::StrCat(spec().name, " cannot save its state"));
@@ -162,6 +190,7 @@ absl::Status ValidateEnvSpec(const EnvSpec& spec) {
   }
   absl::Status status = CheckObservations(spec);
   for (int player = 0; player < spec.players; ++player) status.Update(CheckPlayer(spec, player));
+  if (spec.info != nullptr) status.Update(CheckInfoNames(*spec.info));
   if (!status.ok()) return error(status.message());
   if (spec.max_episode_steps < 0) {
     return error("max_episode_steps is ", spec.max_episode_steps, ", expected 0 or more");
@@ -186,6 +215,19 @@ absl::Status CheckPlayerEnds(const EnvSpec& spec, const StepResult& result) {
   return absl::InternalError(absl::StrCat(result.player_ends.size(), " player_ends, expected ",
                                           expected, " for ", spec.players,
                                           spec.players > 1 ? " players" : " player"));
+}
+
+absl::Status CheckInfoRow(const EnvSpec& spec, const StepResult& result) {
+  const SpecPtr& found = result.info_row.spec();
+  if (found == spec.info) return absl::OkStatus();
+  if (found == nullptr || spec.info == nullptr) {
+    return absl::InternalError(absl::StrCat(
+        "the info of a step has ", found == nullptr ? "no fields" : found->DebugString(),
+        ", expected ", spec.info == nullptr ? "none" : spec.info->DebugString(), " as declared"));
+  }
+  const absl::Status same = CheckSameLayout(*spec.info, *found, "the info of a step");
+  return absl::Status(same.ok() ? absl::StatusCode::kOk : absl::StatusCode::kInternal,
+                      same.message());
 }
 
 }  // namespace ding

@@ -52,6 +52,10 @@ struct EnvSpec {
   // {}: the reward of a step is one number. {R}: it has R components (StepResult::reward_components), for
   // algorithms of several objectives; others refuse it. The env must have one player.
   Shape reward_shape;
+  // What the env tells of each step beside observation and reward: fields "info/<name>" of any type and shape, of
+  // which Step() writes StepResult::info_row; null: nothing. They become columns of the collected rows, and the last
+  // value of an episode, if it is a single number, a metric. In a game all players get the same.
+  SpecPtr info;
   // The range of the reward of one step, or of each of its components.
   double reward_low = -std::numeric_limits<double>::infinity();
   double reward_high = std::numeric_limits<double>::infinity();
@@ -66,6 +70,32 @@ struct EnvSpec {
 struct EpisodeStart {
   uint64_t seed = 0;
   NamedValues params;  // the parameters configured for this env; empty in most runs
+};
+
+// The values of EnvSpec::info in one step: those of each field, row-major, one field after the other.
+class InfoRow {
+ public:
+  // Makes room for the fields of `spec`, filled with zeros; null: there are none.
+  void Clear(const SpecPtr& spec);
+
+  const SpecPtr& spec() const { return spec_; }
+  // Returns the elements of field `index`. Another type than that of the field throws std::invalid_argument.
+  template <typename T>
+  absl::Span<T> field(int index) {
+    internal_data::CheckType<T>(*spec_, index);
+    return {reinterpret_cast<T*>(bytes().data() + Offset(*spec_, index)),
+            static_cast<size_t>(spec_->row_bytes(index)) / sizeof(T)};
+  }
+  // All fields, for copies. Each begins at a multiple of 8 bytes.
+  absl::Span<char> bytes() {
+    return {reinterpret_cast<char*>(words_.data()), words_.size() * sizeof(uint64_t)};
+  }
+  // Where field `index` begins in bytes(), whose size is Offset(spec, spec.size()).
+  static int64_t Offset(const Spec& spec, int index);
+
+ private:
+  SpecPtr spec_;
+  std::vector<uint64_t> words_;
 };
 
 // The name in StepResult::info by which an env reports the return of its episode.
@@ -98,6 +128,8 @@ struct StepResult {
   // replaces the sum of rewards (of player 0, or of all components): an env that shapes its rewards
   // reports the true return here.
   NamedValues info;
+  // The values of EnvSpec::info of this step; the manager passes it filled with zeros.
+  InfoRow info_row;
   // Set at the end of an episode by an env that made one reward of several components: their returns.
   std::vector<double> component_returns;
 };
@@ -142,6 +174,9 @@ absl::Status ValidateEnvSpec(const EnvSpec& spec);
 absl::Status CheckRewardComponents(const EnvSpec& spec, const StepResult& result);
 // Returns kInternal unless the result of a step has an end for each player of a game.
 absl::Status CheckPlayerEnds(const EnvSpec& spec, const StepResult& result);
+// Returns kInternal, with the field, what was found and what was expected, unless the result of a step has the fields of
+// EnvSpec::info.
+absl::Status CheckInfoRow(const EnvSpec& spec, const StepResult& result);
 
 }  // namespace ding
 

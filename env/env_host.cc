@@ -34,6 +34,14 @@ absl::Status CheckSameEnvSpec(const EnvSpec& expected, const EnvSpec& found) {
   DING_RETURN_IF_ERROR(
       CheckSameLayout(*expected.observation, *found.observation, "its observation"));
   DING_RETURN_IF_ERROR(CheckSameLayout(*expected.action, *found.action, "its action"));
+  if ((found.info == nullptr) != (expected.info == nullptr)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("it declares ", found.info == nullptr ? "no info fields" : "info fields",
+                     ", expected ", expected.info == nullptr ? "none" : "those of env 0"));
+  }
+  if (expected.info != nullptr) {
+    DING_RETURN_IF_ERROR(CheckSameLayout(*expected.info, *found.info, "its info"));
+  }
   if (found.reward_shape != expected.reward_shape) {
     return absl::InvalidArgumentError(
         absl::StrCat("its reward is float32", ShapeString(found.reward_shape), ", expected float32",

@@ -70,7 +70,8 @@ struct FinishedEpisode {
   double episode_return = 0;
   std::vector<double> other_returns;  // in a game, the returns of players 1, 2, ...
   int64_t length = 0;                 // in steps
-  NamedValues info;                   // StepResult::info of the last step: names of the env's own
+  // StepResult::info of the last step, and the single numbers of EnvSpec::info: names of the env's own.
+  NamedValues info;
   // The returns of the components, if the reward has components, also where `reward_weights` make one of them.
   std::vector<double> component_returns;
 };
@@ -98,6 +99,7 @@ struct Timesteps {
       reward;  // in a game, of player 0; the sum of components if there are several
   absl::Span<const float> reward_components;  // [N, R]: if the reward has R components; else empty
   absl::Span<const float> other_rewards;      // [N, players - 1]: in a game, of players 1, 2, ...
+  ColumnsView info;                           // [N, ...]: the fields of EnvSpec::info
   absl::Span<const uint8_t> terminated;
   absl::Span<const uint8_t> truncated;
   // 1: the step is void. Do not count it and drop the episode so far; the env has been reset.

@@ -43,7 +43,11 @@ absl::StatusOr<EnvManagerCore::Blocks> EnvManagerCore::Blocks::Create(const EnvS
                                                                       int env_num) {
   DING_ASSIGN_OR_RETURN(BatchBuilder ready, ZeroedRows(spec.observation, env_num));
   DING_ASSIGN_OR_RETURN(BatchBuilder final, ZeroedRows(spec.observation, env_num));
-  return Blocks{std::move(ready), std::move(final)};
+  Blocks blocks{std::move(ready), std::move(final), std::nullopt};
+  if (spec.info != nullptr) {
+    DING_ASSIGN_OR_RETURN(blocks.info, ZeroedRows(spec.info, env_num));
+  }
+  return blocks;
 }
 
 EnvManagerCore::EnvManagerCore(Options options, EnvSpec spec, MutableColumnsView rows,
@@ -53,7 +57,7 @@ EnvManagerCore::EnvManagerCore(Options options, EnvSpec spec, MutableColumnsView
       rows_(rows),
       env_num_(static_cast<int>(rows.rows())),
       components_(spec_.reward_components()),
-      has_more_rewards_(spec_.players > 1 || components_ > 0),
+      has_more_(spec_.players > 1 || components_ > 0 || spec_.info != nullptr),
       slots_(static_cast<size_t>(rows.rows())),
       blocks_(std::move(blocks)) {
   for (int i = 0; i < spec_.observation->size(); ++i) {
@@ -331,6 +335,9 @@ void EnvManagerCore::SetRows(size_t count) {
       absl::MakeConstSpan(other_rewards_).first(count * static_cast<size_t>(spec_.players - 1));
   timesteps_.reward_components =
       absl::MakeConstSpan(reward_components_).first(count * static_cast<size_t>(components_));
+  if (blocks_.info.has_value()) {
+    timesteps_.info = blocks_.info->view().Slice(0, static_cast<int64_t>(count));
+  }
   timesteps_.terminated = terminated().first(count);
   timesteps_.truncated = truncated().first(count);
   timesteps_.abnormal = abnormal().first(count);

@@ -100,6 +100,7 @@ class EnvManagerCore : public EnvManager {
     static absl::StatusOr<Blocks> Create(const EnvSpec& spec, int env_num);
     BatchBuilder ready;  // observations of the ready envs, gathered when their rows have gaps
     BatchBuilder final;  // last observations of the episodes that ended in the last step
+    std::optional<BatchBuilder> info;  // Timesteps::info, if the env declares fields
   };
 
   // kInvalidArgument with all problems of `options`, and with `problems`, those of options that only
@@ -160,9 +161,9 @@ class EnvManagerCore : public EnvManager {
     reward_sum_ += result.reward;
     // One branch for all cases, because the end of an episode is hard to predict.
     const bool ended = result.terminated | result.truncated | result.abnormal;
-    return ABSL_PREDICT_TRUE(!(ended | has_more_rewards_));
+    return ABSL_PREDICT_TRUE(!(ended | has_more_));
   }
-  // Notes the rewards of the other players or the components, the end of an episode, and an abnormal
+  // Notes the rewards of the other players or the components, the info fields, the end of an episode, and an abnormal
   // step with its cause, if `void_cause` is an error. `result` must be cleared before it is used again.
   // kInternal after too many abnormal steps.
   absl::Status AccountRest(size_t row, int env_id, const absl::Status& void_cause,
@@ -232,6 +233,8 @@ class EnvManagerCore : public EnvManager {
   absl::Status KeepEndedObs();
   // Likewise for the components of the reward; notes their sum as the reward of the row.
   absl::Status NoteRewardComponents(size_t row, int env_id, const StepResult& result);
+  // Writes the info fields of a step to row `row`.
+  absl::Status NoteInfo(size_t row, int env_id, StepResult* result);
   absl::Status NoteEnd(int row, int env_id, const absl::Status& void_cause, StepResult* result);
   // Makes the step in this row void; `cause` names the env, or is OK. kInternal after too many of them.
   absl::Status NoteVoid(int row, int env_id, const absl::Status& cause);
@@ -269,7 +272,7 @@ class EnvManagerCore : public EnvManager {
   const MutableColumnsView rows_;
   const int env_num_;
   const int64_t components_;       // of the reward; 0: it is one number
-  const bool has_more_rewards_;    // whether there are several players, or components
+  const bool has_more_;            // whether there are several players, components, or info fields
   std::vector<int> float_fields_;  // the float32 fields of the observation, which must be finite
   std::vector<int> mask_fields_;   // the action mask of each player or -1; empty if there are none
   std::vector<Slot> slots_;

@@ -8,11 +8,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/env_manager_core.h"
@@ -62,7 +66,41 @@ absl::Status EnvManagerCore::TellEpisodeEnd(int env_id) {
   return status;
 }
 
+namespace {
+
+// Adds the single numbers among the fields of a row of info to the values of the episode that it ends.
+void AddNumbers(const RowView& row, NamedValues* values) {
+  for (int i = 0; i < row.spec().size(); ++i) {
+    const FieldSpec& field = row.spec().field(i);
+    const absl::string_view name = absl::StripPrefix(field.name, "info/");
+    if (field.num_elements() != 1 || values->Get(name).has_value()) continue;
+    switch (field.dtype) {
+      case DType::kBool:
+      case DType::kUint8:
+        values->Set(name, row.scalar<uint8_t>(i));
+        break;
+      case DType::kInt32:
+        values->Set(name, row.scalar<int32_t>(i));
+        break;
+      case DType::kInt64:
+        values->Set(name, static_cast<double>(row.scalar<int64_t>(i)));
+        break;
+      case DType::kFloat32:
+        values->Set(name, row.scalar<float>(i));
+        break;
+      case DType::kFloat64:
+        values->Set(name, row.scalar<double>(i));
+        break;
+    }
+  }
+}
+
+}  // namespace
+
 void EnvManagerCore::FinishEpisode(int env_id, Ended* ended) {
+  if (blocks_.info.has_value()) {
+    AddNumbers(ColumnsView(blocks_.info->view()).row(ended->row), &ended->info);
+  }
   Slot& slot = slots_[static_cast<size_t>(env_id)];
   CopyRows(ColumnsView(rows_).Slice(env_id, 1), blocks_.final.view(),
            static_cast<int64_t>(finished_.size()));

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "absl/base/optimization.h"
@@ -29,6 +30,9 @@ absl::Status EnvManagerCore::AccountRest(size_t row, int env_id, const absl::Sta
   const bool has_components = components_ > 0 || !result->reward_components.empty();
   if (has_components && !result->abnormal) {
     DING_RETURN_IF_ERROR(NoteRewardComponents(row, env_id, *result));
+  }
+  if (spec_.info != nullptr && !result->abnormal) {
+    DING_RETURN_IF_ERROR(NoteInfo(row, env_id, result));
   }
   if (result->terminated || result->truncated || result->abnormal) {
     const bool keeps_env = absl::IsDataLoss(void_cause);  // Only its values were bad.
@@ -65,6 +69,17 @@ absl::Status EnvManagerCore::NoteRewardComponents(size_t row, int env_id,
   slot.episode_return += sum;
   reward_[row] = static_cast<float>(sum);
   reward_sum_ += sum;
+  return absl::OkStatus();
+}
+
+absl::Status EnvManagerCore::NoteInfo(size_t row, int env_id, StepResult* result) {
+  DING_RETURN_IF_ERROR(Annotate(CheckInfoRow(spec_, *result), EnvName(env_id)));
+  const MutableColumnsView to = blocks_.info->view();
+  const char* from = result->info_row.bytes().data();
+  for (int i = 0; i < spec_.info->size(); ++i) {
+    const auto bytes = static_cast<size_t>(spec_.info->row_bytes(i));
+    std::memcpy(to.raw_column(i) + row * bytes, from + InfoRow::Offset(*spec_.info, i), bytes);
+  }
   return absl::OkStatus();
 }
 

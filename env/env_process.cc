@@ -124,6 +124,11 @@ class EnvProcess {
       std::copy(result_.player_ends.begin(), result_.player_ends.end(),
                 memory_->player_ends(env_id));
     }
+    if (spec_.info != nullptr) {
+      status.Update(CheckInfoRow(spec_, result_));
+      const absl::Span<const char> info = result_.info_row.bytes();
+      if (status.ok()) std::copy(info.begin(), info.end(), memory_->info(env_id));
+    }
     const auto others = static_cast<size_t>(spec_.players - 1);
     const auto components = static_cast<size_t>(spec_.reward_components());
     const bool all_rewards =

@@ -388,6 +388,11 @@ class ProcessEnvWorkers : public EnvWorkers {
       result.player_ends.assign(ends, ends + spec_.players);
     }
     if (!result.info.empty()) result.info.Clear();
+    if (spec_.info != nullptr) {
+      result.info_row.Clear(spec_.info);
+      const absl::Span<char> info = result.info_row.bytes();
+      std::copy_n(memory_->info(env_id), info.size(), info.begin());
+    }
     result.component_returns.clear();
     if (env.message_size == 0) return;
     ProcessMessageReader in(rest);

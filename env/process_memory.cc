@@ -52,12 +52,14 @@ void FutexWake(std::atomic<uint32_t>* word) {
 absl::StatusOr<std::unique_ptr<ProcessMemory>> ProcessMemory::Create(const EnvSpec& spec,
                                                                      int env_num, int process_num) {
   auto made = absl::WrapUnique(new ProcessMemory(spec, env_num));
+  if (spec.info != nullptr) made->info_bytes_ = InfoRow::Offset(*spec.info, spec.info->size());
   const auto lay_out = [&](Pieces pieces) {
     made->manager_ = pieces.Take<Manager>(1);
     made->processes_ = pieces.Take<Process>(process_num);
     made->envs_ = pieces.Take<Env>(env_num);
     made->more_rewards_ = pieces.Take<float>(int64_t{env_num} * MoreRewards(spec));
     made->player_ends_ = pieces.Take<PlayerEnd>(int64_t{env_num} * spec.players);
+    made->info_rows_ = pieces.Take<char>(int64_t{env_num} * made->info_bytes_);
     made->row_columns_.clear();
     made->next_columns_.clear();
     made->action_columns_.clear();

@@ -101,6 +101,8 @@ class ProcessMemory {
   float* reward_components(int i) { return other_rewards(i) + spec_.players - 1; }
   // In a game, StepResult::player_ends of env i.
   PlayerEnd* player_ends(int i) { return player_ends_ + int64_t{i} * spec_.players; }
+  // InfoRow::bytes() of env i.
+  char* info(int i) { return info_rows_ + i * info_bytes_; }
   MutableColumnsView rows() const {
     return {spec_.observation.get(), row_columns_.data(), 0, env_num_};
   }
@@ -142,6 +144,8 @@ class ProcessMemory {
   Env* envs_ = nullptr;
   float* more_rewards_ = nullptr;     // [env_num, MoreRewards()]
   PlayerEnd* player_ends_ = nullptr;  // [env_num, players]
+  int64_t info_bytes_ = 0;            // of an env
+  char* info_rows_ = nullptr;         // [env_num, info_bytes_]
   std::vector<std::byte*> row_columns_;
   std::vector<std::byte*> next_columns_;
   std::vector<std::byte*> action_columns_;

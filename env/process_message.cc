@@ -152,6 +152,11 @@ void Put(const EnvSpec& spec, ProcessMessageWriter* out) {
   out->Number(spec.reward_low);
   out->Number(spec.reward_high);
   out->Number(spec.max_episode_steps);
+  if (spec.info == nullptr) {
+    out->Number(0);  // fields
+  } else {
+    Put(*spec.info, out);
+  }
 }
 
 absl::Status TakeEnvSpec(ProcessMessageReader* in, EnvSpec* spec) {
@@ -163,6 +168,8 @@ absl::Status TakeEnvSpec(ProcessMessageReader* in, EnvSpec* spec) {
   spec->reward_low = in->Number<double>();
   spec->reward_high = in->Number<double>();
   spec->max_episode_steps = in->Number<int64_t>();
+  DING_ASSIGN_OR_RETURN(const SpecPtr info, TakeSpec(in));
+  if (info->size() > 0) spec->info = info;
   return in->ok() ? absl::OkStatus() : CutOff();
 }
 

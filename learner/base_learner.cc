@@ -165,6 +165,7 @@ absl::Status BaseLearner::Train(const Batch& data, int64_t envstep, const NamedV
         absl::StrCat(deps_.name, ": Train() without a policy: expected ResetPolicy() before"));
   }
   const Entered entered(&training_);
+  current_batch_ = &data;
   DING_RETURN_IF_ERROR(CallHooks(HookPosition::kBeforeIter));
   const Timer timer(deps_.clock);
   priority_info_.reset();

@@ -104,6 +104,7 @@ class BaseLearner : public ILearner {
   const ComponentDeps& deps() const final { return deps_; }
   RunSignals* run_signals() final { return &run_signals_; }
   LearnStep* current_step() final { return current_step_; }
+  const Batch* current_batch() const final { return training_ ? current_batch_ : nullptr; }
   bool at_end_of_batch() const final {
     return current_step_ != nullptr && current_step_ == &steps_.back();
   }
@@ -163,6 +164,7 @@ class BaseLearner : public ILearner {
   Monitor timings_;
   std::vector<LearnStep> steps_;  // a member, so that its memory is reused
   LearnStep* current_step_ = nullptr;
+  const Batch* current_batch_ = nullptr;  // valid while training_
   std::optional<PriorityInfo> priority_info_;
   int64_t train_iter_ = 0;
   int64_t batch_begin_iter_ = 0;

@@ -101,6 +101,8 @@ class ILearner {
   // For hooks: the values that the current iteration reported. Only after_iter hooks may use and change
   // them; for other hooks it is null.
   virtual LearnStep* current_step() = 0;
+  // For hooks: the batch of the current iteration, with all columns of its rows; null between two batches.
+  virtual const Batch* current_batch() const { return nullptr; }
   // Whether the current iteration is the last one of its batch. Only then do the parameters match
   // train_iter().
   virtual bool at_end_of_batch() const = 0;

@@ -33,9 +33,10 @@ absl::StatusOr<std::vector<TrajBuffer>> PlayerRows::Make(const EnvManager& env,
     }
     DING_RETURN_IF_ERROR(CheckTakesReward("the policy", attributes.reward_components,
                                           player_spec.name, player_spec.reward_shape));
-    DING_ASSIGN_OR_RETURN(TrajLayout layout,
-                          TrajLayout::Create(player_spec.observation, policies[i]->output_spec(),
-                                             with_level_seed, player_spec.reward_shape));
+    DING_ASSIGN_OR_RETURN(
+        TrajLayout layout,
+        TrajLayout::Create(player_spec.observation, policies[i]->output_spec(), with_level_seed,
+                           player_spec.reward_shape, player_spec.info));
     TrajBuffer::Options options;
     options.env_num = env.env_num();
     options.stream_base = options_.stream_base + player;
@@ -57,6 +58,7 @@ void PlayerRows::Use(const EnvSpec& env, std::vector<TrajBuffer> fresh) {
     player.observation = fresh[i].layout().observation;
     player.first_field = FirstObsField(env, i);
     player.final_obs.reset();
+    player.info.reset();
     if (player.traj.has_value()) {
       if (player.traj->Fits(fresh[i])) continue;
       fresh[i].ContinueAfter(*player.traj);
@@ -117,6 +119,7 @@ absl::Status PlayerRows::StoreWithEnds(int player, const Timesteps& timesteps) {
   own_.truncated.clear();
   own_.abnormal.clear();
   own_.finished.clear();
+  own_.rows.clear();
   std::optional<BatchBuilder>& final_obs = players_[player].final_obs;
   if (!final_obs.has_value()) {
     DING_ASSIGN_OR_RETURN(
@@ -142,6 +145,7 @@ absl::Status PlayerRows::StoreWithEnds(int player, const Timesteps& timesteps) {
     }
     const auto own_row = static_cast<int>(own_.env_ids.size());
     own_.env_ids.push_back(env_id);
+    own_.rows.push_back(row);
     own_.reward.push_back(player == 0 ? timesteps.reward[i]
                                       : timesteps.other_rewards[i * others + player - 1]);
     own_.abnormal.push_back(timesteps.abnormal[i]);
@@ -167,6 +171,15 @@ absl::Status PlayerRows::StoreWithEnds(int player, const Timesteps& timesteps) {
   own.truncated = own_.truncated;
   own.abnormal = own_.abnormal;
   own.finished = own_.finished;
+  const SpecPtr& info = traj.layout().info;
+  if (info != nullptr) {
+    std::optional<BatchBuilder>& infos = players_[player].info;
+    if (!infos.has_value()) {
+      DING_ASSIGN_OR_RETURN(infos, BatchBuilder::Create(info, traj.options().env_num));
+    }
+    GatherRows(timesteps.info, own_.rows, infos->view(), 0);
+    own.info = infos->view().Slice(0, static_cast<int64_t>(own_.rows.size()));
+  }
   own.final_obs = final_obs->view().Slice(0, static_cast<int64_t>(own_.finished.size()));
   return traj.Store(own);
 }

@@ -69,10 +69,12 @@ class PlayerRows {
     SpecPtr observation;
     int first_field = 0;                    // of the env's observation: there its own begins
     std::optional<BatchBuilder> final_obs;  // scratch of StoreWithEnds()
+    std::optional<BatchBuilder> info;       // likewise
   };
   // The answers of a game for one player, if players end before it.
   struct OwnAnswers {
     std::vector<int> env_ids;
+    std::vector<int64_t> rows;  // of the answers of the game
     std::vector<float> reward;
     std::vector<uint8_t> terminated, truncated, abnormal;
     std::vector<FinishedEpisode> finished;  // only their rows

@@ -13,7 +13,8 @@
 
 namespace ding {
 absl::StatusOr<TrajLayout> TrajLayout::Create(SpecPtr observation, SpecPtr output,
-                                              bool with_level_seed, const Shape& reward_shape) {
+                                              bool with_level_seed, const Shape& reward_shape,
+                                              const SpecPtr& info) {
   std::vector<FieldSpec> fields(observation->fields().begin(), observation->fields().end());
   fields.insert(fields.end(), output->fields().begin(), output->fields().end());
   TrajLayout layout;
@@ -29,6 +30,11 @@ absl::StatusOr<TrajLayout> TrajLayout::Create(SpecPtr observation, SpecPtr outpu
   if (with_level_seed) {
     layout.level_seed = static_cast<int>(fields.size());
     fields.push_back(Scalar("level_seed", DType::kInt64));
+  }
+  if (info != nullptr) {
+    layout.info = info;
+    layout.first_info = static_cast<int>(fields.size());
+    fields.insert(fields.end(), info->fields().begin(), info->fields().end());
   }
   absl::StatusOr<SpecPtr> row = MakeSpec(std::move(fields));
   if (!row.ok()) return Annotate(row.status(), "row of observation and policy output");
@@ -173,6 +179,12 @@ absl::Status TrajBuffer::Store(const Timesteps& timesteps) {
         "env manager returned ", timesteps.reward_components.size(), " components of rewards for ",
         timesteps.env_ids.size(), " envs, expected ", components, " for each"));
   }
+  MutableColumnsView infos;
+  if (layout_.info != nullptr && arena_.block.has_value()) {
+    DING_RETURN_IF_ERROR(
+        CheckSameLayout(*layout_.info, timesteps.info.spec(), "info of the env manager"));
+    infos = arena_.block->view().Fields(layout_.info.get(), layout_.first_info);
+  }
   size_t finished = 0;
   for (size_t i = 0; i < timesteps.env_ids.size(); ++i) {
     const int env_id = timesteps.env_ids[i];
@@ -214,6 +226,9 @@ absl::Status TrajBuffer::Store(const Timesteps& timesteps) {
     } else {
       std::copy_n(timesteps.reward_components.begin() + i * components, components,
                   rewards.begin() + row * static_cast<int64_t>(components));
+    }
+    if (layout_.info != nullptr) {
+      CopyRow(timesteps.info.row(static_cast<int64_t>(i)), infos.row(row));
     }
     const bool complete = has_final && out_of_game_[env_id] == 0;
     if (has_final) info.final_row = final_row;

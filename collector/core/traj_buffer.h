@@ -7,8 +7,8 @@
 //                 a gathered copy
 //
 // A row has the observation fields, the output fields of the policy, `reward` [] float32 (or [R], if the
-// env's rewards have R components), `collect_iter` [] int64, and optionally `level_seed` [] int64. An
-// observation is copied once, from the block of the env manager to the arena.
+// env's rewards have R components), `collect_iter` [] int64, optionally `level_seed` [] int64, and the fields that the
+// env declares in EnvSpec::info. An observation is copied once, from the block of the env manager to the arena.
 //
 // `step` numbers the rows of stream `stream_base + env`. Dropped rows keep their number, so that there is a
 // gap where rows are missing and no buffer links across it.
@@ -64,13 +64,16 @@ struct TrajLayout {
   int reward = 0;
   size_t reward_components = 0;  // R of a reward [R]; 0: it is a number
   int collect_iter = 0;
-  int level_seed = -1;                 // -1: not stored
+  int level_seed = -1;  // -1: not stored
+  SpecPtr info;         // EnvSpec::info; null: there are no such fields
+  int first_info = 0;
   std::optional<int> mask;             // the action mask among the fields of the observation
   std::vector<int64_t> action_counts;  // if there is a mask: the categories of each element
 
   // kInvalidArgument if two fields have the same name, or the mask does not fit the action.
   static absl::StatusOr<TrajLayout> Create(SpecPtr observation, SpecPtr output,
-                                           bool with_level_seed, const Shape& reward_shape = {});
+                                           bool with_level_seed, const Shape& reward_shape = {},
+                                           const SpecPtr& info = nullptr);
 };
 bool operator==(const TrajLayout& a, const TrajLayout& b);
 inline bool operator!=(const TrajLayout& a, const TrajLayout& b) { return !(a == b); }

@@ -21,7 +21,8 @@ absl::StatusOr<TurnTransitions> TurnTransitions::Create(const EnvSpec& player, S
   DING_ASSIGN_OR_RETURN(const std::optional<int> mask_field,
                         FindActionMask(*player.observation, *player.action));
   DING_ASSIGN_OR_RETURN(TrajLayout layout, TrajLayout::Create(player.observation, std::move(output),
-                                                              /*with_level_seed=*/false));
+                                                              /*with_level_seed=*/false,
+                                                              /*reward_shape=*/{}, player.info));
   std::vector<int64_t> counts;
   if (mask_field.has_value()) counts = CategoryCounts(player.action->field(0));
   return TurnTransitions(std::move(layout), mask_field, std::move(counts));

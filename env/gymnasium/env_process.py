@@ -35,7 +35,7 @@ ASKED, ANSWERED = 1, 2
 NOT_PREPARED, WANTED, PREPARED, PREPARING = 0, 1, 2, 3  # ProcessMemory::Next
 WAITING, BUILD, RESET, STEP, RENDER, SAVE, LOAD, IDLE = 2, 3, 4, 5, 6, 7, 8, 1
 INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL, DATA_LOSS = 3, 5, 9, 12, 13, 15
-BOOL, UINT8, INT32, INT64, FLOAT32 = 0, 1, 2, 3, 4
+BOOL, UINT8, INT32, INT64, FLOAT32, FLOAT64 = 0, 1, 2, 3, 4, 5
 ABNORMAL = 1 << 16  # where the ends of a step are
 MEMORY_EXIT_CODE = 201
 # How long it looks for requests before it sleeps: as long as sleeping and waking takes, or longer if the last one came soon.
@@ -169,7 +169,7 @@ class Field:
                 put_floats(self.high) + struct.pack('<qi', self.categories, -1))
 
     def text(self):
-        name = ('bool', 'uint8', 'int32', 'int64', 'float32')[self.dtype]
+        name = STORED[self.dtype]
         bounds = f' in {self.low}..{self.high}' if self.low else ''
         kinds = f', {self.categories} categories' if self.categories else ''
         return f'{self.name}: {name}{list(self.shape)}{bounds}{kinds}'
@@ -178,8 +178,8 @@ class Field:
 # The dtype of the field for each dtype of a Box.
 NARROWED = {'bool': BOOL, 'uint8': UINT8, 'int8': INT32, 'int16': INT32, 'uint16': INT32, 'int32': INT32,
             'uint32': INT64, 'int64': INT64, 'float16': FLOAT32, 'float32': FLOAT32, 'float64': FLOAT32}
-STORED = ('bool', 'uint8', 'int32', 'int64', 'float32')
-FORMATS = '?Bilf'
+STORED = ('bool', 'uint8', 'int32', 'int64', 'float32', 'float64')
+FORMATS = '?Bilfd'
 
 
 def box_dtype(space, path):
@@ -797,10 +797,68 @@ def last_of(info):
     return observation, {**rest, **final_info} if isinstance(final_info, dict) else rest
 
 
+# The fields of infos that an env declares, by the attribute info_space of the env or one of its wrappers, or in the config.
+
+INFO_FIELD = re.compile(r'([^:]+): *([a-z0-9]+) *(?:\[([0-9, ]*)\])?')
+
+
+def info_fields_of(env, texts):
+    """The fields, by the keys under which infos have their values."""
+    space = next((part.info_space for part in chain_of(env) if getattr(part, 'info_space', None) is not None), None)
+    declared = {}
+    if space is not None:
+        if kind_of(space, 'info_space') != 'Dict':
+            raise Failure(INVALID_ARGUMENT, f'the info_space of the env is a {type(space).__name__}, expected a Dict')
+        for name, leaf in leaves_of(space, 'info'):
+            kind = kind_of(leaf, name)
+            dtype = {'MultiBinary': BOOL}.get(kind, INT64) if kind != 'Box' else FLOAT64 if leaf.dtype == np.float64 else box_dtype(leaf, name)
+            shape = np.shape(leaf.nvec) if kind == 'MultiDiscrete' else () if kind == 'Discrete' else leaf.shape
+            declared[tuple(name.split('/')[1:])] = Field(name, dtype, shape)
+    for text in texts:
+        match = INFO_FIELD.fullmatch(text.strip())
+        if match is None or match[2] not in STORED:
+            raise Failure(INVALID_ARGUMENT, f"info is '{text}', expected 'NAME: TYPE' or 'NAME: TYPE[SHAPE]' such as 'position: float32[3]', "
+                          f"with a type of {', '.join(STORED)}")
+        shape = [int(n) for n in (match[3] or '').split(',') if n.strip()]
+        keys = tuple(match[1].strip().split('/'))
+        if keys in declared:
+            raise Failure(INVALID_ARGUMENT, f"info is '{text}', but {match[1]} is declared before: {declared[keys].text()}")
+        declared[keys] = Field('/'.join(('info',) + keys), STORED.index(match[2]), shape)
+    return declared
+
+
+def info_writer(declared, offsets, memory):
+    """A function that writes the values of an info, or None if none are declared."""
+    fields = []
+    for (keys, field), offset in zip(declared.items(), offsets):
+        dtype, size = np.dtype(STORED[field.dtype]), int(np.prod(field.shape))
+        row = np.frombuffer(memory, dtype=dtype, count=size, offset=offset).reshape(field.shape)
+        fields.append((keys, field, row, '/'.join(keys)))
+
+    def write(info):
+        for keys, field, row, name in fields:
+            value = info
+            try:
+                for key in keys:
+                    value = value[int(key) if isinstance(value, (tuple, list)) else key]
+            except (KeyError, IndexError, TypeError, ValueError):
+                found = sorted(map(str, info)) if isinstance(info, dict) else described(info)
+                raise Failure(INTERNAL, f"the info of a step has no '{name}': found {found}, expected {field.text()}, as declared") from None
+            try:
+                array = np.asarray(value)
+            except ValueError:  # Its parts differ in length.
+                array = np.empty((), object)
+            if array.shape != field.shape or not np.can_cast(array.dtype, row.dtype, 'same_kind'):
+                raise Failure(INTERNAL, f"info['{name}'] is {described(value)}, expected {field.text()}, as declared")
+            row[...] = array
+    return write if fields else None
+
+
 class Slot:
     """An env of this process, and its place in the memory."""
 
     players = 1
+    info_fields = {}  # by their keys
 
     def __init__(self, plan, env_plan, builder, memory):
         self.id, self.plan, self.builder = env_plan['id'], plan, builder
@@ -808,6 +866,7 @@ class Slot:
         self.bytes, self.at = memory, env_plan['at']
         self.message_at, self.rows, self.actions = env_plan['message'], env_plan['rows'], env_plan['actions']
         self.next_rows, self.next_at = env_plan['next_rows'], self.at['next'] // 4
+        self.info_rows = env_plan['info']
         self.env, self.turn = None, self.at['turn'] // 4
         self.step = None  # makes a step of the env, for the action in the memory
         self.ends_at = self.at['ends'] // 4
@@ -836,6 +895,7 @@ class Slot:
         self.check_interface(env, ('reset', 'step', 'observation_space', 'action_space'), 'gymnasium.Env')
         self.env, self.spaces = env, self.spaces_of(env)
         self.has_mask = self.plan['has_mask']
+        self.info_fields = info_fields_of(env, self.plan['params']['info'])
         return env
 
     def check_interface(self, env, names, interface):
@@ -857,7 +917,7 @@ class Slot:
 
     def text(self):
         fields, actions = self.describe()
-        return '\n'.join(field.text() for field in fields + actions)
+        return '\n'.join(field.text() for field in [*fields, *actions, *self.info_fields.values()])
 
     def check_spaces(self):
         found = self.text()
@@ -923,6 +983,19 @@ class Slot:
         if self.mask is not None:
             write_info_mask(self.mask, self.spaces[1], info, False)
 
+    def after_step(self):
+        """A function that writes what an info has for the manager: the mask and the declared fields; None if there are none."""
+        mask, action_space = self.mask, self.spaces[1]
+        write_info = info_writer(self.info_fields, self.info_rows, self.bytes)
+        if write_info is None:
+            return None if mask is None else lambda info, over: write_info_mask(mask, action_space, info, over)
+
+        def write(info, over):
+            if mask is not None:
+                write_info_mask(mask, action_space, info, over)
+            write_info(info)
+        return write
+
     # What a state has besides that of the env.
 
     def more_state(self):
@@ -934,10 +1007,10 @@ class Slot:
     def make_step(self):
         """A function that makes a step, and returns whether the env is to begin the next episode by itself. Each name that it
         uses is its own, since it runs for microseconds only."""
-        env_step, read_action, write, mask = self.env.step, self.read_action, self.write, self.mask
+        env_step, read_action, write, after = self.env.step, self.read_action, self.write, self.after_step()
         numbers = np.frombuffer(self.bytes, np.int64, 1, self.actions[0])
         category = kind_of(self.spaces[1], 'action') == 'Discrete' and int(start_of(self.spaces[1], 'Discrete')) == 0
-        action_space, vector = self.spaces[1], getattr(write, 'vector', None)
+        vector = getattr(write, 'vector', None)
         floats, reward_at = self.bytes.cast('f'), self.at['reward'] // 4
         elements, part = vector or (None, None)
 
@@ -969,12 +1042,12 @@ class Slot:
                 observation, info = last_of(info)
                 if observation is not None:
                     write(observation)
-                if mask is not None:
-                    write_info_mask(mask, action_space, info, True)
+                if after is not None:
+                    after(info, True)
                 self.end_of_episode(info)
                 return self.u32[self.next_at] == WANTED
-            if mask is not None:
-                write_info_mask(mask, action_space, info, False)
+            if after is not None:
+                after(info, False)
         return step
 
     def end_of_episode(self, info):
@@ -1395,7 +1468,8 @@ class EnvProcess:
             encoded = (put_text(params['id'] or params['entry_point']) +
                        struct.pack('<i', len(fields)) + b''.join(field.encoded() for field in fields) +
                        struct.pack('<i', len(actions)) + b''.join(field.encoded() for field in actions) +
-                       struct.pack('<i', slot.players) + put_shape([]) + struct.pack('<ddq', float(low), float(high), int(steps)))
+                       struct.pack('<i', slot.players) + put_shape([]) + struct.pack('<ddq', float(low), float(high), int(steps)) +
+                       struct.pack('<i', len(slot.info_fields)) + b''.join(field.encoded() for field in slot.info_fields.values()))
             layout = json.dumps({'layout': slot.text(), 'has_mask': slot.has_mask,
                                  'goal_rewards': [] if slot.players > 1 else goal_rewards(env, slot.spaces[0], observation, info)})
             slot.leave_message(put_status() + encoded + put_text(layout))

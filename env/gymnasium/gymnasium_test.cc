@@ -189,6 +189,83 @@ TEST(GymnasiumEnvsTest, StatisticsOfAnyNameAndValueArrive) {
   EXPECT_EQ(info.size(), 10u) << "a time is not a number";
 }
 
+// By its info_space, and by the config.
+TEST(GymnasiumEnvsTest, DeclaredInfosAreColumns) {
+  GymnasiumConfig config = TestEnvConfig("sample_envs:Telling");
+  config.add_info("speed: float32");
+  config.add_info("goal: int32[2, 2]");
+  const std::unique_ptr<EnvManager> manager = Make(config, 3);
+  ASSERT_NE(manager, nullptr);
+  ASSERT_NE(manager->env_spec().info, nullptr);
+  EXPECT_EQ(manager->env_spec().info->DebugString(),
+            "info/step: int64[]\ninfo/arm/angles: float64[2]\ninfo/bits: bool[3]\n"
+            "info/speed: float32[]\ninfo/goal: int32[2, 2]");
+  ASSERT_THAT(manager->Launch(), IsOk());
+  for (int64_t i = 0; i < 12; ++i) {
+    const int64_t t = i % 4 + 1;
+    DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const steps, StepReady(manager.get(), {0, 1, 0}));
+    for (int64_t env = 0; env < 3; ++env) {
+      const RowView info = steps->info.row(env);
+      EXPECT_EQ(info.scalar<int64_t>(0), t);
+      EXPECT_THAT(info.field<double>(1), ElementsAre(t, -0.5));
+      EXPECT_THAT(info.field<uint8_t>(2), ElementsAre(1, 0, env == 1 ? 1 : 0));
+      EXPECT_EQ(info.scalar<float>(3), 0.25f * static_cast<float>(t));
+      EXPECT_THAT(info.field<int32_t>(4), ElementsAre(t, 2, 3, 4));
+    }
+    ASSERT_EQ(steps->finished.size(), t == 4 ? 3u : 0u);
+    if (t == 4) {
+      EXPECT_EQ(steps->finished[0].info.Get("speed"), 1);
+    }
+  }
+}
+
+TEST(GymnasiumEnvsTest, AnEnvAloneHasItsDeclaredInfos) {
+  DING_ASSERT_OK_AND_ASSIGN(
+      const auto manager,
+      BaseEnvManager::Create({}, std::vector<EnvFactory>(2, [] {
+                               return CreateGymnasiumEnv(TestEnvConfig("sample_envs:Telling"));
+                             })));
+  ASSERT_THAT(manager->Launch(), IsOk());
+  for (int64_t i = 0; i < 5; ++i) {
+    DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const steps, StepReady(manager.get(), {0, 1}));
+    EXPECT_THAT(steps->info.column<int64_t>(0), ElementsAre(i % 4 + 1, i % 4 + 1));
+  }
+}
+
+TEST(GymnasiumEnvsTest, InfosThatChangeAreRefusedWithNameFoundAndExpected) {
+  const auto error_of = [](const std::string& kwargs) {
+    const std::unique_ptr<EnvManager> manager =
+        Make(TestEnvConfig("sample_envs:Telling", kwargs), 1);
+    EXPECT_THAT(manager->Launch(), IsOk());
+    absl::StatusOr<const Timesteps*> steps = StepReady(manager.get());
+    for (int i = 0; i < 3 && steps.ok(); ++i) steps = StepReady(manager.get());
+    return steps.status();
+  };
+  EXPECT_THAT(error_of(R"({"wrong": "step"})"),
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("the info of a step has no 'step': found ['arm', 'bits', 'goal', "
+                                 "'note', 'speed'], expected info/step: int64[], as declared")));
+  EXPECT_THAT(
+      error_of(R"({"wrong": "bits", "value": [1, 0]})"),
+      StatusIs(absl::StatusCode::kInternal, HasSubstr("info['bits'] is a list ([1, 0]), expected "
+                                                      "info/bits: bool[3], as declared")));
+  EXPECT_THAT(error_of(R"({"wrong": "step", "value": 0.5})"),
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("info['step'] is a float (0.5), expected info/step: int64[]")));
+}
+
+TEST(GymnasiumEnvsTest, WronglyDeclaredInfosAreRefused) {
+  const auto error_of = [](const std::string& info) {
+    GymnasiumConfig config = TestEnvConfig("sample_envs:Telling");
+    config.add_info(info);
+    return CreateGymnasiumEnvs(TwoPerProcess(), config, 1).status();
+  };
+  EXPECT_THAT(error_of("speed"), StatusIs(absl::StatusCode::kInvalidArgument,
+                                          HasSubstr("info is 'speed', expected 'NAME: TYPE'")));
+  EXPECT_THAT(error_of("step: int32"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("step is declared before")));
+}
+
 TEST(GymnasiumEnvsTest, MasksForbidActions) {
   const std::unique_ptr<EnvManager> manager = Make(TestEnvConfig("sample_envs:Masked"), 2);
   EXPECT_EQ(manager->env_spec().observation->DebugString(),

@@ -64,6 +64,7 @@ Json ConfigJson(const GymnasiumConfig& config, PythonInterface interface, const 
                {"entry_point", config.entry_point()},
                {"kwargs", config.kwargs()},
                {"seed_bits", config.seed_bits()},
+               {"info", config.info()},
                {"pictures", around.use().pictures()},
                {"game", interface == PythonInterface::kPettingZoo}};
   json["python_path"] = Json::array();
@@ -105,7 +106,7 @@ static_assert(offsetof(ProcessMemory::Process, call) % 8 == 0);
 static_assert(offsetof(ProcessMemory::Process, env_id) ==
               offsetof(ProcessMemory::Process, call) + 4);
 
-Json Layout(ProcessMemory* memory, int env_id) {
+Json Layout(ProcessMemory* memory, const EnvSpec& spec, int env_id) {
   ProcessMemory::Env* const env = &memory->env(env_id);
   const auto at = [memory](const void* part) { return memory->OffsetOf(part); };
   const auto row_of = [&](const MutableColumnsView& block) {
@@ -115,7 +116,12 @@ Json Layout(ProcessMemory* memory, int env_id) {
     }
     return row;
   };
+  Json info = Json::array();
+  for (int i = 0; spec.info != nullptr && i < spec.info->size(); ++i) {
+    info.push_back(at(memory->info(env_id) + InfoRow::Offset(*spec.info, i)));
+  }
   return {{"id", env_id},
+          {"info", info},
           {"message", at(memory->message_area(env_id))},
           {"rows", row_of(memory->rows())},
           {"next_rows", row_of(memory->next_rows())},
@@ -155,7 +161,7 @@ Json MakePlan(const PythonEnv& env, ProcessMemory* memory, int process,
                {"memory_limit_mb", 0},
                {"notify_each", false}};
   plan["envs"] = Json::array();
-  for (const int env_id : env_ids) plan["envs"].push_back(Layout(memory, env_id));
+  for (const int env_id : env_ids) plan["envs"].push_back(Layout(memory, env.spec, env_id));
   return plan;
 }
 
@@ -214,6 +220,10 @@ absl::Status CheckGymnasiumConfig(const GymnasiumConfig& config, PythonInterface
           "id is '", config.id(), "' and entry_point is '", config.entry_point(),
           "', expected only entry_point, 'module:Class': PettingZoo has no ids; a game of its own "
           "is 'pettingzoo.butterfly.pistonball_v6:parallel_env'"));
+    }
+    if (config.info_size() > 0) {
+      problems.push_back(absl::StrCat("info is '", config.info(0),
+                                      "', expected none: games of PettingZoo declare no info"));
     }
   } else if (config.id().empty() == config.entry_point().empty()) {
     problems.push_back(absl::StrCat(

@@ -26,9 +26,10 @@ absl::StatusOr<Batch> RowOfZeros(const SpecPtr& spec) {
 }  // namespace
 
 absl::StatusOr<CollectedLayout> LayoutOfCollected(const EnvSpec& player, CollectMode* policy) {
-  DING_ASSIGN_OR_RETURN(const TrajLayout layout,
-                        TrajLayout::Create(player.observation, policy->output_spec(),
-                                           /*with_level_seed=*/false, player.reward_shape));
+  DING_ASSIGN_OR_RETURN(
+      const TrajLayout layout,
+      TrajLayout::Create(player.observation, policy->output_spec(),
+                         /*with_level_seed=*/false, player.reward_shape, player.info));
   SegmentBatch sample;
   DING_ASSIGN_OR_RETURN(sample.rows, RowOfZeros(layout.row));
   DING_ASSIGN_OR_RETURN(sample.final_obs, RowOfZeros(layout.observation));

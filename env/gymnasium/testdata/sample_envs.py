@@ -312,3 +312,27 @@ class Counted(Trouble):
     def step(self, action):
         self.steps += 1
         return self.show(), 1.0, self.steps == 3, False, {}
+
+
+class Telling:
+    """Declares its info by info_space. An episode has four steps, the last of which lacks or changes `wrong`."""
+
+    info_space = Dict({'step': Discrete(100), 'arm': Dict({'angles': Box(-9, 9, (2,), np.float64)}), 'bits': MultiBinary(3)})
+
+    def __init__(self, wrong=None, value=None):
+        self.observation_space, self.action_space = Box(0, 9, (1,), np.float32), Discrete(2)
+        self.wrong, self.value = wrong, value
+
+    def reset(self, *, seed=None, options=None):
+        self.steps = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        info = {'step': self.steps, 'arm': {'angles': np.array([self.steps, -0.5])}, 'bits': np.array([1, 0, action], np.int8) != 0,
+                'speed': 0.25 * self.steps, 'goal': [[self.steps, 2], [3, 4]], 'note': 'text'}
+        if self.wrong and self.steps == 3:
+            info[self.wrong] = self.value
+            if self.value is None:
+                del info[self.wrong]
+        return np.full(1, self.steps, np.float32), 1.0, self.steps == 4, False, info
