@@ -17,7 +17,8 @@ import shlex
 import statistics
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+from programs import ROOT
+
 TABLE = "worker/learning_bars.txt"
 PUBLISHED = "worker/learning_published.txt"
 RESULTS = "worker/learning_results.csv"

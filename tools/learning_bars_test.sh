@@ -3,7 +3,7 @@
 # programs are shell scripts.
 set -euo pipefail
 mkdir -p "$TEST_TMPDIR/repo/tools" "$TEST_TMPDIR/repo/worker/configs"
-for file in learning_bars learning_bars_page.py learning_bars_rows.py lib.sh plot_picture.py plot_runs.py; do
+for file in learning_bars learning_bars_page.py learning_bars_rows.py lib.sh plot_picture.py plot_runs.py programs.py; do
   cp "$(readlink -f "tools/$file")" "$TEST_TMPDIR/repo/tools"
 done
 cd "$TEST_TMPDIR/repo"

@@ -49,16 +49,24 @@ STYLE = {
 DEBIAN_PYTHON = "/usr/bin/python3"
 
 
-def use_matplotlib():
-    """Goes on with Debian's Python where this one has no matplotlib. Refused if neither has it."""
-    if importlib.util.find_spec("matplotlib"):
+def has_module(name):
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # the package that should hold it
+        return False
+
+
+def use_modules(modules, why, packages):
+    """Goes on with Debian's Python where this one lacks a module. Refused if that one lacks it, too."""
+    if all(has_module(name) for name in modules):
         return
     if os.path.realpath(sys.executable) != os.path.realpath(DEBIAN_PYTHON) and os.path.exists(DEBIAN_PYTHON):
         os.execv(DEBIAN_PYTHON, [DEBIAN_PYTHON, *sys.argv])
-    raise Refused(
-        "pictures are drawn by matplotlib, which is not installed. Install it as root:\n"
-        "  apt-get install --yes --no-install-recommends python3-matplotlib"
-    )
+    raise Refused(f"{why}, which is not installed. Install it as root:\n  apt-get install --yes --no-install-recommends {packages}")
+
+
+def use_matplotlib():
+    use_modules(["matplotlib"], "pictures are drawn by matplotlib", "python3-matplotlib")
 
 
 def color(index):

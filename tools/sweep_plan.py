@@ -1,0 +1,200 @@
+"""Reads the file of a sweep for tools/sweep, and refuses what cannot be run."""
+
+import itertools
+import math
+import os
+import subprocess
+import tempfile
+
+from plot_runs import Refused
+from programs import ROOT, build_trainer
+
+PROTO = os.path.join(ROOT, "tools", "sweep.proto")
+# Combinations of a grid. Each is a trial in the storage.
+MAX_TRIALS = 10_000
+
+
+def read_message(path):
+    """The Sweep in a text file. Its descriptor is compiled by protoc, so that no generated code lies in the tree."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"cannot read '{path}': {getattr(error, 'strerror', None) or error}") from None
+    with tempfile.TemporaryDirectory() as folder:
+        out = os.path.join(folder, "sweep.pb")
+        try:
+            command = ["protoc", f"--proto_path={os.path.dirname(PROTO)}", f"--descriptor_set_out={out}", PROTO]
+            subprocess.run(command, check=True)
+        except FileNotFoundError:
+            raise Refused("protoc is not installed; run tools/setup sweep") from None
+        with open(out, "rb") as file:
+            files = descriptor_pb2.FileDescriptorSet.FromString(file.read())
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(files.file[0])
+    sweep = message_factory.MessageFactory(pool).GetPrototype(pool.FindMessageTypeByName("ding.Sweep"))()
+    try:
+        text_format.Parse(text, sweep, descriptor_pool=pool)
+    except text_format.ParseError as error:
+        methods = ", ".join(sweep.DESCRIPTOR.enum_types_by_name["Method"].values_by_name)
+        hint = f"; write one of {methods}: method: TPE" if '"ding.Sweep.Method"' in str(error) else "; its fields are in tools/sweep.proto"
+        raise Refused(f"'{path}': line {str(error).strip().rstrip('.')}{hint}") from None
+    return sweep
+
+
+class Parameter:
+    """A setting that is searched: its path, and its values or its bounds."""
+
+    def __init__(self, message, where):
+        self.path = message.path
+        if not self.path:
+            raise Refused(f'{where}: a parameter has no path; write path: "policy.learn.batch_size"')
+        kinds = [name for name in ("value", "range", "integers") if getattr(message, name) and str(getattr(message, name))]
+        kinds = [name for name in kinds if name == "value" or message.HasField(name)]
+        where = f"{where}: parameter '{self.path}'"
+        if len(kinds) != 1:
+            raise Refused(f"{where} has {' and '.join(kinds) or 'no values'}; write one of value: [\"32\", \"64\"], range {{ low: 0 high: 1 }}, "
+                          "integers { low: 1 high: 8 }")
+        self.values, self.whole, self.log, self.points = list(message.value), kinds[0] == "integers", False, 0
+        if self.values:
+            for value in self.values:
+                if self.values.count(value) > 1:
+                    raise Refused(f"{where} has the value '{value}' twice; write it once")
+            return
+        bounds = getattr(message, kinds[0])
+        self.low, self.high, self.log, self.points = bounds.low, bounds.high, bounds.log, bounds.points
+        found = f"{kinds[0]} {{ low: {self.low:g} high: {self.high:g} }}"
+        if not (bounds.HasField("low") and bounds.HasField("high") and self.low < self.high and math.isfinite(self.high - self.low)):
+            raise Refused(f"{where} has the empty {found}; write low less than high: {kinds[0]} {{ low: 1 high: 10 }}")
+        if self.log and self.low <= 0:
+            raise Refused(f"{where} has {found} on a log scale; write low above 0, or leave out log: true")
+        if self.whole and not (self.low.is_integer() and self.high.is_integer()):
+            raise Refused(f"{where} has {found}; write whole numbers, or range instead of integers")
+        if self.whole:
+            self.low, self.high = int(self.low), int(self.high)
+
+    def suggest(self, trial):
+        """The value of an Optuna trial, drawn unless it has one."""
+        if self.values:
+            return trial.suggest_categorical(self.path, self.values)
+        suggest = trial.suggest_int if self.whole else trial.suggest_float
+        return suggest(self.path, self.low, self.high, log=self.log)
+
+    def grid(self, where):
+        if self.values:
+            return self.values
+        if self.whole and not self.points and self.high - self.low < 100 and not self.log:
+            return list(range(self.low, self.high + 1))
+        if self.points < 2:
+            raise Refused(f"{where}: parameter '{self.path}' has no points, which a grid needs; write points: 5 behind its bounds")
+        shares = [i / (self.points - 1) for i in range(self.points)]
+        if self.log:
+            values = [self.low ** (1 - share) * self.high**share for share in shares]
+        else:
+            values = [self.low + (self.high - self.low) * share for share in shares]
+        values = [min(max(float(f"{value:.12g}"), self.low), self.high) for value in values]
+        return list(dict.fromkeys(round(value) for value in values)) if self.whole else values
+
+    def ends(self):
+        return self.values or [self.low, self.high]
+
+
+class Plan:
+    """A checked sweep. `rungs` are the budgets of a trial one after the other, or [None] for the config's own budget."""
+
+    def __init__(self, path):
+        self.path = path
+        self.message = message = read_message(path)
+        self.name = os.path.splitext(os.path.basename(path))[0]
+        self.config = self.beside(message.config)
+        if not message.config or not os.path.isfile(self.config):
+            raise Refused(f"'{path}': config is '{message.config}', and there is no file '{self.config}'; write "
+                          'config: "FILE", seen from the folder of the sweep\'s file')
+        self.method = message.DESCRIPTOR.enum_types_by_name["Method"].values_by_number[message.method].name
+        self.parameters = [Parameter(parameter, f"'{path}'") for parameter in message.parameter]
+        if not self.parameters:
+            raise Refused(f"'{path}' has no parameter; write parameter {{ path: \"policy.learn.batch_size\" value: [\"32\", \"64\"] }}")
+        paths = [parameter.path for parameter in self.parameters]
+        for name in paths:
+            if paths.count(name) > 1:
+                raise Refused(f"'{path}' has two parameters '{name}'; write one")
+        if not 1 <= message.seeds <= 1000:
+            raise Refused(f"'{path}': seeds is {message.seeds}; write 1 to 1000: seeds: 3")
+        self.grid = []
+        if self.method == "GRID":
+            axes = [parameter.grid(f"'{path}'") for parameter in self.parameters]
+            count = math.prod(map(len, axes))
+            if message.HasField("trials") and message.trials != count:
+                raise Refused(f"'{path}': trials is {message.trials}, but the grid has {count} combinations; leave out trials")
+            if count <= MAX_TRIALS:
+                self.grid = [dict(zip(paths, values)) for values in itertools.product(*axes)]
+        self.trials = count if self.method == "GRID" else message.trials
+        if not 1 <= self.trials <= MAX_TRIALS:
+            raise Refused(f"'{path}' has {self.trials} trials; write 1 to {MAX_TRIALS}: " + ("fewer points" if self.method == "GRID" else "trials: 30"))
+        self.budget, self.rungs = self.read_rungs()
+
+    def beside(self, name):
+        return os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(self.path)), name))
+
+    def read_rungs(self):
+        """The flag of the budget, and the rungs."""
+        message = self.message
+        given = [name for name in ("max_env_step", "max_train_iter") if message.HasField(name)]
+        if len(given) > 1:
+            raise Refused(f"'{self.path}' has max_env_step and max_train_iter; write one of them")
+        last = getattr(message, given[0]) if given else None
+        if given and last < 1:
+            raise Refused(f"'{self.path}': {given[0]} is {last}; write 1 or more")
+        if not message.HasField("halving"):
+            return (given[0] if given else ""), [last]
+        halving = message.halving
+        if not given:
+            raise Refused(f"'{self.path}' has halving, which needs the budget of the last rung; write max_env_step: 100000")
+        if not 1 <= halving.first < last or halving.factor < 2:
+            raise Refused(
+                f"'{self.path}' has halving {{ first: {halving.first} factor: {halving.factor} }} with {given[0]}: {last}; write "
+                f"first from 1 to less than {last}, and factor 2 or more: halving {{ first: {max(1, last // 9)} factor: 3 }}"
+            )
+        rungs = [halving.first]
+        while rungs[-1] * halving.factor < last:
+            rungs.append(rungs[-1] * halving.factor)
+        return given[0], [*rungs, last]
+
+    def find_trainer(self):
+        """The command that trains by the config."""
+        if not self.message.program:
+            return build_trainer(self.config)
+        program = self.beside(self.message.program)
+        if not os.access(program, os.X_OK):
+            raise Refused(f"'{self.path}': program is '{self.message.program}', and '{program}' cannot be run; write a program that trains")
+        return [program, f"--config={self.config}"]
+
+    def resolved(self, trainer, settings, budget=None):
+        """The config with these settings, as a run would have it."""
+        command = [*trainer, *self.flags(settings, budget), "--print_config"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        if done.returncode != 0:
+            raise RuntimeError((done.stderr or done.stdout).strip())
+        return done.stdout
+
+    def flags(self, settings, budget=None):
+        settings = [*self.message.set, *(f"{path}={value}" for path, value in settings.items())]
+        return [f"--set={setting}" for setting in settings] + ([f"--{self.budget}={budget}"] if budget else [])
+
+    def check(self, trainer):
+        """Refuses paths and values that --set does not take. Other problems of a value may depend on other values; they are left to
+        the trials. Returns the config without the parameters."""
+        try:
+            config = self.resolved(trainer, {})
+        except RuntimeError as error:
+            raise Refused(f"'{self.path}': the config cannot be run with the fixed values: {error}") from None
+        for parameter in self.parameters:
+            for value in parameter.ends():
+                try:
+                    self.resolved(trainer, {parameter.path: value})
+                except RuntimeError as error:
+                    if "--set:" in str(error):
+                        raise Refused(f"'{self.path}': parameter '{parameter.path}' cannot be set to '{value}': {error}") from None
+        return config
