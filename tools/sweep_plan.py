@@ -39,7 +39,9 @@ def read_message(path):
         text_format.Parse(text, sweep, descriptor_pool=pool)
     except text_format.ParseError as error:
         methods = ", ".join(sweep.DESCRIPTOR.enum_types_by_name["Method"].values_by_name)
-        hint = f"; write one of {methods}: method: TPE" if '"ding.Sweep.Method"' in str(error) else "; its fields are in tools/sweep.proto"
+        hint = "; its fields are in tools/sweep.proto"
+        if '"ding.Sweep.Method"' in str(error):
+            hint = f"; write one of {methods}: method: TPE"
         raise Refused(f"'{path}': line {str(error).strip().rstrip('.')}{hint}") from None
     return sweep
 
@@ -51,12 +53,13 @@ class Parameter:
         self.path = message.path
         if not self.path:
             raise Refused(f'{where}: a parameter has no path; write path: "policy.learn.batch_size"')
-        kinds = [name for name in ("value", "range", "integers") if getattr(message, name) and str(getattr(message, name))]
-        kinds = [name for name in kinds if name == "value" or message.HasField(name)]
+        kinds = [field.name for field, _ in message.ListFields() if field.name != "path"]
         where = f"{where}: parameter '{self.path}'"
         if len(kinds) != 1:
-            raise Refused(f"{where} has {' and '.join(kinds) or 'no values'}; write one of value: [\"32\", \"64\"], range {{ low: 0 high: 1 }}, "
-                          "integers { low: 1 high: 8 }")
+            raise Refused(
+                f"{where} has {' and '.join(kinds) or 'no values'}; write one of "
+                'value: ["32", "64"], range { low: 0 high: 1 }, integers { low: 1 high: 8 }'
+            )
         self.values, self.whole, self.log, self.points = list(message.value), kinds[0] == "integers", False, 0
         if self.values:
             for value in self.values:
@@ -110,8 +113,10 @@ class Plan:
         self.name = os.path.splitext(os.path.basename(path))[0]
         self.config = self.beside(message.config)
         if not message.config or not os.path.isfile(self.config):
-            raise Refused(f"'{path}': config is '{message.config}', and there is no file '{self.config}'; write "
-                          'config: "FILE", seen from the folder of the sweep\'s file')
+            raise Refused(
+                f"'{path}': config is '{message.config}', and there is no file '{self.config}'; "
+                'write config: "FILE", seen from the folder of the sweep\'s file'
+            )
         self.method = message.DESCRIPTOR.enum_types_by_name["Method"].values_by_number[message.method].name
         self.parameters = [Parameter(parameter, f"'{path}'") for parameter in message.parameter]
         if not self.parameters:
@@ -132,7 +137,8 @@ class Plan:
                 self.grid = [dict(zip(paths, values)) for values in itertools.product(*axes)]
         self.trials = count if self.method == "GRID" else message.trials
         if not 1 <= self.trials <= MAX_TRIALS:
-            raise Refused(f"'{path}' has {self.trials} trials; write 1 to {MAX_TRIALS}: " + ("fewer points" if self.method == "GRID" else "trials: 30"))
+            example = "fewer points" if self.method == "GRID" else "trials: 30"
+            raise Refused(f"'{path}' has {self.trials} trials; write 1 to {MAX_TRIALS}: {example}")
         self.budget, self.rungs = self.read_rungs()
 
     def beside(self, name):

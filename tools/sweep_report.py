@@ -1,6 +1,5 @@
 """What tools/sweep has found: tables in Markdown and JSON, and pictures."""
 
-import json
 import math
 
 from plot_picture import COLORS, WIDTH, number, printable, show_numbers, style, written
@@ -60,7 +59,12 @@ def result(plan, trials, remarks, shares):
             }
         )
     order = ["complete", "pruned", "running", "failed"]
-    rows.sort(key=lambda row: (order.index(row["state"]), -(row["budget"] or 0), math.inf if row["score"] is None else sign * row["score"], row["trial"]))
+
+    def rank(row):
+        value = math.inf if row["score"] is None else sign * row["score"]
+        return order.index(row["state"]), -(row["budget"] or 0), value, row["trial"]
+
+    rows.sort(key=rank)
     best = rows[0]["trial"] if rows and rows[0]["state"] == "complete" else None
     return {
         "sweep": plan.name,
@@ -95,7 +99,8 @@ def markdown(found, plan):
         bounds = "-" if row["interval"] is None else " to ".join(cell(bound) for bound in row["interval"])
         settings = [cell(row["settings"][path]) for path in paths]
         ends = [cell(min(row["values"])), cell(max(row["values"]))]
-        rows.append([str(row["trial"]), *settings, *([cell(row["budget"])] if budget else []), cell(row["score"]), bounds, *ends, row["state"]])
+        rung = [cell(row["budget"])] if budget else []
+        rows.append([str(row["trial"]), *settings, *rung, cell(row["score"]), bounds, *ends, row["state"]])
     failed = [row for row in found["trials"] if row["state"] == "failed"]
     text = f"# {found['sweep']}\n\n" + (table(header, rows) if rows else "No trial has a score.\n")
     if found["importance"]:
@@ -105,10 +110,6 @@ def markdown(found, plan):
         reasons = [[str(row["trial"]), ", ".join(f"{k}={cell(v)}" for k, v in row["settings"].items()), row["reason"]] for row in failed]
         text += "\n## Failed trials\n" + table(["trial", "settings", "reason"], reasons)
     return text
-
-
-def to_json(found):
-    return json.dumps(found, indent=2) + "\n"
 
 
 def short_names(paths):
@@ -162,17 +163,19 @@ def draw_parallel(found, plan):
         axes.set_xlim(-0.1, len(names) - 0.6)
         axes.set_ylim(-0.02, 1.12)
         for rank, row in enumerate(reversed(drawn)):
-            values = [row["settings"][parameter.path] for parameter in plan.parameters]
-            pruned = row["state"] == "pruned"
-            places = [place(value) for (place, _), value in zip(axes_of, values + ([] if pruned else [row["score"]]))]
-            places = [at + jitter.uniform(-0.04, 0.04) / len(parameter.values) * 3 if parameter.values else at
-                      for at, parameter in zip(places, plan.parameters)] + places[len(plan.parameters):]
-            x = numpy.concatenate([i + share for i in range(len(places) - 1)] or [[0]])
-            y = numpy.concatenate([a + (b - a) * ease for a, b in zip(places, places[1:])] or [places])
-            best = row["trial"] == found["best"]
-            look = {"color": "#bbb", "alpha": 0.6, "linewidth": 0.8} if pruned else {
-                "color": COLORS[1] if best else colors(0.15 + 0.85 * (1 - (row["score"] - low) / (high - low) if found["minimize"] else (row["score"] - low) / (high - low))),
-                "alpha": 1 if best else 0.8, "linewidth": 2.6 if best else 1.3}
+            places = []
+            for parameter, (place, _) in zip(plan.parameters, axes_of):
+                spread = 0.12 / len(parameter.values) if parameter.values else 0
+                places.append(place(row["settings"][parameter.path]) + jitter.uniform(-spread, spread))
+            look = {"color": "#bbb", "alpha": 0.6, "linewidth": 0.8}
+            if row["state"] == "complete":
+                places.append(axes_of[-1][0](row["score"]))
+                good = 1 - places[-1] if found["minimize"] else places[-1]
+                look = {"color": colors(0.15 + 0.85 * good), "alpha": 0.8, "linewidth": 1.3}
+            if row["trial"] == found["best"]:
+                look = {"color": COLORS[1], "linewidth": 2.6}
+            x = numpy.concatenate([[0], *(i + share for i in range(len(places) - 1))])
+            y = numpy.concatenate([places[:1], *(a + (b - a) * ease for a, b in zip(places, places[1:]))])
             axes.plot(x, y, zorder=2 + rank / (len(drawn) + 1), gid=f"trial-{row['trial']}", **look)
         for i, (name, (_, ticks)) in enumerate(zip(names, axes_of)):
             axes.plot([i, i], [0, 1], color="#555", linewidth=1, zorder=4)
