@@ -475,6 +475,9 @@ std::vector<std::string> Coordinator::Problems(const Options& options) {
   if (options.replay_ratio.has_value()) {
     ReplayRatioLimiter::AppendProblems(*options.replay_ratio, /*draw_rows=*/0, &problems);
   }
+  if (options.lockstep_tasks > 0 && options.replay_ratio.has_value()) {
+    problems.push_back("lockstep_tasks and replay_ratio are set, expected one of them");
+  }
   if (options.rounds.has_value() &&
       (options.rounds->rows < 1 || options.rounds->hand_over_rows < 1 ||
        options.rounds->ahead < 0 || options.rounds->rows > kMaxRoundRows ||

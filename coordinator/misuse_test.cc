@@ -253,6 +253,11 @@ TEST_F(CoordinatorMisuse, Create_OptionsOutOfRange_IsRefused) {
     EXPECT_THAT(Create(options), StatusIs(kInvalid));
   }
   Coordinator::Options options;
+  options.lockstep_tasks = 1;
+  EXPECT_THAT(Create(options), IsOk());
+  options.replay_ratio.emplace();
+  EXPECT_THAT(Create(options), StatusIs(kInvalid, HasSubstr("expected one of them")));
+  options = {};
   options.min_return = kNan;
   EXPECT_THAT(Create(options), StatusIs(kInvalid));
   options = {};

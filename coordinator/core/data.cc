@@ -170,77 +170,58 @@ absl::Status PushItems(RunState* run, const RunningTask& task, const CollectorDa
   return absl::OkStatus();
 }
 
-absl::StatusOr<Drawn> DrawFor(RunState* run, const LearnerDemand& demand,
-                              const ChunkSet* undrawable, TaskBuffer* buffer) {
-  if (!buffer->has_rounds()) return Draw(buffer->rows(), demand, undrawable);
-  DrawnRound round = DrawRound(buffer->rows(), demand, undrawable);
-  if (round.drawn.too_old > 0) {
-    buffer->LeftOut(round.drawn.too_old);
-    run->Log(LogSeverity::kWarning,
-             absl::StrCat(buffer->id(), ": ", round.drawn.too_old,
-                          " rows are not learned from, because the policy that collected them is "
-                          "more than policy.learn.max_data_age versions old"),
-             /*every=*/20);
-  }
-  DING_RETURN_IF_ERROR(round.status);
-  return std::move(round.drawn);
-}
-
 // Draws in lockstep: all demanded batches, or the whole round of an on-policy policy.
 //   kFailedPrecondition  the tasks of the round have not handed over all rows yet; any other error is final
-absl::StatusOr<Drawn> DrawInLockstep(RunState* run, LearnerDemand demand,
-                                     const ChunkSet* undrawable, TaskBuffer* buffer) {
+absl::StatusOr<LearnerData> DrawInLockstep(RunState* run, TaskBuffer* buffer) {
   const int64_t tasks = (run->lockstep_rounds + 1) * run->options.lockstep_tasks;
   if (run->lockstep_task < tasks) {
     return absl::FailedPreconditionError(
         absl::StrCat(run->lockstep_task, " of ", tasks, " tasks have handed over their rows"));
   }
-  if (buffer->has_rounds()) {
-    demand.set_batch_size(std::max<int64_t>(1, buffer->rows_total() - buffer->rows_drawn()));
-  }
-  absl::StatusOr<Drawn> drawn = DrawFor(run, demand, undrawable, buffer);
-  if (drawn.ok() && drawn->answer.items_size() == demand.batches()) {
+  absl::StatusOr<LearnerData> answer = buffer->DrawFirst(/*whole=*/true);
+  if (answer.ok()) {
     ++run->lockstep_rounds;
-    return drawn;
+    return answer;
   }
+  const LearnerDemand& demand = buffer->first_demand();
   return absl::OutOfRangeError(
       absl::StrCat("in lockstep, ", tasks, " tasks have handed over ", buffer->rows_total(),
                    " rows, of which ", demand.batches(), " batches of ", demand.batch_size(),
                    " cannot be drawn, expected a round with enough of them "
                    "(policy.other.commander.collector_task_space): ",
-                   drawn.status().message()));
+                   answer.status().message()));
 }
 
 // Answers the first demand of the buffer. Returns false if there are too few rows.
 bool AnswerFirst(RunState* run, TaskBuffer* buffer) {
-  const std::shared_ptr<const ChunkSet> bad = buffer->chunks()->undrawable();
-  const ChunkSet* const undrawable = bad->empty() ? nullptr : bad.get();
-  LearnerDemand demand = buffer->BeginDraw();
-  const absl::Status may_draw = buffer->CheckDraw(&demand);
-  absl::StatusOr<Drawn> drawn = !may_draw.ok()    ? absl::StatusOr<Drawn>(may_draw)
-                                : run->lockstep() ? DrawInLockstep(run, demand, undrawable, buffer)
-                                                  : DrawFor(run, demand, undrawable, buffer);
+  const int64_t too_old = buffer->rows_too_old();
+  absl::StatusOr<LearnerData> answer =
+      run->lockstep() ? DrawInLockstep(run, buffer) : buffer->DrawFirst();
+  if (buffer->rows_too_old() > too_old) {
+    run->Log(LogSeverity::kWarning,
+             absl::StrCat(buffer->id(), ": ", buffer->rows_too_old() - too_old,
+                          " rows are not learned from, because the policy that collected them is "
+                          "more than policy.learn.max_data_age versions old"),
+             /*every=*/20);
+  }
   Worker* const learner = run->LearnerOf(*buffer);
-  if (!drawn.ok()) {
-    buffer->TooFewRows(demand);
+  if (!answer.ok()) {
     ForgetRemoved(run, buffer);
-    if (drawn.status().code() != absl::StatusCode::kFailedPrecondition) {
-      End(run, Annotate(drawn.status(), absl::StrCat("drawing from ", buffer->id())),
+    if (!absl::IsFailedPrecondition(answer.status())) {
+      End(run, Annotate(answer.status(), absl::StrCat("drawing from ", buffer->id())),
           "a buffer failed");
       return false;
     }
     if (learner->waits_for.empty()) ++run->counters.demands_waited;
-    learner->waits_for = std::string(drawn.status().message());
+    learner->waits_for = std::string(answer.status().message());
     // With rounds, a demand that waits makes collectors go on.
     run->retry_held = run->retry_held || buffer->has_rounds();
     return false;
   }
   learner->waits_for.clear();
-  buffer->Answered(*drawn);
   ++run->counters.demands_answered;
   CoordinatorMessage message;
-  *message.mutable_learner_data() = std::move(drawn->answer);
-  message.mutable_learner_data()->set_envstep(buffer->env_steps());
+  *message.mutable_learner_data() = *std::move(answer);
   run->Send(learner->id, std::move(message));
   run->retry_held = true;
   return true;
@@ -285,10 +266,11 @@ absl::StatusOr<Tried> TryData(RunState* run, Worker* sender, const CollectorData
   const std::string& task_id = message.task_id();
   const RunningTask* const collecting = sender->FindTask(task_id);
   if (!data->pushed) {
-    absl::Status status = absl::CancelledError("the task is over");
-    if (collecting != nullptr) {
-      status = data->announced.items.rows.empty() ? absl::OkStatus()
-                                                  : PushItems(run, *collecting, message, *data);
+    absl::Status status;
+    if (collecting == nullptr) {
+      status = absl::CancelledError("the task is over");
+    } else if (!data->announced.items.rows.empty()) {
+      status = PushItems(run, *collecting, message, *data);
     }
     if (absl::IsUnavailable(status)) {
       if (!data->refused) ++run->counters.pushes_waited;

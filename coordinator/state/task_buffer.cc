@@ -18,6 +18,14 @@
 namespace ding {
 namespace {
 
+// The rows that a demand drew.
+struct Drawn {
+  LearnerData answer;
+  int64_t rows = 0;
+  double staleness = 0;  // the mean; 0 if the rows do not have it
+  int64_t too_old = 0;   // how many rows were left out; also set if drawing fails
+};
+
 // The most further draws for one batch, which replace rows that must be left out of it.
 constexpr int kMaxRefills = 16;
 // The most rows of a chunk: far more than fit into a value of the store.
@@ -78,29 +86,22 @@ absl::StatusOr<Batch> Sample(IBuffer* rows, const LearnerDemand& demand,
                                                     undrawable->size(), " bad chunks"));
 }
 
-}  // namespace
-
-absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand, const ChunkSet* undrawable) {
-  Drawn drawn;
+absl::Status DrawBatches(IBuffer* rows, const LearnerDemand& demand, const ChunkSet* undrawable,
+                         bool all, Drawn* drawn) {
   for (int i = 0; i < demand.batches(); ++i) {
     const absl::StatusOr<Batch> batch = Sample(rows, demand, undrawable);
-    if (!batch.ok()) {
-      if (i == 0) return batch.status();
-      break;
-    }
-    drawn.staleness += (Staleness(*batch, demand.train_iter()) - drawn.staleness) / (i + 1);
-    drawn.rows += batch->rows();
-    drawn.answer.add_items(EncodedBatch(*batch).ToString());
+    if (!batch.ok()) return i == 0 || all ? batch.status() : absl::OkStatus();
+    drawn->staleness += (Staleness(*batch, demand.train_iter()) - drawn->staleness) / (i + 1);
+    drawn->rows += batch->rows();
+    drawn->answer.add_items(EncodedBatch(*batch).ToString());
   }
-  drawn.answer.set_task_id(demand.task_id());
-  drawn.answer.set_sequence(demand.sequence());
-  return drawn;
+  return absl::OkStatus();
 }
 
-DrawnRound DrawRound(IBuffer* rows, const LearnerDemand& demand, const ChunkSet* undrawable) {
-  DrawnRound round;
+absl::Status DrawRound(IBuffer* rows, const LearnerDemand& demand, const ChunkSet* undrawable,
+                       Drawn* drawn) {
   const std::set<int64_t> iters(demand.collect_iter().begin(), demand.collect_iter().end());
-  while (round.drawn.rows == 0) {
+  while (drawn->rows == 0) {
     // A round takes its share of all rows that are there. Rows that it left over would be older than the other rows
     // of the next round.
     const int64_t there = rows->count();
@@ -108,56 +109,51 @@ DrawnRound DrawRound(IBuffer* rows, const LearnerDemand& demand, const ChunkSet*
     const int64_t size = std::max(demand.batch_size(), there / rounds);
     SampleOptions oldest;
     oldest.range = AgeRange{0, size};
-    const absl::StatusOr<Batch> batch = rows->Sample(size, demand.train_iter(), oldest);
-    round.status = batch.status();
-    if (!batch.ok()) break;
-    std::vector<int64_t> good = Drawable(*batch, undrawable);
+    DING_ASSIGN_OR_RETURN(const Batch batch, rows->Sample(size, demand.train_iter(), oldest));
+    std::vector<int64_t> good = Drawable(batch, undrawable);
     const size_t drawable = good.size();
-    KeepRowsOf(*batch, iters, &good);
-    round.drawn.too_old += static_cast<int64_t>(drawable - good.size());
+    KeepRowsOf(batch, iters, &good);
+    drawn->too_old += static_cast<int64_t>(drawable - good.size());
     if (good.empty()) continue;
-    absl::StatusOr<BatchBuilder> kept =
-        BatchBuilder::Create(batch->spec_ptr(), static_cast<int64_t>(good.size()));
-    round.status = kept.status();
-    if (!kept.ok()) break;
-    GatherRows(batch->view(), good, kept->view(), 0);
-    const Batch drawn = std::move(*kept).Seal(static_cast<int64_t>(good.size()));
-    round.drawn.rows = drawn.rows();
-    round.drawn.staleness = Staleness(drawn, demand.train_iter());
-    round.drawn.answer.add_items(EncodedBatch(drawn).ToString());
+    DING_ASSIGN_OR_RETURN(
+        BatchBuilder kept,
+        BatchBuilder::Create(batch.spec_ptr(), static_cast<int64_t>(good.size())));
+    GatherRows(batch.view(), good, kept.view(), 0);
+    const Batch round = std::move(kept).Seal(static_cast<int64_t>(good.size()));
+    drawn->rows = round.rows();
+    drawn->staleness = Staleness(round, demand.train_iter());
+    drawn->answer.add_items(EncodedBatch(round).ToString());
   }
-  round.drawn.answer.set_task_id(demand.task_id());
-  round.drawn.answer.set_sequence(demand.sequence());
-  return round;
+  return absl::OkStatus();
 }
+
+}  // namespace
 
 absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worker,
                                               int64_t overlap) {
   const absl::Span<const int64_t> chunk = items.column<int64_t>(kColumnChunk);
   const absl::Span<const int64_t> row = items.column<int64_t>(kColumnRow);
   const absl::Span<const int64_t> length = items.column<int64_t>(kColumnLength);
-  const auto shares_rows = [&](size_t previous, size_t i) {
-    return row[i] - row[previous] < std::max<int64_t>(1, length[previous] - overlap);
-  };
   std::vector<int64_t> chunks;
   bool in_order = true;
+  int64_t next_row = 0;  // the lowest row with which the next item of the same chunk may begin
   for (size_t i = 0; i < chunk.size(); ++i) {
     if (row[i] >= kMaxChunkRows || length[i] >= kMaxChunkRows) {
       return absl::InvalidArgumentError(absl::StrCat("an item of ", length[i], " rows from row ",
                                                      row[i], " on of chunk ", chunk[i],
                                                      ", expected fewer than ", kMaxChunkRows));
     }
-    if (i > 0 && chunk[i] == chunk[i - 1]) {
-      in_order = in_order && !shares_rows(i - 1, i);
-      continue;
-    }
-    if (chunk[i] < 0 || WorkerOfChunk(chunk[i]) != worker) {
+    if (!chunks.empty() && chunk[i] == chunks.back()) {
+      in_order = in_order && row[i] >= next_row;
+    } else if (chunk[i] < 0 || WorkerOfChunk(chunk[i]) != worker) {
       return absl::InvalidArgumentError(absl::StrCat("an item of chunk ", chunk[i],
                                                      ", which does not belong to worker ", worker,
                                                      "; expected a chunk of that worker"));
+    } else {
+      in_order = in_order && (chunks.empty() || chunk[i] > chunks.back());
+      chunks.push_back(chunk[i]);
     }
-    in_order = in_order && (i == 0 || chunk[i] > chunk[i - 1]);
-    chunks.push_back(chunk[i]);
+    next_row = row[i] + std::max<int64_t>(1, length[i] - overlap);
   }
   // An honest collector announces its items in this order.
   if (in_order) return chunks;
@@ -170,7 +166,8 @@ absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worke
   for (size_t n = 1; n < order.size(); ++n) {
     const size_t previous = order[n - 1];
     const size_t i = order[n];
-    if (chunk[i] != chunk[previous] || !shares_rows(previous, i)) continue;
+    const int64_t free_row = row[previous] + std::max<int64_t>(1, length[previous] - overlap);
+    if (chunk[i] != chunk[previous] || row[i] >= free_row) continue;
     // A row that is announced twice would be drawn, and counted, twice.
     std::string expected = "one for each row";
     if (overlap > 0) expected = absl::StrCat("at most ", overlap, " rows in common");
@@ -247,12 +244,7 @@ absl::Status TaskBuffer::AddDemand(const LearnerDemand& demand) {
   return absl::OkStatus();
 }
 
-const LearnerDemand& TaskBuffer::BeginDraw() {
-  chunks_.BeginDraw(demands_.front().sequence());
-  return demands_.front();
-}
-
-absl::Status TaskBuffer::CheckDraw(LearnerDemand* demand) {
+absl::Status TaskBuffer::CheckRatio(LearnerDemand* demand) {
   if (!limiter_.has_value()) return absl::OkStatus();
   int allowed = 0;
   absl::Status status;
@@ -265,17 +257,35 @@ absl::Status TaskBuffer::CheckDraw(LearnerDemand* demand) {
   return absl::OkStatus();
 }
 
-void TaskBuffer::TooFewRows(const LearnerDemand& demand) {
-  chunks_.CancelDraw(demand.sequence());
-  hungry_ = true;
-}
-
-void TaskBuffer::Answered(const Drawn& drawn) {
+absl::StatusOr<LearnerData> TaskBuffer::DrawFirst(bool whole) {
+  LearnerDemand demand = demands_.front();
+  chunks_.BeginDraw(demand.sequence());
+  // Rows that leave the buffer now must not change which ones are left out.
+  const std::shared_ptr<const ChunkSet> bad = chunks_.undrawable();
+  const ChunkSet* const undrawable = bad->empty() ? nullptr : bad.get();
+  if (whole && has_rounds()) {
+    demand.set_batch_size(std::max<int64_t>(1, rows_total() - rows_drawn_));
+  }
+  Drawn drawn;
+  absl::Status status = CheckRatio(&demand);
+  if (status.ok()) {
+    status = has_rounds() ? DrawRound(rows_.get(), demand, undrawable, &drawn)
+                          : DrawBatches(rows_.get(), demand, undrawable, whole, &drawn);
+  }
+  rows_too_old_ += drawn.too_old;
+  hungry_ = !status.ok();
+  if (!status.ok()) {
+    chunks_.CancelDraw(demand.sequence());
+    return status;
+  }
   demands_.pop_front();
-  hungry_ = false;
   rows_drawn_ += drawn.rows;
   if (limiter_.has_value()) limiter_->CountSample(drawn.rows);
   staleness_ = drawn.staleness;
+  drawn.answer.set_task_id(demand.task_id());
+  drawn.answer.set_sequence(demand.sequence());
+  drawn.answer.set_envstep(env_steps_);
+  return std::move(drawn.answer);
 }
 
 void TaskBuffer::Removed(const RemovedItems& removed) {

@@ -1,8 +1,8 @@
 // The rows of one buffer_id, and the demands of the learner that draws from them.
 //
-//     AddDemand ──► demands ──BeginDraw──► Draw(rows) ──► Answered, or TooFewRows: it waits on
-//                                              │
-//     Removed ──► chunks that left ────────────┴──► chunks()->TakeDeletable
+//     AddDemand ──► demands ──DrawFirst──► an answer, or too few rows: the demand waits on
+//                                │
+//     Removed ──► chunks that left ──► chunks()->TakeDeletable
 //
 // Limits say when a push or a draw has to wait, by the rows pushed and drawn since the beginning of the run. While a
 // demand waits because there are too few rows, no push waits: the learner could not go on without it.
@@ -42,32 +42,6 @@
 #include "ding_worker/replay_buffer/selection/replay_ratio_limiter.h"
 
 namespace ding {
-
-// The rows that a demand drew.
-struct Drawn {
-  LearnerData answer;
-  int64_t rows = 0;
-  double staleness = 0;  // the mean; 0 if the rows do not have it
-  int64_t too_old = 0;   // how many rows DrawRound() has left out
-};
-
-// Draws as many of the demanded batches as there are rows for, at least one; an error if there are
-// too few rows for one. Rows of the chunks in `undrawable` (null: none) are left out, and others
-// are drawn in their place; a row may then be in a batch twice.
-absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand,
-                           const ChunkSet* undrawable = nullptr);
-
-// Draws the oldest rows, at least `demand.batch_size()` of them, from a buffer that gives each row once. If n times
-// as many are there, it draws an n-th of all. It leaves out rows of the chunks in `undrawable`, and rows with
-// another collect_iter than `demand` wants, which are too old. So the answer may have fewer rows; if none is
-// left, the next ones are drawn.
-//   kFailedPrecondition  there are too few rows; `too_old` may be above 0 nevertheless
-struct DrawnRound {
-  absl::Status status;
-  Drawn drawn;
-};
-DrawnRound DrawRound(IBuffer* rows, const LearnerDemand& demand,
-                     const ChunkSet* undrawable = nullptr);
 
 // Returns the chunks of `items`, each once, in the order of their numbers.
 // Consecutive items of a chunk may have `overlap` rows in common, but not the same first row.
@@ -150,17 +124,17 @@ class TaskBuffer {
   //   kResourceExhausted  too many demands wait, or the answers of too many are not reported read
   absl::Status AddDemand(const LearnerDemand& demand);
   bool has_demand() const { return !demands_.empty(); }
-  // Returns the first demand, for which rows are drawn now. Answered() or TooFewRows() must follow.
-  const LearnerDemand& BeginDraw();
-  // Lowers demand->batches to those that may be drawn now.
-  //   kFailedPrecondition  no batch may be drawn now
-  absl::Status CheckDraw(LearnerDemand* demand);
-  // Says that the demand was answered with these rows.
-  void Answered(const Drawn& drawn);
-  // Says that nothing could be drawn for the demand.
-  void TooFewRows(const LearnerDemand& demand);
-  // Says that so many rows were removed instead of drawn, because they were too old.
-  void LeftOut(int64_t too_old) { rows_too_old_ += too_old; }
+  const LearnerDemand& first_demand() const { return demands_.front(); }
+  // Answers the first demand with as many of its batches as there are rows for, at least one; with `whole` with all of
+  // them. Rows of bad chunks are left out, and others are drawn in their place; a row may then be in a batch twice.
+  //
+  // With rounds the answer has the oldest rows, at least as many as are demanded, and each once: if n times as many are
+  // there, an n-th of all; with `whole` all. Rows of bad chunks, and those that are too old, are left out of it.
+  //   kFailedPrecondition  there are too few rows, or the replay ratio allows no batch now: the demand waits
+  //   otherwise            the error of the buffer
+  absl::StatusOr<LearnerData> DrawFirst(bool whole = false);
+  // The number of rows that were left out because they were too old, since this coordinator began.
+  int64_t rows_too_old() const { return rows_too_old_; }
 
   // Says that the buffer has removed these items.
   void Removed(const RemovedItems& removed);
@@ -169,6 +143,10 @@ class TaskBuffer {
   void FillStatus(BufferStatus* status) const;
 
  private:
+  // Lowers demand->batches to those that the replay ratio allows now.
+  //   kFailedPrecondition  it allows none
+  absl::Status CheckRatio(LearnerDemand* demand);
+
   const std::string id_;
   const Limits limits_;
   const std::vector<std::string> settings_;
@@ -186,7 +164,7 @@ class TaskBuffer {
   bool hungry_ = false;  // a demand waits for rows, and no rows came since it was tried
   int64_t rows_drawn_ = 0;
   int64_t rows_removed_ = 0;
-  int64_t rows_too_old_ = 0;  // since this coordinator began
+  int64_t rows_too_old_ = 0;
   BufferChunks chunks_;
   double staleness_ = 0;
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/state/buffer_chunks.h"
@@ -29,6 +30,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 constexpr uint32_t kWorker = 3;
 
@@ -49,20 +51,31 @@ std::unique_ptr<NaiveReplayBuffer> Rows(int64_t capacity) {
   return NaiveReplayBuffer::Create(options).value();
 }
 
-TEST(DrawTest, ReturnsAsManyBatchesAsThereAreRowsFor) {
-  const auto rows = Rows(10);
-  EXPECT_THAT(Draw(rows.get(), Demand(1)), StatusIs(absl::StatusCode::kFailedPrecondition));
-  ASSERT_THAT(rows->Push(TestItemsOfChunk(7, 4, /*collect_iter=*/5), 0), IsOk());
-  LearnerDemand demand = Demand(4, 3, 2);
-  demand.set_train_iter(8);
-  DING_ASSERT_OK_AND_ASSIGN(const Drawn drawn, Draw(rows.get(), demand));
-  EXPECT_EQ(drawn.answer.items_size(), 2);
-  EXPECT_EQ(drawn.answer.sequence(), 4u);
-  EXPECT_EQ(drawn.rows, 6);
-  EXPECT_EQ(drawn.staleness, 3);
+BufferStatus StatusOf(const TaskBuffer& buffer) {
+  BufferStatus status;
+  buffer.FillStatus(&status);
+  return status;
 }
 
-// Returns a buffer like that of rounds, which draws each row once.
+TEST(TaskBufferTest, DrawFirst_ReturnsAsManyBatchesAsThereAreRowsFor) {
+  TaskBuffer buffer("buffer_0");
+  buffer.set_rows(Rows(10));
+  buffer.AddEnvSteps(30);
+  LearnerDemand demand = Demand(4, 3, 2);
+  demand.set_train_iter(8);
+  ASSERT_THAT(buffer.AddDemand(demand), IsOk());
+  EXPECT_THAT(buffer.DrawFirst(), StatusIs(absl::StatusCode::kFailedPrecondition));
+  ASSERT_THAT(buffer.rows()->Push(TestItemsOfChunk(7, 4, /*collect_iter=*/5), 0), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const LearnerData answer, buffer.DrawFirst());
+  EXPECT_EQ(answer.items_size(), 2);
+  EXPECT_EQ(answer.task_id(), "learner_task_0");
+  EXPECT_EQ(answer.sequence(), 4u);
+  EXPECT_EQ(answer.envstep(), 30);
+  EXPECT_EQ(StatusOf(buffer).sample_count(), 6);
+  EXPECT_EQ(StatusOf(buffer).staleness_iterations(), 3);
+  EXPECT_FALSE(buffer.has_demand());
+}
+
 std::unique_ptr<AdvancedReplayBuffer> RowsUsedOnce() {
   AdvancedReplayBuffer::Options options;
   options.capacity_rows = 100;
@@ -71,62 +84,95 @@ std::unique_ptr<AdvancedReplayBuffer> RowsUsedOnce() {
   return AdvancedReplayBuffer::Create(options).value();
 }
 
-// The chunks of the rows that were drawn, in their order.
-std::vector<int64_t> ChunksDrawn(const DrawnRound& round) {
-  const Batch items = DecodeBatch(round.drawn.answer.items(0)).value();
-  const absl::Span<const int64_t> chunks = items.column<int64_t>(kColumnChunk);
-  std::vector<int64_t> sorted(chunks.begin(), chunks.end());
-  std::sort(sorted.begin(), sorted.end());
-  return sorted;
+// A buffer with rounds, which draws each row once.
+class DrawFirstTest : public testing::Test {
+ protected:
+  DrawFirstTest() : buffer_("buffer_0", WithRounds()) { buffer_.set_rows(RowsUsedOnce()); }
+
+  static TaskBuffer::Limits WithRounds() {
+    TaskBuffer::Limits limits;
+    limits.rounds = LearningRounds{/*rows=*/4, /*hand_over_rows=*/4, /*ahead=*/1};
+    return limits;
+  }
+  void Push(int64_t chunk, int64_t rows, int64_t collect_iter = -1) {
+    ASSERT_THAT(buffer_.rows()->Push(TestItemsOfChunk(chunk, rows, collect_iter), 0), IsOk());
+  }
+  absl::StatusOr<LearnerData> Draw(const LearnerDemand& demand, bool whole = false) {
+    buffer_.ForgetLearner();  // with the demand that waits
+    EXPECT_THAT(buffer_.AddDemand(demand), IsOk());
+    return buffer_.DrawFirst(whole);
+  }
+  // Returns the chunks of the rows that are drawn, in their order.
+  std::vector<int64_t> ChunksDrawn(const LearnerDemand& demand, bool whole = false) {
+    const LearnerData answer = Draw(demand, whole).value();
+    EXPECT_EQ(answer.sequence(), demand.sequence());
+    const Batch items = DecodeBatch(answer.items(0)).value();
+    const absl::Span<const int64_t> chunks = items.column<int64_t>(kColumnChunk);
+    std::vector<int64_t> sorted(chunks.begin(), chunks.end());
+    std::sort(sorted.begin(), sorted.end());
+    return sorted;
+  }
+
+  TaskBuffer buffer_;
+};
+
+TEST_F(DrawFirstTest, Rounds_TakeTheOldestRowsOnce) {
+  Push(1, 3);
+  Push(2, 3);
+  EXPECT_THAT(ChunksDrawn(Demand(1, 2)), ElementsAre(1, 1));
+  EXPECT_EQ(buffer_.rows()->count(), 4);
+  EXPECT_THAT(Draw(Demand(2, 5)), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(buffer_.rows()->count(), 4) << "they wait for the rest of the round";
+  EXPECT_THAT(ChunksDrawn(Demand(3, 2)), ElementsAre(1, 2));
 }
 
-TEST(DrawRoundTest, TakesTheOldestRowsOnce) {
-  const auto rows = RowsUsedOnce();
-  ASSERT_THAT(rows->Push(TestItemsOfChunk(1, 3), 0), IsOk());
-  ASSERT_THAT(rows->Push(TestItemsOfChunk(2, 3), 0), IsOk());
-  EXPECT_THAT(ChunksDrawn(DrawRound(rows.get(), Demand(1, 2))), ElementsAre(1, 1));
-  EXPECT_EQ(rows->count(), 4);
-  const DrawnRound round = DrawRound(rows.get(), Demand(2, 5));
-  EXPECT_THAT(round.status, StatusIs(absl::StatusCode::kFailedPrecondition));
-  EXPECT_EQ(rows->count(), 4) << "they wait for the rest of the round";
-  EXPECT_THAT(ChunksDrawn(DrawRound(rows.get(), Demand(3, 2))), ElementsAre(1, 2));
+TEST_F(DrawFirstTest, Rounds_TakeWhatIsThereBesideARound) {
+  Push(1, 7);
+  EXPECT_THAT(ChunksDrawn(Demand(1, 4)), SizeIs(7));
+  Push(2, 11);
+  EXPECT_THAT(ChunksDrawn(Demand(2, 5)), SizeIs(5)) << "half of two rounds and one row";
+  EXPECT_THAT(ChunksDrawn(Demand(3, 5)), SizeIs(6));
+  Push(3, 11);
+  EXPECT_THAT(ChunksDrawn(Demand(4, 5), /*whole=*/true), SizeIs(11));
 }
 
-TEST(DrawRoundTest, TakesWhatIsThereBesideARound) {
-  const auto rows = RowsUsedOnce();
-  ASSERT_THAT(rows->Push(TestItemsOfChunk(1, 7), 0), IsOk());
-  EXPECT_EQ(DrawRound(rows.get(), Demand(1, 4)).drawn.rows, 7);
-  ASSERT_THAT(rows->Push(TestItemsOfChunk(2, 11), 0), IsOk());
-  EXPECT_EQ(DrawRound(rows.get(), Demand(2, 5)).drawn.rows, 5) << "half of two rounds and one row";
-  EXPECT_EQ(DrawRound(rows.get(), Demand(3, 5)).drawn.rows, 6);
-}
-
-TEST(DrawRoundTest, LeavesOutRowsThatAreTooOldAndThoseOfBadChunks) {
-  const auto rows = RowsUsedOnce();
-  ASSERT_THAT(rows->Push(TestItemsOfChunk(1, 4, /*collect_iter=*/10), 0), IsOk());
-  ASSERT_THAT(rows->Push(TestItemsOfChunk(2, 2, /*collect_iter=*/10), 0), IsOk());
-  ASSERT_THAT(rows->Push(TestItemsOfChunk(3, 1, /*collect_iter=*/20), 0), IsOk());
-  ASSERT_THAT(rows->Push(TestItemsOfChunk(4, 1, /*collect_iter=*/25), 0), IsOk());
-  ASSERT_THAT(rows->Push(TestItemsOfChunk(5, 4, /*collect_iter=*/30), 0), IsOk());
+TEST_F(DrawFirstTest, Rounds_LeaveOutRowsThatAreTooOldAndThoseOfBadChunks) {
+  Push(1, 4, /*collect_iter=*/10);
+  Push(2, 2, /*collect_iter=*/10);
+  Push(3, 1, /*collect_iter=*/20);
+  Push(4, 1, /*collect_iter=*/25);
+  Push(5, 4, /*collect_iter=*/30);
   LearnerDemand demand = Demand(7, 4);
   demand.set_train_iter(32);
   demand.add_collect_iter(20);
   demand.add_collect_iter(30);
-  const ChunkSet bad = {3};
+  buffer_.chunks()->Add({3});
+  buffer_.chunks()->MarkBad(3);
   // The first four are all too old. Of the next ones, two are too old, and one is of a bad chunk; 25 is no
   // iteration of a version.
-  DrawnRound round = DrawRound(rows.get(), demand, &bad);
-  ASSERT_THAT(round.status, IsOk());
-  EXPECT_EQ(round.drawn.too_old, 7);
-  EXPECT_THAT(ChunksDrawn(round), ElementsAre(5, 5, 5, 5));
-  EXPECT_EQ(round.drawn.rows, 4);
-  EXPECT_EQ(round.drawn.staleness, 2);
-  EXPECT_EQ(round.drawn.answer.sequence(), 7u);
+  EXPECT_THAT(ChunksDrawn(demand), ElementsAre(5, 5, 5, 5));
+  EXPECT_EQ(buffer_.rows_too_old(), 7);
+  EXPECT_EQ(StatusOf(buffer_).staleness_iterations(), 2);
 
-  ASSERT_THAT(rows->Push(TestItemsOfChunk(6, 4, /*collect_iter=*/10), 0), IsOk());
-  round = DrawRound(rows.get(), demand);
-  EXPECT_THAT(round.status, StatusIs(absl::StatusCode::kFailedPrecondition));
-  EXPECT_EQ(round.drawn.too_old, 4) << "counted though nothing is drawn";
+  Push(6, 4, /*collect_iter=*/10);
+  EXPECT_THAT(Draw(demand), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(buffer_.rows_too_old(), 11) << "counted though nothing is drawn";
+}
+
+TEST(TaskBufferTest, DrawFirst_RowsForOneBatchOfTwo_WaitsOnlyIfWhole) {
+  for (const bool whole : {false, true}) {
+    TaskBuffer buffer("buffer_0");
+    buffer.set_rows(RowsUsedOnce());
+    ASSERT_THAT(buffer.rows()->Push(TestItemsOfChunk(7, 6), 0), IsOk());
+    ASSERT_THAT(buffer.AddDemand(Demand(1, 4, 2)), IsOk());
+    const absl::StatusOr<LearnerData> answer = buffer.DrawFirst(whole);
+    EXPECT_EQ(buffer.has_demand(), whole);
+    if (whole) {
+      EXPECT_THAT(answer, StatusIs(absl::StatusCode::kFailedPrecondition));
+    } else {
+      EXPECT_EQ(answer.value().items_size(), 1);
+    }
+  }
 }
 
 TEST(TaskBufferTest, ACollectorGoesOnWhileTheRoundIsNotFullByWhatIsBeingCollected) {
@@ -198,12 +244,12 @@ TEST(TaskBufferTest, OnePushBeyondTheReplayRatioIsAllowedBeforeTheWaitingDemandI
   buffer.Pushed(7);
   EXPECT_THAT(buffer.CheckPush(7), StatusIs(absl::StatusCode::kUnavailable));
   ASSERT_THAT(buffer.AddDemand(Demand(1, 100)), IsOk());
-  buffer.TooFewRows(Demand(1, 100));
+  EXPECT_THAT(buffer.DrawFirst(), StatusIs(absl::StatusCode::kFailedPrecondition));
   EXPECT_THAT(buffer.CheckPush(7), IsOk()) << "the demand would wait for ever";
   buffer.Pushed(7);
   EXPECT_THAT(buffer.CheckPush(7), StatusIs(absl::StatusCode::kUnavailable))
       << "a thread that is about to try the demand again must not let in any number of pushes";
-  buffer.TooFewRows(Demand(1, 100));
+  EXPECT_THAT(buffer.DrawFirst(), StatusIs(absl::StatusCode::kFailedPrecondition));
   EXPECT_THAT(buffer.CheckPush(7), IsOk());
 }
 
@@ -212,36 +258,30 @@ TEST(TaskBufferTest, AnswersInOrderAndForgetsWithTheLearner) {
   buffer.set_rows(NaiveReplayBuffer::Create(NaiveReplayBuffer::Options()).value());
   ASSERT_THAT(buffer.AddDemand(Demand(1)), IsOk());
   ASSERT_THAT(buffer.AddDemand(Demand(2)), IsOk());
-  EXPECT_EQ(buffer.BeginDraw().sequence(), 1u);
-  Drawn drawn;
-  drawn.rows = 2;
-  buffer.Answered(drawn);
-  EXPECT_EQ(buffer.BeginDraw().sequence(), 2u);
-  EXPECT_TRUE(buffer.has_demand());
+  ASSERT_THAT(buffer.rows()->Push(TestItemsOfChunk(7, 4), 0), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const LearnerData answer, buffer.DrawFirst());
+  EXPECT_EQ(answer.sequence(), 1u);
+  EXPECT_EQ(buffer.first_demand().sequence(), 2u);
   buffer.set_learner(kWorker);
   buffer.ForgetLearner();
   EXPECT_FALSE(buffer.has_demand());
   EXPECT_FALSE(buffer.learner().has_value());
-  BufferStatus status;
-  buffer.FillStatus(&status);
-  EXPECT_EQ(status.sample_count(), 2);
+  EXPECT_EQ(StatusOf(buffer).sample_count(), 2);
 }
 
 TEST(TaskBufferTest, AChunkWaitsForTheDemandsDrawnBeforeItLeft) {
   TaskBuffer buffer("buffer_0");
   buffer.set_rows(NaiveReplayBuffer::Create(NaiveReplayBuffer::Options()).value());
   buffer.chunks()->Add({7});
-  ASSERT_THAT(buffer.AddDemand(Demand(1)), IsOk());
-  buffer.BeginDraw();
-  buffer.Answered(Drawn());
+  ASSERT_THAT(buffer.rows()->Push(TestItemsOfChunk(7, 1), 0), IsOk());
+  ASSERT_THAT(buffer.AddDemand(Demand(1, 1)), IsOk());
+  ASSERT_THAT(buffer.DrawFirst(), IsOk());
   buffer.Removed({{{7, 0, 1}}, {7}});
   EXPECT_THAT(buffer.chunks()->TakeDeletable(), IsEmpty());
   ASSERT_THAT(buffer.AddDemand(Demand(2, 2, 1, /*read=*/1)), IsOk());
   EXPECT_THAT(buffer.chunks()->TakeDeletable(), ElementsAre(7));
-  BufferStatus status;
-  buffer.FillStatus(&status);
-  EXPECT_EQ(status.removed_count(), 1);
-  EXPECT_EQ(status.chunks(), 0);
+  EXPECT_EQ(StatusOf(buffer).removed_count(), 1);
+  EXPECT_EQ(StatusOf(buffer).chunks(), 0);
 }
 
 TEST(TaskBufferTest, BoundsItsDemands) {
@@ -252,10 +292,11 @@ TEST(TaskBufferTest, BoundsItsDemands) {
   EXPECT_THAT(waiting.AddDemand(Demand(99)),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("64 demands wait")));
   TaskBuffer unread("buffer_1");
+  unread.set_rows(Rows(10));
+  ASSERT_THAT(unread.rows()->Push(TestItemsOfChunk(7, 2), 0), IsOk());
   for (uint64_t i = 1; i <= TaskBuffer::kMaxUnreadDemands; ++i) {
     ASSERT_THAT(unread.AddDemand(Demand(i)), IsOk());
-    unread.BeginDraw();
-    unread.Answered(Drawn());
+    ASSERT_THAT(unread.DrawFirst(), IsOk());
   }
   EXPECT_THAT(unread.AddDemand(Demand(9999)),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("not reported read")));
