@@ -54,7 +54,8 @@ wait_until() {
 
 env PATH=/usr/bin/nowhere:/bin /usr/bin/python3 "${launch[@]}" --exp_dir="$run" --dry_run >script
 python3 -m py_compile script
-grep -qxF '#SBATCH --signal=B:USR1@90' script && grep -qxF '#SBATCH --ntasks=4' script || fail "$(head -n 20 script)"
+grep -qxF '#SBATCH --signal=B:USR1@90' script && grep -qxF '#SBATCH --ntasks-per-node=2' script || fail "$(head -n 20 script)"
+"${launch[@]}" --gpus=2 --dry_run | grep -qxF '#SBATCH --gres=gpu:2' || fail "one learner with two GPUs, on two nodes"
 [ ! -e "$run.job" ] || fail "--dry_run has written something"
 mkdir -p bare && ln -sf /usr/bin/python3 /usr/bin/env bare/
 refused 'sbatch is missing' env PATH="$place/bare" "${launch[@]}" --exp_dir="$run"
@@ -158,12 +159,12 @@ scontrol show step "$job.0" | grep -q 'CPUs=1 Tasks=1' || fail "$(scontrol show 
 tr '\0' '\n' <"/proc/$(pid_of learner-0)/environ" | grep -qx OMP_NUM_THREADS=1 || fail "the learner's threads are not bounded"
 
 # grow and shrink
-ctl grow 1 >/dev/null
-goes_on 4
-[ "$(steps)" = 4 ] || fail "4 workers, but $(steps) steps"
+ctl grow 2 >/dev/null
+goes_on 5
+[ "$(steps)" = 5 ] || fail "5 workers, but $(steps) steps"
 ctl grow 1 >/dev/null
 wait_until 20 'grep -q "1 workers have no place" "$log"'
-ctl shrink 2 >/dev/null
+ctl shrink 3 >/dev/null
 wait_until 30 '[ "$(steps)" = 3 ]'
 
 # Another job on this run
