@@ -84,8 +84,7 @@ absl::Status CheckSameEnvSpec(const EnvSpec& expected, const EnvSpec& found);
 // Sets `result` to the defaults that Env::Step() expects, without allocating.
 inline void ClearStepResult(const EnvSpec& spec, StepResult* result) {
   result->reward = 0;
-  if (ABSL_PREDICT_FALSE((spec.players > 1) | !spec.reward_shape.empty() |
-                         (spec.info != nullptr))) {
+  if (ABSL_PREDICT_FALSE(spec.players > 1 || !spec.reward_shape.empty() || spec.info != nullptr)) {
     result->other_rewards.assign(static_cast<size_t>(spec.players - 1), 0);
     result->reward_components.assign(static_cast<size_t>(spec.reward_components()), 0);
     result->player_ends.assign(spec.players > 1 ? static_cast<size_t>(spec.players) : 0,
