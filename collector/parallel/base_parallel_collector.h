@@ -58,6 +58,8 @@ struct ParallelPlayer {
   CollectMode* collect_mode = nullptr;
   // Whether the player learns: its rows are sent and newer versions of its policy are loaded.
   bool updates = true;
+  // Whether its policy has its parameters for good, so that the link is not asked for them.
+  bool is_fixed = false;
 };
 
 // The parts of a parallel collector.
@@ -65,7 +67,7 @@ struct ParallelCollectorParts {
   // The envs of the task. Run() launches the manager, if needed, and closes it. If its episode_num is
   // set, it must be episodes_per_env.
   EnvManager* env = nullptr;
-  CollectMode* collect_mode = nullptr;  // for collecting tasks of one policy
+  CollectMode* collect_mode = nullptr;  // for collecting tasks without players
   EvalMode* eval_mode = nullptr;        // for evaluations; gets the parameters
   CollectorLink* link = nullptr;
   int64_t episodes_per_env = 1;  // at least 1

@@ -85,6 +85,10 @@ std::vector<std::string> ParallelCollectorCore::ProblemsOf(
     }
   }
   if (players.empty()) return problems;
+  if (!parts.players.empty() && players.size() != parts.players.size()) {
+    problems.push_back(absl::StrCat(parts.players.size(), " players for a collector of ",
+                                    players.size(), ", expected one that plays with all of them"));
+  }
   const int seats = parts.env == nullptr ? 1 : parts.env->env_spec().players;
   if (seats > 1 && !options.reward_shaping.empty()) {
     problems.push_back(absl::StrCat("reward_shaping is '", options.reward_shaping,
@@ -137,6 +141,9 @@ ParallelCollectorCore::ParallelCollectorCore(Setup setup)
       envs_playing_(parts_.env->env_num()),
       averages_(static_cast<int>(2 * options_.print_freq)) {
   acting_.policy_settings = task_.collect_setting;
+  for (size_t i = 0; !task_.eval_flag && i < players_.size(); ++i) {
+    has_policy_[i] = players_[i].is_fixed;
+  }
   if (!options_.reward_shaping.empty()) {
     reward_shaping_ = *FindRewardShaping(options_.reward_shaping);  // Problems() has looked
   }

@@ -47,8 +47,10 @@ std::vector<std::string> GameProblems(const ParallelCollectorTask& task,
 absl::StatusOr<std::unique_ptr<ZerglingParallelCollector>> ZerglingParallelCollector::Create(
     const Options& options, ParallelCollectorTask task, const ParallelCollectorParts& parts,
     ComponentDeps deps) {
-  DING_ASSIGN_OR_RETURN(Setup setup, Prepare(options, std::move(task), parts, std::move(deps),
-                                             {{parts.collect_mode, /*updates=*/true}}));
+  std::vector<ParallelPlayer> players = parts.players;
+  if (players.empty()) players.push_back({parts.collect_mode, /*updates=*/true});
+  DING_ASSIGN_OR_RETURN(
+      Setup setup, Prepare(options, std::move(task), parts, std::move(deps), std::move(players)));
   return absl::WrapUnique(new ZerglingParallelCollector(std::move(setup)));
 }
 

@@ -1,8 +1,10 @@
-// Adapts self-play to ISerialCollector: a policy plays all seats of a game, and its training data are the
-// rows of all players in which it had a choice.
+// Adapts games to ISerialCollector. In self-play a policy plays all seats of a game, and its training data are the
+// rows of all players in which it had a choice. Against an opponent it plays player 0, and the opponent all others.
 //
 //     IBattleCollector ── rows of each player ──► TurnTransitions ──► GetTrainSample ──► SegmentBatch
 //       policy, policy, ...     (as collected)     (choices, linked)   (once, for all)
+//       policy, opponent, ...   rows of player 0 ─────── likewise ───────────────────► SegmentBatch
+//                               rows of the others ───── likewise, if it learns ─────► TakeOpponentData()
 //
 // Code for ISerialCollector can therefore run self-play. The target counts the samples of each player
 // like the battle collector, and their rows include waiting: in a game of turns, n_sample rows of each of
@@ -27,7 +29,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -37,8 +41,10 @@
 #include "absl/types/span.h"
 #include "ding_worker/collector/core/turn_transitions.h"
 #include "ding_worker/collector/serial_collector.h"
+#include "ding_worker/data/named_values.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/policy/policy.h"
 
@@ -50,12 +56,17 @@ class SelfPlayCollector : public ISerialCollector {
   using MakeBattleCollector = std::function<absl::StatusOr<std::unique_ptr<IBattleCollector>>(
       EnvManager* env, const std::vector<CollectMode*>& policies)>;
 
-  // `name` is used in messages.
+  // Plays all seats but that of player 0.
+  struct Opponent {
+    CollectMode* policy = nullptr;  // must outlive the collector
+    bool learns = false;            // whether its rows are kept
+  };
+
+  // Without an opponent, the policy plays itself. `name` is used in messages.
   //   kInvalidArgument  env or policy are null or do not fit; the env is not a game
-  static absl::StatusOr<std::unique_ptr<SelfPlayCollector>> Create(const MakeBattleCollector& make,
-                                                                   EnvManager* env,
-                                                                   CollectMode* policy,
-                                                                   absl::string_view name);
+  static absl::StatusOr<std::unique_ptr<SelfPlayCollector>> Create(
+      const MakeBattleCollector& make, EnvManager* env, CollectMode* policy, absl::string_view name,
+      std::optional<Opponent> opponent = std::nullopt);
   ~SelfPlayCollector() override;
 
   absl::Status ResetEnv(EnvManager* env) override;
@@ -63,6 +74,12 @@ class SelfPlayCollector : public ISerialCollector {
   absl::Status Reset(CollectMode* policy, EnvManager* env) override;
   absl::Status DropEpisodes(absl::Span<const int> env_ids) override;
   absl::StatusOr<SegmentBatch> Collect(const CollectOptions& options) override;
+
+  // The settings of the opponent's forward pass from now on; those of Collect() are the policy's.
+  void set_opponent_settings(NamedValues settings);
+  // Removes and returns the training data of the opponent since the last call. Saved states are without them. None if it
+  // does not learn.
+  std::vector<SegmentBatch> TakeOpponentData() { return std::exchange(opponent_data_, {}); }
 
   int64_t envstep() const override { return games_->envstep(); }
   void set_envstep(int64_t envstep) override { games_->set_envstep(envstep); }
@@ -75,10 +92,18 @@ class SelfPlayCollector : public ISerialCollector {
 
  private:
   class Seat;
+  // A policy, and the training data that it makes of the rows of its seats.
+  struct Side;
   using Seats = std::vector<CollectMode*>;
 
-  SelfPlayCollector(absl::string_view name, EnvManager* env, std::unique_ptr<Seat> seat,
-                    TurnTransitions moves);
+  SelfPlayCollector(absl::string_view name, EnvManager* env);
+
+  bool has_opponent() const;
+  // Makes training data of the rows of the players of `side`, which must be alike.
+  absl::StatusOr<TurnTransitions> MovesOf(const EnvSpec& game, const Side& side) const;
+  Seats SeatsOf(const EnvSpec& game) const;
+  absl::StatusOr<SegmentBatch> TakeMoves(absl::Span<const SegmentBatch> players, Side* side);
+  absl::Status MakeTrainSamples(Side* side, SegmentBatch* data);
 
   // Uses these from now on if reset() of the battle collector succeeds; null: the current ones.
   absl::Status Use(EnvManager* env, CollectMode* policy,
@@ -86,9 +111,9 @@ class SelfPlayCollector : public ISerialCollector {
 
   const std::string name_;
   EnvManager* env_;
-  std::unique_ptr<Seat> seat_;  // the policy that the battle collector uses
-  TurnTransitions moves_;
+  std::vector<Side> sides_;  // that of the policy and, if there is one, that of its opponent
   std::unique_ptr<IBattleCollector> games_;
+  std::vector<SegmentBatch> opponent_data_;
 };
 
 }  // namespace ding

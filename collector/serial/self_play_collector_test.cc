@@ -123,6 +123,31 @@ void ExpectKnockoutRows(const SegmentBatch& data) {
   }
 }
 
+// The same policy in all seats plays the same games, whoever learns from them.
+TEST(SelfPlayCollectorTest, WithAnOpponent_EachSideHasTheRowsOfItsSeats) {
+  TicTacToeRun self_play;
+  TicTacToeRun against;
+  against.collector = *SelfPlayCollector::Create(
+      OfRows, against.envs.get(), against.policy.get(), "collector",
+      SelfPlayCollector::Opponent{against.policy.get(), /*learns=*/true});
+  Moves all;
+  Moves of_policy;
+  Moves of_opponent;
+  for (int i = 0; i < 8; ++i) {
+    AddTo(self_play.Collect(12), &all);
+    AddTo(against.Collect(12), &of_policy);
+    for (const SegmentBatch& data : against.collector->TakeOpponentData()) {
+      AddTo(data, &of_opponent);
+    }
+    EXPECT_TRUE(against.collector->TakeOpponentData().empty()) << "taken";
+  }
+  // The stream of player p in env i is 2 i + p.
+  for (const auto& [place, move] : of_policy) EXPECT_EQ(place.first % 2, 0) << move;
+  for (const auto& [place, move] : of_opponent) EXPECT_EQ(place.first % 2, 1) << move;
+  of_policy.merge(of_opponent);
+  EXPECT_EQ(of_policy, all);
+}
+
 TEST(SelfPlayCollectorTest, APlayerThatEndsBeforeItsGameHasOneLastRow) {
   for (const bool episodes : {false, true}) {
     SCOPED_TRACE(episodes);
@@ -251,6 +276,32 @@ TEST(SelfPlayCollectorTest, DoesNotLinkAcrossAReset) {
   AddTo(run.Collect(5 * kEnvs), &moves);
   run.collector->set_envstep(1000);
   EXPECT_EQ(run.collector->envstep(), 1000);
+}
+
+TEST(SelfPlayCollectorTest, AnOpponent_HasSettingsAndTrainSamplesOfItsOwn) {
+  for (const bool learns : {false, true}) {
+    FakeEnvManager::Options options;
+    options.players = 3;
+    FakeEnvManager games(options);
+    FakePolicy policy;
+    FakePolicy opponent;
+    std::vector<int64_t> calls;
+    policy.on_train_sample = [&](SegmentBatch* data) { calls.push_back(data->size()); };
+    opponent.on_train_sample = [&](SegmentBatch* data) { calls.push_back(-data->size()); };
+    DING_ASSERT_OK_AND_ASSIGN(
+        const auto collector,
+        SelfPlayCollector::Create(OfRows, &games, &policy, "collector",
+                                  SelfPlayCollector::Opponent{&opponent, learns}));
+    collector->set_opponent_settings({{"eps", 0.5}});
+    CollectOptions collect = Target(12);
+    collect.policy_settings = {{"eps", 0.25}};
+    DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, collector->Collect(collect));
+    EXPECT_EQ(data.size(), 12);
+    EXPECT_EQ(policy.last_settings.GetOr("eps", 0), 0.25);
+    EXPECT_EQ(opponent.last_settings.GetOr("eps", 0), 0.5);
+    EXPECT_EQ(calls, learns ? std::vector<int64_t>({-24, 12}) : std::vector<int64_t>({12}));
+    EXPECT_EQ(collector->TakeOpponentData().size(), learns ? 1u : 0u);
+  }
 }
 
 TEST(SelfPlayCollectorTest, PassesTheRowsOfAllPlayersThroughOneGetTrainSample) {
