@@ -194,6 +194,87 @@ TEST_F(ParallelGamesTest, EvaluatesInAGameLikeASerialRun) {
   EXPECT_NE(found[0], found[1]) << "the opponents differ";
 }
 
+// In each step one of two players moves, and only the moves of the policy are rows.
+TEST_F(ParallelGamesTest, PlaysTheOpponentOfTheConfig) {
+  const ExperimentConfig plain = Config({kInTheGame, kGameEvaluator});
+  const std::unique_ptr<Policy> opponent = PolicyOf(plain, 7);
+  const std::string path = SaveCheckpoint(plain, opponent.get());
+  const ExperimentConfig config =
+      Config({kInTheGame, kGameEvaluator, absl::StrCat("opponent.checkpoint=", path),
+              "max_train_iter=300", "env.stop_value=2", "policy.other.commander.eval_interval=0.1",
+              "policy.random_collect_size=100"});
+  ASSERT_THAT(FindParallelProblems(config), IsEmpty());
+  const InProcessRun run = Run(config);
+  EXPECT_THAT(run.end, IsOk());
+  EXPECT_THAT(run.workers, IsOk());
+  EXPECT_GE(run.status.train_iter(), 300);
+  EXPECT_TRUE(run.status.has_eval_value());
+  EXPECT_GT(run.counters.rows_acknowledged, run.status.envstep() / 3);
+  EXPECT_LT(run.counters.rows_acknowledged, run.status.envstep() * 2 / 3);
+
+  // An evaluation is against the same opponent.
+  const std::unique_ptr<Policy> policy = PolicyOf(config, 1);
+  CollectorTask task;
+  task.set_eval_flag(true);
+  std::vector<std::vector<double>> found;
+  for (const ExperimentConfig& each :
+       {config, plain,
+        Config({kInTheGame, kGameEvaluator,
+                absl::StrCat("policy.eval.opponent_checkpoint=", path)})}) {
+    FakeLink link;
+    link.Publish(5, ModelOf(*policy));
+    DING_ASSERT_OK_AND_ASSIGN(const CollectorFinishInfo info, RunTask(each, task, &link));
+    found.push_back(info.episode_return);
+  }
+  EXPECT_NE(found[0], found[1]) << "at random";
+  EXPECT_EQ(found[0], found[2]);
+}
+
+// Rounds are filled by the rows of one player.
+TEST_F(ParallelGamesTest, AnOnPolicyPolicyLearnsAgainstAnOpponent) {
+  const ExperimentConfig config =
+      Config({"opponent.type=random", "max_train_iter=40"}, "tictactoe_ppo_parallel");
+  ASSERT_THAT(FindParallelProblems(config), IsEmpty());
+  const InProcessRun run = Run(config);
+  EXPECT_THAT(run.end, IsOk());
+  EXPECT_THAT(run.workers, IsOk());
+  EXPECT_GE(run.status.train_iter(), 40);
+}
+
+TEST_F(ParallelGamesTest, TheOpponentsCheckpointIsLoadedOnce) {
+  const ExperimentConfig plain = Config({kInTheGame, kGameEvaluator});
+  const std::unique_ptr<Policy> opponent = PolicyOf(plain, 7);
+  const std::string path = SaveCheckpoint(plain, opponent.get());
+  const ExperimentConfig config =
+      Config({kInTheGame, kGameEvaluator, absl::StrCat("opponent.checkpoint=", path)});
+  const std::unique_ptr<Policy> policy = PolicyOf(config, 1);
+  const auto make = MakeTaskCollectorFactory(config, deps_);
+  FakeLink link;
+  link.Publish(5, ModelOf(*policy));
+  ASSERT_THAT(make(CollectorTask(), &link), IsOk());
+  ASSERT_THAT(RemoveRecursively(path), IsOk());
+  EXPECT_THAT(make(CollectorTask(), &link), IsOk());
+  EXPECT_THAT(MakeTaskCollectorFactory(config, deps_)(CollectorTask(), &link),
+              StatusIs(absl::StatusCode::kNotFound,
+                       AllOf(HasSubstr("all machines that collect or evaluate must see"),
+                             HasSubstr(path))));
+}
+
+TEST_F(ParallelGamesTest, RefusesOpponentsThatCannotPlay) {
+  const auto refusal = [this](const std::vector<std::string>& settings) {
+    return std::string(Refusal(Config(settings)).message());
+  };
+  EXPECT_THAT(refusal({"opponent.type=dqn", "env.type=TicTacToe-vs-random"}),
+              HasSubstr("opponent is set, but env 'TicTacToe-vs-random' has 1 player"));
+  EXPECT_THAT(refusal({"opponent.checkpoint=/some/where"}),
+              HasSubstr("opponent.checkpoint /some/where"));
+  EXPECT_THAT(FindParallelProblems(Config({"opponent={type:\"dqn\" learns:true}"})),
+              ElementsAre(AllOf(HasSubstr("opponent.learns is true"), HasSubstr("tools/train"))));
+  EXPECT_THAT(
+      FindParallelProblems(Config({"opponent.type=dqn"}, "tictactoe_league_parallel")),
+      testing::Contains(HasSubstr("opponent.type is \"dqn\", which has no effect in a league")));
+}
+
 // The coordinator's machine has the checkpoint, and that of the collectors does not.
 TEST_F(ParallelGamesTest, AMachineThatDoesNotSeeTheOpponentSaysSo) {
   const ExperimentConfig plain = Config({kInTheGame, kGameEvaluator});
@@ -209,10 +290,11 @@ TEST_F(ParallelGamesTest, AMachineThatDoesNotSeeTheOpponentSaysSo) {
   FakeLink link;
   CollectorTask task;
   task.set_eval_flag(true);
-  EXPECT_THAT(RunTask(config, task, &link),
-              StatusIs(absl::StatusCode::kNotFound,
-                       AllOf(HasSubstr("all machines that evaluate must see the opponent"),
-                             HasSubstr(path))));
+  EXPECT_THAT(
+      RunTask(config, task, &link),
+      StatusIs(absl::StatusCode::kNotFound,
+               AllOf(HasSubstr("all machines that collect or evaluate must see the opponent"),
+                     HasSubstr(path))));
 }
 
 TEST_F(ParallelGamesTest, WhatDoesNotFitAGameIsRefused) {

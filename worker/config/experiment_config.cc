@@ -245,6 +245,16 @@ void CheckPolicy(const PolicySection& policy, Checker* check) {
                buffer.periodic_thruput_seconds(), 0);
 }
 
+void CheckOpponent(const OpponentSection& opponent, Checker* check) {
+  if (opponent.has_type()) check->Known("opponent.type", opponent.type(), PolicyRegistry());
+  if (opponent.has_params() && !opponent.has_type()) {
+    check->Report("opponent.params", "set", "opponent.type beside it");
+  }
+  if (opponent.learns() && !opponent.has_type() && !opponent.has_checkpoint()) {
+    check->Report("opponent.learns", "true", "opponent.type or opponent.checkpoint beside it");
+  }
+}
+
 void CheckSupervised(const ExperimentConfig& config, Checker* check) {
   const double held_out = config.data_set().held_out();
   if (!(held_out > 0 && held_out < 1)) {
@@ -340,6 +350,7 @@ std::vector<std::string> FindProblems(const ExperimentConfig& config) {
   check.AtLeast<int64_t>("max_train_iter", config.max_train_iter(), 0);
   CheckEnv(config.env(), /*required=*/!IsSupervised(config), &check);
   CheckPolicy(config.policy(), &check);
+  CheckOpponent(config.opponent(), &check);
   for (int i = 0; i < config.stopper_size(); ++i) {
     check.Known(absl::StrCat("stopper[", i, "].type"), config.stopper(i).type(), StopperRegistry());
   }
@@ -400,6 +411,10 @@ absl::StatusOr<ExperimentConfig> LoadExperimentConfig(const std::string& path,
 }
 
 bool IsSupervised(const ExperimentConfig& config) { return !config.data_set().path().empty(); }
+
+bool HasOpponent(const ExperimentConfig& config) {
+  return config.opponent().has_type() || config.opponent().has_checkpoint();
+}
 
 EnvConfig MakeEvaluatorEnvConfig(const ExperimentConfig& config) {
   EnvConfig env = MakeEnvConfig(config);

@@ -47,6 +47,8 @@ std::vector<std::string> FindSerialCollectProblems(const ExperimentConfig& confi
 
 // Whether the run learns from a data set instead of collecting.
 bool IsSupervised(const ExperimentConfig& config);
+// Whether the policy plays games against the opponent of the config.
+bool HasOpponent(const ExperimentConfig& config);
 
 // The configs of env and policy: their sections, completed by values that modules share. (Other
 // modules are given their messages as they stand in the config.)

@@ -71,6 +71,7 @@ const std::vector<TypeChoice>& TypeChoices() {
       {"ding.EnvWrapperConfig", "type", {"env wrapper"}},
       {"ding.EnvManagerConfig", "type", {"env manager"}},
       {"ding.PolicySection", "type", {"policy"}},
+      {"ding.OpponentSection", "type", {"policy"}},
       {"ding.NetworkConfig", "type", {"network"}},
       {"ding.FieldScheduleConfig", "type", {"schedule"}},
       {"ding.BufferConfig", "type", {"buffer"}},

@@ -56,6 +56,11 @@ constexpr Unused kUnused[] = {
     {"env.evaluator_episode_num", kOneProcess, "set env.n_evaluator_episode"},
     {"env.eval_opponent", kOneProcess | kParallel | kOnPolicyParallel | kSupervisedParallel,
      "it is for a league; otherwise set env.evaluator_type"},
+    {"opponent", kHasDataSet, "nothing is collected"},
+    {"opponent", kLeague, "the policy of a league plays itself and what it was before"},
+    {"opponent.learns", kParallel | kOnPolicyParallel,
+     "collectors play against parameters that stay; tools/train learns both, and a league "
+     "(commander 'one_vs_one') learns against earlier versions"},
     {"policy.random_collect_size", kOnPolicy | kOnPolicyParallel,
      "nothing is kept from one collect to the next"},
     {"policy.learn.update_per_collect", kOnPolicy | kOnPolicyParallel,

@@ -18,6 +18,7 @@
 #include "ding_worker/env/game_spec.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/policy/eval_collect_mode.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
@@ -34,6 +35,7 @@ namespace {
 
 // In the folder of the run: what an evaluation leaves to the next one.
 constexpr char kEvaluatorFolder[] = "evaluator";
+constexpr char kSeesOpponent[] = "all machines that collect or evaluate must see the opponent";
 
 // All envs of an evaluation play the same number of episodes.
 int64_t EvaluationEpisodesPerEnv(const EnvSection& env, bool confirms) {
@@ -58,7 +60,8 @@ class ConfiguredCollector : public TaskCollector {
   static absl::StatusOr<std::unique_ptr<TaskCollector>> Create(const ExperimentConfig& config,
                                                                const CollectorTask& task,
                                                                CollectorLink* link,
-                                                               ComponentDeps deps, int place) {
+                                                               ComponentDeps deps, int place,
+                                                               std::shared_ptr<Policy>* opponent) {
     auto made = std::make_unique<ConfiguredCollector>();
     const uint64_t seed = config.seed();
     const uint64_t number = static_cast<uint64_t>(task.number());
@@ -98,6 +101,7 @@ class ConfiguredCollector : public TaskCollector {
       return absl::InvalidArgumentError(
           "the task confirms an evaluation, but env.n_confirm_episode is 0");
     }
+    if (HasOpponent(config)) DING_RETURN_IF_ERROR(made->LoadOpponent(config, opponent));
     if (eval) DING_RETURN_IF_ERROR(made->MakeEvaluatorOf(config, confirms, deps));
     ParallelCollectorTask parameters;
     // A run with a data set has no env steps: its values are over train iterations.
@@ -113,6 +117,12 @@ class ConfiguredCollector : public TaskCollector {
     for (int i = 0; !eval && i < task.player_size(); ++i) {
       parts.players.push_back(
           {made->collect_modes_[static_cast<size_t>(i)], task.player(i).update_policy()});
+    }
+    if (!eval && made->opponent_mode_ != nullptr) {
+      parts.players.push_back({parts.collect_mode, /*updates=*/true});
+      for (int seat = 1; seat < made->env_->env_spec().players; ++seat) {
+        parts.players.push_back({made->opponent_mode_.get(), /*updates=*/false, /*is_fixed=*/true});
+      }
     }
     parts.evaluator = made->evaluator_.get();
     parts.link = link;
@@ -132,17 +142,31 @@ class ConfiguredCollector : public TaskCollector {
   ItemSequences sequences() const override { return sequences_; }
 
  private:
+  // Loads it unless an earlier task has done so.
+  absl::Status LoadOpponent(const ExperimentConfig& config, std::shared_ptr<Policy>* opponent) {
+    if (env_->env_spec().players == 1) return absl::OkStatus();  // env.evaluator_type is for one
+    if (*opponent == nullptr) {
+      absl::StatusOr<std::shared_ptr<Policy>> loaded =
+          MakeOpponentPolicy(config, env_->env_spec(), EvalModeOnly());
+      if (!loaded.ok()) return Annotate(loaded.status(), kSeesOpponent);
+      *opponent = *std::move(loaded);
+    }
+    opponent_ = *opponent;
+    opponent_mode_ = std::make_unique<EvalCollectMode>(opponent_->eval_mode());
+    return absl::OkStatus();
+  }
+
   absl::Status MakeEvaluatorOf(const ExperimentConfig& config, bool confirms, ComponentDeps deps) {
     deps.name = "evaluator";
     deps.seed = config.seed();  // The opponent acts the same in all evaluations.
     EvalMode* const policy = policies_[0]->eval_mode();
     absl::StatusOr<std::unique_ptr<ISerialEvaluator>> evaluator =
-        confirms ? MakeConfirmer(config, env_.get(), policy, deps)
-                 : MakeEvaluator(config, env_.get(), policy, deps);
+        confirms ? MakeConfirmer(config, env_.get(), policy, deps, opponent_)
+                 : MakeEvaluator(config, env_.get(), policy, deps, opponent_);
     if (!evaluator.ok()) {
       if (!config.policy().eval().has_opponent_checkpoint()) return evaluator.status();
       // The coordinator has loaded it, and adds the name of the worker.
-      return Annotate(evaluator.status(), "all machines that evaluate must see the opponent");
+      return Annotate(evaluator.status(), kSeesOpponent);
     }
     evaluator_ = *std::move(evaluator);
     // What needs no parameters needs nothing of earlier evaluations.
@@ -154,7 +178,9 @@ class ConfiguredCollector : public TaskCollector {
 
   ItemSequences sequences_;
   std::unique_ptr<EnvManager> env_;
-  // One for each player.
+  std::shared_ptr<Policy> opponent_;  // null: there is none, or it is not needed
+  std::unique_ptr<CollectMode> opponent_mode_;
+  // One for each player of a league, or one.
   std::vector<std::unique_ptr<Policy>> policies_;
   std::vector<std::unique_ptr<RandomStart>> random_starts_;  // of a task that begins at random
   std::vector<CollectMode*> collect_modes_;
@@ -166,12 +192,13 @@ class ConfiguredCollector : public TaskCollector {
 
 TaskCollectorFactory MakeTaskCollectorFactory(const ExperimentConfig& config,
                                               const ComponentDeps& deps, int place) {
-  return
-      [config, deps, place](const CollectorTask& task,
-                            CollectorLink* link) -> absl::StatusOr<std::unique_ptr<TaskCollector>> {
-        DING_ASSIGN_OR_RETURN(const ExperimentConfig own, ConfigOfTask(config, task));
-        return ConfiguredCollector::Create(own, task, link, deps, place);
-      };
+  const auto opponent = std::make_shared<std::shared_ptr<Policy>>();
+  return [config, deps, place, opponent](
+             const CollectorTask& task,
+             CollectorLink* link) -> absl::StatusOr<std::unique_ptr<TaskCollector>> {
+    DING_ASSIGN_OR_RETURN(const ExperimentConfig own, ConfigOfTask(config, task));
+    return ConfiguredCollector::Create(own, task, link, deps, place, opponent.get());
+  };
 }
 
 }  // namespace ding

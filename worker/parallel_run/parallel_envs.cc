@@ -71,9 +71,19 @@ absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* c
         spec.players == 1 ? " player" : " players", ", expected a game of 2 for ", commander));
   }
   if (spec.players > 1) DING_RETURN_IF_ERROR(CheckGame(config, spec));
+  DING_RETURN_IF_ERROR(CheckOpponent(config, spec));
   // One policy plays for all players, or the players of a league change their seats.
-  DING_RETURN_IF_ERROR(CheckSamePlayers(spec));
+  if (!HasOpponent(config)) DING_RETURN_IF_ERROR(CheckSamePlayers(spec));
   return PlayerSpec(spec);
+}
+
+absl::Status CheckOpponentLoads(const ExperimentConfig& config, const Clock* clock) {
+  if (!HasOpponent(config)) return absl::OkStatus();
+  EnvsOptions options;
+  options.place = {EnvPlace::kCoordinator, 0};
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<EnvManager> env,
+                        MakeEnvManager(config, 1, clock, options));
+  return MakeOpponentPolicy(config, env->env_spec(), EvalModeOnly()).status();
 }
 
 absl::StatusOr<std::unique_ptr<EnvManager>> MakeEvaluatorEnvs(const ExperimentConfig& config,

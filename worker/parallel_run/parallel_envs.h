@@ -34,6 +34,9 @@ int CollectorsOf(const ExperimentConfig& config);
 absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* clock,
                                   const EnvPlace& place = {EnvPlace::kCoordinator, 0});
 
+// OK if the run has no opponent, or the opponent of the config can be loaded and fits the env that collects.
+absl::Status CheckOpponentLoads(const ExperimentConfig& config, const Clock* clock);
+
 // Makes the envs that evaluate; in a league, against the opponent that the task names.
 absl::StatusOr<std::unique_ptr<EnvManager>> MakeEvaluatorEnvs(const ExperimentConfig& config,
                                                               const std::string& opponent,

@@ -67,6 +67,7 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
     DING_LOG(INFO) << "data set " << config.data_set().path() << ": " << data.description;
   } else {
     DING_ASSIGN_OR_RETURN(env, SpecOfEnv(config, deps.clock));
+    DING_RETURN_IF_ERROR(CheckOpponentLoads(config, deps.clock));
   }
   ReturnBounds returns;
   if (Evaluates(config)) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -61,7 +62,8 @@ constexpr absl::string_view kSettable[] = {"env.type",
                                            "policy.eval.evaluator.params",
                                            "policy.eval.evaluator.max_abnormal",
                                            "policy.eval.evaluator.max_episode_steps",
-                                           "policy.eval.opponent_checkpoint"};
+                                           "policy.eval.opponent_checkpoint",
+                                           "opponent"};
 
 constexpr absl::string_view kTimeLimit = "time_limit";
 
@@ -106,6 +108,16 @@ absl::StatusOr<ExperimentConfig> ConfigFor(const EvaluationOptions& options,
                                     "the run's config with --env and --set", options.settings));
   DING_RETURN_IF_ERROR(MakePathsAbsolute(&*config));
   return config;
+}
+
+// An opponent that learns has a checkpoint beside that of the policy.
+void UseOpponentBeside(const std::string& checkpoint, ExperimentConfig* config) {
+  EvalSection& eval = *config->mutable_policy()->mutable_eval();
+  if (!config->opponent().learns() || eval.has_opponent_checkpoint()) return;
+  const std::filesystem::path path(checkpoint);
+  const std::string beside =
+      (path.parent_path() / absl::StrCat("opponent_", path.filename().string())).string();
+  if (PathExists(beside)) eval.set_opponent_checkpoint(beside);
 }
 
 // What one pass over the episodes plays with.
@@ -277,6 +289,7 @@ absl::StatusOr<CheckpointEvaluation> Evaluate(const EvaluationOptions& options) 
     DING_RETURN_IF_ERROR(Record(options, players, limit, &result));
     return result;
   }
+  if (players.envs->env_spec().players > 1) UseOpponentBeside(options.checkpoint, &config);
   config.mutable_policy()->mutable_eval()->mutable_evaluator()->set_n_episode(options.n_episode);
   ComponentDeps deps;
   deps.name = "evaluator";

@@ -2,12 +2,14 @@
 //
 //     policy.collect.collector   env for one        game
 //       sample, episode          of that type       refused
-//       sample_1v1, episode_1v1  refused            self-play: the policy in all seats
+//       sample_1v1, episode_1v1  refused            self-play: the policy in all seats, or the policy
+//                                                   against `opponent`
 //                                                   (collector/serial/self_play_collector.h)
 //     policy.eval.evaluator
 //       interaction              of that type       refused
 //       battle_interaction       refused            the policy against an opponent: the policy in
-//                                                   policy.eval.opponent_checkpoint, or random
+//                                                   policy.eval.opponent_checkpoint, that of
+//                                                   `opponent`, or random
 //                                                   (collector/evaluator/opponent_evaluator.h)
 //
 // So the same loop runs both kinds. A run may collect in a game and evaluate in an env for one
@@ -20,9 +22,11 @@
 #define DING_WORKER_WORKER_RUN_GAME_SETUP_H_
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ding_worker/collector/serial/self_play_collector.h"
 #include "ding_worker/collector/serial_collector.h"
 #include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/env/env.h"
@@ -33,24 +37,41 @@
 
 namespace ding {
 
+// OK if the env is a game in which an opponent can play, as the config's `opponent` says.
+absl::Status CheckOpponent(const ExperimentConfig& config, const EnvSpec& env);
+// Returns the config of a run whose policy is the opponent's: with its type and params, and a seed of its own. Errors name
+// the field of `opponent`; kInvalidArgument also if the checkpoint is of another type of policy.
+absl::StatusOr<ExperimentConfig> OpponentConfig(const ExperimentConfig& config);
+// Makes the policy of the config's `opponent`, and loads its checkpoint. Errors name the field; kInvalidArgument also if
+// the checkpoint's spaces are not those of the second player of `game`, or its model does not fit.
+absl::StatusOr<std::shared_ptr<Policy>> MakeOpponentPolicy(const ExperimentConfig& config,
+                                                           const EnvSpec& game,
+                                                           const PolicyModes& modes);
+
+// In a game, the policy plays itself.
 absl::StatusOr<std::unique_ptr<ISerialCollector>> MakeCollector(const ExperimentConfig& config,
                                                                 EnvManager* envs,
                                                                 CollectMode* policy,
                                                                 const ComponentDeps& deps);
+// Likewise in a game, against `opponent` unless that is none.
+absl::StatusOr<std::unique_ptr<SelfPlayCollector>> MakeGameCollector(
+    const ExperimentConfig& config, EnvManager* envs, CollectMode* policy,
+    std::optional<SelfPlayCollector::Opponent> opponent, const ComponentDeps& deps);
 
 // OK if MakeEvaluator() can make one for such envs, as far as that is known without them: its type fits, and
 // its opponent can be loaded.
 absl::Status CheckEvaluator(const ExperimentConfig& config, const EnvSpec& env);
 
-absl::StatusOr<std::unique_ptr<ISerialEvaluator>> MakeEvaluator(const ExperimentConfig& config,
-                                                                EnvManager* envs, EvalMode* policy,
-                                                                const ComponentDeps& deps);
+// `opponent` is the policy of the config's `opponent`, if the caller has it; null: it is made if a game needs it.
+absl::StatusOr<std::unique_ptr<ISerialEvaluator>> MakeEvaluator(
+    const ExperimentConfig& config, EnvManager* envs, EvalMode* policy, const ComponentDeps& deps,
+    std::shared_ptr<Policy> opponent = nullptr);
 
 // Makes the evaluator of confirmations: it plays env.n_confirm_episode episodes (at least one per env) and
 // makes no videos. Null if that is 0.
-absl::StatusOr<std::unique_ptr<ISerialEvaluator>> MakeConfirmer(const ExperimentConfig& config,
-                                                                EnvManager* envs, EvalMode* policy,
-                                                                const ComponentDeps& deps);
+absl::StatusOr<std::unique_ptr<ISerialEvaluator>> MakeConfirmer(
+    const ExperimentConfig& config, EnvManager* envs, EvalMode* policy, const ComponentDeps& deps,
+    std::shared_ptr<Policy> opponent = nullptr);
 
 // OK if a player has the same observations and actions in both envs of a run, as CheckSameSpaces() says.
 absl::Status CheckSamePlayer(const EnvSpec& collector_env, const EnvSpec& evaluator_env);

@@ -51,6 +51,7 @@ constexpr PathField kPathFields[] = {
     {"ding.LearnerHookConfig", "path"},
     {"ding.LearnerHooksConfig", "load_ckpt_before_run"},
     {"ding.MjcfParams", "model_file"},
+    {"ding.OpponentSection", "checkpoint"},
     {"ding.SystemSection", "store_url", PathKind::kStoreUrl},
 };
 

@@ -86,6 +86,8 @@ class RunWork {
 
   // Parts of every checkpoint, beside those of the learner: what the policy needs to act.
   virtual std::vector<CheckpointComponent> ActingComponents() { return {}; }
+  // Saves what belongs beside the checkpoint `name`.
+  virtual absl::Status SaveBeside(absl::string_view /*name*/) { return absl::OkStatus(); }
   // Gives the envs that evaluate what those that collect have learned.
   virtual absl::Status PrepareEvaluation() { return absl::OkStatus(); }
 

@@ -141,7 +141,8 @@ absl::Status RunLoop::SaveCheckpoint(absl::string_view name) {
     info.fields[kPositionField] = absl::StrCat(work_.position());
   }
   DING_ASSIGN_OR_RETURN(std::vector<CheckpointComponent> components, CopyAll(ActingComponents()));
-  return checkpoints_.Save(name, std::move(info), std::move(components));
+  DING_RETURN_IF_ERROR(checkpoints_.Save(name, std::move(info), std::move(components)));
+  return work_.SaveBeside(name);
 }
 
 void RunLoop::SaveResumePointIfDue() {

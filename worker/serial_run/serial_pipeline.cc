@@ -1,12 +1,10 @@
 #include "ding_worker/worker/serial_run/serial_pipeline.h"
 
-#include <algorithm>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/log.h"
@@ -21,7 +19,6 @@
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
-#include "ding_worker/worker/run/checkpoint_components.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/game_setup.h"
 #include "ding_worker/worker/run/goal_problems.h"
@@ -34,18 +31,8 @@
 namespace ding {
 namespace {
 
-constexpr char kProcess[] = "serial";  // for metrics.sink
-
-// The components of a resume point, in the order in which they are loaded: model and train_state
-// come before all others (see LearnMode::LoadModel).
-constexpr char kCollectPolicy[] = "collect_policy";
-constexpr char kCollectorEnv[] = "collector_env";
-constexpr char kEvaluatorEnv[] = "evaluator_env";
-constexpr char kCollector[] = "collector";
-constexpr char kEvaluator[] = "evaluator";
-constexpr char kReplayBuffer[] = "replay_buffer";
-constexpr char kOverlap[] = "overlap";  // a component of overlapped runs
-constexpr char kHasNewRowsField[] = "has_new_rows";
+constexpr char kProcess[] = "serial";              // for metrics.sink
+constexpr char kReplayBuffer[] = "replay_buffer";  // in metrics
 
 // Returns how many train iterations before `train_iter` the rows were collected, on average; none if the batch does
 // not have that column.
@@ -66,20 +53,6 @@ absl::Status ErrorOfRound(const absl::Status& collected, const absl::Status& lea
       collected.code(),
       absl::StrCat(collected.message(), "; and learning at the same time: ", learned.message()));
 }
-
-// Adds up the bytes that it is given.
-class ByteCounter : public StateWriter {
- public:
-  absl::Status Write(absl::string_view, DType, absl::Span<const int64_t>,
-                     absl::Span<const absl::string_view> parts) override {
-    for (const absl::string_view part : parts) bytes_ += static_cast<int64_t>(part.size());
-    return absl::OkStatus();
-  }
-  int64_t bytes() const { return bytes_; }
-
- private:
-  int64_t bytes_ = 0;
-};
 
 }  // namespace
 
@@ -136,14 +109,15 @@ absl::Status SerialPipeline::CreateWorkers() {
   TakeOrReport(
       create_learner(section.learn().learner(), policy_->learn_mode(), LearnDeps("learner")),
       "learner", &learner_, &problems);
-  TakeOrReport(MakeCollector(config_, collector_env_.get(), collect_mode(), Deps("collector")),
-               "collector", &collector_, &problems);
-  TakeOrReport(
-      MakeEvaluator(config_, evaluator_env_.get(), policy_->eval_mode(), Deps("evaluator")),
-      "evaluator", &evaluator_, &problems);
-  TakeOrReport(
-      MakeConfirmer(config_, evaluator_env_.get(), policy_->eval_mode(), Deps("confirmation")),
-      "evaluator of confirmations", &confirmer_, &problems);
+  CreateCollector(&problems);
+  DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
+  const std::shared_ptr<Policy> opponent = opponent_ == nullptr ? nullptr : opponent_->policy();
+  TakeOrReport(MakeEvaluator(config_, evaluator_env_.get(), policy_->eval_mode(), Deps("evaluator"),
+                             opponent),
+               "evaluator", &evaluator_, &problems);
+  TakeOrReport(MakeConfirmer(config_, evaluator_env_.get(), policy_->eval_mode(),
+                             Deps("confirmation"), opponent),
+               "evaluator of confirmations", &confirmer_, &problems);
   DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
   loop_.UseEvaluations({evaluator_.get(), confirmer_.get(), evaluator_env_.get(), "ckpt_best"});
   StopperDeps stoppers;
@@ -186,6 +160,26 @@ void SerialPipeline::CreateBuffer(std::vector<std::string>* problems) {
     problems->push_back(std::move(problem));
   }
   CheckRandomCollect(problems);
+}
+
+void SerialPipeline::CreateCollector(std::vector<std::string>* problems) {
+  const ComponentDeps deps = Deps("collector");
+  if (!HasOpponent(config_)) {
+    TakeOrReport(MakeCollector(config_, collector_env_.get(), collect_mode(), deps), "collector",
+                 &collector_, problems);
+    return;
+  }
+  TakeOrReport(SerialOpponent::Create(config_, collector_env_->env_spec(),
+                                      collect_mode()->attributes(), deps),
+               "opponent", &opponent_, problems);
+  if (opponent_ == nullptr) return;
+  std::unique_ptr<SelfPlayCollector> collector;
+  TakeOrReport(
+      MakeGameCollector(config_, collector_env_.get(), collect_mode(), opponent_->seat(), deps),
+      "collector", &collector, problems);
+  if (collector == nullptr) return;
+  opponent_->UseCollector(collector.get());
+  collector_ = std::move(collector);
 }
 
 void SerialPipeline::CreateOverlap(std::vector<std::string>* problems) {
@@ -239,6 +233,7 @@ absl::Status SerialPipeline::Run(SerialResult* result) {
 absl::Status SerialPipeline::Begin() {
   DING_RETURN_IF_ERROR(
       CallUser("the learner", [&] { return learner_->CallHooks(HookPosition::kBeforeRun); }));
+  if (opponent_ != nullptr) DING_RETURN_IF_ERROR(opponent_->Begin());
   if (config_.policy().learn().resume_training() && learner_->collector_envstep() > 0) {
     collector_->set_envstep(learner_->collector_envstep());
   }
@@ -257,9 +252,11 @@ absl::Status SerialPipeline::RandomCollect() {
   CollectOptions options;
   options.target = size;
   options.record_episodes = false;
+  if (opponent_ != nullptr) opponent_->PrepareCollect();
   options.cancelled = options_.overdue;
   DING_ASSIGN_OR_RETURN(const SegmentBatch data, collector_->Collect(options));
   DING_RETURN_IF_ERROR(buffer_->Push(data, /*cur_collector_envstep=*/0));
+  if (opponent_ != nullptr) DING_RETURN_IF_ERROR(opponent_->Learn([] { return false; }));
   return collector_->ResetPolicy(collect_mode());
 }
 
@@ -272,6 +269,9 @@ absl::Status SerialPipeline::Round() {
   if (second_thread_ != nullptr) return OverlappedRound();
   DING_ASSIGN_OR_RETURN(const SegmentBatch data, Collect(NextCollect()));
   const RunSpeed::Scope timed(loop_.speed(), RunSpeed::kLearn);
+  if (opponent_ != nullptr) {
+    DING_RETURN_IF_ERROR(opponent_->Learn([this] { return loop_.MayTrain(); }));
+  }
   if (buffer_ == nullptr) return Learn(data.rows, env_step());
   DING_RETURN_IF_ERROR(Push(data));
   return LearnFromBuffer(env_step());
@@ -323,6 +323,7 @@ CollectOptions SerialPipeline::NextCollect() {
   options.train_iter = learner_->train_iter();
   options.cancelled = options_.overdue;
   options.policy_settings = commander_->Step();
+  if (opponent_ != nullptr) opponent_->PrepareCollect();
   collect_settings_ = options.policy_settings;
   return options;
 }
@@ -395,91 +396,6 @@ absl::Status SerialPipeline::Learn(const Batch& batch, int64_t env_step) {
   if (buffer_ == nullptr || !config_.policy().priority()) return absl::OkStatus();
   const LearnInfo info = learner_->learn_info();
   return info.priority_info ? buffer_->Update(*info.priority_info) : absl::OkStatus();
-}
-
-std::vector<CheckpointComponent> SerialPipeline::ActingComponents() {
-  if (!collector_env_->has_statistics()) return {};
-  // While a round overlaps, a hook that saves a checkpoint gets the statistics of before the round: the envs are
-  // changing them on the other thread.
-  if (env_statistics_ != nullptr) return {{kEnvStatisticsComponent, env_statistics_}};
-  return {{kEnvStatisticsComponent,
-           [this](StateWriter* writer) { return collector_env_->SaveStatistics(writer); }}};
-}
-
-absl::Status SerialPipeline::PrepareEvaluation() {
-  return CopyEnvStatistics(*collector_env_, evaluator_env_.get());
-}
-
-std::vector<CheckpointComponent> SerialPipeline::Components() {
-  std::vector<CheckpointComponent> components = {
-      ComponentOf(kCollectPolicy, collect_mode()), ComponentOf(kCollectorEnv, collector_env_.get()),
-      ComponentOf(kEvaluatorEnv, evaluator_env_.get()), ComponentOf(kCollector, collector_.get()),
-      ComponentOf(kEvaluator, evaluator_.get())};
-  if (second_thread_ != nullptr) {
-    components.push_back({kOverlap, [this](StateWriter* writer) {
-                            return writer->WriteInt(kHasNewRowsField, has_new_rows_);
-                          }});
-  }
-  return components;
-}
-
-absl::Status SerialPipeline::AddSnapshots(std::vector<CheckpointComponent>* components) {
-  if (buffer_ == nullptr) return absl::OkStatus();
-  StateSnapshot replay = buffer_->Snapshot();
-  ByteCounter size;
-  DING_RETURN_IF_ERROR(replay(&size));
-  if (size.bytes() > config_.resume().max_replay_bytes()) {
-    DING_LOG_FIRST_N(WARNING, 1)
-        << "the replay buffer has " << size.bytes() << " bytes, more than resume.max_replay_bytes ("
-        << config_.resume().max_replay_bytes()
-        << "): resume points are without it, and a run that is resumed begins "
-           "with an empty one";
-    return absl::OkStatus();
-  }
-  components->push_back({kReplayBuffer, std::move(replay)});
-  return absl::OkStatus();
-}
-
-absl::Status SerialPipeline::LoadComponents(const CheckpointReader& checkpoint) {
-  std::vector<int> restarted;
-  DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kCollectPolicy, collect_mode()));
-  DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kCollectorEnv, [&](StateReader* reader) {
-    return collector_env_->LoadState(reader, &restarted);
-  }));
-  std::vector<int> evaluators_restarted;  // Evaluations begin new episodes anyway.
-  DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kEvaluatorEnv, [&](StateReader* reader) {
-    return evaluator_env_->LoadState(reader, &evaluators_restarted);
-  }));
-  DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kCollector, collector_.get()));
-  if (!restarted.empty()) {
-    DING_LOG(WARNING)
-        << "envs " << absl::StrJoin(restarted, ", ")
-        << " cannot save their state: they begin new episodes, the run goes on inexactly. What "
-           "they kept from episode to episode, such as the level of a curriculum, is lost, also in "
-           "the envs that evaluate. A Python env saves it by get_state() and set_state(state), one "
-           "in C++ by SaveState() and LoadState()";
-    DING_RETURN_IF_ERROR(collector_->DropEpisodes(restarted));
-  }
-  DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kEvaluator, evaluator_.get()));
-  if (second_thread_ != nullptr) {
-    DING_RETURN_IF_ERROR(
-        LoadComponent(checkpoint, kOverlap, [this](StateReader* reader) -> absl::Status {
-          DING_ASSIGN_OR_RETURN(const int64_t has_new_rows, reader->ReadInt(kHasNewRowsField));
-          has_new_rows_ = has_new_rows != 0;
-          return absl::OkStatus();
-        }));
-  }
-  const std::vector<std::string> names = checkpoint.Components();
-  if (buffer_ == nullptr) {
-    // An on-policy run keeps nothing from one collect to the next.
-  } else if (std::find(names.begin(), names.end(), kReplayBuffer) != names.end()) {
-    DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kReplayBuffer, buffer_.get()));
-  } else {
-    DING_LOG(WARNING)
-        << "the resume point is without the replay buffer: the run goes on inexactly, "
-           "with an empty one";
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace ding

@@ -29,6 +29,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -46,6 +47,7 @@
 #include "ding_worker/worker/serial_run/pipeline.h"
 #include "ding_worker/worker/serial_run/run_loop.h"
 #include "ding_worker/worker/serial_run/second_thread.h"
+#include "ding_worker/worker/serial_run/serial_opponent.h"
 
 namespace ding {
 
@@ -70,6 +72,8 @@ class SerialPipeline : public Pipeline, private RunWork {
   ISerialCollector* collector() { return collector_.get(); }
   // Null in an on-policy run.
   IBuffer* buffer() { return buffer_.get(); }
+  // Null unless the config has an opponent.
+  SerialOpponent* opponent() { return opponent_.get(); }
   RunCheckpoints* checkpoints() { return loop_.checkpoints(); }
 
  private:
@@ -80,6 +84,8 @@ class SerialPipeline : public Pipeline, private RunWork {
   // Creates buffer_, or appends a problem for everything in the config that an on-policy run cannot
   // do.
   void CreateBuffer(std::vector<std::string>* problems);
+  // Makes the collector, and the opponent if the config has one.
+  void CreateCollector(std::vector<std::string>* problems);
   // Makes what an overlapped run has beside the others, if it is one.
   void CreateOverlap(std::vector<std::string>* problems);
   // Appends a problem if rows that are collected at random would not have all fields of the others.
@@ -101,12 +107,15 @@ class SerialPipeline : public Pipeline, private RunWork {
   // Size and age of the buffer.
   void WriteMeasurements() override;
   std::vector<CheckpointComponent> ActingComponents() override;
+  absl::Status SaveBeside(absl::string_view name) override;
   absl::Status PrepareEvaluation() override;
   std::vector<CheckpointComponent> Components() override;
   // Adds a snapshot of the buffer, unless the buffer is too large.
   absl::Status AddSnapshots(std::vector<CheckpointComponent>* components) override;
   absl::Status LoadComponents(const CheckpointReader& checkpoint) override;
 
+  // The replay buffers of a resume point, by component.
+  std::vector<std::pair<std::string, IBuffer*>> Buffers();
   absl::Status RandomCollect();
   absl::Status OverlappedRound();
   // Gives the policy that collects the parameters of the one that learns.
@@ -124,7 +133,8 @@ class SerialPipeline : public Pipeline, private RunWork {
   std::unique_ptr<EnvManager> collector_env_;
   std::unique_ptr<EnvManager> evaluator_env_;
   std::unique_ptr<Policy> policy_;
-  std::unique_ptr<Policy> acting_policy_;  // the one that collects; null: that is policy_
+  std::unique_ptr<Policy> acting_policy_;     // the one that collects; null: that is policy_
+  std::unique_ptr<SerialOpponent> opponent_;  // null: there is none
   std::unique_ptr<IBuffer> buffer_;
   std::unique_ptr<ILearner> learner_;
   std::unique_ptr<ISerialCollector> collector_;
