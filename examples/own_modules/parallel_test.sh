@@ -16,6 +16,7 @@ has() {
 ./parallel --config=parallel.textproto --exp_dir="$run" --set=system.store_url="counting:file:$TEST_TMPDIR/store"
 has '"stop":true' "convergence" "$run/result.json"
 has '^own/evaluations_reached 2 2$' "the commander, which waits for two evaluations" "$run/log/lines_coordinator.txt"
+has 'evaluator at iteration .*score' "the evaluator, with a score of its own" "$run/log/coordinator_logger.txt"
 has '^own/best_loss [0-9]+ [0-9]' "the hook in the learner" "$run"/log/lines_learner*.txt
 has 'counting:file:.*: [1-9][0-9]* puts' "the store" "$run"/log/*_logger.txt
 has 'warm_up: [0-9]+ rows of [1-9][0-9]* steps are not sent' "the collector" "$run"/log/collector*_logger.txt

@@ -13,7 +13,7 @@ has() {
 }
 
 ./serial --list_modules >"$TEST_TMPDIR/modules"
-for name in window recent keep_newest whole_episodes fall_costs repeat best_loss right_recall early_stop every_episode lines; do
+for name in window recent keep_newest whole_episodes fall_costs repeat best_loss right_recall early_stop every_episode lines worst_return first_move; do
   has "$TEST_TMPDIR/modules" "^  $name " "module $name"
 done
 
@@ -39,6 +39,11 @@ stopped=$TEST_TMPDIR/stopped
 ./serial --config=serial.textproto --exp_dir="$stopped" --set=env.stop_value=1000 \
   --set='stopper=[{type:"every_episode" params{[type.googleapis.com/own.EveryEpisodeParams]{value:30}}}]'
 has "$stopped/result.json" '"why":"stopper .every_episode.: the least return of an evaluation is' "the stopper"
+
+# The policy never loses against an opponent that is always the same, once it has found out how to win.
+games=$TEST_TMPDIR/games
+./serial --config=opponent.textproto --exp_dir="$games"
+has "$games/result.json" '"stop":true' "a win over the opponent"
 
 # A module with the parameters of another one.
 status=0
