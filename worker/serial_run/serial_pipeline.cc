@@ -110,7 +110,7 @@ absl::Status SerialPipeline::CreateWorkers() {
       create_learner(section.learn().learner(), policy_->learn_mode(), LearnDeps("learner")),
       "learner", &learner_, &problems);
   CreateCollector(&problems);
-  DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
+  if (HasOpponent(config_) && opponent_ == nullptr) return StartupProblemsToStatus(problems);
   const std::shared_ptr<Policy> opponent = opponent_ == nullptr ? nullptr : opponent_->policy();
   TakeOrReport(MakeEvaluator(config_, evaluator_env_.get(), policy_->eval_mode(), Deps("evaluator"),
                              opponent),
