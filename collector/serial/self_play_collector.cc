@@ -38,6 +38,8 @@ class SelfPlayCollector::Seat : public CollectMode {
   absl::Status ForwardWith(const ColumnsView& obs, absl::Span<const int> env_ids,
                            const NamedValues& settings, const TensorMap& tensors,
                            const MutableColumnsView& out) override {
+    // The tensors of a collect are the policy's, as its settings are.
+    if (settings_.has_value()) return Forward(obs, env_ids, settings, out);
     return policy_->ForwardWith(obs, env_ids, settings, tensors, out);
   }
   absl::Status Reset(absl::Span<const int> env_ids) override { return policy_->Reset(env_ids); }
