@@ -100,6 +100,7 @@ Descriptor Describe(const char* name, bool by_episode, Factory create, const Par
   descriptor.default_config.set_type(name);
   (descriptor.default_config.mutable_params()->PackFrom(params), ...);
   descriptor.by_episode = by_episode;
+  descriptor.in_parallel = true;
   descriptor.create = create;
   return descriptor;
 }

@@ -23,6 +23,8 @@ struct SerialCollectorDescriptor {
   std::string name;
   SerialCollectorConfig default_config;
   bool by_episode = false;  // whether its target is a number of episodes; else of rows
+  // Whether parallel collectors collect what it collects, so that a parallel run takes a config with it.
+  bool in_parallel = false;
   std::function<absl::StatusOr<std::unique_ptr<ISerialCollector>>(
       const SerialCollectorConfig&, EnvManager*, CollectMode*, const ComponentDeps&)>
       create;
@@ -34,6 +36,7 @@ struct BattleCollectorDescriptor {
   std::string name;
   SerialCollectorConfig default_config;
   bool by_episode = false;
+  bool in_parallel = false;
   std::function<absl::StatusOr<std::unique_ptr<IBattleCollector>>(
       const SerialCollectorConfig&, EnvManager*, const std::vector<CollectMode*>&,
       const ComponentDeps&)>

@@ -74,17 +74,17 @@ char UseOfSupervisedParallel(const std::string& field, const FieldUse& row) {
           field, {"system.lockstep", "system.record_bytes", "resume.period_rounds",
                   "policy.eval.evaluator.eval_freq", "policy.collect.parallel_collector.print_freq",
                   "policy.collect.parallel_collector.update_policy_second",
-                  "policy.collect.parallel_collector.max_abnormal",
-                  "policy.collect.parallel_collector.reward_shaping"})) {
+                  "policy.collect.parallel_collector.max_abnormal"})) {
     return 'r';
   }
   const bool of_processes = StartsWithAny(
-      field, {"env.evaluator_", "policy.collect.collector_num", "policy.collect.parallel_collector",
-              "policy.learn.all_reduce", "policy.learn.learner.hook.log_reduce_after_iter",
-              "policy.learn.learner.is_multitask_pipeline",
-              "policy.learn.learner.only_monitor_rank0", "policy.learn.learner.train_iterations",
-              "policy.learn.learner_num", "policy.learn.send_policy_freq", "policy.other.commander",
-              "system."});
+      field,
+      {"env.evaluator_", "policy.collect.collector.collector_num", "policy.collect.collector_num",
+       "policy.collect.parallel_collector", "policy.learn.all_reduce",
+       "policy.learn.learner.hook.log_reduce_after_iter",
+       "policy.learn.learner.is_multitask_pipeline", "policy.learn.learner.only_monitor_rank0",
+       "policy.learn.learner.train_iterations", "policy.learn.learner_num",
+       "policy.learn.send_policy_freq", "policy.other.commander", "system."});
   return row.uses[static_cast<size_t>(of_processes ? Kind::kParallel : Kind::kSupervised)];
 }
 
@@ -98,9 +98,9 @@ char UseOf(const std::string& field, const FieldUse& row, Kind kind) {
        {"policy.learn.max_data_age", "policy.collect.unroll_len", "policy.collect.last_sample"}) {
     if (field == used) return 'u';
   }
-  for (const char* const refused : {"policy.random_collect_size", "policy.learn.send_policy_freq",
-                                    "policy.learn.prefetch_batches", "policy.learn.loader_threads",
-                                    "policy.collect.parallel_collector.reward_shaping"}) {
+  for (const char* const refused :
+       {"policy.random_collect_size", "policy.learn.send_policy_freq",
+        "policy.learn.prefetch_batches", "policy.learn.loader_threads"}) {
     if (field == refused) return 'r';
   }
   if (absl::StartsWith(field, "policy.other.replay_buffer.")) return 'r';
@@ -167,12 +167,15 @@ class ConfigFieldsOfRunTest : public testing::TestWithParam<Kind> {
 
   // Returns how a program of this kind judges the config with these settings.
   static absl::Status Judge(Kind kind, const std::vector<std::string>& settings) {
-    const absl::StatusOr<ExperimentConfig> config =
-        ParseExperimentConfig(Text(kind), "config", settings);
+    absl::StatusOr<ExperimentConfig> config = ParseExperimentConfig(Text(kind), "config", settings);
     if (!config.ok()) return config.status();
     const bool collects_in_parallel =
         kind == Kind::kParallel || kind == Kind::kLeague || kind == Kind::kOnPolicyParallel;
     if (collects_in_parallel || kind == Kind::kSupervisedParallel) {
+      // It has no default.
+      if (!config->policy().collect().collector().has_collector_num()) {
+        config->mutable_policy()->mutable_collect()->mutable_collector()->set_collector_num(2);
+      }
       std::vector<std::string> problems = FindParallelProblems(*config);
       // The coordinator does this when it has made the policy.
       if (problems.empty() && collects_in_parallel && kind != Kind::kLeague) {

@@ -109,7 +109,7 @@ worker/parallel --config=/dev/stdin --exp_dir="$TEST_TMPDIR/parallel" --max_env_
 sed "s|\"cartpole:CartPole\"|\"simulators:Numbered\" kwargs: '{\"role\": \"{env_role}\", \"number\": \"{env_number}\", \"where\": \"$TEST_TMPDIR\"}'|" \
   "$TEST_TMPDIR/parallel_config" >"$TEST_TMPDIR/numbered_config"
 worker/parallel --config="$TEST_TMPDIR/numbered_config" --exp_dir="$TEST_TMPDIR/numbered" --max_env_step=300 --seed=1 \
-  --set=env.manager.envs_per_process=1 --set=policy.collect.collector_num=2 --python="$python" >/dev/null 2>"$TEST_TMPDIR/numbered.err" ||
+  --set=env.manager.envs_per_process=1 --set=policy.collect.collector.collector_num=2 --python="$python" >/dev/null 2>"$TEST_TMPDIR/numbered.err" ||
   fail "$(tail -n 40 "$TEST_TMPDIR/numbered.err")"
 python3 - "$TEST_TMPDIR/numbers" <<'END'
 import sys

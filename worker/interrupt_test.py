@@ -29,7 +29,7 @@ policy { type: "ppo" params { [type.googleapis.com/ding.PpoConfig] { actor_criti
   learn { batch_size: 8 } collect { n_sample: 64 } eval { evaluator { eval_freq: 1000 } } } %s'''
 PARALLEL_DQN = '''exp_name: "stages" env { %s %s n_confirm_episode: 0 }
 policy { type: "dqn" params { [type.googleapis.com/ding.DqnConfig] { model { encoder_hidden_size: [8] } } }
-  learn { batch_size: 8 learner_num: 1 } collect { n_sample: 16 collector_num: 1 } } %s'''
+  learn { batch_size: 8 learner_num: 1 } collect { n_sample: 32 collector { collector_num: 1 } } } %s'''
 
 
 class InterruptTest(unittest.TestCase):

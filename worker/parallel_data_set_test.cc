@@ -283,13 +283,13 @@ TEST_F(ParallelDataSetTest, TheLearnersOfAGroupShareEachBatchOfTheSerialRun) {
 TEST_F(ParallelDataSetTest, RefusesWhatHasNoEffect) {
   const auto problems = FindParallelProblems(Config(
       {"policy.collect.n_sample=7", "env.collector_env_num=3", "policy.learn.prefetch_batches=3",
-       "policy.learn.data_timeout=3", "policy.collect.parallel_collector.reward_shaping=\"x\"",
+       "policy.learn.data_timeout=3", "policy.collect.collector.max_abnormal=3",
        "policy.other.replay_buffer.replay_buffer_size=77",
        "policy.other.commander.type=\"one_vs_one\"", "env.evaluator_type=CartPole-v0",
        "env.stop_value=9", "env.wrapper=[{type:'reward_clip'}]"}));
   for (const char* path : {"policy.collect.n_sample is 7", "env.collector_env_num is 3",
                            "policy.learn.prefetch_batches is 3", "policy.learn.data_timeout is 3",
-                           "policy.collect.parallel_collector.reward_shaping is",
+                           "policy.collect.collector.max_abnormal is 3",
                            "policy.other.replay_buffer.replay_buffer_size is 77",
                            "env.stop_value is 9", "env.wrapper[0].type is 'reward_clip'"}) {
     EXPECT_THAT(problems,

@@ -315,15 +315,21 @@ TEST_F(ParallelGamesTest, WhatDoesNotFitAGameIsRefused) {
       invalid("policy.other.replay_buffer.type is 'sequence', but env 'TicTacToe' is a game of 2 "
               "players, expected a type that draws single rows"));
   ExperimentConfig shaped = Config({});
-  shaped.mutable_policy()->mutable_collect()->mutable_parallel_collector()->set_reward_shaping("x");
+  EpisodeCollectorParams params;
+  params.set_reward_shaping("x");
+  shaped.mutable_policy()->mutable_collect()->mutable_collector()->mutable_params()->PackFrom(
+      params);
   EXPECT_THAT(Refusal(shaped),
-              invalid("policy.collect.parallel_collector.reward_shaping is 'x', but env "
+              invalid("policy.collect.collector.params.reward_shaping is 'x', but env "
                       "'TicTacToe' is a game of 2 players, expected none"));
 }
 
 TEST_F(ParallelGamesTest, HandsOverWholeEpisodes) {
-  const std::vector<std::string> settings = {
-      "policy.collect.n_episode=3", "env.collector_env_num=2", "env.collector_episode_num=5"};
+  std::vector<std::string> settings = {
+      "policy.collect.n_episode=6", "env.collector_env_num=2", "env.collector_episode_num=5",
+      "policy.collect.collector.type=episode",
+      "policy.collect.collector.params={[type.googleapis.com/ding.EpisodeCollectorParams]{"
+      "get_train_sample:true}}"};
   const ExperimentConfig config = Config(settings, "cartpole_dqn_parallel_fast");
   ASSERT_THAT(FindParallelProblems(config), IsEmpty());
   FakeLink link;
@@ -345,11 +351,12 @@ TEST_F(ParallelGamesTest, HandsOverWholeEpisodes) {
   }
   EXPECT_EQ(episodes, 10u);
 
-  EXPECT_THAT(FindParallelProblems(Config({"policy.collect.n_episode=11", "env.collector_env_num=2",
-                                           "env.collector_episode_num=5"},
-                                          "cartpole_dqn_parallel_fast")),
-              ElementsAre(AllOf(HasSubstr("policy.collect.n_episode is 11, expected at most 10"),
-                                HasSubstr("env.collector_episode_num"))));
+  settings[0] = "policy.collect.n_episode=22";
+  EXPECT_THAT(
+      FindParallelProblems(Config(settings, "cartpole_dqn_parallel_fast")),
+      ElementsAre(AllOf(HasSubstr("policy.collect.n_episode is 22, 11 for each collector, expected "
+                                  "at most 10 for each"),
+                        HasSubstr("env.collector_episode_num"))));
 }
 
 // Each evaluation is made by a collector that knows nothing of the others.

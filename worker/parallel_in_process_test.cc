@@ -264,7 +264,7 @@ TEST_P(CartPoleRunTest, KeepsItsReplayRatio) {
 
 // Sequences of 8 rows, of which consecutive ones share 4, and which are drawn by their priority.
 TEST_P(CartPoleRunTest, LearnsFromSequencesByPriority) {
-  Run(Config({"max_train_iter=100", "policy.collect.n_sample=16", "policy.collect.unroll_len=8",
+  Run(Config({"max_train_iter=100", "policy.collect.n_sample=32", "policy.collect.unroll_len=8",
               "policy.learn.batch_size=4", "policy.learn.send_policy_freq=5",
               "policy.other.replay_buffer={type:\"sequence\" replay_buffer_size:400 "
               "replay_ratio{max:1} params{"
@@ -288,10 +288,13 @@ TEST_P(CartPoleRunTest, LearnsFromSequencesWithVTrace) {
   EXPECT_NEAR(before_close_.buffer(0).replay_ratio(), 1, 0.5);
 }
 
+constexpr char kEpisodes[] =
+    "policy.collect={n_episode:4 collector{type:\"episode\" collector_num:2 params{"
+    "[type.googleapis.com/ding.EpisodeCollectorParams]{get_train_sample:true}}}}";
+
 // What a buffer of whole episodes needs, in the place of the sequences of the config.
 std::vector<std::string> WholeEpisodes(std::vector<std::string> more = {}) {
-  more.insert(more.end(), {"max_train_iter=60", "policy.collect={n_episode:2 collector_num:2}",
-                           "policy.learn.batch_size=4",
+  more.insert(more.end(), {"max_train_iter=60", kEpisodes, "policy.learn.batch_size=4",
                            "policy.other.replay_buffer={type:\"episode\" replay_buffer_size:1000 "
                            "replay_ratio{max:2}}"});
   return more;

@@ -91,7 +91,7 @@ constexpr char kHelp[] =
                           gets it from its coordinator; one that is given a config all the same
                           refuses to join a run of another one
   --set PATH=VALUE      changes a field of it; may stand several times:
-                          --set policy.collect.collector_num=4
+                          --set policy.collect.collector.collector_num=4
   --exp_dir=FOLDER      where the run is written; must not exist, unless it is resumed
                           (default: a new folder below the current one, named by exp_name)
   --resume              goes on with the run in --exp_dir, however it ended; its config, if none is

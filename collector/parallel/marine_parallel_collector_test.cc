@@ -48,7 +48,7 @@ FakeEnvManager::Options GameOf(int players) {
 
 struct Fixture {
   explicit Fixture(FakeEnvManager::Options env_options = GameOf(2),
-                   const CollectAttributes& attributes = Samples(4))
+                   const CollectAttributes& attributes = Samples(12))
       : envs(std::move(env_options)), home(attributes), away(attributes) {
     for (int player : {0, 1}) link.Publish(0, AModel(), player);
     parts.env = &envs;
@@ -134,7 +134,7 @@ TEST_P(Games, SendsEveryRowOfALearningPlayerOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Collectors, Games,
-                         testing::Values(Case{Samples(4), false}, Case{Samples(4), true},
+                         testing::Values(Case{Samples(12), false}, Case{Samples(12), true},
                                          Case{Episodes(), false}, Case{Episodes(), true}));
 
 // In DI-engine it plays with random weights (D77).
@@ -165,8 +165,8 @@ TEST(MarineParallelCollectorTest, LoadsANonLearningPolicyOnce) {
 
 TEST(MarineParallelCollectorTest, WaitsForThePoliciesOfBothPlayers) {
   FakeEnvManager envs(GameOf(2));
-  FakePolicy home(Samples(4));
-  FakePolicy away(Samples(4));
+  FakePolicy home(Samples(12));
+  FakePolicy away(Samples(12));
   FakeLink link;
   link.Publish(0, AModel(), /*player=*/0);
   ParallelCollectorParts parts;
@@ -214,8 +214,8 @@ TEST(MarineParallelCollectorTest, SendsTheChoicesOfAGameOfTurns) {
     const std::unique_ptr<EnvManager> envs = *BaseEnvManager::Create({}, factories);
     ASSERT_THAT(envs->Seed(uint64_t{3}, /*dynamic=*/true), IsOk());
     const EnvSpec player = PlayerSpec(envs->env_spec());
-    const auto home = *RandomCollectMode::Create(player.action, 1, Samples(8), player.observation);
-    const auto away = *RandomCollectMode::Create(player.action, 2, Samples(8), player.observation);
+    const auto home = *RandomCollectMode::Create(player.action, 1, Samples(24), player.observation);
+    const auto away = *RandomCollectMode::Create(player.action, 2, Samples(24), player.observation);
     FakeLink link;
     for (int p : {0, 1}) link.Publish(0, AModel(), p);
     ParallelCollectorParts parts;

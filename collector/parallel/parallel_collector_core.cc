@@ -319,9 +319,12 @@ absl::Status ParallelCollectorCore::Play(CollectCore* core) {
     return rows;
   };
   const auto enough = [&] {
-    return attributes.n_episode.has_value()
-               ? episodes_to_send_ >= *attributes.n_episode
-               : most_rows() >= *attributes.n_sample * core->env()->env_num();
+    if (attributes.n_episode.has_value()) return episodes_to_send_ >= *attributes.n_episode;
+    int64_t samples = 0;
+    for (int seat = 0; seat < core->player_num(); ++seat) {
+      samples = std::max(samples, core->ready_samples(seat));
+    }
+    return samples >= *attributes.n_sample;
   };
   while (envs_playing_ > 0) {
     if (closed()) return absl::CancelledError("closed");

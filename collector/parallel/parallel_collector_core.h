@@ -2,21 +2,21 @@
 // policy in all seats of games (self-play), or with a policy for each seat.
 //
 //     GetPolicyUpdate ──► policies ──► envs ──► TrajBuffer ──► GetTrainSample ──► SendData
-//      each vector step                             └─ n_sample * env_num rows, or whole episodes
+//      each vector step                             └─ n_sample samples, or whole episodes
 //
 // It waits for the first version of each player's policy. Before later vector steps it loads newer versions
 // for the players that learn. Each row has, as `collect_iter`, the train iteration of the version that
 // acted (in games that of player 0). The check for a newer version is a local call of the link.
 //
-// Rows are sent when there are n_sample rows per env on average, those of a running episode as a segment
-// that ends as kCut. With n_episode so many whole episodes, of any envs, are sent together, or a few more that
+// Rows are sent when there are n_sample samples of all envs together (rows if unroll_len is 1), those of a running episode
+// as a segment that ends as kCut. With n_episode so many whole episodes, of any envs, are sent together, or a few more that
 // end in the same step. With traj_len_inf or reward_shaping the rows of an episode count when it is over. Each
 // env plays episodes_per_env episodes; after the last one the remaining rows are sent. An abnormal step drops
 // the rows of its episode that were not sent yet, and its env plays another episode. When the task is
 // closed, rows that were not sent are dropped.
 //
 // In a game the sent rows are the choices of the players that learn (turn_transitions.h), as those of a serial
-// run (collector/serial/self_play_collector.h), and n_sample counts the rows of the seat that has the most, including
+// run (collector/serial/self_play_collector.h), and n_sample counts the samples of the seat that has the most, including
 // waiting.
 //
 // A task with eval_flag waits for a policy, evaluates it with episodes_per_env episodes per env, and sends no

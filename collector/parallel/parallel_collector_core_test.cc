@@ -80,7 +80,7 @@ struct Fixture {
     parts.episodes_per_env = 2;
   }
   FakeEnvManager envs{{}};
-  FakePolicy policy{Samples(3)};
+  FakePolicy policy{Samples(9)};
   FakeLink link;
   ParallelCollectorParts parts;
 };

@@ -21,7 +21,7 @@
 // In a game of turns the training data are the rows in which a player had a choice, each linked to that
 // player's next choice (turn_transitions.h), so that off-policy algorithms can use them. No transition spans
 // episodes; the last rows of an episode are sent with the next rows, at the latest when the task is done.
-// n_sample counts the rows of one seat, including those in which the player waits.
+// n_sample counts the samples of one seat, including those in which the player waits.
 //
 // An evaluation has one policy in single-player envs: the env plays the opponent. With an evaluator that plays
 // opponents itself (ParallelCollectorParts::evaluator) it may be in games.

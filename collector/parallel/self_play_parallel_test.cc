@@ -105,7 +105,7 @@ void ExpectTheRowsOfASerialRun(const EnvFactory& game) {
   constexpr int64_t kSamples = 6;
   for (const bool on_policy : {false, true}) {
     SCOPED_TRACE(on_policy);
-    CollectAttributes attributes = Samples(kSamples);
+    CollectAttributes attributes = Samples(kSamples * kEnvs);
     attributes.on_policy = on_policy;
     GameRun parallel(attributes, game);
     const std::vector<FakeLink::Sent> sent = parallel.Collect(/*episodes_per_env=*/40);
@@ -142,7 +142,7 @@ TEST(SelfPlayParallelTest, SendsTheRowsOfASerialRun_PlayersEndBeforeTheirGame) {
 }
 
 TEST(SelfPlayParallelTest, PlaysAllSeatsAndReportsPlayer0) {
-  GameRun run(Samples(8));
+  GameRun run(Samples(8 * kEnvs));
   double rewards = 0;
   int64_t ends[2] = {0, 0};
   for (const FakeLink::Sent& sent : run.Collect(/*episodes_per_env=*/10)) {
@@ -246,7 +246,7 @@ absl::Status LeaveRewards(int /*env_id*/, const ColumnsView& /*rows*/,
 DING_REGISTER(RewardShapingRegistry(), "of_the_test", LeaveRewards, "leaves the rewards");
 
 TEST(SelfPlayParallelTest, RefusesRewardShapingInGames) {
-  GameRun run(Samples(8));
+  GameRun run(Samples(8 * kEnvs));
   ParallelCollectorParts parts = {run.envs.get(), run.policy.get(), nullptr, &run.link, 1};
   ZerglingParallelCollector::Options options;
   options.reward_shaping = "of_the_test";

@@ -56,7 +56,7 @@ using testing::SizeIs;
 
 struct Fixture {
   explicit Fixture(FakeEnvManager::Options env_options = {},
-                   const CollectAttributes& attributes = Samples(4))
+                   const CollectAttributes& attributes = Samples(12))
       : envs(std::move(env_options)), policy(attributes) {
     deps.metrics = sink;
     deps.clock = &clock;
@@ -124,7 +124,7 @@ TEST_P(Quotas, PlaysAllEpisodesAndSendsEveryRowOnce) {
           EXPECT_NE(segment.end, SegmentEnd::kCut);
         }
       }
-      // After 4 rows per env for 4 envs, a further vector step is too many.
+      // After 16 rows, a further vector step of 4 envs is too many.
       if (GetParam().attributes.n_sample.has_value()) {
         EXPECT_LT(sent[i].data.size(), 20);
         if (i + 1 < sent.size()) {
@@ -152,8 +152,8 @@ TEST_P(Quotas, PlaysAllEpisodesAndSendsEveryRowOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Collectors, Quotas,
-                         testing::Values(Case{Samples(4), false, 0}, Case{Samples(4), false, 3},
-                                         Case{Samples(4), true, 0}, Case{Samples(4), true, 3},
+                         testing::Values(Case{Samples(16), false, 0}, Case{Samples(16), false, 3},
+                                         Case{Samples(16), true, 0}, Case{Samples(16), true, 3},
                                          Case{Episodes(), false, 0}, Case{Episodes(), true, 3}));
 
 TEST(ZerglingParallelCollectorTest, DropsUnsentRowsOfAbnormalEpisodes) {
@@ -183,7 +183,7 @@ TEST(ZerglingParallelCollectorTest, DropsUnsentRowsOfAbnormalEpisodes) {
 }
 
 TEST(ZerglingParallelCollectorTest, RowsHaveTheVersionOfThePolicyThatActed) {
-  Fixture f({}, Samples(4));
+  Fixture f({}, Samples(12));
   f.task.collect_setting = {{"eps", 0.25}};
   // A new version before every second vector step; row n is the n-th that the policy filled.
   std::vector<int64_t> acted;
@@ -391,7 +391,7 @@ TEST(ZerglingParallelCollectorTest, NamesAnEnvThatKeepsDying) {
   }
   DING_ASSERT_OK_AND_ASSIGN(const auto envs, CreateSubprocessEnvManager({}, factories));
   Fixture f;
-  FakePolicy policy(Samples(50), 2);
+  FakePolicy policy(Samples(100), 2);
   f.parts.env = envs.get();
   f.parts.collect_mode = &policy;
   f.options.max_abnormal = 2;
@@ -442,7 +442,7 @@ absl::StatusOr<std::unique_ptr<Policy>> MakeDqn(const EnvSpec& env, uint64_t see
   dqn.mutable_model()->add_encoder_hidden_size(8);
   PolicyConfig config;
   config.set_type("dqn");
-  config.set_n_sample(16);
+  config.set_n_sample(64);
   config.mutable_params()->PackFrom(dqn);
   return create_policy(config, {env.observation, env.action, seed, PolicyModes()});
 }

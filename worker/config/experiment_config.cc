@@ -175,8 +175,8 @@ std::optional<bool> CollectsByEpisode(const std::string& type) {
   return std::nullopt;
 }
 
-// Checks how much one collect of a serial run gathers.
-void CheckSerialAmount(const ExperimentConfig& config, Checker* check) {
+// Checks how much one collect gathers.
+void CheckAmount(const ExperimentConfig& config, bool parallel, Checker* check) {
   const CollectSection& collect = config.policy().collect();
   const std::string& type = collect.collector().type();
   const int env_num = config.env().collector_env_num();
@@ -186,6 +186,10 @@ void CheckSerialAmount(const ExperimentConfig& config, Checker* check) {
         *by_episode ? "policy.collect.n_episode" : "policy.collect.n_sample", "not set",
         absl::StrCat("it in the place of ", *by_episode ? "n_sample" : "n_episode", ": collector '",
                      type, "' collects ", *by_episode ? "episodes" : "rows"));
+  } else if (parallel && collect.has_n_episode()) {
+    check->AtLeast<int64_t>("policy.collect.n_episode", collect.n_episode(),
+                            collect.collector().collector_num(),
+                            ", one for each of policy.collect.collector.collector_num");
   } else if (collect.has_n_episode()) {
     check->AtLeast<int64_t>("policy.collect.n_episode", collect.n_episode(), env_num,
                             ", one for each of env.collector_env_num");
@@ -361,9 +365,9 @@ std::vector<std::string> FindProblems(const ExperimentConfig& config) {
   return check.TakeProblems();
 }
 
-std::vector<std::string> FindSerialCollectProblems(const ExperimentConfig& config) {
+std::vector<std::string> FindCollectProblems(const ExperimentConfig& config, bool parallel) {
   Checker check;
-  CheckSerialAmount(config, &check);
+  CheckAmount(config, parallel, &check);
   return check.TakeProblems();
 }
 

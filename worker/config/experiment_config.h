@@ -41,9 +41,9 @@ absl::StatusOr<ExperimentConfig> ParseExperimentConfig(absl::string_view text,
 // by the module that is created from it.
 std::vector<std::string> FindProblems(const ExperimentConfig& config);
 
-// Returns the problems of how much one collect of a serial run gathers: n_sample rows or n_episode episodes, as
-// its collector says. A parallel run does not use that collector.
-std::vector<std::string> FindSerialCollectProblems(const ExperimentConfig& config);
+// Returns the problems of how much one collect gathers: n_sample rows or n_episode episodes, as its collector says.
+// `parallel`: in a parallel run, each collector of which gathers its share.
+std::vector<std::string> FindCollectProblems(const ExperimentConfig& config, bool parallel);
 
 // Whether the run learns from a data set instead of collecting.
 bool IsSupervised(const ExperimentConfig& config);

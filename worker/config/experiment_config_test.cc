@@ -196,10 +196,10 @@ TEST(ExperimentConfigTest, ACollectIsOfRowsOrOfEpisodesAsItsCollectorSays) {
   EXPECT_FALSE(policy.has_n_sample());
   EXPECT_THAT(Parse(PrintTextConfig(config)), IsOk());
 
-  EXPECT_THAT(FindSerialCollectProblems(config), IsEmpty());
+  EXPECT_THAT(FindCollectProblems(config, /*parallel=*/false), IsEmpty());
 
   const auto problems = [](const std::vector<std::string>& settings) {
-    return FindSerialCollectProblems(Parse(kMinimal, settings).value());
+    return FindCollectProblems(Parse(kMinimal, settings).value(), /*parallel=*/false);
   };
   EXPECT_THAT(problems({}), IsEmpty());
   EXPECT_THAT(problems({episodes}),

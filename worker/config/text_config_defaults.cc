@@ -11,6 +11,7 @@
 #include "ding_worker/worker/config/text_config.h"
 #include "google/protobuf/any.pb.h"
 #include "google/protobuf/descriptor.h"
+#include "google/protobuf/descriptor.pb.h"
 #include "google/protobuf/text_format.h"
 
 namespace ding {
@@ -77,7 +78,8 @@ void FillIn(int depth, Message* message) {
       const bool is_left_out = is_choice || depth == kMaxConfigDepth;
       if (is_left_out && !reflection.HasField(*message, &field)) continue;
       FillIn(depth + 1, reflection.MutableMessage(message, &field));
-    } else if (field.has_default_value() && !reflection.HasField(*message, &field)) {
+    } else if (field.has_default_value() && !field.options().deprecated() &&
+               !reflection.HasField(*message, &field)) {
       // A default of one alternative must not replace another alternative that is set.
       const OneofDescriptor* const alternatives = field.containing_oneof();
       if (alternatives != nullptr && reflection.HasOneof(*message, alternatives)) continue;

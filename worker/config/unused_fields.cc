@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/worker/config/text_config.h"
@@ -92,34 +93,33 @@ constexpr Unused kUnused[] = {
     {"policy.learn.all_reduce_timeout", kOneProcess, "there is one learner"},
     {"policy.collect.n_sample", kHasDataSet, "nothing is collected"},
     {"policy.collect.n_episode", kHasDataSet, "nothing is collected"},
-    {"policy.collect.n_episode", kOnPolicyParallel,
-     "n_sample is the rows per env that are handed over together"},
+    {"policy.collect.n_episode", kOnPolicyParallel, "rounds are of n_sample samples"},
     {kUnrollLen, kLeague, "rows are handed over one by one"},
     {kUnrollLen, kSupervisedParallel, "nothing is collected"},
     {"policy.collect.last_sample", kSerial, "a replay buffer draws the samples"},
     {"policy.collect.last_sample", kHasDataSet, "nothing is collected"},
     {"policy.collect.last_sample", kParallel | kLeague, "rows are handed over one by one"},
-    {"policy.collect.collector", kHasDataSet, "nothing is collected"},
-    {"policy.collect.collector.type", kCollectsInParallel,
-     "policy.collect.parallel_collector collects"},
-    {"policy.collect.collector.max_abnormal", kCollectsInParallel,
-     "set that of policy.collect.parallel_collector"},
-    {"policy.collect.collector.params", kCollectsInParallel,
-     "policy.collect.parallel_collector collects"},
+    {"policy.collect.collector.type", kHasDataSet, "nothing is collected"},
+    {"policy.collect.collector.collect_print_freq", kHasDataSet, "nothing is collected"},
+    {"policy.collect.collector.max_abnormal", kHasDataSet, "nothing is collected"},
+    {"policy.collect.collector.params", kHasDataSet, "nothing is collected"},
+    {"policy.collect.collector.collector_num", kOneProcess, "there is one collector"},
     {"policy.collect.overlap", kOnPolicy,
      "it learns from rows of its newest parameters, so that collecting and learning take turns"},
     {"policy.collect.overlap", kHasDataSet, "nothing is collected"},
     {"policy.collect.overlap", kCollectsInParallel,
      "collectors and learners are processes, which work at the same time anyway"},
-    {"policy.collect.parallel_collector.reward_shaping", kOnPolicyParallel,
-     "rows would wait for the ends of their episodes, and be too old"},
-    {"policy.collect.parallel_collector.reward_shaping", kSupervisedParallel,
-     "nothing is collected"},
+    {"policy.collect.parallel_collector.reward_shaping", kManyProcesses,
+     "it is in policy.collect.collector.params: write collect { n_episode: ... collector { type: "
+     "\"episode\" params { [type.googleapis.com/ding.EpisodeCollectorParams] { get_train_sample: "
+     "true reward_shaping: $0 } } } }"},
     {"policy.collect.parallel_collector.print_freq", kSupervisedParallel, "nothing is collected"},
     {"policy.collect.parallel_collector.update_policy_second", kSupervisedParallel,
      "an evaluation plays by the version with which it began"},
     {"policy.collect.parallel_collector.max_abnormal", kSupervisedParallel,
      "set that of policy.eval.evaluator"},
+    {"policy.collect.parallel_collector.max_abnormal", kCollectsInParallel,
+     "write policy.collect.collector { max_abnormal: $0 }"},
     {"policy.collect.parallel_collector", kOneProcess, "policy.collect.collector collects"},
     {"policy.collect.collector_num", kOneProcess, "there is one collector"},
     {"policy.eval.evaluator.eval_freq", kManyProcesses,
@@ -235,7 +235,7 @@ std::vector<std::string> FindUnusedFields(const ExperimentConfig& config, RunKin
     problems.push_back(absl::StrCat(
         field.path, " is ", field.value, ", which has no effect in ", NameOf(kind), ": expected ",
         field.default_value.empty() ? "that it is not set" : field.default_value, "; ",
-        unused->instead));
+        absl::StrReplaceAll(unused->instead, {{"$0", field.value}})));
   }
   if ((static_cast<unsigned>(kind) & kHasDataSet) != 0) {
     AppendFieldsWithoutEnv(config, kind, &problems);

@@ -25,6 +25,7 @@
 #include "ding_worker/worker/parallel_run/item_buffer.h"
 #include "ding_worker/worker/parallel_run/lasting_evaluator.h"
 #include "ding_worker/worker/parallel_run/on_policy_rounds.h"
+#include "ding_worker/worker/parallel_run/parallel_collect.h"
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
 #include "ding_worker/worker/parallel_run/task_config.h"
 #include "ding_worker/worker/run/experiment_setup.h"
@@ -84,7 +85,7 @@ class ConfiguredCollector : public TaskCollector {
       context.seed =
           i == 0 ? own_seed : Rng::DeriveSeed(own_seed, "player", static_cast<uint64_t>(i));
       DING_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy,
-                            create_policy(MakePolicyConfig(config), context));
+                            create_policy(MakeCollectorPolicyConfig(config), context));
       made->policies_.push_back(std::move(policy));
       made->collect_modes_.push_back(made->policies_.back()->collect_mode());
       if (!task.acts_at_random()) continue;
@@ -132,9 +133,8 @@ class ConfiguredCollector : public TaskCollector {
     made->sequences_ = on_policy ? ItemSequencesOfRounds(config)
                                  : ItemSequencesOf(config.policy().other().replay_buffer());
     deps.name = confirms ? "confirmation" : eval ? "evaluator" : "collector";
-    DING_ASSIGN_OR_RETURN(made->collector_,
-                          create_parallel_collector(config.policy().collect().parallel_collector(),
-                                                    parameters, parts, deps));
+    DING_ASSIGN_OR_RETURN(made->collector_, create_parallel_collector(MakeCollectorConfig(config),
+                                                                      parameters, parts, deps));
     return made;
   }
 

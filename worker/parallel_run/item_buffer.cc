@@ -8,6 +8,7 @@
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
+#include "ding_worker/worker/parallel_run/parallel_collect.h"
 
 namespace ding {
 namespace {
@@ -69,20 +70,24 @@ void AppendItemBufferProblems(const ExperimentConfig& config, bool plays_games,
   const ItemSequences& sequences = items->sequences;
   // Episodes are handed over whole, and may have any length.
   if (config.policy().collect().has_n_episode()) return;
-  const int64_t handed_over = config.policy().collect().n_sample();
+  const CollectSection& collect = config.policy().collect();
   if (sequences.whole_episodes) {
     problems->push_back(absl::StrCat(
-        "policy.collect.n_sample is ", handed_over, ", but ", kBuffer, ".type is '", buffer.type(),
+        "policy.collect.n_sample is ", collect.n_sample(), ", but ", kBuffer, ".type is '",
+        buffer.type(),
         "', which draws whole episodes: expected policy.collect.n_episode in its place, as "
         "'n_episode: 1', so that whole episodes are handed over"));
     return;
   }
-  if (handed_over < sequences.length && !sequences.padding) {
+  const int64_t rows =
+      ShareOfCollector(config) * collect.unroll_len() / config.env().collector_env_num();
+  if (rows < sequences.length && !sequences.padding) {
     problems->push_back(absl::StrCat(
-        "policy.collect.n_sample is ", handed_over, ", but the sequences of ", kBuffer, " have ",
+        "policy.collect.n_sample is ", collect.n_sample(), ", ", rows,
+        " rows of each env of each collector, but the sequences of ", kBuffer, " have ",
         sequences.length,
-        " rows: expected as many rows or more, best a multiple, because a sequence "
-        "lies within the rows of an env that are handed over together; or set padding"));
+        " rows: expected as many rows of each or more, best a multiple, because a sequence lies "
+        "within the rows of an env that are handed over together; or set padding"));
   }
 }
 

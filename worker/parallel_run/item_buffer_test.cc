@@ -39,6 +39,7 @@ BufferConfig Buffer(const SequenceBufferConfig& params) {
 ExperimentConfig Experiment(const SequenceBufferConfig& params, int64_t n_sample) {
   ExperimentConfig config;
   *config.mutable_policy()->mutable_other()->mutable_replay_buffer() = Buffer(params);
+  config.mutable_env()->set_collector_env_num(1);
   config.mutable_policy()->mutable_collect()->set_n_sample(n_sample);
   return config;
 }

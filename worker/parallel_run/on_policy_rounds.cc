@@ -10,6 +10,7 @@
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
 #include "ding_worker/worker/parallel_run/item_buffer.h"
+#include "ding_worker/worker/parallel_run/parallel_collect.h"
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
 
 namespace ding {
@@ -25,10 +26,8 @@ constexpr int64_t kRowsInLockstep = int64_t{1} << 17;
 LearningRounds RoundsOf(const ExperimentConfig& config) {
   const CollectSection& collect = config.policy().collect();
   LearningRounds rounds;
-  rounds.hand_over_rows = std::max<int64_t>(
-      1, collect.n_sample() * config.env().collector_env_num() / collect.unroll_len());
-  rounds.rows = config.system().lockstep() ? kRowsInLockstep
-                                           : rounds.hand_over_rows * collect.collector_num();
+  rounds.hand_over_rows = ShareOfCollector(config);
+  rounds.rows = config.system().lockstep() ? kRowsInLockstep : collect.n_sample();
   rounds.ahead = config.policy().learn().max_data_age();
   return rounds;
 }
@@ -86,15 +85,6 @@ std::vector<std::string> FindPolicyKindProblems(const ExperimentConfig& config,
                                     "' is on-policy: the learners of a group would take different "
                                     "numbers of steps on their parts "
                                     "of a round; expected 1"));
-  }
-  const CollectSection& collect = config.policy().collect();
-  if (collect.last_sample() == PolicyConfig::DROP && collect.n_sample() < collect.unroll_len()) {
-    problems.push_back(absl::StrCat(
-        "policy.collect.n_sample is ", collect.n_sample(), ", but policy.collect.unroll_len is ",
-        collect.unroll_len(),
-        " and last_sample DROP: no sample is complete within the rows of an env that are handed "
-        "over together; expected as many rows or more, best a multiple, or last_sample: "
-        "NULL_PADDING"));
   }
   if (policy.keeps_statistics) {
     problems.push_back(absl::StrCat(

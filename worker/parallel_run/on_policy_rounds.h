@@ -1,10 +1,10 @@
 // What a parallel run of an on-policy policy takes from its config: it learns in rounds, one hand-over of each
 // env of each collector, and uses each row once (docs/reference/parallel_learning.md).
 //
-//     policy.collect.n_sample * env.collector_env_num * policy.collect.collector_num  rows of a round
+//     policy.collect.n_sample  samples of a round, as in a serial run
 //
-// With an unroll_len above 1, the collectors cut their rows into samples of as many rows, and a round is counted
-// in these: each sample is an item (data/items.h).
+// Each collector hands over its share of them. With an unroll_len above 1, the collectors cut their rows into samples of
+// as many rows: each sample is an item (data/items.h).
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_WORKER_PARALLEL_RUN_ON_POLICY_ROUNDS_H_

@@ -11,6 +11,7 @@
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/parallel_run/item_buffer.h"
+#include "ding_worker/worker/parallel_run/parallel_collect.h"
 #include "ding_worker/worker/run/game_setup.h"
 #include "ding_worker/worker/run/startup_problems.h"
 
@@ -26,9 +27,9 @@ absl::Status CheckGame(const ExperimentConfig& config, const EnvSpec& game) {
                                     "' is a game of ", game.players, " players, expected ",
                                     expected));
   };
-  const std::string& shaping = config.policy().collect().parallel_collector().reward_shaping();
+  const std::string shaping = MakeCollectorConfig(config).reward_shaping();
   if (!shaping.empty()) {
-    refuse("policy.collect.parallel_collector.reward_shaping", shaping,
+    refuse("policy.collect.collector.params.reward_shaping", shaping,
            "none: it is for envs with one player");
   }
   const BufferConfig& buffer = config.policy().other().replay_buffer();
@@ -52,7 +53,7 @@ bool Evaluates(const ExperimentConfig& config) {
 }
 
 int CollectorsOf(const ExperimentConfig& config) {
-  return Evaluates(config) ? config.policy().collect().collector_num() : 0;
+  return Evaluates(config) ? config.policy().collect().collector().collector_num() : 0;
 }
 
 absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* clock,

@@ -18,6 +18,7 @@
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
 #include "ding_worker/worker/parallel_run/item_buffer.h"
+#include "ding_worker/worker/parallel_run/parallel_collect.h"
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
 #include "ding_worker/worker/parallel_run/parallel_types.h"
 
@@ -128,7 +129,6 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
   };
   at_least("env.collector_episode_num", config.env().collector_episode_num(), 1);
   at_least("env.evaluator_episode_num", config.env().evaluator_episode_num(), 1);
-  at_least("policy.collect.collector_num", policy.collect().collector_num(), 1);
   at_least("policy.learn.send_policy_freq", policy.learn().send_policy_freq(), 1);
   at_least("policy.learn.prefetch_batches", policy.learn().prefetch_batches(), 1);
   at_least("policy.learn.loader_threads", policy.learn().loader_threads(), 1);
@@ -156,12 +156,21 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
   }
   const int64_t task_episodes =
       config.env().collector_env_num() * config.env().collector_episode_num();
-  if (policy.collect().has_n_episode() && policy.collect().n_episode() > task_episodes) {
-    problems.push_back(
-        absl::StrCat("policy.collect.n_episode is ", policy.collect().n_episode(),
-                     ", expected at most ", task_episodes,
-                     ": a collecting task has that many episodes (env.collector_env_num * "
-                     "env.collector_episode_num), and hands over what is left at its end"));
+  if (policy.collect().has_n_episode() && ShareOfCollector(config) > task_episodes) {
+    problems.push_back(absl::StrCat(
+        "policy.collect.n_episode is ", policy.collect().n_episode(), ", ",
+        ShareOfCollector(config), " for each collector, expected at most ", task_episodes,
+        " for each: a collecting task has that many episodes (env.collector_env_num * "
+        "env.collector_episode_num), and hands over what is left at its end"));
+  }
+  AppendCollectProblems(config, &problems);
+  if (policy.collect().has_n_episode() && policy.random_collect_size() > 0 &&
+      !ItemSequencesOf(policy.other().replay_buffer()).whole_episodes) {
+    problems.push_back(absl::StrCat(
+        "policy.random_collect_size is ", policy.random_collect_size(),
+        ", which counts episodes beside policy.collect.n_episode, but a buffer of type '",
+        policy.other().replay_buffer().type(),
+        "' counts rows in a parallel run: expected 0, or a buffer of type 'episode'"));
   }
   AppendRecordingProblems(config, &problems);
   if (config.system().lockstep()) AppendLockstepProblems(config, &problems);

@@ -190,8 +190,10 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
     options.lockstep_tasks = config.policy().other().commander().collector_task_space();
     options.collector_task_timeout = absl::InfiniteDuration();
   }
-  options.random_collect_size =
-      (config.policy().random_collect_size() + sequences.period() - 1) / sequences.period();
+  // In samples of unroll_len rows, as n_sample.
+  const int64_t random_rows =
+      config.policy().random_collect_size() * config.policy().collect().unroll_len();
+  options.random_collect_size = (random_rows + sequences.period() - 1) / sequences.period();
   options.sequences = sequences;
   options.rounds = rounds;
   options.min_return = returns.low;

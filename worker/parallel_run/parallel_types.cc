@@ -11,6 +11,7 @@
 #include "ding_worker/learner/comm/comm_learner_registry.h"
 #include "ding_worker/metrics/sink.pb.h"
 #include "ding_worker/metrics/sink_registry.h"
+#include "ding_worker/worker/parallel_run/parallel_collect.h"
 
 namespace ding {
 
@@ -49,17 +50,17 @@ std::vector<std::string> FindTypeProblems(const ExperimentConfig& config) {
   const absl::StatusOr<CommanderDescriptor> commander =
       get_parallel_commander_cls(commander_config);
   check(commander, "policy.other.commander.type", "policy.other.commander", commander_config);
-  const ParallelCollectorConfig& collector_config = config.policy().collect().parallel_collector();
+  const ParallelCollectorConfig collector_config = MakeCollectorConfig(config);
   const absl::StatusOr<ParallelCollectorDescriptor> collector =
       get_parallel_collector_cls(collector_config);
   check(collector, "policy.collect.parallel_collector.type", "policy.collect.parallel_collector",
         collector_config);
   if (!collector_config.reward_shaping().empty()) {
-    report("policy.collect.parallel_collector.reward_shaping",
+    report("policy.collect.collector.params",
            FindRewardShaping(collector_config.reward_shaping()).status());
     if (collector.ok() && collector->plays_games) {
       problems.push_back(
-          absl::StrCat("policy.collect.parallel_collector.reward_shaping is '",
+          absl::StrCat("policy.collect.collector.params.reward_shaping is '",
                        collector_config.reward_shaping(), "' beside collector '", collector->name,
                        "', which plays games, expected none: it is for envs with one player"));
     }

@@ -74,7 +74,7 @@ SerialPipeline::SerialPipeline(const ExperimentConfig& config, const SerialOptio
 }
 
 absl::Status SerialPipeline::CreateEnvs() {
-  std::vector<std::string> problems = FindSerialCollectProblems(config_);
+  std::vector<std::string> problems = FindCollectProblems(config_, /*parallel=*/false);
   EnvsOptions videos;
   videos.video_folder = absl::StrCat(options_.exp_dir, "/videos");
   TakeOrReport(MakeEnvManager(config_, config_.env().collector_env_num(), options_.clock, videos),

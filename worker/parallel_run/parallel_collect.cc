@@ -1,0 +1,120 @@
+#include "ding_worker/worker/parallel_run/parallel_collect.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/collector/serial.pb.h"
+#include "ding_worker/collector/serial_registry.h"
+#include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/config/text_config.h"
+
+namespace ding {
+namespace {
+
+constexpr char kParams[] = "policy.collect.collector.params";
+
+// The amount that a config from before 0.2.0 means, whose n_sample counted the rows of one env, and whose n_episode the
+// episodes of one collector.
+std::string AmountOfEarlierConfig(const ExperimentConfig& config, int64_t collectors) {
+  const CollectSection& collect = config.policy().collect();
+  if (collect.has_n_episode()) return absl::StrCat("n_episode: ", collect.n_episode() * collectors);
+  const int64_t rows = collect.n_sample() * config.env().collector_env_num() * collectors;
+  return absl::StrCat("n_sample: ", std::max<int64_t>(1, rows / collect.unroll_len()));
+}
+
+void AppendCollectorNumProblems(const ExperimentConfig& config,
+                                std::vector<std::string>* problems) {
+  const CollectSection& collect = config.policy().collect();
+  const bool was_set = collect.has_collector_num();
+  if (!was_set && collect.collector().has_collector_num()) {
+    const int64_t collectors = collect.collector().collector_num();
+    if (collectors >= 1) return;
+    problems->push_back(absl::StrCat("policy.collect.collector.collector_num is ", collectors,
+                                     ", expected 1 or more"));
+    return;
+  }
+  const int64_t collectors = collect.collector_num();
+  const std::string number = absl::StrCat("collector { collector_num: ", collectors, " }");
+  problems->push_back(absl::StrCat(
+      was_set ? absl::StrCat("policy.collect.collector_num is ", collectors,
+                             ", the former name of collector.collector_num: expected ", number)
+              : absl::StrCat("policy.collect.collector.collector_num is not set: expected ",
+                             "the number of collectors, such as ", number),
+      IsSupervised(config)
+          ? ""
+          : absl::StrCat(". n_sample and n_episode are now of all envs and collectors together: "
+                         "what the config of an earlier version says is now collect { ",
+                         AmountOfEarlierConfig(config, collectors), " ", number, " }")));
+}
+
+// Says what a parallel run cannot obey of the type of collector: it collects by parallel_collector.
+void AppendTypeProblems(const ExperimentConfig& config, std::vector<std::string>* problems) {
+  const SerialCollectorConfig& collector = config.policy().collect().collector();
+  const auto for_one = SerialCollectorRegistry().Find(collector.type());
+  const auto for_games = BattleCollectorRegistry().Find(collector.type());
+  const bool in_parallel =
+      for_one.ok() ? for_one->in_parallel : !for_games.ok() || for_games->in_parallel;
+  if (!in_parallel) {
+    problems->push_back(
+        absl::StrCat("policy.collect.collector.type is '", collector.type(),
+                     "', which collects in serial runs only: expected 'sample' or 'episode'; "
+                     "policy.collect.parallel_collector.type chooses a collector of your own"));
+    return;
+  }
+  if (!for_one.ok()) {
+    for (const SetField& field : ListSetFields(config)) {
+      if (!absl::StartsWith(field.path, absl::StrCat(kParams, "."))) continue;
+      problems->push_back(absl::StrCat(
+          field.path, " is ", field.value, ", which has no effect in a parallel run: expected ",
+          field.default_value.empty() ? "that it is not set" : field.default_value,
+          "; training data is made of the choices of all players that learn"));
+    }
+    return;
+  }
+  EpisodeCollectorParams params;
+  if (!for_one->default_config.params().UnpackTo(&params)) return;
+  if (collector.params().UnpackTo(&params) && params.get_train_sample()) return;
+  problems->push_back(absl::StrCat(
+      kParams, ".get_train_sample is false, but a parallel run hands over training data: expected ",
+      "params { [type.googleapis.com/ding.EpisodeCollectorParams] { get_train_sample: true } }"));
+}
+
+}  // namespace
+
+int64_t ShareOfCollector(const ExperimentConfig& config) {
+  const CollectSection& collect = config.policy().collect();
+  const int64_t amount = collect.has_n_episode() ? collect.n_episode() : collect.n_sample();
+  const int64_t collectors = std::max(1, collect.collector().collector_num());
+  return amount / collectors + (amount % collectors > 0 ? 1 : 0);
+}
+
+PolicyConfig MakeCollectorPolicyConfig(const ExperimentConfig& config) {
+  PolicyConfig policy = MakePolicyConfig(config);
+  const int64_t share = ShareOfCollector(config);
+  policy.has_n_episode() ? policy.set_n_episode(share) : policy.set_n_sample(share);
+  return policy;
+}
+
+ParallelCollectorConfig MakeCollectorConfig(const ExperimentConfig& config) {
+  const SerialCollectorConfig& shared = config.policy().collect().collector();
+  ParallelCollectorConfig collector = config.policy().collect().parallel_collector();
+  collector.set_max_abnormal(shared.max_abnormal());
+  EpisodeCollectorParams params;
+  if (shared.params().UnpackTo(&params)) collector.set_reward_shaping(params.reward_shaping());
+  return collector;
+}
+
+void AppendCollectProblems(const ExperimentConfig& config, std::vector<std::string>* problems) {
+  AppendCollectorNumProblems(config, problems);
+  if (IsSupervised(config)) return;
+  for (std::string& problem : FindCollectProblems(config, /*parallel=*/true)) {
+    problems->push_back(std::move(problem));
+  }
+  AppendTypeProblems(config, problems);
+}
+
+}  // namespace ding
