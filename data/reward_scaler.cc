@@ -1,5 +1,6 @@
 #include "ding_worker/data/reward_scaler.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <utility>
@@ -17,11 +18,17 @@ constexpr double kEpsilon = 1e-8;
 // The normalizer only keeps statistics, so its clip is not used.
 constexpr double kNoClip = 1e30;
 
+void ScaleAll(const RunningNormalizer& statistics, absl::Span<float> reward) {
+  const double scale = 1 / std::sqrt(statistics.Variance(0) + kEpsilon);
+  for (float& value : reward) value = static_cast<float>(value * scale);
+}
+
 }  // namespace
 
 RewardScaler::RewardScaler(double gamma) : gamma_(gamma), statistics_(1, kNoClip) {}
 
-void RewardScaler::Scale(absl::Span<const Segment> segments, absl::Span<float> reward) {
+void RewardScaler::ComputeReturns(absl::Span<const Segment> segments,
+                                  absl::Span<const float> reward) {
   returns_.clear();
   for (const Segment& segment : segments) {
     DING_CHECK(IsRange(segment.begin, segment.length, static_cast<int64_t>(reward.size())))
@@ -36,9 +43,19 @@ void RewardScaler::Scale(absl::Span<const Segment> segments, absl::Span<float> r
   }
   DING_CHECK(returns_.size() == reward.size())
       << returns_.size() << " rows in segments, " << reward.size() << " rewards";
+}
+
+void RewardScaler::Scale(absl::Span<const Segment> segments, absl::Span<float> reward) {
+  ComputeReturns(segments, reward);
   statistics_.Update(returns_);
-  const double scale = 1 / std::sqrt(statistics_.Variance(0) + kEpsilon);
-  for (float& value : reward) value = static_cast<float>(value * scale);
+  ScaleAll(statistics_, reward);
+}
+
+void RewardScaler::ScaleBy(const RunningNormalizer& statistics, absl::Span<const Segment> segments,
+                           absl::Span<float> reward, absl::Span<float> returns) {
+  ComputeReturns(segments, reward);
+  std::copy(returns_.begin(), returns_.end(), returns.begin());
+  ScaleAll(statistics, reward);
 }
 
 absl::Status RewardScaler::SaveState(StateWriter* writer) const {

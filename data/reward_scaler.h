@@ -34,11 +34,19 @@ class RewardScaler {
   // Scales `reward` [rows of the segments] in place. The segments of a stream must be in order.
   void Scale(absl::Span<const Segment> segments, absl::Span<float> reward);
 
+  // Scales `reward` by the deviation of `statistics` instead, which another process keeps: writes the discounted return of
+  // each row to `returns` [rows], for its Update().
+  void ScaleBy(const RunningNormalizer& statistics, absl::Span<const Segment> segments,
+               absl::Span<float> reward, absl::Span<float> returns);
+
   // Save and load the statistics and the running return of each stream.
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);
 
  private:
+  // Computes returns_.
+  void ComputeReturns(absl::Span<const Segment> segments, absl::Span<const float> reward);
+
   double gamma_;
   RunningNormalizer statistics_;
   std::map<int64_t, double> running_;  // by stream

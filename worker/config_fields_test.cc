@@ -153,6 +153,9 @@ class ConfigFieldsOfRunTest : public testing::TestWithParam<Kind> {
     } else if (kind == Kind::kLeague) {
       absl::StrAppend(&policy, kLeagueText);
     }
+    if (kind == Kind::kParallel || kind == Kind::kOnPolicyParallel) {
+      absl::StrAppend(&policy, " collect { n_sample: 512 }");  // of all envs and collectors
+    }
     return absl::StrCat(
         absl::StrReplaceAll(
             kConfig,
@@ -175,6 +178,10 @@ class ConfigFieldsOfRunTest : public testing::TestWithParam<Kind> {
       // It has no default.
       if (!config->policy().collect().collector().has_collector_num()) {
         config->mutable_policy()->mutable_collect()->mutable_collector()->set_collector_num(2);
+      }
+      if (kind == Kind::kLeague) {  // also if a setting replaces policy.collect
+        config->mutable_policy()->mutable_collect()->mutable_parallel_collector()->set_type(
+            "marine");
       }
       std::vector<std::string> problems = FindParallelProblems(*config);
       // The coordinator does this when it has made the policy.

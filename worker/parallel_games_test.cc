@@ -17,6 +17,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/comm/base_comm_collector.h"
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
+#include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/collector/testing/fake_link.h"
 #include "ding_worker/coordinator/comm_coordinator.h"

@@ -2,6 +2,8 @@
 // learner that notes what it learns from shows that each row is used once, and none that is too old.
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -15,16 +17,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/comm/base_comm_collector.h"
+#include "ding_worker/collector/core/reward_shaping.h"
 #include "ding_worker/coordinator/comm_coordinator.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/store/store.h"
@@ -65,6 +71,10 @@ struct Learned {
   std::set<int64_t> ids;       // replay_unique_id
   int64_t rows = 0;
   int64_t repeated = 0;
+  float least_reward = 1e9f;
+  std::vector<double> raw_obs;      // those of normalization
+  std::vector<double> raw_returns;  // those of scaled rewards
+  StateDict model;                  // of the last learner, with statistics
   int64_t largest_round = 0;
   std::map<int64_t, int64_t> rows_by_age;  // in versions; -1: of none of them
 };
@@ -81,8 +91,13 @@ class NotingLearner : public BaseLearner {
       learned->begun.push_back(train_iter());
       learned->rows += data.rows();
       learned->largest_round = std::max(learned->largest_round, data.rows());
-      for (const int64_t id : data.column<int64_t>(kColumnReplayUniqueId)) {
+      const absl::Span<const int64_t> ids = data.column<int64_t>(kColumnReplayUniqueId);
+      // The rows of an episode that is one item have one.
+      for (const int64_t id : std::set<int64_t>(ids.begin(), ids.end())) {
         learned->repeated += !learned->ids.insert(id).second;
+      }
+      for (const float reward : data.column<float>(kColumnReward)) {
+        learned->least_reward = std::min(learned->least_reward, reward);
       }
       for (const int64_t iter : data.column<int64_t>(kColumnCollectIter)) {
         int64_t age = static_cast<int64_t>(learned->begun.size()) - 1;
@@ -92,9 +107,51 @@ class NotingLearner : public BaseLearner {
       }
     }
     absl::SleepFor(learned->pause);
-    return BaseLearner::Train(data, envstep, settings);
+    DING_RETURN_IF_ERROR(BaseLearner::Train(data, envstep, settings));
+    return NoteStatistics(data);
   }
+
+ private:
+  absl::Status NoteStatistics(const Batch& data) const;
 };
+
+// Notes what statistics are made of, and the learner's statistics.
+absl::Status NotingLearner::NoteStatistics(const Batch& data) const {
+  if (!data.spec().Find("raw/obs").has_value()) return absl::OkStatus();
+  MutexLock lock(&learned->mutex);
+  const absl::Span<const float> obs = data.column<float>("raw/obs");
+  const absl::Span<const float> returns = data.column<float>("raw_return");
+  const size_t width = obs.size() / returns.size();
+  for (size_t row = 0; row < returns.size(); ++row) {
+    if (data.spec().Find(kColumnMask).has_value() && data.column<uint8_t>(kColumnMask)[row] == 0) {
+      continue;
+    }
+    for (size_t i = 0; i < width; ++i) learned->raw_obs.push_back(obs[row * width + i]);
+    learned->raw_returns.push_back(returns[row]);
+  }
+  learned->model = StateDict();
+  return policy()->SaveModel(&learned->model);
+}
+
+// Count, mean and sum of squared deviations below `scope` must be those of all rows of `values`.
+void ExpectStatistics(StateDict* model, const std::string& scope, const std::vector<double>& values,
+                      size_t width) {
+  const double rows = static_cast<double>(values.size() / width);
+  EXPECT_EQ(model->ReadInt(absl::StrCat(scope, "/count")).value(), static_cast<int64_t>(rows));
+  std::vector<double> mean(width), squares(width), found_mean(width), found_squares(width);
+  for (size_t i = 0; i < values.size(); ++i) mean[i % width] += values[i] / rows;
+  for (size_t i = 0; i < values.size(); ++i) {
+    squares[i % width] += (values[i] - mean[i % width]) * (values[i] - mean[i % width]);
+  }
+  ASSERT_THAT(model->ReadSpan(absl::StrCat(scope, "/mean"), absl::MakeSpan(found_mean)), IsOk());
+  ASSERT_THAT(
+      model->ReadSpan(absl::StrCat(scope, "/sum_of_squares"), absl::MakeSpan(found_squares)),
+      IsOk());
+  for (size_t i = 0; i < width; ++i) {
+    EXPECT_NEAR(found_mean[i], mean[i], 1e-9 * (1 + std::abs(mean[i]))) << scope << " " << i;
+    EXPECT_NEAR(found_squares[i], squares[i], 1e-9 * (1 + squares[i])) << scope << " " << i;
+  }
+}
 
 DING_REGISTER(
     LearnerRegistry(), "noting",
@@ -235,6 +292,52 @@ TEST_F(OnPolicyRunTest, A2cTakesAStepForEachRound) {
   EXPECT_EQ(status_.train_iter(), static_cast<int64_t>(learned_.begun.size()));
 }
 
+absl::Status GiveSeven(int /*env_id*/, const ColumnsView& /*rows*/, absl::Span<float> rewards) {
+  std::fill(rewards.begin(), rewards.end(), 7.0f);
+  return absl::OkStatus();
+}
+DING_REGISTER(RewardShapingRegistry(), "seven", GiveSeven, "makes each reward 7");
+
+std::vector<std::string> Episodes(const std::string& shaping) {
+  return {
+      "max_train_iter=80",
+      absl::StrCat("policy.collect={n_episode:8 collector{type:\"episode\" collector_num:2 params{"
+                   "[type.googleapis.com/ding.EpisodeCollectorParams]{get_train_sample:true "
+                   "reward_shaping:\"",
+                   shaping, "\"}}}}")};
+}
+
+TEST_F(OnPolicyRunTest, RoundsOfWholeEpisodes) {
+  Run(Config(Episodes("")));
+  EXPECT_GE(status_.train_iter(), 80);
+  EXPECT_EQ(learned_.repeated, 0) << "episodes";
+  const auto rounds = static_cast<int64_t>(learned_.begun.size());
+  EXPECT_GE(static_cast<int64_t>(learned_.ids.size()), 8 * rounds);
+  EXPECT_LT(static_cast<int64_t>(learned_.ids.size()), 16 * rounds);
+  EXPECT_GT(learned_.rows, 8 * static_cast<int64_t>(learned_.ids.size())) << "their rows";
+  for (const auto& [age, rows] : learned_.rows_by_age) {
+    EXPECT_TRUE(age == 0 || age == 1) << rows << " rows of age " << age;
+  }
+  EXPECT_EQ(learned_.least_reward, 1);
+}
+
+TEST_F(OnPolicyRunTest, RewardsAreShaped) {
+  Run(Config(Episodes("seven")));
+  EXPECT_GE(status_.train_iter(), 80);
+  EXPECT_EQ(learned_.least_reward, 7);
+}
+
+// The rows that were learned from are counted once, whichever collector they came from.
+TEST_F(OnPolicyRunTest, StatisticsAreThoseOfTheRowsThatWereLearnedFrom) {
+  Run(Config({"max_train_iter=160",
+              "policy.params={[type.googleapis.com/ding.PpoConfig]{actor_critic{normalize_obs:true "
+              "scale_reward:true model{encoder_hidden_size:16}} epoch_per_collect:2}}"}));
+  EXPECT_GE(status_.train_iter(), 160);
+  ASSERT_GT(learned_.raw_returns.size(), 500u);
+  ExpectStatistics(&learned_.model, "model/statistics/obs", learned_.raw_obs, 4);
+  ExpectStatistics(&learned_.model, "model/return_statistics", learned_.raw_returns, 1);
+}
+
 // Samples of 8 rows with the recurrent state of their first one; shorter ones are padded.
 TEST_F(OnPolicyRunTest, ARecurrentPolicyLearnsFromSamples) {
   Run(Config({"max_train_iter=60", "policy.collect.n_sample=32", "policy.collect.unroll_len=8",
@@ -264,16 +367,18 @@ TEST_F(OnPolicyRunTest, WhatHasNoEffectIsRefused) {
   expect("policy.learn.loader_threads=3", "a round is drawn when it is learned from");
   expect("policy.learn.learner_num=2",
          "policy.learn.learner_num is 2, but policy 'ppo' is on-policy");
-  expect(
-      "policy.params={[type.googleapis.com/ding.PpoConfig]{actor_critic{scale_reward:true "
-      "model{encoder_hidden_size:16}}}}",
-      "each collector of a parallel run would have statistics of its own");
   expect("policy.collect={n_sample:600 unroll_len:600 last_sample:DROP collector{collector_num:2}}",
          "policy.collect.unroll_len is 600, but an episode of the env ends after 500 steps");
   expect("policy.learn.max_data_age=3",
          "policy.learn.max_data_age is 3, which has no effect in a parallel run: expected 1; it is "
          "for on-policy policies",
          "cartpole_dqn_parallel_fast");
+  std::vector<std::string> episodes = Episodes("");
+  episodes.push_back("policy.collect.unroll_len=8");
+  EXPECT_THAT(
+      Make(Config(episodes)),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("policy.collect.unroll_len is 8 beside policy.collect.n_episode")));
   EXPECT_THAT(FindParallelProblems(Config({"policy.learn.max_data_age=-1"})),
               testing::ElementsAre("policy.learn.max_data_age is -1, expected 0 or more"));
 }

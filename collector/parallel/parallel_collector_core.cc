@@ -138,6 +138,7 @@ ParallelCollectorCore::ParallelCollectorCore(Setup setup)
       has_policy_(versions_.size(), 0),
       episodes_(static_cast<size_t>(parts_.env->env_num()), 0),
       plays_(static_cast<size_t>(parts_.env->env_num()), 1),
+      in_episode_(plays_.size(), 0),
       envs_playing_(parts_.env->env_num()),
       averages_(static_cast<int>(2 * options_.print_freq)) {
   acting_.policy_settings = task_.collect_setting;
@@ -326,6 +327,7 @@ absl::Status ParallelCollectorCore::Play(CollectCore* core) {
     }
     return samples >= *attributes.n_sample;
   };
+  if (attributes.on_policy) episodes_to_begin_ = attributes.n_episode;
   while (envs_playing_ > 0) {
     if (closed()) return absl::CancelledError("closed");
     if (since_look_->Elapsed() >= options_.update_policy_period) {
@@ -335,6 +337,7 @@ absl::Status ParallelCollectorCore::Play(CollectCore* core) {
     const bool is_last = envs_playing_ == 0;
     const bool hands_over = is_last ? most_rows() > 0 : enough();
     if (hands_over) DING_RETURN_IF_ERROR(HandOver(core));
+    if (hands_over && episodes_to_begin_.has_value()) episodes_to_begin_ = attributes.n_episode;
     // The link may have waited for the next version.
     if (hands_over && !is_last && attributes.on_policy) {
       DING_RETURN_IF_ERROR(TakePolicies(absl::ZeroDuration()));
@@ -353,6 +356,7 @@ absl::Status ParallelCollectorCore::StepEnvs(CollectCore* core) {
       CallUser("ProcessTimestep()", [&] { return ProcessTimestep(*timesteps, core); }));
   for (const FinishedEpisode& finished : timesteps->finished) {
     const int env_id = timesteps->env_ids[finished.row];
+    in_episode_[static_cast<size_t>(env_id)] = 0;
     ++episodes_[static_cast<size_t>(env_id)];
     DING_ASSIGN_OR_RETURN(const bool goes_on,
                           CallUser("NeedNewEpisode()", [&] { return NeedNewEpisode(env_id); }));
@@ -379,12 +383,23 @@ absl::StatusOr<bool> ParallelCollectorCore::NeedNewEpisode(int env_id) {
   return episodes(env_id) < parts_.episodes_per_env;
 }
 
+bool ParallelCollectorCore::MayAct(int env_id) {
+  if (!plays(env_id)) return false;
+  if (!episodes_to_begin_.has_value()) return true;
+  uint8_t& in_episode = in_episode_[static_cast<size_t>(env_id)];
+  if (in_episode == 0 && *episodes_to_begin_ > 0) {
+    in_episode = 1;
+    --*episodes_to_begin_;
+  }
+  return in_episode != 0;
+}
+
 ActingEnvs ParallelCollectorCore::Playing(const ReadyObs& ready) {
-  if (envs_playing_ == parts_.env->env_num()) return ready;
+  if (envs_playing_ == parts_.env->env_num() && !episodes_to_begin_.has_value()) return ready;
   playing_ids_.clear();
   playing_rows_.clear();
   for (size_t i = 0; i < ready.env_ids.size(); ++i) {
-    if (!plays(ready.env_ids[i])) continue;
+    if (!MayAct(ready.env_ids[i])) continue;
     playing_ids_.push_back(ready.env_ids[i]);
     playing_rows_.push_back(static_cast<int64_t>(i));
   }

@@ -10,7 +10,8 @@
 //
 // Rows are sent when there are n_sample samples of all envs together (rows if unroll_len is 1), those of a running episode
 // as a segment that ends as kCut. With n_episode so many whole episodes, of any envs, are sent together, or a few more that
-// end in the same step. With traj_len_inf or reward_shaping the rows of an episode count when it is over. Each
+// end in the same step. An on-policy policy begins only n_episode episodes between two sends, as in a serial run, so
+// that short episodes are not preferred. With traj_len_inf or reward_shaping the rows of an episode count when it is over. Each
 // env plays episodes_per_env episodes; after the last one the remaining rows are sent. An abnormal step drops
 // the rows of its episode that were not sent yet, and its env plays another episode. When the task is
 // closed, rows that were not sent are dropped.
@@ -189,6 +190,8 @@ class ParallelCollectorCore : public BaseParallelCollector {
   absl::Status StepEnvs(CollectCore* core);
   ActingEnvs Playing(const ReadyObs& ready);
   bool plays(int env_id) const { return plays_[static_cast<size_t>(env_id)] != 0; }
+  // Whether the env has begun an episode, or begins one now.
+  bool MayAct(int env_id);
   absl::StatusOr<SegmentBatch> TakeRows(CollectCore* core);
   absl::Status HandOver(CollectCore* core);
   // Handles an error of the link: kCancelled closes the task.
@@ -212,8 +215,11 @@ class ParallelCollectorCore : public BaseParallelCollector {
   std::vector<uint8_t> plays_;            // whether an env has episodes left
   int64_t envs_playing_ = 0;              // number of envs that have
   int64_t episodes_to_send_ = 0;          // number of episodes that ended since rows were sent
-  std::vector<int> playing_ids_;          // scratch of Playing()
-  std::vector<int64_t> playing_rows_;     // scratch of Playing()
+  // With n_episode of an on-policy policy: how many more episodes begin before rows are sent, and the envs in one.
+  std::optional<int64_t> episodes_to_begin_;
+  std::vector<uint8_t> in_episode_;
+  std::vector<int> playing_ids_;       // scratch of Playing()
+  std::vector<int64_t> playing_rows_;  // scratch of Playing()
   Monitor averages_;
   std::optional<Timer> since_log_;
   int64_t hand_overs_ = 0;

@@ -156,6 +156,29 @@ INSTANTIATE_TEST_SUITE_P(Collectors, Quotas,
                                          Case{Samples(16), true, 0}, Case{Samples(16), true, 3},
                                          Case{Episodes(), false, 0}, Case{Episodes(), true, 3}));
 
+// As in a serial run, so that the episodes that end first are not preferred.
+TEST(ZerglingParallelCollectorTest, OnPolicy_OnlyTheEpisodesThatAreSentTogetherAreBegun) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    FakeEnvManager::Options envs;
+    envs.env_num = 4;
+    envs.seed = seed;
+    envs.subsets = true;
+    envs.script = FakeEnvManager::RandomScript(seed, 9, 0);
+    CollectAttributes attributes;
+    attributes.on_policy = true;
+    attributes.n_episode = 5;
+    Fixture f(envs, attributes);
+    ASSERT_THAT(f.Create().Run(), IsOk());
+    std::vector<size_t> episodes;
+    for (const FakeLink::Sent& sent : f.link.sent()) {
+      episodes.push_back(sent.data.segments.size());
+      for (const Segment& segment : sent.data.segments) EXPECT_NE(segment.end, SegmentEnd::kCut);
+    }
+    EXPECT_THAT(episodes, testing::ElementsAre(5, 5, 2));
+  }
+}
+
 TEST(ZerglingParallelCollectorTest, DropsUnsentRowsOfAbnormalEpisodes) {
   FakeEnvManager::Options envs;
   envs.script = FakeEnvManager::RandomScript(3, 9, 0.2);

@@ -30,6 +30,8 @@ ItemLoaderOptions LoaderOptionsOf(const CommLearnerOptions& options, TaskLearner
   loader.gamma = options.gamma;
   loader.sequences = learner->learner()->policy()->attributes().on_policy ? options.rounds.sequences
                                                                           : options.sequences;
+  loader.concatenates =
+      learner->learner()->policy()->attributes().on_policy && loader.sequences.whole_episodes;
   loader.cache_bytes = options.cache_bytes;
   loader.cache_rows = options.cache_rows;
   const CollectedLayout collected = learner->collected();

@@ -313,7 +313,7 @@ class ItemLoader::Impl {
       if (IsPlace(field.name) || IsOfRows(field.name, chunk.rows.spec())) continue;
       if (field.name != kColumnReplayUniqueId) added.push_back(field);
     }
-    if (!options_.sequences.single_rows()) {
+    if (adds_masks()) {
       added.push_back(Scalar(kColumnMask, DType::kBool));
       added.push_back(Scalar(kColumnBurnIn, DType::kBool));
     }
@@ -323,6 +323,7 @@ class ItemLoader::Impl {
     layout_ = std::make_shared<Layout>(chunk, items, std::move(transitions));
     return layout_;
   }
+  bool adds_masks() const { return !options_.sequences.single_rows() && !options_.concatenates; }
   // Whether the batch gets this column of the rows although items have it, too: an item of several rows has only the
   // collect_iter of the first one.
   bool IsOfRows(absl::string_view column, const Spec& rows) const {
@@ -366,17 +367,19 @@ class ItemLoader::Impl {
   }
   // The number of rows of each sequence of a batch, padding included.
   int64_t LengthOf(const std::vector<Sequence>& sequences) const {
+    if (options_.concatenates) return 1;
     if (!options_.sequences.whole_episodes) return options_.sequences.length;
     int64_t longest = 1;
     for (const Sequence& sequence : sequences) longest = std::max(longest, sequence.rows);
     return longest;
   }
-  // Returns `length` rows of each sequence.
-  static std::vector<Source> SourcesOf(const std::vector<Sequence>& sequences, int64_t length) {
+  // Returns `length` rows of each sequence, or all of them one after the other.
+  std::vector<Source> SourcesOf(const std::vector<Sequence>& sequences, int64_t length) const {
     std::vector<Source> sources;
     sources.reserve(sequences.size() * static_cast<size_t>(length));
     for (const Sequence& sequence : sequences) {
-      for (int64_t t = 0; t < length; ++t) {
+      const int64_t rows = options_.concatenates ? sequence.rows : length;
+      for (int64_t t = 0; t < rows; ++t) {
         sources.push_back({sequence.chunk, sequence.row + std::min(t, sequence.rows - 1),
                            sequence.item, /*is_padding=*/t >= sequence.rows});
       }
@@ -428,7 +431,7 @@ class ItemLoader::Impl {
                    view.raw_column(to.first_next_obs + field));
     }
     GatherItemColumns(items, sources, view);
-    if (!options_.sequences.single_rows()) FillSequenceColumns(sources, length, to, &block);
+    if (adds_masks()) FillSequenceColumns(sources, length, to, &block);
     return std::move(block).Seal(static_cast<int64_t>(sources.size())).AsSequences(length);
   }
   void FillSequenceColumns(const std::vector<Source>& sources, int64_t length,

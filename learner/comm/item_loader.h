@@ -62,6 +62,9 @@ struct ItemLoaderOptions {
   int64_t nstep = 1;
   double gamma = 0.99;  // discount_factor of the config
   ItemSequences sequences;
+  // Whether whole episodes become the rows of one batch, one after the other without padding, for policies that learn
+  // from single rows.
+  bool concatenates = false;
   // The memory for decoded chunks in the cache. The chunks of the current batch are held in addition to that.
   int64_t cache_bytes = int64_t{256} << 20;
   // The rows of these chunks, at least 1. More than the buffer holds are of no use.
@@ -89,7 +92,7 @@ struct PendingRead {
 };
 
 struct LoadedItems {
-  // A row, or a sequence, for each item whose chunk could be read, in the order of the items. A batch without rows may
+  // A row, or a sequence, or the rows of an episode for each item whose chunk could be read, in the order of the items. A batch without rows may
   // have no columns.
   Batch batch;
   // The number of items that were left out because their chunk is unusable or the store is unavailable.

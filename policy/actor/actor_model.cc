@@ -83,7 +83,9 @@ class ParameterReader {
         return absl::StartsWith(name, absl::StrCat(scope, "/"));
       });
       const bool is_noise = noisy_ && absl::EndsWith(name, "_deviation");
-      if (read_.count(name) == 0 && !is_unused && !is_noise) {
+      // ActorCritic::ReturnStatisticsScope(): no actor sees rewards.
+      const bool is_of_rewards = absl::StartsWith(name, "model/return_statistics/");
+      if (read_.count(name) == 0 && !is_unused && !is_noise && !is_of_rewards) {
         problems_.push_back(absl::StrCat("'", name, "' is unknown"));
       }
     }

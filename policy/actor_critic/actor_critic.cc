@@ -28,12 +28,19 @@ absl::Status CheckNetwork(const Network& network, absl::string_view which, const
   return CheckSameLayout(expected, *network.output_spec(), absl::StrCat(which, "'s outputs"));
 }
 
+// The statistics are not used to normalize.
+constexpr double kNoClip = 1e30;
+
 }  // namespace
 
 FieldSpec ActorCritic::ValueField() { return Box(kColumnValue, {}); }
 
 std::string ActorCritic::ParametersOf(bool shared) {
   return absl::StrCat(kModelScope, "/", ActorName(shared));
+}
+
+std::string ActorCritic::ReturnStatisticsScope() {
+  return absl::StrCat(kModelScope, "/return_statistics");
 }
 
 absl::StatusOr<std::unique_ptr<ActorCritic>> ActorCritic::Create(
@@ -74,6 +81,7 @@ ActorCritic::ActorCritic(std::unique_ptr<Network> actor, std::unique_ptr<Network
       has_value_(has_value),
       inputs_(WithoutActionMask(observation_), "", "observations"),
       normalizer_(std::move(normalizer)),
+      return_statistics_(1, kNoClip),
       normalized_scratch_(inputs_.spec()),
       actor_scratch_(actor_.network()->output_spec()),
       critic_scratch_(critic_.network() == nullptr ? nullptr : critic_.network()->output_spec()),
@@ -133,6 +141,10 @@ void ActorCritic::UpdateStatistics(const ColumnsView& obs) {
   if (normalizes()) normalizer_->Update(inputs_.Bind(obs));
 }
 
+void ActorCritic::UpdateInputStatistics(const ColumnsView& inputs) {
+  if (normalizes()) normalizer_->Update(inputs);
+}
+
 absl::Status ActorCritic::Forward(const ColumnsView& inputs, absl::Span<const uint8_t> mask,
                                   int64_t length, absl::Span<const float> states) {
   DING_ASSIGN_OR_RETURN(const MutableColumnsView outputs, actor_scratch_.Rows(inputs.rows()));
@@ -173,6 +185,10 @@ absl::Status ActorCritic::SaveModel(StateWriter* writer) const {
     DING_RETURN_IF_ERROR(SaveParameters(group.info, group.parameters,
                                         absl::StrCat(kModelScope, "/", group.name), writer));
   }
+  if (return_statistics_.count() > 0) {
+    ScopedStateWriter scoped(writer, ReturnStatisticsScope());
+    DING_RETURN_IF_ERROR(return_statistics_.SaveState(&scoped));
+  }
   return normalizes() ? normalizer_->SaveState(writer) : absl::OkStatus();
 }
 
@@ -183,6 +199,7 @@ absl::Status ActorCritic::CheckNames(StateReader* reader) const {
   const std::set<std::string> known(names.begin(), names.end());
   std::vector<std::string> unknown;
   for (const std::string& name : reader->Names()) {
+    if (absl::StartsWith(name, absl::StrCat(ReturnStatisticsScope(), "/"))) continue;
     if (absl::StartsWith(name, absl::StrCat(kModelScope, "/")) && known.count(name) == 0) {
       unknown.push_back(absl::StrCat("'", name, "' is unknown"));
     }
@@ -201,7 +218,17 @@ absl::Status ActorCritic::LoadModel(StateReader* reader) {
     DING_RETURN_IF_ERROR(LoadParameters(group.info, absl::StrCat(kModelScope, "/", group.name),
                                         reader, absl::MakeSpan(parameters.back())));
   }
+  RunningNormalizer returns(1, kNoClip);
+  const std::vector<std::string> names = reader->Names();
+  const std::string returns_scope = ReturnStatisticsScope();
+  if (std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+        return absl::StartsWith(name, absl::StrCat(returns_scope, "/"));
+      })) {
+    ScopedStateReader scoped(reader, returns_scope);
+    DING_RETURN_IF_ERROR(returns.LoadState(&scoped));
+  }
   if (normalizes()) DING_RETURN_IF_ERROR(normalizer_->LoadState(reader));
+  return_statistics_ = std::move(returns);
   // From here on nothing fails.
   for (size_t i = 0; i < groups.size(); ++i) {
     std::copy(parameters[i].begin(), parameters[i].end(), groups[i].parameters.begin());

@@ -11,12 +11,12 @@
 // Each network may be recurrent (policy/recurrent_network.h). The caller keeps the recurrent states: rows of
 // state_size() floats, first those of the actor, then those of the critic.
 //
-// Only UpdateStatistics() changes the statistics. They are part of the model, so that a process that
+// Only UpdateStatistics() and return_statistics() change the statistics. They are part of the model, so that a process that
 // loads the model normalizes observations as in training.
 //
 // Saved, below "model": "actor/<parameter>" and "critic/<parameter>" (or "actor_critic/<parameter>"),
 // "distribution/log_std" if actions are continuous, "statistics/<input>/..." if observations are
-// normalized.
+// normalized, "return_statistics/..." if they have rows.
 //
 // Ownership: owns all its parts. Spans of outputs are valid until the next call.
 // Threads:   thread-compatible.
@@ -34,6 +34,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/running_normalizer.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/action_distribution.h"
@@ -60,6 +61,8 @@ class ActorCritic {
   // The output of the critic, or the second output of the actor if there is no critic.
   static FieldSpec ValueField();
 
+  // The scope of return_statistics() in a saved model.
+  static std::string ReturnStatisticsScope();
   // The scope of the actor's parameters in a saved model; `shared`: the actor has the value head, too.
   static std::string ParametersOf(bool shared);
 
@@ -97,6 +100,11 @@ class ActorCritic {
   void NormalizeInputs(const MutableColumnsView& rows);
   // Adds the rows of `obs`, which must be finite and not yet normalized, to the statistics.
   void UpdateStatistics(const ColumnsView& obs);
+  // Does so with rows of inputs().
+  void UpdateInputStatistics(const ColumnsView& inputs);
+
+  // The statistics of discounted returns by which collectors in other processes scale rewards (data/reward_scaler.h).
+  RunningNormalizer& return_statistics() { return return_statistics_; }
 
   // Returns the inputs of Forward() for `obs`, normalized if there are statistics. The view is valid
   // until the next call.
@@ -147,6 +155,7 @@ class ActorCritic {
   std::optional<int> mask_field_;
   ColumnBinding inputs_;
   std::optional<ObservationNormalizer> normalizer_;  // of inputs()
+  RunningNormalizer return_statistics_;
 
   // Working space, kept between calls.
   ScratchColumns normalized_scratch_;

@@ -46,6 +46,7 @@ class ActorCriticCollect : public CollectMode {
         networks_(*networks),
         rng_(options.seed, "policy/collect"),
         reward_scaler_(options.gamma),
+        inputs_(networks_.inputs(), "", "rows"),
         last_rows_(networks_.observation()),
         samples_(options.collect.unroll_len, options.last_sample) {
     const absl::Span<const FieldSpec> sampled = networks_.distribution().sample_fields();
@@ -65,8 +66,7 @@ class ActorCriticCollect : public CollectMode {
   CollectAttributes attributes() const override {
     CollectAttributes attributes = options_.collect;
     attributes.on_policy = true;
-    attributes.keeps_statistics =
-        options_.scale_reward || (networks_.normalizes() && !options_.freeze_statistics);
+    attributes.keeps_statistics = options_.modes.learn && (options_.scale_reward || updates_obs());
     return attributes;
   }
 
@@ -117,6 +117,10 @@ class ActorCriticCollect : public CollectMode {
   }
 
  private:
+  bool updates_obs() const { return networks_.normalizes() && !options_.freeze_statistics; }
+  bool sends_obs() const { return !options_.modes.learn && updates_obs(); }
+  bool sends_returns() const { return !options_.modes.learn && options_.scale_reward; }
+
   absl::Status Sample(const ColumnsView& obs, absl::Span<const int> env_ids,
                       const MutableColumnsView& out) {
     DING_RETURN_IF_ERROR(CheckOutput(*output_, obs, out));
@@ -154,7 +158,12 @@ class ActorCriticCollect : public CollectMode {
     CopyRows(data.rows.view(), rows, 0);
     if (data.size() == 0) return std::move(made).Seal(0);
     const absl::Span<float> reward = rows.column<float>(reward_);
-    if (options_.scale_reward) reward_scaler_.Scale(data.segments, reward);
+    if (sends_returns()) {
+      reward_scaler_.ScaleBy(networks_.return_statistics(), data.segments, reward,
+                             rows.column<float>(rows.spec().size() - 1));
+    } else if (options_.scale_reward) {
+      reward_scaler_.Scale(data.segments, reward);
+    }
     const absl::Span<const float> value = rows.column<float>(value_);
     const absl::Span<float> adv = rows.column<float>(data.rows.spec().size());
     const absl::Span<float> returns = rows.column<float>(data.rows.spec().size() + 1);
@@ -168,8 +177,15 @@ class ActorCriticCollect : public CollectMode {
     }
     for (size_t i = 0; i < adv.size(); ++i) returns[i] = adv[i] + value[i];
     if (networks_.normalizes()) {
+      if (sends_obs()) {
+        const ColumnsView raw = inputs_.Bind(data.rows.view());
+        const int first = data.rows.spec().size() + 2;
+        for (int i = 0; i < raw.spec().size(); ++i) {
+          absl::c_copy(raw.column<float>(i), rows.column<float>(first + i).begin());
+        }
+      }
       networks_.NormalizeInputs(rows);
-      if (!options_.freeze_statistics) networks_.UpdateStatistics(data.rows.view());
+      if (updates_obs() && !sends_obs()) networks_.UpdateStatistics(data.rows.view());
     }
     return std::move(made).Seal(data.size());
   }
@@ -187,6 +203,14 @@ class ActorCriticCollect : public CollectMode {
     std::vector<FieldSpec> fields(spec->fields().begin(), spec->fields().end());
     fields.push_back(Box(kColumnAdvantage, {}));
     fields.push_back(Box(kColumnReturn, {}));
+    if (sends_obs()) {
+      DING_RETURN_IF_ERROR(inputs_.Resolve(*spec));
+      for (FieldSpec field : inputs_.spec()->fields()) {
+        field.name = absl::StrCat(kRawPrefix, field.name);
+        fields.push_back(std::move(field));
+      }
+    }
+    if (sends_returns()) fields.push_back(Box(kRawReturn, {}));
     if (states_.has_value()) {
       DING_ASSIGN_OR_RETURN(rnn_state_, spec->IndexOf(kColumnRnnState, "rows"));
     }
@@ -254,6 +278,7 @@ class ActorCriticCollect : public CollectMode {
   ActorCritic& networks_;
   Rng rng_;
   RewardScaler reward_scaler_;
+  ColumnBinding inputs_;                   // of sends_obs()
   std::optional<RecurrentStates> states_;  // of recurrent networks
   SpecPtr output_;
   // Index of the head in output_; before it are the actions, after it log_prob, value and rnn_state.

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -75,7 +76,9 @@ class ActorCriticLearn : public GradientLearnMode {
         sample_rows_(options.collect.unroll_len),
         columns_(MakeColumns(), "", "training batch"),
         minibatch_spec_(MakeMinibatchSpec()),
-        minibatch_(minibatch_spec_) {
+        minibatch_(minibatch_spec_),
+        statistics_columns_(MakeStatisticsColumns(), "", "training batch"),
+        raw_rows_(statistics_columns_.spec()) {
     description().attributes.on_policy = true;
     description().attributes.sequences = sequences();
     state()->AddRng("rng", &rng_);
@@ -94,7 +97,8 @@ class ActorCriticLearn : public GradientLearnMode {
     adam().Remember();
     const Rng rng = rng_;
     const double log_entropy_weight = log_entropy_weight_;
-    const absl::Status status = Update(data, settings, steps);
+    absl::Status status = Update(data, settings, steps);
+    if (status.ok()) status = AddStatistics(data);
     if (status.ok()) return status;
     adam().GoBack();
     rng_ = rng;
@@ -139,6 +143,55 @@ class ActorCriticLearn : public GradientLearnMode {
     if (recurrent()) fields.push_back(Box(kColumnRnnState, {networks_.state_size()}));
     return *MakeSpec(std::move(fields));
   }
+  // Whether the learn mode keeps the statistics.
+  bool updates_obs() const {
+    return !options_.modes.collect && networks_.normalizes() && !options_.freeze_statistics;
+  }
+  bool updates_returns() const { return !options_.modes.collect && options_.scale_reward; }
+
+  // Returns the columns of which statistics are made: the raw inputs, then the discounted return, and the mask of padding.
+  SpecPtr MakeStatisticsColumns() const {
+    std::vector<FieldSpec> fields;
+    if (updates_obs()) {
+      for (FieldSpec field : networks_.inputs()->fields()) {
+        field.name = absl::StrCat(kRawPrefix, field.name);
+        fields.push_back(std::move(field));
+      }
+    }
+    if (updates_returns()) fields.push_back(Box(kRawReturn, {}));
+    if (!fields.empty() && sequences()) fields.push_back(Scalar(kColumnMask, DType::kBool));
+    return fields.empty() ? std::make_shared<const Spec>() : *MakeSpec(std::move(fields));
+  }
+
+  // Adds the rows that are not padding to the statistics, each with the same weight.
+  absl::Status AddStatistics(const Batch& data) {
+    if (!updates_obs() && !updates_returns()) return absl::OkStatus();
+    absl::StatusOr<ColumnsView> read = statistics_columns_.Read(data);
+    if (!read.ok()) {
+      return Annotate(read.status(),
+                      "the statistics of normalization are those of a worker of another version; "
+                      "all workers of a run must have the same");
+    }
+    if (sequences()) {
+      const absl::Span<const uint8_t> mask = read->column<uint8_t>(read->spec().size() - 1);
+      rows_of_samples_.clear();
+      for (size_t i = 0; i < mask.size(); ++i) {
+        if (mask[i] != 0) rows_of_samples_.push_back(static_cast<int64_t>(i));
+      }
+      const auto count = static_cast<int64_t>(rows_of_samples_.size());
+      DING_ASSIGN_OR_RETURN(const MutableColumnsView rows, raw_rows_.Rows(count));
+      GatherRows(*read, rows_of_samples_, rows, 0);
+      *read = ColumnsView(rows);
+    }
+    int next = 0;
+    if (updates_obs()) {
+      networks_.UpdateInputStatistics(read->Fields(networks_.inputs().get(), 0));
+      next = networks_.inputs()->size();
+    }
+    if (updates_returns()) networks_.return_statistics().Update(read->column<float>(next));
+    return absl::OkStatus();
+  }
+
   // Returns the columns of a minibatch: those above without the recurrent states.
   SpecPtr MakeMinibatchSpec() const {
     if (!recurrent()) return columns_.spec();
@@ -364,6 +417,8 @@ class ActorCriticLearn : public GradientLearnMode {
 
   // Working space, kept between calls.
   ScratchColumns minibatch_;
+  ColumnBinding statistics_columns_;
+  ScratchColumns raw_rows_;     // those that are not padding
   std::vector<int64_t> order_;  // of the samples
   std::vector<int64_t> rows_of_samples_;
   std::vector<float> states_;  // before the samples of the minibatch; empty: the networks have none

@@ -18,6 +18,12 @@
 
 namespace ding {
 
+// In a parallel run the learner keeps the statistics of normalization: a collect mode without a learn mode sends what they are
+// made of with its rows, and a learn mode without a collect mode adds each row that it learns from, once. The columns are
+// "raw/<input>", the observation before it was normalized, and "raw_return", the discounted return (data/reward_scaler.h).
+inline constexpr char kRawPrefix[] = "raw/";
+inline constexpr char kRawReturn[] = "raw_return";
+
 std::unique_ptr<CollectMode> MakeActorCriticCollect(const ActorCriticPolicyOptions& options,
                                                     ActorCritic* networks);
 

@@ -64,6 +64,14 @@ absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> ActorCriticPolicy::Create(
                      ") and learns from samples of several rows, through which its gradient flows: "
                      "set unroll_len to 2 or more, such as 16"));
   }
+  const bool keeps_statistics =
+      kept.scale_reward || (networks->normalizes() && !kept.freeze_statistics);
+  if (keeps_statistics && kept.modes.learn != kept.modes.collect && kept.collect.unroll_len > 1 &&
+      kept.last_sample == LastSample::kLast) {
+    return absl::InvalidArgumentError(
+        "last_sample LAST repeats rows, which would be counted twice in the statistics of "
+        "normalized observations or scaled rewards: expected NULL_PADDING or DROP");
+  }
   if (kept.modes.learn) {
     DING_ASSIGN_OR_RETURN(policy->learn_, MakeActorCriticLearn(kept, networks));
   }

@@ -9,6 +9,10 @@
 //                (data/reward_scaler.h)
 //              - normalizes the observations by the statistics with which the policy acted on these
 //                rows, and then adds the rows to the statistics
+//            A policy without a learn mode, in another process than the learner, leaves the statistics as they are: it adds
+//            the columns of which they are made, "raw/<input>" and "raw_return", and uses those of the model that it
+//            loads. A learn mode without a collect mode adds each row that it learns from to the statistics, once
+//            (data/running_normalizer.h), after its steps
 //            If unroll_len T is above 1, it cuts the segments into samples [N * T] of T rows
 //            (data/sequence_samples.h), with column "mask"
 //   eval     takes the most probable action; the statistics do not change

@@ -16,6 +16,7 @@
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/returns.h"
+#include "ding_worker/data/running_normalizer.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
@@ -392,6 +393,71 @@ TEST_F(Normalizing, StatisticsArePartOfTheModelAndDoNotChangeInEvaluation) {
   StateDict after;
   ASSERT_THAT(other->learn_mode()->SaveModel(&after), IsOk());
   EXPECT_TRUE(SameState(model, after));
+}
+
+// Collectors in other processes: each row that is learned from counts once.
+TEST_F(Normalizing, TheLearnerMergesTheStatisticsOfCollectors) {
+  ActorCriticPolicyOptions options = options_;
+  options_.modes.learn = false;
+  const std::unique_ptr<ActorCriticPolicy> collectors[2] = {Make(), Make()};
+  EXPECT_FALSE(collectors[0]->collect_mode()->attributes().keeps_statistics);
+  options.modes.collect = false;
+  DING_ASSERT_OK_AND_ASSIGN(const auto learner, Create(options));
+  RunningNormalizer obs(3, 10), returns(1, 10);
+  std::vector<LearnStep> steps;
+  for (uint64_t round = 0; round < 3; ++round) {
+    for (uint64_t i = 0; i < 2; ++i) {
+      const uint64_t seed = 2 * round + i;
+      const Batch raw = MakeObservationBatch(VectorObservation(3), 12, seed);
+      std::vector<float> expected(36);
+      obs.Normalize(raw.column<float>(0), absl::MakeSpan(expected));
+      const SegmentBatch data = Collect(collectors[i].get(), seed);
+      if (i == 0) {
+        EXPECT_EQ(Column(data.rows, "obs"), absl::MakeConstSpan(expected)) << "as published";
+      }
+      EXPECT_EQ(Column(data.rows, "raw/obs"), raw.column<float>(0));
+      ASSERT_THAT(learner->learn_mode()->Forward(data.rows, {}, &steps), IsOk());
+      obs.Update(raw.column<float>(0));
+      returns.Update(Column(data.rows, "raw_return"));
+    }
+    StateDict model;
+    ASSERT_THAT(learner->learn_mode()->SaveModel(&model), IsOk());
+    StateDict expected;
+    {
+      ScopedStateWriter of_obs(&expected, "model/statistics/obs");
+      ASSERT_THAT(obs.SaveState(&of_obs), IsOk());
+      ScopedStateWriter of_returns(&expected, "model/return_statistics");
+      ASSERT_THAT(returns.SaveState(&of_returns), IsOk());
+    }
+    for (const auto& [name, tensor] : expected.tensors()) {
+      EXPECT_TRUE(BitwiseEqual(tensor, *model.tensors().Find(name))) << name;
+    }
+    for (const auto& collector : collectors) {
+      ASSERT_THAT(collector->collect_mode()->LoadModel(&model), IsOk());
+    }
+  }
+}
+
+TEST_F(Normalizing, RowsWithoutStatisticsAreThoseOfAnotherVersion) {
+  const SegmentBatch data = Collect(Make().get(), 1);
+  options_.modes.collect = false;
+  const auto learner = Make();
+  const StateDict before = Saved(learner.get());
+  std::vector<LearnStep> steps;
+  EXPECT_THAT(
+      learner->learn_mode()->Forward(data.rows, {}, &steps),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("those of a worker of another version"), HasSubstr("'raw/obs'"))));
+  EXPECT_TRUE(SameState(before, Saved(learner.get())));
+}
+
+TEST_F(Normalizing, SamplesThatRepeatRowsAreRefusedBesideALearnerOfAnotherProcess) {
+  options_.collect.unroll_len = 4;
+  options_.last_sample = LastSample::kLast;
+  EXPECT_THAT(Create(options_), IsOk());
+  options_.modes.learn = false;
+  EXPECT_THAT(Create(options_), StatusIs(absl::StatusCode::kInvalidArgument,
+                                         HasSubstr("last_sample LAST repeats rows")));
 }
 
 TEST_F(Normalizing, FrozenStatisticsDoNotChange) {

@@ -93,7 +93,6 @@ constexpr Unused kUnused[] = {
     {"policy.learn.all_reduce_timeout", kOneProcess, "there is one learner"},
     {"policy.collect.n_sample", kHasDataSet, "nothing is collected"},
     {"policy.collect.n_episode", kHasDataSet, "nothing is collected"},
-    {"policy.collect.n_episode", kOnPolicyParallel, "rounds are of n_sample samples"},
     {kUnrollLen, kLeague, "rows are handed over one by one"},
     {kUnrollLen, kSupervisedParallel, "nothing is collected"},
     {"policy.collect.last_sample", kSerial, "a replay buffer draws the samples"},

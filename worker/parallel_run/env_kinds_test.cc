@@ -133,11 +133,6 @@ TEST_F(EnvKindsTest, WhatThePageListsAsRefusedIsRefused) {
        "cartpole_ppo_parallel",
        {"policy.learn.learner_num=2"},
        "policy.learn.learner_num is 2, but policy 'ppo' is on-policy"},
-      {"`normalize_obs` and `scale_reward` of an on-policy policy",
-       "cartpole_ppo_parallel",
-       {"policy.params={[type.googleapis.com/ding.PpoConfig]{actor_critic{scale_reward:true "
-        "model{encoder_hidden_size:8}}}}"},
-       "each collector of a parallel run would have statistics of its own"},
       {"several learning tasks with several learners each",
        "cartpole_dqn_parallel_fast",
        {"policy.learn.learner_num=2", "policy.other.commander.learner_task_space=2"},

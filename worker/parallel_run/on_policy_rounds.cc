@@ -27,7 +27,9 @@ LearningRounds RoundsOf(const ExperimentConfig& config) {
   const CollectSection& collect = config.policy().collect();
   LearningRounds rounds;
   rounds.hand_over_rows = ShareOfCollector(config);
-  rounds.rows = config.system().lockstep() ? kRowsInLockstep : collect.n_sample();
+  rounds.rows = config.system().lockstep() ? kRowsInLockstep
+                : collect.has_n_episode()  ? collect.n_episode()
+                                           : collect.n_sample();
   rounds.ahead = config.policy().learn().max_data_age();
   return rounds;
 }
@@ -35,6 +37,7 @@ LearningRounds RoundsOf(const ExperimentConfig& config) {
 ItemSequences ItemSequencesOfRounds(const ExperimentConfig& config) {
   ItemSequences sequences;
   sequences.length = config.policy().collect().unroll_len();
+  sequences.whole_episodes = config.policy().collect().has_n_episode();
   return sequences;
 }
 
@@ -86,12 +89,20 @@ std::vector<std::string> FindPolicyKindProblems(const ExperimentConfig& config,
                                     "numbers of steps on their parts "
                                     "of a round; expected 1"));
   }
+  const CollectSection& collect = config.policy().collect();
+  if (collect.has_n_episode() && collect.unroll_len() > 1) {
+    problems.push_back(absl::StrCat(
+        "policy.collect.unroll_len is ", collect.unroll_len(),
+        " beside policy.collect.n_episode, but policy '", config.policy().type(),
+        "' is on-policy, and samples of several rows are handed over one by one in a parallel run: "
+        "expected policy.collect.n_sample, which counts samples"));
+  }
   if (policy.keeps_statistics) {
     problems.push_back(absl::StrCat(
-        "policy.params of '", config.policy().type(),
-        "' normalize observations or scale rewards by what is collected, but each collector of a "
-        "parallel run would have statistics of its own: expected normalize_obs: false (or "
-        "freeze_obs_statistics: true) and scale_reward: false"));
+        "policy '", config.policy().type(),
+        "' keeps statistics of what its collect mode has collected, but each collector of a "
+        "parallel run would have statistics of its own: expected a policy with statistics in the "
+        "learn mode, as 'ppo'"));
   }
   return problems;
 }

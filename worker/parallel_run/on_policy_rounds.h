@@ -1,10 +1,10 @@
 // What a parallel run of an on-policy policy takes from its config: it learns in rounds, one hand-over of each
 // env of each collector, and uses each row once (docs/reference/parallel_learning.md).
 //
-//     policy.collect.n_sample  samples of a round, as in a serial run
+//     policy.collect.n_sample samples, or n_episode episodes, of a round, as in a serial run
 //
 // Each collector hands over its share of them. With an unroll_len above 1, the collectors cut their rows into samples of
-// as many rows: each sample is an item (data/items.h).
+// as many rows: each sample is an item (data/items.h). With n_episode each episode is an item.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_WORKER_PARALLEL_RUN_ON_POLICY_ROUNDS_H_

@@ -83,8 +83,16 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   if (supervised) {
     DING_RETURN_IF_ERROR(LoadTransitionsFor(made.policy->learn_mode(), config, &env, &data));
   }
+  // A policy that only collects sends the statistics of normalization with its rows, so that they have another layout.
+  std::unique_ptr<Policy> collector;
   CollectAttributes attributes;
-  if (!supervised) attributes = made.policy->collect_mode()->attributes();
+  if (!supervised) {
+    PolicyModes collects;
+    collects.learn = collects.eval = collects.command = false;
+    DING_ASSIGN_OR_RETURN(collector, create_policy(MakePolicyConfig(config),
+                                                   MakePolicyContext(config, env, collects)));
+    attributes = collector->collect_mode()->attributes();
+  }
   std::vector<std::string> refused = FindPolicyKindProblems(config, attributes);
   if (attributes.on_policy) {
     for (std::string& problem : FindSampleProblems(config, env.max_episode_steps)) {
@@ -161,7 +169,7 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   parts.journal = journal;
   CollectedLayout collected;
   if (!supervised) {
-    DING_ASSIGN_OR_RETURN(collected, LayoutOfCollected(env, made.policy->collect_mode()));
+    DING_ASSIGN_OR_RETURN(collected, LayoutOfCollected(env, collector->collect_mode()));
   }
   if (collected.rows != nullptr) {
     DING_ASSIGN_OR_RETURN(parts.items, ItemsOf(*collected.rows));

@@ -183,12 +183,17 @@ absl::Status TaskSettings::CheckCollector(const CollectorTask& task) const {
 
 absl::Status TaskSettings::CheckRows(const ExperimentConfig& config, const EnvSpec& env) const {
   PolicyModes modes;
-  modes.eval = false;
+  modes.eval = modes.collect = false;
   DING_ASSIGN_OR_RETURN(
       const std::unique_ptr<Policy> policy,
       create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, modes)));
-  if (policy->collect_mode() != nullptr) {
-    const CollectAttributes attributes = policy->collect_mode()->attributes();
+  PolicyModes collects;
+  collects.learn = collects.eval = collects.command = false;
+  DING_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Policy> collector,
+      create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, collects)));
+  if (collector->collect_mode() != nullptr) {
+    const CollectAttributes attributes = collector->collect_mode()->attributes();
     DING_RETURN_IF_ERROR(ProblemsOf(FindPolicyKindProblems(config, attributes)));
     if (attributes.on_policy) {
       DING_RETURN_IF_ERROR(ProblemsOf(FindSampleProblems(config, env.max_episode_steps)));
@@ -201,7 +206,7 @@ absl::Status TaskSettings::CheckRows(const ExperimentConfig& config, const EnvSp
     DING_RETURN_IF_ERROR(ProblemsOf(FindGoalProblems(config, env)));
   }
   DING_ASSIGN_OR_RETURN(const CollectedLayout collected,
-                        LayoutOfCollected(env, policy->collect_mode()));
+                        LayoutOfCollected(env, collector->collect_mode()));
   const bool same = rows_ == nullptr || collected.rows == nullptr || *rows_ == *collected.rows;
   if (same) return absl::OkStatus();
   return absl::InvalidArgumentError(
