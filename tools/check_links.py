@@ -13,7 +13,7 @@ import re
 import sys
 
 PAGES = ['*.md', 'docs/**/*.md', 'examples/*/README.md']
-# The files in their tables are checked by docs/mapping_test.sh; beside them they name those of DI-engine.
+# The files in their tables are checked by docs/mapping.py; beside them they name those of DI-engine.
 WITHOUT_FILES = ['docs/reference/mapping.md', 'docs/reference/di_engine_workers.md']
 # A change names what was there at its time.
 WITHOUT_FILES += ['CHANGELOG.md']
