@@ -58,7 +58,7 @@ class BaseLearner : public ILearner {
     bool log_policy = true;
     bool only_monitor_rank0 = true;
     bool is_multitask_pipeline = false;  // true: all ranks monitor, also if only_monitor_rank0
-    int monitor_window = 10;  // number of values per average, at least 1
+    int monitor_window = 10;             // number of values per average, at least 1
   };
   // What a learner is made of. `policy` and `group` must outlive it.
   struct Parts {
