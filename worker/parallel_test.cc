@@ -322,6 +322,7 @@ policy {
   type: "dqn"
   params { [type.googleapis.com/ding.DqnConfig] { model { encoder_hidden_size: [8] } } }
   learn { batch_size: 8 }
+  collect { collector { collector_num: 2 } }
   other { commander { collector_task_space: 2 } }
 }
 )")),

@@ -138,8 +138,8 @@ ParallelCollectorCore::ParallelCollectorCore(Setup setup)
       has_policy_(versions_.size(), 0),
       episodes_(static_cast<size_t>(parts_.env->env_num()), 0),
       plays_(static_cast<size_t>(parts_.env->env_num()), 1),
-      in_episode_(plays_.size(), 0),
       envs_playing_(parts_.env->env_num()),
+      in_episode_(plays_.size(), 0),
       averages_(static_cast<int>(2 * options_.print_freq)) {
   acting_.policy_settings = task_.collect_setting;
   for (size_t i = 0; !task_.eval_flag && i < players_.size(); ++i) {

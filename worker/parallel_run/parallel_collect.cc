@@ -1,7 +1,11 @@
 #include "ding_worker/worker/parallel_run/parallel_collect.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -26,24 +30,34 @@ std::string AmountOfEarlierConfig(const ExperimentConfig& config, int64_t collec
   return absl::StrCat("n_sample: ", std::max<int64_t>(1, rows / collect.unroll_len()));
 }
 
+// Returns the number of collectors in its former place, if it is there.
+std::optional<int64_t> FormerCollectorNum(const CollectSection& collect) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  if (!collect.has_collector_num()) return std::nullopt;
+  return collect.collector_num();
+#pragma GCC diagnostic pop
+}
+
 void AppendCollectorNumProblems(const ExperimentConfig& config,
                                 std::vector<std::string>* problems) {
   const CollectSection& collect = config.policy().collect();
-  const bool was_set = collect.has_collector_num();
-  if (!was_set && collect.collector().has_collector_num()) {
+  const std::optional<int64_t> former = FormerCollectorNum(collect);
+  if (!former.has_value() && collect.collector().has_collector_num()) {
     const int64_t collectors = collect.collector().collector_num();
     if (collectors >= 1) return;
     problems->push_back(absl::StrCat("policy.collect.collector.collector_num is ", collectors,
                                      ", expected 1 or more"));
     return;
   }
-  const int64_t collectors = collect.collector_num();
+  const int64_t collectors = former.value_or(2);  // the former default
   const std::string number = absl::StrCat("collector { collector_num: ", collectors, " }");
   problems->push_back(absl::StrCat(
-      was_set ? absl::StrCat("policy.collect.collector_num is ", collectors,
-                             ", the former name of collector.collector_num: expected ", number)
-              : absl::StrCat("policy.collect.collector.collector_num is not set: expected ",
-                             "the number of collectors, such as ", number),
+      former.has_value()
+          ? absl::StrCat("policy.collect.collector_num is ", collectors,
+                         ", the former name of collector.collector_num: expected ", number)
+          : absl::StrCat("policy.collect.collector.collector_num is not set: expected ",
+                         "the number of collectors, such as ", number),
       IsSupervised(config)
           ? ""
           : absl::StrCat(". n_sample and n_episode are now of all envs and collectors together: "
