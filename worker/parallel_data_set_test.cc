@@ -66,6 +66,7 @@ policy {
   type: "bc"
   params { [type.googleapis.com/ding.BcConfig] { model { encoder_hidden_size: [16] } learning_rate: 0.02 } }
   learn { batch_size: 16 send_policy_freq: 5 learner { hook { save_ckpt_after_iter: 20 } } }
+  collect { collector { collector_num: 2 } }
   eval { metric_evaluator { eval_freq: 10 } }
   other { commander { eval_interval: 0.02 } }
 })";
@@ -120,6 +121,7 @@ class ParallelDataSetTest : public testing::Test {
     options.exp_dir = JoinPath(folder_, "serial");
     ExperimentConfig config = Config(settings);
     // A serial run refuses what is for several processes.
+    config.mutable_policy()->mutable_collect()->mutable_collector()->clear_collector_num();
     config.mutable_policy()->mutable_learn()->set_send_policy_freq(10);
     config.mutable_policy()->mutable_other()->mutable_commander()->set_eval_interval(60);
     absl::StatusOr<std::unique_ptr<Pipeline>> pipeline = CreatePipeline(config, options);
