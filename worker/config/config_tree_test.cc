@@ -95,7 +95,8 @@ TEST_F(ConfigTreeTest, APathThatDoesNotExistIsRefusedWithSuggestions) {
       {"batch_size",
        "no field 'batch_size' in an experiment config; did you mean "
        "policy.learn.batch_size?"},
-      {"double_dqm", "did you mean policy.params<DqnConfig>.double_dqn?"},
+      {"double_dqm",
+       "did you mean policy.params<DqnConfig>.double_dqn, opponent.params<DqnConfig>.double_dqn?"},
       {"env.qqqqqqqqqqqqqqqqqqqqqq", "it has: type, params"},
       {"seed.x", "no field 'x' in 'seed'"},
       {"policy..learn", "no field ''"},
