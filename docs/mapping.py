@@ -4,9 +4,9 @@
   mapping.py check [FOLDER]   compares FOLDER (default: this checkout) with the tables, and docs/names.txt with their names
   mapping.py uses PAGE...     prints a C++ file with one struct for each class that a row names; a name that is gone does not compile
 
-A row is `| theirs | ours | files |`. Names stand in backquotes, and `.member` belongs to the class named before it. The names of a row
-with headers are C++; `name()` and names behind a colon's sentence count as well. Rows with other files: a message or a field in a
-.proto file, a flag or a word in the code of a program. A row without files says "no successor: why".
+A row is `| theirs | ours | files |`. Names stand in backquotes, and `.member` belongs to the class named before it. `name()` only
+explains, and is not checked. If all files are headers, each name is used in C++. Otherwise a name is a message or a field in a .proto
+file, or a word in the code of a program, and only members of classes are used. A row without files says "no successor: why".
 """
 
 import os

@@ -142,7 +142,7 @@ absl::Status BaseCommCollector::SendData(const SegmentBatch& data,
   DING_RETURN_IF_ERROR(slave_.TaskStatus());
   const int64_t chunk = ChunkNumber(slave_.worker(), ++chunks_);
   DING_ASSIGN_OR_RETURN(std::string items, EncodeItems(data, chunk, sequences_));
-  // Without items, only the progress is new: nobody would ask for the chunk, or delete it.
+  // Without items only the progress is new. The chunk is not stored: no learner would read it, and nothing would delete it.
   const bool has_items = !items.empty();
   absl::Status sent = has_items ? PutChunk(chunk, data) : absl::OkStatus();
   if (sent.ok()) {

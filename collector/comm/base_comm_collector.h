@@ -84,7 +84,7 @@ class BaseCommCollector : public CollectorLink {
   // Puts rows where the learners find the chunk of this number.
   //   kUnavailable, kResourceExhausted  called again, with the same rows
   virtual absl::Status SendStepData(int64_t chunk, const SegmentBatch& data);
-  // Deletes a chunk that was not announced, and of which nothing may be stored.
+  // Deletes a chunk that was not announced. Perhaps SendStepData() has stored nothing of it.
   virtual absl::Status DropStepData(int64_t chunk);
   // Announces `items` (EncodeItems()) of a chunk that SendStepData() has put, with the progress so far. Without items there
   // is progress alone. Waits while the coordinator delays its acknowledgements.

@@ -483,8 +483,8 @@ class OwnStepsCollector : public BaseCommCollector {
   using BaseCommCollector::BaseCommCollector;
 
   std::vector<std::string> steps;
-  std::function<absl::Status(const std::string& step)>
-      on_step;  // its errors are those of the steps
+  // Called in each step. The step returns its error.
+  std::function<absl::Status(const std::string& step)> on_step;
 
  private:
   absl::Status Note(const std::string& step) {

@@ -8,8 +8,8 @@
 // for the players that learn. Each row has, as `collect_iter`, the train iteration of the version that
 // acted (in games that of player 0). The check for a newer version is a local call of the link.
 //
-// Rows are sent when there are n_sample samples of all envs together (rows if unroll_len is 1), those of a running episode
-// as a segment that ends as kCut. With n_episode so many whole episodes, of any envs, are sent together, or a few more that
+// Rows are sent when all envs together have n_sample samples (rows, if unroll_len is 1). The rows of a running episode are
+// a segment that ends as kCut. With n_episode so many whole episodes, of any envs, are sent together, or a few more that
 // end in the same step. An on-policy policy begins only n_episode episodes between two sends, as in a serial run, so
 // that short episodes are not preferred. With traj_len_inf or reward_shaping the rows of an episode count when it is over. Each
 // env plays episodes_per_env episodes; after the last one the remaining rows are sent. An abnormal step drops
@@ -145,7 +145,7 @@ class ParallelCollectorCore : public BaseParallelCollector {
   int64_t episodes(int env_id) const { return episodes_[static_cast<size_t>(env_id)]; }
 
   // Loads the policy of `player` if there is a newer version; waits for one for at most `timeout`. Returns whether the
-  // player has a policy now: until then it is called again, and nobody acts.
+  // player has a policy now. No env is stepped before each player has one.
   virtual absl::StatusOr<bool> UpdatePolicy(int player, absl::Duration timeout);
   // Chooses the actions of a vector step: as CollectMode::Forward(). In a game it is called once for each seat.
   virtual absl::Status PolicyInference(CollectMode* policy, const ColumnsView& obs,

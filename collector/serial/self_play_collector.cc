@@ -27,7 +27,7 @@ class SelfPlayCollector::Seat : public CollectMode {
 
   CollectMode* policy() const { return policy_; }
   void set_policy(CollectMode* policy) { policy_ = policy; }
-  // Used in the place of those of Collect() from now on.
+  // The settings of later forward passes. They replace those that Collect() passes.
   void set_settings(NamedValues settings) { settings_ = std::move(settings); }
   const SpecPtr& output_spec() const override { return policy_->output_spec(); }
   CollectAttributes attributes() const override { return policy_->attributes(); }

@@ -56,7 +56,7 @@ class SelfPlayCollector : public ISerialCollector {
   using MakeBattleCollector = std::function<absl::StatusOr<std::unique_ptr<IBattleCollector>>(
       EnvManager* env, const std::vector<CollectMode*>& policies)>;
 
-  // Plays all seats but that of player 0.
+  // Plays all seats except player 0's.
   struct Opponent {
     CollectMode* policy = nullptr;  // must outlive the collector
     bool learns = false;            // whether its rows are kept
@@ -75,7 +75,7 @@ class SelfPlayCollector : public ISerialCollector {
   absl::Status DropEpisodes(absl::Span<const int> env_ids) override;
   absl::StatusOr<SegmentBatch> Collect(const CollectOptions& options) override;
 
-  // The settings of the opponent's forward pass from now on; those of Collect() are the policy's.
+  // Sets the settings of the opponent's later forward passes. The settings of Collect() are for the policy alone.
   void set_opponent_settings(NamedValues settings);
   // Removes and returns the training data of the opponent since the last call. Saved states are without them. None if it
   // does not learn.
@@ -111,7 +111,7 @@ class SelfPlayCollector : public ISerialCollector {
 
   const std::string name_;
   EnvManager* env_;
-  std::vector<Side> sides_;  // that of the policy and, if there is one, that of its opponent
+  std::vector<Side> sides_;  // the policy's, and the opponent's if there is one
   std::unique_ptr<IBattleCollector> games_;
   std::vector<SegmentBatch> opponent_data_;
 };

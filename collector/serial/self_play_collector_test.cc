@@ -123,7 +123,7 @@ void ExpectKnockoutRows(const SegmentBatch& data) {
   }
 }
 
-// The same policy in all seats plays the same games, whoever learns from them.
+// The same policy plays in all seats of both runs, so their games are the same.
 TEST(SelfPlayCollectorTest, WithAnOpponent_EachSideHasTheRowsOfItsSeats) {
   TicTacToeRun self_play;
   TicTacToeRun against;

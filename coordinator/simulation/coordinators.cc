@@ -33,7 +33,7 @@ void Coordinators::Start() {
   processes_.push_back(process);
   const absl::Status recovered = process->driver->Recover();
   if (!recovered.ok()) {
-    if (absl::IsResourceExhausted(recovered)) {  // The disk is full: somebody starts it again.
+    if (absl::IsResourceExhausted(recovered)) {  // The disk is full: the supervisor tries again.
       world_->loop.In(kSecond, [this] { Start(); });
       return;
     }

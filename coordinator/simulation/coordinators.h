@@ -106,7 +106,8 @@ struct Process {
   IBuffer* buffer = nullptr;  // null: there is none yet
   CheckedCommander* commander = nullptr;
   std::unique_ptr<internal_coordinator::RunDriver> driver;
-  std::vector<Row> pushed;  // into its buffer, in order, also those of before
+  std::vector<Row>
+      pushed;  // all rows that its buffer was given, in order, also by its predecessors
   bool alive = true;
   bool dies = false;             // with its next message
   bool user_code_fails = false;  // with the next call

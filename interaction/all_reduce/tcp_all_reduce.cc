@@ -61,15 +61,16 @@ class Socket {
 std::string ErrnoText() { return std::strerror(errno); }
 bool WouldWait() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
-// Waits for an event of a descriptor. Returns false if the deadline passes before.
+// Waits for an event of a descriptor. Returns false if the deadline has passed, whatever has happened: a peer that never
+// stops must not keep this rank.
 bool Poll(std::vector<pollfd>* fds, const Deadline& deadline) {
-  while (true) {
+  while (!deadline.Passed()) {
     const int64_t left = absl::ToInt64Milliseconds(deadline.Left());
     const int timeout = static_cast<int>(std::min<int64_t>(left + 1, 60000));
     const int ready = poll(fds->data(), fds->size(), timeout);
     if (ready > 0) return true;
-    if (deadline.Passed()) return false;
   }
+  return false;
 }
 
 struct Address {
@@ -382,7 +383,7 @@ class TcpAllReduce : public AllReduce {
     if (receives) fds.push_back({previous_.fd(), POLLIN, 0});
     if (Poll(&fds, deadline_)) return absl::OkStatus();
     return absl::DeadlineExceededError(absl::StrCat("rank ", receives ? Rank(-1) : Rank(1),
-                                                    " did not make the call within ",
+                                                    " did not finish the call within ",
                                                     absl::FormatDuration(options_.timeout)));
   }
 

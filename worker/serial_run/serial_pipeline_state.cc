@@ -95,19 +95,22 @@ std::vector<std::pair<std::string, IBuffer*>> SerialPipeline::Buffers() {
 }
 
 absl::Status SerialPipeline::AddSnapshots(std::vector<CheckpointComponent>* components) {
+  std::vector<std::string> left_out;
   for (const auto& [name, buffer] : Buffers()) {
     StateSnapshot replay = buffer->Snapshot();
     ByteCounter size;
     DING_RETURN_IF_ERROR(replay(&size));
     if (size.bytes() > config_.resume().max_replay_bytes()) {
-      DING_LOG_FIRST_N(WARNING, 1)
-          << "the replay buffer has " << size.bytes()
-          << " bytes, more than resume.max_replay_bytes (" << config_.resume().max_replay_bytes()
-          << "): resume points are without it, and a run that is resumed begins "
-             "with an empty one";
+      left_out.push_back(absl::StrCat(name, " has ", size.bytes()));
       continue;
     }
     components->push_back({name, std::move(replay)});
+  }
+  if (!left_out.empty()) {
+    DING_LOG_FIRST_N(WARNING, 1)
+        << absl::StrJoin(left_out, ", ") << " bytes, more than resume.max_replay_bytes ("
+        << config_.resume().max_replay_bytes()
+        << "): it is not in resume points, and is empty when the run is resumed";
   }
   return absl::OkStatus();
 }
@@ -149,9 +152,8 @@ absl::Status SerialPipeline::LoadComponents(const CheckpointReader& checkpoint) 
       DING_RETURN_IF_ERROR(LoadComponent(checkpoint, name, buffer));
       continue;
     }
-    DING_LOG(WARNING)
-        << "the resume point is without the replay buffer: the run goes on inexactly, "
-           "with an empty one";
+    DING_LOG(WARNING) << "the resume point is without " << name
+                      << ": the run goes on inexactly, with an empty one";
   }
   return absl::OkStatus();
 }
