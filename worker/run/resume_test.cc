@@ -574,7 +574,7 @@ TEST_F(ResumeTest, AReplayBufferBeyondTheCapIsLeftOutWithAWarning) {
   resumed.push_back("--max_train_iter=700");
   EXPECT_EQ(Run(resumed), 0) << Output();
   EXPECT_THAT(Output(),
-              AllOf(HasSubstr("without the replay buffer"), HasSubstr("\"train_iter\":700")));
+              AllOf(HasSubstr("is without replay_buffer"), HasSubstr("\"train_iter\":700")));
 }
 
 TEST(CheckSameExperimentTest, AllowsWhatDoesNotChangeTheRun) {
