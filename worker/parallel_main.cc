@@ -26,6 +26,7 @@
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
+#include "ding_worker/coordinator/log/sqlite_log.h"
 #include "ding_worker/interaction/grpc/grpc_log.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/worker/config/experiment_config.h"
@@ -330,6 +331,8 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
   }
   if (coordinates && FLAGS_resume && FLAGS_config.empty()) {
     DING_RETURN_IF_ERROR(ReadRunInfo(FLAGS_exp_dir).status());
+    // Said first: to write the config of such a run anew would not help.
+    DING_RETURN_IF_ERROR(CheckLogVersion(JoinPath(FLAGS_exp_dir, run_files::kJournal)));
     FLAGS_config = JoinPath(FLAGS_exp_dir, kConfigName);
   }
   if (coordinates && FLAGS_config.empty()) {

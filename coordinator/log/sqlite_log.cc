@@ -71,9 +71,8 @@ absl::Status NoLocks(const std::string& path, absl::string_view why) {
       "of this machine, or the journal into Redis (system.coordinator.journal: JOURNAL_IN_STORE)"));
 }
 
-// Checks that the file `name`, which is at `path`, is one of SQLite, or does not exist.
-absl::Status CheckBeginning(const std::string& path, const std::string& name, bool must_exist) {
-  if (!must_exist && !PathExists(path)) return absl::OkStatus();
+// Checks that the file `name`, which is at `path`, is one of SQLite.
+absl::Status CheckBeginning(const std::string& path, const std::string& name) {
   DING_ASSIGN_OR_RETURN(const OpenFile file, OpenRegularFile(path, O_RDONLY));
   char bytes[16];
   const ssize_t size = pread(file.fd(), bytes, sizeof(bytes), 0);
@@ -100,7 +99,7 @@ SqliteLog::~SqliteLog() {
 
 absl::StatusOr<std::unique_ptr<SqliteLog>> SqliteLog::Open(const std::string& path,
                                                            const LogOptions& options) {
-  DING_RETURN_IF_ERROR(CheckBeginning(path, path, options.must_exist));
+  DING_RETURN_IF_ERROR(options.must_exist ? CheckBeginning(path, path) : CheckLogVersion(path));
   auto log = absl::WrapUnique(new SqliteLog(path, options.sync));
   DING_RETURN_IF_ERROR(log->Connect(path));
   // This takes the lock.
@@ -113,7 +112,7 @@ absl::StatusOr<std::unique_ptr<SqliteLog>> SqliteLog::Open(const std::string& pa
 
 absl::StatusOr<std::unique_ptr<SqliteLog>> SqliteLog::OpenCopy(const std::string& copy,
                                                                const std::string& name) {
-  DING_RETURN_IF_ERROR(CheckBeginning(copy, name, /*must_exist=*/true));
+  DING_RETURN_IF_ERROR(CheckBeginning(copy, name));
   auto log = absl::WrapUnique(new SqliteLog(name, LogSync::kNone));
   DING_RETURN_IF_ERROR(log->Connect(copy));
   DING_RETURN_IF_ERROR(log->CheckFormat());
@@ -404,6 +403,10 @@ absl::Status SqliteLog::ErrorOf(int code) const {
     default:
       return absl::InternalError(what);
   }
+}
+
+absl::Status CheckLogVersion(const std::string& path) {
+  return PathExists(path) ? CheckBeginning(path, path) : absl::OkStatus();
 }
 
 absl::StatusOr<std::optional<int64_t>> LogFileUser(const std::string& path) {

@@ -90,6 +90,10 @@ class SqliteLog : public Log {
   int64_t synced_nanos_ = 0;
 };
 
+// Refuses a journal that SQLite did not write, such as one of ding_worker 0.1.0, without opening it. OK if there is none.
+//   kFailedPrecondition  what it is, and how to go on with its run
+absl::Status CheckLogVersion(const std::string& path);
+
 // Returns the process that uses the file; none: nobody does.
 //   kFailedPrecondition  its file system has no locks
 absl::StatusOr<std::optional<int64_t>> LogFileUser(const std::string& path);
