@@ -110,7 +110,10 @@ class InterruptTest(unittest.TestCase):
         begun = time.monotonic()
         process.send_signal(number)
         try:
-            process.wait(60)
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            with open(f'/proc/{process.pid}/status') as status:
+                self.fail(f'it does not end; {status.read()}\n{self.text()}')
         finally:
             process.kill()
         took = time.monotonic() - begun
