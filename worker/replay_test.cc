@@ -162,8 +162,8 @@ TEST_F(ReplayTest, Replay_DamagedChunk_IsRefusedByName) {
 }
 
 TEST_F(ReplayTest, Record_UpToItsBound_ReplaysWhatIsThere) {
-  RecordDqn({"system.record_bytes=1500000", "max_train_iter=10000"});
-  EXPECT_LT(std::filesystem::file_size(File()), 1600000);
+  RecordDqn({"system.record_bytes=300000", "max_train_iter=2000"});
+  EXPECT_LT(std::filesystem::file_size(File()), 400000);
   DING_ASSERT_OK_AND_ASSIGN(const ReplayReport report, Replay(options_));
   EXPECT_TRUE(report.same);
   EXPECT_THAT(
