@@ -11,16 +11,19 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "ding_worker/adapter/testing/policies.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
+#include "ding_worker/data/running_normalizer.h"
 #include "ding_worker/interaction/all_reduce/all_reduce.h"
 #include "ding_worker/interaction/all_reduce/in_process_all_reduce.h"
 #include "ding_worker/interaction/testing/rank_threads.h"
 #include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/comm/group_member.h"
 #include "ding_worker/learner/hooks.h"
+#include "ding_worker/policy/gradient_reducer.h"
 #include "ding_worker/policy/policy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -188,6 +191,72 @@ TEST(DataParallelTest, AllStopAtTheSameMinibatchWhenTheMeanDivergenceIsTooLarge)
   EXPECT_THAT(steps_taken, Each(Eq(steps_taken.front())));
   EXPECT_EQ(steps_taken.front(), 6u) << "one of them alone would have taken 7";
   EXPECT_THAT(models, Each(Eq(models.front())));
+}
+
+// Rows of whole episodes cannot be shared out evenly.
+TEST(DataParallelTest, LearnersWithUnequalPartsTakeTheSameMinibatches) {
+  Mutex mutex;
+  std::vector<size_t> steps_taken;
+  std::vector<std::vector<float>> models;
+  RunRanks(InProcess(), 3, kLong, [&](AllReduce* reduce) {
+    GroupMember group;
+    group.Enter(Borrow(reduce));
+    const auto policy = MakeTestPolicy(TestPolicy::kPpoInMinibatches, &group);
+    const Batch batch = MakeTestBatch(TestPolicy::kPpoInMinibatches, kRows, /*seed=*/60);
+    const int64_t begins[] = {0, 1, 31, kRows};
+    const int64_t begin = begins[reduce->rank()];
+    std::vector<LearnStep> steps;
+    ASSERT_THAT(policy->learn_mode()->Forward(
+                    batch.Slice(begin, begins[reduce->rank() + 1] - begin), TestSettings(), &steps),
+                IsOk());
+    MutexLock lock(&mutex);
+    steps_taken.push_back(steps.size());
+    models.push_back(ModelOf(*policy->learn_mode()));
+  });
+  EXPECT_THAT(steps_taken, Each(size_t{2 * kRows / 16})) << "as many as one learner of the whole";
+  EXPECT_THAT(models, Each(Eq(models.front())));
+}
+
+TEST(DataParallelTest, StatisticsAreThoseOfTheRowsOfAllRanks) {
+  const Batch batch = MakeTestBatch(TestPolicy::kPpo, kRows, /*seed=*/70);
+  const absl::Span<const float> obs = batch.column<float>("obs");
+  const int64_t width = static_cast<int64_t>(obs.size()) / kRows;
+  RunningNormalizer alone(width, 10);
+  for (int round = 0; round < 2; ++round) alone.Update(obs);
+  RunRanks(InProcess(), 3, kLong, [&](AllReduce* reduce) {
+    GroupMember group;
+    group.Enter(Borrow(reduce));
+    RunningNormalizer shared(width, 10);
+    const int64_t begins[] = {0, 31, kRows, kRows};  // none for the last one
+    for (int round = 0; round < 2; ++round) {
+      const int64_t begin = begins[reduce->rank()] * width;
+      const int64_t end = begins[reduce->rank() + 1] * width;
+      ASSERT_THAT(
+          shared.Update(obs.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
+                        [&](absl::Span<double> values) {
+                          return SumOverLearners(&group, values);
+                        }),
+          IsOk());
+    }
+    EXPECT_EQ(shared.count(), 2 * kRows);
+    for (int64_t i = 0; i < width; ++i) {
+      const auto column = static_cast<size_t>(i);
+      EXPECT_NEAR(shared.mean()[column], alone.mean()[column], 1e-12);
+      EXPECT_NEAR(shared.Variance(i), alone.Variance(i), 1e-12);
+    }
+    // An error of one rank is an error for all, and changes nothing.
+    const int64_t count = shared.count();
+    EXPECT_THAT(shared.Update(obs,
+                              [&](absl::Span<double> values) {
+                                return SumOverLearners(&group, values,
+                                                       reduce->rank() == 1
+                                                           ? absl::DataLossError("bad rows")
+                                                           : absl::OkStatus());
+                              }),
+                StatusIs(reduce->rank() == 1 ? absl::StatusCode::kDataLoss
+                                             : absl::StatusCode::kAborted));
+    EXPECT_EQ(shared.count(), count);
+  });
 }
 
 // Runs LogReduceHook in a group: the logged value is the mean of the values that the ranks reported.

@@ -74,6 +74,7 @@ std::optional<LearnerDemand> GroupDemands::Next() {
   merged.set_sequence(++demanded_);
   merged.set_read(ReadUpTo());
   Sent& sent = sent_[demanded_];
+  sent.is_round = merged.collect_iter_size() > 0;
   for (size_t rank = 0; rank < round->size(); ++rank) {
     const uint32_t learner = waiting_.members()[rank];
     sent.parts.push_back({learner, (*round)[rank].sequence(), (*round)[rank].batch_size()});
@@ -98,7 +99,9 @@ absl::StatusOr<std::vector<GroupDemands::Share>> GroupDemands::Split(const Learn
     rows.push_back(part.rows);
   }
   for (const std::string& items : data.items()) {
-    DING_ASSIGN_OR_RETURN(const std::vector<std::string> parts, SplitItems(items, rows));
+    DING_ASSIGN_OR_RETURN(const std::vector<std::string> parts,
+                          found->second.is_round ? SplitRound(items, shares.size())
+                                                 : SplitItems(items, rows));
     for (size_t i = 0; i < shares.size(); ++i) {
       shares[i].message.mutable_learner_data()->add_items(parts[i]);
     }

@@ -9,6 +9,9 @@
 // for as long as the group's session with the coordinator lasts. A demand of the group counts as read when
 // all learners have read their shares.
 //
+// The learners of an on-policy policy demand rounds: rows of certain versions (LearnerDemand.collect_iter), as learner 0
+// says. A round may have more or fewer rows than were demanded, and is split evenly.
+//
 // Ownership: copies its arguments.
 // Threads:   thread-compatible; the aggregator's mutex guards it.
 // Errors:    an error of Add() is the fault of that learner, an error of Split() that of the coordinator.
@@ -65,6 +68,7 @@ class GroupDemands {
   struct Sent {
     std::vector<Part> parts;    // in the order of the ranks; empty if its generation is over
     std::set<uint32_t> unread;  // the learners that have not read their share
+    bool is_round = false;
     bool answered = false;
   };
 

@@ -82,6 +82,29 @@ TEST(GroupDemandsTest, MergesDemandsAndSplitsTheRowsOfTheAnswer) {
   EXPECT_THAT(again, IsEmpty()) << "an answer counts once";
 }
 
+TEST(GroupDemandsTest, ARoundOfAnotherSizeIsSplitEvenly) {
+  GroupDemands demands;
+  demands.BeginGeneration({7, 3});
+  LearnerDemand of_7 = Demand(60, 2);
+  of_7.add_collect_iter(12);
+  LearnerDemand of_3 = Demand(50, 2);
+  of_3.add_collect_iter(8);
+  ASSERT_THAT(demands.Add(3, of_3), IsOk());
+  ASSERT_THAT(demands.Add(7, of_7), IsOk());
+  const std::optional<LearnerDemand> demand = demands.Next();
+  ASSERT_TRUE(demand.has_value());
+  EXPECT_EQ(demand->batch_size(), 4);
+  EXPECT_THAT(demand->collect_iter(), ElementsAre(12)) << "of the one that publishes";
+  LearnerData data = Answer(1);
+  data.add_items(EncodedRows(0, 9));
+  DING_ASSERT_OK_AND_ASSIGN(const auto shares, demands.Split(data));
+  ASSERT_THAT(shares, SizeIs(2));
+  EXPECT_THAT(RowsIn(shares[0].message.learner_data().items(0)),
+              Optional(ElementsAre(0, 1, 2, 3, 4)));
+  EXPECT_THAT(RowsIn(shares[1].message.learner_data().items(0)),
+              Optional(ElementsAre(5, 6, 7, 8)));
+}
+
 TEST(GroupDemandsTest, ADemandIsReadWhenAllLearnersHaveReadTheirShares) {
   GroupDemands demands;
   demands.BeginGeneration({1, 2});

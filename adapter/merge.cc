@@ -21,6 +21,20 @@ LearnerDemand MergeDemands(absl::Span<const LearnerDemand> demands) {
   return merged;
 }
 
+namespace {
+
+std::vector<std::string> Parts(const Batch& batch, absl::Span<const int64_t> rows) {
+  std::vector<std::string> parts;
+  int64_t begin = 0;
+  for (const int64_t share : rows) {
+    parts.push_back(EncodedBatch(batch.Slice(begin, share)).ToString());
+    begin += share;
+  }
+  return parts;
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<std::string>> SplitItems(absl::string_view items,
                                                     absl::Span<const int64_t> rows) {
   DING_ASSIGN_OR_RETURN(const Batch batch, DecodeBatch(items));
@@ -31,13 +45,15 @@ absl::StatusOr<std::vector<std::string>> SplitItems(absl::string_view items,
         absl::StrCat("a batch of ", batch.rows(), " rows for learners that demanded ",
                      absl::StrJoin(rows, " + "), ", expected ", wanted));
   }
-  std::vector<std::string> shares;
-  int64_t begin = 0;
-  for (const int64_t share : rows) {
-    shares.push_back(EncodedBatch(batch.Slice(begin, share)).ToString());
-    begin += share;
-  }
-  return shares;
+  return Parts(batch, rows);
+}
+
+absl::StatusOr<std::vector<std::string>> SplitRound(absl::string_view items, size_t learners) {
+  DING_ASSIGN_OR_RETURN(const Batch round, DecodeBatch(items));
+  const auto parts = static_cast<int64_t>(learners);
+  std::vector<int64_t> rows(learners, round.rows() / parts);
+  for (int64_t i = 0; i < round.rows() % parts; ++i) ++rows[static_cast<size_t>(i)];
+  return Parts(round, rows);
 }
 
 absl::StatusOr<LearnerInfo> MergeInfos(absl::Span<const LearnerInfo> infos) {

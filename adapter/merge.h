@@ -9,6 +9,7 @@
 #ifndef DING_WORKER_ADAPTER_MERGE_H_
 #define DING_WORKER_ADAPTER_MERGE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -30,6 +31,9 @@ LearnerDemand MergeDemands(absl::Span<const LearnerDemand> demands);
 //   others            from DecodeBatch()
 absl::StatusOr<std::vector<std::string>> SplitItems(absl::string_view items,
                                                     absl::Span<const int64_t> rows);
+// Splits a round of an on-policy policy, which may have more or fewer rows than were demanded: each learner gets as many
+// as the others, or one more.
+absl::StatusOr<std::vector<std::string>> SplitRound(absl::string_view items, size_t learners);
 
 // Merges reports: lists are concatenated in the order of `infos`; learner_step, learner_done and the other
 // single fields are those of the first report. There must be at least one report.

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "ding_worker/adapter/testing/rows.h"
 #include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
@@ -25,8 +26,12 @@
 namespace ding {
 namespace {
 
+using testing::ElementsAre;
 using testing::ElementsAreArray;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::Optional;
 using testing::SizeIs;
 
 // Rows with their number i and the values 2 i and 2 i + 1.
@@ -100,6 +105,18 @@ TEST(SplitItemsTest, AWrongNumberOfRowsIsRefused) {
     EXPECT_THAT(SplitItems(items, wanted),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a batch of 5 rows")));
   }
+}
+
+// A round may have more or fewer rows than were demanded.
+TEST(SplitRoundTest, GivesEachLearnerAsManyRowsAsTheOthersOrOneMore) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto parts, SplitRound(EncodedRows(0, 7), 3));
+  ASSERT_EQ(parts.size(), 3u);
+  EXPECT_THAT(RowsIn(parts[0]), Optional(ElementsAre(0, 1, 2)));
+  EXPECT_THAT(RowsIn(parts[1]), Optional(ElementsAre(3, 4)));
+  EXPECT_THAT(RowsIn(parts[2]), Optional(ElementsAre(5, 6)));
+  DING_ASSERT_OK_AND_ASSIGN(const auto one, SplitRound(EncodedRows(0, 1), 2));
+  EXPECT_THAT(RowsIn(one[1]), Optional(IsEmpty()));
+  EXPECT_THAT(SplitRound("no batch", 2), Not(IsOk()));
 }
 
 TEST(SplitItemsFuzz, MutatedBytesAreSplitOrRefused) {

@@ -34,17 +34,25 @@ RunningNormalizer::RunningNormalizer(int64_t width, double clip)
       block_squares_(mean_.size(), 0) {}
 
 void RunningNormalizer::Update(absl::Span<const float> values) {
+  const absl::Status alone = Update(values, [](absl::Span<double>) { return absl::OkStatus(); });
+  DING_CHECK(alone.ok()) << alone.ToString();
+}
+
+absl::Status RunningNormalizer::Update(absl::Span<const float> values, GroupSum sum) {
   const size_t width = mean_.size();
   DING_CHECK(values.size() % width == 0) << values.size() << " values for rows of " << width;
-  if (values.empty()) return;
-  const auto rows = static_cast<double>(values.size() / width);
+  auto rows = static_cast<double>(values.size() / width);
+  DING_RETURN_IF_ERROR(sum(absl::MakeSpan(&rows, 1)));
+  if (rows == 0) return absl::OkStatus();
   std::fill(block_mean_.begin(), block_mean_.end(), 0);
   std::fill(block_squares_.begin(), block_squares_.end(), 0);
   for (size_t i = 0; i < values.size(); ++i) block_mean_[i % width] += values[i] / rows;
+  DING_RETURN_IF_ERROR(sum(absl::MakeSpan(block_mean_)));
   for (size_t i = 0; i < values.size(); ++i) {
     const double deviation = values[i] - block_mean_[i % width];
     block_squares_[i % width] += deviation * deviation;
   }
+  DING_RETURN_IF_ERROR(sum(absl::MakeSpan(block_squares_)));
   const auto before = static_cast<double>(count_);
   const double total = before + rows;
   for (size_t i = 0; i < width; ++i) {
@@ -52,8 +60,9 @@ void RunningNormalizer::Update(absl::Span<const float> values) {
     mean_[i] += difference * rows / total;
     squares_[i] += block_squares_[i] + difference * difference * before * rows / total;
   }
-  count_ += static_cast<int64_t>(values.size() / width);
+  count_ += static_cast<int64_t>(rows);
   ComputeScale();
+  return absl::OkStatus();
 }
 
 void RunningNormalizer::Normalize(absl::Span<const float> values, absl::Span<float> out) const {

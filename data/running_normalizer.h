@@ -17,11 +17,15 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "ding_worker/data/state.h"
 
 namespace ding {
+
+// Replaces each number by its sum over the processes of a group.
+using GroupSum = absl::FunctionRef<absl::Status(absl::Span<double> values)>;
 
 class RunningNormalizer {
  public:
@@ -30,6 +34,9 @@ class RunningNormalizer {
 
   // Adds all rows of `values` to the statistics.
   void Update(absl::Span<const float> values);
+  // Adds the rows of all processes of a group, which make this call together; each has some of the rows, or none. `sum`
+  // replaces numbers by their sums over the group. Returns the errors of `sum`; nothing is changed then.
+  absl::Status Update(absl::Span<const float> values, GroupSum sum);
   // Writes the normalized `values` to `out`, which may be the same memory.
   void Normalize(absl::Span<const float> values, absl::Span<float> out) const;
 

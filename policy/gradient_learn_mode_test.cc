@@ -101,6 +101,9 @@ class HalvingReducer : public GradientReducer {
     seen_status = status;
     return status;
   }
+  absl::Status Sum(absl::Span<double> /*values*/, const absl::Status& status) override {
+    return status;
+  }
 
   std::vector<float> seen;
   int64_t seen_rows = 0;

@@ -33,6 +33,10 @@ class GradientReducer {
   //   kUnavailable, kDeadlineExceeded ...    a learner is lost
   virtual absl::Status Average(absl::Span<const absl::Span<float>> values, int64_t rows,
                                const absl::Status& status) = 0;
+
+  // Replaces each value by its sum over all learners, such as counts and statistics of their rows. `status` and errors are as
+  // those of Average().
+  virtual absl::Status Sum(absl::Span<double> values, const absl::Status& status) = 0;
 };
 
 // Likewise; without a reducer there is a single learner and the values stay as they are.
@@ -40,6 +44,10 @@ inline absl::Status AverageGradients(GradientReducer* reducer,
                                      absl::Span<const absl::Span<float>> values, int64_t rows,
                                      const absl::Status& status) {
   return reducer == nullptr ? status : reducer->Average(values, rows, status);
+}
+inline absl::Status SumOverLearners(GradientReducer* reducer, absl::Span<double> values,
+                                    const absl::Status& status = absl::OkStatus()) {
+  return reducer == nullptr ? status : reducer->Sum(values, status);
 }
 
 }  // namespace ding

@@ -54,6 +54,15 @@ void ObservationNormalizer::Update(const ColumnsView& rows) {
   }
 }
 
+absl::Status ObservationNormalizer::Update(const ColumnsView& rows, GroupSum sum) {
+  std::vector<RunningNormalizer> fields = fields_;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    DING_RETURN_IF_ERROR(fields[i].Update(rows.column<float>(static_cast<int>(i)), sum));
+  }
+  fields_.swap(fields);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ColumnsView> ObservationNormalizer::Normalize(const ColumnsView& obs,
                                                              ScratchColumns* memory) const {
   DING_RETURN_IF_ERROR(CheckFirstFields(*observation_, obs.spec(), "observations"));

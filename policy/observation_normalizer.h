@@ -32,6 +32,8 @@ class ObservationNormalizer {
   void Set(const ColumnsView& rows);
   // Likewise, adds `rows` to the statistics.
   void Update(const ColumnsView& rows);
+  // Likewise, for the rows of a group (RunningNormalizer::Update()). Nothing is changed if `sum` fails.
+  absl::Status Update(const ColumnsView& rows, GroupSum sum);
 
   // Returns the normalized rows of `obs`, in `memory`, which has the spec of the observation.
   absl::StatusOr<ColumnsView> Normalize(const ColumnsView& obs, ScratchColumns* memory) const;

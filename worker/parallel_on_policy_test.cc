@@ -18,6 +18,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "ding_worker/adapter/learner_aggregator.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
@@ -70,6 +71,7 @@ struct Learned {
   std::vector<int64_t> begun;  // train iterations at the beginnings of rounds, of the last learner
   std::set<int64_t> ids;       // replay_unique_id
   int64_t rows = 0;
+  std::map<int, int64_t> parts;  // of these rows, by rank
   int64_t repeated = 0;
   float least_reward = 1e9f;
   std::vector<double> raw_obs;      // those of normalization
@@ -88,7 +90,11 @@ class NotingLearner : public BaseLearner {
   absl::Status Train(const Batch& data, int64_t envstep, const NamedValues& settings) override {
     {
       MutexLock lock(&learned->mutex);
-      learned->begun.push_back(train_iter());
+      // The learners of a group begin a round at the same iteration.
+      if (learned->begun.empty() || learned->begun.back() != train_iter()) {
+        learned->begun.push_back(train_iter());
+      }
+      learned->parts[group()->rank()] += data.rows();
       learned->rows += data.rows();
       learned->largest_round = std::max(learned->largest_round, data.rows());
       const absl::Span<const int64_t> ids = data.column<int64_t>(kColumnReplayUniqueId);
@@ -214,8 +220,21 @@ void OnPolicyRunTest::Run(const ExperimentConfig& config, int collectors,
     workers.push_back(std::make_unique<WorkerThread>(
         Hello::COLLECTOR, absl::StrCat("collector-", i), &transport_, make_collector));
   }
-  workers.push_back(
-      std::make_unique<WorkerThread>(Hello::LEARNER, "learner-0", &transport_, make_learner));
+  const int learners = config.policy().learn().learner_num();
+  const std::string address = learners > 1 ? "learners" : kInProcessAddress;
+  if (learners > 1) {
+    workers.push_back(std::make_unique<WorkerThread>(
+        Hello::LEARNER, "aggregator-0", &transport_, [&](WorkerSession* session) {
+          LearnerAggregator::Options options;
+          options.learner_num = learners;
+          options.server.address = address;
+          return LearnerAggregator::Create(options, session, &transport_).value();
+        }));
+  }
+  for (int i = 0; i < learners; ++i) {
+    workers.push_back(std::make_unique<WorkerThread>(Hello::LEARNER, absl::StrCat("learner-", i),
+                                                     &transport_, make_learner, address));
+  }
   EXPECT_THAT(parts.coordinator->WaitUntilDone(kLong), IsOk());
   ASSERT_EQ(parts.coordinator->status().buffer_size(), 1);
   buffer_ = parts.coordinator->status().buffer(0);
@@ -241,6 +260,28 @@ TEST_F(OnPolicyRunTest, PpoLearnsWithTwoCollectors) {
   EXPECT_LE(learned_.rows + buffer_.too_old_count(), counters_.rows_pushed);
   EXPECT_GE(learned_.rows + buffer_.too_old_count() + 4 * kRound, counters_.rows_acknowledged);
   EXPECT_LT(buffer_.too_old_count(), counters_.rows_pushed / 10) << "collectors wait instead";
+}
+
+// Two learners learn from each round together, each from its half. A row that is lost, or learned from by both, shows in the
+// counts.
+TEST_F(OnPolicyRunTest, TwoLearnersShareTheRounds) {
+  Run(Config({"env.stop_value=195", "policy.learn.learner_num=2"}));
+  EXPECT_TRUE(status_.converged()) << status_.eval_value();
+  EXPECT_LE(status_.envstep(), 200000);
+  EXPECT_EQ(learned_.repeated, 0);
+  EXPECT_EQ(learned_.rows, static_cast<int64_t>(learned_.ids.size()));
+  const auto rounds = static_cast<int64_t>(learned_.begun.size());
+  ASSERT_EQ(learned_.parts.size(), 2u);
+  EXPECT_LE(std::abs(learned_.parts[0] - learned_.parts[1]), rounds + kRound);
+  EXPECT_GE(learned_.rows + buffer_.too_old_count() + kRound, rounds * kRound);
+  // A step for each minibatch of 64 rows of both learners together, as with one learner.
+  EXPECT_NEAR(static_cast<double>(status_.train_iter()),
+              4.0 * static_cast<double>(learned_.rows) / 64, 4.0 * static_cast<double>(rounds));
+  for (const auto& [age, rows] : learned_.rows_by_age) {
+    EXPECT_TRUE(age == 0 || age == 1) << rows << " rows of age " << age;
+  }
+  EXPECT_LE(learned_.rows + buffer_.too_old_count(), counters_.rows_pushed);
+  EXPECT_GE(learned_.rows + buffer_.too_old_count() + 4 * kRound, counters_.rows_acknowledged);
 }
 
 TEST_F(OnPolicyRunTest, CollectorsThatAreFasterThanTheLearnerWait) {
@@ -338,6 +379,22 @@ TEST_F(OnPolicyRunTest, StatisticsAreThoseOfTheRowsThatWereLearnedFrom) {
   ExpectStatistics(&learned_.model, "model/return_statistics", learned_.raw_returns, 1);
 }
 
+// Parts of different sizes, because an episode is not divided; and the statistics of both are those of all rows.
+TEST_F(OnPolicyRunTest, TwoLearnersShareRoundsOfEpisodesAndTheirStatistics) {
+  std::vector<std::string> settings = Episodes("seven");
+  settings.emplace_back("policy.learn.learner_num=2");
+  settings.emplace_back(
+      "policy.params={[type.googleapis.com/ding.PpoConfig]{actor_critic{normalize_obs:true "
+      "scale_reward:true model{encoder_hidden_size:16}} epoch_per_collect:2}}");
+  Run(Config(settings));
+  EXPECT_GE(status_.train_iter(), 80);
+  EXPECT_EQ(learned_.repeated, 0) << "episodes";
+  EXPECT_EQ(learned_.parts.size(), 2u);
+  EXPECT_EQ(learned_.least_reward, 7);
+  ExpectStatistics(&learned_.model, "model/statistics/obs", learned_.raw_obs, 4);
+  ExpectStatistics(&learned_.model, "model/return_statistics", learned_.raw_returns, 1);
+}
+
 // Samples of 8 rows with the recurrent state of their first one; shorter ones are padded.
 TEST_F(OnPolicyRunTest, ARecurrentPolicyLearnsFromSamples) {
   Run(Config({"max_train_iter=60", "policy.collect.n_sample=32", "policy.collect.unroll_len=8",
@@ -365,8 +422,6 @@ TEST_F(OnPolicyRunTest, WhatHasNoEffectIsRefused) {
   expect("policy.learn.send_policy_freq=3", "the policy is published after each round");
   expect("policy.learn.prefetch_batches=3", "a round is drawn when it is learned from");
   expect("policy.learn.loader_threads=3", "a round is drawn when it is learned from");
-  expect("policy.learn.learner_num=2",
-         "policy.learn.learner_num is 2, but policy 'ppo' is on-policy");
   expect("policy.collect={n_sample:600 unroll_len:600 last_sample:DROP collector{collector_num:2}}",
          "policy.collect.unroll_len is 600, but an episode of the env ends after 500 steps");
   expect("policy.learn.max_data_age=3",
@@ -379,6 +434,10 @@ TEST_F(OnPolicyRunTest, WhatHasNoEffectIsRefused) {
       Make(Config(episodes)),
       StatusIs(absl::StatusCode::kInvalidArgument,
                HasSubstr("policy.collect.unroll_len is 8 beside policy.collect.n_episode")));
+  EXPECT_THAT(Make(Config({"policy.learn.batch_size=512", "policy.learn.learner_num=300"})),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("policy.learn.learner_num is 300, but a round is "
+                                 "policy.collect.n_sample 256: expected as many or more")));
   EXPECT_THAT(FindParallelProblems(Config({"policy.learn.max_data_age=-1"})),
               testing::ElementsAre("policy.learn.max_data_age is -1, expected 0 or more"));
 }

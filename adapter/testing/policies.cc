@@ -86,6 +86,7 @@ std::string TestPolicyName(TestPolicy kind) {
       return "dqn";
     case TestPolicy::kPpo:
     case TestPolicy::kPpoWithMaxKl:
+    case TestPolicy::kPpoInMinibatches:
       return "ppo";
     case TestPolicy::kA2c:
       return "a2c";
@@ -144,7 +145,7 @@ std::unique_ptr<Policy> MakeTestPolicy(TestPolicy kind, GradientReducer* reducer
     ppo.mutable_actor_critic()->set_learning_rate(0.01);
     ppo.set_adv_norm(false);
     ppo.set_epoch_per_collect(max_kl ? 8 : 2);
-    config.set_batch_size(1 << 20);  // all rows
+    config.set_batch_size(kind == TestPolicy::kPpoInMinibatches ? 16 : 1 << 20);  // all rows
     if (max_kl) ppo.set_max_kl(0.4928);
     config.mutable_params()->PackFrom(ppo);
   }

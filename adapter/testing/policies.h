@@ -18,7 +18,7 @@
 namespace ding {
 
 // Policies for which it does not matter in which minibatch a row is: advantages are not normalized.
-enum class TestPolicy { kDqn, kPpo, kPpoWithMaxKl, kA2c, kBc, kSac, kTd3 };
+enum class TestPolicy { kDqn, kPpo, kPpoWithMaxKl, kPpoInMinibatches, kA2c, kBc, kSac, kTd3 };
 
 // The policy's type in the registry.
 std::string TestPolicyName(TestPolicy kind);

@@ -127,10 +127,6 @@ absl::Status BaseCommLearner::Learn(const LearnerTask& task) {
     options_.send_policy_freq = 1;
     options_.batch_size = options_.rounds.rows;
   }
-  if (grouped && on_policy) {
-    return absl::InvalidArgumentError(
-        "policy.learn.learner_num is above 1, but the policy is on-policy: expected 1");
-  }
   policy_id_ = task.policy_id();
   publisher_ = grouped ? task.group_worker() : slave_.worker();
   recorder_ = made->recorder();
@@ -165,13 +161,15 @@ absl::Status BaseCommLearner::Learn(const LearnerTask& task) {
         const absl::Status joined = JoinGroup(task, learner);
         if (absl::IsCancelled(joined)) return std::nullopt;
         DING_RETURN_IF_ERROR(joined);
+        // The learner that published before may be gone, and may have been behind this one.
+        if (learns_in_rounds_ && group_.rank() == 0) DING_RETURN_IF_ERROR(PublishPolicy(learner));
       }
       if (own == nullptr && pipeline == nullptr) {
         DING_ASSIGN_OR_RETURN(pipeline, MakePipeline(grouped, *learner, items.get()));
       }
       absl::StatusOr<std::optional<TrainData>> data =
-          own != nullptr ? NextOwnData(*learner, own) : NextData(*learner, pipeline.get());
-      if (grouped && !data.ok() && slave_.GroupIsBroken()) {
+          own != nullptr ? NextOwnData(*learner, own) : NextData(grouped, *learner, pipeline.get());
+      if (grouped && !data.ok() && (slave_.GroupIsBroken() || group_.broken())) {
         group_.Abort();
         continue;
       }
@@ -304,10 +302,13 @@ absl::StatusOr<std::unique_ptr<BaseCommLearner::DataPipeline>> BaseCommLearner::
   return made;
 }
 
-absl::StatusOr<std::optional<TrainData>> BaseCommLearner::NextData(const ILearner& learner,
+absl::StatusOr<std::optional<TrainData>> BaseCommLearner::NextData(bool grouped,
+                                                                   const ILearner& learner,
                                                                    DataPipeline* pipeline) {
   pipeline->source.set_train_iter(learner.train_iter());
-  if (learns_in_rounds_ && std::exchange(asked_version_, next_version_) != next_version_) {
+  // In a group each batch is a round, and only rank 0 publishes.
+  const bool published = std::exchange(asked_version_, next_version_) != next_version_;
+  if (learns_in_rounds_ && (published || grouped)) {
     AskForRound(learner.train_iter(), &pipeline->source);
   }
   Timer since_told(Clock::Real());
@@ -325,6 +326,12 @@ absl::StatusOr<std::optional<TrainData>> BaseCommLearner::NextData(const ILearne
                       since_batch.Elapsed() < options_.data_timeout + kBeyondDataTimeout;
     const bool empty = data.ok() && data->has_value() && (*data)->batch.empty();
     if (!late && !empty) return data;
+    if (empty && learns_in_rounds_ && grouped) {
+      group_.Abort();
+      DING_LOG(WARNING) << "no row of this learner's part of a round can be read: "
+                        << pipeline->source.why_missing().message();
+      return absl::UnavailableError("this learner has nothing to learn from in the group's round");
+    }
     if (empty) {  // None of its rows could be read.
       since_batch = Timer(Clock::Real());
       if (learns_in_rounds_) AskForRound(learner.train_iter(), &pipeline->source);

@@ -20,6 +20,9 @@
 //
 //     publish version n ──► demand: rows of versions n - max_data_age to n ──► learn ──► publish version n + 1
 //
+// The learners of a group each demand and learn from their part of a round. The one that publishes, rank 0, also demands for
+// the versions, after it has published.
+//
 // A learner worker of your own inherits from this class and overrides the steps that it changes.
 // docs/how_to/own_learner.md has one.
 //
@@ -105,7 +108,7 @@ class BaseCommLearner {
   absl::StatusOr<std::unique_ptr<DataPipeline>> MakePipeline(bool grouped, const ILearner& learner,
                                                              ItemLoader* items);
   // Returns the next batch that has rows. Reports what it waits for meanwhile.
-  absl::StatusOr<std::optional<TrainData>> NextData(const ILearner& learner,
+  absl::StatusOr<std::optional<TrainData>> NextData(bool grouped, const ILearner& learner,
                                                     DataPipeline* pipeline);
 
   // Returns the next batch of a learner with data of its own.

@@ -11,6 +11,10 @@ namespace {
 // Behind the values: the rows of the ranks, and how many of these failed.
 constexpr size_t kTail = 2;
 
+absl::Status AnotherFailed() {
+  return absl::AbortedError("another learner of the group could not take this step");
+}
+
 }  // namespace
 
 void GroupMember::Enter(std::unique_ptr<AllReduce> generation) {
@@ -93,15 +97,25 @@ absl::Status GroupMember::Average(absl::Span<const absl::Span<float>> values, in
       Run([this](AllReduce* generation) { return generation->Sum(absl::MakeSpan(flat_)); });
   if (!status.ok()) return status;
   DING_RETURN_IF_ERROR(summed);
-  if (flat_[size + 1] > 0) {
-    return absl::AbortedError("another learner of the group could not take this step");
-  }
+  if (flat_[size + 1] > 0) return AnotherFailed();
   const float share = 1 / flat_[size];
   const float* from = flat_.data();
   for (const absl::Span<float> piece : values) {
     for (size_t i = 0; i < piece.size(); ++i) piece[i] = from[i] * share;
     from += piece.size();
   }
+  return absl::OkStatus();
+}
+
+absl::Status GroupMember::Sum(absl::Span<double> values, const absl::Status& status) {
+  std::vector<double> sums(values.begin(), values.end());
+  sums.push_back(status.ok() ? 0 : 1);  // how many have failed
+  const absl::Status summed =
+      Run([&sums](AllReduce* generation) { return generation->Sum(absl::MakeSpan(sums)); });
+  if (!status.ok()) return status;
+  DING_RETURN_IF_ERROR(summed);
+  if (sums.back() > 0) return AnotherFailed();
+  std::copy(sums.begin(), sums.end() - 1, values.begin());
   return absl::OkStatus();
 }
 

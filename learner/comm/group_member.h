@@ -43,6 +43,7 @@ class GroupMember : public ProcessGroup, public GradientReducer {
   absl::Status AllReduceMean(absl::Span<double> values) override;
   absl::Status Average(absl::Span<const absl::Span<float>> values, int64_t rows,
                        const absl::Status& status) override;
+  absl::Status Sum(absl::Span<double> values, const absl::Status& status) override;
   // Replaces `bytes` with the bytes of rank 0.
   absl::Status Broadcast(std::string* bytes);
 

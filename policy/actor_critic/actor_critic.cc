@@ -141,8 +141,8 @@ void ActorCritic::UpdateStatistics(const ColumnsView& obs) {
   if (normalizes()) normalizer_->Update(inputs_.Bind(obs));
 }
 
-void ActorCritic::UpdateInputStatistics(const ColumnsView& inputs) {
-  if (normalizes()) normalizer_->Update(inputs);
+absl::Status ActorCritic::UpdateInputStatistics(const ColumnsView& inputs, GroupSum sum) {
+  return normalizes() ? normalizer_->Update(inputs, sum) : absl::OkStatus();
 }
 
 absl::Status ActorCritic::Forward(const ColumnsView& inputs, absl::Span<const uint8_t> mask,

@@ -100,8 +100,8 @@ class ActorCritic {
   void NormalizeInputs(const MutableColumnsView& rows);
   // Adds the rows of `obs`, which must be finite and not yet normalized, to the statistics.
   void UpdateStatistics(const ColumnsView& obs);
-  // Does so with rows of inputs().
-  void UpdateInputStatistics(const ColumnsView& inputs);
+  // Does so with rows of inputs(), and with those of the other learners of a group. Nothing is changed if `sum` fails.
+  absl::Status UpdateInputStatistics(const ColumnsView& inputs, GroupSum sum);
 
   // The statistics of discounted returns by which collectors in other processes scale rewards (data/reward_scaler.h).
   RunningNormalizer& return_statistics() { return return_statistics_; }

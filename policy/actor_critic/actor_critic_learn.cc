@@ -21,6 +21,7 @@
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/named_values.h"
+#include "ding_worker/data/running_normalizer.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/sequence_samples.h"
 #include "ding_worker/data/spec.h"
@@ -29,6 +30,7 @@
 #include "ding_worker/policy/actor_critic/actor_critic_modes.h"
 #include "ding_worker/policy/column_binding.h"
 #include "ding_worker/policy/gradient_learn_mode.h"
+#include "ding_worker/policy/gradient_reducer.h"
 #include "ding_worker/policy/group_adam.h"
 #include "ding_worker/policy/loss/actor_critic_loss.h"
 #include "ding_worker/policy/scratch_columns.h"
@@ -97,8 +99,7 @@ class ActorCriticLearn : public GradientLearnMode {
     adam().Remember();
     const Rng rng = rng_;
     const double log_entropy_weight = log_entropy_weight_;
-    absl::Status status = Update(data, settings, steps);
-    if (status.ok()) status = AddStatistics(data);
+    const absl::Status status = Update(data, settings, steps);
     if (status.ok()) return status;
     adam().GoBack();
     rng_ = rng;
@@ -163,32 +164,43 @@ class ActorCriticLearn : public GradientLearnMode {
     return fields.empty() ? std::make_shared<const Spec>() : *MakeSpec(std::move(fields));
   }
 
-  // Adds the rows that are not padding to the statistics, each with the same weight.
-  absl::Status AddStatistics(const Batch& data) {
-    if (!updates_obs() && !updates_returns()) return absl::OkStatus();
+  absl::StatusOr<ColumnsView> ReadStatistics(const Batch& data) {
+    if (!updates_obs() && !updates_returns()) return ColumnsView();
     absl::StatusOr<ColumnsView> read = statistics_columns_.Read(data);
-    if (!read.ok()) {
-      return Annotate(read.status(),
-                      "the statistics of normalization are those of a worker of another version; "
-                      "all workers of a run must have the same");
-    }
+    if (read.ok()) return read;
+    return Annotate(read.status(),
+                    "the statistics of normalization are those of a worker of another version; "
+                    "all workers of a run must have the same");
+  }
+
+  // Adds the rows that are not padding to the statistics, each with the same weight; in a group, those of all learners. An
+  // error changes nothing.
+  absl::Status AddStatistics(ColumnsView rows) {
+    if (!updates_obs() && !updates_returns()) return absl::OkStatus();
     if (sequences()) {
-      const absl::Span<const uint8_t> mask = read->column<uint8_t>(read->spec().size() - 1);
+      const absl::Span<const uint8_t> mask = rows.column<uint8_t>(rows.spec().size() - 1);
       rows_of_samples_.clear();
       for (size_t i = 0; i < mask.size(); ++i) {
         if (mask[i] != 0) rows_of_samples_.push_back(static_cast<int64_t>(i));
       }
       const auto count = static_cast<int64_t>(rows_of_samples_.size());
-      DING_ASSIGN_OR_RETURN(const MutableColumnsView rows, raw_rows_.Rows(count));
-      GatherRows(*read, rows_of_samples_, rows, 0);
-      *read = ColumnsView(rows);
+      DING_ASSIGN_OR_RETURN(const MutableColumnsView kept, raw_rows_.Rows(count));
+      GatherRows(rows, rows_of_samples_, kept, 0);
+      rows = ColumnsView(kept);
     }
-    int next = 0;
+    const auto sum = [this](absl::Span<double> values) {
+      return SumOverLearners(options_.reducer, values);
+    };
+    RunningNormalizer returns = networks_.return_statistics();
+    if (updates_returns()) {
+      const int field = updates_obs() ? networks_.inputs()->size() : 0;
+      DING_RETURN_IF_ERROR(returns.Update(rows.column<float>(field), sum));
+    }
     if (updates_obs()) {
-      networks_.UpdateInputStatistics(read->Fields(networks_.inputs().get(), 0));
-      next = networks_.inputs()->size();
+      const ColumnsView inputs = rows.Fields(networks_.inputs().get(), 0);
+      DING_RETURN_IF_ERROR(networks_.UpdateInputStatistics(inputs, sum));
     }
-    if (updates_returns()) networks_.return_statistics().Update(read->column<float>(next));
+    networks_.return_statistics() = std::move(returns);
     return absl::OkStatus();
   }
 
@@ -249,35 +261,40 @@ class ActorCriticLearn : public GradientLearnMode {
   absl::Status Update(const Batch& data, const NamedValues& settings,
                       std::vector<LearnStep>* steps) {
     const absl::StatusOr<ColumnsView> prepared = Prepare(data, settings);
-    if (!prepared.ok()) {
-      float nothing[2] = {};  // The other learners wait with their first minibatch.
-      return Average(/*rows=*/0, prepared.status(), Shared(nothing));
-    }
+    const absl::StatusOr<ColumnsView> statistics =
+        prepared.ok() ? ReadStatistics(data) : absl::StatusOr<ColumnsView>(prepared.status());
+    const int64_t samples = prepared.ok() ? prepared->rows() / sample_rows_ : 0;
+    auto group_samples = static_cast<double>(samples);
+    DING_RETURN_IF_ERROR(SumOverLearners(options_.reducer, absl::MakeSpan(&group_samples, 1),
+                                         statistics.status()));
     const ColumnsView& rows = *prepared;
-    const int64_t samples = rows.rows() / sample_rows_;
-    const int64_t size =
-        update_.minibatch_size > 0 ? std::min(update_.minibatch_size, samples) : samples;
-    const int64_t per_epoch = (samples + size - 1) / size;
+    // The learners of a group take the same minibatches together, each with its part of them: learners with different
+    // numbers of samples take equally many steps.
+    const auto all = static_cast<int64_t>(group_samples);
+    const int64_t size = update_.minibatch_size > 0 ? std::min(update_.minibatch_size, all) : all;
+    const int64_t per_epoch = (all + size - 1) / size;
+    const auto part_of = [&](int64_t of_all) { return samples * std::min(of_all, all) / all; };
     steps->resize(static_cast<size_t>(update_.epochs * per_epoch));
     order_.resize(static_cast<size_t>(samples));
     std::iota(order_.begin(), order_.end(), int64_t{0});
     size_t done = 0;
     for (int64_t epoch = 0; epoch < update_.epochs; ++epoch) {
       if (per_epoch > 1) Shuffle(absl::MakeSpan(order_), &rng_);
-      for (int64_t begin = 0; begin < samples; begin += size) {
-        absl::StatusOr<bool> stepped =
-            StepOn(rows, begin, std::min(size, samples - begin), &(*steps)[done]);
+      for (int64_t minibatch = 0; minibatch < per_epoch; ++minibatch) {
+        const int64_t begin = part_of(minibatch * size);
+        const int64_t end = part_of((minibatch + 1) * size);
+        absl::StatusOr<bool> stepped = StepOn(rows, begin, end - begin, &(*steps)[done]);
         if (!stepped.ok()) {
           return Annotate(stepped.status(), absl::StrCat("minibatch ", done + 1));
         }
         if (!*stepped) {
           steps->resize(done);
-          return absl::OkStatus();
+          return AddStatistics(*statistics);
         }
         ++done;
       }
     }
-    return absl::OkStatus();
+    return AddStatistics(*statistics);
   }
 
   // Returns samples [begin, begin + count) of the random order, and sets the states before them.
@@ -316,7 +333,8 @@ class ActorCriticLearn : public GradientLearnMode {
     }
   }
 
-  // Takes one optimizer step on a minibatch of `count` samples. Returns false, without a step, if the KL
+  // Takes one optimizer step on a minibatch of `count` samples, which may be 0 in a group: the step is then that of the other
+  // learners. Returns false, without a step, if the KL
   // divergence is above max_kl.
   absl::StatusOr<bool> StepOn(const ColumnsView& all, int64_t begin, int64_t count,
                               LearnStep* step) {
@@ -324,6 +342,7 @@ class ActorCriticLearn : public GradientLearnMode {
     int64_t learned_rows = 0;
     if (adapts_entropy_weight()) loss_options_.entropy_coef = std::exp(log_entropy_weight_);
     const absl::Status computed = [&]() -> absl::Status {
+      if (count == 0) return absl::OkStatus();
       DING_ASSIGN_OR_RETURN(const ColumnsView rows, Minibatch(all, begin, count));
       learned_rows = rows.rows() - absl::c_count(RowMask(rows), 0);
       return ComputeLoss(rows, &result);

@@ -129,6 +129,9 @@ TEST_F(ImpalaFactory, NormalizedObservationsInAGroupOfLearnersAreRefused) {
                          const absl::Status& status) override {
       return status;
     }
+    absl::Status Sum(absl::Span<double> /*values*/, const absl::Status& status) override {
+      return status;
+    }
   } reducer;
   context_.reducer = &reducer;
   EXPECT_THAT(Create(), IsOk());

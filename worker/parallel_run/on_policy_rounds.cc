@@ -81,15 +81,14 @@ std::vector<std::string> FindPolicyKindProblems(const ExperimentConfig& config,
         "': expected 1; rows are handed over one by one, or as whole episodes"));
     return problems;
   }
-  const int learners = config.policy().learn().learner_num();
-  if (learners > 1) {
-    problems.push_back(absl::StrCat("policy.learn.learner_num is ", learners, ", but policy '",
-                                    config.policy().type(),
-                                    "' is on-policy: the learners of a group would take different "
-                                    "numbers of steps on their parts "
-                                    "of a round; expected 1"));
-  }
   const CollectSection& collect = config.policy().collect();
+  const int learners = config.policy().learn().learner_num();
+  if (const int64_t items = RoundsOf(config).rows; items < learners) {
+    problems.push_back(absl::StrCat(
+        "policy.learn.learner_num is ", learners, ", but a round is policy.collect.",
+        collect.has_n_episode() ? "n_episode " : "n_sample ", items,
+        ": expected as many or more, because each learner learns from a part of it"));
+  }
   if (collect.has_n_episode() && collect.unroll_len() > 1) {
     problems.push_back(absl::StrCat(
         "policy.collect.unroll_len is ", collect.unroll_len(),

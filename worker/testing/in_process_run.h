@@ -40,14 +40,14 @@ class WorkerThread {
  public:
   template <typename MakeWorker>
   WorkerThread(Hello::Role role, const std::string& name, Transport* transport,
-               MakeWorker make_worker) {
-    thread_ = std::thread([this, role, name, transport, make_worker] {
+               MakeWorker make_worker, const std::string& address = kInProcessAddress) {
+    thread_ = std::thread([this, role, name, transport, make_worker, address] {
       Hello hello;
       hello.set_role(role);
       hello.set_name(name);
       hello.mutable_resources()->set_cpus(1);
       absl::StatusOr<std::unique_ptr<WorkerSession>> session =
-          WorkerSession::Join(transport, kInProcessAddress, hello, {});
+          WorkerSession::Join(transport, address, hello, {});
       if (!session.ok()) {
         end_ = session.status();
         return;
