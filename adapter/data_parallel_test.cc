@@ -233,9 +233,7 @@ TEST(DataParallelTest, StatisticsAreThoseOfTheRowsOfAllRanks) {
       const int64_t end = begins[reduce->rank() + 1] * width;
       ASSERT_THAT(
           shared.Update(obs.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
-                        [&](absl::Span<double> values) {
-                          return SumOverLearners(&group, values);
-                        }),
+                        [&](absl::Span<double> values) { return SumOverLearners(&group, values); }),
           IsOk());
     }
     EXPECT_EQ(shared.count(), 2 * kRows);
@@ -246,15 +244,14 @@ TEST(DataParallelTest, StatisticsAreThoseOfTheRowsOfAllRanks) {
     }
     // An error of one rank is an error for all, and changes nothing.
     const int64_t count = shared.count();
-    EXPECT_THAT(shared.Update(obs,
-                              [&](absl::Span<double> values) {
-                                return SumOverLearners(&group, values,
-                                                       reduce->rank() == 1
-                                                           ? absl::DataLossError("bad rows")
-                                                           : absl::OkStatus());
-                              }),
-                StatusIs(reduce->rank() == 1 ? absl::StatusCode::kDataLoss
-                                             : absl::StatusCode::kAborted));
+    EXPECT_THAT(
+        shared.Update(obs,
+                      [&](absl::Span<double> values) {
+                        return SumOverLearners(&group, values,
+                                               reduce->rank() == 1 ? absl::DataLossError("bad rows")
+                                                                   : absl::OkStatus());
+                      }),
+        StatusIs(reduce->rank() == 1 ? absl::StatusCode::kDataLoss : absl::StatusCode::kAborted));
     EXPECT_EQ(shared.count(), count);
   });
 }

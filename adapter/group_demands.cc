@@ -99,9 +99,9 @@ absl::StatusOr<std::vector<GroupDemands::Share>> GroupDemands::Split(const Learn
     rows.push_back(part.rows);
   }
   for (const std::string& items : data.items()) {
-    DING_ASSIGN_OR_RETURN(const std::vector<std::string> parts,
-                          found->second.is_round ? SplitRound(items, shares.size())
-                                                 : SplitItems(items, rows));
+    DING_ASSIGN_OR_RETURN(
+        const std::vector<std::string> parts,
+        found->second.is_round ? SplitRound(items, shares.size()) : SplitItems(items, rows));
     for (size_t i = 0; i < shares.size(); ++i) {
       shares[i].message.mutable_learner_data()->add_items(parts[i]);
     }

@@ -101,8 +101,7 @@ TEST(GroupDemandsTest, ARoundOfAnotherSizeIsSplitEvenly) {
   ASSERT_THAT(shares, SizeIs(2));
   EXPECT_THAT(RowsIn(shares[0].message.learner_data().items(0)),
               Optional(ElementsAre(0, 1, 2, 3, 4)));
-  EXPECT_THAT(RowsIn(shares[1].message.learner_data().items(0)),
-              Optional(ElementsAre(5, 6, 7, 8)));
+  EXPECT_THAT(RowsIn(shares[1].message.learner_data().items(0)), Optional(ElementsAre(5, 6, 7, 8)));
 }
 
 TEST(GroupDemandsTest, ADemandIsReadWhenAllLearnersHaveReadTheirShares) {

@@ -37,6 +37,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 constexpr char kConfig[] = "worker/configs/cartpole_dqn_parallel_fast.textproto";
+constexpr char kPpoConfig[] = "worker/configs/cartpole_ppo_parallel.textproto";
 // Only a broken program needs that long.
 constexpr absl::Duration kPatience = absl::Minutes(4);
 
@@ -54,11 +55,12 @@ class AggregatedTest : public testing::Test {
   }
 
   // Starts a run with two learners.
-  std::unique_ptr<ChildProgram> Start(const std::vector<std::string>& more) const {
+  std::unique_ptr<ChildProgram> Start(const std::vector<std::string>& more,
+                                      const char* config = kConfig) const {
     const bool gloo = std::getenv("ALL_REDUCE") != nullptr;
     const std::string path = gloo ? "worker/parallel_torch" : "worker/parallel";
     std::vector<std::string> args = {
-        absl::StrCat("--config=", kConfig), absl::StrCat("--exp_dir=", run_),
+        absl::StrCat("--config=", config), absl::StrCat("--exp_dir=", run_),
         "--set=policy.learn.learner_num=2", "--set=system.coordinator.lease_seconds=20"};
     if (gloo) args.emplace_back("--set=policy.learn.all_reduce=gloo");
     args.insert(args.end(), more.begin(), more.end());
@@ -167,6 +169,25 @@ TEST_F(AggregatedTest, OneOfTwoLearnersIsKilledAndTheOtherGoesOn) {
   // The successor is taken into the group.
   EXPECT_TRUE(WaitUntilSaid("of 2 learners", 2)) << Log("aggregator-0") << program->err();
   ExpectConverges(program.get());
+  EXPECT_THAT(Log("coordinator"), testing::Not(HasSubstr(" failed")));
+}
+
+// The round is lost, and the one that is left publishes, and learns from the next one.
+TEST_F(AggregatedTest, OneOfTwoLearnersOfAnOnPolicyPolicyIsKilledAndTheOtherGoesOn) {
+  const auto program = Start({"--set=env.stop_value=100000", "--set=max_env_step=0",
+                              "--set=policy.other.commander.stop_after_seconds=25"},
+                             kPpoConfig);
+  ASSERT_TRUE(WaitUntilSaid("generation 1 of 2 learners")) << program->err();
+  for (int generation = 2; generation < 4; ++generation) {  // Each rank is killed once.
+    ASSERT_TRUE(LearnsOn(*program)) << program->err();
+    ASSERT_TRUE(Eventually([&] { return LearnerPids(*program).size() == 2; }, kPatience));
+    const pid_t killed = LearnerPids(*program)[static_cast<size_t>(generation % 2)];
+    kill(killed, SIGKILL);
+    EXPECT_TRUE(HasSuccessorOf(killed, *program)) << Log("aggregator-0") << program->err();
+    ASSERT_TRUE(WaitUntilSaid("of 2 learners", generation)) << Log("aggregator-0");
+    ASSERT_TRUE(LearnsOn(*program)) << Log("aggregator-0") << program->err();
+  }
+  EXPECT_EQ(program->Wait(kPatience), 0) << program->err() << Log("aggregator-0");
   EXPECT_THAT(Log("coordinator"), testing::Not(HasSubstr(" failed")));
 }
 

@@ -381,7 +381,7 @@ TEST_F(OnPolicyRunTest, StatisticsAreThoseOfTheRowsThatWereLearnedFrom) {
 
 // Parts of different sizes, because an episode is not divided; and the statistics of both are those of all rows.
 TEST_F(OnPolicyRunTest, TwoLearnersShareRoundsOfEpisodesAndTheirStatistics) {
-  std::vector<std::string> settings = Episodes("seven");
+  std::vector<std::string> settings = Episodes("");
   settings.emplace_back("policy.learn.learner_num=2");
   settings.emplace_back(
       "policy.params={[type.googleapis.com/ding.PpoConfig]{actor_critic{normalize_obs:true "
@@ -390,7 +390,6 @@ TEST_F(OnPolicyRunTest, TwoLearnersShareRoundsOfEpisodesAndTheirStatistics) {
   EXPECT_GE(status_.train_iter(), 80);
   EXPECT_EQ(learned_.repeated, 0) << "episodes";
   EXPECT_EQ(learned_.parts.size(), 2u);
-  EXPECT_EQ(learned_.least_reward, 7);
   ExpectStatistics(&learned_.model, "model/statistics/obs", learned_.raw_obs, 4);
   ExpectStatistics(&learned_.model, "model/return_statistics", learned_.raw_returns, 1);
 }

@@ -265,8 +265,8 @@ class ActorCriticLearn : public GradientLearnMode {
         prepared.ok() ? ReadStatistics(data) : absl::StatusOr<ColumnsView>(prepared.status());
     const int64_t samples = prepared.ok() ? prepared->rows() / sample_rows_ : 0;
     auto group_samples = static_cast<double>(samples);
-    DING_RETURN_IF_ERROR(SumOverLearners(options_.reducer, absl::MakeSpan(&group_samples, 1),
-                                         statistics.status()));
+    DING_RETURN_IF_ERROR(
+        SumOverLearners(options_.reducer, absl::MakeSpan(&group_samples, 1), statistics.status()));
     const ColumnsView& rows = *prepared;
     // The learners of a group take the same minibatches together, each with its part of them: learners with different
     // numbers of samples take equally many steps.

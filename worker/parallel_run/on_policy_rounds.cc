@@ -84,10 +84,10 @@ std::vector<std::string> FindPolicyKindProblems(const ExperimentConfig& config,
   const CollectSection& collect = config.policy().collect();
   const int learners = config.policy().learn().learner_num();
   if (const int64_t items = RoundsOf(config).rows; items < learners) {
-    problems.push_back(absl::StrCat(
-        "policy.learn.learner_num is ", learners, ", but a round is policy.collect.",
-        collect.has_n_episode() ? "n_episode " : "n_sample ", items,
-        ": expected as many or more, because each learner learns from a part of it"));
+    problems.push_back(
+        absl::StrCat("policy.learn.learner_num is ", learners, ", but a round is policy.collect.",
+                     collect.has_n_episode() ? "n_episode " : "n_sample ", items,
+                     ": expected as many or more, because each learner learns from a part of it"));
   }
   if (collect.has_n_episode() && collect.unroll_len() > 1) {
     problems.push_back(absl::StrCat(
