@@ -12,7 +12,7 @@
 //            A policy without a learn mode, in another process than the learner, leaves the statistics as they are: it adds
 //            the columns of which they are made, "raw/<input>" and "raw_return", and uses those of the model that it
 //            loads. A learn mode without a collect mode adds each row that it learns from to the statistics, once
-//            (data/running_normalizer.h), after its steps
+//            (data/running_normalizer.h), after its steps; in a group, the rows of all learners
 //            If unroll_len T is above 1, it cuts the segments into samples [N * T] of T rows
 //            (data/sequence_samples.h), with column "mask"
 //   eval     takes the most probable action; the statistics do not change
