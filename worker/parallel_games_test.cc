@@ -93,6 +93,13 @@ class ParallelGamesTest : public testing::Test {
     return RunInProcess(config, deps_, store.get(), &transport, &transport);
   }
 
+  // The parameters in a checkpoint of the run.
+  std::string ReadModel(const std::string& name) const {
+    const absl::StatusOr<std::string> model =
+        ReadFile(absl::StrCat(deps_.exp_dir, "/", name, "/model.safetensors"));
+    EXPECT_THAT(model, IsOk());
+    return model.ok() ? *model : "";
+  }
   // A policy of the config with the parameters that follow from `seed`.
   static std::unique_ptr<Policy> PolicyOf(const ExperimentConfig& config, uint64_t seed) {
     const EnvSpec player = SpecOfEnv(config, ComponentDeps().clock).value();
@@ -231,6 +238,92 @@ TEST_F(ParallelGamesTest, PlaysTheOpponentOfTheConfig) {
   EXPECT_EQ(found[0], found[2]);
 }
 
+constexpr char kLearns[] =
+    "opponent={type:\"dqn\" learns:true params{[type.googleapis.com/ding.DqnConfig]{"
+    "model{encoder_hidden_size:[24]}}}}";
+
+// The opponent has another model, so that its rows and parameters fit its own learner alone.
+TEST_F(ParallelGamesTest, APolicyAndItsOpponentLearn) {
+  const ExperimentConfig config = Config(
+      {kInTheGame, kGameEvaluator, kLearns, "max_train_iter=600", "env.stop_value=2",
+       "policy.other.commander.eval_interval=0.1", "policy.random_collect_size=100",
+       "policy.learn.send_policy_freq=20", "policy.learn.learner.hook.save_ckpt_after_iter=100"});
+  ASSERT_THAT(FindParallelProblems(config), IsEmpty());
+  const InProcessRun run = Run(config);
+  EXPECT_THAT(run.end, IsOk());
+  EXPECT_THAT(run.workers, IsOk());
+  EXPECT_GE(run.status.train_iter(), 600);
+  EXPECT_TRUE(run.status.has_eval_value());
+  ASSERT_THAT(run.before_close.trained_policy(), SizeIs(2));
+  for (const TrainedPolicyStatus& policy : run.before_close.trained_policy()) {
+    EXPECT_GT(policy.envstep(), 0) << policy.policy_id();
+    EXPECT_GE(policy.train_iter(), 200) << policy.policy_id();
+  }
+  EXPECT_TRUE(run.before_close.trained_policy(1).eval_return().empty());
+  for (const std::string folder : {"ckpt", "ckpt_opponent"}) {
+    EXPECT_NE(ReadModel(folder + "/iteration_100"), ReadModel(folder + "/iteration_200"));
+  }
+}
+
+// In a game of turns the two see each move of the other one, so that their rows differ.
+TEST_F(ParallelGamesTest, ATaskSendsTheRowsOfTheOneThatItIsFor) {
+  const ExperimentConfig config = Config({kInTheGame, kGameEvaluator, kLearns});
+  const std::unique_ptr<Policy> policy = PolicyOf(config, 1);
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig own, OpponentConfig(config));
+  const std::unique_ptr<Policy> opponent = PolicyOf(own, 2);
+  for (const bool is_opponents : {false, true}) {
+    FakeLink link;
+    link.Publish(5, ModelOf(is_opponents ? *opponent : *policy), 0);
+    link.Publish(7, ModelOf(is_opponents ? *policy : *opponent), 1);
+    CollectorTask task;
+    task.set_home_seat(is_opponents ? 1 : 0);
+    task.add_player()->set_update_policy(true);
+    task.add_player()->set_update_policy(false);
+    task.add_collect_setting()->set_name(
+        "eps");  // 0: the one that learns plays without exploration
+    DING_ASSERT_OK_AND_ASSIGN(const CollectorFinishInfo info, RunTask(config, task, &link));
+    EXPECT_EQ(info.train_iter, 5);
+    EXPECT_THAT(info.episode_return, SizeIs(16));
+    int64_t rows = 0;
+    for (const FakeLink::Sent& sent : link.sent()) rows += sent.data.size();
+    EXPECT_GT(rows, info.step_count / 3);
+    EXPECT_LT(rows, info.step_count * 2 / 3);
+  }
+  // The parameters of the two do not fit each other.
+  FakeLink link;
+  link.Publish(5, ModelOf(*opponent), 0);
+  link.Publish(7, ModelOf(*policy), 1);
+  CollectorTask task;
+  task.add_player()->set_update_policy(true);
+  task.add_player()->set_update_policy(false);
+  EXPECT_THAT(RunTask(config, task, &link).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("policy version")));
+}
+
+TEST_F(ParallelGamesTest, AnEvaluationIsAgainstTheOpponentsVersion) {
+  const ExperimentConfig plain = Config({kInTheGame, kGameEvaluator});
+  const std::unique_ptr<Policy> policy = PolicyOf(plain, 1);
+  const std::unique_ptr<Policy> opponent = PolicyOf(plain, 7);
+  ExperimentConfig learns =
+      Config({kInTheGame, kGameEvaluator, "opponent={type:\"dqn\" learns:true}"});
+  *learns.mutable_opponent()->mutable_params() = plain.policy().params();
+  const ExperimentConfig stays =
+      Config({kInTheGame, kGameEvaluator,
+              absl::StrCat("opponent.checkpoint=", SaveCheckpoint(plain, opponent.get()))});
+  const auto play = [&](const ExperimentConfig& config, const Policy& away) {
+    FakeLink link;
+    link.Publish(5, ModelOf(*policy), 0);
+    link.Publish(7, ModelOf(away), 1);
+    CollectorTask task;
+    task.set_eval_flag(true);
+    for (int i = 0; OpponentLearns(config) && i < 2; ++i) task.add_player();
+    const CollectorFinishInfo info = RunTask(config, task, &link).value();
+    return std::make_pair(info.episode_return, info.step_count);
+  };
+  EXPECT_EQ(play(learns, *opponent), play(stays, *opponent));
+  EXPECT_NE(play(learns, *PolicyOf(plain, 8)), play(stays, *opponent));
+}
+
 // Rounds are filled by the rows of one player.
 TEST_F(ParallelGamesTest, AnOnPolicyPolicyLearnsAgainstAnOpponent) {
   const ExperimentConfig config =
@@ -269,8 +362,21 @@ TEST_F(ParallelGamesTest, RefusesOpponentsThatCannotPlay) {
               HasSubstr("opponent is set, but env 'TicTacToe-vs-random' has 1 player"));
   EXPECT_THAT(refusal({"opponent.checkpoint=/some/where"}),
               HasSubstr("opponent.checkpoint /some/where"));
-  EXPECT_THAT(FindParallelProblems(Config({"opponent={type:\"dqn\" learns:true}"})),
-              ElementsAre(AllOf(HasSubstr("opponent.learns is true"), HasSubstr("tools/train"))));
+  EXPECT_THAT(
+      FindParallelProblems(Config({kLearns, "policy.learn.learner_num=2"})),
+      ElementsAre("opponent.learns is true, but policy.learn.learner_num is above 1: expected "
+                  "1: each of the two has one learner"));
+  EXPECT_THAT(
+      FindParallelProblems(Config({kLearns, "policy.other.commander.learner_task_space=2"})),
+      ElementsAre(HasSubstr("learner_task_space is above 1: expected 1")));
+  EXPECT_THAT(refusal({"opponent={type:\"random\" learns:true}"}),
+              HasSubstr("policy 'random' does not learn"));
+  EXPECT_THAT(refusal({"opponent={type:\"ppo\" learns:true}"}),
+              HasSubstr("opponent.type is 'ppo', which is on-policy"));
+  EXPECT_THAT(
+      std::string(Refusal(Config({kLearns}, "tictactoe_ppo_parallel")).message()),
+      HasSubstr("opponent.learns is true, which has no effect in a parallel run whose policy is "
+                "on-policy: expected false; a round has rows of one policy"));
   EXPECT_THAT(
       FindParallelProblems(Config({"opponent.type=dqn"}, "tictactoe_league_parallel")),
       testing::Contains(HasSubstr("opponent.type is \"dqn\", which has no effect in a league")));

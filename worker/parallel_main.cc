@@ -225,7 +225,7 @@ absl::StatusOr<int> StartAll(const ExperimentConfig& config,
     options.coordinator_arguments.push_back(absl::StrCat("--set=", setting));
   }
   options.learners = config.policy().learn().learner_num();
-  options.learner_tasks = config.policy().other().commander().learner_task_space();
+  options.learner_tasks = LearnerTasksOf(config);
   options.gpus = Gpus();
   options.link_arguments = ArgumentsOfAll();
   options.interrupted = InterruptSignal;

@@ -37,6 +37,33 @@ class SeveralTasksRunTest : public ParallelTest {
              status.trained_policy(1).train_iter() >= second;
     });
   }
+  // Interrupts and resumes a run of two learner tasks.
+  void ExpectResumes(const std::string& config, const std::vector<std::string>& more,
+                     const std::string& second_policy) {
+    int64_t first = 0;
+    int64_t second = 0;
+    {
+      const auto program = Start("run", Args(config, "a", more));
+      const RunStatus before = WaitUntilTrained(*program, 200, 200);
+      first = before.trained_policy(0).train_iter();
+      second = before.trained_policy(1).train_iter();
+      Interrupt(program.get());
+    }
+    std::vector<std::string> again = more;
+    again.push_back("--resume");
+    const auto program = Start("resumed", Args(config, "a", again));
+    const RunStatus after = WaitUntilTrained(*program, first, second);
+    EXPECT_EQ(after.trained_policy(0).policy_id(), "policy_0");
+    EXPECT_EQ(after.trained_policy(1).policy_id(), second_policy);
+    for (const char* learner : {"learner-0", "learner-1"}) {
+      EXPECT_TRUE(Eventually([&] {
+        return absl::StrContains(Log("a", learner), "loaded checkpoint ");
+      })) << learner;
+    }
+    WaitUntilTrained(*program, after.trained_policy(0).train_iter() + 1,
+                     after.trained_policy(1).train_iter() + 1);
+    Interrupt(program.get());
+  }
   static void Kill(int64_t pid) {
     ASSERT_GT(pid, 0);
     kill(static_cast<pid_t>(pid), SIGKILL);
@@ -74,30 +101,16 @@ TEST_F(SeveralTasksRunTest, BothConvergeThoughEachLearnerIsKilled) {
 }
 
 TEST_F(SeveralTasksRunTest, AResumedRunGoesOnWithBoth) {
-  const std::vector<std::string> more = {"--set=env.stop_value=1000"};
-  int64_t first = 0;
-  int64_t second = 0;
-  {
-    const auto program = Start("run", Args(kTwoTasks, "a", more));
-    const RunStatus before = WaitUntilTrained(*program, 200, 200);
-    first = before.trained_policy(0).train_iter();
-    second = before.trained_policy(1).train_iter();
-    Interrupt(program.get());
-  }
-  std::vector<std::string> again = more;
-  again.push_back("--resume");
-  const auto program = Start("resumed", Args(kTwoTasks, "a", again));
-  const RunStatus after = WaitUntilTrained(*program, first, second);
-  EXPECT_EQ(after.trained_policy(0).policy_id(), "policy_0");
-  EXPECT_EQ(after.trained_policy(1).policy_id(), "policy_1");
-  for (const char* learner : {"learner-0", "learner-1"}) {
-    EXPECT_TRUE(Eventually([&] {
-      return absl::StrContains(Log("a", learner), "loaded checkpoint ");
-    })) << learner;
-  }
-  WaitUntilTrained(*program, after.trained_policy(0).train_iter() + 1,
-                   after.trained_policy(1).train_iter() + 1);
-  Interrupt(program.get());
+  ExpectResumes(kTwoTasks, {"--set=env.stop_value=1000"}, "policy_1");
+}
+
+TEST_F(SeveralTasksRunTest, AResumedRunGoesOnWithTheOpponent) {
+  ExpectResumes("worker/configs/tictactoe_dqn_parallel.textproto",
+                {"--set=env.stop_value=1000",
+                 "--set=opponent={type:\"dqn\" learns:true params{"
+                 "[type.googleapis.com/ding.DqnConfig]{model{encoder_hidden_size:[24]}}}}"},
+                "opponent_1");
+  EXPECT_TRUE(PathExists(JoinPath(RunPath("a"), "ckpt_opponent/learner_resume")));
 }
 
 TEST_F(SeveralTasksRunTest, LearnersOfOneTaskAndSeveralTasksAreRefusedTogether) {

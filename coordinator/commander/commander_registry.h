@@ -42,6 +42,9 @@ struct CommanderDeps : ComponentDeps {
   int64_t first_env_step = 0;
   // The least number of train iterations between two log lines about collected data.
   int64_t collect_print_freq = 0;
+  // Whether an opponent learns beside the policy, and what gives the settings of its collecting tasks, as `policy`.
+  bool has_opponent = false;
+  CommandMode* opponent = nullptr;
   // The opponents that the evaluations of a league play.
   std::vector<EvalOpponent> eval_opponents;
 };
@@ -54,6 +57,7 @@ struct CommanderDescriptor {
   // Whether it obeys CommanderDeps::collects and evaluates. Runs with a data set accept only such commanders.
   bool for_data_sets = false;
   bool for_lockstep = false;  // whether it obeys CommanderDeps::lockstep
+  bool for_opponent = false;  // whether it obeys CommanderDeps::has_opponent
   // Checks config.params before a run begins and before `create` is called; if it is empty, only
   // `create` decides (base/params.h).
   ParamsCheck check_params;

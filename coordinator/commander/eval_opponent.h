@@ -1,4 +1,5 @@
-// An opponent that the policy of a league plays against when it is evaluated: a level of difficulty.
+// The opponents of a run: those that the policy of a league plays against when it is evaluated, each a level of
+// difficulty, and the one that learns beside the policy.
 #ifndef DING_WORKER_COORDINATOR_COMMANDER_EVAL_OPPONENT_H_
 #define DING_WORKER_COORDINATOR_COMMANDER_EVAL_OPPONENT_H_
 
@@ -9,6 +10,9 @@ namespace ding {
 
 // The only opponent that DI-engine has.
 inline constexpr char kRuleBasedOpponent[] = "RULE_BASED";
+
+// LearnerTask.name of the opponent that learns. The ids of its policies begin with it.
+inline constexpr char kOpponentTask[] = "opponent";
 
 struct EvalOpponent {
   std::string name;  // its name in the worker's config, not empty

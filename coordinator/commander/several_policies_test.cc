@@ -83,6 +83,49 @@ TEST_F(SeveralPoliciesTest, EachHasItsBufferAndItsName) {
 }
 
 // One collector, whose tasks of one policy are three times as long as those of the other.
+TEST_F(SeveralPoliciesTest, AnOpponentLearnsFromTasksOfItsOwnAndIsNotEvaluated) {
+  FakeCommandMode of_opponent;
+  options_.has_opponent = true;
+  options_.opponent = &of_opponent;
+  Start();
+  EXPECT_EQ(learners_[0].policy_id(), "policy_0");
+  EXPECT_EQ(learners_[0].name(), "");
+  EXPECT_EQ(learners_[1].policy_id(), "opponent_1");
+  EXPECT_EQ(learners_[1].buffer_id(), "buffer_1");
+  EXPECT_EQ(learners_[1].name(), "opponent");
+  Publish("policy_0", 1);
+  EXPECT_FALSE(commander_->GetCollectorTask().has_value()) << "there is nobody to play against";
+  Publish("opponent_1", 2);
+  int evaluations = 0;
+  std::map<std::string, int64_t> given;
+  for (int i = 0; i < 20; ++i) {
+    clock_.Advance(absl::Seconds(30));
+    const CollectorTask task = *commander_->GetCollectorTask();
+    const bool is_opponents = task.policy_id() == "opponent_1";
+    ++given[task.buffer_id()];
+    evaluations += task.eval_flag() ? 1 : 0;
+    EXPECT_FALSE(task.eval_flag() && is_opponents);
+    ASSERT_THAT(task.player(), SizeIs(2));
+    EXPECT_EQ(task.home_seat(), is_opponents ? 1 : 0);
+    EXPECT_TRUE(task.player(0).update_policy());
+    EXPECT_FALSE(task.player(1).update_policy());
+    EXPECT_EQ(task.player(1).policy().policy_id(), is_opponents ? "policy_0" : "opponent_1");
+    EXPECT_EQ(task.player(1).policy().version(), is_opponents ? 1u : 2u);
+    FinishTask(task, 10, 1);
+  }
+  EXPECT_GE(evaluations, 2);
+  EXPECT_THAT(given, ElementsAre(testing::Pair("buffer_0", testing::Ge(10)),
+                                 testing::Pair("buffer_1", testing::Ge(5))));
+  // The run has converged when the policy has.
+  while (!has_converged_) {
+    clock_.Advance(absl::Seconds(90));
+    const CollectorTask task = *commander_->GetCollectorTask();
+    FinishTask(task, 10, task.eval_flag() ? 21 : 1);
+  }
+  EXPECT_TRUE(commander_->policies()[0].converged());
+  EXPECT_FALSE(commander_->policies()[1].converged());
+}
+
 TEST_F(SeveralPoliciesTest, TheOneWithFewerEnvStepsIsNext) {
   Start();
   Publish("policy_0");

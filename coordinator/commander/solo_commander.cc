@@ -62,6 +62,10 @@ std::vector<std::string> SoloCommander::Problems(const Options& options) {
     problems.push_back(absl::StrCat("first_env_step is ", options.first_env_step,
                                     ", expected 0 to ", kMaxSavedCount));
   }
+  if (options.has_opponent && options.learner_task_space != 2) {
+    problems.push_back(absl::StrCat("learner_task_space is ", options.learner_task_space,
+                                    ", expected 2: the policy and its opponent"));
+  }
   return problems;
 }
 
@@ -123,7 +127,7 @@ TrainedPolicy* SoloCommander::NextInTurn() {
 
 bool SoloCommander::EvaluationIsDue(const TrainedPolicy& policy) const {
   if (policy.evaluating() || policy.has_to_confirm()) return false;
-  if (!options_.evaluates) return false;
+  if (!options_.evaluates || IsOpponent(policy)) return false;
   if (!policy.has_eval_began_nanos()) return true;
   if (options_.collects && !policy.collected_since_evaluation()) return false;
   return UntilNextEvaluation(policy) < absl::ZeroDuration();
@@ -163,22 +167,6 @@ bool SoloCommander::WouldConverge(const CollectorTask& task, const CollectorFini
          ReachesStopValue(task, info);
 }
 
-void SoloCommander::AddCollectSetting(const TrainedPolicy& policy, CollectorTask* task) const {
-  if (policy_ == nullptr) return;
-  // Reports of the learner may come late, or between two versions.
-  const int64_t step = options_.lockstep && policy.has_newest() ? policy.newest().train_iter()
-                                                                : policy.learner_step();
-  const NamedValues info = {{"learner_step", static_cast<double>(step)},
-                            {"envstep", static_cast<double>(policy.env_steps())}};
-  const NamedValues settings =
-      task->eval_flag() ? policy_->GetSettingEval(info) : policy_->GetSettingCollect(info);
-  for (const auto& [name, value] : settings) {
-    Setting* const setting = task->add_collect_setting();
-    setting->set_name(name);
-    setting->set_value(value);
-  }
-}
-
 bool SoloCommander::TakeTaskOfRound(const TrainedPolicy& policy) {
   if (!policy.has_newest()) return false;
   if (policy.newest().version() != round_version_) round_tasks_ = 0;
@@ -190,6 +178,8 @@ std::optional<CollectorTask> SoloCommander::GetCollectorTask() {
   if (converged() || collector_space_.full()) return std::nullopt;
   TrainedPolicy* const policy = NextInTurn();
   if (policy == nullptr) return std::nullopt;
+  const PolicyVersion* const other = options_.has_opponent ? NewestOfOther(*policy) : nullptr;
+  if (options_.has_opponent && (other == nullptr || !policy->has_newest())) return std::nullopt;
   if (options_.lockstep && !TakeTaskOfRound(*policy)) return std::nullopt;
   collector_space_.Take();
   policy->set_running(policy->running() + 1);
@@ -216,6 +206,7 @@ std::optional<CollectorTask> SoloCommander::GetCollectorTask() {
   task.set_buffer_id(policy->task().buffer_id());
   task.set_policy_id(policy->task().policy_id());
   AddCollectSetting(*policy, &task);
+  if (other != nullptr) AddPlayers(*policy, *other, &task);
   *task.mutable_resources() = options_.collector_resources;
   return task;
 }
@@ -225,7 +216,11 @@ TrainedPolicy* SoloCommander::AddPolicy() {
   LearnerTask* const task = policy.mutable_task();
   task->set_policy_id(absl::StrCat("policy_", state_.models()));
   task->set_buffer_id(absl::StrCat("buffer_", state_.models()));
-  if (trains_several()) task->set_name(task->policy_id());
+  if (options_.has_opponent) {
+    NameAgainstOpponent(task);
+  } else if (trains_several()) {
+    task->set_name(task->policy_id());
+  }
   state_.set_models(state_.models() + 1);
   *task->mutable_resources() = options_.learner_resources;
   policy.set_collected_since_evaluation(true);
@@ -360,9 +355,10 @@ void SoloCommander::EndTraining(const std::string& policy_id, const TrainedPolic
                 failed->end());
   const auto converged = std::count_if(policies().begin(), policies().end(),
                                        [](const TrainedPolicy& p) { return p.converged(); });
-  state_.set_converged(!trains_several() || converged >= options_.learner_task_space);
-  DING_LOG_IF(INFO, trains_several()) << policy_id << " has converged: " << converged << " of "
-                                      << options_.learner_task_space << " policies have";
+  const int wanted = options_.has_opponent ? 1 : options_.learner_task_space;
+  state_.set_converged(!trains_several() || converged >= wanted);
+  DING_LOG_IF(INFO, trains_several())
+      << policy_id << " has converged: " << converged << " of " << wanted << " policies have";
 }
 
 void SoloCommander::NoteCollected(const CollectorTask& task, const CollectorFinished& info) {

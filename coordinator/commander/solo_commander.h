@@ -24,6 +24,11 @@
 // the one with the fewest env steps. A policy that begins later starts to count with the lowest count of the others.
 // Policies whose learner has not published a version yet get tasks only if there are no others.
 //
+// Opponents (Options::has_opponent): the second of two policies is the opponent of the first in a game of two. Its learner
+// task is named "opponent", and it is never evaluated: the run has converged when the first policy has. Each task is for one
+// of the two, whose rows are collected; the other one plays the version that was the newest when the task was given. The
+// policy has seat 0, also in the opponent's tasks. No task is given before both have published a version.
+//
 // Metrics: those of finished tasks are "collector_iter/...", "collector_step/...", "evaluator_iter/..." and
 // "evaluator_step/...", with the names of serial runs; with several policies "policy_<n>_collector_iter/..." and so on.
 // Collecting tasks may finish hundreds of times a second, so those within log_interval and log_train_iters are one
@@ -72,6 +77,9 @@ class SoloCommander : public BaseCommander {
     int collector_task_space = 1;
     int learner_task_space = 1;
     double eval_interval = 60;  // seconds, at least 0
+    // Whether an opponent learns beside the policy: see Opponents above. The learner_task_space must be 2 then.
+    bool has_opponent = false;
+    CommandMode* opponent = nullptr;  // as `policy` of Create(); must outlive the commander
     // As in CommanderDeps.
     bool collects = true;
     bool evaluates = true;
@@ -165,6 +173,14 @@ class SoloCommander : public BaseCommander {
   // In lockstep: returns whether the round of the policy's version has a further task, and counts it.
   bool TakeTaskOfRound(const TrainedPolicy& policy);
   bool EvaluationIsDue(const TrainedPolicy& policy) const;
+  // With an opponent: whether the policy is the opponent.
+  bool IsOpponent(const TrainedPolicy& policy) const;
+  // Returns the newest version of the one that plays against the policy; null if there is none yet.
+  const PolicyVersion* NewestOfOther(const TrainedPolicy& policy) const;
+  void AddPlayers(const TrainedPolicy& policy, const PolicyVersion& other,
+                  CollectorTask* task) const;
+  // Names the task of a new policy: that of the opponent if there is a first policy.
+  void NameAgainstOpponent(LearnerTask* task) const;
   // The time until eval_interval has passed since the policy's last evaluation began; not above 0 if none has begun.
   absl::Duration UntilNextEvaluation(const TrainedPolicy& policy) const;
   void ReleaseCollectorTask(const CollectorTask& task);

@@ -17,7 +17,11 @@ constexpr char kName[] = "solo";
 
 absl::StatusOr<std::unique_ptr<BaseCommander>> CreateSoloCommander(const CommanderConfig& config,
                                                                    const CommanderDeps& deps) {
-  return SoloCommander::Create(ToSoloOptions(config, deps), deps.policy, deps);
+  SoloCommander::Options options = ToSoloOptions(config, deps);
+  options.has_opponent = deps.has_opponent;
+  options.opponent = deps.opponent;
+  if (deps.has_opponent) options.learner_task_space = 2;
+  return SoloCommander::Create(options, deps.policy, deps);
 }
 
 CommanderDescriptor Descriptor() {
@@ -26,6 +30,7 @@ CommanderDescriptor Descriptor() {
   descriptor.default_config.set_type(kName);
   descriptor.for_data_sets = true;
   descriptor.for_lockstep = true;
+  descriptor.for_opponent = true;
   descriptor.check_params = TakesNoParams;
   descriptor.create = CreateSoloCommander;
   return descriptor;

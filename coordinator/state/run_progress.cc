@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/coordinator/commander/eval_opponent.h"
 #include "ding_worker/interaction/control/message_checks.h"
 
 namespace ding {
@@ -27,7 +29,9 @@ absl::Duration RunProgress::Elapsed() const {
 
 int64_t RunProgress::train_iter() const {
   int64_t sum = 0;
-  for (const auto& [policy_id, train_iter] : train_iters_) sum += train_iter;
+  for (const auto& [policy_id, train_iter] : train_iters_) {
+    if (!absl::StartsWith(policy_id, kOpponentTask)) sum += train_iter;
+  }
   return sum;
 }
 

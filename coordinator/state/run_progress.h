@@ -46,7 +46,7 @@ class RunProgress {
 
   int64_t env_steps() const { return env_steps_; }
   void AddEnvSteps(int64_t steps) { env_steps_ += steps; }
-  // The sum over all policies that were trained.
+  // The sum over all policies that were trained, without opponents (kOpponentTask).
   int64_t train_iter() const;
   int64_t train_iter_of(const std::string& policy_id) const;
   void set_train_iter_of(const std::string& policy_id, int64_t train_iter) {

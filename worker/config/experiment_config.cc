@@ -420,6 +420,10 @@ bool HasOpponent(const ExperimentConfig& config) {
   return config.opponent().has_type() || config.opponent().has_checkpoint();
 }
 
+bool OpponentLearns(const ExperimentConfig& config) {
+  return HasOpponent(config) && config.opponent().learns();
+}
+
 EnvConfig MakeEvaluatorEnvConfig(const ExperimentConfig& config) {
   EnvConfig env = MakeEnvConfig(config);
   if (config.env().has_evaluator_type()) {

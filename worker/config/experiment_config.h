@@ -49,6 +49,8 @@ std::vector<std::string> FindCollectProblems(const ExperimentConfig& config, boo
 bool IsSupervised(const ExperimentConfig& config);
 // Whether the policy plays games against the opponent of the config.
 bool HasOpponent(const ExperimentConfig& config);
+// Whether that opponent learns.
+bool OpponentLearns(const ExperimentConfig& config);
 
 // The configs of env and policy: their sections, completed by values that modules share. (Other
 // modules are given their messages as they stand in the config.)

@@ -59,9 +59,9 @@ constexpr Unused kUnused[] = {
      "it is for a league; otherwise set env.evaluator_type"},
     {"opponent", kHasDataSet, "nothing is collected"},
     {"opponent", kLeague, "the policy of a league plays itself and what it was before"},
-    {"opponent.learns", kParallel | kOnPolicyParallel,
-     "collectors play against parameters that stay; tools/train learns both, and a league "
-     "(commander 'one_vs_one') learns against earlier versions"},
+    {"opponent.learns", kOnPolicyParallel,
+     "a round has rows of one policy: set an off-policy policy.type, or learn both in a serial "
+     "run (tools/train)"},
     {"policy.random_collect_size", kOnPolicy | kOnPolicyParallel,
      "nothing is kept from one collect to the next"},
     {"policy.learn.update_per_collect", kOnPolicy | kOnPolicyParallel,

@@ -1,10 +1,17 @@
 #include "ding_worker/worker/parallel_run/configured_collector.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
@@ -13,7 +20,11 @@
 #include "ding_worker/collector/parallel/random_start.h"
 #include "ding_worker/collector/parallel_registry.h"
 #include "ding_worker/collector/serial_evaluator.h"
+#include "ding_worker/data/columns.h"
 #include "ding_worker/data/items.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/game_spec.h"
 #include "ding_worker/interaction/control/protocol.h"
@@ -36,6 +47,8 @@ namespace {
 
 // In the folder of the run: what an evaluation leaves to the next one.
 constexpr char kEvaluatorFolder[] = "evaluator";
+// Between two attempts to read the policy of an opponent that learns.
+constexpr absl::Duration kLoadWait = absl::Seconds(1);
 constexpr char kSeesOpponent[] = "all machines that collect or evaluate must see the opponent";
 
 // All envs of an evaluation play the same number of episodes.
@@ -56,6 +69,29 @@ uint64_t EnvSeed(const ExperimentConfig& config, const CollectorTask& task) {
                                             static_cast<uint64_t>(task.number()));
 }
 
+// The policy of a player that only plays in a task: with settings of its own, for the task's are those of the policy that
+// learns in it.
+class WithSettings : public CollectMode {
+ public:
+  WithSettings(CollectMode* policy, NamedValues settings)
+      : policy_(*policy), settings_(std::move(settings)) {}
+
+  const SpecPtr& output_spec() const override { return policy_.output_spec(); }
+  CollectAttributes attributes() const override { return policy_.attributes(); }
+  absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
+                       const NamedValues& /*settings*/, const MutableColumnsView& out) override {
+    return policy_.Forward(obs, env_ids, settings_, out);
+  }
+  absl::Status Reset(absl::Span<const int> env_ids) override { return policy_.Reset(env_ids); }
+  absl::Status LoadModel(StateReader* reader) override { return policy_.LoadModel(reader); }
+  absl::Status SaveState(StateWriter* writer) const override { return policy_.SaveState(writer); }
+  absl::Status LoadState(StateReader* reader) override { return policy_.LoadState(reader); }
+
+ private:
+  CollectMode& policy_;
+  const NamedValues settings_;
+};
+
 class ConfiguredCollector : public TaskCollector {
  public:
   static absl::StatusOr<std::unique_ptr<TaskCollector>> Create(const ExperimentConfig& config,
@@ -75,26 +111,39 @@ class ConfiguredCollector : public TaskCollector {
                                  deps.clock, envs.place)
              : MakeEnvManager(config, config.env().collector_env_num(), deps.clock, envs));
     DING_RETURN_IF_ERROR(made->env_->Seed(EnvSeed(config, task), /*dynamic=*/true));
+    // Player 0 of the task learns in it.
+    const bool both_learn = OpponentLearns(config) && task.player_size() > 1;
     PolicyModes modes;
     modes.learn = modes.command = false;
     modes.collect = !eval;
     modes.eval = eval;
-    PolicyContext context = MakePolicyContext(config, PlayerSpec(made->env_->env_spec()), modes);
-    for (int i = 0; i < std::max(1, task.player_size()); ++i) {
+    for (int i = 0; i < (eval ? 1 : std::max(1, task.player_size())); ++i) {
+      const bool is_opponent = both_learn && i != task.home_seat();
+      const EnvSpec player = PlayerSpec(made->env_->env_spec(), is_opponent ? 1 : 0);
+      ExperimentConfig own = config;
+      if (is_opponent) {
+        DING_ASSIGN_OR_RETURN(own, OpponentConfig(config));
+      }
+      modes.command = both_learn && i > 0;
+      PolicyContext context = MakePolicyContext(own, player, modes);
       const uint64_t own_seed = Rng::DeriveSeed(seed, "collect_policy", number);
       context.seed =
           i == 0 ? own_seed : Rng::DeriveSeed(own_seed, "player", static_cast<uint64_t>(i));
       DING_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy,
-                            create_policy(MakeCollectorPolicyConfig(config), context));
+                            create_policy(MakeCollectorPolicyConfig(own), context));
       made->policies_.push_back(std::move(policy));
       made->collect_modes_.push_back(made->policies_.back()->collect_mode());
-      if (!task.acts_at_random()) continue;
-      DING_ASSIGN_OR_RETURN(
-          made->random_starts_.emplace_back(),
-          RandomStart::Create(made->collect_modes_.back(), PlayerSpec(made->env_->env_spec()),
-                              Rng::DeriveSeed(context.seed, "random_collect"),
-                              [link] { return link->acts_at_random(); }));
-      made->collect_modes_.back() = made->random_starts_.back().get();
+      if (both_learn && i > 0) {
+        made->only_plays_ = std::make_unique<WithSettings>(
+            made->collect_modes_.back(), SettingsOf(made->policies_.back().get(), task));
+        made->collect_modes_.back() = made->only_plays_.get();
+      } else if (task.acts_at_random()) {
+        DING_ASSIGN_OR_RETURN(made->random_starts_.emplace_back(),
+                              RandomStart::Create(made->collect_modes_.back(), player,
+                                                  Rng::DeriveSeed(context.seed, "random_collect"),
+                                                  [link] { return link->acts_at_random(); }));
+        made->collect_modes_.back() = made->random_starts_.back().get();
+      }
     }
 
     const bool confirms = task.has_confirmation();
@@ -102,7 +151,11 @@ class ConfiguredCollector : public TaskCollector {
       return absl::InvalidArgumentError(
           "the task confirms an evaluation, but env.n_confirm_episode is 0");
     }
-    if (HasOpponent(config)) DING_RETURN_IF_ERROR(made->LoadOpponent(config, opponent));
+    if (both_learn) {
+      if (eval) DING_RETURN_IF_ERROR(made->TakeOpponent(config, link));
+    } else if (HasOpponent(config)) {
+      DING_RETURN_IF_ERROR(made->LoadOpponent(config, opponent));
+    }
     if (eval) DING_RETURN_IF_ERROR(made->MakeEvaluatorOf(config, confirms, deps));
     ParallelCollectorTask parameters;
     // A run with a data set has no env steps: its values are over train iterations.
@@ -142,12 +195,32 @@ class ConfiguredCollector : public TaskCollector {
   ItemSequences sequences() const override { return sequences_; }
 
  private:
+  // The settings of the policy that only plays in the task, as of the version that it plays.
+  static NamedValues SettingsOf(Policy* policy, const CollectorTask& task) {
+    if (policy->command_mode() == nullptr) return {};
+    return policy->command_mode()->GetSettingCollect(
+        {{"learner_step", static_cast<double>(task.player(1).policy().train_iter())},
+         {"envstep", static_cast<double>(task.envstep())}});
+  }
+
+  // Loads the version of the opponent's policy that the task names.
+  absl::Status TakeOpponent(const ExperimentConfig& config, CollectorLink* link) {
+    if (env_->env_spec().players == 1) return absl::OkStatus();  // env.evaluator_type is for one
+    DING_ASSIGN_OR_RETURN(
+        opponent_, MakeOpponentPolicy(config, PlayerSpec(env_->env_spec(), 1), EvalModeOnly()));
+    std::optional<PolicyUpdate> update;
+    while (!update.has_value()) {  // Closing the task ends it.
+      DING_ASSIGN_OR_RETURN(update, link->GetPolicyUpdate(/*player=*/1, /*version=*/0, kLoadWait));
+    }
+    return Annotate(opponent_->eval_mode()->LoadModel(update->model.get()), "opponent");
+  }
+
   // Loads it unless an earlier task has done so.
   absl::Status LoadOpponent(const ExperimentConfig& config, std::shared_ptr<Policy>* opponent) {
     if (env_->env_spec().players == 1) return absl::OkStatus();  // env.evaluator_type is for one
     if (*opponent == nullptr) {
       absl::StatusOr<std::shared_ptr<Policy>> loaded =
-          MakeOpponentPolicy(config, env_->env_spec(), EvalModeOnly());
+          MakeOpponentPolicy(config, PlayerSpec(env_->env_spec(), 1), EvalModeOnly());
       if (!loaded.ok()) return Annotate(loaded.status(), kSeesOpponent);
       *opponent = *std::move(loaded);
     }
@@ -183,6 +256,7 @@ class ConfiguredCollector : public TaskCollector {
   // One for each player of a league, or one.
   std::vector<std::unique_ptr<Policy>> policies_;
   std::vector<std::unique_ptr<RandomStart>> random_starts_;  // of a task that begins at random
+  std::unique_ptr<WithSettings> only_plays_;  // where the policy and its opponent learn
   std::vector<CollectMode*> collect_modes_;
   std::unique_ptr<ISerialEvaluator> evaluator_;  // of an evaluation
   std::unique_ptr<BaseParallelCollector> collector_;

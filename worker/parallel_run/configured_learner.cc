@@ -23,6 +23,7 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/comm/collected_items.h"
+#include "ding_worker/coordinator/commander/eval_opponent.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/named_values.h"
@@ -50,6 +51,7 @@
 #include "ding_worker/worker/parallel_run/task_config.h"
 #include "ding_worker/worker/run/data_set.h"
 #include "ding_worker/worker/run/experiment_setup.h"
+#include "ding_worker/worker/run/game_setup.h"
 #include "ding_worker/worker/run/interrupt.h"
 #include "ding_worker/worker/run/run_checkpoints.h"
 #include "ding_worker/worker/run/save_outage.h"
@@ -69,7 +71,7 @@ constexpr size_t kMaxUnsaved = 4;
 
 class ConfiguredLearner : public TaskLearner {
  public:
-  static absl::StatusOr<std::unique_ptr<TaskLearner>> Create(const ExperimentConfig& config,
+  static absl::StatusOr<std::unique_ptr<TaskLearner>> Create(const ExperimentConfig& of_run,
                                                              const LearnerTask& task,
                                                              const std::string& run,
                                                              GroupMember* group, ComponentDeps deps,
@@ -78,6 +80,16 @@ class ConfiguredLearner : public TaskLearner {
     made->run_ = run;
     made->policy_id_ = task.policy_id();
     DING_RETURN_IF_ERROR(CheckName(task));
+    const bool is_opponent = OpponentLearns(of_run) && task.name() == kOpponentTask;
+    ExperimentConfig config = of_run;
+    if (is_opponent) {
+      DING_ASSIGN_OR_RETURN(config, OpponentConfig(of_run));
+      // These hooks are the policy's.
+      LearnerHooksConfig& hooks =
+          *config.mutable_policy()->mutable_learn()->mutable_learner()->mutable_hook();
+      hooks.clear_load_ckpt_before_run();
+      hooks.clear_hook();
+    }
     if (task.setting_size() > 0) made->own_options_ = MakeCommLearnerOptions(config);
     const bool supervised = IsSupervised(config);
     EnvSpec env;
@@ -90,7 +102,8 @@ class ConfiguredLearner : public TaskLearner {
           Annotate(spec.status(), "all machines with learners must see the data set"));
       env = *std::move(spec);
     } else {
-      DING_ASSIGN_OR_RETURN(env, SpecOfEnv(config, deps.clock, {EnvPlace::kLearner, place}));
+      DING_ASSIGN_OR_RETURN(env, SpecOfEnv(of_run, deps.clock, {EnvPlace::kLearner, place},
+                                           /*player=*/is_opponent ? 1 : 0));
     }
     PolicyModes modes;
     modes.collect = false;
@@ -99,7 +112,11 @@ class ConfiguredLearner : public TaskLearner {
     context.reducer = group;
     // Several tasks are to learn different things from the same config.
     if (!task.name().empty()) context.seed = Rng::DeriveSeed(context.seed, task.name());
-    DING_ASSIGN_OR_RETURN(made->policy_, create_policy(MakePolicyConfig(config), context));
+    if (is_opponent) {
+      DING_ASSIGN_OR_RETURN(made->policy_, MakeOpponentPolicy(of_run, env, modes));
+    } else {
+      DING_ASSIGN_OR_RETURN(made->policy_, create_policy(MakePolicyConfig(config), context));
+    }
     if (supervised) {
       DING_RETURN_IF_ERROR(LoadTransitionsFor(made->policy_->learn_mode(), config, &env, &data));
       DING_ASSIGN_OR_RETURN(made->data_set_, DataSetLearning::Create(config, std::move(data)));
@@ -306,7 +323,7 @@ class ConfiguredLearner : public TaskLearner {
   std::string run_;
   std::string policy_id_;
   // Members depend on earlier ones.
-  std::unique_ptr<Policy> policy_;
+  std::shared_ptr<Policy> policy_;
   std::unique_ptr<DataSetLearning> data_set_;  // null: it learns from what is collected
   std::unique_ptr<ILearner> learner_;
   std::unique_ptr<RecordingWriter> recorder_;  // null: nothing is recorded

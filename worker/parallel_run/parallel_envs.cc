@@ -56,8 +56,12 @@ int CollectorsOf(const ExperimentConfig& config) {
   return Evaluates(config) ? config.policy().collect().collector().collector_num() : 0;
 }
 
+int LearnerTasksOf(const ExperimentConfig& config) {
+  return OpponentLearns(config) ? 2 : config.policy().other().commander().learner_task_space();
+}
+
 absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* clock,
-                                  const EnvPlace& place) {
+                                  const EnvPlace& place, int player) {
   EnvsOptions options;
   options.place = place;
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<EnvManager> env,
@@ -75,16 +79,21 @@ absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* c
   DING_RETURN_IF_ERROR(CheckOpponent(config, spec));
   // One policy plays for all players, or the players of a league change their seats.
   if (!HasOpponent(config)) DING_RETURN_IF_ERROR(CheckSamePlayers(spec));
-  return PlayerSpec(spec);
+  if (OpponentLearns(config) && spec.players != 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("opponent.learns is true, but env '", config.env().type(), "' has ",
+                     spec.players, " players: expected a game of 2 in a parallel run"));
+  }
+  return PlayerSpec(spec, player);
 }
 
-absl::Status CheckOpponentLoads(const ExperimentConfig& config, const Clock* clock) {
-  if (!HasOpponent(config)) return absl::OkStatus();
-  EnvsOptions options;
-  options.place = {EnvPlace::kCoordinator, 0};
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<EnvManager> env,
-                        MakeEnvManager(config, 1, clock, options));
-  return MakeOpponentPolicy(config, env->env_spec(), EvalModeOnly()).status();
+absl::StatusOr<std::shared_ptr<Policy>> MakeOpponent(const ExperimentConfig& config,
+                                                     const Clock* clock) {
+  if (!HasOpponent(config)) return nullptr;
+  DING_ASSIGN_OR_RETURN(const EnvSpec player,
+                        SpecOfEnv(config, clock, {EnvPlace::kCoordinator, 0}, /*player=*/1));
+  return MakeOpponentPolicy(config, player,
+                            OpponentLearns(config) ? PolicyModes() : EvalModeOnly());
 }
 
 absl::StatusOr<std::unique_ptr<EnvManager>> MakeEvaluatorEnvs(const ExperimentConfig& config,

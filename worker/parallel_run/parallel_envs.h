@@ -29,19 +29,25 @@ bool Evaluates(const ExperimentConfig& config);
 // Number of collectors to begin with: none if there is nothing to do for them.
 int CollectorsOf(const ExperimentConfig& config);
 
-// Returns the observations and actions of one player in the env that collects, which may be a game. It is
+// Returns the observations and actions of `player` in the env that collects, which may be a game. It is
 // an error if the run cannot collect in envs of this kind. `place` is that of a learner or coordinator.
 absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* clock,
-                                  const EnvPlace& place = {EnvPlace::kCoordinator, 0});
+                                  const EnvPlace& place = {EnvPlace::kCoordinator, 0},
+                                  int player = 0);
 
-// OK if the run has no opponent, or the opponent of the config can be loaded and fits the env that collects.
-absl::Status CheckOpponentLoads(const ExperimentConfig& config, const Clock* clock);
+// Makes the opponent of the config's policy; null if there is none. It is an error if it does not fit the env that
+// collects. Only an opponent that learns has other modes than the eval mode.
+absl::StatusOr<std::shared_ptr<Policy>> MakeOpponent(const ExperimentConfig& config,
+                                                     const Clock* clock);
 
 // Makes the envs that evaluate; in a league, against the opponent that the task names.
 absl::StatusOr<std::unique_ptr<EnvManager>> MakeEvaluatorEnvs(const ExperimentConfig& config,
                                                               const std::string& opponent,
                                                               int env_num, const Clock* clock,
                                                               const EnvPlace& place);
+
+// The number of learning tasks at a time: one for each policy that learns.
+int LearnerTasksOf(const ExperimentConfig& config);
 
 // The opponents of a league's evaluations.
 std::vector<EvalOpponent> OpponentsOf(const ExperimentConfig& config);

@@ -97,6 +97,30 @@ void AppendLockstepProblems(const ExperimentConfig& config, std::vector<std::str
   expect(waits_for_all, "a step of env.manager does not wait for all envs", "wait_num: 0");
 }
 
+// Appends the problems of a run in which an opponent learns beside the policy.
+void AppendOpponentProblems(const ExperimentConfig& config, std::vector<std::string>* problems) {
+  const auto expect = [problems](bool holds, absl::string_view found, absl::string_view expected) {
+    if (holds) return;
+    problems->push_back(
+        absl::StrCat("opponent.learns is true, but ", found, ": expected ", expected));
+  };
+  const PolicySection& policy = config.policy();
+  const CommanderConfig& commander = policy.other().commander();
+  const absl::StatusOr<CommanderDescriptor> type = get_parallel_commander_cls(commander);
+  expect(!type.ok() || type->for_opponent,  // FindTypeProblems() reports an unknown type.
+         absl::StrCat("policy.other.commander.type is '", commander.type(), "'"),
+         "one that gives tasks for both, such as 'solo'");
+  expect(commander.learner_task_space() == 1,
+         "policy.other.commander.learner_task_space is above 1",
+         "1: the opponent has a learning task of its own");
+  expect(policy.learn().learner_num() == 1, "policy.learn.learner_num is above 1",
+         "1: each of the two has one learner");
+  expect(!config.system().lockstep(), "system.lockstep is, too",
+         "false: it is for one policy that learns");
+  expect(config.system().record_bytes() == 0, "system.record_bytes is set",
+         "0: the learning of one policy is recorded");
+}
+
 // Appends the problems of a run with a data set, in which nothing is collected.
 void AppendDataSetProblems(const ExperimentConfig& config, std::vector<std::string>* problems) {
   const absl::StatusOr<CommanderDescriptor> commander =
@@ -173,6 +197,7 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
         "' counts rows in a parallel run: expected 0, or a buffer of type 'episode'"));
   }
   AppendRecordingProblems(config, &problems);
+  if (OpponentLearns(config) && !PlaysGames(config)) AppendOpponentProblems(config, &problems);
   if (config.system().lockstep()) AppendLockstepProblems(config, &problems);
   AppendItemBufferProblems(config, PlaysGames(config), &problems);
   for (std::string& problem : FindTypeProblems(config)) problems.push_back(std::move(problem));

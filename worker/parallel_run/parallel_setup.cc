@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
@@ -39,12 +40,32 @@
 #include "ding_worker/worker/parallel_run/task_config.h"
 #include "ding_worker/worker/run/data_set.h"
 #include "ding_worker/worker/run/experiment_setup.h"
+#include "ding_worker/worker/run/game_setup.h"
 #include "ding_worker/worker/run/goal_problems.h"
 #include "ding_worker/worker/run/return_bounds.h"
 #include "ding_worker/worker/run/sequence_problems.h"
 #include "ding_worker/worker/run/supervised_setup.h"
 
 namespace ding {
+namespace {
+
+// OK if the opponent, which has all modes, can learn in this run.
+absl::Status CheckLearningOpponent(const ExperimentConfig& config, bool on_policy, Policy* opponent,
+                                   const Clock* clock) {
+  DING_ASSIGN_OR_RETURN(const ExperimentConfig own, OpponentConfig(config));
+  DING_RETURN_IF_ERROR(CheckOpponentLearns(opponent, own, on_policy));
+  DING_ASSIGN_OR_RETURN(const EnvSpec player,
+                        SpecOfEnv(config, clock, {EnvPlace::kCoordinator, 0}, /*player=*/1));
+  const std::vector<std::string> problems = FindSequenceProblems(
+      own, opponent->learn_mode()->attributes(),
+      HasItemsOfSequences(own.policy().other().replay_buffer()), player.max_episode_steps);
+  if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
+  if (own.policy().random_collect_size() == 0) return absl::OkStatus();
+  return RandomStart::Create(opponent->collect_mode(), player, own.seed(), [] { return true; })
+      .status();
+}
+
+}  // namespace
 
 std::string ConfigDigest(const ExperimentConfig& config) {
   ExperimentConfig same = config;
@@ -67,7 +88,7 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
     DING_LOG(INFO) << "data set " << config.data_set().path() << ": " << data.description;
   } else {
     DING_ASSIGN_OR_RETURN(env, SpecOfEnv(config, deps.clock));
-    DING_RETURN_IF_ERROR(CheckOpponentLoads(config, deps.clock));
+    DING_ASSIGN_OR_RETURN(made.opponent, MakeOpponent(config, deps.clock));
   }
   ReturnBounds returns;
   if (Evaluates(config)) {
@@ -113,6 +134,10 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
     }
     if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
   }
+  if (OpponentLearns(config)) {
+    DING_RETURN_IF_ERROR(Annotate(
+        CheckLearningOpponent(config, on_policy, made.opponent.get(), deps.clock), "opponent"));
+  }
   if (config.policy().random_collect_size() > 0) {
     DING_RETURN_IF_ERROR(RandomStart::Create(made.policy->collect_mode(), env, config.seed(), [] {
                            return true;
@@ -121,6 +146,8 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   CommanderDeps commander_deps(deps);
   commander_deps.name = "commander";
   commander_deps.policy = made.policy->command_mode();
+  commander_deps.has_opponent = OpponentLearns(config);
+  if (OpponentLearns(config)) commander_deps.opponent = made.opponent->command_mode();
   commander_deps.stop_value = config.env().stop_value();
   commander_deps.confirms = config.env().n_confirm_episode() > 0;
   commander_deps.collects = !supervised;
@@ -171,7 +198,8 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   if (!supervised) {
     DING_ASSIGN_OR_RETURN(collected, LayoutOfCollected(env, collector->collect_mode()));
   }
-  if (collected.rows != nullptr) {
+  // The two have other rows, perhaps.
+  if (collected.rows != nullptr && !OpponentLearns(config)) {
     DING_ASSIGN_OR_RETURN(parts.items, ItemsOf(*collected.rows));
   }
   parts.check_settings = [settings = std::make_shared<TaskSettings>(

@@ -22,7 +22,8 @@ std::string ConfigDigest(const ExperimentConfig& config);
 
 // The parts of the coordinator's process.
 struct CoordinatorParts {
-  std::unique_ptr<Policy> policy;  // with its command mode
+  std::unique_ptr<Policy> policy;    // with its command mode
+  std::shared_ptr<Policy> opponent;  // null: there is none
   std::unique_ptr<Coordinator> coordinator;
 };
 // `store`, `sender` and `journal` (which may be null) must outlive the result. `goes_on_after_stop`

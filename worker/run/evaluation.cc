@@ -115,9 +115,13 @@ void UseOpponentBeside(const std::string& checkpoint, ExperimentConfig* config) 
   EvalSection& eval = *config->mutable_policy()->mutable_eval();
   if (!config->opponent().learns() || eval.has_opponent_checkpoint()) return;
   const std::filesystem::path path(checkpoint);
-  const std::string beside =
-      (path.parent_path() / absl::StrCat("opponent_", path.filename().string())).string();
-  if (PathExists(beside)) eval.set_opponent_checkpoint(beside);
+  const std::string name = path.filename().string();
+  const std::filesystem::path folder = path.parent_path();
+  for (const std::filesystem::path& beside :
+       {folder / absl::StrCat("opponent_", name),          // of a serial run
+        folder.parent_path() / "ckpt_opponent" / name}) {  // of a parallel one
+    if (PathExists(beside.string())) return eval.set_opponent_checkpoint(beside.string());
+  }
 }
 
 // What one pass over the episodes plays with.

@@ -27,6 +27,7 @@
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/policy_description.h"
+#include "ding_worker/worker/run/supervised_setup.h"
 #include "ding_worker/worker/serial_registry.h"
 
 namespace ding {
@@ -101,9 +102,10 @@ absl::StatusOr<OpponentEvaluator::MakeOpponent> OpponentOf(const ExperimentConfi
     if (config.opponent().learns()) {
       return absl::InvalidArgumentError(
           "opponent.learns is true, so that what it has learned is in a checkpoint of its own: "
-          "expected its path, .../ckpt/opponent_<name>, as policy.eval.opponent_checkpoint");
+          "expected its path, .../ckpt/opponent_<name> of a serial run or .../ckpt_opponent/<name> "
+          "of a parallel one, as policy.eval.opponent_checkpoint");
     }
-    DING_ASSIGN_OR_RETURN(opponent, MakeOpponentPolicy(config, game, EvalModeOnly()));
+    DING_ASSIGN_OR_RETURN(opponent, MakeOpponentPolicy(config, player, EvalModeOnly()));
   }
   return [opponent]() -> absl::StatusOr<std::shared_ptr<Policy>> { return opponent; };
 }
@@ -150,9 +152,8 @@ absl::StatusOr<ExperimentConfig> OpponentConfig(const ExperimentConfig& config) 
 }
 
 absl::StatusOr<std::shared_ptr<Policy>> MakeOpponentPolicy(const ExperimentConfig& config,
-                                                           const EnvSpec& game,
+                                                           const EnvSpec& player,
                                                            const PolicyModes& modes) {
-  const EnvSpec player = PlayerSpec(game, 1);
   DING_ASSIGN_OR_RETURN(const ExperimentConfig own, OpponentConfig(config));
   const auto make = [&]() -> absl::StatusOr<std::unique_ptr<Policy>> {
     return create_policy(MakePolicyConfig(own), MakePolicyContext(own, player, modes));
@@ -169,18 +170,36 @@ absl::StatusOr<std::shared_ptr<Policy>> MakeOpponentPolicy(const ExperimentConfi
     if (trained.observation != nullptr && trained.action != nullptr) {
       DING_RETURN_IF_ERROR(
           Annotate(CheckSameSpaces(player, trained),
-                   absl::StrCat("its env '", trained.name, "', beside '", game.name, "'")));
+                   absl::StrCat("its env '", trained.name, "', beside '", player.name, "'")));
     }
     DING_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, make());
     DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> model,
                           checkpoint.Component(kModelComponent));
-    DING_RETURN_IF_ERROR(modes.learn ? policy->learn_mode()->LoadModel(model.get())
-                                     : policy->eval_mode()->LoadModel(model.get()));
+    const bool learns = modes.learn && policy->learn_mode() != nullptr;
+    DING_RETURN_IF_ERROR(learns ? policy->learn_mode()->LoadModel(model.get())
+                                : policy->eval_mode()->LoadModel(model.get()));
     return std::shared_ptr<Policy>(std::move(policy));
   };
   absl::StatusOr<std::shared_ptr<Policy>> loaded = load();
   if (!loaded.ok()) return Annotate(loaded.status(), absl::StrCat("opponent.checkpoint ", path));
   return loaded;
+}
+
+absl::Status CheckOpponentLearns(Policy* opponent, const ExperimentConfig& own, bool on_policy) {
+  if (opponent->learn_mode() == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("opponent.learns is true, but policy '",
+                                                   own.policy().type(),
+                                                   "' does not learn: expected false"));
+  }
+  const auto kind = [](bool of) { return of ? "on-policy" : "off-policy"; };
+  const bool found = opponent->collect_mode()->attributes().on_policy;
+  if (found != on_policy) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("opponent.type is '", own.policy().type(), "', which is ", kind(found),
+                     ", and policy.type is ", kind(on_policy),
+                     ": both learn as `policy` says, expected another type or learns: false"));
+  }
+  return CheckLearnsFromData(own, opponent->learn_mode());
 }
 
 absl::StatusOr<std::unique_ptr<ISerialCollector>> MakeCollector(const ExperimentConfig& config,
@@ -226,8 +245,12 @@ absl::StatusOr<std::unique_ptr<SelfPlayCollector>> MakeGameCollector(
 
 absl::Status CheckEvaluator(const ExperimentConfig& config, const EnvSpec& env) {
   DING_RETURN_IF_ERROR(CheckEvaluatorFits(config, env));
-  return env.players == 1 ? absl::OkStatus()
-                          : OpponentOf(config, env, /*opponent=*/nullptr, /*seed=*/0).status();
+  // The run has an opponent that learns.
+  const bool has_opponent =
+      OpponentLearns(config) && !config.policy().eval().has_opponent_checkpoint();
+  return env.players == 1 || has_opponent
+             ? absl::OkStatus()
+             : OpponentOf(config, env, /*opponent=*/nullptr, /*seed=*/0).status();
 }
 
 absl::StatusOr<std::unique_ptr<ISerialEvaluator>> MakeEvaluator(const ExperimentConfig& config,

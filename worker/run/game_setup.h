@@ -43,10 +43,12 @@ absl::Status CheckOpponent(const ExperimentConfig& config, const EnvSpec& env);
 // the field of `opponent`; kInvalidArgument also if the checkpoint is of another type of policy.
 absl::StatusOr<ExperimentConfig> OpponentConfig(const ExperimentConfig& config);
 // Makes the policy of the config's `opponent`, and loads its checkpoint. Errors name the field; kInvalidArgument also if
-// the checkpoint's spaces are not those of the second player of `game`, or its model does not fit.
+// the checkpoint's spaces are not those of `player`, the game as its second player sees it, or its model does not fit.
 absl::StatusOr<std::shared_ptr<Policy>> MakeOpponentPolicy(const ExperimentConfig& config,
-                                                           const EnvSpec& game,
+                                                           const EnvSpec& player,
                                                            const PolicyModes& modes);
+// OK if an opponent with all modes can learn beside a policy that is `on_policy` or not. `own` is OpponentConfig().
+absl::Status CheckOpponentLearns(Policy* opponent, const ExperimentConfig& own, bool on_policy);
 
 // In a game, the policy plays itself.
 absl::StatusOr<std::unique_ptr<ISerialCollector>> MakeCollector(const ExperimentConfig& config,

@@ -18,7 +18,6 @@
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/game_setup.h"
 #include "ding_worker/worker/run/sequence_problems.h"
-#include "ding_worker/worker/run/supervised_setup.h"
 
 namespace ding {
 namespace {
@@ -40,8 +39,6 @@ void ClearHooks(ExperimentConfig* config) {
   hooks.clear_hook();
 }
 
-absl::string_view KindOf(bool on_policy) { return on_policy ? "on-policy" : "off-policy"; }
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SerialOpponent>> SerialOpponent::Create(
@@ -53,40 +50,27 @@ absl::StatusOr<std::unique_ptr<SerialOpponent>> SerialOpponent::Create(
   auto opponent = absl::WrapUnique(new SerialOpponent(std::move(own), PlayerSpec(game, 1)));
   const bool learns = config.opponent().learns();
   const PolicyModes modes = learns ? PolicyModes() : EvalModeOnly();
-  DING_ASSIGN_OR_RETURN(opponent->policy_, MakeOpponentPolicy(config, game, modes));
+  DING_ASSIGN_OR_RETURN(opponent->policy_, MakeOpponentPolicy(config, opponent->player_, modes));
   if (learns) {
     DING_RETURN_IF_ERROR(Annotate(opponent->CreateLearner(policy, deps), kName));
     return opponent;
   }
-  DING_ASSIGN_OR_RETURN(opponent->collecting_policy_, MakeOpponentPolicy(config, game, modes));
+  DING_ASSIGN_OR_RETURN(opponent->collecting_policy_,
+                        MakeOpponentPolicy(config, opponent->player_, modes));
   opponent->without_exploration_ =
       std::make_unique<EvalCollectMode>(opponent->collecting_policy_->eval_mode());
   return opponent;
 }
 
 absl::Status SerialOpponent::CreateLearner(const CollectAttributes& policy, ComponentDeps deps) {
-  std::vector<std::string> problems;
-  if (policy_->learn_mode() == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("opponent.learns is true, but policy '",
-                                                   config_.policy().type(),
-                                                   "' does not learn: expected false"));
-  }
-  const CollectAttributes attributes = policy_->collect_mode()->attributes();
-  if (attributes.on_policy != policy.on_policy) {
-    problems.push_back(absl::StrCat(
-        "opponent.type is '", config_.policy().type(), "', which is ", KindOf(attributes.on_policy),
-        ", and policy.type is ", KindOf(policy.on_policy),
-        ": both learn as `policy` says, expected another type or learns: false"));
-  }
+  DING_RETURN_IF_ERROR(CheckOpponentLearns(policy_.get(), config_, policy.on_policy));
   if (config_.policy().collect().overlap()) {
-    problems.push_back(
+    return absl::InvalidArgumentError(
         "policy.collect.overlap is true, but opponent.learns is, too: expected false in one of "
         "them");
   }
-  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kName));
-  DING_RETURN_IF_ERROR(CheckLearnsFromData(config_, policy_->learn_mode()));
   deps.seed = config_.seed();
-  if (!attributes.on_policy) {
+  if (!policy.on_policy) {
     deps.name = NameOf("replay_buffer");
     DING_ASSIGN_OR_RETURN(buffer_, create_buffer(config_.policy().other().replay_buffer(), deps));
     DING_RETURN_IF_ERROR(ProblemsToStatus(

@@ -7,6 +7,7 @@
 #include "ding_worker/learner/comm/comm_learner_registry.h"
 #include "ding_worker/worker/parallel_run/configured_collector.h"
 #include "ding_worker/worker/parallel_run/configured_learner.h"
+#include "ding_worker/worker/parallel_run/parallel_envs.h"
 #include "ding_worker/worker/parallel_run/parallel_setup.h"
 #include "ding_worker/worker/parallel_run/parallel_types.h"
 
@@ -60,8 +61,10 @@ InProcessRun RunInProcess(const ExperimentConfig& config, const ComponentDeps& d
     threads.push_back(std::make_unique<WorkerThread>(
         Hello::COLLECTOR, absl::StrCat("collector-", i), workers, make_collector));
   }
-  threads.push_back(
-      std::make_unique<WorkerThread>(Hello::LEARNER, "learner-0", workers, make_learner));
+  for (int i = 0; i < LearnerTasksOf(config); ++i) {
+    threads.push_back(std::make_unique<WorkerThread>(Hello::LEARNER, absl::StrCat("learner-", i),
+                                                     workers, make_learner));
+  }
   run.end = coordinator->WaitUntilDone(kInProcessPatience);
   run.before_close = coordinator->status();
   run.end.Update(EndInProcessRun(coordinator, comm->get()));
