@@ -60,7 +60,8 @@ TEST_F(RunProgressTest, SaysWhichBudgetIsUsedUp) {
   RunProgress trains = Make(budgets);
   trains.set_train_iter_of("policy_0", 3);
   trains.set_train_iter_of("policy_1", 1);
-  EXPECT_EQ(trains.UsedUpBudget(), std::nullopt);
+  trains.set_train_iter_of("opponent_2", 100);
+  EXPECT_EQ(trains.UsedUpBudget(), std::nullopt) << "the opponent's do not count";
   trains.set_train_iter_of("policy_0", 4);
   EXPECT_THAT(trains.UsedUpBudget(), Optional(std::string("5 train iterations of 5")));
 
