@@ -23,7 +23,6 @@
 #include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/comm/group_member.h"
 #include "ding_worker/learner/hooks.h"
-#include "ding_worker/policy/gradient_reducer.h"
 #include "ding_worker/policy/policy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

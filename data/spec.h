@@ -39,7 +39,7 @@ std::optional<int64_t> CheckedByteSize(DType dtype, absl::Span<const int64_t> sh
 std::string ShapeString(absl::Span<const int64_t> shape);
 
 // The observation field that says which actions are legal: bool, one element per category of the
-// discrete action (policy/action_mask.h). Policies choose legal actions only; env managers refuse
+// discrete action (policy/action_space.h). Policies choose legal actions only; env managers refuse
 // others.
 inline constexpr absl::string_view kActionMaskField = "obs/action_mask";
 

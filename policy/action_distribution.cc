@@ -11,8 +11,7 @@
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/policy/action_mask.h"
-#include "ding_worker/policy/action_scale.h"
+#include "ding_worker/policy/action_space.h"
 
 namespace ding {
 namespace {

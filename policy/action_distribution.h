@@ -7,7 +7,7 @@
 //
 //   action space             head                       probability of
 //   Discrete, MultiDiscrete  "logit" [sum of counts]    "action": independent categories; illegal
-//                                                       ones (policy/action_mask.h) have
+//                                                       ones (policy/action_space.h) have
 //                                                       probability 0 and gradient 0
 //   Box with finite bounds   "mean" [n], and a          "raw_action": independent normals; the
 //                            parameter log-std per      action is raw_action clipped to [-1, 1]

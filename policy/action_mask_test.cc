@@ -1,9 +1,8 @@
-#include "ding_worker/policy/action_mask.h"
-
 #include <vector>
 
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/dtype.h"
+#include "ding_worker/policy/action_space.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,5 +1,3 @@
-#include "ding_worker/policy/action_scale.h"
-
 #include <vector>
 
 #include "absl/status/status.h"
@@ -7,6 +5,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/policy/action_space.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -7,7 +7,7 @@
 #include "benchmark/benchmark.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/rng.h"
-#include "ding_worker/policy/adam.h"
+#include "ding_worker/policy/optimizer.h"
 
 namespace ding {
 namespace {

@@ -1,5 +1,3 @@
-#include "ding_worker/policy/adam.h"
-
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -13,6 +11,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
+#include "ding_worker/policy/optimizer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,5 +1,4 @@
-#include "ding_worker/policy/argmax.h"
-
+#include "ding_worker/policy/loss/td_loss.h"
 #include "gtest/gtest.h"
 
 namespace ding {

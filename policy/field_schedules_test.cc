@@ -1,5 +1,3 @@
-#include "ding_worker/policy/field_schedules.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,8 +9,9 @@
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/named_values.h"
-#include "ding_worker/policy/field_schedules_config.h"
 #include "ding_worker/policy/policy.pb.h"
+#include "ding_worker/policy/policy_config.h"
+#include "ding_worker/policy/schedule.h"
 #include "ding_worker/policy/schedule_registry.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"

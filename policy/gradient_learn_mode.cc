@@ -1,12 +1,18 @@
 #include "ding_worker/policy/gradient_learn_mode.h"
 
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/check.h"
 #include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/policy/network.h"
 
 namespace ding {
 
@@ -109,6 +115,193 @@ absl::Status GradientLearnMode::Step(LearnStep* step) {
 void GradientLearnMode::AddTrainIter() {
   state_.AddCount("train_iter", &train_iter_);
   saves_train_iter_ = true;
+}
+
+template <typename T>
+void TrainState::Add(std::function<absl::Status(StateWriter*)> save,
+                     std::function<absl::StatusOr<T>(StateReader*)> read,
+                     std::function<void(const T&)> apply) {
+  parts_.push_back({std::move(save),
+                    [read = std::move(read), apply = std::move(apply)](
+                        StateReader* reader) -> absl::StatusOr<std::function<void()>> {
+                      DING_ASSIGN_OR_RETURN(T value, read(reader));
+                      // Shared, because std::function copies what it holds, and an Adam cannot be copied.
+                      const auto shared = std::make_shared<const T>(std::move(value));
+                      return [apply, shared] { apply(*shared); };
+                    }});
+}
+
+void TrainState::AddParameters(const std::string& scope, const std::vector<ParameterInfo>& info,
+                               absl::Span<float> values) {
+  Add<std::vector<float>>(
+      [=](StateWriter* writer) { return SaveParameters(info, values, scope, writer); },
+      [=](StateReader* reader) -> absl::StatusOr<std::vector<float>> {
+        std::vector<float> read(values.size());
+        DING_RETURN_IF_ERROR(LoadParameters(info, scope, reader, absl::MakeSpan(read)));
+        return read;
+      },
+      [=](const std::vector<float>& read) { absl::c_copy(read, values.begin()); });
+}
+
+void TrainState::AddNetwork(const std::string& scope, Network* network) {
+  const absl::Span<const ParameterInfo> info = network->parameter_info();
+  AddParameters(scope, {info.begin(), info.end()}, network->parameters());
+}
+
+void TrainState::AddAdam(const std::string& scope, Adam* adam) {
+  Add<Adam>(
+      [=](StateWriter* writer) {
+        ScopedStateWriter scoped(writer, scope);
+        return adam->SaveState(&scoped);
+      },
+      [=](StateReader* reader) {
+        ScopedStateReader scoped(reader, scope);
+        return adam->Read(&scoped);
+      },
+      [=](const Adam& read) { adam->CopyFrom(read); });
+}
+
+void TrainState::AddRng(const std::string& name, Rng* rng) {
+  Add<Rng>([=](StateWriter* writer) { return writer->WriteRng(name, *rng); },
+           [=](StateReader* reader) -> absl::StatusOr<Rng> {
+             Rng read = *rng;
+             DING_RETURN_IF_ERROR(reader->ReadRng(name, &read));
+             return read;
+           },
+           [=](const Rng& read) { *rng = read; });
+}
+
+void TrainState::AddCount(const std::string& name, int64_t* count) {
+  Add<int64_t>([=](StateWriter* writer) { return writer->WriteInt(name, *count); },
+               [=](StateReader* reader) { return reader->ReadCount(name); },
+               [=](int64_t read) { *count = read; });
+}
+
+void TrainState::AddSeed(const std::string& name, uint64_t* seed) {
+  Add<int64_t>(
+      [=](StateWriter* writer) { return writer->WriteInt(name, static_cast<int64_t>(*seed)); },
+      [=](StateReader* reader) { return reader->ReadInt(name); },
+      [=](int64_t read) { *seed = static_cast<uint64_t>(read); });
+}
+
+void TrainState::AddNumber(const std::string& name, double least, double most,
+                           const std::function<double()>& get,
+                           const std::function<void(double)>& set) {
+  Add<double>([=](StateWriter* writer) { return writer->WriteDouble(name, get()); },
+              [=](StateReader* reader) -> absl::StatusOr<double> {
+                DING_ASSIGN_OR_RETURN(const double read, reader->ReadDouble(name));
+                if (std::isfinite(read) && read >= least && read <= most) return read;
+                return absl::InvalidArgumentError(absl::StrCat(
+                    "the saved '", name, "' is ", read, ", expected ",
+                    std::isfinite(least) ? absl::StrCat(least, " to ", most) : "a finite number"));
+              },
+              set);
+}
+
+absl::Status TrainState::Save(StateWriter* writer) const {
+  for (const Part& part : parts_) DING_RETURN_IF_ERROR(part.save(writer));
+  return absl::OkStatus();
+}
+
+absl::Status TrainState::Load(StateReader* reader) {
+  std::vector<std::function<void()>> changes;
+  for (const Part& part : parts_) {
+    DING_ASSIGN_OR_RETURN(std::function<void()> change, part.read(reader));
+    changes.push_back(std::move(change));
+  }
+  for (const std::function<void()>& change : changes) change();
+  return absl::OkStatus();
+}
+
+ParameterGroup ParametersOf(absl::string_view name, Network* network) {
+  return {std::string(name), network->parameter_info(), network->parameters(),
+          network->gradients()};
+}
+
+absl::StatusOr<GroupAdam> GroupAdam::Create(std::vector<ParameterGroup> groups,
+                                            const AdamOptions& options, double grad_clip_norm) {
+  DING_CHECK(!groups.empty()) << "no parameters";
+  GroupAdam made(std::move(groups), options, grad_clip_norm);
+  for (const ParameterGroup& group : made.groups_) {
+    DING_ASSIGN_OR_RETURN(Adam adam,
+                          Adam::Create(options, static_cast<int64_t>(group.parameters.size())));
+    made.adams_.push_back(std::move(adam));
+    made.gradients_.push_back(group.gradients);
+  }
+  return made;
+}
+
+GroupAdam::GroupAdam(std::vector<ParameterGroup> groups, const AdamOptions& options,
+                     double grad_clip_norm)
+    : groups_(std::move(groups)), options_(options), grad_clip_norm_(grad_clip_norm) {}
+
+absl::Status GroupAdam::CheckGradients() const {
+  for (const ParameterGroup& group : groups_) {
+    const int64_t bad = FindNonFinite(group.gradients);
+    if (bad < 0) continue;
+    return absl::InternalError(absl::StrCat("gradient ", bad, " of ", group.gradients.size(),
+                                            " of '", group.name, "' is ",
+                                            group.gradients[static_cast<size_t>(bad)]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GroupAdam::Step(double* norm) {
+  if (grad_clip_norm_ > 0) {
+    // It checks all gradients before it changes one; the error here names the group.
+    const absl::StatusOr<double> clipped = ClipGradientNorm(gradients_, grad_clip_norm_);
+    if (!clipped.ok()) {
+      DING_RETURN_IF_ERROR(CheckGradients());
+      return clipped.status();
+    }
+    if (norm != nullptr) *norm = *clipped;
+  } else if (norm != nullptr) {
+    // A gradient that is not finite makes the norm not finite; huge ones do so, too.
+    *norm = GradientNorm(gradients_);
+    if (!std::isfinite(*norm)) DING_RETURN_IF_ERROR(CheckGradients());
+  } else if (groups_.size() > 1) {
+    DING_RETURN_IF_ERROR(CheckGradients());
+  }
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    const absl::Status status = adams_[i].Step(groups_[i].gradients, groups_[i].parameters);
+    if (!status.ok()) {
+      DING_RETURN_IF_ERROR(CheckGradients());  // a single group, whose Adam has found it
+      return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GroupAdam::set_lr(double lr) {
+  for (Adam& adam : adams_) DING_RETURN_IF_ERROR(adam.set_lr(lr));
+  return absl::OkStatus();
+}
+
+void GroupAdam::Remember() {
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    const absl::Span<float> parameters = groups_[i].parameters;
+    if (i == remembered_adams_.size()) {
+      const auto size = static_cast<int64_t>(parameters.size());
+      remembered_adams_.push_back(*Adam::Create(options_, size));
+      remembered_parameters_.emplace_back(parameters.size());
+    }
+    remembered_adams_[i].CopyFrom(adams_[i]);
+    absl::c_copy(parameters, remembered_parameters_[i].begin());
+  }
+}
+
+void GroupAdam::GoBack() {
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    adams_[i].CopyFrom(remembered_adams_[i]);
+    absl::c_copy(remembered_parameters_[i], groups_[i].parameters.begin());
+  }
+}
+
+void GroupAdam::AddTo(TrainState* state, absl::string_view scope) {
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    const std::string& name = groups_[i].name;
+    state->AddAdam(scope.empty() ? name : absl::StrCat(scope, "/", name), &adams_[i]);
+  }
 }
 
 }  // namespace ding

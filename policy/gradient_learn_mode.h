@@ -18,6 +18,7 @@
 #define DING_WORKER_POLICY_GRADIENT_LEARN_MODE_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,15 +27,112 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/policy/gradient_reducer.h"
-#include "ding_worker/policy/group_adam.h"
+#include "ding_worker/policy/network.h"
+#include "ding_worker/policy/optimizer.h"
 #include "ding_worker/policy/policy.h"
-#include "ding_worker/policy/train_state.h"
 
 namespace ding {
+
+// The state that a learn mode saves beside its model: optimizers, networks, counters, random streams.
+//
+// The parts are saved in the order in which they were added. Load() reads and checks all parts before it changes one.
+//
+// Ownership: keeps pointers to the parts, which must outlive it and stay where they are.
+// Threads:   thread-compatible.
+//
+// Example, in the constructor of a learn mode:
+//   state()->AddNetwork("target_model", target_.get());
+//   state()->AddSeed("noise_seed", &noise_seed_);
+class TrainState {
+ public:
+  // Parameters with the layout `info`, as tensors "<scope>/<parameter>".
+  void AddParameters(const std::string& scope, const std::vector<ParameterInfo>& info,
+                     absl::Span<float> values);
+  void AddNetwork(const std::string& scope, Network* network);
+  void AddAdam(const std::string& scope, Adam* adam);
+  void AddRng(const std::string& name, Rng* rng);
+  void AddCount(const std::string& name, int64_t* count);
+  void AddSeed(const std::string& name, uint64_t* seed);
+  // A number in [least, most], which may be infinite; the number itself must be finite.
+  void AddNumber(const std::string& name, double least, double most,
+                 const std::function<double()>& get, const std::function<void(double)>& set);
+
+  absl::Status Save(StateWriter* writer) const;
+  //   kNotFound, kInvalidArgument  a part is missing or does not fit; nothing is changed
+  absl::Status Load(StateReader* reader);
+
+ private:
+  struct Part {
+    std::function<absl::Status(StateWriter*)> save;
+    // Reads and checks the part, and returns what makes it the current one.
+    std::function<absl::StatusOr<std::function<void()>>(StateReader*)> read;
+  };
+
+  template <typename T>
+  void Add(std::function<absl::Status(StateWriter*)> save,
+           std::function<absl::StatusOr<T>(StateReader*)> read,
+           std::function<void(const T&)> apply);
+
+  std::vector<Part> parts_;
+};
+
+// Adam over parameters in several pieces of memory, such as those of two networks: it takes one step and
+// has one gradient norm, as if they were a single piece.
+//
+// Ownership: owns the moments; parameters and gradients must outlive it.
+// Threads:   thread-compatible.
+class TrainState;
+
+struct ParameterGroup {
+  std::string name;  // its name in errors and in saved states: "actor"
+  absl::Span<const ParameterInfo> info;
+  absl::Span<float> parameters;
+  absl::Span<float> gradients;
+};
+
+// Returns the parameters of `network`, which must outlive the group.
+ParameterGroup ParametersOf(absl::string_view name, Network* network);
+
+class GroupAdam {
+ public:
+  // `grad_clip_norm` is the maximal norm of all gradients together; 0: not clipped.
+  //   kInvalidArgument  options out of range
+  static absl::StatusOr<GroupAdam> Create(std::vector<ParameterGroup> groups,
+                                          const AdamOptions& options, double grad_clip_norm);
+  GroupAdam(GroupAdam&&) = default;
+
+  absl::Span<const absl::Span<float>> gradients() const { return gradients_; }
+  // kInternal, with the first of them, if a gradient is NaN or infinite.
+  absl::Status CheckGradients() const;
+  // Takes one step by the current gradients. Writes their norm, before they are clipped, to `norm` unless it is null.
+  //   kInternal  a gradient is NaN or infinite; nothing is changed
+  absl::Status Step(double* norm = nullptr);
+
+  double lr() const { return adams_.front().lr(); }
+  absl::Status set_lr(double lr);
+
+  // Remember() keeps a copy of parameters and moments; GoBack() restores the last copy.
+  void Remember();
+  void GoBack();
+
+  // Adds the optimizers to `state`, as "<scope>/<group>/..."; without a scope as "<group>/...".
+  void AddTo(TrainState* state, absl::string_view scope = "");
+
+ private:
+  GroupAdam(std::vector<ParameterGroup> groups, const AdamOptions& options, double grad_clip_norm);
+
+  std::vector<ParameterGroup> groups_;
+  const AdamOptions options_;
+  const double grad_clip_norm_;
+  std::vector<absl::Span<float>> gradients_;
+  std::vector<Adam> adams_;
+  std::vector<Adam> remembered_adams_;  // empty until the first Remember()
+  std::vector<std::vector<float>> remembered_parameters_;
+};
 
 // Returns the error of a loss that is not finite, such as "the critics' loss", with the first of the td errors behind it.
 absl::Status LossError(absl::string_view name, double loss, absl::Span<const float> td_error);

@@ -1,5 +1,3 @@
-#include "ding_worker/policy/group_adam.h"
-
 #include <limits>
 #include <vector>
 
@@ -8,8 +6,8 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
-#include "ding_worker/policy/adam.h"
-#include "ding_worker/policy/train_state.h"
+#include "ding_worker/policy/gradient_learn_mode.h"
+#include "ding_worker/policy/optimizer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

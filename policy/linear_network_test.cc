@@ -1,9 +1,8 @@
-#include "ding_worker/policy/linear_network.h"
-
 #include <memory>
 
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/network_conformance.h"
+#include "ding_worker/policy/testing/network_conformance.h"
+#include "ding_worker/policy/testing/test_networks.h"
 #include "gtest/gtest.h"
 
 namespace ding {

@@ -8,9 +8,9 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/action_mask.h"
-#include "ding_worker/policy/argmax.h"
-#include "ding_worker/policy/target_update.h"
+#include "ding_worker/policy/action_space.h"
+#include "ding_worker/policy/loss/td_loss.h"
+#include "ding_worker/policy/optimizer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -19,13 +19,17 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
 
 namespace ding {
 
@@ -71,6 +75,121 @@ class Network {
   // Describes the network for the log: "mlp 4-128-128-64, dueling 2: 33,923 parameters".
   virtual std::string info() const = 0;
 };
+
+// A network with memory: the outputs for a row depend on the rows before it, through a recurrent state.
+//
+//     state before row 0 ──► row 0 ──► state ──► row 1 ──► state ──► ... row T - 1 ──► state after it
+//                              │                   │                      │
+//                              ▼                   ▼                      ▼
+//                           outputs             outputs                outputs
+//
+// The state is a row of state_size() floats, opaque to the algorithms: they store it with the rows
+// (kColumnRnnState) and pass it back. It is 0 at the beginning of an episode.
+//
+// Sequences are batches of [B * T] rows with row t of sequence b at b * T + t, as buffers draw them
+// (data/sample_columns.h). As a Network, it computes single rows at the beginnings of episodes: Infer() and
+// Forward() are sequences of one row with state 0.
+//
+// Ownership, threads, errors: as policy/network.h.
+
+// B sequences of T rows.
+struct Sequences {
+  ColumnsView rows;    // [B * T]; its first fields are those of input_spec()
+  int64_t length = 1;  // T
+  // [B, state_size()]: the state before the first row of each sequence; empty: 0.
+  absl::Span<const float> state;
+  // [B * T]: where it is not 0, the state before the row is 0, because the row begins an episode. Empty:
+  // nowhere.
+  absl::Span<const uint8_t> is_first;
+  // So many rows at the beginning of each sequence, below T, only warm up the state: Backward() ignores their
+  // output gradients, and no gradient flows through the state after them into them.
+  int64_t burn_in = 0;
+};
+
+class RecurrentNetwork : public Network {
+ public:
+  // The number of floats of the state of one row.
+  virtual int64_t state_size() const = 0;
+
+  // As Infer() and Forward() of Network, for sequences. They also write the state after each row to `states`
+  // [B * T, state_size()], or only after the last row of each sequence if `states` has the size of
+  // [B, state_size()], or no states if it is empty. `states` may be the memory of `sequences.state` if T is 1.
+  // Backward() follows ForwardSequences() as it follows Forward(), with the output gradients of all B * T rows.
+  //   kInvalidArgument  the sizes do not fit together
+  virtual absl::Status InferSequences(const Sequences& sequences, const MutableColumnsView& output,
+                                      absl::Span<float> states) = 0;
+  virtual absl::Status ForwardSequences(const Sequences& sequences,
+                                        const MutableColumnsView& output,
+                                        absl::Span<float> states) = 0;
+
+  absl::Status Infer(const ColumnsView& input, const MutableColumnsView& output) override {
+    return InferSequences(SingleRows(input), output, {});
+  }
+  absl::Status Forward(const ColumnsView& input, const MutableColumnsView& output) override {
+    return ForwardSequences(SingleRows(input), output, {});
+  }
+
+ private:
+  static Sequences SingleRows(const ColumnsView& input) {
+    Sequences rows;
+    rows.rows = input;
+    return rows;
+  }
+};
+
+// Returns `network` as a recurrent one, or null if it is not.
+inline RecurrentNetwork* AsRecurrent(Network* network) {
+  return dynamic_cast<RecurrentNetwork*>(network);
+}
+
+// A network whose outputs depend on random numbers besides input and parameters: noisy layers
+// (policy/noisy_network.h), or sampled fractions of quantiles (policy/distributional/iqn_network.h).
+//
+// It keeps its numbers between calls, equal for all rows of a batch, and does not draw by itself: each mode of
+// a policy draws from a stream of its own before a pass, so that equal seeds give equal bytes. At first the
+// numbers are those of UseMeans().
+//
+// Ownership, threads, errors: as policy/network.h.
+class RandomNetwork : public Network {
+ public:
+  // Replaces the numbers by new ones.
+  virtual void Draw(Rng* rng) = 0;
+  // Replaces them by numbers without chance, with which the network acts when it does not explore.
+  virtual void UseMeans() = 0;
+};
+
+// Returns `network` as a random one, or null if it is not.
+inline RandomNetwork* AsRandom(Network* network) { return dynamic_cast<RandomNetwork*>(network); }
+
+// Checks the sizes of sequences for implementations of RecurrentNetwork.
+
+//   kInvalidArgument  the sizes of `sequences`, or that of `states`, the place for the states after the rows,
+//                     do not fit together, or do not fit states of `state_size` floats
+absl::Status CheckSequences(const Sequences& sequences, int64_t state_size,
+                            absl::Span<const float> states);
+
+// Saves and loads the parameters of a network as named tensors: "model/encoder/0/weight", ...
+//
+// Loading is strict: the scope must have every parameter with its shape and finite values, and nothing
+// else. All tensors are read and checked before the first parameter is changed.
+
+// The scope of a policy's model in a state.
+inline constexpr char kModelScope[] = "model";
+
+// Writes `values`, with the layout `info`, as tensors "<scope>/<name>".
+absl::Status SaveParameters(absl::Span<const ParameterInfo> info, absl::Span<const float> values,
+                            absl::string_view scope, StateWriter* writer);
+
+// Reads the tensors of SaveParameters() into `values`. The scope may also have the names `others`, which something else
+// reads.
+//   kInvalidArgument  lists all parameters that are missing, unknown or not finite, or have another
+//                     dtype or shape; `values` is unchanged
+absl::Status LoadParameters(absl::Span<const ParameterInfo> info, absl::string_view scope,
+                            StateReader* reader, absl::Span<float> values,
+                            const std::set<std::string>& others = {});
+
+// Loads the model of a policy without parameters: kInvalidArgument if it has any.
+absl::Status LoadEmptyModel(StateReader* reader);
 
 }  // namespace ding
 

@@ -7,7 +7,7 @@
 // The heads are the layers "<output field>/..." of the inner network, with parameters ".../weight" [out, in] and
 // ".../bias" [out]. Its parameters are the means; the deviations come after them, as ".../weight_deviation" and
 // ".../bias_deviation". They begin as deviation / sqrt(in). The numbers e are equal for all rows of a batch, as
-// policy/random_network.h says; with UseMeans() they are 0.
+// policy/network.h says; with UseMeans() they are 0.
 //
 // Ownership: owns the inner network, whose parameters are working memory from then on.
 // Threads, errors: as policy/network.h.
@@ -27,7 +27,6 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/policy/network.h"
-#include "ding_worker/policy/random_network.h"
 
 namespace ding {
 

@@ -13,8 +13,8 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/mlp/mlp.h"
-#include "ding_worker/policy/network_conformance.h"
-#include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/network_conformance.h"
+#include "ding_worker/policy/testing/random_batch.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

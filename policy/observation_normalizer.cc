@@ -9,7 +9,7 @@
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
-#include "ding_worker/policy/parameter_state.h"
+#include "ding_worker/policy/network.h"
 
 namespace ding {
 

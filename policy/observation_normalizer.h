@@ -18,7 +18,7 @@
 #include "ding_worker/data/running_normalizer.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/policy/scratch_columns.h"
+#include "ding_worker/policy/batch_columns.h"
 
 namespace ding {
 

@@ -9,7 +9,7 @@
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/policy/scratch_columns.h"
+#include "ding_worker/policy/batch_columns.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,10 +1,9 @@
-#include "ding_worker/policy/parameter_state.h"
-
 #include <limits>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/policy/network.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -5,6 +5,7 @@
 #ifndef DING_WORKER_POLICY_POLICY_CONFIG_H_
 #define DING_WORKER_POLICY_POLICY_CONFIG_H_
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@
 
 namespace ding {
 
-// Whether a factory makes FieldSchedules (policy/field_schedules.h) of a config, which then finds their problems.
+// Whether a factory makes FieldSchedules (policy/schedule.h) of a config, which then finds their problems.
 enum class TakesSchedules { kNo, kYes };
 
 // Appends a problem for each field of `config`, except `type` and `params`, that is out of range. Schedules are
@@ -34,6 +35,32 @@ absl::Status UnpackParams(const PolicyConfig& config, google::protobuf::Message*
 CollectAttributes CollectAttributesFromConfig(const PolicyConfig& config);
 LearnAttributes LearnAttributesFromConfig(const PolicyConfig& config);
 Schedule ScheduleFromConfig(const ScheduleConfig& config);
+
+// Reads PolicyConfig.schedule. A factory names the fields that may change:
+//
+//   options.schedules = CreateFieldSchedules(
+//       config, {{"learning_rate", "lr", my.learning_rate()}}, &problems);
+//
+// Threads: thread-safe.
+
+// A field that may change. Its values are in [least, most], and above `least` if `above` is set.
+struct ChangingField {
+  std::string field;      // its name in configs
+  std::string setting;    // the setting that carries its value
+  double value = 0;       // that of the config
+  bool collects = false;  // whether the setting is one of the collect mode
+  double least = 0;
+  double most = std::numeric_limits<double>::infinity();
+  bool above = false;
+  // Fields that are set and change the same value, such as "lr_decay_env_steps"; empty: none. A schedule is then refused.
+  std::string rival = {};
+};
+
+// Creates the schedules of `config`. Appends a problem for each that names none of `fields` or leaves the range of its
+// field, never ends, or counts other steps than the one before.
+FieldSchedules CreateFieldSchedules(const PolicyConfig& config,
+                                    const std::vector<ChangingField>& fields,
+                                    std::vector<std::string>* problems);
 
 }  // namespace ding
 

@@ -19,7 +19,7 @@
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/policy.h"
-#include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/random_batch.h"
 #include "gtest/gtest.h"
 
 namespace ding {
@@ -27,7 +27,7 @@ namespace ding {
 struct PolicyConformanceCase {
   std::string name;
   std::function<absl::StatusOr<std::unique_ptr<Policy>>(uint64_t seed, PolicyModes modes)> create;
-  SpecPtr observation;  // fields that policy/random_batch.h can fill
+  SpecPtr observation;  // fields that policy/testing/random_batch.h can fill
   SpecPtr action;
   bool learns = true;  // whether the policy has a learn_mode()
   // Makes training data for the learn mode.

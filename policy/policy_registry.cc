@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_factory.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/policy/reward_components.h"
+#include "ding_worker/policy/policy.h"
 
 namespace ding {
 namespace {

@@ -10,7 +10,6 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/gradient_reducer.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy.pb.h"

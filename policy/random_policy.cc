@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/draw_categories.h"
-#include "ding_worker/policy/action_mask.h"
-#include "ding_worker/policy/parameter_state.h"
-#include "ding_worker/policy/scheduled_settings.h"
+#include "ding_worker/policy/action_space.h"
+#include "ding_worker/policy/network.h"
+#include "ding_worker/policy/policy_modes.h"
 
 namespace ding {
 namespace {

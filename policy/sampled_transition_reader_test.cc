@@ -1,5 +1,3 @@
-#include "ding_worker/policy/sampled_transition_reader.h"
-
 #include <limits>
 #include <string>
 #include <utility>
@@ -9,7 +7,8 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/testing/specs.h"
+#include "ding_worker/policy/batch_columns.h"
+#include "ding_worker/policy/testing/random_batch.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

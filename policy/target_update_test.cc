@@ -1,10 +1,9 @@
-#include "ding_worker/policy/target_update.h"
-
 #include <limits>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/policy/optimizer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,5 +1,5 @@
 // The temperature alpha of soft actor-critic: the weight of the entropy, which is learned so that the entropy of the policy
-// becomes a target (policy/loss/sac_loss.h).
+// becomes a target (policy/loss/off_policy_loss.h).
 //
 // Ownership: owns log alpha and its gradient; it must stay where it is while group() is used.
 // Threads:   thread-compatible.
@@ -16,12 +16,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/policy/adam.h"
 #include "ding_worker/policy/gradient_learn_mode.h"
-#include "ding_worker/policy/group_adam.h"
-#include "ding_worker/policy/loss/sac_loss.h"
-#include "ding_worker/policy/scheduled_settings.h"
-#include "ding_worker/policy/train_state.h"
+#include "ding_worker/policy/loss/off_policy_loss.h"
+#include "ding_worker/policy/optimizer.h"
+#include "ding_worker/policy/policy_modes.h"
 
 namespace ding {
 

@@ -1,5 +1,3 @@
-#include "ding_worker/policy/train_state.h"
-
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -11,8 +9,9 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
-#include "ding_worker/policy/adam.h"
+#include "ding_worker/policy/gradient_learn_mode.h"
 #include "ding_worker/policy/network.h"
+#include "ding_worker/policy/optimizer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -17,7 +17,7 @@
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/worker/run/run_checkpoints.h"
 #include "ding_worker/worker/serial_run/serial_pipeline.h"
-#include "ding_worker/worker/testing/cartpole_pipeline.h"
+#include "ding_worker/worker/testing/benchmark_parts.h"
 
 namespace ding {
 namespace {

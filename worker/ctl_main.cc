@@ -31,8 +31,7 @@
 #include "ding_worker/worker/parallel_run/operator_client.h"
 #include "ding_worker/worker/run/paths.h"
 #include "ding_worker/worker/run/program.h"
-#include "ding_worker/worker/run/status_json.h"
-#include "ding_worker/worker/run/status_text.h"
+#include "ding_worker/worker/run/run_status.h"
 #include "gflags/gflags.h"
 
 DEFINE_string(coordinator, "", "host:port of the coordinator");

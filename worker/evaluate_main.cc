@@ -13,10 +13,10 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/worker/run/evaluation.h"
 #include "ding_worker/worker/run/evaluation_report.h"
-#include "ding_worker/worker/run/find_checkpoint.h"
 #include "ding_worker/worker/run/interrupt.h"
 #include "ding_worker/worker/run/paths.h"
 #include "ding_worker/worker/run/program.h"
+#include "ding_worker/worker/run/saved_policy.h"
 #include "ding_worker/worker/serial_registry.h"
 #include "gflags/gflags.h"
 

@@ -28,8 +28,7 @@
 #include "ding_worker/replay_buffer/testing/buffer_types.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "ding_worker/worker/testing/child_program.h"
-#include "ding_worker/worker/testing/format_fixtures.h"
-#include "ding_worker/worker/testing/saved_buffers.h"
+#include "ding_worker/worker/testing/saved_formats.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -22,8 +22,8 @@
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/learning_bars/board_game_bars.h"
 #include "ding_worker/worker/run/evaluation.h"
-#include "ding_worker/worker/serial_run/create_pipeline.h"
 #include "ding_worker/worker/serial_run/pipeline.h"
+#include "ding_worker/worker/serial_run/supervised_pipeline.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

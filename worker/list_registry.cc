@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ding_worker/worker/config/wrapped_text.h"
+#include "absl/strings/str_split.h"
 #include "google/protobuf/descriptor.h"
 
 namespace ding {
@@ -14,6 +14,8 @@ namespace {
 // The help of longer names begins in the line below them.
 constexpr size_t kLongestName = 32;
 constexpr absl::string_view kIndent = "  ";
+
+constexpr size_t kColumns = 100;
 
 }  // namespace
 
@@ -46,6 +48,20 @@ void ListEntries(absl::string_view kind, const std::vector<RegistryEntry>& entri
   for (const std::string& problem : problems) {
     AppendWrapped(absl::StrCat(kIndent, "error: "), 2 * kIndent.size(), problem, text);
   }
+}
+
+void AppendWrapped(std::string line, size_t indent, absl::string_view sentence, std::string* text) {
+  bool begins = true;
+  for (const absl::string_view word : absl::StrSplit(sentence, ' ', absl::SkipEmpty())) {
+    if (!begins && line.size() + 1 + word.size() > kColumns) {
+      absl::StrAppend(text, line, "\n");
+      line.assign(indent, ' ');
+      begins = true;
+    }
+    absl::StrAppend(&line, begins ? "" : " ", word);
+    begins = false;
+  }
+  absl::StrAppend(text, line, "\n");
 }
 
 }  // namespace ding

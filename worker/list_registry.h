@@ -2,6 +2,7 @@
 #ifndef DING_WORKER_WORKER_LIST_REGISTRY_H_
 #define DING_WORKER_WORKER_LIST_REGISTRY_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,14 @@ template <typename Factory>
 void ListRegistry(const Registry<Factory>& registry, std::string* text) {
   ListEntries(registry.kind(), registry.Entries(), registry.Problems(), text);
 }
+
+// Text for terminals.
+//
+// Threads: thread-safe (a pure function).
+
+// Appends `line`, which is empty or ends with a space, and the words of `sentence` to `*text`, in lines of at most 100
+// columns. The further lines begin at column `indent`.
+void AppendWrapped(std::string line, size_t indent, absl::string_view sentence, std::string* text);
 
 }  // namespace ding
 

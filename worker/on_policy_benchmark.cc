@@ -28,14 +28,13 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/classic_control/bare_cartpoles.h"
 #include "ding_worker/policy/mlp/mlp.h"
-#include "ding_worker/policy/random_batch.h"
-#include "ding_worker/policy/recurrent_network.h"
+#include "ding_worker/policy/network.h"
 #include "ding_worker/policy/rnn/rnn.h"
 #include "ding_worker/policy/rnn/rnn_structure.h"
+#include "ding_worker/policy/testing/random_batch.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/serial_run/serial_pipeline.h"
-#include "ding_worker/worker/testing/bare_network.h"
-#include "ding_worker/worker/testing/cartpole_pipeline.h"
+#include "ding_worker/worker/testing/benchmark_parts.h"
 
 namespace ding {
 namespace {

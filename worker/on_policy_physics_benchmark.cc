@@ -23,8 +23,7 @@
 #include "ding_worker/env/mujoco/bare_half_cheetahs.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/serial_run/serial_pipeline.h"
-#include "ding_worker/worker/testing/bare_network.h"
-#include "ding_worker/worker/testing/cartpole_pipeline.h"
+#include "ding_worker/worker/testing/benchmark_parts.h"
 
 namespace ding {
 namespace {

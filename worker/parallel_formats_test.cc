@@ -11,7 +11,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/log/sqlite_log.h"
 #include "ding_worker/worker/testing/child_program.h"
-#include "ding_worker/worker/testing/format_fixtures.h"
+#include "ding_worker/worker/testing/saved_formats.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -39,16 +39,14 @@
 #include "ding_worker/worker/parallel_run/parallel_run.h"
 #include "ding_worker/worker/parallel_run/parallel_setup.h"
 #include "ding_worker/worker/parallel_run/parallel_worker.h"
+#include "ding_worker/worker/parallel_run/supervisor.h"
 #include "ding_worker/worker/registry.h"
-#include "ding_worker/worker/run/exit_status.h"
 #include "ding_worker/worker/run/interrupt.h"
 #include "ding_worker/worker/run/paths.h"
 #include "ding_worker/worker/run/program.h"
-#include "ding_worker/worker/run/progress_flags.h"
-#include "ding_worker/worker/run/resume.h"
-#include "ding_worker/worker/run/run_flags.h"
 #include "ding_worker/worker/run/run_folder.h"
 #include "ding_worker/worker/run/run_result.h"
+#include "ding_worker/worker/run/train_flags.h"
 #include "gflags/gflags.h"
 
 constexpr char kAnyPort[] = "127.0.0.1:0";

@@ -33,7 +33,7 @@
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/serial_run/serial_pipeline.h"
-#include "ding_worker/worker/testing/cartpole_pipeline.h"
+#include "ding_worker/worker/testing/benchmark_parts.h"
 #include "ding_worker/worker/testing/in_process_run.h"
 
 namespace ding {

@@ -25,16 +25,14 @@
 #include "ding_worker/worker/run/interrupt.h"
 #include "ding_worker/worker/run/paths.h"
 #include "ding_worker/worker/run/program.h"
-#include "ding_worker/worker/run/progress_flags.h"
-#include "ding_worker/worker/run/resume.h"
 #include "ding_worker/worker/run/run_checkpoints.h"
-#include "ding_worker/worker/run/run_flags.h"
 #include "ding_worker/worker/run/run_folder.h"
 #include "ding_worker/worker/run/run_result.h"
 #include "ding_worker/worker/run/save_outage.h"
+#include "ding_worker/worker/run/train_flags.h"
 #include "ding_worker/worker/serial_registry.h"
-#include "ding_worker/worker/serial_run/create_pipeline.h"
 #include "ding_worker/worker/serial_run/pipeline.h"
+#include "ding_worker/worker/serial_run/supervised_pipeline.h"
 #include "gflags/gflags.h"
 
 DEFINE_string(config, "", "experiment config, in protobuf text format");

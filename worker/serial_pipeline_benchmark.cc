@@ -2,7 +2,7 @@
 //   Collect            SampleSerialCollector, 8 CartPoles, the DQN network: a vector step as 8 rows
 //   CollectFloor       the forward pass of that network on 8 rows, and the bare env loop
 //   Train              a draw of 64 rows from the buffer, and BaseLearner::Train, double DQN
-//   TrainFloor         the same update by hand, without a draw (policy/dqn/bare_update.h)
+//   TrainFloor         the same update by hand, without a draw (policy/testing/bare_updates.h)
 //   Sample, Push       the buffer's part of a round
 //   Run                the program //worker:serial from start to end, with its files, for 5 seeds
 //   RunFloor           as many rounds, updates and steps of evaluations by its parts, without log,
@@ -36,14 +36,14 @@
 #include "ding_worker/env/classic_control/bare_cartpoles.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
-#include "ding_worker/policy/dqn/bare_update.h"
 #include "ding_worker/policy/mlp/mlp.h"
 #include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/testing/bare_updates.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/serial_registry.h"
 #include "ding_worker/worker/serial_run/serial_pipeline.h"
-#include "ding_worker/worker/testing/cartpole_pipeline.h"
+#include "ding_worker/worker/testing/benchmark_parts.h"
 
 extern char** environ;
 

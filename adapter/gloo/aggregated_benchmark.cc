@@ -23,7 +23,7 @@
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/policy_registry.h"
-#include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/random_batch.h"
 
 namespace ding {
 namespace {

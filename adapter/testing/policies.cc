@@ -17,9 +17,9 @@
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/ppo/ppo.pb.h"
-#include "ding_worker/policy/random_batch.h"
 #include "ding_worker/policy/sac/sac.pb.h"
 #include "ding_worker/policy/td3/td3.pb.h"
+#include "ding_worker/policy/testing/random_batch.h"
 
 namespace ding {
 namespace {

@@ -12,7 +12,6 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/interaction/all_reduce/all_reduce.h"
-#include "ding_worker/policy/gradient_reducer.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/env/env.h"
-#include "ding_worker/policy/reward_components.h"
+#include "ding_worker/policy/policy.h"
 
 namespace ding {
 namespace {

@@ -9,7 +9,7 @@
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
-#include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/action_space.h"
 
 namespace ding {
 absl::StatusOr<TrajLayout> TrajLayout::Create(SpecPtr observation, SpecPtr output,

@@ -13,7 +13,7 @@
 // `step` numbers the rows of stream `stream_base + env`. Dropped rows keep their number, so that there is a
 // gap where rows are missing and no buffer links across it.
 //
-// A truncated episode whose last observation allows no action (policy/action_mask.h) is stored as terminated, because
+// A truncated episode whose last observation allows no action (policy/action_space.h) is stored as terminated, because
 // nothing can follow: no policy needs the value of an action that is forbidden. The first one is logged.
 //
 // It counts samples (CollectAttributes::unroll_len): each unroll_len rows of an episode, counted from its

@@ -8,7 +8,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/saved_columns.h"
-#include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/action_space.h"
 
 namespace ding {
 namespace {

@@ -21,7 +21,7 @@
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/interaction/all_reduce/all_reduce.h"
 #include "ding_worker/learner/process_group.h"
-#include "ding_worker/policy/gradient_reducer.h"
+#include "ding_worker/policy/policy.h"
 
 namespace ding {
 

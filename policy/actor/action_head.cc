@@ -10,12 +10,11 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/draw_categories.h"
 #include "ding_worker/policy/action_distribution.h"
-#include "ding_worker/policy/action_mask.h"
-#include "ding_worker/policy/action_scale.h"
+#include "ding_worker/policy/action_space.h"
 #include "ding_worker/policy/actor/actor_description.h"
-#include "ding_worker/policy/argmax.h"
-#include "ding_worker/policy/parameter_state.h"
-#include "ding_worker/policy/scratch_columns.h"
+#include "ding_worker/policy/batch_columns.h"
+#include "ding_worker/policy/loss/td_loss.h"
+#include "ding_worker/policy/network.h"
 
 namespace ding {
 namespace {

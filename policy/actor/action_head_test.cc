@@ -14,7 +14,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/action_distribution.h"
-#include "ding_worker/policy/parameter_state.h"
+#include "ding_worker/policy/network.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -36,9 +36,8 @@
 #include "ding_worker/policy/actor/action_head.h"
 #include "ding_worker/policy/actor/actor_model.h"
 #include "ding_worker/policy/actor/actor_network.h"
-#include "ding_worker/policy/column_binding.h"
+#include "ding_worker/policy/batch_columns.h"
 #include "ding_worker/policy/recurrent_states.h"
-#include "ding_worker/policy/scratch_columns.h"
 
 namespace ding {
 

@@ -14,10 +14,10 @@
 #include "ding_worker/policy/actor/actor.h"
 #include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/actor/actor_model.h"
-#include "ding_worker/policy/mlp/bare_products.h"
 #include "ding_worker/policy/mlp/mlp.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
-#include "ding_worker/policy/parameter_state.h"
+#include "ding_worker/policy/network.h"
+#include "ding_worker/policy/testing/bare_products.h"
 
 namespace ding {
 namespace {

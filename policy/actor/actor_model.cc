@@ -17,8 +17,8 @@
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec_json.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/policy/action_mask.h"
-#include "ding_worker/policy/parameter_state.h"
+#include "ding_worker/policy/action_space.h"
+#include "ding_worker/policy/network.h"
 
 namespace ding {
 namespace {

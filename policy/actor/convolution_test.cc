@@ -1,10 +1,9 @@
-#include "ding_worker/policy/actor/convolution.h"
-
 #include <cstdint>
 #include <vector>
 
 #include "ding_worker/base/cpu.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/policy/actor/actor_network.h"
 #include "gtest/gtest.h"
 
 namespace ding::internal_actor {

@@ -3,8 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/policy/mlp/mlp_config.h"
-#include "ding_worker/policy/rnn/rnn_config.h"
+#include "ding_worker/policy/network_config.h"
 
 namespace ding {
 

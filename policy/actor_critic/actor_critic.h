@@ -8,7 +8,7 @@
 // Actor and critic are two networks or one network with two heads. Algorithms that learn no values have
 // no critic.
 //
-// Each network may be recurrent (policy/recurrent_network.h). The caller keeps the recurrent states: rows of
+// Each network may be recurrent (policy/network.h). The caller keeps the recurrent states: rows of
 // state_size() floats, first those of the actor, then those of the critic.
 //
 // Only UpdateStatistics() and return_statistics() change the statistics. They are part of the model, so that a process that
@@ -38,14 +38,48 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/action_distribution.h"
-#include "ding_worker/policy/actor_critic/network_part.h"
-#include "ding_worker/policy/column_binding.h"
-#include "ding_worker/policy/group_adam.h"
+#include "ding_worker/policy/batch_columns.h"
+#include "ding_worker/policy/gradient_learn_mode.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/observation_normalizer.h"
-#include "ding_worker/policy/scratch_columns.h"
 
 namespace ding {
+
+// A network of an ActorCritic with its part of the recurrent states. The states of all networks of a row
+// lie one after the other, so that they are a single column:
+//
+//     rows [B]   | state of the actor | state of the critic |        a network without memory has no part
+//
+// Ownership: owns the network.
+// Threads:   thread-compatible.
+// Errors:    those of the network.
+class NetworkPart {
+ public:
+  // The part begins at float `state_begin` of a row of states. `network` may be null: there is no such
+  // network, and neither Infer() nor Forward() may be called.
+  NetworkPart(std::unique_ptr<Network> network, int64_t state_begin);
+
+  Network* network() const { return network_.get(); }
+  // The floats of its part; 0 without memory.
+  int64_t state_size() const { return recurrent_ == nullptr ? 0 : recurrent_->state_size(); }
+
+  // Computes the outputs of rows [B], each from its row of `states` [B, floats of all networks], and moves
+  // its part of the states on by one step. No states: the rows begin episodes.
+  absl::Status Infer(const ColumnsView& input, absl::Span<float> states,
+                     const MutableColumnsView& output);
+  // The pass for learning, for sequences of `length` rows; row i of `states` is the state before sequence i.
+  absl::Status Forward(const ColumnsView& input, int64_t length, absl::Span<const float> states,
+                       const MutableColumnsView& output);
+
+ private:
+  // Returns the part of the rows of `states`, without a copy if it is all of them.
+  absl::Span<const float> PartOf(absl::Span<const float> states, int64_t rows);
+
+  std::unique_ptr<Network> network_;
+  RecurrentNetwork* recurrent_;  // network_, or null if it has no memory
+  int64_t state_begin_;
+  std::vector<float> part_;  // working space
+};
 
 struct ActorCriticOptions {
   double initial_log_std = 0;   // continuous actions only: see ActionDistribution

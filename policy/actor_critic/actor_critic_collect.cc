@@ -28,9 +28,8 @@
 #include "ding_worker/policy/action_distribution.h"
 #include "ding_worker/policy/actor_critic/actor_critic_acting.h"
 #include "ding_worker/policy/actor_critic/actor_critic_modes.h"
-#include "ding_worker/policy/column_binding.h"
+#include "ding_worker/policy/batch_columns.h"
 #include "ding_worker/policy/recurrent_states.h"
-#include "ding_worker/policy/scratch_columns.h"
 
 namespace ding {
 namespace {

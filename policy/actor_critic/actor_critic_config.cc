@@ -13,11 +13,10 @@
 #include "ding_worker/data/sequence_samples.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/action_distribution.h"
-#include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/action_space.h"
 #include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
 #include "ding_worker/policy/actor_critic/actor_critic_options.h"
-#include "ding_worker/policy/field_schedules_config.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy_config.h"
 

@@ -13,9 +13,9 @@
 #include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/actor_critic/actor_critic.pb.h"
 #include "ding_worker/policy/actor_critic/actor_critic_policy.h"
-#include "ding_worker/policy/field_schedules_config.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.pb.h"
+#include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
 
 namespace ding {

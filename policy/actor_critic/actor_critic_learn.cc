@@ -28,12 +28,10 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/action_distribution.h"
 #include "ding_worker/policy/actor_critic/actor_critic_modes.h"
-#include "ding_worker/policy/column_binding.h"
+#include "ding_worker/policy/batch_columns.h"
 #include "ding_worker/policy/gradient_learn_mode.h"
-#include "ding_worker/policy/gradient_reducer.h"
-#include "ding_worker/policy/group_adam.h"
 #include "ding_worker/policy/loss/actor_critic_loss.h"
-#include "ding_worker/policy/scratch_columns.h"
+#include "ding_worker/policy/policy.h"
 
 namespace ding {
 namespace {

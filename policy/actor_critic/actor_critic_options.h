@@ -10,11 +10,10 @@
 
 #include "ding_worker/data/sequence_samples.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
-#include "ding_worker/policy/adam.h"
-#include "ding_worker/policy/field_schedules.h"
-#include "ding_worker/policy/gradient_reducer.h"
 #include "ding_worker/policy/loss/actor_critic_loss.h"
+#include "ding_worker/policy/optimizer.h"
 #include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/schedule.h"
 
 namespace ding {
 

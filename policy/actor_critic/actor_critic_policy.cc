@@ -9,7 +9,6 @@
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/policy/actor_critic/actor_critic_acting.h"
 #include "ding_worker/policy/actor_critic/actor_critic_modes.h"
-#include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/schedule.h"
 
 namespace ding {

@@ -50,8 +50,8 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
 #include "ding_worker/policy/actor_critic/actor_critic_options.h"
-#include "ding_worker/policy/model_policy.h"
 #include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/policy_modes.h"
 
 namespace ding {
 

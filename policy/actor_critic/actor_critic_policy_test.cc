@@ -21,9 +21,8 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
-#include "ding_worker/policy/linear_network.h"
-#include "ding_worker/policy/random_batch.h"
-#include "ding_worker/policy/testing/specs.h"
+#include "ding_worker/policy/testing/random_batch.h"
+#include "ding_worker/policy/testing/test_networks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -15,14 +15,12 @@
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/action_distribution.h"
-#include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/action_space.h"
 #include "ding_worker/policy/actor_critic/actor_critic_acting.h"
 #include "ding_worker/policy/actor_critic/actor_critic_options.h"
-#include "ding_worker/policy/column_binding.h"
+#include "ding_worker/policy/batch_columns.h"
 #include "ding_worker/policy/gradient_learn_mode.h"
-#include "ding_worker/policy/group_adam.h"
-#include "ding_worker/policy/scheduled_settings.h"
-#include "ding_worker/policy/scratch_columns.h"
+#include "ding_worker/policy/policy_modes.h"
 
 namespace ding {
 namespace {

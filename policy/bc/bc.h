@@ -33,12 +33,11 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
-#include "ding_worker/policy/adam.h"
-#include "ding_worker/policy/field_schedules.h"
-#include "ding_worker/policy/gradient_reducer.h"
-#include "ding_worker/policy/model_policy.h"
 #include "ding_worker/policy/network.h"
+#include "ding_worker/policy/optimizer.h"
 #include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/policy_modes.h"
+#include "ding_worker/policy/schedule.h"
 
 namespace ding {
 

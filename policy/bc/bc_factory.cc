@@ -19,7 +19,6 @@
 #include "ding_worker/policy/actor_critic/actor_critic_options.h"
 #include "ding_worker/policy/bc/bc.h"
 #include "ding_worker/policy/bc/bc.pb.h"
-#include "ding_worker/policy/field_schedules_config.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"

@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/policy/continuous/squashed_normal.h"
+#include "ding_worker/policy/continuous/continuous_actor.h"
 
 namespace ding {
 namespace {

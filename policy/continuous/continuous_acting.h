@@ -12,7 +12,9 @@
 #ifndef DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_ACTING_H_
 #define DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_ACTING_H_
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -22,12 +24,38 @@
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/policy/batch_columns.h"
 #include "ding_worker/policy/continuous/continuous_actor.h"
-#include "ding_worker/policy/continuous/continuous_options.h"
+#include "ding_worker/policy/optimizer.h"
 #include "ding_worker/policy/policy.h"
-#include "ding_worker/policy/scratch_columns.h"
+#include "ding_worker/policy/schedule.h"
 
 namespace ding {
+
+// The options that the off-policy algorithms with continuous actions share.
+inline constexpr int kMaxLearnThreads = 64;
+
+struct ContinuousOptions {
+  uint64_t seed = 0;  // streams: "policy/collect", "policy/learn"
+  AdamOptions actor_adam;
+  AdamOptions critic_adam;
+  double grad_clip_norm = 0;  // of the actor's and of the critics' gradient each; 0: not clipped
+  double target_update_theta = 0.005;  // the targets move by this fraction, in (0, 1]
+  // Training iterations between two steps of the actor, and between two moves of the targets; at least 1.
+  int64_t actor_update_freq = 1;
+  int64_t target_delay = 1;
+  int learn_threads = 1;  // that share the passes of an update, 1 to kMaxLearnThreads
+  // They change the settings kActorRate and kCriticRate (policy/policy_modes.h), and those that the algorithm adds.
+  FieldSchedules schedules;
+  std::optional<double>
+      obs_clip;  // observations are normalized, and bounded by this; not set: they are not
+  CollectAttributes collect;
+  LearnAttributes learn;
+  PolicyModes modes;
+  // Averages gradients with the other learners of a group; null: a single learner. It must outlive the
+  // policy.
+  GradientReducer* reducer = nullptr;
+};
 
 // Draws actions for a collect mode. Thread-compatible.
 class Exploration {

@@ -8,13 +8,13 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/action_scale.h"
+#include "ding_worker/policy/action_space.h"
 #include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/actor_critic/actor_critic_config.h"
-#include "ding_worker/policy/field_schedules_config.h"
-#include "ding_worker/policy/mlp/mlp_config.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
-#include "ding_worker/policy/scheduled_settings.h"
+#include "ding_worker/policy/network_config.h"
+#include "ding_worker/policy/policy_config.h"
+#include "ding_worker/policy/policy_modes.h"
 
 namespace ding {
 namespace {

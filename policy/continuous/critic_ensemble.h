@@ -25,11 +25,11 @@
 #include "absl/types/span.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/loss/critic_ensemble_loss.h"
+#include "ding_worker/policy/batch_columns.h"
+#include "ding_worker/policy/loss/off_policy_loss.h"
 #include "ding_worker/policy/mlp/mlp.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
 #include "ding_worker/policy/network.h"
-#include "ding_worker/policy/scratch_columns.h"
 
 namespace ding {
 

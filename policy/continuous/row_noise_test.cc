@@ -1,5 +1,3 @@
-#include "ding_worker/policy/continuous/row_noise.h"
-
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -9,7 +7,8 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/continuous/continuous_policy.h"
+#include "ding_worker/policy/testing/random_batch.h"
 #include "gtest/gtest.h"
 
 namespace ding {

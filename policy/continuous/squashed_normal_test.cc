@@ -1,11 +1,10 @@
-#include "ding_worker/policy/continuous/squashed_normal.h"
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/policy/continuous/continuous_actor.h"
 #include "gtest/gtest.h"
 
 namespace ding {

@@ -1,4 +1,5 @@
 // Registers policy type "cql".
+
 #include <cmath>
 #include <memory>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
@@ -14,16 +16,38 @@
 #include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/cql/cql.pb.h"
-#include "ding_worker/policy/cql/cql_head.h"
 #include "ding_worker/policy/dqn/dqn.h"
-#include "ding_worker/policy/dqn/dqn_config.h"
-#include "ding_worker/policy/dqn/dqn_options.h"
+#include "ding_worker/policy/loss/td_loss.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
+#include "ding_worker/policy/q_learning/dqn_config.h"
+#include "ding_worker/policy/q_learning/q_network.h"
+#include "ding_worker/policy/q_learning/q_policy.h"
 
 namespace ding {
 namespace {
+
+// The head of discrete CQL: values whose loss is that of Q-learning (policy/loss/td_loss.h) plus a conservative penalty
+// (policy/loss/td_loss.h). The td error is that of Q-learning.
+//
+// Threads: thread-compatible.
+
+class CqlHead : public ValueHead {
+ public:
+  CqlHead(const TdLossOptions& options, double alpha) : ValueHead(options), alpha_(alpha) {}
+
+  TdLossResult ComputeLoss(const QHeadInput& input, absl::Span<float> td_error,
+                           absl::Span<float> d_outputs) override {
+    TdLossResult result = ValueHead::ComputeLoss(input, td_error, d_outputs);
+    result.loss +=
+        AddCqlPenalty({input.outputs, input.action, input.weight, input.mask}, alpha_, d_outputs);
+    return result;
+  }
+
+ private:
+  const double alpha_;
+};
 
 absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
                                                const PolicyContext& context) {

@@ -10,7 +10,7 @@
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/policy_registry.h"
-#include "ding_worker/policy/testing/specs.h"
+#include "ding_worker/policy/testing/random_batch.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"

@@ -11,8 +11,8 @@
 //   learn    takes one Adam step for critics, actor and temperature on a batch of transitions with the columns of
 //            data/sample_columns.h: obs, action, reward, next_obs, discount and optionally weight
 //
-// Losses: policy/loss/discrete_sac_loss.h, critic_ensemble_loss.h and sac_loss.h. All gradients of an iteration are
-// computed with the parameters before it. Illegal actions (policy/action_mask.h) have probability 0.
+// Losses: policy/loss/off_policy_loss.h, critic_ensemble_loss.h and sac_loss.h. All gradients of an iteration are
+// computed with the parameters before it. Illegal actions (policy/action_space.h) have probability 0.
 //
 // An iteration reports the scalars cur_lr (of the critics), critic_loss, actor_loss, q_value (the mean over critics and
 // rows), target_q_value (the mean target), td_error (the mean of |td error|), alpha, entropy, and every 10th time
@@ -40,12 +40,11 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
-#include "ding_worker/policy/adam.h"
-#include "ding_worker/policy/field_schedules.h"
-#include "ding_worker/policy/gradient_reducer.h"
-#include "ding_worker/policy/model_policy.h"
 #include "ding_worker/policy/network.h"
+#include "ding_worker/policy/optimizer.h"
 #include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/policy_modes.h"
+#include "ding_worker/policy/schedule.h"
 
 namespace ding {
 
@@ -63,7 +62,7 @@ struct DiscreteSacOptions {
       true;  // whether to learn it, so that the entropy of the actor becomes target_entropy
   AdamOptions alpha_adam;                // for log alpha
   std::optional<double> target_entropy;  // in [0, log A]; not set: the default
-  // They change the settings of policy/scheduled_settings.h.
+  // They change the settings of policy/policy_modes.h.
   FieldSchedules schedules;
   CollectAttributes collect;
   LearnAttributes learn;

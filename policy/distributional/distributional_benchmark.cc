@@ -1,5 +1,5 @@
 // Measures updates of C51 (51 atoms) and QR-DQN (200 quantiles) on networks 4-128-128 with linear heads for the 2
-// actions of CartPole, each beside its floor (policy/dqn/bare_update.h) and beside the loss, which is a part of the
+// actions of CartPole, each beside its floor (policy/testing/bare_updates.h) and beside the loss, which is a part of the
 // floor.
 #include <cstdint>
 #include <memory>
@@ -12,15 +12,14 @@
 #include "ding_worker/base/check.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/distributional/categorical_head.h"
-#include "ding_worker/policy/distributional/quantile_head.h"
-#include "ding_worker/policy/dqn/bare_update.h"
+#include "ding_worker/policy/distributional/distributional_heads.h"
 #include "ding_worker/policy/dqn/dqn.h"
-#include "ding_worker/policy/dqn/q_head.h"
 #include "ding_worker/policy/mlp/mlp.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
 #include "ding_worker/policy/policy.h"
-#include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/q_learning/q_network.h"
+#include "ding_worker/policy/testing/bare_updates.h"
+#include "ding_worker/policy/testing/random_batch.h"
 
 namespace ding {
 namespace {

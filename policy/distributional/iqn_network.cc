@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
-#include "ding_worker/policy/loss/quantile_loss.h"
+#include "ding_worker/policy/loss/distributional_loss.h"
 
 namespace ding {
 namespace {

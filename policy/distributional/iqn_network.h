@@ -1,6 +1,6 @@
 // The network of IQN (Dabney et al. 2018, "Implicit Quantile Networks for Distributional Reinforcement Learning",
 // section 3 and eq. 4), without torch: quantiles of the return of each action at N fractions, which are its random
-// numbers (policy/random_network.h).
+// numbers (policy/network.h).
 //
 //     obs [B] ──► encoder ──► [B, D] ──────────────────┐
 //                                                      ├─ product [B, N, D] ──► heads ──► "q" [B, A, N]
@@ -29,11 +29,10 @@
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/tensor.h"
+#include "ding_worker/policy/batch_columns.h"
 #include "ding_worker/policy/mlp/mlp.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
 #include "ding_worker/policy/network.h"
-#include "ding_worker/policy/random_network.h"
-#include "ding_worker/policy/scratch_columns.h"
 
 namespace ding {
 

@@ -14,13 +14,11 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/policy/dqn/q_head.h"
-#include "ding_worker/policy/dqn/q_learn_mode.h"
+#include "ding_worker/policy/batch_columns.h"
 #include "ding_worker/policy/loss/td_loss.h"
-#include "ding_worker/policy/random_network.h"
-#include "ding_worker/policy/recurrent_network.h"
-#include "ding_worker/policy/sampled_transition_reader.h"
-#include "ding_worker/policy/scratch_columns.h"
+#include "ding_worker/policy/network.h"
+#include "ding_worker/policy/q_learning/q_network.h"
+#include "ding_worker/policy/q_learning/q_policy.h"
 
 namespace ding {
 namespace {

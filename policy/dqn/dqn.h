@@ -2,16 +2,16 @@
 // soft target updates, importance weights and priorities (Schaul et al. 2016). Dueling heads (Wang
 // et al. 2016) belong to the network.
 //
-//   collect, eval, command  as policy/dqn/q_acting.h
+//   collect, eval, command  as policy/q_learning/q_policy.h
 //   learn                   takes one Adam step on a batch of transitions with the columns of
 //                           data/sample_columns.h: obs, action, reward, next_obs, discount and optionally
-//                           weight; settings and saved state as policy/dqn/q_learn_mode.h
+//                           weight; settings and saved state as policy/q_learning/q_policy.h
 //
-// A head (policy/dqn/q_head.h) makes other algorithms of it, with other losses and td errors. A random network
-// (policy/random_network.h) draws its numbers anew in every iteration, and so does the target network.
+// A head (policy/q_learning/q_network.h) makes other algorithms of it, with other losses and td errors. A random network
+// (policy/network.h) draws its numbers anew in every iteration, and so does the target network.
 //
 // Greedy actions, random actions and the maximum over next_obs take legal actions only
-// (policy/action_mask.h). A row without a legal action is an error, unless it is the next_obs of a
+// (policy/action_space.h). A row without a legal action is an error, unless it is the next_obs of a
 // terminated episode.
 //
 // A learning iteration reports the scalars cur_lr, total_loss, q_value (the mean over the batch for the
@@ -35,11 +35,9 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/dqn/dqn_options.h"
-#include "ding_worker/policy/dqn/q_head.h"
-#include "ding_worker/policy/dqn/q_network.h"
-#include "ding_worker/policy/dqn/q_policy.h"
 #include "ding_worker/policy/network.h"
+#include "ding_worker/policy/q_learning/q_network.h"
+#include "ding_worker/policy/q_learning/q_policy.h"
 
 namespace ding {
 

@@ -3,8 +3,8 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/dqn/dqn.h"
 #include "ding_worker/policy/mlp/mlp.h"
-#include "ding_worker/policy/random_batch.h"
 #include "ding_worker/policy/testing/allocation.h"
+#include "ding_worker/policy/testing/random_batch.h"
 #include "gtest/gtest.h"
 
 namespace ding {

@@ -12,12 +12,12 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/dqn/bare_update.h"
 #include "ding_worker/policy/dqn/dqn.h"
-#include "ding_worker/policy/mlp/bare_products.h"
 #include "ding_worker/policy/mlp/mlp.h"
 #include "ding_worker/policy/policy.h"
-#include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/bare_products.h"
+#include "ding_worker/policy/testing/bare_updates.h"
+#include "ding_worker/policy/testing/random_batch.h"
 
 namespace ding {
 namespace {

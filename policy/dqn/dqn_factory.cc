@@ -13,11 +13,11 @@
 #include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/dqn/dqn.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
-#include "ding_worker/policy/dqn/dqn_config.h"
-#include "ding_worker/policy/dqn/dqn_options.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
+#include "ding_worker/policy/q_learning/dqn_config.h"
+#include "ding_worker/policy/q_learning/q_policy.h"
 
 namespace ding {
 namespace {

@@ -9,10 +9,10 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
-#include "ding_worker/policy/linear_network.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy_registry.h"
-#include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/random_batch.h"
+#include "ding_worker/policy/testing/test_networks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

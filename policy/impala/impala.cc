@@ -22,17 +22,14 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/action_distribution.h"
-#include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/action_space.h"
 #include "ding_worker/policy/actor_critic/actor_critic_acting.h"
 #include "ding_worker/policy/actor_critic/actor_critic_modes.h"
 #include "ding_worker/policy/actor_critic/actor_critic_policy.h"
-#include "ding_worker/policy/column_binding.h"
+#include "ding_worker/policy/batch_columns.h"
 #include "ding_worker/policy/gradient_learn_mode.h"
-#include "ding_worker/policy/group_adam.h"
-#include "ding_worker/policy/impala/impala_loss.h"
-#include "ding_worker/policy/recurrent_network.h"
-#include "ding_worker/policy/sampled_transition_reader.h"
-#include "ding_worker/policy/scratch_columns.h"
+#include "ding_worker/policy/loss/actor_critic_loss.h"
+#include "ding_worker/policy/network.h"
 
 namespace ding {
 namespace {

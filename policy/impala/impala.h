@@ -37,8 +37,8 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
 #include "ding_worker/policy/actor_critic/actor_critic_options.h"
-#include "ding_worker/policy/model_policy.h"
 #include "ding_worker/policy/network.h"
+#include "ding_worker/policy/policy_modes.h"
 
 namespace ding {
 

@@ -3,10 +3,9 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/impala/impala.h"
-#include "ding_worker/policy/impala/impala_test_batch.h"
 #include "ding_worker/policy/mlp/mlp.h"
-#include "ding_worker/policy/random_batch.h"
 #include "ding_worker/policy/testing/allocation.h"
+#include "ding_worker/policy/testing/random_batch.h"
 #include "gtest/gtest.h"
 
 namespace ding {

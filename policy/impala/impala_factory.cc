@@ -13,12 +13,11 @@
 #include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/actor_critic/actor_critic_config.h"
-#include "ding_worker/policy/field_schedules.h"
-#include "ding_worker/policy/field_schedules_config.h"
 #include "ding_worker/policy/impala/impala.h"
 #include "ding_worker/policy/impala/impala.pb.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
+#include "ding_worker/policy/schedule.h"
 
 namespace ding {
 namespace {

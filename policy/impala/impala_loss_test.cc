@@ -1,11 +1,10 @@
-#include "ding_worker/policy/impala/impala_loss.h"
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/policy/loss/actor_critic_loss.h"
 #include "gtest/gtest.h"
 
 namespace ding {

@@ -6,7 +6,7 @@
 //     obs ──────────► actor ◄── cloning of the data's actions, weighted by exp(beta (min Q_target - V))
 //
 //   learn    takes one Adam step for critics, state value, actor and its deviation on a batch of transitions
-//            (policy/continuous/continuous_learn_mode.h, policy/loss/iql_loss.h). Further scalars: value_loss, state_value
+//            (policy/continuous/continuous_policy.h, policy/loss/off_policy_loss.h). Further scalars: value_loss, state_value
 //            (the mean of V) and mean_weight (of the rows)
 //   eval     as policy/continuous/continuous_acting.h
 //   collect  acts likewise; nothing is collected while it learns
@@ -28,7 +28,7 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/continuous/continuous_options.h"
+#include "ding_worker/policy/continuous/continuous_acting.h"
 #include "ding_worker/policy/continuous/continuous_policy.h"
 #include "ding_worker/policy/continuous/critic_ensemble.h"
 #include "ding_worker/policy/network.h"

@@ -17,12 +17,11 @@
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/continuous_config.h"
 #include "ding_worker/policy/continuous/continuous_policy.h"
-#include "ding_worker/policy/field_schedules.h"
-#include "ding_worker/policy/field_schedules_config.h"
 #include "ding_worker/policy/iql/iql.h"
 #include "ding_worker/policy/iql/iql.pb.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
+#include "ding_worker/policy/schedule.h"
 
 namespace ding {
 namespace {

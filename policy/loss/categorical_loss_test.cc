@@ -1,5 +1,3 @@
-#include "ding_worker/policy/loss/categorical_loss.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -7,6 +5,7 @@
 
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/policy/loss/distributional_loss.h"
 #include "gtest/gtest.h"
 
 namespace ding {

@@ -1,11 +1,10 @@
-#include "ding_worker/policy/loss/cql_loss.h"
-
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/policy/loss/td_loss.h"
 #include "gtest/gtest.h"
 
 namespace ding {

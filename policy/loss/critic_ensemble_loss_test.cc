@@ -1,11 +1,10 @@
-#include "ding_worker/policy/loss/critic_ensemble_loss.h"
-
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/policy/loss/off_policy_loss.h"
 #include "gtest/gtest.h"
 
 namespace ding {

@@ -1,5 +1,3 @@
-#include "ding_worker/policy/loss/discrete_sac_loss.h"
-
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -7,6 +5,7 @@
 
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/policy/loss/off_policy_loss.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

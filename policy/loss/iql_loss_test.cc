@@ -1,5 +1,3 @@
-#include "ding_worker/policy/loss/iql_loss.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -7,6 +5,7 @@
 
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/policy/loss/off_policy_loss.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

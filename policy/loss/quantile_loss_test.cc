@@ -1,11 +1,10 @@
-#include "ding_worker/policy/loss/quantile_loss.h"
-
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/policy/loss/distributional_loss.h"
 #include "gtest/gtest.h"
 
 namespace ding {

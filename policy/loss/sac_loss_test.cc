@@ -1,10 +1,9 @@
-#include "ding_worker/policy/loss/sac_loss.h"
-
 #include <algorithm>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/policy/loss/off_policy_loss.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,8 +1,7 @@
-#include "ding_worker/policy/loss/td3_loss.h"
-
 #include <vector>
 
 #include "absl/types/span.h"
+#include "ding_worker/policy/loss/off_policy_loss.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

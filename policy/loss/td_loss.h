@@ -60,7 +60,7 @@ TdLossResult ComputeTdLoss(const TdLossInput& input, const TdLossOptions& option
                            absl::Span<float> td_error, absl::Span<float> d_q);
 
 // In the functions below, `mask` has one element per value, 0 if the action is illegal
-// (policy/action_mask.h). If it is empty, all actions are legal.
+// (policy/action_space.h). If it is empty, all actions are legal.
 
 // Q-learning: value_i = max_a q[i, a] over the legal actions; 0 if there is none.
 void SelectMaxValue(absl::Span<const float> q, int64_t num_actions, absl::Span<float> value,
@@ -71,6 +71,36 @@ void SelectMaxValue(absl::Span<const float> q, int64_t num_actions, absl::Span<f
 void SelectDoubleQValue(absl::Span<const float> online_q, absl::Span<const float> target_q,
                         int64_t num_actions, absl::Span<float> value,
                         absl::Span<const uint8_t> mask = {});
+
+// The choice of the best category.
+//
+// Threads: thread-safe (a pure function).
+
+// Returns the index of the largest legal value of `values` [A >= 1], the lowest index among equals; -1 if none
+// is legal. `mask` has one element per value, 0 if it is illegal (policy/action_space.h); empty: all are legal.
+int64_t Argmax(absl::Span<const float> values, absl::Span<const uint8_t> mask = {});
+
+// The conservative penalty of discrete CQL (Kumar et al. 2020, "Conservative Q-Learning for Offline Reinforcement
+// Learning", eq. 4: CQL(H)), as a function of columns, for any network.
+//
+//   gap_i   = log sum_a exp(q[i, a]) - q[i, action_i], the sum over the legal actions
+//   penalty = alpha 1/B sum_i weight_i gap_i
+//
+// It is added to the loss of Q-learning. It lowers the values of actions that the data do not have, which no reward
+// corrects in offline training.
+//
+// Shapes: q [B, A] row-major, action and weight [B], mask [B, A]; B, A >= 1; actions in [0, A) and legal.
+// Errors: columns of other lengths are a mistake of the caller and end the program.
+// Ownership: takes none. Outputs must not overlap inputs.   Threads: thread-safe.
+struct CqlPenaltyInput {
+  absl::Span<const float> q;            // [B, A] of the online network
+  absl::Span<const int64_t> action;     // [B] the actions of the data
+  absl::Span<const float> weight = {};  // [B], or empty: all 1
+  absl::Span<const uint8_t> mask = {};  // [B, A], 0: illegal; empty: all actions are legal
+};
+
+// Returns the penalty and adds d penalty / d q to `d_q` [B, A].
+double AddCqlPenalty(const CqlPenaltyInput& input, double alpha, absl::Span<float> d_q);
 
 }  // namespace ding
 

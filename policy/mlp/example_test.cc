@@ -10,9 +10,9 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/adam.h"
 #include "ding_worker/policy/mlp/mlp.h"
 #include "ding_worker/policy/network.h"
+#include "ding_worker/policy/optimizer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

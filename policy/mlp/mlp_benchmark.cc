@@ -8,9 +8,9 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/mlp/bare_products.h"
 #include "ding_worker/policy/mlp/mlp.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
+#include "ding_worker/policy/testing/bare_products.h"
 
 namespace ding {
 namespace {

@@ -6,8 +6,8 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/mlp/mlp.h"
-#include "ding_worker/policy/mlp/mlp_config.h"
 #include "ding_worker/policy/network.h"
+#include "ding_worker/policy/network_config.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/policy_registry.h"
 

@@ -17,10 +17,10 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
-#include "ding_worker/policy/mlp/mlp_test_cases.h"
 #include "ding_worker/policy/mlp/normalization_kernels.h"
 #include "ding_worker/policy/network.h"
-#include "ding_worker/policy/network_conformance.h"
+#include "ding_worker/policy/testing/network_conformance.h"
+#include "ding_worker/policy/testing/network_test_cases.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

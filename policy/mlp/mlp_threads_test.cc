@@ -12,7 +12,7 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/mlp/mlp.h"
-#include "ding_worker/policy/mlp/mlp_test_cases.h"
+#include "ding_worker/policy/testing/network_test_cases.h"
 #include "gtest/gtest.h"
 
 namespace ding {

@@ -12,10 +12,10 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/mlp/mlp.h"
 #include "ding_worker/policy/ppo/ppo.h"
-#include "ding_worker/policy/random_batch.h"
 #include "ding_worker/policy/rnn/rnn.h"
 #include "ding_worker/policy/rnn/rnn_structure.h"
 #include "ding_worker/policy/testing/allocation.h"
+#include "ding_worker/policy/testing/random_batch.h"
 #include "gtest/gtest.h"
 
 namespace ding {

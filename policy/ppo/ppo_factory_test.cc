@@ -18,7 +18,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/ppo/ppo.pb.h"
-#include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/random_batch.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -20,12 +20,10 @@
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/column_binding.h"
-#include "ding_worker/policy/dqn/q_learn_mode.h"
+#include "ding_worker/policy/batch_columns.h"
 #include "ding_worker/policy/loss/r2d2_loss.h"
-#include "ding_worker/policy/recurrent_network.h"
-#include "ding_worker/policy/sampled_transition_reader.h"
-#include "ding_worker/policy/scratch_columns.h"
+#include "ding_worker/policy/network.h"
+#include "ding_worker/policy/q_learning/q_policy.h"
 
 namespace ding {
 namespace {

@@ -1,10 +1,10 @@
 // R2D2: recurrent DQN (Kapturowski et al. 2019, "Recurrent experience replay in distributed reinforcement
-// learning", ICLR) on a recurrent network (policy/recurrent_network.h), with the parts of policy/dqn.
+// learning", ICLR) on a recurrent network (policy/network.h), with the parts of policy/dqn.
 //
-//   collect, eval, command  as policy/dqn/q_acting.h. The collect mode also writes "rnn_state" [S], the state
+//   collect, eval, command  as policy/q_learning/q_policy.h. The collect mode also writes "rnn_state" [S], the state
 //                           before the row, which must be stored with it
 //   learn                   takes one Adam step on a batch of B sequences of T >= 2 rows; settings and saved state as
-//                           policy/dqn/q_learn_mode.h. Columns, beside those of SampledTransitionReader:
+//                           policy/q_learning/q_policy.h. Columns, beside those of SampledTransitionReader:
 //                             rnn_state  that of row b * T is the state before sequence b
 //                             burn_in    optional; the first rows of each sequence, equally many in all
 //                             mask, is_first  optional
@@ -36,11 +36,10 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/dqn/dqn_options.h"
-#include "ding_worker/policy/dqn/q_network.h"
-#include "ding_worker/policy/dqn/q_policy.h"
 #include "ding_worker/policy/loss/r2d2_loss.h"
 #include "ding_worker/policy/network.h"
+#include "ding_worker/policy/q_learning/q_network.h"
+#include "ding_worker/policy/q_learning/q_policy.h"
 
 namespace ding {
 

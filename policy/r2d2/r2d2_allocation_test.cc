@@ -3,11 +3,9 @@
 
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/r2d2/r2d2.h"
-#include "ding_worker/policy/random_batch.h"
 #include "ding_worker/policy/testing/allocation.h"
-#include "ding_worker/policy/testing/leaky_network.h"
-#include "ding_worker/policy/testing/random_sequences.h"
-#include "ding_worker/policy/testing/specs.h"
+#include "ding_worker/policy/testing/random_batch.h"
+#include "ding_worker/policy/testing/test_networks.h"
 #include "gtest/gtest.h"
 
 namespace ding {

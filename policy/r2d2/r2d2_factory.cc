@@ -14,13 +14,13 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/actor/describe_actor.h"
-#include "ding_worker/policy/dqn/dqn_config.h"
-#include "ding_worker/policy/field_schedules.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
+#include "ding_worker/policy/q_learning/dqn_config.h"
 #include "ding_worker/policy/r2d2/r2d2.h"
 #include "ding_worker/policy/r2d2/r2d2.pb.h"
+#include "ding_worker/policy/schedule.h"
 
 namespace ding {
 namespace {

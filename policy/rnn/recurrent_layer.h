@@ -10,7 +10,7 @@
 // Ownership: borrows parameters and gradients; owns working memory, which grows with the largest number of
 //            sequences and steps and is then reused.
 // Threads:   thread-compatible.
-// Errors:    kResourceExhausted without the memory for the rows. Sizes must fit (policy/check_sequences.h).
+// Errors:    kResourceExhausted without the memory for the rows. Sizes must fit (policy/network.h).
 #ifndef DING_WORKER_POLICY_RNN_RECURRENT_LAYER_H_
 #define DING_WORKER_POLICY_RNN_RECURRENT_LAYER_H_
 
@@ -21,7 +21,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/policy/mlp/panel_kernels.h"
 #include "ding_worker/policy/mlp/panel_products.h"
-#include "ding_worker/policy/recurrent_network.h"
+#include "ding_worker/policy/network.h"
 #include "ding_worker/policy/rnn/cell_kernels.h"
 #include "ding_worker/policy/rnn/rnn_structure.h"
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
-#include "ding_worker/policy/check_sequences.h"
+#include "ding_worker/policy/network.h"
 
 namespace ding {
 namespace {

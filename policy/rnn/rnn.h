@@ -15,7 +15,7 @@
 // Ownership: owns parameters, gradients and working memory. Working memory grows with the largest batch
 //            of sequences and is then reused: no call allocates while sizes repeat.
 // Threads:   thread-compatible.
-// Errors:    as in policy/recurrent_network.h; kResourceExhausted without the memory for a batch.
+// Errors:    as in policy/network.h; kResourceExhausted without the memory for a batch.
 //
 // Example:
 //   RnnOptions options;
@@ -35,12 +35,11 @@
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/tensor.h"
+#include "ding_worker/policy/batch_columns.h"
 #include "ding_worker/policy/mlp/mlp.h"
 #include "ding_worker/policy/network.h"
-#include "ding_worker/policy/recurrent_network.h"
 #include "ding_worker/policy/rnn/recurrent_layer.h"
 #include "ding_worker/policy/rnn/rnn_structure.h"
-#include "ding_worker/policy/scratch_columns.h"
 
 namespace ding {
 

@@ -9,7 +9,7 @@
 #include "ding_worker/base/allocation_count.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/recurrent_network.h"
+#include "ding_worker/policy/network.h"
 #include "ding_worker/policy/rnn/rnn.h"
 #include "ding_worker/policy/rnn/rnn_structure.h"
 #include "gtest/gtest.h"

@@ -12,10 +12,10 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/recurrent_network.h"
+#include "ding_worker/policy/network.h"
 #include "ding_worker/policy/rnn/rnn.h"
-#include "ding_worker/policy/rnn/rnn_bare_products.h"
 #include "ding_worker/policy/rnn/rnn_structure.h"
+#include "ding_worker/policy/testing/bare_products.h"
 
 namespace ding {
 namespace {

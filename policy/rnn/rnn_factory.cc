@@ -6,12 +6,11 @@
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/mlp/mlp_config.h"
 #include "ding_worker/policy/network.h"
+#include "ding_worker/policy/network_config.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/rnn/rnn.h"
-#include "ding_worker/policy/rnn/rnn_config.h"
 #include "ding_worker/policy/rnn/rnn_structure.h"
 
 namespace ding {

@@ -8,7 +8,6 @@
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/policy_registry.h"
-#include "ding_worker/policy/recurrent_network.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

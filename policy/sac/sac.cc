@@ -15,15 +15,13 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/named_values.h"
+#include "ding_worker/policy/batch_columns.h"
 #include "ding_worker/policy/continuous/continuous_acting.h"
 #include "ding_worker/policy/continuous/continuous_actor.h"
-#include "ding_worker/policy/continuous/continuous_learn_mode.h"
-#include "ding_worker/policy/continuous/squashed_normal.h"
+#include "ding_worker/policy/continuous/continuous_policy.h"
 #include "ding_worker/policy/gradient_learn_mode.h"
 #include "ding_worker/policy/policy.h"
-#include "ding_worker/policy/sampled_transition_reader.h"
-#include "ding_worker/policy/scheduled_settings.h"
-#include "ding_worker/policy/scratch_columns.h"
+#include "ding_worker/policy/policy_modes.h"
 #include "ding_worker/policy/temperature.h"
 
 namespace ding {

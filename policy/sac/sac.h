@@ -4,9 +4,9 @@
 // in the critics, whose mean the actor maximizes, it is DroQ (Hiraoka et al. 2022, "Dropout Q-functions for doubly
 // efficient reinforcement learning").
 //
-//   collect  draws from the squashed normal distribution of the actor (policy/continuous/squashed_normal.h)
+//   collect  draws from the squashed normal distribution of the actor (policy/continuous/continuous_actor.h)
 //   learn    takes one Adam step for critics, actor and temperature on a batch of transitions
-//            (policy/continuous/continuous_learn_mode.h). Further scalars: alpha, and entropy where the actor learns
+//            (policy/continuous/continuous_policy.h). Further scalars: alpha, and entropy where the actor learns
 //   eval     as policy/continuous/continuous_acting.h
 //   command  gives the settings of the options' schedules
 //
@@ -23,12 +23,12 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/adam.h"
-#include "ding_worker/policy/continuous/continuous_options.h"
+#include "ding_worker/policy/continuous/continuous_acting.h"
 #include "ding_worker/policy/continuous/continuous_policy.h"
 #include "ding_worker/policy/continuous/critic_ensemble.h"
-#include "ding_worker/policy/loss/sac_loss.h"
+#include "ding_worker/policy/loss/off_policy_loss.h"
 #include "ding_worker/policy/network.h"
+#include "ding_worker/policy/optimizer.h"
 
 namespace ding {
 

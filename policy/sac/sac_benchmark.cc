@@ -15,10 +15,10 @@
 #include "ding_worker/policy/continuous/critic_ensemble.h"
 #include "ding_worker/policy/mlp/mlp.h"
 #include "ding_worker/policy/policy.h"
-#include "ding_worker/policy/random_batch.h"
-#include "ding_worker/policy/sac/bare_sac_update.h"
 #include "ding_worker/policy/sac/sac.h"
 #include "ding_worker/policy/td3/td3.h"
+#include "ding_worker/policy/testing/bare_updates.h"
+#include "ding_worker/policy/testing/random_batch.h"
 
 namespace ding {
 namespace {

@@ -17,14 +17,13 @@
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/continuous_config.h"
 #include "ding_worker/policy/continuous/continuous_policy.h"
-#include "ding_worker/policy/field_schedules.h"
-#include "ding_worker/policy/field_schedules_config.h"
-#include "ding_worker/policy/loss/sac_loss.h"
+#include "ding_worker/policy/loss/off_policy_loss.h"
 #include "ding_worker/policy/policy_config.h"
+#include "ding_worker/policy/policy_modes.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/sac/sac.h"
 #include "ding_worker/policy/sac/sac.pb.h"
-#include "ding_worker/policy/scheduled_settings.h"
+#include "ding_worker/policy/schedule.h"
 
 namespace ding {
 namespace {

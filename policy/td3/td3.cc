@@ -16,14 +16,11 @@
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/policy/batch_columns.h"
 #include "ding_worker/policy/continuous/continuous_acting.h"
 #include "ding_worker/policy/continuous/continuous_actor.h"
-#include "ding_worker/policy/continuous/continuous_learn_mode.h"
-#include "ding_worker/policy/continuous/squashed_normal.h"
-#include "ding_worker/policy/loss/critic_ensemble_loss.h"
-#include "ding_worker/policy/loss/td3_loss.h"
-#include "ding_worker/policy/sampled_transition_reader.h"
-#include "ding_worker/policy/scratch_columns.h"
+#include "ding_worker/policy/continuous/continuous_policy.h"
+#include "ding_worker/policy/loss/off_policy_loss.h"
 
 namespace ding {
 namespace {

@@ -6,8 +6,8 @@
 //
 //   collect  takes tanh(mean) + sigma * noise, clipped to [-1, 1]
 //   learn    takes one Adam step for the critics, and every actor_update_freq times for the actor, on a batch of
-//            transitions (policy/continuous/continuous_learn_mode.h). Further scalars of TD3+BC where the actor learns:
-//            cloning_loss and lambda (policy/loss/td3_loss.h)
+//            transitions (policy/continuous/continuous_policy.h). Further scalars of TD3+BC where the actor learns:
+//            cloning_loss and lambda (policy/loss/off_policy_loss.h)
 //   eval     as policy/continuous/continuous_acting.h
 //   command  gives the settings of the options' schedules
 //
@@ -25,7 +25,7 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/continuous/continuous_options.h"
+#include "ding_worker/policy/continuous/continuous_acting.h"
 #include "ding_worker/policy/continuous/continuous_policy.h"
 #include "ding_worker/policy/continuous/critic_ensemble.h"
 #include "ding_worker/policy/network.h"

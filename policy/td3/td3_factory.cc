@@ -17,10 +17,9 @@
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/continuous_config.h"
 #include "ding_worker/policy/continuous/continuous_policy.h"
-#include "ding_worker/policy/field_schedules.h"
-#include "ding_worker/policy/field_schedules_config.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
+#include "ding_worker/policy/schedule.h"
 #include "ding_worker/policy/td3/td3.h"
 #include "ding_worker/policy/td3/td3.pb.h"
 

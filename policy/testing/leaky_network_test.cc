@@ -1,5 +1,3 @@
-#include "ding_worker/policy/testing/leaky_network.h"
-
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -8,9 +6,9 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/network_conformance.h"
-#include "ding_worker/policy/random_batch.h"
-#include "ding_worker/policy/testing/specs.h"
+#include "ding_worker/policy/testing/network_conformance.h"
+#include "ding_worker/policy/testing/random_batch.h"
+#include "ding_worker/policy/testing/test_networks.h"
 #include "gtest/gtest.h"
 
 namespace ding {

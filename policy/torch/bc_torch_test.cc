@@ -13,8 +13,7 @@
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/policy_registry.h"
-#include "ding_worker/policy/random_batch.h"
-#include "ding_worker/policy/testing/specs.h"
+#include "ding_worker/policy/testing/random_batch.h"
 #include "gtest/gtest.h"
 
 namespace ding {

@@ -1,5 +1,3 @@
-#include "ding_worker/policy/torch/torch_cnn.h"
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -14,9 +12,10 @@
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/network.h"
-#include "ding_worker/policy/network_conformance.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/policy_registry.h"
+#include "ding_worker/policy/testing/network_conformance.h"
+#include "ding_worker/policy/torch/torch_models.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

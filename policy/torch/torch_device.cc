@@ -1,11 +1,15 @@
 #include "ding_worker/policy/torch/torch_device.h"
 
+#include <cblas.h>
+
 #include <algorithm>
 
+#include "ATen/Parallel.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "ding_worker/base/check.h"
 #include "torch/cuda.h"
 
 namespace ding {
@@ -50,5 +54,13 @@ absl::Status CheckTorchDevice(absl::string_view device) {
 int CountTorchGpus() {
   return torch::cuda::is_available() ? static_cast<int>(torch::cuda::device_count()) : 0;
 }
+
+void SetTorchThreads(int num_threads) {
+  DING_CHECK(num_threads >= 1) << num_threads << " threads";
+  at::set_num_threads(num_threads);
+  openblas_set_num_threads(num_threads);
+}
+
+int GetTorchThreads() { return at::get_num_threads(); }
 
 }  // namespace ding

@@ -1,5 +1,3 @@
-#include "ding_worker/policy/torch/torch_mlp.h"
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -11,11 +9,12 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/mlp/mlp.h"
-#include "ding_worker/policy/mlp/mlp_test_cases.h"
 #include "ding_worker/policy/network.h"
-#include "ding_worker/policy/network_conformance.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/policy_registry.h"
+#include "ding_worker/policy/testing/network_conformance.h"
+#include "ding_worker/policy/testing/network_test_cases.h"
+#include "ding_worker/policy/torch/torch_models.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

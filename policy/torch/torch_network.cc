@@ -21,7 +21,6 @@
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/policy/torch/torch_device.h"
-#include "ding_worker/policy/torch/torch_threads.h"
 #include "torch/csrc/autograd/autograd.h"
 
 namespace ding {

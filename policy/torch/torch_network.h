@@ -15,7 +15,7 @@
 // which would use torch's random numbers, does nothing.
 //
 // This header includes libtorch (some 10 s to compile). Code that only uses the existing networks should
-// include policy/torch/torch_mlp.h instead, or find them by name in the registry.
+// include policy/torch/torch_models.h instead, or find them by name in the registry.
 //
 // Ownership: the network owns the module. The module reads the columns of a call in place and must not
 //            change them.

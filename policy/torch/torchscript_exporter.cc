@@ -20,7 +20,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/action_space.h"
 #include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/actor/actor_model.h"
 #include "ding_worker/policy/export/exporter.h"

@@ -12,7 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "ding_worker/base/registry.h"
-#include "ding_worker/worker/config/suggestion.h"
+#include "ding_worker/worker/config/text_parser.h"
 #include "ding_worker/worker/config/type_choices.h"
 #include "google/protobuf/any.pb.h"
 

@@ -10,7 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "ding_worker/base/mutex.h"
-#include "ding_worker/worker/config/bounded_text_parser.h"
+#include "ding_worker/worker/config/text_parser.h"
 #include "google/protobuf/any.pb.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
@@ -20,6 +21,7 @@
 #include "ding_worker/collector/parallel/random_start.h"
 #include "ding_worker/collector/parallel_registry.h"
 #include "ding_worker/collector/serial_evaluator.h"
+#include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/named_values.h"
@@ -29,12 +31,10 @@
 #include "ding_worker/env/game_spec.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/policy/eval_collect_mode.h"
 #include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/policy_modes.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
-#include "ding_worker/worker/parallel_run/item_buffer.h"
-#include "ding_worker/worker/parallel_run/lasting_evaluator.h"
 #include "ding_worker/worker/parallel_run/on_policy_rounds.h"
 #include "ding_worker/worker/parallel_run/parallel_collect.h"
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
@@ -44,6 +44,80 @@
 
 namespace ding {
 namespace {
+
+// An evaluator that goes on where an earlier one of the run has stopped. In a parallel run each evaluation is a
+// task with an evaluator of its own, in whatever process is free. What it must know of earlier evaluations, such
+// as when it last made videos, is in a folder that all processes see.
+//
+//     folder ── LoadState ──► evaluator ── Eval ──► SaveState ──► folder
+//
+// A state that cannot be read or written is a warning in the log: the evaluation counts all the same, and the
+// next one goes on with what is in the folder.
+//
+// Ownership: owns the evaluator, which does not own env and policy.
+// Threads:   as ISerialEvaluator. Of two processes that evaluate at once, the last one to finish is kept.
+//
+// Example:
+//   LastingEvaluator evaluator(std::move(videos), JoinPath(exp_dir, "evaluator"));
+//   DING_ASSIGN_OR_RETURN(const EvalResult result, evaluator.Eval(options));
+
+class LastingEvaluator : public ISerialEvaluator {
+ public:
+  // `folder` need not exist, its parent must.
+  LastingEvaluator(std::unique_ptr<ISerialEvaluator> evaluator, std::string folder);
+
+  absl::StatusOr<EvalResult> Eval(const EvalOptions& options) override;
+
+  absl::Status ResetEnv(EnvManager* env) override { return evaluator_->ResetEnv(env); }
+  absl::Status ResetPolicy(EvalMode* policy) override { return evaluator_->ResetPolicy(policy); }
+  absl::Status Reset(EvalMode* policy, EnvManager* env) override {
+    return evaluator_->Reset(policy, env);
+  }
+  bool ShouldEval(int64_t train_iter) override { return evaluator_->ShouldEval(train_iter); }
+  absl::Status SaveState(StateWriter* writer) const override {
+    return evaluator_->SaveState(writer);
+  }
+  absl::Status LoadState(StateReader* reader) override { return evaluator_->LoadState(reader); }
+
+ private:
+  absl::Status Load();
+  absl::Status Save() const;
+
+  const std::unique_ptr<ISerialEvaluator> evaluator_;
+  const std::string folder_;
+};
+
+constexpr char kKind[] = "ding_worker/evaluator";
+constexpr char kComponent[] = "evaluator";
+
+LastingEvaluator::LastingEvaluator(std::unique_ptr<ISerialEvaluator> evaluator, std::string folder)
+    : evaluator_(std::move(evaluator)), folder_(std::move(folder)) {}
+
+absl::StatusOr<EvalResult> LastingEvaluator::Eval(const EvalOptions& options) {
+  if (const absl::Status loaded = Load(); !loaded.ok()) {
+    DING_LOG(WARNING) << "earlier evaluations are forgotten: " << folder_ << ": "
+                      << loaded.message();
+  }
+  DING_ASSIGN_OR_RETURN(EvalResult result, evaluator_->Eval(options));
+  if (const absl::Status saved = Save(); !saved.ok()) {
+    DING_LOG(WARNING) << "later evaluations will not know of this one: " << folder_ << ": "
+                      << saved.message();
+  }
+  return result;
+}
+
+absl::Status LastingEvaluator::Load() {
+  if (!PathExists(folder_)) return absl::OkStatus();
+  DING_ASSIGN_OR_RETURN(const CheckpointReader checkpoint, CheckpointReader::Open(folder_));
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> state, checkpoint.Component(kComponent));
+  return evaluator_->LoadState(state.get());
+}
+
+absl::Status LastingEvaluator::Save() const {
+  return WriteCheckpoint(
+      folder_, {kKind, {}},
+      {{kComponent, [this](StateWriter* writer) { return evaluator_->SaveState(writer); }}});
+}
 
 // In the folder of the run: what an evaluation leaves to the next one.
 constexpr char kEvaluatorFolder[] = "evaluator";

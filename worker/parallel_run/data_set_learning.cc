@@ -15,7 +15,7 @@
 #include "ding_worker/learner/process_group.h"
 #include "ding_worker/learner/run_signals.h"
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
-#include "ding_worker/worker/run/checkpoint_components.h"
+#include "ding_worker/worker/run/run_checkpoints.h"
 #include "ding_worker/worker/run/supervised_setup.h"
 
 namespace ding {

@@ -1,5 +1,3 @@
-#include "ding_worker/worker/parallel_run/earlier_run.h"
-
 #include <map>
 #include <string>
 
@@ -9,6 +7,7 @@
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/parallel_run/run_history.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

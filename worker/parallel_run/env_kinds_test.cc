@@ -26,10 +26,10 @@
 #include "ding_worker/policy/random_policy.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/experiment.pb.h"
-#include "ding_worker/worker/parallel_run/expected_data.h"
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
 #include "ding_worker/worker/parallel_run/parallel_problems.h"
 #include "ding_worker/worker/parallel_run/parallel_setup.h"
+#include "ding_worker/worker/parallel_run/task_config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -28,7 +28,7 @@
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"
-#include "ding_worker/worker/parallel_run/item_buffer.h"
+#include "ding_worker/worker/parallel_run/parallel_collect.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

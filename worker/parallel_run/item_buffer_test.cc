@@ -1,5 +1,3 @@
-#include "ding_worker/worker/parallel_run/item_buffer.h"
-
 #include <string>
 #include <vector>
 
@@ -8,6 +6,7 @@
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/sequence_buffer.pb.h"
 #include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/parallel_run/parallel_collect.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

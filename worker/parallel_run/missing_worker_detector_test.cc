@@ -1,5 +1,3 @@
-#include "ding_worker/worker/parallel_run/missing_worker_detector.h"
-
 #include <cstdint>
 #include <initializer_list>
 #include <vector>
@@ -7,6 +5,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/worker/parallel_run/operator_client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

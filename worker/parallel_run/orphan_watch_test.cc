@@ -1,10 +1,9 @@
-#include "ding_worker/worker/parallel_run/orphan_watch.h"
-
 #include <unistd.h>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/worker/parallel_run/supervisor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -10,10 +10,9 @@
 #include "ding_worker/env/game_spec.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/worker/config/experiment_config.h"
-#include "ding_worker/worker/parallel_run/item_buffer.h"
 #include "ding_worker/worker/parallel_run/parallel_collect.h"
 #include "ding_worker/worker/run/game_setup.h"
-#include "ding_worker/worker/run/startup_problems.h"
+#include "ding_worker/worker/run/setup_problems.h"
 
 namespace ding {
 namespace {

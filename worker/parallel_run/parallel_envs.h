@@ -16,7 +16,6 @@
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/run/experiment_setup.h"
-#include "ding_worker/worker/run/return_bounds.h"
 
 namespace ding {
 

@@ -26,8 +26,6 @@
 #include "ding_worker/base/thread.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/transport/connect_refused.h"
-#include "ding_worker/worker/parallel_run/local_address.h"
-#include "ding_worker/worker/parallel_run/missing_worker_detector.h"
 #include "ding_worker/worker/parallel_run/operator_client.h"
 #include "ding_worker/worker/parallel_run/parallel_run.h"
 #include "ding_worker/worker/parallel_run/supervisor.h"

@@ -25,14 +25,12 @@
 #include "ding_worker/worker/parallel_run/best_checkpoints.h"
 #include "ding_worker/worker/parallel_run/parallel_run_data.h"
 #include "ding_worker/worker/parallel_run/parallel_run_folder.h"
-#include "ding_worker/worker/parallel_run/parallel_run_store.h"
 #include "ding_worker/worker/parallel_run/parallel_setup.h"
-#include "ding_worker/worker/parallel_run/run_rates.h"
+#include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/run_folder.h"
 #include "ding_worker/worker/run/run_result.h"
-#include "ding_worker/worker/run/run_sinks.h"
+#include "ding_worker/worker/run/run_status.h"
 #include "ding_worker/worker/run/save_outage.h"
-#include "ding_worker/worker/run/status_text.h"
 
 namespace ding {
 namespace {

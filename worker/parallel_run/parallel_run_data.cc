@@ -1,5 +1,12 @@
 #include "ding_worker/worker/parallel_run/parallel_run_data.h"
 
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -11,18 +18,86 @@
 #include "ding_worker/coordinator/coordinator.pb.h"
 #include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/coordinator/log/sqlite_log.h"
+#include "ding_worker/interaction/store/file_store.h"
 #include "ding_worker/interaction/store/log.h"
+#include "ding_worker/interaction/store/store.h"
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/text_config.h"
+#include "ding_worker/worker/parallel_run/parallel_run.pb.h"
 #include "ding_worker/worker/parallel_run/parallel_run_folder.h"
-#include "ding_worker/worker/parallel_run/parallel_run_store.h"
-#include "ding_worker/worker/parallel_run/saved_values.h"
 #include "ding_worker/worker/run/paths.h"
-#include "ding_worker/worker/run/resume.h"
+#include "ding_worker/worker/run/run_folder.h"
 
 namespace ding {
 namespace {
+
+// Copies the values of a parallel run's store (chunks and policies) that its journal refers to into
+// the run's folder at an orderly end, and back when the run is resumed.
+//
+// Threads: thread-compatible: no other process of the run may work meanwhile.
+
+// Replaces what was saved in `folder` before. Values that `store` has lost or that are damaged are
+// not saved, and neither are those with which the copy would have more than `max_bytes`; both are
+// logged. After an error, such as of a full disk, the copy is incomplete and is not read again.
+absl::Status SaveValues(const Journal& journal, int64_t max_bytes, Store* store,
+                        const RunFolder& folder) {
+  const std::string saved_path = JoinPath(folder.path(), run_files::kSavedFolder);
+  DING_RETURN_IF_ERROR(RemoveRecursively(JoinPath(folder.path(), run_files::kSaved)));
+  DING_RETURN_IF_ERROR(RemoveRecursively(saved_path));
+  DING_RETURN_IF_ERROR(CreateDirectories(saved_path));
+  // The store is opened by its path, since not every path can be part of a URL.
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<FileStore> saved, FileStore::Create(saved_path));
+  DING_ASSIGN_OR_RETURN(const std::vector<std::string> keys, journal.LiveKeys());
+  SavedRun manifest;
+  std::string value;
+  for (const std::string& key : keys) {
+    const absl::Status read = store->Get(key, &value);
+    if (absl::IsNotFound(read)) continue;  // It was lost before.
+    if (absl::IsDataLoss(read)) {
+      DING_LOG(WARNING) << "a chunk is damaged and not saved: " << read.message();
+      continue;
+    }
+    DING_RETURN_IF_ERROR(read);
+    const auto bytes = static_cast<int64_t>(value.size());
+    if (manifest.bytes() + bytes > max_bytes) {
+      manifest.set_left_out(manifest.left_out() + 1);
+      continue;
+    }
+    DING_RETURN_IF_ERROR(saved->Put(key, {absl::string_view(value)}));
+    manifest.set_values(manifest.values() + 1);
+    manifest.set_bytes(manifest.bytes() + bytes);
+  }
+  DING_LOG_IF(WARNING, manifest.left_out() > 0)
+      << manifest.left_out() << " chunks are not saved: the others have " << manifest.bytes()
+      << " bytes, and resume.max_replay_bytes allows " << max_bytes
+      << "; a run that continues from here lacks their rows";
+  return folder.WriteText(run_files::kSaved, PrintRunFile(manifest));
+}
+
+// Copies back the saved values that `store` does not have: all of them after an orderly end, and
+// some of them if an earlier copy was interrupted. OK if the run has not come to an orderly end.
+absl::Status RestoreValues(const Journal& journal, const RunFolder& folder, Store* store) {
+  if (!PathExists(JoinPath(folder.path(), run_files::kSaved))) return absl::OkStatus();
+  DING_ASSIGN_OR_RETURN(const std::vector<std::string> listed, store->List(""));
+  const std::unordered_set<std::string> present(listed.begin(), listed.end());
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<FileStore> saved,
+                        FileStore::Create(JoinPath(folder.path(), run_files::kSavedFolder)));
+  DING_ASSIGN_OR_RETURN(const std::vector<std::string> keys, journal.LiveKeys());
+  std::string value;
+  for (const std::string& key : keys) {
+    if (present.count(key) > 0) continue;
+    const absl::Status read = saved->Get(key, &value);
+    if (absl::IsNotFound(read)) continue;  // It was lost before, or left out.
+    if (absl::IsDataLoss(read)) {
+      DING_LOG(WARNING) << "a saved chunk is damaged and left out: " << read.message();
+      continue;
+    }
+    DING_RETURN_IF_ERROR(read);
+    DING_RETURN_IF_ERROR(store->Put(key, {absl::string_view(value)}));
+  }
+  return absl::OkStatus();
+}
 
 // The name of the coordinator's logs.
 constexpr char kProcess[] = "coordinator";

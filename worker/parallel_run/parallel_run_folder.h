@@ -16,9 +16,13 @@
 #ifndef DING_WORKER_WORKER_PARALLEL_RUN_PARALLEL_RUN_FOLDER_H_
 #define DING_WORKER_WORKER_PARALLEL_RUN_PARALLEL_RUN_FOLDER_H_
 
+#include <functional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ding_worker/interaction/store/store.h"
+#include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/parallel_run/parallel_run.pb.h"
 #include "google/protobuf/message.h"
 
@@ -52,6 +56,42 @@ absl::StatusOr<SavedRun> ReadSavedRun(const std::string& exp_dir);
 
 // Returns the message as it is written to the files above.
 std::string PrintRunFile(const google::protobuf::Message& message);
+
+// Chooses the store for the data of a parallel run, and keeps a description of the run there for other machines.
+//
+// If the config names no store, the data are in the memory of this machine, in a folder of their
+// own below RunMemoryBase() (run_memory.h). Otherwise they are in a folder of the config's store.
+//
+// Threads: thread-safe (functions without state).
+
+// Invents a readable name for the run in `exp_dir`, which is unique on this machine, and derives
+// the place of its data. `store_url` is that of the config; empty: the memory of this machine.
+ParallelRunInfo NameRun(const std::string& exp_dir, const std::string& store_url);
+
+// The folder in the memory of this machine that has the data of runs whose config names no store.
+std::string RunMemoryBase();
+
+// Describes to people where the data are from which the run can continue.
+std::string DescribePlace(const ParallelRunInfo& info);
+// Returns the command that resumes the run in `exp_dir`.
+std::string ResumeCommand(const std::string& exp_dir);
+
+// The texts under the keys run/info and run/config of a store that also has the run's journal. They
+// are for those who have access to the store, but not to the run's folder.
+struct StoredDescription {
+  ParallelRunInfo info;
+  std::string config;  // text format
+};
+absl::Status PutDescription(const ParallelRunInfo& info, const ExperimentConfig& config,
+                            Store* store);
+//   kNotFound  the store has no run
+//   kDataLoss  the description is damaged
+absl::StatusOr<StoredDescription> GetDescription(const std::string& store_url);
+
+// Calls `act`, and repeats this for up to 15 s as long as it returns kUnavailable or kUnauthenticated,
+// such as while a Redis is being restarted or its password is being changed. Returns the last result.
+// It is for the end of a run, and for a coordinator that takes the place of another one.
+absl::Status RetryWhileStoreIsAway(const std::function<absl::Status()>& act);
 
 }  // namespace ding
 

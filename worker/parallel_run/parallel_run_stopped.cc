@@ -9,7 +9,6 @@
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/worker/parallel_run/parallel_run.h"
 #include "ding_worker/worker/parallel_run/parallel_run_folder.h"
-#include "ding_worker/worker/parallel_run/parallel_run_store.h"
 #include "ding_worker/worker/run/run_memory.h"
 
 namespace ding {

@@ -1,8 +1,6 @@
 // Follows the parameters of types of a user through a parallel run: from the config to its coordinator, and in the
 // Welcome to the processes of collectors and learners.
 
-#include "ding_worker/worker/parallel_run/parallel_types.h"
-
 #include <cstdint>
 #include <memory>
 #include <string>

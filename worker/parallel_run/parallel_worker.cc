@@ -33,16 +33,14 @@
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/parallel_run/configured_collector.h"
 #include "ding_worker/worker/parallel_run/configured_learner.h"
-#include "ding_worker/worker/parallel_run/local_address.h"
-#include "ding_worker/worker/parallel_run/missing_worker_detector.h"
-#include "ding_worker/worker/parallel_run/orphan_watch.h"
+#include "ding_worker/worker/parallel_run/operator_client.h"
+#include "ding_worker/worker/parallel_run/parallel_problems.h"
 #include "ding_worker/worker/parallel_run/parallel_setup.h"
-#include "ding_worker/worker/parallel_run/parallel_types.h"
 #include "ding_worker/worker/parallel_run/recording.h"
 #include "ding_worker/worker/parallel_run/supervisor.h"
+#include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/process_logs.h"
 #include "ding_worker/worker/run/run_memory.h"
-#include "ding_worker/worker/run/run_sinks.h"
 
 namespace ding {
 namespace {

@@ -37,7 +37,7 @@
 #include "ding_worker/worker/parallel_run/parallel_run_folder.h"
 #include "ding_worker/worker/parallel_run/recording.h"
 #include "ding_worker/worker/parallel_run/recording.pb.h"
-#include "ding_worker/worker/run/resume.h"
+#include "ding_worker/worker/run/run_folder.h"
 
 namespace ding {
 namespace {

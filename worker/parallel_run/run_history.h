@@ -13,12 +13,14 @@
 #ifndef DING_WORKER_WORKER_PARALLEL_RUN_RUN_HISTORY_H_
 #define DING_WORKER_WORKER_PARALLEL_RUN_RUN_HISTORY_H_
 
+#include <cstdint>
 #include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/data/checkpoint.h"
+#include "ding_worker/worker/experiment.pb.h"
 
 namespace ding {
 
@@ -34,6 +36,17 @@ bool MayBeOf(const CheckpointInfo& info, const std::string& policy_id);
 //   kFailedPrecondition  the journal is empty although there are checkpoints, or something is of another run
 absl::StatusOr<std::set<std::string>> CheckHistory(const std::string& exp_dir,
                                                    const std::string& run, const Journal& journal);
+
+// Finds out how many env steps a run counts on from that begins with a checkpoint of an earlier run
+// (policy.learn.resume_training).
+//
+// Threads: thread-safe.
+
+// Returns the env steps of the earlier run, from which this one counts on; 0 if the config does not set resume_training. A
+// run that is in `journal` (which may be null) has its own count and does not need the checkpoint any more.
+//   kInvalidArgument  the checkpoint does not say how many they were
+//   other codes       it cannot be read
+absl::StatusOr<int64_t> FirstEnvStep(const ExperimentConfig& config, const Journal* journal);
 
 }  // namespace ding
 

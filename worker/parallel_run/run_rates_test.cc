@@ -1,5 +1,3 @@
-#include "ding_worker/worker/parallel_run/run_rates.h"
-
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -7,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
+#include "ding_worker/worker/run/run_status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

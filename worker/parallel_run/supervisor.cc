@@ -8,15 +8,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/log.h"
+#include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/worker/run/exit_status.h"
+#include "ding_worker/base/thread.h"
 
 namespace ding {
 namespace {
@@ -42,6 +45,8 @@ std::string DescribeDeath(int wait_status) {
                              "another module may"
                            : "");
 }
+
+constexpr absl::Duration kPeriod = absl::Milliseconds(200);
 
 }  // namespace
 
@@ -235,6 +240,51 @@ std::vector<pid_t> Supervisor::pids() const {
   std::vector<pid_t> pids;
   for (const Process& process : processes_) pids.push_back(process.pid);
   return pids;
+}
+
+OrphanWatch::~OrphanWatch() {
+  {
+    MutexLock lock(&mutex_);
+    done_ = true;
+    changed_.SignalAll();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+absl::Status OrphanWatch::Start(Options options) {
+  options_ = std::move(options);
+  DING_ASSIGN_OR_RETURN(thread_, StartThread("orphan watch", [this] { Watch(); }));
+  return absl::OkStatus();
+}
+
+void OrphanWatch::SetSession(std::function<bool()> is_open) {
+  MutexLock lock(&mutex_);
+  session_is_open_ = std::move(is_open);
+}
+
+bool OrphanWatch::IsOrphan() {
+  if (options_.supervisor_lives()) return false;
+  MutexLock lock(&mutex_);
+  return session_is_open_ == nullptr || !session_is_open_();
+}
+
+void OrphanWatch::Watch() {
+  Timer since(Clock::Real());
+  while (true) {
+    {
+      MutexLock lock(&mutex_);
+      if (!done_) changed_.WaitFor(&mutex_, kPeriod);
+      if (done_) return;
+    }
+    if (!IsOrphan()) {
+      since = Timer(Clock::Real());
+    } else if (since.Elapsed() >= options_.patience) {
+      DING_LOG(WARNING) << "the supervisor of process " << getpid() << " is gone and it has not "
+                        << "ended within " << absl::FormatDuration(options_.patience)
+                        << ": it is ended now";
+      _exit(EXIT_FAILURE);  // Not exit(): destructors could wait for the same thing.
+    }
+  }
 }
 
 }  // namespace ding

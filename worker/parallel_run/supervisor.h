@@ -10,15 +10,21 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/mutex.h"
 
 namespace ding {
 
@@ -111,6 +117,74 @@ class Supervisor {
 
 // "exit status 1", "signal 9 (Killed)".
 std::string DescribeWaitStatus(int wait_status);
+
+}  // namespace ding
+
+// Exit statuses of the programs other than 0 (the run came to its end), 1 (an error) and 128 +
+// signal.
+
+namespace ding {
+
+// The run came to its end, but could not save its last checkpoints, or the data that it needs to continue, which
+// stay where they are.
+inline constexpr int kUnsavedStatus = 3;
+// A worker process that was started by a supervisor has done its work: the run is over, or the
+// coordinator let it go. If such a process ends with 0 instead, something in it ended it, such as
+// an env that calls _exit(0).
+inline constexpr int kGoodbyeStatus = 66;
+
+// The address at which processes of one machine find each other.
+//
+// Threads: thread-safe (pure functions).
+
+// Returns where processes of this machine connect to a server that listens on `address`: one cannot
+// connect to "0.0.0.0:7235", and no certificate names it.
+inline std::string LocalAddress(const std::string& address) {
+  if (absl::StartsWith(address, "0.0.0.0:")) return absl::StrCat("127.0.0.1", address.substr(7));
+  if (absl::StartsWith(address, "[::]:")) return absl::StrCat("[::1]", address.substr(4));
+  return address;
+}
+
+// Ends a worker process whose supervisor has died and that has nothing left to work for, because
+// its session is over or has not begun. Such a worker ends by itself as soon as it looks; but it
+// may be waiting just then for a connection, for a group of learners or for a user's env, and
+// nobody is left who would end it.
+//
+// Ownership: owns its thread, which the destructor joins.
+// Threads:   thread-safe.
+class OrphanWatch {
+ public:
+  struct Options {
+    // Polled: whether the supervisor is alive, or there never was one.
+    std::function<bool()> supervisor_lives;
+    // How long the process has to end by itself. Beyond the 5 s that an aggregator gives its
+    // learners.
+    absl::Duration patience = absl::Seconds(7);
+  };
+
+  OrphanWatch() = default;
+  OrphanWatch(const OrphanWatch&) = delete;
+  OrphanWatch& operator=(const OrphanWatch&) = delete;
+  ~OrphanWatch();
+
+  // Starts to watch. To be called once. kResourceExhausted if the system refuses a thread.
+  absl::Status Start(Options options);
+
+  // Sets how to ask whether the session that the process works for is open; null: it has none. It
+  // is called until the next call of SetSession() and not later.
+  void SetSession(std::function<bool()> is_open);
+
+ private:
+  void Watch();
+  bool IsOrphan();
+
+  Options options_;
+  Mutex mutex_;
+  std::function<bool()> session_is_open_ ABSL_GUARDED_BY(mutex_);
+  CondVar changed_;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
 
 }  // namespace ding
 

@@ -15,7 +15,6 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/worker/run/exit_status.h"
 #include "ding_worker/worker/testing/child_program.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

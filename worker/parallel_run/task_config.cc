@@ -2,18 +2,25 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/core/serial_common.h"
+#include "ding_worker/collector/core/traj_buffer.h"
+#include "ding_worker/data/batch.h"
 #include "ding_worker/data/items.h"
+#include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/policy/policy.h"
@@ -22,15 +29,13 @@
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/text_config.h"
-#include "ding_worker/worker/parallel_run/expected_data.h"
-#include "ding_worker/worker/parallel_run/item_buffer.h"
 #include "ding_worker/worker/parallel_run/on_policy_rounds.h"
+#include "ding_worker/worker/parallel_run/parallel_collect.h"
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
 #include "ding_worker/worker/parallel_run/parallel_problems.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/game_setup.h"
-#include "ding_worker/worker/run/goal_problems.h"
-#include "ding_worker/worker/run/sequence_problems.h"
+#include "ding_worker/worker/run/setup_problems.h"
 
 namespace ding {
 namespace {
@@ -124,6 +129,14 @@ absl::Status ProblemsOf(const std::vector<std::string>& problems) {
   return absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
 }
 
+absl::StatusOr<Batch> RowOfZeros(const SpecPtr& spec) {
+  DING_ASSIGN_OR_RETURN(BatchBuilder row, BatchBuilder::Create(spec, 1));
+  for (int i = 0; i < spec->size(); ++i) {
+    std::memset(row.view().raw_column(i), 0, static_cast<size_t>(spec->row_bytes(i)));
+  }
+  return std::move(row).Seal(1);
+}
+
 }  // namespace
 
 absl::StatusOr<ExperimentConfig> ConfigOfTask(const ExperimentConfig& run,
@@ -212,6 +225,27 @@ absl::Status TaskSettings::CheckRows(const ExperimentConfig& config, const EnvSp
   return absl::InvalidArgumentError(
       absl::StrCat("with them a collector hands over rows of ", collected.rows->DebugString(),
                    ", expected those of the run, ", rows_->DebugString()));
+}
+
+absl::StatusOr<CollectedLayout> LayoutOfCollected(const EnvSpec& player, CollectMode* policy) {
+  DING_ASSIGN_OR_RETURN(
+      const TrajLayout layout,
+      TrajLayout::Create(player.observation, policy->output_spec(),
+                         /*with_level_seed=*/false, player.reward_shape, player.info));
+  SegmentBatch sample;
+  DING_ASSIGN_OR_RETURN(sample.rows, RowOfZeros(layout.row));
+  DING_ASSIGN_OR_RETURN(sample.final_obs, RowOfZeros(layout.observation));
+  sample.segments = {{0, 0, 0, 1, SegmentEnd::kTerminated}};
+  const absl::Status made = CallPolicy([&]() -> absl::Status {
+    DING_ASSIGN_OR_RETURN(sample, policy->GetTrainSample(std::move(sample)));
+    return absl::OkStatus();
+  });
+  if (!made.ok()) {
+    DING_LOG(WARNING) << "the layout of the rows that collectors send is not known: "
+                      << made.message() << "; it is taken from the first rows that arrive";
+    return CollectedLayout();
+  }
+  return CollectedLayout{sample.rows.spec_ptr(), sample.final_obs.spec_ptr()};
 }
 
 }  // namespace ding

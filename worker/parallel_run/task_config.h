@@ -23,6 +23,8 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/learner/comm/base_comm_learner.h"
+#include "ding_worker/policy/policy.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/worker/experiment.pb.h"
 
@@ -61,6 +63,15 @@ class TaskSettings {
   const Clock* const clock_;
   std::set<std::string> valid_;  // combinations of settings
 };
+
+// The data that collectors can send in a run, derived from its env and policy. The learner and the
+// coordinator check received data against it, since they do not trust collectors.
+//
+// Threads: thread-safe, where the policy is (pure functions).
+
+// Returns the layout of rows that `policy` makes of an env as `player` sees it. The result is
+// without layouts if the policy cannot process one row of zeros (CollectMode::GetTrainSample()).
+absl::StatusOr<CollectedLayout> LayoutOfCollected(const EnvSpec& player, CollectMode* policy);
 
 }  // namespace ding
 

@@ -29,8 +29,8 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
-#include "ding_worker/policy/action_mask.h"
-#include "ding_worker/policy/column_binding.h"
+#include "ding_worker/policy/action_space.h"
+#include "ding_worker/policy/batch_columns.h"
 #include "ding_worker/replay_buffer/saved_episodes.h"
 #include "ding_worker/worker/run/run_checkpoints.h"
 

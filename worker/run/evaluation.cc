@@ -34,16 +34,16 @@
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/video.h"
-#include "ding_worker/policy/eval_collect_mode.h"
 #include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/policy_modes.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/experiment.pb.h"
-#include "ding_worker/worker/run/actor.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/game_setup.h"
 #include "ding_worker/worker/run/paths.h"
 #include "ding_worker/worker/run/policy_description.h"
+#include "ding_worker/worker/run/saved_policy.h"
 
 namespace ding {
 namespace {

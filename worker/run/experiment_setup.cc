@@ -1,15 +1,24 @@
 #include "ding_worker/worker/run/experiment_setup.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/utf8.h"
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env_registry.h"
 #include "ding_worker/env/game_spec.h"
 #include "ding_worker/learner/checkpoint.h"
+#include "ding_worker/metrics/sink_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/run/policy_description.h"
@@ -44,6 +53,39 @@ absl::StatusOr<std::unique_ptr<EnvManager>> ManagerOf(const EnvConfig& env,
   use.first_number = first + (evaluates ? collectors : 0);
   use.probe_number = first + players + options.place.kind;
   return create_envs(env, config.env().manager(), env_num, clock, use);
+}
+
+// The bound of a sum of 1 to `steps` rewards; `steps` 0 stands for any number of them. `away` says
+// whether more rewards move the sum away from 0.
+double BoundOfSum(double reward, int64_t steps, bool away) {
+  if (!away) return reward;
+  return steps > 0 ? reward * static_cast<double>(steps)
+                   : std::copysign(std::numeric_limits<double>::infinity(), reward);
+}
+
+constexpr char kFinalEval[] = "final_eval";
+constexpr char kEnvSteps[] = "env_steps";
+constexpr char kWallSeconds[] = "wall_seconds";
+
+MetricAxis AxisOf(const MetricsSection& config) {
+  switch (config.x_axis()) {
+    case MetricsSection::ENV_STEP:
+      return MetricAxis::kEnvStep;
+    case MetricsSection::TRAIN_ITER:
+      return MetricAxis::kTrainIter;
+    case MetricsSection::BOTH:
+      break;
+  }
+  return MetricAxis::kBoth;
+}
+
+// Returns a text without the quotation marks and escapes of a file, unless it would not be a line of UTF-8.
+std::string WithoutQuotes(absl::string_view value) {
+  if (!absl::ConsumePrefix(&value, "\"")) return std::string(value);
+  absl::ConsumeSuffix(&value, "\"");
+  std::string text;
+  const bool is_line = absl::CUnescape(value, &text) && PrintableUtf8(text) == text;
+  return is_line ? text : std::string(value);
 }
 
 }  // namespace
@@ -159,6 +201,53 @@ absl::StatusOr<std::unique_ptr<Policy>> LoadEvalPolicy(const std::string& checkp
   absl::StatusOr<std::unique_ptr<Policy>> policy = load();
   if (!policy.ok()) return Annotate(policy.status(), absl::StrCat("checkpoint ", checkpoint));
   return policy;
+}
+
+ReturnBounds BoundsOfReturns(const EnvSpec& env) {
+  ReturnBounds bounds;
+  // The return is the sum of the components, if there are several; the bounds are those of each.
+  const auto components = static_cast<double>(std::max<int64_t>(1, env.reward_components()));
+  bounds.low =
+      BoundOfSum(components * env.reward_low, env.max_episode_steps, /*away=*/env.reward_low < 0);
+  bounds.high =
+      BoundOfSum(components * env.reward_high, env.max_episode_steps, /*away=*/env.reward_high > 0);
+  return bounds;
+}
+
+ReturnBounds EitherOf(const ReturnBounds& a, const ReturnBounds& b) {
+  return {std::min(a.low, b.low), std::max(a.high, b.high)};
+}
+
+absl::Status AddSinks(const ExperimentConfig& config, const std::string& exp_dir,
+                      const std::string& process, std::shared_ptr<MetricSink>* metrics) {
+  std::vector<std::shared_ptr<MetricSink>> sinks;
+  if (config.metrics().files()) sinks.push_back(*metrics);
+  for (int i = 0; i < config.metrics().sink_size(); ++i) {
+    absl::StatusOr<std::shared_ptr<MetricSink>> sink =
+        create_sink(config.metrics().sink(i), {exp_dir, process});
+    DING_RETURN_IF_ERROR(Annotate(sink.status(), absl::StrCat("metrics.sink[", i, "]")));
+    sinks.push_back(*std::move(sink));
+  }
+  *metrics = std::make_shared<MultiSink>(std::move(sinks), AxisOf(config.metrics()));
+  return absl::OkStatus();
+}
+
+RunDescription DescribeRunForSinks(const ExperimentConfig& config) {
+  RunDescription run;
+  run.name = config.exp_name();
+  for (const SetField& field : ListSetFields(config)) {
+    run.hyperparameters.emplace_back(field.path, WithoutQuotes(field.value));
+  }
+  return run;
+}
+
+RunResults ResultsForSinks(std::optional<double> eval_value, int64_t env_steps,
+                           double wall_seconds) {
+  RunResults results;
+  if (eval_value.has_value()) results.emplace_back(kFinalEval, *eval_value);
+  results.emplace_back(kEnvSteps, static_cast<double>(env_steps));
+  results.emplace_back(kWallSeconds, wall_seconds);
+  return results;
 }
 
 }  // namespace ding

@@ -4,7 +4,10 @@
 #ifndef DING_WORKER_WORKER_RUN_EXPERIMENT_SETUP_H_
 #define DING_WORKER_WORKER_RUN_EXPERIMENT_SETUP_H_
 
+#include <cstdint>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -13,6 +16,7 @@
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/worker/experiment.pb.h"
 
@@ -81,6 +85,35 @@ absl::StatusOr<std::unique_ptr<Policy>> LoadEvalPolicy(const std::string& checkp
 absl::StatusOr<std::unique_ptr<Policy>> LoadEvalPolicy(const CheckpointReader& checkpoint,
                                                        const ExperimentConfig& config,
                                                        const EnvSpec& player);
+
+// Which returns an env allows, by the bounds of its rewards.
+//
+// Threads: thread-safe (pure functions).
+
+// Bounds of the return (sum of rewards) of an episode; infinite where the env does not declare any.
+struct ReturnBounds {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+};
+ReturnBounds BoundsOfReturns(const EnvSpec& env);
+// Returns bounds that include both `a` and `b`.
+ReturnBounds EitherOf(const ReturnBounds& a, const ReturnBounds& b);
+
+// The metric sinks of a run that its config names (metrics.sink).
+//
+// Threads: thread-safe (a pure function).
+
+// Makes the sinks of the config for the metrics of `process`. Replaces `*metrics`, which writes the files of the process, by
+// a sink that passes everything to these sinks and, unless the config turns the files off, to the old sink. Its axis() is
+// that of the config. Errors are those of create_sink(), and name the field.
+absl::Status AddSinks(const ExperimentConfig& config, const std::string& exp_dir,
+                      const std::string& process, std::shared_ptr<MetricSink>* metrics);
+
+// Make the arguments of MetricSink::BeginRun() and EndRun(): the fields of the config that are not defaults, and the results
+// "final_eval" (if there was an evaluation), "env_steps" and "wall_seconds".
+RunDescription DescribeRunForSinks(const ExperimentConfig& config);
+RunResults ResultsForSinks(std::optional<double> eval_value, int64_t env_steps,
+                           double wall_seconds);
 
 }  // namespace ding
 

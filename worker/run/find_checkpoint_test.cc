@@ -1,5 +1,3 @@
-#include "ding_worker/worker/run/find_checkpoint.h"
-
 #include <string>
 
 #include "absl/status/status.h"
@@ -7,6 +5,7 @@
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/checkpoint.h"
+#include "ding_worker/worker/run/saved_policy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,5 +1,3 @@
-#include "ding_worker/worker/run/goal_problems.h"
-
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +8,7 @@
 #include "ding_worker/env/gymnasium/gymnasium.pb.h"
 #include "ding_worker/replay_buffer/hindsight_buffer.pb.h"
 #include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/run/setup_problems.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -17,7 +17,7 @@
 #include "absl/strings/strip.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/worker/config/any_content.h"
+#include "ding_worker/worker/config/type_choices.h"
 #include "google/protobuf/any.pb.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"

@@ -6,10 +6,10 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/metrics/csv.h"
 #include "ding_worker/metrics/tensorboard.h"
-#include "ding_worker/worker/run/glog_output.h"
 #include "glog/logging.h"
 
 namespace ding {
@@ -25,6 +25,27 @@ absl::string_view SeverityName(google::LogSeverity severity) {
       return "error";
   }
 }
+
+class GlogOutput : public LogSink {
+ public:
+  void Send(const LogLine& line) override {
+    google::LogMessage(line.file, line.line, Severity(line.severity)).stream() << line.message;
+  }
+
+ private:
+  static google::LogSeverity Severity(LogSeverity severity) {
+    switch (severity) {
+      case LogSeverity::kVerbose:
+      case LogSeverity::kInfo:
+        return google::GLOG_INFO;
+      case LogSeverity::kWarning:
+        return google::GLOG_WARNING;
+      case LogSeverity::kError:
+        break;
+    }
+    return google::GLOG_ERROR;
+  }
+};
 
 }  // namespace
 
@@ -84,6 +105,13 @@ absl::Status ProcessLogs::Flush() {
   absl::Status status = metrics_->Flush();
   status.Update(log_->Flush());
   return status;
+}
+
+void LogToGlog() {
+  if (FLAGS_v > 0) SetMinLogSeverity(LogSeverity::kVerbose);
+  // It lives until the process ends, because any thread may log until then.
+  static GlogOutput* const output = new GlogOutput;
+  SetLogSink(output);
 }
 
 }  // namespace ding

@@ -51,4 +51,14 @@ class ProcessLogs {
 
 }  // namespace ding
 
+// Sends the log lines of this process to glog, which has its own flags, files and sinks.
+
+namespace ding {
+
+// From now on, until somebody sets another sink (base/log.h); with glog's flag --v=1 or above also those of
+// severity VERBOSE. May be called again, from any thread.
+void LogToGlog();
+
+}  // namespace ding
+
 #endif  // DING_WORKER_WORKER_RUN_PROCESS_LOGS_H_

@@ -16,8 +16,8 @@
 #include "ding_worker/base/descriptor_limit.h"
 #include "ding_worker/metrics/terminal.h"
 #include "ding_worker/worker/config/config_help.h"
-#include "ding_worker/worker/config/suggestion.h"
-#include "ding_worker/worker/run/glog_output.h"
+#include "ding_worker/worker/config/text_parser.h"
+#include "ding_worker/worker/run/process_logs.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
 

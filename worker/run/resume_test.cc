@@ -1,7 +1,5 @@
 // Tests that a run that is killed and resumed ends in the same way as one that was never
 // interrupted. The tests start the real program and kill it by SIGKILL.
-#include "ding_worker/worker/run/resume.h"
-
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -34,6 +32,7 @@
 #include "ding_worker/metrics/testing/event_file.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/run/run_checkpoints.h"
+#include "ding_worker/worker/run/run_folder.h"
 #include "ding_worker/worker/testing/demonstrations.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,9 +1,8 @@
-#include "ding_worker/worker/run/return_bounds.h"
-
 #include <cstdint>
 #include <limits>
 
 #include "ding_worker/env/env.h"
+#include "ding_worker/worker/run/experiment_setup.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

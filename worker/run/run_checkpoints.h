@@ -26,11 +26,14 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/checkpoint_writer.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/worker/run/save_outage.h"
 
 namespace ding {
@@ -103,6 +106,31 @@ absl::Status CleanUpCheckpoints(const std::string& exp_dir, int64_t position,
 // Moves the checkpoints of a run that has no resume point out of the way, before it begins anew: they are of
 // another history. Returns their new folder, below `exp_dir`; empty if there are none.
 absl::StatusOr<std::string> SetCheckpointsAside(const std::string& exp_dir);
+
+// Saves and loads objects with a state as components of a checkpoint.
+//
+// Threads: thread-safe (pure functions).
+
+// The component that `component` saves; `component` must live until it is copied.
+template <typename T>
+CheckpointComponent ComponentOf(absl::string_view name, const T* component) {
+  return {std::string(name),
+          [component](StateWriter* writer) { return component->SaveState(writer); }};
+}
+
+// Passes the component named `name` to `load`.
+template <typename F>
+absl::Status LoadComponent(const CheckpointReader& checkpoint, absl::string_view name, F load) {
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> reader, checkpoint.Component(name));
+  return Annotate(load(reader.get()), absl::StrCat("resume point, ", name));
+}
+// The same for an object that has LoadState(StateReader*).
+template <typename T>
+absl::Status LoadComponent(const CheckpointReader& checkpoint, absl::string_view name,
+                           T* component) {
+  return LoadComponent(checkpoint, name,
+                       [component](StateReader* reader) { return component->LoadState(reader); });
+}
 
 }  // namespace ding
 

@@ -22,7 +22,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/data/checkpoint.h"
 #include "ding_worker/metrics/sink.h"
+#include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/run/process_logs.h"
 
 namespace ding {
@@ -84,6 +86,25 @@ class RunFolder {
   const std::unique_ptr<Lock> lock_;
   const std::unique_ptr<ProcessLogs> logs_;
 };
+
+// Decides whether a run may continue from a resume point, and stores the sizes of the run's logs in
+// its manifest.
+//
+// Threads: thread-safe (pure functions).
+
+// OK if the run `now` continues the run `saved`: they may differ only in name, path of the data
+// set, stop value, stoppers, budgets, periods of logs and the settings of resume points. Both are configs as
+// LoadExperimentConfig() returns them.
+//   kInvalidArgument  lists every other difference
+absl::Status CheckSameExperiment(const ExperimentConfig& saved, const ExperimentConfig& now);
+
+// Writes the sizes of the logs into the fields of a resume point's manifest, and reads them again.
+void DescribeLogs(const LogSizes& logs, CheckpointInfo* info);
+LogSizes LogsOfCheckpoint(const CheckpointInfo& info);
+
+// The command that resumes the run in `exp_dir` with `program`, for people. Where the environment has a
+// DING_WORKER_COMMAND, as tools/train sets it, this command takes the place of the program.
+std::string ResumeCommand(absl::string_view program, const std::string& exp_dir);
 
 }  // namespace ding
 

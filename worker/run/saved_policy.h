@@ -21,6 +21,7 @@
 #ifndef DING_WORKER_WORKER_RUN_SAVED_POLICY_H_
 #define DING_WORKER_WORKER_RUN_SAVED_POLICY_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,12 +31,32 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/data/batch.h"
+#include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/policy.h"
-#include "ding_worker/worker/run/actor.h"
+#include "ding_worker/policy/policy.pb.h"
+#include "ding_worker/policy/policy_registry.h"
 
 namespace ding {
+
+// Loads the policy of a checkpoint so that it acts: by its best actions, or as it does while it collects.
+//
+// Ownership: an actor owns its policy.   Threads: as Policy.
+struct ActorOptions {
+  // False: greedy, by the eval mode. True: by the collect mode, with the settings (such as epsilon) of the env
+  // step at which the checkpoint was saved; its further outputs follow the action.
+  bool sample = false;
+  uint64_t seed = 0;  // of sampled actions
+};
+
+// `context` gives the spaces; its modes, seed and reward shape are replaced, because acting reads no rewards.
+//   kNotFound         the policy is not linked, or the checkpoint has no model
+//   kInvalidArgument  the config has problems, or the model does not fit it
+absl::StatusOr<std::unique_ptr<EvalMode>> LoadActor(const CheckpointReader& checkpoint,
+                                                    const PolicyConfig& config,
+                                                    PolicyContext context,
+                                                    const ActorOptions& options);
 
 class SavedPolicy {
  public:
@@ -72,6 +93,22 @@ class SavedPolicy {
   std::optional<BatchBuilder> output_;
   std::vector<int> row_numbers_;
 };
+
+// Finds the checkpoint that a person means by the folder of a run.
+//
+// Threads: thread-safe (pure functions).
+struct FoundCheckpoint {
+  std::string path;
+  std::string
+      note;  // for people: why this one, if it is neither the given folder nor ckpt_best; else empty
+};
+
+// `path` is the folder of a checkpoint, of a run, or of a run's checkpoints. Of several, ckpt_best is taken; without
+// it the one with the most train iterations (of those the most env steps), which is said in the note.
+//   kNotFound         there is no such folder, or it has no checkpoints; a run with several policies has a folder for
+//                     each, which the message lists
+//   kInvalidArgument  it is a file
+absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path);
 
 }  // namespace ding
 

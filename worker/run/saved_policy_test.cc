@@ -28,7 +28,7 @@
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/policy_registry.h"
-#include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/random_batch.h"
 #include "ding_worker/worker/run/policy_description.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"

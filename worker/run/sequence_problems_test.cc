@@ -1,5 +1,3 @@
-#include "ding_worker/worker/run/sequence_problems.h"
-
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -9,6 +7,7 @@
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/replay_buffer/sequence_buffer.pb.h"
 #include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/run/setup_problems.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,8 +1,7 @@
-#include "ding_worker/worker/run/status_json.h"
-
 #include <limits>
 #include <string>
 
+#include "ding_worker/worker/run/run_status.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 

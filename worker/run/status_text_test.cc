@@ -1,10 +1,9 @@
-#include "ding_worker/worker/run/status_text.h"
-
 #include <cstdint>
 #include <string>
 
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/worker/run/run_status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -12,7 +12,7 @@
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/text_config.h"
-#include "ding_worker/worker/run/startup_problems.h"
+#include "ding_worker/worker/run/setup_problems.h"
 
 namespace ding {
 

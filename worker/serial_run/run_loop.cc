@@ -17,7 +17,6 @@
 #include "ding_worker/learner/stopper.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/run/experiment_setup.h"
-#include "ding_worker/worker/run/run_sinks.h"
 
 namespace ding {
 namespace {

@@ -18,9 +18,8 @@
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/worker/config/experiment_config.h"
-#include "ding_worker/worker/run/checkpoint_components.h"
 #include "ding_worker/worker/run/experiment_setup.h"
-#include "ding_worker/worker/run/run_sinks.h"
+#include "ding_worker/worker/run/run_checkpoints.h"
 #include "ding_worker/worker/run/save_outage.h"
 #include "ding_worker/worker/serial_run/run_loop.h"
 

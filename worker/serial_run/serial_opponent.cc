@@ -13,11 +13,11 @@
 #include "ding_worker/env/game_spec.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/learner/hook.h"
-#include "ding_worker/policy/eval_collect_mode.h"
-#include "ding_worker/worker/run/checkpoint_components.h"
+#include "ding_worker/policy/policy_modes.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/game_setup.h"
-#include "ding_worker/worker/run/sequence_problems.h"
+#include "ding_worker/worker/run/run_checkpoints.h"
+#include "ding_worker/worker/run/setup_problems.h"
 
 namespace ding {
 namespace {

@@ -21,11 +21,7 @@
 #include "ding_worker/worker/config/unused_fields.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/game_setup.h"
-#include "ding_worker/worker/run/goal_problems.h"
-#include "ding_worker/worker/run/return_bounds.h"
-#include "ding_worker/worker/run/run_sinks.h"
-#include "ding_worker/worker/run/sequence_problems.h"
-#include "ding_worker/worker/run/startup_problems.h"
+#include "ding_worker/worker/run/setup_problems.h"
 #include "ding_worker/worker/run/supervised_setup.h"
 
 namespace ding {

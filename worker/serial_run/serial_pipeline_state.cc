@@ -15,8 +15,8 @@
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/worker/run/checkpoint_components.h"
 #include "ding_worker/worker/run/experiment_setup.h"
+#include "ding_worker/worker/run/run_checkpoints.h"
 #include "ding_worker/worker/serial_run/serial_pipeline.h"
 
 namespace ding {

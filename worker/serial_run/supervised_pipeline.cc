@@ -11,13 +11,12 @@
 #include "ding_worker/learner/stopper_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
-#include "ding_worker/worker/run/checkpoint_components.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/game_setup.h"
-#include "ding_worker/worker/run/return_bounds.h"
-#include "ding_worker/worker/run/run_sinks.h"
-#include "ding_worker/worker/run/startup_problems.h"
+#include "ding_worker/worker/run/run_checkpoints.h"
+#include "ding_worker/worker/run/setup_problems.h"
 #include "ding_worker/worker/run/supervised_setup.h"
+#include "ding_worker/worker/serial_run/serial_pipeline.h"
 
 namespace ding {
 namespace {
@@ -179,6 +178,12 @@ absl::Status SupervisedPipeline::LoadComponents(const CheckpointReader& checkpoi
     return evaluator_env_->LoadState(reader, &restarted);
   }));
   return LoadComponent(checkpoint, kEvaluator, evaluator_.get());
+}
+
+absl::StatusOr<std::unique_ptr<Pipeline>> CreatePipeline(const ExperimentConfig& config,
+                                                         const SerialOptions& options) {
+  if (IsSupervised(config)) return SupervisedPipeline::Create(config, options);
+  return SerialPipeline::Create(config, options);
 }
 
 }  // namespace ding

@@ -96,6 +96,13 @@ class SupervisedPipeline : public Pipeline, private RunWork {
   RunLoop loop_;
 };
 
+// Creates the kind of pipeline that a config asks for.
+
+// Creates a SupervisedPipeline if the config has a data set, else a SerialPipeline. Errors are
+// those of their Create().
+absl::StatusOr<std::unique_ptr<Pipeline>> CreatePipeline(const ExperimentConfig& config,
+                                                         const SerialOptions& options);
+
 }  // namespace ding
 
 #endif  // DING_WORKER_WORKER_SERIAL_RUN_SUPERVISED_PIPELINE_H_

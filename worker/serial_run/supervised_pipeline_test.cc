@@ -33,7 +33,6 @@
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/run/evaluation.h"
 #include "ding_worker/worker/run/run_checkpoints.h"
-#include "ding_worker/worker/serial_run/create_pipeline.h"
 #include "ding_worker/worker/testing/demonstrations.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -8,8 +8,8 @@
 #include "ding_worker/worker/parallel_run/configured_collector.h"
 #include "ding_worker/worker/parallel_run/configured_learner.h"
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
+#include "ding_worker/worker/parallel_run/parallel_problems.h"
 #include "ding_worker/worker/parallel_run/parallel_setup.h"
-#include "ding_worker/worker/parallel_run/parallel_types.h"
 
 namespace ding {
 

@@ -29,8 +29,8 @@
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/run/paths.h"
 #include "ding_worker/worker/run/program.h"
-#include "ding_worker/worker/serial_run/create_pipeline.h"
 #include "ding_worker/worker/serial_run/pipeline.h"
+#include "ding_worker/worker/serial_run/supervised_pipeline.h"
 #include "ding_worker/worker/testing/lagged_policy.h"
 #include "gflags/gflags.h"
 

@@ -11,7 +11,7 @@
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer_file.h"
 #include "ding_worker/replay_buffer/testing/buffer_types.h"
-#include "ding_worker/worker/testing/saved_buffers.h"
+#include "ding_worker/worker/testing/saved_formats.h"
 
 namespace ding {
 namespace {

@@ -17,7 +17,7 @@
 #include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
-#include "ding_worker/policy/parameter_state.h"
+#include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "google/protobuf/text_format.h"

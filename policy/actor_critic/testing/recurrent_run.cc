@@ -12,16 +12,15 @@
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/policy/action_distribution.h"
-#include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/action_space.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
 #include "ding_worker/policy/loss/actor_critic_loss.h"
 #include "ding_worker/policy/mlp/mlp.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
 #include "ding_worker/policy/network.h"
-#include "ding_worker/policy/random_batch.h"
 #include "ding_worker/policy/rnn/rnn.h"
 #include "ding_worker/policy/rnn/rnn_structure.h"
-#include "ding_worker/policy/testing/specs.h"
+#include "ding_worker/policy/testing/random_batch.h"
 
 namespace ding {
 namespace {

@@ -1,0 +1,147 @@
+// A network of Q values, the head that says what its outputs mean, and the spaces that it belongs to: what the
+// modes of an algorithm of Q-learning share.
+//
+// Ownership: owns network and head.
+// Threads:   thread-compatible.
+#ifndef DING_WORKER_POLICY_Q_LEARNING_Q_NETWORK_H_
+#define DING_WORKER_POLICY_Q_LEARNING_Q_NETWORK_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/policy/batch_columns.h"
+#include "ding_worker/policy/loss/td_loss.h"
+#include "ding_worker/policy/network.h"
+
+namespace ding {
+
+// What the outputs of a Q network mean: how the value of an action follows from them, and the loss that trains
+// them. Acting, double Q-learning, target network, optimizer and reports are the same for all heads.
+//
+//     network ──► "q" [B, A, W] ──┬── Values() ──► q [B, A] ──► greedy actions, action of the bootstrap
+//                                 └── ComputeLoss(next [B, W] of that action) ──► loss, d_outputs
+//
+// An action has W outputs: its value (ValueHead below), or the parameters of the distribution of its return
+// (policy/distributional).
+//
+// Threads: thread-compatible.
+
+// The columns of a loss; W is the number of outputs of an action.
+struct QHeadInput {
+  absl::Span<const float> outputs;   // [B, A, W] of the online network for obs
+  absl::Span<const int64_t> action;  // [B] the actions taken
+  absl::Span<const float> reward;    // [B] summed over the n-step window
+  absl::Span<const float> discount;  // [B] 0: terminated within the window
+  absl::Span<const float> next;      // [B, W] of the target network for the action of the bootstrap
+  absl::Span<const float> weight = {};  // [B], or empty: all 1
+  absl::Span<const uint8_t> mask =
+      {};  // [B, A] of the legal actions in obs, or empty: all are legal
+};
+
+class QHead {
+ public:
+  virtual ~QHead() = default;
+
+  // The shape of a row of the network's output field "q".
+  virtual Shape OutputShape(int64_t num_actions) const = 0;
+
+  // Returns the values [B, A] of outputs [B, A, W]: the outputs themselves, or in `memory`.
+  virtual absl::Span<const float> Values(absl::Span<const float> outputs,
+                                         std::vector<float>* memory) = 0;
+
+  // Writes d loss / d outputs to `d_outputs` [B, A, W] and to `td_error` [B] what priorities and reports are
+  // made of: the head says what it is. A loss that is not finite says that the data or outputs are not.
+  virtual TdLossResult ComputeLoss(const QHeadInput& input, absl::Span<float> td_error,
+                                   absl::Span<float> d_outputs) = 0;
+};
+
+// The output of an action is its value (policy/loss/td_loss.h).
+class ValueHead : public QHead {
+ public:
+  explicit ValueHead(const TdLossOptions& options = {}) : options_(options) {}
+
+  Shape OutputShape(int64_t num_actions) const override { return {num_actions}; }
+  absl::Span<const float> Values(absl::Span<const float> outputs,
+                                 std::vector<float>* /*memory*/) override {
+    return outputs;
+  }
+  TdLossResult ComputeLoss(const QHeadInput& input, absl::Span<float> td_error,
+                           absl::Span<float> d_outputs) override {
+    return ComputeTdLoss(
+        {input.outputs, input.action, input.reward, input.discount, input.next, input.weight},
+        options_, td_error, d_outputs);
+  }
+
+ private:
+  const TdLossOptions options_;
+};
+
+// Returns the number of actions of a space that Q-learning supports: one discrete scalar field "action".
+//   kInvalidArgument  any other space; the message begins with `algorithm`
+absl::StatusOr<int64_t> CountActions(const Spec& action, absl::string_view algorithm = "dqn");
+
+class QNetwork {
+ public:
+  // `network` has one output field, "q" of head->OutputShape(), and reads WithoutActionMask(observation). If
+  // `observation` is null, it is the input spec of the network. Without a `head` the outputs are the values.
+  // Messages begin with `algorithm`, such as "dqn".
+  //   kInvalidArgument  a space or the network does not fit
+  static absl::StatusOr<std::unique_ptr<QNetwork>> Create(absl::string_view algorithm,
+                                                          std::unique_ptr<Network> network,
+                                                          SpecPtr action, SpecPtr observation,
+                                                          std::unique_ptr<QHead> head = nullptr);
+
+  const std::string& algorithm() const { return algorithm_; }
+  Network& network() const { return *network_; }
+  QHead& head() const { return *head_; }
+  const SpecPtr& observation() const { return observation_; }
+  const SpecPtr& action() const { return action_; }
+  int64_t num_actions() const { return num_actions_; }
+
+  // Returns the fields of `obs` that the network reads; valid until the next call.
+  ColumnsView Inputs(const ColumnsView& obs);
+  // Returns the mask [B, A] of the legal actions in `obs`; empty if all are legal.
+  absl::Span<const uint8_t> MaskOf(const ColumnsView& obs) const;
+  // Returns row `row` of `values` [B, A]; empty if `values` is empty.
+  template <typename T>
+  absl::Span<const T> OfRow(absl::Span<const T> values, int64_t row) const {
+    if (values.empty()) return values;
+    return values.subspan(static_cast<size_t>(row * num_actions_),
+                          static_cast<size_t>(num_actions_));
+  }
+  // Checks that `next_mask`, that of next_obs, has a legal action wherever `discount` [B] is not 0, because
+  // the episode continues there. kInvalidArgument names the first row without one.
+  absl::Status CheckCanBootstrap(absl::Span<const uint8_t> next_mask,
+                                 absl::Span<const float> discount) const;
+
+  // Loads the parameters "model/...".
+  absl::Status LoadModel(StateReader* reader);
+
+ private:
+  QNetwork(absl::string_view algorithm, std::unique_ptr<Network> network,
+           std::unique_ptr<QHead> head, SpecPtr observation, SpecPtr action, int64_t num_actions,
+           std::optional<int> mask_field);
+
+  const std::string algorithm_;
+  const std::unique_ptr<Network> network_;
+  const std::unique_ptr<QHead> head_;
+  const SpecPtr observation_;
+  const SpecPtr action_;
+  const int64_t num_actions_;
+  const std::optional<int> mask_field_;  // index in the observation
+  ColumnBinding inputs_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_Q_LEARNING_Q_NETWORK_H_

@@ -1,0 +1,54 @@
+// Tests that every algorithm of this repository must pass beside PolicyConformance: nothing is allocated while sizes
+// repeat, and a group of two learners equals one. policy/algorithms_test.cc has them all, one line each.
+//
+// Only for this repository: it replaces operator new of the whole program to count allocations. Other workspaces test
+// their policies by //policy:policy_conformance.
+//
+// Example:
+//   const std::vector<AlgorithmCase> kCases = {{"mine", R"(type: "mine" params { ... })"}};
+//   DING_TEST_ALGORITHMS(Mine, kCases);
+#ifndef DING_WORKER_POLICY_TESTING_ALGORITHM_CONFORMANCE_H_
+#define DING_WORKER_POLICY_TESTING_ALGORITHM_CONFORMANCE_H_
+
+#include <cstdint>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/policy_conformance.h"
+#include "ding_worker/policy/testing/random_batch.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+
+struct AlgorithmCase {
+  std::string name;
+  std::string config;                                   // of PolicyConfig, as text
+  SpecPtr observation = *MakeSpec({Box("obs", {4})});   // as in PolicyConformanceCase
+  SpecPtr action = *MakeSpec({Discrete("action", 3)});  // likewise
+  std::function<Batch(const SpecPtr& observation, const SpecPtr& action, int64_t rows,
+                      uint64_t seed)>
+      make_batch = MakeTransitionBatch;       // likewise
+  std::string needed_column = kColumnReward;  // likewise
+};
+
+inline std::ostream& operator<<(std::ostream& out, const AlgorithmCase& c) { return out << c.name; }
+
+// The same algorithms as cases of PolicyConformance.
+std::vector<PolicyConformanceCase> PolicyCasesOf(const std::vector<AlgorithmCase>& cases);
+
+class AlgorithmConformance : public testing::TestWithParam<AlgorithmCase> {};
+
+#define DING_TEST_ALGORITHMS(name, cases)                                                    \
+  INSTANTIATE_TEST_SUITE_P(name, PolicyConformance, testing::ValuesIn(PolicyCasesOf(cases)), \
+                           testing::PrintToStringParamName());                               \
+  INSTANTIATE_TEST_SUITE_P(name, AlgorithmConformance, testing::ValuesIn(cases),             \
+                           testing::PrintToStringParamName())
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_TESTING_ALGORITHM_CONFORMANCE_H_

@@ -1,0 +1,87 @@
+// For benchmarks: the network that DI-engine's CartPole example trains by DQN, and the floor of an
+// update of DQN or another algorithm with its learn mode: the matrix products of three forward passes and one backward pass
+// (policy/testing/bare_products.h), the loss, and the Adam step, without biases, activations, checks and the
+// update of the target network.
+//
+// Threads: thread-compatible.
+#ifndef DING_WORKER_POLICY_TESTING_BARE_UPDATES_H_
+#define DING_WORKER_POLICY_TESTING_BARE_UPDATES_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/mlp/mlp_structure.h"
+#include "ding_worker/policy/optimizer.h"
+#include "ding_worker/policy/q_learning/q_network.h"
+#include "ding_worker/policy/testing/bare_products.h"
+
+namespace ding {
+
+SpecPtr CartPoleObservation();  // obs float32[4]
+SpecPtr CartPoleAction();       // action, one of 2
+SpecPtr CartPoleQ();            // q float32[2]
+// 4-128-128-64, dueling.
+MlpOptions CartPoleNetwork();
+MlpStructure CartPoleStructure();
+
+class BareDqnUpdate {
+ public:
+  // Run() updates on batches of `rows` transitions. The network reads CartPole's observations, and its output
+  // fits `head`.
+  explicit BareDqnUpdate(int64_t rows, const MlpStructure& structure = CartPoleStructure(),
+                         std::unique_ptr<QHead> head = std::make_unique<ValueHead>());
+  void Run();
+  // The part of Run() that is the loss and its gradient.
+  void RunLoss();
+
+ private:
+  const std::unique_ptr<QHead> head_;
+  BareProducts products_;
+  Adam adam_;
+  const Batch batch_;
+  std::vector<float> outputs_;
+  std::vector<float> next_;
+  std::vector<float> td_error_;
+  std::vector<float> d_outputs_;
+};
+
+// For benchmarks: the floor of an update of SAC or TD3. It computes the matrix products that the update needs on
+// OpenBLAS with one thread (policy/testing/bare_products.h), and takes the Adam steps, without biases, activations, losses,
+// noise, checks and targets:
+//
+//   targets  forward of the actor and of both critics on next_obs
+//   critics  forward of both, backward to their weights
+//   actor    forward of actor and critics, backward of the critics to the actions alone, backward of the actor
+//
+// TD3 computes the last part every second time, and through one critic.
+//
+// Threads: thread-compatible.
+
+// The networks of a task whose observations and actions have so many elements.
+struct ContinuousTask {
+  SpecPtr observation;
+  SpecPtr action;
+  MlpOptions hidden;  // two layers of `width`
+};
+ContinuousTask MakeContinuousTask(int64_t observation, int64_t action, int64_t width);
+
+class BareSacUpdate {
+ public:
+  BareSacUpdate(const ContinuousTask& task, bool td3, int64_t rows);
+  void Run();
+
+ private:
+  const bool td3_;
+  int64_t runs_ = 0;
+  BareProducts actor_;
+  std::vector<BareProducts> critics_;
+  Adam actor_adam_;
+  std::vector<Adam> critic_adams_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_TESTING_BARE_UPDATES_H_
