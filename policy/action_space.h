@@ -1,14 +1,6 @@
-// Action masks: the field "obs/action_mask" of an observation (kActionMaskField) says which actions are
-// legal. It is bool or uint8, with one element per category of the discrete action; 0 is illegal. The
-// categories of the elements of a multi-discrete action follow one another:
+// Action spaces as policies use them: masks of legal categories, and bounds of continuous actions.
 //
-//     action   MultiDiscrete {2, 3}
-//     mask     [1 1 | 0 1 1]           category 0 of element 1 is illegal
-//
-// Policies choose legal actions only. The mask is not an input of their networks.
-//
-// Shapes: mask [B, sum of counts] row-major, or empty: every action is legal.
-// Ownership: takes none.   Threads: thread-safe (pure functions).
+// Ownership: takes none.   Threads: thread-safe.
 #ifndef DING_WORKER_POLICY_ACTION_SPACE_H_
 #define DING_WORKER_POLICY_ACTION_SPACE_H_
 
@@ -26,6 +18,17 @@
 
 namespace ding {
 
+// Action masks: the field "obs/action_mask" of an observation (kActionMaskField) says which actions
+// are legal. It is bool or uint8, with one element per category of the discrete action; 0 is
+// illegal. The categories of the elements of a multi-discrete action follow one another:
+//
+//     action   MultiDiscrete {2, 3}
+//     mask     [1 1 | 0 1 1]           category 0 of element 1 is illegal
+//
+// Policies choose legal actions only. The mask is not an input of their networks.
+//
+// Shapes: mask [B, sum of counts] row-major, or empty: every action is legal.
+
 // Returns the index of the mask among the fields of `observation`, if there is one.
 //   kInvalidArgument  the dtype or the number of elements of the mask does not fit `action`
 absl::StatusOr<std::optional<int>> FindActionMask(const Spec& observation, const Spec& action);
@@ -42,21 +45,21 @@ absl::Span<const uint8_t> ActionMaskOf(const ColumnsView& obs, std::optional<int
 // Returns the number of legal categories of one element.
 int64_t CountLegal(absl::Span<const uint8_t> mask);
 
-// Checks that every element of every row has a legal category. kInvalidArgument names the first row and
-// element without one, or `mask` does not have whole rows.
+// Checks that every element of every row has a legal category. kInvalidArgument names the first row
+// and element without one, or `mask` does not have whole rows.
 absl::Status CheckLegal(absl::Span<const uint8_t> mask, absl::Span<const int64_t> counts);
 
-// Checks that every category of `action` [B, elements] is legal; without a mask all are. kInvalidArgument names the
-// first row and element with one that is illegal or does not exist.
+// Checks that every category of `action` [B, elements] is legal; without a mask all are.
+// kInvalidArgument names the first row and element with one that is illegal or does not exist.
 absl::Status CheckTaken(absl::Span<const uint8_t> mask, absl::Span<const int64_t> counts,
                         absl::Span<const int64_t> action);
 
-// Converts continuous actions between the bounds of an action space and [-1, 1], in which networks and
-// algorithms compute.
+// Converts continuous actions between the bounds of an action space and [-1, 1], in which networks
+// and algorithms compute.
 //
 //   action = low + (unit + 1) / 2 * (high - low)
 //
-// Ownership: a value.   Threads: immutable, so thread-safe.
+// Ownership: a value.   Threads: immutable.
 class ActionScale {
  public:
   // Whether `field` is a float32 box with finite bounds.

@@ -16,6 +16,8 @@
 namespace ding {
 namespace {
 
+constexpr char kWhere[] = "training batch";  // begins messages about transitions
+
 // Returns the index of field `name` of `batch`, which must have the dtype and shape of `expected`.
 absl::StatusOr<int> FindColumn(const Spec& batch, absl::string_view name, const FieldSpec& expected,
                                absl::string_view where) {
@@ -42,8 +44,6 @@ int64_t FindNoCategory(const FieldSpec& field, absl::Span<const int64_t> values)
   }
   return -1;
 }
-
-constexpr char kWhere[] = "training batch";
 
 SpecPtr Floats(std::vector<FieldSpec> fields) { return *MakeSpec(std::move(fields)); }
 

@@ -1,12 +1,5 @@
-// Finds the fields of a spec by name among the columns of a batch, which may be in any order and have
-// further columns. Nothing is copied.
-//
-//     batch   reward | obs/b | action | obs/a          spec {obs/a, obs/b}
-//                        └────────┼────────┘
-//     Bind()                   obs/a | obs/b           a view of exactly the fields of the spec
-//
-// Ownership: owns no data; a view is valid as long as the batch, and until the next Bind().
-// Threads:   thread-compatible.
+// Columns as policies use them: fields found by name in a batch, sampled transitions, and reusable
+// columns for outputs.
 #ifndef DING_WORKER_POLICY_BATCH_COLUMNS_H_
 #define DING_WORKER_POLICY_BATCH_COLUMNS_H_
 
@@ -28,6 +21,15 @@
 
 namespace ding {
 
+// Finds the fields of a spec by name among the columns of a batch, which may be in any order and
+// have further columns. Nothing is copied.
+//
+//     batch   reward | obs/b | action | obs/a          spec {obs/a, obs/b}
+//                        └────────┼────────┘
+//     Bind()                   obs/a | obs/b           a view of exactly the fields of the spec
+//
+// Ownership: owns no data; a view is valid as long as the batch, and until the next Bind().
+// Threads:   thread-compatible.
 class ColumnBinding {
  public:
   // The column of field f has the name `prefix` + f. Messages begin with `where`.
@@ -60,14 +62,6 @@ class ColumnBinding {
   std::vector<std::byte*> columns_;
 };
 
-// Reads the columns of a sampled batch of transitions (data/sample_columns.h) for off-policy algorithms.
-//
-// Columns are found by name, in any order and among further columns; nothing is copied. The reader
-// refuses values that would silently damage training: NaN and infinity in observations, rewards,
-// discounts and weights, and categories that do not exist.
-//
-// Ownership: owns no data.   Threads: thread-compatible.
-
 // A view of B transitions.
 struct TransitionView {
   ColumnsView obs;                   // [B, ...] with the fields of the observation spec
@@ -78,6 +72,14 @@ struct TransitionView {
   absl::Span<const float> weight;    // [B]; empty: all weights are 1
 };
 
+// Reads the columns of a sampled batch of transitions (data/sample_columns.h) for off-policy
+// algorithms.
+//
+// Columns are found by name, in any order and among further columns; nothing is copied. The reader
+// refuses values that would silently damage training: NaN and infinity in observations, rewards,
+// discounts and weights, and categories that do not exist.
+//
+// Ownership: owns no data.   Threads: thread-compatible.
 class SampledTransitionReader {
  public:
   SampledTransitionReader(SpecPtr observation, SpecPtr action);
@@ -86,8 +88,8 @@ class SampledTransitionReader {
   SampledTransitionReader& operator=(const SampledTransitionReader&) = delete;
 
   // The view is valid as long as `batch`, and until the next Read().
-  //   kInvalidArgument  no rows; a column is missing or has another dtype or shape; an action is not a
-  //                     category
+  //   kInvalidArgument  no rows; a column is missing or has another dtype or shape; an action is
+  //                     not a category
   //   kInternal         a value is NaN or infinite; names column and row
   absl::StatusOr<TransitionView> Read(const Batch& batch);
 
@@ -104,8 +106,8 @@ class SampledTransitionReader {
   SpecPtr resolved_;  // spec of the last batch
 };
 
-// Reusable columns for the outputs of a network. They grow to the largest requested number of rows and
-// allocate nothing while sizes repeat.
+// Reusable columns for the outputs of a network. They grow to the largest requested number of rows
+// and allocate nothing while sizes repeat.
 //
 // Ownership: owns the memory; a view is valid until Rows() is called with more rows.
 // Threads:   thread-compatible.

@@ -1,19 +1,23 @@
-// A learn mode that takes one step of Adam for each batch: what all algorithms that learn by gradients share.
+// A learn mode that takes one step of Adam for each batch: what all algorithms that learn by
+// gradients share.
 //
 //     batch ──► ComputeGradients() ──► mean over a group of learners ──► finite? ──► clip, Adam ──► AfterStep()
 //                                                                                        ▲
 //     settings ──► learning rates ───────────────────────────────────────────────────────┘
 //
-// An algorithm derives from it, and says what it trains: groups of parameters, each with its gradients, optimizer, clipping
-// and learning rate. It computes the gradients of a batch, and does the rest after the step (target networks, statistics).
-// All gradients are computed and checked before a parameter changes, so that a failed iteration changes nothing.
+// An algorithm derives from it, and says what it trains: groups of parameters, each with its
+// gradients, optimizer, clipping and learning rate. It computes the gradients of a batch, and does
+// the rest after the step (target networks, statistics). All gradients are computed and checked
+// before a parameter changes, so that a failed iteration changes nothing. Its parts stand before
+// it: TrainState, the state that it saves, and GroupAdam, the optimizer of a group.
 //
-// An iteration reports the scalars cur_lr, of the first group, and grad_norm: its norm before clipping.
+// An iteration reports the scalars cur_lr, of the first group, and grad_norm: its norm before
+// clipping.
 //
 // Ownership: owns the optimizers; the parameters must outlive it.
 // Threads:   thread-compatible.
-// Errors:    begin with the algorithm and the number of the training iteration. kInternal for gradients that are NaN or
-//            infinite, kInvalidArgument for rates out of range.
+// Errors:    begin with the algorithm and the number of the training iteration. kInternal for
+//            gradients that are NaN or infinite, kInvalidArgument for rates out of range.
 #ifndef DING_WORKER_POLICY_GRADIENT_LEARN_MODE_H_
 #define DING_WORKER_POLICY_GRADIENT_LEARN_MODE_H_
 
@@ -37,9 +41,11 @@
 
 namespace ding {
 
-// The state that a learn mode saves beside its model: optimizers, networks, counters, random streams.
+// The state that a learn mode saves beside its model: optimizers, networks, counters, random
+// streams.
 //
-// The parts are saved in the order in which they were added. Load() reads and checks all parts before it changes one.
+// The parts are saved in the order in which they were added. Load() reads and checks all parts
+// before it changes one.
 //
 // Ownership: keeps pointers to the parts, which must outlive it and stay where they are.
 // Threads:   thread-compatible.
@@ -80,13 +86,7 @@ class TrainState {
   std::vector<Part> parts_;
 };
 
-// Adam over parameters in several pieces of memory, such as those of two networks: it takes one step and
-// has one gradient norm, as if they were a single piece.
-//
-// Ownership: owns the moments; parameters and gradients must outlive it.
-// Threads:   thread-compatible.
-class TrainState;
-
+// Parameters of one optimizer in GroupAdam, such as those of a network.
 struct ParameterGroup {
   std::string name;  // its name in errors and in saved states: "actor"
   absl::Span<const ParameterInfo> info;
@@ -97,6 +97,11 @@ struct ParameterGroup {
 // Returns the parameters of `network`, which must outlive the group.
 ParameterGroup ParametersOf(absl::string_view name, Network* network);
 
+// Adam over parameters in several pieces of memory, such as those of two networks: it takes one
+// step and has one gradient norm, as if they were a single piece.
+//
+// Ownership: owns the moments; parameters and gradients must outlive it.
+// Threads:   thread-compatible.
 class GroupAdam {
  public:
   // `grad_clip_norm` is the maximal norm of all gradients together; 0: not clipped.
@@ -108,7 +113,8 @@ class GroupAdam {
   absl::Span<const absl::Span<float>> gradients() const { return gradients_; }
   // kInternal, with the first of them, if a gradient is NaN or infinite.
   absl::Status CheckGradients() const;
-  // Takes one step by the current gradients. Writes their norm, before they are clipped, to `norm` unless it is null.
+  // Takes one step by the current gradients. Writes their norm, before they are clipped, to `norm`
+  // unless it is null.
   //   kInternal  a gradient is NaN or infinite; nothing is changed
   absl::Status Step(double* norm = nullptr);
 
@@ -134,7 +140,8 @@ class GroupAdam {
   std::vector<std::vector<float>> remembered_parameters_;
 };
 
-// Returns the error of a loss that is not finite, such as "the critics' loss", with the first of the td errors behind it.
+// Returns the error of a loss that is not finite, such as "the critics' loss", with the first of
+// the td errors behind it.
 absl::Status LossError(absl::string_view name, double loss, absl::Span<const float> td_error);
 
 // What a learn mode says of itself, and how it learns.
@@ -148,7 +155,8 @@ struct LearnDescription {
   ProgressVars progress_vars = {{"loss", "total_loss"}};
   // Whether a group of learners steps by the mean of their rates, which may differ for a moment.
   bool averages_rates = true;
-  // Iterations between two reports of grad_norm, whose measurement takes longer than a step without it.
+  // Iterations between two reports of grad_norm, whose measurement takes longer than a step without
+  // it.
   int64_t norm_period = 1;
 };
 
@@ -179,8 +187,8 @@ class GradientLearnMode : public LearnMode {
   // For a single group, with the default setting.
   GradientLearnMode(LearnDescription description, GroupAdam adam);
 
-  // Computes the gradients of the groups that are due, adds scalars and priorities to `step`, and returns the rows over
-  // which the gradients are means. A subclass overrides this or Forward().
+  // Computes the gradients of the groups that are due, adds scalars and priorities to `step`, and
+  // returns the rows over which the gradients are means. A subclass overrides this or Forward().
   virtual absl::StatusOr<int64_t> ComputeGradients(const Batch& /*data*/,
                                                    const NamedValues& /*settings*/,
                                                    LearnStep* /*step*/) {
@@ -189,8 +197,9 @@ class GradientLearnMode : public LearnMode {
   // Called when all steps of the iteration are taken; train_iter() counts it.
   virtual void AfterStep(LearnStep* /*step*/) {}
 
-  // The parts of an iteration, for algorithms that take several steps for a batch: begin a report, read the rates, average
-  // the gradients and `more` numbers with the other learners, who wait for it also after an error `status`, and step.
+  // The parts of an iteration, for algorithms that take several steps for a batch: begin a report,
+  // read the rates, average the gradients and `more` numbers with the other learners, who wait for
+  // it also after an error `status`, and step.
   void BeginReport(LearnStep* step) const;
   absl::Status ReadRates(const NamedValues& settings);
   absl::Status Average(int64_t rows, const absl::Status& status, absl::Span<float> more = {});

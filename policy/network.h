@@ -1,8 +1,8 @@
 // A differentiable function with flat parameters: from observation columns to named output columns.
 //
-// It separates algorithms from networks. An algorithm (policy/dqn, ...) computes a loss and its gradient
-// by the outputs, independent of the network; policy/mlp computes forward and backward passes by hand,
-// policy/torch by autograd for any module.
+// It separates algorithms from networks. An algorithm (policy/dqn, ...) computes a loss and its
+// gradient by the outputs, independent of the network; policy/mlp computes forward and backward
+// passes by hand, policy/torch by autograd for any module.
 //
 //     Forward(input) -> outputs          loss(outputs, batch) -> d loss / d outputs
 //     Backward(d outputs) -> gradients() optimizer: parameters() -= f(gradients())
@@ -56,18 +56,20 @@ class Network {
   virtual absl::Span<const float> parameters() const = 0;
   virtual absl::Span<float> gradients() = 0;
 
-  // Writes the outputs for `input` [B, ...] to rows [0, B) of `output`; keeps nothing for Backward().
+  // Writes the outputs for `input` [B, ...] to rows [0, B) of `output`; keeps nothing for
+  // Backward().
   virtual absl::Status Infer(const ColumnsView& input, const MutableColumnsView& output) = 0;
-  // Likewise, and keeps what Backward() needs. The memory of `input` must not change until Backward(),
-  // because a network may read it again instead of copying it.
+  // Likewise, and keeps what Backward() needs. The memory of `input` must not change until
+  // Backward(), because a network may read it again instead of copying it.
   virtual absl::Status Forward(const ColumnsView& input, const MutableColumnsView& output) = 0;
-  // Computes d loss / d parameters from `d_output`, d loss / d outputs [B, ...] of the last Forward() in
-  // the layout of output_spec(), and overwrites gradients(). Each Forward() allows one Backward().
-  // kFailedPrecondition without a Forward() of as many rows since the last Backward().
+  // Computes d loss / d parameters from `d_output`, d loss / d outputs [B, ...] of the last
+  // Forward() in the layout of output_spec(), and overwrites gradients(). Each Forward() allows one
+  // Backward(). kFailedPrecondition without a Forward() of as many rows since the last Backward().
   virtual absl::Status Backward(const ColumnsView& d_output) = 0;
 
-  // The next passes may use the threads of `team` beside the caller's, where that is faster; it changes no byte of
-  // their results. Null, as at first: they do not. The team must outlive the last of these passes. A network may ignore it.
+  // The next passes may use the threads of `team` beside the caller's, where that is faster; it
+  // changes no byte of their results. Null, as at first: they do not. The team must outlive the
+  // last of these passes. A network may ignore it.
   virtual void set_thread_team(ThreadTeam* /*team*/) {}
 
   // Returns a network of the same structure with its own copy of the parameters: a target network.
@@ -76,7 +78,22 @@ class Network {
   virtual std::string info() const = 0;
 };
 
-// A network with memory: the outputs for a row depend on the rows before it, through a recurrent state.
+// B sequences of T rows.
+struct Sequences {
+  ColumnsView rows;    // [B * T]; its first fields are those of input_spec()
+  int64_t length = 1;  // T
+  // [B, state_size()]: the state before the first row of each sequence; empty: 0.
+  absl::Span<const float> state;
+  // [B * T]: where it is not 0, the state before the row is 0, because the row begins an episode.
+  // Empty: nowhere.
+  absl::Span<const uint8_t> is_first;
+  // So many rows at the beginning of each sequence, below T, only warm up the state: Backward()
+  // ignores their output gradients, and no gradient flows through the state after them into them.
+  int64_t burn_in = 0;
+};
+
+// A network with memory: the outputs for a row depend on the rows before it, through a recurrent
+// state.
 //
 //     state before row 0 ──► row 0 ──► state ──► row 1 ──► state ──► ... row T - 1 ──► state after it
 //                              │                   │                      │
@@ -87,34 +104,20 @@ class Network {
 // (kColumnRnnState) and pass it back. It is 0 at the beginning of an episode.
 //
 // Sequences are batches of [B * T] rows with row t of sequence b at b * T + t, as buffers draw them
-// (data/sample_columns.h). As a Network, it computes single rows at the beginnings of episodes: Infer() and
-// Forward() are sequences of one row with state 0.
+// (data/sample_columns.h). As a Network, it computes single rows at the beginnings of episodes:
+// Infer() and Forward() are sequences of one row with state 0.
 //
-// Ownership, threads, errors: as policy/network.h.
-
-// B sequences of T rows.
-struct Sequences {
-  ColumnsView rows;    // [B * T]; its first fields are those of input_spec()
-  int64_t length = 1;  // T
-  // [B, state_size()]: the state before the first row of each sequence; empty: 0.
-  absl::Span<const float> state;
-  // [B * T]: where it is not 0, the state before the row is 0, because the row begins an episode. Empty:
-  // nowhere.
-  absl::Span<const uint8_t> is_first;
-  // So many rows at the beginning of each sequence, below T, only warm up the state: Backward() ignores their
-  // output gradients, and no gradient flows through the state after them into them.
-  int64_t burn_in = 0;
-};
-
+// Ownership, threads, errors: as Network.
 class RecurrentNetwork : public Network {
  public:
   // The number of floats of the state of one row.
   virtual int64_t state_size() const = 0;
 
-  // As Infer() and Forward() of Network, for sequences. They also write the state after each row to `states`
-  // [B * T, state_size()], or only after the last row of each sequence if `states` has the size of
-  // [B, state_size()], or no states if it is empty. `states` may be the memory of `sequences.state` if T is 1.
-  // Backward() follows ForwardSequences() as it follows Forward(), with the output gradients of all B * T rows.
+  // As Infer() and Forward() of Network, for sequences. They also write the state after each row to
+  // `states` [B * T, state_size()], or only after the last row of each sequence if `states` has the
+  // size of [B, state_size()], or no states if it is empty. `states` may be the memory of
+  // `sequences.state` if T is 1. Backward() follows ForwardSequences() as it follows Forward(),
+  // with the output gradients of all B * T rows.
   //   kInvalidArgument  the sizes do not fit together
   virtual absl::Status InferSequences(const Sequences& sequences, const MutableColumnsView& output,
                                       absl::Span<float> states) = 0;
@@ -143,13 +146,14 @@ inline RecurrentNetwork* AsRecurrent(Network* network) {
 }
 
 // A network whose outputs depend on random numbers besides input and parameters: noisy layers
-// (policy/noisy_network.h), or sampled fractions of quantiles (policy/distributional/iqn_network.h).
+// (policy/noisy_network.h), or sampled fractions of quantiles
+// (policy/distributional/iqn_network.h).
 //
-// It keeps its numbers between calls, equal for all rows of a batch, and does not draw by itself: each mode of
-// a policy draws from a stream of its own before a pass, so that equal seeds give equal bytes. At first the
-// numbers are those of UseMeans().
+// It keeps its numbers between calls, equal for all rows of a batch, and does not draw by itself:
+// each mode of a policy draws from a stream of its own before a pass, so that equal seeds give
+// equal bytes. At first the numbers are those of UseMeans().
 //
-// Ownership, threads, errors: as policy/network.h.
+// Ownership, threads, errors: as Network.
 class RandomNetwork : public Network {
  public:
   // Replaces the numbers by new ones.
@@ -162,16 +166,15 @@ class RandomNetwork : public Network {
 inline RandomNetwork* AsRandom(Network* network) { return dynamic_cast<RandomNetwork*>(network); }
 
 // Checks the sizes of sequences for implementations of RecurrentNetwork.
-
-//   kInvalidArgument  the sizes of `sequences`, or that of `states`, the place for the states after the rows,
-//                     do not fit together, or do not fit states of `state_size` floats
+//   kInvalidArgument  the sizes of `sequences`, or that of `states`, the place for the states after
+//                     the rows, do not fit together, or do not fit states of `state_size` floats
 absl::Status CheckSequences(const Sequences& sequences, int64_t state_size,
                             absl::Span<const float> states);
 
 // Saves and loads the parameters of a network as named tensors: "model/encoder/0/weight", ...
 //
-// Loading is strict: the scope must have every parameter with its shape and finite values, and nothing
-// else. All tensors are read and checked before the first parameter is changed.
+// Loading is strict: the scope must have every parameter with its shape and finite values, and
+// nothing else. All tensors are read and checked before the first parameter is changed.
 
 // The scope of a policy's model in a state.
 inline constexpr char kModelScope[] = "model";
@@ -180,8 +183,8 @@ inline constexpr char kModelScope[] = "model";
 absl::Status SaveParameters(absl::Span<const ParameterInfo> info, absl::Span<const float> values,
                             absl::string_view scope, StateWriter* writer);
 
-// Reads the tensors of SaveParameters() into `values`. The scope may also have the names `others`, which something else
-// reads.
+// Reads the tensors of SaveParameters() into `values`. The scope may also have the names `others`,
+// which something else reads.
 //   kInvalidArgument  lists all parameters that are missing, unknown or not finite, or have another
 //                     dtype or shape; `values` is unchanged
 absl::Status LoadParameters(absl::Span<const ParameterInfo> info, absl::string_view scope,

@@ -1,5 +1,7 @@
-// Converts NetworkConfig to MlpOptions, for the factories of networks with this architecture, alone or
-// after further layers.
+// Converts NetworkConfig to the options of Mlp and Rnn, for the factories of networks with these
+// architectures, alone or after further layers.
+//
+// Threads: thread-safe.
 #ifndef DING_WORKER_POLICY_NETWORK_CONFIG_H_
 #define DING_WORKER_POLICY_NETWORK_CONFIG_H_
 
@@ -11,21 +13,24 @@
 
 namespace ding {
 
+// Returns the options of an Mlp.
 //   kInvalidArgument  `params` is set: these networks have no parameters besides NetworkConfig's
 absl::StatusOr<MlpOptions> MlpOptionsFromConfig(const NetworkConfig& config);
-// Does the same for a network whose heads stand on the encoder: if heads are as wide as the last encoder layer, and the
-// config has no such layer, the encoder has layers of 128, 128 and 64 (as in DI-engine).
+// Does the same for a network whose heads stand on the encoder: if heads are as wide as the last
+// encoder layer, and the config has no such layer, the encoder has layers of 128, 128 and 64 (as in
+// DI-engine).
 absl::StatusOr<MlpOptions> MlpOptionsWithEncoder(const NetworkConfig& config);
 
-// Returns kInvalidArgument if `config` has another device than the CPU, which networks without libtorch need.
+// Returns kInvalidArgument if `config` has another device than the CPU, which networks without
+// libtorch need.
 absl::Status RefuseDevices(const NetworkConfig& config);
 // Returns kInvalidArgument if `config` has convolutions, which an MLP does not support.
 absl::Status RefuseConvolutions(const NetworkConfig& config);
-// Returns kInvalidArgument if `config` has a recurrent layer, which such a network does not support.
+// Returns kInvalidArgument if `config` has a recurrent layer, which such a network does not
+// support.
 absl::Status RefuseRecurrence(const NetworkConfig& config);
 
-// Converts NetworkConfig to RnnOptions, for the factories of networks with this architecture.
-
+// Returns the options of an Rnn.
 //   kInvalidArgument  `params` or `conv` is set, which these networks do not have
 absl::StatusOr<RnnOptions> RnnOptionsFromConfig(const NetworkConfig& config);
 

@@ -1,20 +1,4 @@
-// Adam (Kingma and Ba 2015, algorithm 1) as one loop over flat parameters, with the numerics of
-// torch.optim.Adam: bias correction of both moments, eps outside the square root, weight decay as
-// an L2 term of the gradient.
-//
-// The loop is compiled for SSE2, AVX2 and AVX-512 and chosen at run time. Results have the same bytes on
-// the same type of CPU and differ by a few units in the last place between types (fused multiply-add
-// rounds once). Moments that decay below the normal numbers become 0.
-//
-// Ownership: owns the two moments; parameters and gradients are used during the call only.
-// Threads:   thread-compatible.
-//
-// Example:
-//   AdamOptions options;
-//   options.lr = 1e-3;
-//   DING_ASSIGN_OR_RETURN(Adam adam, Adam::Create(options, network->parameters().size()));
-//   DING_RETURN_IF_ERROR(network->Backward(d_output));
-//   DING_RETURN_IF_ERROR(adam.Step(network->gradients(), network->parameters()));
+// Steps on flat parameters: Adam, clipping of gradients, and the update of a target network.
 #ifndef DING_WORKER_POLICY_OPTIMIZER_H_
 #define DING_WORKER_POLICY_OPTIMIZER_H_
 
@@ -36,6 +20,23 @@ struct AdamOptions {
   double weight_decay = 0;  // at least 0
 };
 
+// Adam (Kingma and Ba 2015, algorithm 1) as one loop over flat parameters, with the numerics of
+// torch.optim.Adam: bias correction of both moments, eps outside the square root, weight decay as
+// an L2 term of the gradient.
+//
+// The loop is compiled for SSE2, AVX2 and AVX-512 and chosen at run time. Results have the same
+// bytes on the same type of CPU and differ by a few units in the last place between types (fused
+// multiply-add rounds once). Moments that decay below the normal numbers become 0.
+//
+// Ownership: owns the two moments; parameters and gradients are used during the call only.
+// Threads:   thread-compatible.
+//
+// Example:
+//   AdamOptions options;
+//   options.lr = 1e-3;
+//   DING_ASSIGN_OR_RETURN(Adam adam, Adam::Create(options, network->parameters().size()));
+//   DING_RETURN_IF_ERROR(network->Backward(d_output));
+//   DING_RETURN_IF_ERROR(adam.Step(network->gradients(), network->parameters()));
 class Adam {
  public:
   //   kInvalidArgument  lists all options that are out of range
@@ -82,13 +83,11 @@ absl::StatusOr<double> ClipGradientNorm(absl::Span<const absl::Span<float>> piec
 // Returns the Euclidean norm of the gradient; NaN or infinite if one of its values is.
 double GradientNorm(absl::Span<const absl::Span<float>> pieces);
 
-// Updates a target network after each training iteration:
+// The update of a target network after each training iteration:
 //
 //   hard  every `freq` iterations  target = online                             (Mnih et al. 2015)
 //   soft  every iteration          target = (1 - theta) target + theta online  (Lillicrap et al. 2016)
 //
-// Threads: thread-safe.
-
 // Exactly one of the two must be above 0.
 struct TargetUpdate {
   int64_t freq = 100;  // training iterations
@@ -98,7 +97,8 @@ struct TargetUpdate {
 // Returns kInvalidArgument unless exactly one is set and in its range.
 absl::Status Validate(const TargetUpdate& update);
 
-// `train_iter` is the number of complete iterations: 1 after the first. Both spans have the same length.
+// `train_iter` is the number of complete iterations: 1 after the first. Both spans have the same
+// length.
 void UpdateTarget(const TargetUpdate& update, int64_t train_iter, absl::Span<const float> online,
                   absl::Span<float> target);
 

@@ -5,9 +5,9 @@
 //   eval_mode     observations -> actions without exploration
 //   command_mode  progress of the run -> settings of the other modes (epsilon, ...)
 //
-// The modes of one Policy share its networks: collect_mode and eval_mode act with the parameters of the
-// last step of learn_mode. Another process creates the policy with the modes that it needs and gets the
-// parameters by LoadModel().
+// The modes of one Policy share its networks: collect_mode and eval_mode act with the parameters of
+// the last step of learn_mode. Another process creates the policy with the modes that it needs and
+// gets the parameters by LoadModel().
 //
 // Ownership: a Policy owns its modes, which live as long as the policy.
 // Threads:   one thread at a time may use a Policy, in any mode.
@@ -48,19 +48,21 @@ struct CollectAttributes {
   // The default size of one collect(), in rows or in episodes.
   std::optional<int64_t> n_sample;
   std::optional<int64_t> n_episode;
-  // The rows of one training sample. If above 1, a collect of n_sample counts samples instead of rows: each
-  // `unroll_len` rows of an episode are one, and so are the rows that are left at its end.
+  // The rows of one training sample. If above 1, a collect of n_sample counts samples instead of
+  // rows: each `unroll_len` rows of an episode are one, and so are the rows that are left at its
+  // end.
   int64_t unroll_len = 1;
-  // Whether training data must come from the current parameters. If so, partial trajectories are not
-  // kept for the next collect().
+  // Whether training data must come from the current parameters. If so, partial trajectories are
+  // not kept for the next collect().
   bool on_policy = false;
   // Whether to return rows of complete episodes only.
   bool traj_len_inf = false;
-  // Whether GetTrainSample() works with statistics of all rows that this mode has collected: those of
-  // normalized observations or of returns. Parallel runs refuse it, because each collector would have its own.
+  // Whether GetTrainSample() works with statistics of all rows that this mode has collected: those
+  // of normalized observations or of returns. Parallel runs refuse it, because each collector would
+  // have its own.
   bool keeps_statistics = false;
-  // Whether GetTrainSample() takes rows with a reward of several components ([R] float32). Envs that have
-  // them are refused for other policies.
+  // Whether GetTrainSample() takes rows with a reward of several components ([R] float32). Envs
+  // that have them are refused for other policies.
   bool reward_components = false;
 };
 
@@ -68,7 +70,8 @@ class CollectMode {
  public:
   virtual ~CollectMode() = default;
 
-  // The fields that Forward() writes: first "action", then further fields to store (logit, value, ...).
+  // The fields that Forward() writes: first "action", then further fields to store (logit, value,
+  // ...).
   virtual const SpecPtr& output_spec() const = 0;
   virtual CollectAttributes attributes() const = 0;
 
@@ -76,8 +79,8 @@ class CollectMode {
   // `out` (output_spec()). `settings` come from command_mode; unknown settings are ignored.
   virtual absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
                                const NamedValues& settings, const MutableColumnsView& out) = 0;
-  // As Forward(), with tensors of the caller beside the settings (CollectOptions::policy_tensors). It is called if there
-  // are some. Most policies take none.
+  // As Forward(), with tensors of the caller beside the settings (CollectOptions::policy_tensors).
+  // It is called if there are some. Most policies take none.
   virtual absl::Status ForwardWith(const ColumnsView& /*obs*/, absl::Span<const int> /*env_ids*/,
                                    const NamedValues& /*settings*/, const TensorMap& tensors,
                                    const MutableColumnsView& /*out*/) {
@@ -86,13 +89,14 @@ class CollectMode {
   // Drops the recurrent state of these envs, or of all if empty, because new episodes begin.
   virtual absl::Status Reset(absl::Span<const int> /*env_ids*/) { return absl::OkStatus(); }
 
-  // Converts collected data to training data, for instance by adding advantages. It may change fields,
-  // order and segments of the rows. The default returns the data unchanged.
+  // Converts collected data to training data, for instance by adding advantages. It may change
+  // fields, order and segments of the rows. The default returns the data unchanged.
   virtual absl::StatusOr<SegmentBatch> GetTrainSample(SegmentBatch data) { return data; }
 
   // Loads the parameters that LearnMode::SaveModel() has written.
   virtual absl::Status LoadModel(StateReader* reader) = 0;
-  // Save and load random streams and recurrent state, which an exact resume needs besides the model.
+  // Save and load random streams and recurrent state, which an exact resume needs besides the
+  // model.
   virtual absl::Status SaveState(StateWriter* writer) const = 0;
   virtual absl::Status LoadState(StateReader* reader) = 0;
 };
@@ -104,8 +108,8 @@ struct LearnStep {
   // Written to TensorBoard below one name: {"td_error", {{"min", ...}, {"max", ...}}}.
   std::vector<std::pair<std::string, NamedValues>> grouped_scalars;
   std::vector<std::pair<std::string, std::vector<float>>> histograms;
-  // New priorities of the batch's rows, or of its sequences if it has sequences, in their order; empty if the
-  // policy sets none.
+  // New priorities of the batch's rows, or of its sequences if it has sequences, in their order;
+  // empty if the policy sets none.
   std::vector<float> priority;
 
   void Clear() {
@@ -120,16 +124,18 @@ struct LearnAttributes {
   int64_t batch_size = 64;  // rows, or sequences of rows, per sample() of the buffer
   bool priority = false;    // whether the buffer needs LearnStep::priority
   bool on_policy = false;
-  // Whether it learns from a data set of recorded episodes instead of collected rows: from observations and actions,
-  // and with `transitions` also from the columns next_obs, reward and discount (offline reinforcement learning).
+  // Whether it learns from a data set of recorded episodes instead of collected rows: from
+  // observations and actions, and with `transitions` also from the columns next_obs, reward and
+  // discount (offline reinforcement learning).
   bool supervised = false;
   bool transitions = false;
-  // Whether it learns from sequences of rows (Batch::sequence_length()) and reads the columns "mask", "burn_in"
-  // and "is_first" of those that have them. Programs refuse buffers that draw sequences for other policies,
-  // which would learn from padding, and buffers that draw single rows for these.
+  // Whether it learns from sequences of rows (Batch::sequence_length()) and reads the columns
+  // "mask", "burn_in" and "is_first" of those that have them. Programs refuse buffers that draw
+  // sequences for other policies, which would learn from padding, and buffers that draw single rows
+  // for these.
   bool sequences = false;
-  // Whether it learns from rewards of several components (column "reward" [B, R]) or reads no rewards.
-  // Envs that have them are refused for other policies.
+  // Whether it learns from rewards of several components (column "reward" [B, R]) or reads no
+  // rewards. Envs that have them are refused for other policies.
   bool reward_components = false;
 };
 
@@ -143,15 +149,15 @@ class LearnMode {
   virtual LearnAttributes attributes() const = 0;
 
   // Trains on `data` [B, ...]; the header of the implementation names the required fields. Resizes
-  // `steps` to one entry per optimizer step (1 for most off-policy algorithms, epochs x minibatches for
-  // PPO).
+  // `steps` to one entry per optimizer step (1 for most off-policy algorithms, epochs x minibatches
+  // for PPO).
   virtual absl::Status Forward(const Batch& data, const NamedValues& settings,
                                std::vector<LearnStep>* steps) = 0;
-  // Shows a policy that learns from a data set all rows that it will learn from, before the first Forward(), such that
-  // it can compute statistics of them. Most policies need none.
+  // Shows a policy that learns from a data set all rows that it will learn from, before the first
+  // Forward(), such that it can compute statistics of them. Most policies need none.
   virtual absl::Status SetData(const Batch& /*data*/) { return absl::OkStatus(); }
-  // Drops state between batches other than parameters and optimizer (recurrent state). Most policies
-  // have none.
+  // Drops state between batches other than parameters and optimizer (recurrent state). Most
+  // policies have none.
   virtual absl::Status Reset() { return absl::OkStatus(); }
 
   // The names of LearnStep::scalars to average and log.
@@ -163,9 +169,9 @@ class LearnMode {
 
   // Saves the parameters that act, as tensors "model/...". An evaluation needs nothing else.
   virtual absl::Status SaveModel(StateWriter* writer) const = 0;
-  // Strict: the model must have every parameter with its shape and nothing else; a model that does not
-  // fit changes nothing. Training restarts from the model (a target network becomes equal to it), so a
-  // resumed run loads the model first and then the train state.
+  // Strict: the model must have every parameter with its shape and nothing else; a model that does
+  // not fit changes nothing. Training restarts from the model (a target network becomes equal to
+  // it), so a resumed run loads the model first and then the train state.
   virtual absl::Status LoadModel(StateReader* reader) = 0;
   // Save and load the other state of training: optimizer, target networks, counters.
   virtual absl::Status SaveTrainState(StateWriter* writer) const = 0;
@@ -219,8 +225,8 @@ class Policy {
 };
 
 // Averages gradients of several learners that take their optimizer steps together: each computes
-// gradients from its own rows, and all step by the mean. The creator of a policy passes a reducer in its
-// context; the policy does not know the other learners.
+// gradients from its own rows, and all step by the mean. The creator of a policy passes a reducer
+// in its context; the policy does not know the other learners.
 //
 //     rows of this learner ──► loss, gradients ──► Average() ──► clip, Adam ──► parameters
 //                                                     ▲ │
@@ -234,10 +240,10 @@ class GradientReducer {
  public:
   virtual ~GradientReducer() = default;
 
-  // Replaces `values`, which are in several pieces, by their mean over all learners, each weighted by
-  // its `rows`: the mean of the gradients of parts of a batch is the gradient of the batch. The pieces
-  // must have the same sizes in all learners. A learner whose step has failed must also call this, with
-  // its error as `status`, because the others wait for it; the step then fails for all.
+  // Replaces `values`, which are in several pieces, by their mean over all learners, each weighted
+  // by its `rows`: the mean of the gradients of parts of a batch is the gradient of the batch. The
+  // pieces must have the same sizes in all learners. A learner whose step has failed must also call
+  // this, with its error as `status`, because the others wait for it; the step then fails for all.
   //   `status`, if it is an error
   //   kAborted                               another learner's step failed; values are unspecified
   //   kUnavailable, kDeadlineExceeded ...    a learner is lost
@@ -260,11 +266,8 @@ inline absl::Status SumOverLearners(GradientReducer* reducer, absl::Span<double>
   return reducer == nullptr ? status : reducer->Sum(values, status);
 }
 
-// Refuses rewards of several components ([R] float32) for policies that do not take them.
-//
-// Threads: thread-safe (a pure function).
-
-// OK if the reward of the env is one number, or the policy takes components
+// Refuses rewards of several components ([R] float32) for policies that do not take them: OK if the
+// reward of the env is one number, or the policy takes components
 // (CollectAttributes::reward_components, LearnAttributes::reward_components). Else kInvalidArgument
 // names policy, env and shape, and says what to do.
 absl::Status CheckTakesReward(absl::string_view policy, bool takes_components,

@@ -18,13 +18,13 @@
 namespace ding {
 namespace {
 
+// A schedule is tried at so many places before a run begins.
+constexpr int kTries = 1024;
+
 void RequireAtLeastOne(int64_t value, absl::string_view field, std::vector<std::string>* problems) {
   if (value >= 1) return;
   problems->push_back(absl::StrCat(field, " is ", value, ", must be at least 1"));
 }
-
-// A schedule is tried at so many places before a run begins.
-constexpr int kTries = 1024;
 
 std::string NameOf(FieldScheduleConfig::Unit unit) { return FieldScheduleConfig::Unit_Name(unit); }
 

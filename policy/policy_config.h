@@ -1,7 +1,9 @@
-// Helpers for factories of policies: they check the shared part of the config and convert it to plain
-// structs.
+// Helpers for factories of policies: they check the shared part of the config and convert it to
+// plain structs.
 //
 // Problems are collected, so that a user sees all of them at once (base/problems.h).
+//
+// Threads: thread-safe.
 #ifndef DING_WORKER_POLICY_POLICY_CONFIG_H_
 #define DING_WORKER_POLICY_POLICY_CONFIG_H_
 
@@ -17,11 +19,12 @@
 
 namespace ding {
 
-// Whether a factory makes FieldSchedules (policy/schedule.h) of a config, which then finds their problems.
+// Whether a factory makes FieldSchedules (policy/schedule.h) of a config, which then finds their
+// problems.
 enum class TakesSchedules { kNo, kYes };
 
-// Appends a problem for each field of `config`, except `type` and `params`, that is out of range. Schedules are
-// refused unless the factory takes them.
+// Appends a problem for each field of `config`, except `type` and `params`, that is out of range.
+// Schedules are refused unless the factory takes them.
 void AppendProblems(const PolicyConfig& config, std::vector<std::string>* problems,
                     TakesSchedules takes_schedules = TakesSchedules::kNo);
 // Likewise for a schedule; `field` is its name in messages, such as "eps".
@@ -36,13 +39,6 @@ CollectAttributes CollectAttributesFromConfig(const PolicyConfig& config);
 LearnAttributes LearnAttributesFromConfig(const PolicyConfig& config);
 Schedule ScheduleFromConfig(const ScheduleConfig& config);
 
-// Reads PolicyConfig.schedule. A factory names the fields that may change:
-//
-//   options.schedules = CreateFieldSchedules(
-//       config, {{"learning_rate", "lr", my.learning_rate()}}, &problems);
-//
-// Threads: thread-safe.
-
 // A field that may change. Its values are in [least, most], and above `least` if `above` is set.
 struct ChangingField {
   std::string field;      // its name in configs
@@ -52,12 +48,18 @@ struct ChangingField {
   double least = 0;
   double most = std::numeric_limits<double>::infinity();
   bool above = false;
-  // Fields that are set and change the same value, such as "lr_decay_env_steps"; empty: none. A schedule is then refused.
+  // Fields that are set and change the same value, such as "lr_decay_env_steps"; empty: none. A
+  // schedule is then refused.
   std::string rival = {};
 };
 
-// Creates the schedules of `config`. Appends a problem for each that names none of `fields` or leaves the range of its
-// field, never ends, or counts other steps than the one before.
+// Creates the schedules of `config`; a factory names the fields that may change:
+//
+//   options.schedules = CreateFieldSchedules(
+//       config, {{"learning_rate", "lr", my.learning_rate()}}, &problems);
+//
+// Appends a problem for each schedule that names none of `fields` or leaves the range of its field,
+// never ends, or counts other steps than the one before.
 FieldSchedules CreateFieldSchedules(const PolicyConfig& config,
                                     const std::vector<ChangingField>& fields,
                                     std::vector<std::string>* problems);

@@ -1,7 +1,5 @@
-// A policy that is made of its modes and of the model that they share.
-//
-// Ownership: owns model and modes.
-// Threads:   one thread at a time may use the policy, in any mode.
+// Parts that policies are made of: a policy that owns its modes, a command mode of schedules, and a
+// collect mode that acts like an eval mode.
 #ifndef DING_WORKER_POLICY_POLICY_MODES_H_
 #define DING_WORKER_POLICY_POLICY_MODES_H_
 
@@ -20,6 +18,10 @@
 
 namespace ding {
 
+// A policy that is made of its modes and of the model that they share.
+//
+// Ownership: owns model and modes.
+// Threads:   one thread at a time may use the policy, in any mode.
 template <typename Model>
 class ModelPolicy : public Policy {
  public:
@@ -39,18 +41,17 @@ class ModelPolicy : public Policy {
   std::unique_ptr<CommandMode> command_;
 };
 
-// The command mode of a policy whose other modes need the settings of its schedules, if there are any, and no others; and the
-// names of such settings that several algorithms read.
-//
-// Threads: thread-safe.
-
-// Settings of a learn mode: learning rates of actor, critics and temperature, and the entropy that the temperature is
-// learned for.
+// Settings that the learn modes of several algorithms read: learning rates of actor, critics and
+// temperature, and the entropy that the temperature is learned for.
 inline constexpr char kActorRate[] = "actor_learning_rate";
 inline constexpr char kCriticRate[] = "critic_learning_rate";
 inline constexpr char kAlphaRate[] = "alpha_learning_rate";
 inline constexpr char kTargetEntropy[] = "target_entropy";
 
+// The command mode of a policy whose other modes need the settings of its schedules, if there are
+// any, and no others.
+//
+// Threads: thread-safe.
 class ScheduledSettings : public CommandMode {
  public:
   explicit ScheduledSettings(FieldSchedules schedules = {}) : schedules_(std::move(schedules)) {}

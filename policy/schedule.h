@@ -1,3 +1,4 @@
+// Values that change in a run: one schedule, and the fields of a policy that follow schedules.
 #ifndef DING_WORKER_POLICY_SCHEDULE_H_
 #define DING_WORKER_POLICY_SCHEDULE_H_
 
@@ -7,20 +8,19 @@
 
 #include "ding_worker/data/named_values.h"
 
+namespace ding {
+
+enum class ScheduleKind { kExp, kLinear };
+
 // A value that changes with the env steps of a run, such as epsilon.
 //
 //   kExp     end + (start - end) exp(-x / decay)
 //   kLinear  end + (start - end) (1 - x / decay) up to x = decay, then end
 //
-// x is the number of env steps collected so far; a negative x (not known yet) counts as 0. The formulas
-// depend on x only, so a resumed run needs no state of the schedule.
+// x is the number of env steps collected so far; a negative x (not known yet) counts as 0. The
+// formulas depend on x only, so a resumed run needs no state of the schedule.
 //
-// Ownership: Schedule is a value.   Threads: immutable.
-
-namespace ding {
-
-enum class ScheduleKind { kExp, kLinear };
-
+// Ownership: a value.   Threads: immutable.
 struct Schedule {
   ScheduleKind kind = ScheduleKind::kExp;
   double start = 0.95;
@@ -30,7 +30,8 @@ struct Schedule {
   double At(double env_step) const;
 };
 
-// A value over the steps since the schedule began, of any kind (policy/schedule_registry.h). Immutable.
+// A value over the steps since the schedule began, of any kind (policy/schedule_registry.h).
+// Immutable.
 class ISchedule {
  public:
   virtual ~ISchedule() = default;
@@ -38,8 +39,13 @@ class ISchedule {
   virtual double At(double x) const = 0;
 };
 
-// The fields of a policy that change in a run, as PolicyConfig.schedule says. A factory of a policy makes them
-// (policy/policy_config.h); the command mode turns them into settings of the collect and learn modes:
+// Names of the progress of a run (CommandMode in policy/policy.h).
+inline constexpr char kEnvStepProgress[] = "envstep";
+inline constexpr char kTrainIterProgress[] = "learner_step";
+
+// The fields of a policy that change in a run, as PolicyConfig.schedule says. A factory of a policy
+// makes them (policy/policy_config.h); the command mode turns them into settings of the collect and
+// learn modes:
 //
 //     PolicyConfig.schedule ──► FieldSchedules ── progress of the run ──► settings ("lr") ──► learn mode
 //
@@ -53,11 +59,6 @@ class ISchedule {
 //   }
 //
 // Ownership: a value; copies share the schedules.   Threads: thread-compatible.
-
-// Names of the progress of a run (CommandMode in policy/policy.h).
-inline constexpr char kEnvStepProgress[] = "envstep";
-inline constexpr char kTrainIterProgress[] = "learner_step";
-
 class FieldSchedules {
  public:
   struct Phase {

@@ -14,8 +14,7 @@ namespace {
 // The help of longer names begins in the line below them.
 constexpr size_t kLongestName = 32;
 constexpr absl::string_view kIndent = "  ";
-
-constexpr size_t kColumns = 100;
+constexpr size_t kColumns = 100;  // of a line
 
 }  // namespace
 

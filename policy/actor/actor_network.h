@@ -1,11 +1,12 @@
 // The forward pass of an actor: the layers of an ActorModel, with the weights packed for few rows.
 //
-// Rows stay row-major from the input to the output. A product has output features side by side in vectors
-// (row_products.h), so that a single row costs one pass over the weights; Mlp has rows side by side, which
-// training needs and which takes the time of 8 rows for a single one. Each sum runs in the order of the
-// inputs, as in Mlp and Rnn, and so has the same bytes.
+// Rows stay row-major from the input to the output. A product has output features side by side in
+// vectors (row_products.h), so that a single row costs one pass over the weights; Mlp has rows side
+// by side, which training needs and which takes the time of 8 rows for a single one. Each sum runs
+// in the order of the inputs, as in Mlp and Rnn, and so has the same bytes.
 //
-// Ownership: owns the packed weights and working memory for a part of a batch; it does not use the model later.
+// Ownership: owns the packed weights and working memory for a part of a batch; it does not use the
+//            model later.
 // Threads:   thread-compatible.
 #ifndef DING_WORKER_POLICY_ACTOR_ACTOR_NETWORK_H_
 #define DING_WORKER_POLICY_ACTOR_ACTOR_NETWORK_H_
@@ -23,16 +24,12 @@
 #include "ding_worker/policy/rnn/cell_kernels.h"
 #include "ding_worker/policy/rnn/rnn_structure.h"
 
-// One convolution of one picture, as a product of its windows with the weights.
-//
-// Pictures lie pixel by pixel, [rows, columns, padded channels], between the layers, so that a window is a few
-// runs of memory and the product (row_products.h) writes the next picture in place.
-//
-// Ownership: owns packed weights and working memory.
-// Threads:   thread-compatible.
-
 namespace ding::internal_actor {
 
+// One convolution of one picture, as a product of its windows with the weights.
+//
+// Pictures lie pixel by pixel, [rows, columns, padded channels], between the layers, so that a
+// window is a few runs of memory and the product (row_products.h) writes the next picture in place.
 class Convolution {
  public:
   // `in_stride` is the distance of two pixels of the input.
@@ -41,7 +38,8 @@ class Convolution {
   // The distance of two pixels of the output.
   int64_t out_stride() const { return weight_.padded_out(); }
   const ConvLayer& layer() const { return layer_; }
-  // Returns the picture after the product, without the activation unless `relu`; valid until the next call.
+  // Returns the picture after the product, without the activation unless `relu`; valid until the
+  // next call.
   float* Run(const RowKernels& kernels, const float* picture, bool relu);
   // The floats of a picture after the product.
   int64_t out_size() const { return output_.size(); }
@@ -66,7 +64,8 @@ class ActorNetwork {
   explicit ActorNetwork(const ActorModel& model);
 
   // Writes the outputs (model.outputs) for `input` [B, ...] (model.inputs, normalized). `states`
-  // [B, model.state_size()] are the states before the rows and become those after them; null without memory.
+  // [B, model.state_size()] are the states before the rows and become those after them; null
+  // without memory.
   void Run(const ColumnsView& input, float* states, const MutableColumnsView& output);
 
  private:

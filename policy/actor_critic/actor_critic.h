@@ -5,18 +5,19 @@
 //                         │                         └──► critic "value"                  ▲
 //                         └── mask ──────────────────────────────────────────────────────┘
 //
-// Actor and critic are two networks or one network with two heads. Algorithms that learn no values have
-// no critic.
+// Actor and critic are two networks or one network with two heads. Algorithms that learn no values
+// have no critic.
 //
 // Each network may be recurrent (policy/network.h). The caller keeps the recurrent states: rows of
 // state_size() floats, first those of the actor, then those of the critic.
 //
-// Only UpdateStatistics() and return_statistics() change the statistics. They are part of the model, so that a process that
-// loads the model normalizes observations as in training.
+// Only UpdateStatistics() and return_statistics() change the statistics. They are part of the
+// model, so that a process that loads the model normalizes observations as in training.
 //
-// Saved, below "model": "actor/<parameter>" and "critic/<parameter>" (or "actor_critic/<parameter>"),
-// "distribution/log_std" if actions are continuous, "statistics/<input>/..." if observations are
-// normalized, "return_statistics/..." if they have rows.
+// Saved, below "model": "actor/<parameter>" and "critic/<parameter>" (or
+// "actor_critic/<parameter>"), "distribution/log_std" if actions are continuous,
+// "statistics/<input>/..." if observations are normalized, "return_statistics/..." if they have
+// rows.
 //
 // Ownership: owns all its parts. Spans of outputs are valid until the next call.
 // Threads:   thread-compatible.
@@ -45,29 +46,28 @@
 
 namespace ding {
 
-// A network of an ActorCritic with its part of the recurrent states. The states of all networks of a row
-// lie one after the other, so that they are a single column:
+// A network of an ActorCritic with its part of the recurrent states. The states of all networks of
+// a row lie one after the other, so that they are a single column:
 //
 //     rows [B]   | state of the actor | state of the critic |        a network without memory has no part
 //
-// Ownership: owns the network.
-// Threads:   thread-compatible.
-// Errors:    those of the network.
+// Ownership: owns the network.   Errors: those of the network.
 class NetworkPart {
  public:
-  // The part begins at float `state_begin` of a row of states. `network` may be null: there is no such
-  // network, and neither Infer() nor Forward() may be called.
+  // The part begins at float `state_begin` of a row of states. `network` may be null: there is no
+  // such network, and neither Infer() nor Forward() may be called.
   NetworkPart(std::unique_ptr<Network> network, int64_t state_begin);
 
   Network* network() const { return network_.get(); }
   // The floats of its part; 0 without memory.
   int64_t state_size() const { return recurrent_ == nullptr ? 0 : recurrent_->state_size(); }
 
-  // Computes the outputs of rows [B], each from its row of `states` [B, floats of all networks], and moves
-  // its part of the states on by one step. No states: the rows begin episodes.
+  // Computes the outputs of rows [B], each from its row of `states` [B, floats of all networks],
+  // and moves its part of the states on by one step. No states: the rows begin episodes.
   absl::Status Infer(const ColumnsView& input, absl::Span<float> states,
                      const MutableColumnsView& output);
-  // The pass for learning, for sequences of `length` rows; row i of `states` is the state before sequence i.
+  // The pass for learning, for sequences of `length` rows; row i of `states` is the state before
+  // sequence i.
   absl::Status Forward(const ColumnsView& input, int64_t length, absl::Span<const float> states,
                        const MutableColumnsView& output);
 
@@ -97,12 +97,13 @@ class ActorCritic {
 
   // The scope of return_statistics() in a saved model.
   static std::string ReturnStatisticsScope();
-  // The scope of the actor's parameters in a saved model; `shared`: the actor has the value head, too.
+  // The scope of the actor's parameters in a saved model; `shared`: the actor has the value head,
+  // too.
   static std::string ParametersOf(bool shared);
 
   // `actor` and `critic` read WithoutActionMask(observation). The actor has the output field
-  // ActionDistribution::head() and, if `critic` is null and has_value is set, ValueField(). The critic
-  // has the output field ValueField().
+  // ActionDistribution::head() and, if `critic` is null and has_value is set, ValueField(). The
+  // critic has the output field ValueField().
   //   kInvalidArgument  spaces or networks that do not fit
   static absl::StatusOr<std::unique_ptr<ActorCritic>> Create(std::unique_ptr<Network> actor,
                                                              std::unique_ptr<Network> critic,
@@ -120,13 +121,14 @@ class ActorCritic {
   int64_t state_size() const { return actor_.state_size() + critic_.state_size(); }
 
   // Sets the distribution for `obs` [B, ...], and writes V(obs) to `value` [B] unless it is empty.
-  // `states` [B, state_size()] are the states before `obs`, and become those after it; those of the critic
-  // stay without `value`. No states: the rows begin episodes. kInternal if outputs are not finite.
+  // `states` [B, state_size()] are the states before `obs`, and become those after it; those of the
+  // critic stay without `value`. No states: the rows begin episodes. kInternal if outputs are not
+  // finite.
   absl::Status Act(const ColumnsView& obs, absl::Span<float> value, absl::Span<float> states = {});
   // Returns the outputs of the head of the last Act() [B, W].
   absl::Span<const float> head() const { return head_; }
-  // Writes V(obs) to `value`; it is not finite where `obs` is not. As in Act(), `states` move on, as far as
-  // V depends on them.
+  // Writes V(obs) to `value`; it is not finite where `obs` is not. As in Act(), `states` move on,
+  // as far as V depends on them.
   absl::Status Values(const ColumnsView& obs, absl::Span<float> value,
                       absl::Span<float> states = {});
 
@@ -137,19 +139,20 @@ class ActorCritic {
   // Does so with rows of inputs(), and with those of the other learners of a group. Nothing is changed if `sum` fails.
   absl::Status UpdateInputStatistics(const ColumnsView& inputs, GroupSum sum);
 
-  // The statistics of discounted returns by which collectors in other processes scale rewards (data/reward_scaler.h).
+  // The statistics of discounted returns by which collectors in other processes scale rewards
+  // (data/reward_scaler.h).
   RunningNormalizer& return_statistics() { return return_statistics_; }
 
-  // Returns the inputs of Forward() for `obs`, normalized if there are statistics. The view is valid
-  // until the next call.
+  // Returns the inputs of Forward() for `obs`, normalized if there are statistics. The view is
+  // valid until the next call.
   absl::StatusOr<ColumnsView> Inputs(const ColumnsView& obs);
 
-  // The pass for learning. The first fields of `inputs` [B, ...] are the inputs of the networks, already
-  // normalized; recurrent networks read them as sequences of `length` rows, with `states` [B / length,
-  // state_size()] before their first rows. Inputs and states must stay unchanged until Backward().
-  // Sets the distribution and value(). The caller then writes the gradients of the loss by
-  // the head and by value() to d_head() and d_value() and calls Backward(), which computes the gradients
-  // of the networks.
+  // The pass for learning. The first fields of `inputs` [B, ...] are the inputs of the networks,
+  // already normalized; recurrent networks read them as sequences of `length` rows, with `states`
+  // [B / length, state_size()] before their first rows. Inputs and states must stay unchanged until
+  // Backward(). Sets the distribution and value(). The caller then writes the gradients of the loss
+  // by the head and by value() to d_head() and d_value() and calls Backward(), which computes the
+  // gradients of the networks.
   absl::Status Forward(const ColumnsView& inputs, absl::Span<const uint8_t> mask,
                        int64_t length = 1, absl::Span<const float> states = {});
   absl::Span<const float> value() const { return value_; }

@@ -1,4 +1,5 @@
-// How off-policy algorithms with continuous actions act: their collect and eval modes.
+// The options of off-policy algorithms with continuous actions, and how they act: their collect and
+// eval modes.
 //
 //   collect  acts as an Exploration of the algorithm says
 //   eval     takes tanh(mean)
@@ -7,8 +8,8 @@
 //
 // Ownership: the modes use the actor, which must outlive them.
 // Threads:   one thread at a time may use the modes of an actor.
-// Errors:    kInvalidArgument for data of another layout; kInternal for outputs of the network that are not
-//            finite. Messages begin with the name of the algorithm.
+// Errors:    kInvalidArgument for data of another layout; kInternal for outputs of the network that
+//            are not finite. Messages begin with the name of the algorithm.
 #ifndef DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_ACTING_H_
 #define DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_ACTING_H_
 
@@ -32,28 +33,30 @@
 
 namespace ding {
 
-// The options that the off-policy algorithms with continuous actions share.
 inline constexpr int kMaxLearnThreads = 64;
 
+// The options that the off-policy algorithms with continuous actions share.
 struct ContinuousOptions {
   uint64_t seed = 0;  // streams: "policy/collect", "policy/learn"
   AdamOptions actor_adam;
   AdamOptions critic_adam;
   double grad_clip_norm = 0;  // of the actor's and of the critics' gradient each; 0: not clipped
   double target_update_theta = 0.005;  // the targets move by this fraction, in (0, 1]
-  // Training iterations between two steps of the actor, and between two moves of the targets; at least 1.
+  // Training iterations between two steps of the actor, and between two moves of the targets; at
+  // least 1.
   int64_t actor_update_freq = 1;
   int64_t target_delay = 1;
   int learn_threads = 1;  // that share the passes of an update, 1 to kMaxLearnThreads
-  // They change the settings kActorRate and kCriticRate (policy/policy_modes.h), and those that the algorithm adds.
+  // They change the settings kActorRate and kCriticRate (policy/policy_modes.h), and those that the
+  // algorithm adds.
   FieldSchedules schedules;
   std::optional<double>
       obs_clip;  // observations are normalized, and bounded by this; not set: they are not
   CollectAttributes collect;
   LearnAttributes learn;
   PolicyModes modes;
-  // Averages gradients with the other learners of a group; null: a single learner. It must outlive the
-  // policy.
+  // Averages gradients with the other learners of a group; null: a single learner. It must outlive
+  // the policy.
   GradientReducer* reducer = nullptr;
 };
 
@@ -61,9 +64,11 @@ struct ContinuousOptions {
 class Exploration {
  public:
   virtual ~Exploration() = default;
-  // Reads the settings of a collect call, before Explore(). kInvalidArgument if one is out of range.
+  // Reads the settings of a collect call, before Explore(). kInvalidArgument if one is out of
+  // range.
   virtual absl::Status ReadSettings(const NamedValues& /*settings*/) { return absl::OkStatus(); }
-  // Writes an action in [-1, 1] for each row of `outputs`, those of the actor's network, to `action` [B, n].
+  // Writes an action in [-1, 1] for each row of `outputs`, those of the actor's network, to
+  // `action` [B, n].
   virtual void Explore(const ColumnsView& outputs, Rng* rng, absl::Span<float> action) = 0;
 };
 

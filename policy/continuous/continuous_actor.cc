@@ -16,15 +16,15 @@
 namespace ding {
 namespace {
 
+constexpr float kLogTwo = 0.69314718f;
+constexpr double kHalfLogTwoPi = 0.9189385332046727;
+
 // Returns the parameters of a network with the names that they have in a model.
 std::vector<ParameterInfo> NamesInModel(absl::Span<const ParameterInfo> parameters) {
   std::vector<ParameterInfo> named(parameters.begin(), parameters.end());
   for (ParameterInfo& info : named) info.name = absl::StrCat("actor/", info.name);
   return named;
 }
-
-constexpr float kLogTwo = 0.69314718f;
-constexpr double kHalfLogTwoPi = 0.9189385332046727;
 
 // tanh(u), from e = exp(-2 |u|).
 float TanhFrom(float e, float u) { return std::copysign((1 - e) / (1 + e), u); }

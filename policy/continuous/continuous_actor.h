@@ -1,12 +1,7 @@
-// The actor of an off-policy algorithm with continuous actions: a network, and the spaces that it belongs to.
+// The actors of off-policy algorithms with continuous actions, and the squashed normal distribution
+// that actions may have.
 //
-//     obs ──► normalized? ──► network ──► "mean" [n], perhaps "log_std" [n] ──► algorithm ──► action in [-1, 1] ──► scaled
-//
-// Saved, below "model": "actor/<parameter>" and, if observations are normalized, "statistics/<field>/...".
-//
-// Ownership: owns the network.
-// Threads:   thread-compatible.
-// Errors:    messages begin with the name of the algorithm.
+// Threads: thread-compatible.
 #ifndef DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_ACTOR_H_
 #define DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_ACTOR_H_
 
@@ -38,10 +33,20 @@ enum class ActorHead {
 };
 absl::StatusOr<SpecPtr> ActorOutputs(const FieldSpec& action, ActorHead head);
 
+// The actor of an off-policy algorithm with continuous actions: a network, and the spaces that it
+// belongs to.
+//
+//     obs ──► normalized? ──► network ──► "mean" [n], perhaps "log_std" [n] ──► algorithm ──► action in [-1, 1] ──► scaled
+//
+// Saved, below "model": "actor/<parameter>" and, if observations are normalized,
+// "statistics/<field>/...".
+//
+// Ownership: owns the network.
+// Errors:    messages begin with the name of the algorithm.
 class ContinuousActor {
  public:
-  // `network` reads the observation, and has the outputs of ActorOutputs(). With `obs_clip` observations are normalized
-  // by the statistics of SetStatistics(), and bounded by it.
+  // `network` reads the observation, and has the outputs of ActorOutputs(). With `obs_clip`
+  // observations are normalized by the statistics of SetStatistics(), and bounded by it.
   //   kInvalidArgument  a space or the network does not fit; a recurrent network
   static absl::StatusOr<std::unique_ptr<ContinuousActor>> Create(
       absl::string_view algorithm, ActorHead head, std::unique_ptr<Network> network, SpecPtr action,
@@ -53,14 +58,15 @@ class ContinuousActor {
   const ActionScale& scale() const { return scale_; }
   Network& network() const { return *network_; }
 
-  // Makes the statistics of observations those of `rows`, as ObservationNormalizer::Set(), if they are normalized.
+  // Makes the statistics of observations those of `rows`, as ObservationNormalizer::Set(), if they
+  // are normalized.
   void SetStatistics(const ColumnsView& rows);
-  // Returns what the networks read of `obs`: the observations themselves or, if they are normalized, in `memory`, which
-  // has the spec of the observation.
+  // Returns what the networks read of `obs`: the observations themselves or, if they are
+  // normalized, in `memory`, which has the spec of the observation.
   absl::StatusOr<ColumnsView> Inputs(const ColumnsView& obs, ScratchColumns* memory) const;
 
-  // Computes the outputs for Inputs() [B, ...]; valid until the next call. Forward() also keeps what
-  // Network::Backward() needs.
+  // Computes the outputs for Inputs() [B, ...]; valid until the next call. Forward() also keeps
+  // what Network::Backward() needs.
   //   kInternal  an output is not finite; names the row
   absl::StatusOr<ColumnsView> Infer(const ColumnsView& obs);
   absl::StatusOr<ColumnsView> Forward(const ColumnsView& obs);
@@ -83,6 +89,15 @@ class ContinuousActor {
   ScratchColumns outputs_;
 };
 
+inline constexpr float kMinLogStd = -20;
+inline constexpr float kMaxLogStd = 2;
+
+// action = tanh(mean), the most probable one before the squashing. The spans may be the same.
+void SquashMean(absl::Span<const float> mean, absl::Span<float> action);
+// The gradient of SquashMean(): d_mean = d_action (1 - action^2). The spans may be the same.
+void SquashMeanBackward(absl::Span<const float> action, absl::Span<const float> d_action,
+                        absl::Span<float> d_mean);
+
 // A normal distribution that tanh squashes into (-1, 1): the actions of soft actor-critic, their
 // log-probabilities, and the gradients of both by the outputs of the actor's network.
 //
@@ -94,30 +109,21 @@ class ContinuousActor {
 //   d loss / d u       = G (1 - a^2) + 2 L a
 //   d loss / d mean    = d loss / d u
 //   d loss / d log_std = d loss / d u std noise - L        0 where log_std is clipped
-// Source: Haarnoja et al. 2018b ("Soft actor-critic algorithms and applications"), appendix C. The logarithm
-// is computed as log(1 - tanh(u)^2) = 2 (log 2 - |u| - log(1 + exp(-2 |u|))), which does not overflow.
+// Source: Haarnoja et al. 2018b ("Soft actor-critic algorithms and applications"), appendix C. The
+// logarithm is computed as log(1 - tanh(u)^2) = 2 (log 2 - |u| - log(1 + exp(-2 |u|))), which does
+// not overflow.
 //
 // Shapes: columns [B, n], row-major; log_prob [B].
 // Errors: columns of other lengths are a mistake of the caller and end the program.
-// Ownership: owns working memory, which grows with the largest batch. The arguments of Sample() must stay
-//            unchanged until Backward().
-// Threads:   thread-compatible.
-inline constexpr float kMinLogStd = -20;
-inline constexpr float kMaxLogStd = 2;
-
-// action = tanh(mean), the most probable one before the squashing. The spans may be the same.
-void SquashMean(absl::Span<const float> mean, absl::Span<float> action);
-// The gradient of SquashMean(): d_mean = d_action (1 - action^2). The spans may be the same.
-void SquashMeanBackward(absl::Span<const float> action, absl::Span<const float> d_action,
-                        absl::Span<float> d_mean);
-
+// Ownership: owns working memory, which grows with the largest batch. The arguments of Sample()
+//            must stay unchanged until Backward().
 class SquashedNormal {
  public:
   // `width` is the number of elements of an action, n.
   explicit SquashedNormal(size_t width) : width_(width) {}
 
-  // Writes the actions of these standard normal numbers to `action` [B, n] and their log-probabilities to
-  // `log_prob` [B], unless that is empty.
+  // Writes the actions of these standard normal numbers to `action` [B, n] and their
+  // log-probabilities to `log_prob` [B], unless that is empty.
   void Sample(absl::Span<const float> mean, absl::Span<const float> log_std,
               absl::Span<const float> noise, absl::Span<float> action, absl::Span<float> log_prob);
   // Writes the gradients by the arguments of the last Sample().

@@ -23,6 +23,34 @@
 namespace ding {
 namespace {
 
+constexpr Rng::Purpose kPurpose("policy/learn");
+constexpr Rng::Purpose kKeys("policy/learn/keys");
+constexpr float kTwoPi = 6.2831853f;
+constexpr float kUnit = 0x1.0p-24f;
+
+uint64_t Mix(uint64_t key, uint64_t word) {
+  key = (key ^ word) * 0x9E3779B97F4A7C15;
+  return key ^ (key >> 32);
+}
+
+// Mixes the rows of a column into their keys.
+void MixColumn(const std::byte* column, int64_t row_bytes, absl::Span<uint64_t> keys) {
+  for (uint64_t& key : keys) {
+    for (int64_t at = 0; at < row_bytes; at += 8) {
+      uint64_t word = 0;
+      std::memcpy(&word, column + at, static_cast<size_t>(std::min<int64_t>(8, row_bytes - at)));
+      key = Mix(key, word);
+    }
+    column += row_bytes;
+  }
+}
+
+void MixColumns(const ColumnsView& columns, absl::Span<uint64_t> keys) {
+  for (int field = 0; field < columns.spec().size(); ++field) {
+    MixColumn(columns.raw_column(field), columns.spec().row_bytes(field), keys);
+  }
+}
+
 // Train iterations between two measurements of the gradient, which take longer than the other ones.
 constexpr int64_t kMeasurePeriod = 10;
 
@@ -56,7 +84,8 @@ LearnDescription Describe(const ContinuousActor& actor, const CriticEnsemble& cr
       absl::StrCat(actor.algorithm(), " on ", actor.network().info(), "; ", critics.info());
   description.attributes = options.learn;
   description.reducer = options.reducer;
-  // Not grad_norm, which not every iteration reports, nor actor_loss where the actor learns less often.
+  // Not grad_norm, which not every iteration reports, nor actor_loss where the actor learns less
+  // often.
   description.monitor_vars = {"cur_lr", "critic_loss", "q_value", "target_q_value", "td_error"};
   if (options.actor_update_freq == 1) {
     description.monitor_vars.insert(description.monitor_vars.begin() + 2, "actor_loss");
@@ -67,35 +96,40 @@ LearnDescription Describe(const ContinuousActor& actor, const CriticEnsemble& cr
   return description;
 }
 
-constexpr Rng::Purpose kPurpose("policy/learn");
-constexpr Rng::Purpose kKeys("policy/learn/keys");
-constexpr float kTwoPi = 6.2831853f;
-constexpr float kUnit = 0x1.0p-24f;
-
-uint64_t Mix(uint64_t key, uint64_t word) {
-  key = (key ^ word) * 0x9E3779B97F4A7C15;
-  return key ^ (key >> 32);
-}
-
-// Mixes the rows of a column into their keys.
-void MixColumn(const std::byte* column, int64_t row_bytes, absl::Span<uint64_t> keys) {
-  for (uint64_t& key : keys) {
-    for (int64_t at = 0; at < row_bytes; at += 8) {
-      uint64_t word = 0;
-      std::memcpy(&word, column + at, static_cast<size_t>(std::min<int64_t>(8, row_bytes - at)));
-      key = Mix(key, word);
-    }
-    column += row_bytes;
-  }
-}
-
-void MixColumns(const ColumnsView& columns, absl::Span<uint64_t> keys) {
-  for (int field = 0; field < columns.spec().size(); ++field) {
-    MixColumn(columns.raw_column(field), columns.spec().row_bytes(field), keys);
-  }
-}
-
 }  // namespace
+
+void RowNoise::Draw(const TransitionView& batch, int64_t train_iter, absl::Span<float> first,
+                    absl::Span<float> second) {
+  const auto rows = static_cast<size_t>(batch.obs.rows());
+  DING_CHECK(rows > 0 && first.size() == second.size() && first.size() % rows == 0)
+      << first.size() << " and " << second.size() << " numbers for " << rows << " rows";
+  keys_.assign(rows, seed_);
+  MixColumns(batch.obs, absl::MakeSpan(keys_));
+  MixColumns(batch.action, absl::MakeSpan(keys_));
+  MixColumn(reinterpret_cast<const std::byte*>(batch.reward.data()), sizeof(float),
+            absl::MakeSpan(keys_));
+  const size_t width = first.size() / rows;
+  for (size_t row = 0; row < rows; ++row) {
+    Rng rng(keys_[row], kPurpose, static_cast<uint64_t>(train_iter));
+    for (size_t at = row * width; at < (row + 1) * width; ++at) {
+      // Box and Muller 1958, from two uniform numbers of 24 bits; the first is never 0.
+      const float u = (static_cast<float>(rng.Next32() >> 8) + 0.5f) * kUnit;
+      const float angle = kTwoPi * kUnit * static_cast<float>(rng.Next32() >> 8);
+      const float radius = std::sqrt(-2 * std::log(u));
+      first[at] = radius * std::cos(angle);
+      second[at] = radius * std::sin(angle);
+    }
+  }
+}
+
+void RowNoise::DrawKeys(int64_t train_iter, uint32_t use, absl::Span<uint64_t> keys) const {
+  DING_CHECK(keys.size() == keys_.size())
+      << keys.size() << " keys for " << keys_.size() << " rows of the last draw";
+  const uint64_t index = static_cast<uint64_t>(train_iter) << 32 | use;
+  for (size_t row = 0; row < keys.size(); ++row) {
+    keys[row] = Rng::DeriveSeed(keys_[row], kKeys, index);
+  }
+}
 
 absl::StatusOr<ContinuousLearnMode::Parts> ContinuousLearnMode::MakeParts(
     const ContinuousActor& actor, std::unique_ptr<CriticEnsemble> critics,
@@ -234,39 +268,6 @@ void ContinuousLearnMode::Report(const CriticLossResult& result, LearnStep* step
 absl::Status ContinuousLearnMode::SetData(const Batch& data) {
   actor_.SetStatistics(data.view());
   return absl::OkStatus();
-}
-
-void RowNoise::Draw(const TransitionView& batch, int64_t train_iter, absl::Span<float> first,
-                    absl::Span<float> second) {
-  const auto rows = static_cast<size_t>(batch.obs.rows());
-  DING_CHECK(rows > 0 && first.size() == second.size() && first.size() % rows == 0)
-      << first.size() << " and " << second.size() << " numbers for " << rows << " rows";
-  keys_.assign(rows, seed_);
-  MixColumns(batch.obs, absl::MakeSpan(keys_));
-  MixColumns(batch.action, absl::MakeSpan(keys_));
-  MixColumn(reinterpret_cast<const std::byte*>(batch.reward.data()), sizeof(float),
-            absl::MakeSpan(keys_));
-  const size_t width = first.size() / rows;
-  for (size_t row = 0; row < rows; ++row) {
-    Rng rng(keys_[row], kPurpose, static_cast<uint64_t>(train_iter));
-    for (size_t at = row * width; at < (row + 1) * width; ++at) {
-      // Box and Muller 1958, from two uniform numbers of 24 bits; the first is never 0.
-      const float u = (static_cast<float>(rng.Next32() >> 8) + 0.5f) * kUnit;
-      const float angle = kTwoPi * kUnit * static_cast<float>(rng.Next32() >> 8);
-      const float radius = std::sqrt(-2 * std::log(u));
-      first[at] = radius * std::cos(angle);
-      second[at] = radius * std::sin(angle);
-    }
-  }
-}
-
-void RowNoise::DrawKeys(int64_t train_iter, uint32_t use, absl::Span<uint64_t> keys) const {
-  DING_CHECK(keys.size() == keys_.size())
-      << keys.size() << " keys for " << keys_.size() << " rows of the last draw";
-  const uint64_t index = static_cast<uint64_t>(train_iter) << 32 | use;
-  for (size_t row = 0; row < keys.size(); ++row) {
-    keys[row] = Rng::DeriveSeed(keys_[row], kKeys, index);
-  }
 }
 
 }  // namespace ding

@@ -1,8 +1,5 @@
-// An off-policy algorithm with continuous actions: an actor and the modes that share it. A factory of the algorithm
-// fills it in.
-//
-// Ownership: owns actor and modes.
-// Threads:   one thread at a time may use the policy, in any mode.
+// What the policies of off-policy algorithms with continuous actions share: the noise that they
+// draw while learning, the learn mode, and the policy.
 #ifndef DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_POLICY_H_
 #define DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_POLICY_H_
 
@@ -30,13 +27,13 @@
 
 namespace ding {
 
-// Standard normal numbers for the rows of a training batch, such as the noise of actions that a learner
-// draws.
+// Standard normal numbers for the rows of a training batch, such as the noise of actions that a
+// learner draws.
 //
-// The numbers of a row are a function of the seed, the training iteration and the content of the row: of its
-// observation, action and reward. They do not depend on the place of the row. So a group of learners, each with a part of
-// a batch, draws what a single learner draws, and a resumed run needs no state. A row that is in a batch twice gets
-// the same numbers twice.
+// The numbers of a row are a function of the seed, the training iteration and the content of the
+// row: of its observation, action and reward. They do not depend on the place of the row. So a
+// group of learners, each with a part of a batch, draws what a single learner draws, and a resumed
+// run needs no state. A row that is in a batch twice gets the same numbers twice.
 //
 // Shapes: noise [B, n], row-major.
 // Ownership: owns working memory, which grows with the largest batch.   Threads: thread-compatible.
@@ -47,12 +44,12 @@ class RowNoise {
   uint64_t seed() const { return seed_; }
   uint64_t* mutable_seed() { return &seed_; }  // for saved states
 
-  // Fills two spans of the same length with independent numbers. The length is a multiple of the number of
-  // rows of `batch`.
+  // Fills two spans of the same length with independent numbers. The length is a multiple of the
+  // number of rows of `batch`.
   void Draw(const TransitionView& batch, int64_t train_iter, absl::Span<float> first,
             absl::Span<float> second);
-  // Writes keys for further random numbers of the rows of the last Draw(), one for each row. Different uses have independent
-  // keys in an iteration.
+  // Writes keys for further random numbers of the rows of the last Draw(), one for each row.
+  // Different uses have independent keys in an iteration.
   void DrawKeys(int64_t train_iter, uint32_t use, absl::Span<uint64_t> keys) const;
 
  private:
@@ -60,38 +57,43 @@ class RowNoise {
   std::vector<uint64_t> keys_;  // one for each row
 };
 
-// The learn mode of off-policy algorithms with continuous actions: critics, their targets, optimizers, saved state
-// and report. A subclass computes the bootstrap value of a batch and the loss of the actor.
+// The learn mode of off-policy algorithms with continuous actions: critics, their targets,
+// optimizers, saved state and report. A subclass computes the bootstrap value of a batch and the
+// loss of the actor.
 //
 //     batch ──► bootstrap value (targets, actor) ──► loss of the critics ──► gradients ─┐
 //        └────► loss of the actor, if it is due, through the critics ──────► gradients ─┴─► all steps together
 //
-// All gradients of an iteration are computed with the parameters before it, and no parameter is changed before all
-// of them are there: a failed iteration changes nothing, and a group of learners averages once (and once more if the
-// actor's loss depends on means over the batch). Where the actor's observations are normalized, all networks read
-// normalized ones.
+// All gradients of an iteration are computed with the parameters before it, and no parameter is
+// changed before all of them are there: a failed iteration changes nothing, and a group of learners
+// averages once (and once more if the actor's loss depends on means over the batch). Where the
+// actor's observations are normalized, all networks read normalized ones.
 //
-// Critics with dropout have new masks in every pass of an iteration: on the next observations (the targets), on the
-// actions taken, and on the actor's actions, as in DroQ (Hiraoka et al. 2022, algorithm 2). The masks of a row are random
-// numbers like those of RowNoise.
+// Critics with dropout have new masks in every pass of an iteration: on the next observations (the
+// targets), on the actions taken, and on the actor's actions, as in DroQ (Hiraoka et al. 2022,
+// algorithm 2). The masks of a row are random numbers like those of RowNoise.
 //
-// A batch has the columns of data/sample_columns.h: obs, action, reward, next_obs, discount and optionally weight.
-// An iteration reports the scalars cur_lr (of the critics), critic_loss, q_value (the mean over critics and rows),
-// target_q_value (the mean target) and td_error (the mean of |td error|); where the actor learns, actor_loss; every
-// 10th time grad_norm, that of the critics before clipping; and |td error|, averaged over the critics, as priorities if
-// these are configured. A subclass may add scalars.
+// A batch has the columns of data/sample_columns.h: obs, action, reward, next_obs, discount and
+// optionally weight. An iteration reports the scalars cur_lr (of the critics), critic_loss, q_value
+// (the mean over critics and rows), target_q_value (the mean target) and td_error (the mean of |td
+// error|); where the actor learns, actor_loss; every 10th time grad_norm, that of the critics
+// before clipping; and |td error|, averaged over the critics, as priorities if these are
+// configured. A subclass may add scalars.
 //
-// The optional settings kActorRate and kCriticRate are the learning rates from then on; a subclass may read more settings.
-// A group of learners steps by the mean of their rates, which may differ for a moment.
+// The optional settings kActorRate and kCriticRate are the learning rates from then on; a subclass
+// may read more settings. A group of learners steps by the mean of their rates, which may differ
+// for a moment.
 //
-// Saved: model "model/actor/<parameter>"; train state "critic/<parameter>", "target_critic/<parameter>",
-// "critic_optimizer/...", "actor_optimizer/...", "train_iter", "noise_seed", and what a subclass adds. Loading a model changes the
-// actor only.
+// Saved: model "model/actor/<parameter>"; train state "critic/<parameter>",
+// "target_critic/<parameter>", "critic_optimizer/...", "actor_optimizer/...", "train_iter",
+// "noise_seed", and what a subclass adds. Loading a model changes the actor only.
 //
-// Ownership: uses the actor, which must outlive it; owns critics, targets, optimizers and the threads beside the caller's.
+// Ownership: uses the actor, which must outlive it; owns critics, targets, optimizers and the
+//            threads beside the caller's.
 // Threads:   thread-compatible.
-// Errors:    they begin with the algorithm and the number of the training iteration. kInvalidArgument for data of
-//            another layout; kInternal for NaN and infinity in data, losses and gradients.
+// Errors:    they begin with the algorithm and the number of the training iteration.
+//            kInvalidArgument for data of another layout; kInternal for NaN and infinity in data,
+//            losses and gradients.
 class ContinuousLearnMode : public GradientLearnMode {
  public:
   // What it owns.
@@ -101,7 +103,8 @@ class ContinuousLearnMode : public GradientLearnMode {
     std::unique_ptr<CriticEnsemble> targets;
     std::vector<TrainedGroup> groups;  // critics, actor, and those that a subclass adds
   };
-  //   kInvalidArgument    the options are out of range, or the critics read other spaces than the actor
+  //   kInvalidArgument    the options are out of range, or the critics read other spaces than the
+  //                       actor
   //   kResourceExhausted  the system refuses a thread
   static absl::StatusOr<Parts> MakeParts(const ContinuousActor& actor,
                                          std::unique_ptr<CriticEnsemble> critics,
@@ -123,11 +126,11 @@ class ContinuousLearnMode : public GradientLearnMode {
   virtual absl::Status ComputeActorMeans(const TransitionView& /*batch*/) {
     return absl::OkStatus();
   }
-  // Means over the rows of a batch that the actor's gradients depend on. A group of learners averages them before
-  // ComputeActorGradients().
+  // Means over the rows of a batch that the actor's gradients depend on. A group of learners
+  // averages them before ComputeActorGradients().
   virtual absl::Span<float> actor_means() { return {}; }
-  // Computes the gradients of the actor, and of what else the subclass learns; adds scalars and returns the loss. Other
-  // `noise` than that of ComputeNextValue().
+  // Computes the gradients of the actor, and of what else the subclass learns; adds scalars and
+  // returns the loss. Other `noise` than that of ComputeNextValue().
   virtual absl::StatusOr<double> ComputeActorGradients(const TransitionView& batch,
                                                        absl::Span<const float> noise,
                                                        NamedValues* scalars) = 0;
@@ -153,8 +156,8 @@ class ContinuousLearnMode : public GradientLearnMode {
   // Reads the batch and computes the gradients of the critics.
   absl::StatusOr<TransitionView> ComputeCriticGradients(const Batch& data, LearnStep* step);
   absl::Status BackpropagateCriticLoss(const TransitionView& batch, CriticLossResult* result);
-  // Draws the masks of dropout for the next passes of these rows through `critics`, and for no other pass of the iteration
-  // (`use`).
+  // Draws the masks of dropout for the next passes of these rows through `critics`, and for no
+  // other pass of the iteration (`use`).
   void DrawDropout(uint32_t use, int64_t rows, CriticEnsemble* critics);
   // Computes actor_means() of the group; `batch` may be an error.
   absl::Status AverageActorMeans(const absl::StatusOr<TransitionView>& batch, int64_t rows);
@@ -185,6 +188,11 @@ class ContinuousLearnMode : public GradientLearnMode {
   std::vector<float> td_error_;
 };
 
+// An off-policy algorithm with continuous actions: an actor and the modes that share it. A factory
+// of the algorithm fills it in.
+//
+// Ownership: owns actor and modes.
+// Threads:   one thread at a time may use the policy, in any mode.
 class ContinuousPolicy : public ModelPolicy<ContinuousActor> {
  public:
   // Creates the modes of `options`, except the learn mode.

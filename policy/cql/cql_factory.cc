@@ -28,11 +28,10 @@
 namespace ding {
 namespace {
 
-// The head of discrete CQL: values whose loss is that of Q-learning (policy/loss/td_loss.h) plus a conservative penalty
-// (policy/loss/td_loss.h). The td error is that of Q-learning.
+// The head of discrete CQL: values whose loss is that of Q-learning plus a conservative penalty
+// (both in policy/loss/td_loss.h). The td error is that of Q-learning.
 //
 // Threads: thread-compatible.
-
 class CqlHead : public ValueHead {
  public:
   CqlHead(const TdLossOptions& options, double alpha) : ValueHead(options), alpha_(alpha) {}

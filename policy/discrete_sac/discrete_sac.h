@@ -1,5 +1,6 @@
-// Discrete soft actor-critic (Christodoulou 2019, "Soft actor-critic for discrete action settings"): twin critics, a
-// learned temperature, and expectations over the actions in place of samples.
+// Discrete soft actor-critic (Christodoulou 2019, "Soft actor-critic for discrete action
+// settings"): twin critics, a learned temperature, and expectations over the actions in place of
+// samples.
 //
 //     obs ──► actor ──► "logit" [A] ──► softmax over the legal actions
 //        ├──► critic 0 ──► "q" [A] ──┐
@@ -8,28 +9,31 @@
 //   collect  samples from the softmax
 //   eval     takes the most probable action
 //   command  gives the settings of the options' schedules
-//   learn    takes one Adam step for critics, actor and temperature on a batch of transitions with the columns of
-//            data/sample_columns.h: obs, action, reward, next_obs, discount and optionally weight
+//   learn    takes one Adam step for critics, actor and temperature on a batch of transitions with
+//            the columns of data/sample_columns.h: obs, action, reward, next_obs, discount and
+//            optionally weight
 //
-// Losses: policy/loss/off_policy_loss.h, critic_ensemble_loss.h and sac_loss.h. All gradients of an iteration are
-// computed with the parameters before it. Illegal actions (policy/action_space.h) have probability 0.
+// Losses: policy/loss/off_policy_loss.h. All gradients of an iteration are computed with the
+// parameters before it. Illegal actions (policy/action_space.h) have probability 0.
 //
-// An iteration reports the scalars cur_lr (of the critics), critic_loss, actor_loss, q_value (the mean over critics and
-// rows), target_q_value (the mean target), td_error (the mean of |td error|), alpha, entropy, and every 10th time
-// grad_norm (that of the critics before clipping); and |td error|, averaged over the critics, as priorities if these are
-// configured.
+// An iteration reports the scalars cur_lr (of the critics), critic_loss, actor_loss, q_value (the
+// mean over critics and rows), target_q_value (the mean target), td_error (the mean of |td error|),
+// alpha, entropy, and every 10th time grad_norm (that of the critics before clipping); and |td
+// error|, averaged over the critics, as priorities if these are configured.
 //
-// The optional settings kActorRate, kCriticRate, kAlphaRate and kTargetEntropy are the learning rates and the target from
-// then on. A group of learners steps by the mean of their rates, which may differ for a moment.
+// The optional settings kActorRate, kCriticRate, kAlphaRate and kTargetEntropy are the learning
+// rates and the target from then on. A group of learners steps by the mean of their rates, which
+// may differ for a moment.
 //
-// Saved: model "model/actor/<parameter>"; train state "critic/q<k>/<parameter>", "target_critic/q<k>/<parameter>",
-// "critic_optimizer/q<k>/...", "actor_optimizer/...", "log_alpha", "alpha_optimizer/...", "train_iter"; collect state
-// "rng". Loading a model changes the actor only.
+// Saved: model "model/actor/<parameter>"; train state "critic/q<k>/<parameter>",
+// "target_critic/q<k>/<parameter>", "critic_optimizer/q<k>/...", "actor_optimizer/...", "log_alpha",
+// "alpha_optimizer/...", "train_iter"; collect state "rng". Loading a model changes the actor only.
 //
 // Ownership: the policy owns networks and optimizers; its modes share them.
 // Threads:   one thread at a time may use the policy, in any mode.
-// Errors:    kInvalidArgument for data of another layout or actions that do not exist; kInternal, with the number of the
-//            training iteration, for NaN and infinity in data, loss or gradient. A failed call changes nothing.
+// Errors:    kInvalidArgument for data of another layout or actions that do not exist; kInternal,
+//            with the number of the training iteration, for NaN and infinity in data, loss or
+//            gradient. A failed call changes nothing.
 #ifndef DING_WORKER_POLICY_DISCRETE_SAC_DISCRETE_SAC_H_
 #define DING_WORKER_POLICY_DISCRETE_SAC_DISCRETE_SAC_H_
 
@@ -67,7 +71,8 @@ struct DiscreteSacOptions {
   CollectAttributes collect;
   LearnAttributes learn;
   PolicyModes modes;
-  // Averages gradients with the other learners of a group; null: a single learner. It must outlive the policy.
+  // Averages gradients with the other learners of a group; null: a single learner. It must outlive
+  // the policy.
   GradientReducer* reducer = nullptr;
 };
 
@@ -80,8 +85,8 @@ struct DiscreteSacNetworks {
 
 class DiscreteSacPolicy : public ModelPolicy<ActorCritic> {
  public:
-  // All networks read WithoutActionMask(observation). The actor has one output field "logit" [A], and the critics have
-  // one output field "q" [A].
+  // All networks read WithoutActionMask(observation). The actor has one output field "logit" [A],
+  // and the critics have one output field "q" [A].
   //   kInvalidArgument  a space, a network or an option does not fit; a recurrent network
   static absl::StatusOr<std::unique_ptr<DiscreteSacPolicy>> Create(
       DiscreteSacNetworks networks, SpecPtr observation, SpecPtr action,

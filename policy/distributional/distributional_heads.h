@@ -1,5 +1,5 @@
-// The head of C51 and Rainbow: the outputs of an action are the logits of the probabilities of its returns
-// (policy/loss/distributional_loss.h). The value is the mean; the td error is the divergence of the distributions.
+// The heads of Q networks that learn the distribution of the return: by categories (C51, Rainbow)
+// and by quantiles (QR-DQN, IQN).
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_POLICY_DISTRIBUTIONAL_DISTRIBUTIONAL_HEADS_H_
@@ -16,6 +16,9 @@
 
 namespace ding {
 
+// The head of C51 and Rainbow: the outputs of an action are the logits of the probabilities of its
+// returns (policy/loss/distributional_loss.h). The value is the mean; the td error is the
+// divergence of the distributions.
 class CategoricalHead : public QHead {
  public:
   explicit CategoricalHead(const CategoricalSupport& support) : support_(support) {}
@@ -39,18 +42,18 @@ class CategoricalHead : public QHead {
 };
 
 // The head of QR-DQN and IQN: the outputs of an action are quantiles of its return
-// (policy/loss/distributional_loss.h). The value is their mean; the td error of a row is its loss, divided by the number
-// of quantiles.
-//
-// Threads: thread-compatible.
+// (policy/loss/distributional_loss.h). The value is their mean; the td error of a row is its loss,
+// divided by the number of quantiles.
 class QuantileHead : public QHead {
  public:
-  // The outputs are the quantiles at the middles of `num_quantiles` equal parts of [0, 1], as in QR-DQN.
+  // The outputs are the quantiles at the middles of `num_quantiles` equal parts of [0, 1], as in
+  // QR-DQN.
   QuantileHead(int64_t num_quantiles, float kappa)
       : middles_(static_cast<size_t>(num_quantiles)), fraction_(middles_), kappa_(kappa) {
     FillMiddleFractions(absl::MakeSpan(middles_));
   }
-  // They are those at `fraction`, which belongs to the online network and changes with it: IqnNetwork.
+  // They are those at `fraction`, which belongs to the online network and changes with it:
+  // IqnNetwork.
   QuantileHead(absl::Span<const float> fraction, float kappa)
       : fraction_(fraction), kappa_(kappa) {}
 

@@ -1,6 +1,6 @@
 // Measures a DQN update and a collect forward of the CartPole network (4-128-128-64, dueling), each
-// beside its floor: for the update bare_update.h, for the forward pass its matrix products on OpenBLAS
-// with one thread.
+// beside its floor: for the update policy/testing/bare_updates.h, for the forward pass its matrix
+// products on OpenBLAS with one thread.
 #include <algorithm>
 #include <cstdint>
 #include <memory>

@@ -1,17 +1,19 @@
-// IMPALA (Espeholt et al. 2018): an actor-critic that learns from sequences of a replay buffer, or of
-// collectors that lag behind, and corrects by V-trace (data/vtrace.h) that an older policy has acted.
+// IMPALA (Espeholt et al. 2018): an actor-critic that learns from sequences of a replay buffer, or
+// of collectors that lag behind, and corrects by V-trace (data/vtrace.h) that an older policy has
+// acted.
 //
 //   collect  samples actions. The output has "action" (and "raw_action" if it is continuous) and
 //            "log_prob". It is not on-policy: the rows go to a replay buffer of sequences
 //   eval     takes the most probable action
-//   learn    takes one optimizer step on B sequences of T rows, by the loss of impala_loss.h. Values and
-//            ratios are those of the current networks; V(next_obs) is computed only at ends. Columns
-//            (data/sample_columns.h): obs, action, reward, discount, next_obs and "log_prob"; "mask" and "is_first" are read
-//            where they exist; "n_step" must be 1, "burn_in" 0, and there must be no "weight"
+//   learn    takes one optimizer step on B sequences of T rows, by the loss of
+//            policy/loss/actor_critic_loss.h. Values and ratios are those of the current networks;
+//            V(next_obs) is computed only at ends. Columns (data/sample_columns.h): obs, action,
+//            reward, discount, next_obs and "log_prob"; "mask" and "is_first" are read where they
+//            exist; "n_step" must be 1, "burn_in" 0, and there must be no "weight"
 //   command  settings "lr" and "entropy_weight", as that of PPO and A2C (actor_critic_policy.h)
 //
-// A step reports the scalars cur_lr, total_loss, policy_loss, value_loss, entropy, mean_ratio (pi to mu),
-// clip_fraction (ratios above rho_bar), approx_kl and grad_norm.
+// A step reports the scalars cur_lr, total_loss, policy_loss, value_loss, entropy, mean_ratio (pi
+// to mu), clip_fraction (ratios above rho_bar), approx_kl and grad_norm.
 //
 // With normalize_obs the learner adds the observations of a batch to the statistics after its step.
 //
@@ -19,8 +21,9 @@
 //
 // Ownership: the policy owns networks and optimizer; its modes share them.
 // Threads:   one thread at a time may use the policy, in any mode.
-// Errors:    kInvalidArgument for data of another layout and settings out of range; kInternal for NaN and
-//            infinity in data, loss or gradient. After a failed call the policy is as before the call.
+// Errors:    kInvalidArgument for data of another layout and settings out of range; kInternal for
+//            NaN and infinity in data, loss or gradient. After a failed call the policy is as
+//            before the call.
 //
 // Example:
 //   ImpalaOptions options;
@@ -43,8 +46,9 @@
 namespace ding {
 
 struct ImpalaOptions {
-  // All but `name`, `gamma`, which the buffer has put into the column "discount", and `scale_reward`;
-  // `gae_lambda` is the lambda of V-trace; of `update` only the coefficients of value and entropy.
+  // All but `name`, `gamma`, which the buffer has put into the column "discount", and
+  // `scale_reward`; `gae_lambda` is the lambda of V-trace; of `update` only the coefficients of
+  // value and entropy.
   ActorCriticPolicyOptions policy;
   double rho_bar = 1;   // above 0
   double c_bar = 1;     // above 0

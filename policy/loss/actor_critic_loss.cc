@@ -162,18 +162,17 @@ ImpalaLossResult ComputeImpalaLoss(const ImpalaLossInput& input, const ImpalaLos
   CheckLengths(input, output);
   const VTraceInput& rows = input.rows;
   const size_t length = static_cast<size_t>(input.length);
-  const auto counts = [&input](size_t i) { return input.mask.empty() || input.mask[i] != 0; };
   ImpalaLossResult sum;
   for (size_t begin = 0; begin < rows.reward.size(); begin += length) {
     size_t count = 0;
-    while (count < length && counts(begin + count)) ++count;
+    while (count < length && !IsPadding(input.mask, begin + count)) ++count;
     ComputeTargets(rows, options, begin, count, output);
     sum.rows += static_cast<int64_t>(count);
   }
   DING_CHECK(sum.rows > 0) << "all " << rows.reward.size() << " rows are padding";
   const double scale = 1.0 / static_cast<double>(sum.rows);
   for (size_t i = 0; i < rows.reward.size(); ++i) {
-    if (!counts(i)) {
+    if (IsPadding(input.mask, i)) {
       output.d_log_prob[i] = output.d_entropy[i] = output.d_value[i] = 0;
       continue;
     }

@@ -1,23 +1,11 @@
-// The losses of on-policy actor-critic algorithms as functions of log-probabilities, entropies and
-// values, independent of networks and distributions.
+// The losses of on-policy algorithms (PPO, A2C) and of IMPALA, as functions of log-probabilities,
+// entropies and values, independent of networks and distributions.
 //
-//   loss = policy_loss + value_coef * value_loss - entropy_coef * mean entropy
+// approx_kl is Schulman's estimate "k3" (2020, "Approximating KL divergence") in all of them: mean
+// of r - 1 - log r, which is never negative.
 //
-//   value_loss  1/(2B) sum_i (value_i - return_i)^2; with value_clip > 0 the larger of this square
-//               and that of old_value_i + clip(value_i - old_value_i, +-value_clip) - return_i
-//   PPO         policy_loss = -1/B sum_i min(r_i A_i, clip(r_i, 1 - e, 1 + e) A_i),
-//               r_i = exp(log_prob_i - old_log_prob_i)
-//   A2C         policy_loss = -1/B sum_i log_prob_i A_i
-//
-// Rows of padding, whose `mask` is 0, are no terms of these sums and have gradient 0; B counts the others.
-// No gradient flows into advantages and returns. Sources: Schulman et al. 2017 ("Proximal policy
-// optimization algorithms", eq. 7 and 9; the clipped value loss is from the authors' code); Mnih et
-// al. 2016 ("Asynchronous methods for deep reinforcement learning", section 4). approx_kl is
-// Schulman's estimate "k3" (2020, "Approximating KL divergence"): mean of r - 1 - log r, which is
-// never negative.
-//
-// Shapes: all columns are [B], B >= 1, with at least one row that is not padding. Sums use float64.
-// Errors: columns of other lengths are a mistake of the caller and end the program.
+// Errors: columns of other lengths, and no row that counts, are mistakes of the caller and end the
+//         program.
 // Ownership: takes none. Outputs must not overlap inputs.   Threads: thread-safe.
 #ifndef DING_WORKER_POLICY_LOSS_ACTOR_CRITIC_LOSS_H_
 #define DING_WORKER_POLICY_LOSS_ACTOR_CRITIC_LOSS_H_
@@ -28,6 +16,23 @@
 #include "ding_worker/data/vtrace.h"
 
 namespace ding {
+
+// The losses of on-policy actor-critic algorithms:
+//
+//   loss = policy_loss + value_coef * value_loss - entropy_coef * mean entropy
+//
+//   value_loss  1/(2B) sum_i (value_i - return_i)^2; with value_clip > 0 the larger of this square
+//               and that of old_value_i + clip(value_i - old_value_i, +-value_clip) - return_i
+//   PPO         policy_loss = -1/B sum_i min(r_i A_i, clip(r_i, 1 - e, 1 + e) A_i),
+//               r_i = exp(log_prob_i - old_log_prob_i)
+//   A2C         policy_loss = -1/B sum_i log_prob_i A_i
+//
+// Rows of padding, whose `mask` is 0, are no terms of these sums and have gradient 0; B counts the
+// others. No gradient flows into advantages and returns. Sources: Schulman et al. 2017 ("Proximal
+// policy optimization algorithms", eq. 7 and 9; the clipped value loss is from the authors' code);
+// Mnih et al. 2016 ("Asynchronous methods for deep reinforcement learning", section 4).
+//
+// Shapes: all columns are [B], B >= 1, with at least one row that is not padding. Sums use float64.
 
 struct ActorCriticLossOptions {
   double value_coef = 0.5;
@@ -71,28 +76,24 @@ ActorCriticLossResult ComputeA2cLoss(const ActorCriticLossInput& input,
                                      const ActorCriticLossOptions& options,
                                      const ActorCriticLossGradient& gradient);
 
-// Normalizes to mean 0 and standard deviation 1: (A - mean) / (std + 1e-8). Rows whose `mask` is 0 do not
-// count; an empty mask means that there are none.
+// Normalizes to mean 0 and standard deviation 1: (A - mean) / (std + 1e-8). Rows whose `mask` is 0
+// do not count; an empty mask means that there are none.
 void NormalizeAdvantages(absl::Span<float> advantage, absl::Span<const uint8_t> mask = {});
 
-// The loss of IMPALA (Espeholt et al. 2018, section 4.2) on B sequences of T rows, as a function of
-// log-probabilities, entropies and values, independent of networks and distributions:
+// The loss of IMPALA (Espeholt et al. 2018, section 4.2) on B sequences of T rows:
 //
 //   loss = policy_loss + value_coef * value_loss - entropy_coef * mean entropy
 //
 //   policy_loss  -1/N sum_i pg_advantage_i log_prob_i
 //   value_loss   1/(2N) sum_i (value_i - target_i)^2
 //
-// N rows are no padding; all sums and means are over these. Targets and advantages are those of V-trace
-// (data/vtrace.h), from the current values and log-probabilities, and no gradient flows into them.
-// Without V-trace all ratios count as 1: targets are n-step returns, as if the current policy had acted.
-//
-// approx_kl is Schulman's estimate "k3" (2020, "Approximating KL divergence"): mean of r - 1 - log r.
+// N rows are no padding; all sums and means are over these. Targets and advantages are those of
+// V-trace (data/vtrace.h), from the current values and log-probabilities, and no gradient flows
+// into them. Without V-trace all ratios count as 1: targets are n-step returns, as if the current
+// policy had acted.
 //
 // Shapes: all columns are [B * T], with row t of sequence b at b * T + t. Sums use float64.
-// Errors: columns of other lengths, and no row that counts, are mistakes of the caller and end the
-//         program.
-// Ownership: takes none. Outputs must not overlap inputs.   Threads: thread-safe.
+
 struct ImpalaLossOptions {
   VTraceOptions vtrace;
   bool use_vtrace = true;
@@ -108,7 +109,8 @@ struct ImpalaLossInput {
   absl::Span<const uint8_t> mask;   // 0: padding, at the end of a sequence; empty: no row is
 };
 
-// The output columns. Rows of padding have target and advantage of an undefined value, and gradient 0.
+// The output columns. Rows of padding have target and advantage of an undefined value, and gradient
+// 0.
 struct ImpalaLossOutput {
   absl::Span<float> target;
   absl::Span<float> pg_advantage;

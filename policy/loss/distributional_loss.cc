@@ -13,6 +13,7 @@ namespace {
 
 using internal_loss::DistributionLoops;
 using internal_loss::DistributionLoopsFor;
+using internal_loss::QuantileRow;
 
 void CheckLengths(const CategoricalLossInput& input, const CategoricalSupport& support,
                   absl::Span<float> td_error, absl::Span<float> d_logit) {
@@ -31,7 +32,8 @@ void CheckLengths(const CategoricalLossInput& input, const CategoricalSupport& s
       << d_logit.size() << " and " << input.logit.size();
 }
 
-// Writes the distribution of reward + discount * z to `target` [N], where z has probabilities `next` [N].
+// Writes the distribution of reward + discount * z to `target` [N], where z has probabilities
+// `next` [N].
 void Project(float reward, float discount, const CategoricalSupport& support, const float* next,
              float* target) {
   const int64_t last = support.atoms - 1;
@@ -73,10 +75,6 @@ RowLoss ComputeRowLoss(const float* target, const float* logit, double log_sum, 
   loss.divergence = std::max(loss.cross_entropy - entropy, 0.0);
   return loss;
 }
-
-using internal_loss::DistributionLoops;
-using internal_loss::DistributionLoopsFor;
-using internal_loss::QuantileRow;
 
 void CheckLengths(const QuantileLossInput& input, float kappa, absl::Span<float> td_error,
                   absl::Span<float> d_q) {

@@ -1,20 +1,7 @@
-// The loss of C51 (Bellemare et al. 2017, "A Distributional Perspective on Reinforcement Learning", algorithm 1),
-// as functions of columns, for any network.
+// The losses of algorithms that learn the distribution of the return, as functions of columns, for
+// any network: C51 by categories, QR-DQN and IQN by quantiles.
 //
-// The return of an action has one of N values, the atoms z_k = v_min + k (v_max - v_min) / (N - 1), with the
-// probabilities softmax(logit). Its target is the distribution of reward + discount * z, z distributed by
-// softmax(next_logit), where each value is clipped to [v_min, v_max] and split between the two atoms beside it:
-//
-//   m_i   [N]  the target of row i            p_i = softmax(logit[i, action_i])
-//   loss  = 1/B sum_i weight_i (- sum_k m_ik log p_ik)
-//   td_i  = sum_k m_ik log(m_ik / p_ik), the divergence from p_i to m_i: at least 0, and 0 if they are equal. It is
-//           what Rainbow (Hessel et al. 2018) takes as the priority of a row
-//
-// No gradient flows into the target.
-//
-// Shapes: logit [B, A, N] row-major, next_logit [B, N], everything else [B]; B, A >= 1; actions in [0, A).
-// Errors: columns of other lengths are a mistake of the caller and end the program. NaN and infinity in the data
-//         make the loss not finite.
+// Errors: columns of other lengths are a mistake of the caller and end the program.
 // Ownership: takes none. Outputs must not overlap inputs.   Threads: thread-safe.
 #ifndef DING_WORKER_POLICY_LOSS_DISTRIBUTIONAL_LOSS_H_
 #define DING_WORKER_POLICY_LOSS_DISTRIBUTIONAL_LOSS_H_
@@ -25,6 +12,25 @@
 #include "ding_worker/policy/loss/td_loss.h"
 
 namespace ding {
+
+// The loss of C51 (Bellemare et al. 2017, "A Distributional Perspective on Reinforcement Learning",
+// algorithm 1).
+//
+// The return of an action has one of N values, the atoms z_k = v_min + k (v_max - v_min) / (N - 1),
+// with the probabilities softmax(logit). Its target is the distribution of reward + discount * z, z
+// distributed by softmax(next_logit), where each value is clipped to [v_min, v_max] and split
+// between the two atoms beside it:
+//
+//   m_i   [N]  the target of row i            p_i = softmax(logit[i, action_i])
+//   loss  = 1/B sum_i weight_i (- sum_k m_ik log p_ik)
+//   td_i  = sum_k m_ik log(m_ik / p_ik), the divergence from p_i to m_i: at least 0, and 0 if they
+//           are equal. It is what Rainbow (Hessel et al. 2018) takes as the priority of a row
+//
+// No gradient flows into the target.
+//
+// Shapes: logit [B, A, N] row-major, next_logit [B, N], everything else [B]; B, A >= 1; actions in
+//         [0, A).
+// Errors: NaN and infinity in the data make the loss not finite.
 
 struct CategoricalSupport {
   float v_min = -10;
@@ -48,18 +54,18 @@ struct CategoricalLossInput {
   absl::Span<const float> weight = {};  // [B], or empty: all 1
 };
 
-// Writes td_i to `td_error` [B] and d loss / d logit to `d_logit` [B, A, N]. The means of the result are those of
-// the distributions.
+// Writes td_i to `td_error` [B] and d loss / d logit to `d_logit` [B, A, N]. The means of the
+// result are those of the distributions.
 TdLossResult ComputeCategoricalLoss(const CategoricalLossInput& input,
                                     const CategoricalSupport& support, absl::Span<float> td_error,
                                     absl::Span<float> d_logit);
 
-// The quantile Huber loss of QR-DQN (Dabney et al. 2018, "Distributional Reinforcement Learning with Quantile
-// Regression", eq. 10) and IQN (Dabney et al. 2018, "Implicit Quantile Networks", eq. 3), as a function of columns,
-// for any network.
+// The quantile Huber loss of QR-DQN (Dabney et al. 2018, "Distributional Reinforcement Learning
+// with Quantile Regression", eq. 10) and IQN (Dabney et al. 2018, "Implicit Quantile Networks", eq.
+// 3).
 //
-// q[i, a, n] is the quantile of the return of action a at fraction[n]; next[i, m] are samples of the return of the
-// action of the bootstrap.
+// q[i, a, n] is the quantile of the return of action a at fraction[n]; next[i, m] are samples of
+// the return of the action of the bootstrap.
 //
 //   u_inm  = reward_i + discount_i * next[i, m] - q[i, action_i, n]
 //   row_i  = 1/M sum_n sum_m |fraction_n - 1(u_inm < 0)| huber(u_inm) / kappa
@@ -67,12 +73,12 @@ TdLossResult ComputeCategoricalLoss(const CategoricalLossInput& input,
 //   loss   = 1/B sum_i weight_i row_i
 //   td_i   = row_i / N: what priorities and reports are made of
 //
-// No gradient flows into the target. As in IQN, the division by kappa makes the loss the absolute error for a small
-// kappa; for kappa = 1 it is that of QR-DQN, too.
+// No gradient flows into the target. As in IQN, the division by kappa makes the loss the absolute
+// error for a small kappa; for kappa = 1 it is that of QR-DQN, too.
 //
-// Shapes: q [B, A, N] row-major, next [B, M], fraction [N], everything else [B]; B, A, N, M >= 1; actions in [0, A).
-// Errors: columns of other lengths are a mistake of the caller and end the program.
-// Ownership: takes none. Outputs must not overlap inputs.   Threads: thread-safe.
+// Shapes: q [B, A, N] row-major, next [B, M], fraction [N], everything else [B]; B, A, N, M >= 1;
+//         actions in [0, A).
+
 inline constexpr int64_t kMaxQuantiles = 4096;
 
 // The middles of N equal parts of [0, 1]: fraction[n] = (n + 1/2) / N.
@@ -91,8 +97,8 @@ struct QuantileLossInput {
   absl::Span<const float> weight = {};  // [B], or empty: all 1
 };
 
-// Writes td_i to `td_error` [B] and d loss / d q to `d_q` [B, A, N]. The means of the result are those over the
-// quantiles. `kappa` is above 0.
+// Writes td_i to `td_error` [B] and d loss / d q to `d_q` [B, A, N]. The means of the result are
+// those over the quantiles. `kappa` is above 0.
 TdLossResult ComputeQuantileLoss(const QuantileLossInput& input, float kappa,
                                  absl::Span<float> td_error, absl::Span<float> d_q);
 

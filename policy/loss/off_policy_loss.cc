@@ -10,16 +10,24 @@
 namespace ding {
 namespace {
 
+constexpr double kMaxWeight = 100;  // of a row, in implicit Q-learning
+constexpr double kHalfLogTwoPi = 0.91893853320467274178;
+
+// Checks the columns of critics and their gradients.
+void CheckCritics(const CriticColumns& q, const MutableCriticColumns& d_q, size_t rows) {
+  DING_CHECK(rows > 0 && !q.empty() && q.size() == d_q.size())
+      << q.size() << " critics, " << d_q.size() << " gradients, " << rows << " rows";
+  for (size_t k = 0; k < q.size(); ++k) {
+    DING_CHECK(q[k].size() == rows && d_q[k].size() == rows)
+        << "critic " << k << " of " << rows << " rows";
+  }
+}
+
 void CheckLengths(const CriticLossInput& input, absl::Span<float> td_error,
                   const MutableCriticColumns& d_q) {
   const size_t rows = input.reward.size();
-  DING_CHECK(!input.q.empty() && input.q.size() == d_q.size())
-      << input.q.size() << " critics and " << d_q.size() << " gradients";
-  for (size_t k = 0; k < input.q.size(); ++k) {
-    DING_CHECK(input.q[k].size() == rows && d_q[k].size() == rows)
-        << "critic " << k << " of " << rows << " rows";
-  }
-  DING_CHECK(rows > 0 && input.discount.size() == rows && input.next_value.size() == rows &&
+  CheckCritics(input.q, d_q, rows);
+  DING_CHECK(input.discount.size() == rows && input.next_value.size() == rows &&
              td_error.size() == rows && (input.weight.empty() || input.weight.size() == rows))
       << "columns of different lengths; reward has " << rows;
 }
@@ -74,9 +82,6 @@ Row ComputeRow(const SoftValueInput& input, size_t begin, size_t actions) {
   return row;
 }
 
-constexpr double kMaxWeight = 100;
-constexpr double kHalfLogTwoPi = 0.91893853320467274178;
-
 }  // namespace
 
 CriticLossResult ComputeCriticLoss(const CriticLossInput& input, absl::Span<float> td_error,
@@ -130,12 +135,8 @@ SacActorLossResult ComputeSacActorLoss(const CriticColumns& q, absl::Span<const 
                                        const MutableCriticColumns& d_q,
                                        absl::Span<float> d_log_prob) {
   const size_t rows = log_prob.size();
-  DING_CHECK(rows > 0 && !q.empty() && q.size() == d_q.size() && d_log_prob.size() == rows)
-      << q.size() << " critics, " << d_q.size() << " gradients, " << rows << " rows";
-  for (size_t k = 0; k < q.size(); ++k) {
-    DING_CHECK(q[k].size() == rows && d_q[k].size() == rows)
-        << "critic " << k << " of " << rows << " rows";
-  }
+  CheckCritics(q, d_q, rows);
+  DING_CHECK(d_log_prob.size() == rows) << d_log_prob.size() << " gradients, " << rows << " rows";
   const double scale = 1.0 / static_cast<double>(rows);
   const double critic_scale = 1.0 / static_cast<double>(q.size());
   std::fill(d_log_prob.begin(), d_log_prob.end(), static_cast<float>(alpha * scale));

@@ -1,15 +1,6 @@
-// The temporal difference loss of several critics that learn the same target, and its bootstrap value, as
-// functions of columns, for any network.
+// The losses of off-policy algorithms with an actor, as functions of columns, for any network: that
+// of their critics, and those of the actors of SAC, discrete SAC, TD3 and IQL.
 //
-//   target_i = reward_i + discount_i * next_value_i            (data/sample_columns.h)
-//   loss     = sum over critics k of 1/B sum_i weight_i (q_k,i - target_i)^2
-//   value_i  = min over a subset of the critics of q_k,i
-//
-// No gradient flows into the target. Sources: Fujimoto et al. 2018 ("Addressing function approximation error
-// in actor-critic methods", eq. 10: the minimum of two critics); Chen et al. 2021 ("Randomized ensembled
-// double Q-learning", algorithm 1: the minimum of a random subset). The square has no 1/2, as in td_loss.h.
-//
-// Shapes: a column has B >= 1 rows, and there are K >= 1 critics, each with a column of its own.
 // Errors: columns of other lengths are a mistake of the caller and end the program.
 // Ownership: takes none. Outputs must not overlap inputs.   Threads: thread-safe.
 #ifndef DING_WORKER_POLICY_LOSS_OFF_POLICY_LOSS_H_
@@ -21,6 +12,20 @@
 #include "absl/types/span.h"
 
 namespace ding {
+
+// The temporal difference loss of several critics that learn the same target, and its bootstrap
+// value.
+//
+//   target_i = reward_i + discount_i * next_value_i            (data/sample_columns.h)
+//   loss     = sum over critics k of 1/B sum_i weight_i (q_k,i - target_i)^2
+//   value_i  = min over a subset of the critics of q_k,i
+//
+// No gradient flows into the target. Sources: Fujimoto et al. 2018 ("Addressing function
+// approximation error in actor-critic methods", eq. 10: the minimum of two critics); Chen et al.
+// 2021 ("Randomized ensembled double Q-learning", algorithm 1: the minimum of a random subset). The
+// square has no 1/2, as in policy/loss/td_loss.h.
+//
+// Shapes: a column has B >= 1 rows, and there are K >= 1 critics, each with a column of its own.
 
 // The columns of K critics.
 using CriticColumns = std::vector<absl::Span<const float>>;
@@ -40,29 +45,28 @@ struct CriticLossResult {
   double mean_target = 0;
 };
 
-// Writes the mean over the critics of |q_k,i - target_i| to `td_error` [B], and d loss / d q to `d_q`.
+// Writes the mean over the critics of |q_k,i - target_i| to `td_error` [B], and d loss / d q to
+// `d_q`.
 CriticLossResult ComputeCriticLoss(const CriticLossInput& input, absl::Span<float> td_error,
                                    const MutableCriticColumns& d_q);
 
 // value_i = min over k in `members` of q_k,i. `members` are indices of critics, at least one.
 void MinOverCritics(const CriticColumns& q, absl::Span<const int> members, absl::Span<float> value);
 
-// The losses of soft actor-critic beside that of its critics (critic_ensemble_loss.h), as functions of columns,
-// for any network.
+// The losses of soft actor-critic beside that of its critics:
 //
 //   bootstrap    value_i = q_i - alpha log_prob_i               q_i: the minimum of the target critics
 //   actor        1/B sum_i (alpha log_prob_i - value_i)         value_i: minimum or mean of the critics
 //   temperature  -log_alpha 1/B sum_i (log_prob_i + target_entropy)
 //
-// log_prob_i belongs to an action that the actor draws now, and depends on its parameters. The gradient by
-// the action goes through the critics and that by log_prob directly; the caller joins them in the actor's
-// distribution (policy/continuous/continuous_actor.h). Sources: Haarnoja et al. 2018b ("Soft actor-critic
-// algorithms and applications", eq. 3, 7 and 18, the latter with log_alpha in place of alpha, as its authors'
-// code has it); Chen et al. 2021 (the mean over the critics).
+// log_prob_i belongs to an action that the actor draws now, and depends on its parameters. The
+// gradient by the action goes through the critics and that by log_prob directly; the caller joins
+// them in the actor's distribution (policy/continuous/continuous_actor.h). Sources: Haarnoja et al.
+// 2018b ("Soft actor-critic algorithms and applications", eq. 3, 7 and 18, the latter with
+// log_alpha in place of alpha, as its authors' code has it); Chen et al. 2021 (the mean over the
+// critics).
 //
 // Shapes: a column has B >= 1 rows; K >= 1 critics.
-// Errors: columns of other lengths are a mistake of the caller and end the program.
-// Ownership: takes none.   Threads: thread-safe.
 
 // value_i -= alpha log_prob_i.
 void SubtractEntropyCost(absl::Span<const float> log_prob, double alpha, absl::Span<float> value);
@@ -78,8 +82,8 @@ struct SacActorLossResult {
   double mean_value = 0;  // mean over the rows of the minimum or mean of the critics
 };
 
-// Writes d loss / d q to `d_q` and d loss / d log_prob to `d_log_prob` [B]. Among equal minima the first
-// critic has the gradient.
+// Writes d loss / d q to `d_q` and d loss / d log_prob to `d_log_prob` [B]. Among equal minima the
+// first critic has the gradient.
 SacActorLossResult ComputeSacActorLoss(const CriticColumns& q, absl::Span<const float> log_prob,
                                        double alpha, CriticReduction reduction,
                                        const MutableCriticColumns& d_q,
@@ -93,20 +97,19 @@ struct TemperatureLossResult {
 TemperatureLossResult ComputeTemperatureLoss(absl::Span<const float> log_prob, double log_alpha,
                                              double target_entropy);
 
-// The losses of discrete soft actor-critic beside those of its critics (critic_ensemble_loss.h) and its temperature
-// (sac_loss.h), as functions of columns, for any network. With pi = softmax(logit) over the legal actions:
+// The losses of discrete soft actor-critic beside those of its critics and its temperature. With
+// pi = softmax(logit) over the legal actions:
 //
 //   entropy_i  -sum_a pi_i,a log pi_i,a
 //   bootstrap  value_i = sum_a pi_i,a q_i,a + alpha entropy_i             q: the minimum of the target critics
 //   actor      -1/B sum_i value_i                                         q: the minimum of the critics
 //   d actor / d logit_i,j = 1/B pi_i,j (alpha (log pi_i,j + entropy_i) - (q_i,j - sum_a pi_i,a q_i,a))
 //
-// Source: Christodoulou 2019 ("Soft actor-critic for discrete action settings", eq. 10 to 12): expectations over the
-// actions take the place of samples.
+// Source: Christodoulou 2019 ("Soft actor-critic for discrete action settings", eq. 10 to 12):
+// expectations over the actions take the place of samples.
 //
 // Shapes: logit, q and mask [B, A] row-major; B, A >= 1.
-// Errors: columns of other lengths are a mistake of the caller and end the program.
-// Ownership: takes none. Outputs must not overlap inputs.   Threads: thread-safe.
+
 struct SoftValueInput {
   absl::Span<const float> logit;
   absl::Span<const float> q;
@@ -117,25 +120,21 @@ struct SoftValueInput {
 // Writes value_i to `value` [B]; 0 for a row without a legal action.
 void ComputeSoftValues(const SoftValueInput& input, double alpha, absl::Span<float> value);
 
-// Returns the actor's loss; writes -entropy_i to `mean_log_prob` [B] and d loss / d logit to `d_logit` [B, A].
-// Illegal actions have gradient 0.
+// Returns the actor's loss; writes -entropy_i to `mean_log_prob` [B] and d loss / d logit to
+// `d_logit` [B, A]. Illegal actions have gradient 0.
 double ComputeDiscreteSacActorLoss(const SoftValueInput& input, double alpha,
                                    absl::Span<float> mean_log_prob, absl::Span<float> d_logit);
 
-// The losses of TD3, DDPG and TD3+BC beside that of their critics (critic_ensemble_loss.h), as functions of columns,
-// for any network. Actions are in [-1, 1].
+// The losses of TD3, DDPG and TD3+BC beside that of their critics. Actions are in [-1, 1].
 //
 //   target action  a_i <- clip(a_i + clip(sigma noise_i, -c, c), -1, 1)
 //   actor          -lambda 1/B sum_i q_i    q: the first critic, of the actions a that the actor chooses now
 //   cloning        1/(B n) sum_i |a_i - data_i|^2                         of TD3+BC, added to the actor's loss
 //   lambda         alpha / (1/B sum_i |q_i|) for TD3+BC, without a gradient; 1 for TD3 and DDPG
 //
-// Sources: Fujimoto et al. 2018, eq. 14 and 15 (smoothing); Lillicrap et al. 2016, eq. 6 (the gradient); Fujimoto and
-// Gu 2021 ("A minimalist approach to offline reinforcement learning", eq. 3 and 5, and their code for the mean over
-// the elements).
-//
-// Errors: columns of other lengths are a mistake of the caller and end the program.
-// Ownership: takes none.   Threads: thread-safe.
+// Sources: Fujimoto et al. 2018, eq. 14 and 15 (smoothing); Lillicrap et al. 2016, eq. 6 (the
+// gradient); Fujimoto and Gu 2021 ("A minimalist approach to offline reinforcement learning", eq. 3
+// and 5, and their code for the mean over the elements).
 
 // Changes `action` as above. `noise` has as many standard normal numbers.
 void SmoothTargetActions(absl::Span<const float> noise, double sigma, double clip,
@@ -149,12 +148,13 @@ double ComputeDeterministicActorLoss(absl::Span<const float> q, absl::Span<float
 double MeanAbsolute(absl::Span<const float> q);
 // lambda for this mean of |q_i|. A mean below 1e-6 counts as that, so that lambda is finite.
 double ValueWeight(double alpha, double mean_absolute_q);
-// Returns the cloning loss for `action` and `data` [B, n], and adds its gradient by `action` to `d_action` [B, n].
+// Returns the cloning loss for `action` and `data` [B, n], and adds its gradient by `action` to
+// `d_action` [B, n].
 double AddCloningLoss(absl::Span<const float> action, absl::Span<const float> data,
                       absl::Span<float> d_action);
 
-// The losses of implicit Q-learning beside that of its critics (critic_ensemble_loss.h), as functions of columns, for
-// any network. q_i is the minimum of the target critics for the action of the data, and u_i = q_i - v_i.
+// The losses of implicit Q-learning beside that of its critics. q_i is the minimum of the target
+// critics for the action of the data, and u_i = q_i - v_i.
 //
 //   value    1/B sum_i |tau - 1(u_i < 0)| u_i^2                 an expectile of q over the actions of the data
 //   weight   w_i = min(exp(beta u_i), 100)                      no gradient
@@ -163,12 +163,13 @@ double AddCloningLoss(absl::Span<const float> action, absl::Span<const float> da
 //   d actor / d mean_i,j  = -w_i / B (action_i,j - mean_i,j) / std_j^2
 //   d actor / d log_std_j = -1/B sum_i w_i (((action_i,j - mean_i,j) / std_j)^2 - 1)
 //
-// Source: Kostrikov et al. 2021 ("Offline reinforcement learning with implicit Q-learning", eq. 5 and 7); the bound of
-// the weights and a deviation that does not depend on the observation are those of its authors' code.
+// Source: Kostrikov et al. 2021 ("Offline reinforcement learning with implicit Q-learning", eq. 5
+// and 7); the bound of the weights and a deviation that does not depend on the observation are
+// those of its authors' code.
 //
-// Shapes: q, v and weight [B]; action and mean [B, n] row-major; log_std [n]; B, n >= 1. Actions are in [-1, 1].
-// Errors: columns of other lengths are a mistake of the caller and end the program.
-// Ownership: takes none. Outputs must not overlap inputs.   Threads: thread-safe.
+// Shapes: q, v and weight [B]; action and mean [B, n] row-major; log_std [n]; B, n >= 1. Actions
+//         are in [-1, 1].
+
 struct ExpectileLossResult {
   double loss = 0;
   double mean_value = 0;  // mean of v

@@ -1,5 +1,18 @@
-// The n-step temporal difference loss of Q-learning and its bootstrap values, as functions of columns,
-// for any network.
+// The losses of Q-learning, as functions of columns, for any network: the n-step temporal
+// difference loss with its bootstrap values, and the conservative penalty of discrete CQL.
+//
+// Errors: columns of other lengths are a mistake of the caller and end the program.
+// Ownership: takes none. Outputs must not overlap inputs.   Threads: thread-safe.
+#ifndef DING_WORKER_POLICY_LOSS_TD_LOSS_H_
+#define DING_WORKER_POLICY_LOSS_TD_LOSS_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+
+namespace ding {
+
+// The n-step temporal difference loss of Q-learning and its bootstrap values.
 //
 //   target_i = reward_i + discount_i * next_value_i           (data/sample_columns.h)
 //   td_i     = q[i, action_i] - target_i
@@ -15,16 +28,6 @@
 // Q-learning). The network decides about dueling heads (Wang et al. 2016).
 //
 // Shapes: q [B, A] row-major, everything else [B]; B >= 1, A >= 1; actions in [0, A).
-// Errors: columns of other lengths are a mistake of the caller and end the program.
-// Ownership: takes none. Outputs must not overlap inputs.   Threads: thread-safe.
-#ifndef DING_WORKER_POLICY_LOSS_TD_LOSS_H_
-#define DING_WORKER_POLICY_LOSS_TD_LOSS_H_
-
-#include <cstdint>
-
-#include "absl/types/span.h"
-
-namespace ding {
 
 enum class TdLossKind { kMse, kHuber };
 
@@ -66,32 +69,29 @@ TdLossResult ComputeTdLoss(const TdLossInput& input, const TdLossOptions& option
 void SelectMaxValue(absl::Span<const float> q, int64_t num_actions, absl::Span<float> value,
                     absl::Span<const uint8_t> mask = {});
 
-// Double Q-learning: value_i = target_q[i, argmax_a online_q[i, a]], likewise. An action may have W values:
-// `target_q` is then [B, A, W] and `value` [B, W].
+// Double Q-learning: value_i = target_q[i, argmax_a online_q[i, a]], likewise. An action may have W
+// values: `target_q` is then [B, A, W] and `value` [B, W].
 void SelectDoubleQValue(absl::Span<const float> online_q, absl::Span<const float> target_q,
                         int64_t num_actions, absl::Span<float> value,
                         absl::Span<const uint8_t> mask = {});
 
-// The choice of the best category.
-//
-// Threads: thread-safe (a pure function).
-
-// Returns the index of the largest legal value of `values` [A >= 1], the lowest index among equals; -1 if none
-// is legal. `mask` has one element per value, 0 if it is illegal (policy/action_space.h); empty: all are legal.
+// Returns the index of the largest legal value of `values` [A >= 1], the lowest index among equals;
+// -1 if none is legal. `mask` has one element per value, 0 if it is illegal
+// (policy/action_space.h); empty: all are legal.
 int64_t Argmax(absl::Span<const float> values, absl::Span<const uint8_t> mask = {});
 
-// The conservative penalty of discrete CQL (Kumar et al. 2020, "Conservative Q-Learning for Offline Reinforcement
-// Learning", eq. 4: CQL(H)), as a function of columns, for any network.
+// The conservative penalty of discrete CQL (Kumar et al. 2020, "Conservative Q-Learning for Offline
+// Reinforcement Learning", eq. 4: CQL(H)).
 //
 //   gap_i   = log sum_a exp(q[i, a]) - q[i, action_i], the sum over the legal actions
 //   penalty = alpha 1/B sum_i weight_i gap_i
 //
-// It is added to the loss of Q-learning. It lowers the values of actions that the data do not have, which no reward
-// corrects in offline training.
+// It is added to the loss of Q-learning. It lowers the values of actions that the data do not have,
+// which no reward corrects in offline training.
 //
-// Shapes: q [B, A] row-major, action and weight [B], mask [B, A]; B, A >= 1; actions in [0, A) and legal.
-// Errors: columns of other lengths are a mistake of the caller and end the program.
-// Ownership: takes none. Outputs must not overlap inputs.   Threads: thread-safe.
+// Shapes: q [B, A] row-major, action and weight [B], mask [B, A]; B, A >= 1; actions in [0, A) and
+//         legal.
+
 struct CqlPenaltyInput {
   absl::Span<const float> q;            // [B, A] of the online network
   absl::Span<const int64_t> action;     // [B] the actions of the data

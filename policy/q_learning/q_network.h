@@ -1,8 +1,5 @@
-// A network of Q values, the head that says what its outputs mean, and the spaces that it belongs to: what the
-// modes of an algorithm of Q-learning share.
-//
-// Ownership: owns network and head.
-// Threads:   thread-compatible.
+// A network of Q values, and the head that says what its outputs mean: what the modes of an
+// algorithm of Q-learning share.
 #ifndef DING_WORKER_POLICY_Q_LEARNING_Q_NETWORK_H_
 #define DING_WORKER_POLICY_Q_LEARNING_Q_NETWORK_H_
 
@@ -25,17 +22,6 @@
 
 namespace ding {
 
-// What the outputs of a Q network mean: how the value of an action follows from them, and the loss that trains
-// them. Acting, double Q-learning, target network, optimizer and reports are the same for all heads.
-//
-//     network ──► "q" [B, A, W] ──┬── Values() ──► q [B, A] ──► greedy actions, action of the bootstrap
-//                                 └── ComputeLoss(next [B, W] of that action) ──► loss, d_outputs
-//
-// An action has W outputs: its value (ValueHead below), or the parameters of the distribution of its return
-// (policy/distributional).
-//
-// Threads: thread-compatible.
-
 // The columns of a loss; W is the number of outputs of an action.
 struct QHeadInput {
   absl::Span<const float> outputs;   // [B, A, W] of the online network for obs
@@ -48,6 +34,17 @@ struct QHeadInput {
       {};  // [B, A] of the legal actions in obs, or empty: all are legal
 };
 
+// What the outputs of a Q network mean: how the value of an action follows from them, and the loss
+// that trains them. Acting, double Q-learning, target network, optimizer and reports are the same
+// for all heads.
+//
+//     network ──► "q" [B, A, W] ──┬── Values() ──► q [B, A] ──► greedy actions, action of the bootstrap
+//                                 └── ComputeLoss(next [B, W] of that action) ──► loss, d_outputs
+//
+// An action has W outputs: its value (ValueHead below), or the parameters of the distribution of
+// its return (policy/distributional).
+//
+// Threads: thread-compatible.
 class QHead {
  public:
   virtual ~QHead() = default;
@@ -59,8 +56,9 @@ class QHead {
   virtual absl::Span<const float> Values(absl::Span<const float> outputs,
                                          std::vector<float>* memory) = 0;
 
-  // Writes d loss / d outputs to `d_outputs` [B, A, W] and to `td_error` [B] what priorities and reports are
-  // made of: the head says what it is. A loss that is not finite says that the data or outputs are not.
+  // Writes d loss / d outputs to `d_outputs` [B, A, W] and to `td_error` [B] what priorities and
+  // reports are made of: the head says what it is. A loss that is not finite says that the data or
+  // outputs are not.
   virtual TdLossResult ComputeLoss(const QHeadInput& input, absl::Span<float> td_error,
                                    absl::Span<float> d_outputs) = 0;
 };
@@ -86,15 +84,20 @@ class ValueHead : public QHead {
   const TdLossOptions options_;
 };
 
-// Returns the number of actions of a space that Q-learning supports: one discrete scalar field "action".
+// Returns the number of actions of a space that Q-learning supports: one discrete scalar field
+// "action".
 //   kInvalidArgument  any other space; the message begins with `algorithm`
 absl::StatusOr<int64_t> CountActions(const Spec& action, absl::string_view algorithm = "dqn");
 
+// A network of Q values with its head, and the spaces that it belongs to.
+//
+// Ownership: owns network and head.
+// Threads:   thread-compatible.
 class QNetwork {
  public:
-  // `network` has one output field, "q" of head->OutputShape(), and reads WithoutActionMask(observation). If
-  // `observation` is null, it is the input spec of the network. Without a `head` the outputs are the values.
-  // Messages begin with `algorithm`, such as "dqn".
+  // `network` has one output field, "q" of head->OutputShape(), and reads
+  // WithoutActionMask(observation). If `observation` is null, it is the input spec of the network.
+  // Without a `head` the outputs are the values. Messages begin with `algorithm`, such as "dqn".
   //   kInvalidArgument  a space or the network does not fit
   static absl::StatusOr<std::unique_ptr<QNetwork>> Create(absl::string_view algorithm,
                                                           std::unique_ptr<Network> network,
@@ -119,8 +122,8 @@ class QNetwork {
     return values.subspan(static_cast<size_t>(row * num_actions_),
                           static_cast<size_t>(num_actions_));
   }
-  // Checks that `next_mask`, that of next_obs, has a legal action wherever `discount` [B] is not 0, because
-  // the episode continues there. kInvalidArgument names the first row without one.
+  // Checks that `next_mask`, that of next_obs, has a legal action wherever `discount` [B] is not 0,
+  // because the episode continues there. kInvalidArgument names the first row without one.
   absl::Status CheckCanBootstrap(absl::Span<const uint8_t> next_mask,
                                  absl::Span<const float> discount) const;
 

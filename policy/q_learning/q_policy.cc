@@ -26,6 +26,9 @@ namespace {
 constexpr char kRng[] = "rng";
 constexpr char kRecurrentScope[] = "recurrent";
 
+// Train iterations between two measurements of the gradient, which take longer than the other ones.
+constexpr int64_t kMeasurePeriod = 10;
+
 absl::StatusOr<double> RequireEps(const NamedValues& settings, absl::string_view algorithm) {
   const std::optional<double> eps = settings.Get(kEpsSetting);
   if (!eps.has_value()) {
@@ -45,9 +48,6 @@ SpecPtr OutputSpec(const SpecPtr& action, const RecurrentNetwork* recurrent, boo
   if (recurrent == nullptr || !stores_state) return action;
   return *MakeSpec({action->field(0), Box(kColumnRnnState, {recurrent->state_size()})});
 }
-
-// Train iterations between two measurements of the gradient, which take longer than the other ones.
-constexpr int64_t kMeasurePeriod = 10;
 
 LearnDescription Describe(const QNetwork& network, const DqnOptions& options) {
   LearnDescription description;

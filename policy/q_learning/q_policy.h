@@ -1,7 +1,4 @@
-// A policy of Q-learning: a network and its modes, of which a subclass brings the learn mode.
-//
-// Ownership: owns network and modes, which share it.
-// Threads:   one thread at a time may use the policy, in any mode.
+// What the policies of Q-learning share: options, acting modes, learn mode.
 #ifndef DING_WORKER_POLICY_Q_LEARNING_Q_POLICY_H_
 #define DING_WORKER_POLICY_Q_LEARNING_Q_POLICY_H_
 
@@ -34,7 +31,8 @@
 
 namespace ding {
 
-// The options that the algorithms of Q-learning share: DQN (policy/dqn/dqn.h) and R2D2 (policy/r2d2/r2d2.h).
+// The options that the algorithms of Q-learning share: DQN (policy/dqn/dqn.h) and R2D2
+// (policy/r2d2/r2d2.h).
 struct DqnOptions {
   uint64_t seed = 0;  // exploration uses the stream (seed, "policy/collect")
   AdamOptions adam;
@@ -48,32 +46,36 @@ struct DqnOptions {
   CollectAttributes collect;
   LearnAttributes learn;
   PolicyModes modes;
-  // Averages gradients with the other learners of a group; null: a single learner. It must outlive the
-  // policy.
+  // Averages gradients with the other learners of a group; null: a single learner. It must outlive
+  // the policy.
   GradientReducer* reducer = nullptr;
 };
 
 // How the algorithms of Q-learning act: the collect, eval and command modes of DQN and R2D2.
 //
-//   collect  acts epsilon-greedily. Setting "eps" in [0, 1] is the probability of a uniform action; it
-//            is required, because acting greedily by mistake is hard to notice
+//   collect  acts epsilon-greedily. Setting "eps" in [0, 1] is the probability of a uniform action;
+//            it is required, because acting greedily by mistake is hard to notice
 //   eval     acts greedily; among equal values it takes the lowest action
-//   command  returns "eps" of the schedule and, if the learning rate changes, "lr", for the progress of the run
+//   command  returns "eps" of the schedule and, if the learning rate changes, "lr", for the
+//            progress of the run
 //
-// A random network (policy/network.h) draws its numbers for each collect call, and uses their means in
-// the eval mode.
+// A random network (policy/network.h) draws its numbers for each collect call, and uses their means
+// in the eval mode.
 //
 // Only legal actions are taken (policy/action_space.h); an observation without one is an error.
 //
 // With a recurrent network (policy/network.h) each mode keeps a state of its own for each env; it
-// is 0 after Reset(). The collect mode then also writes the column "rnn_state": the state before the row.
+// is 0 after Reset(). The collect mode then also writes the column "rnn_state": the state before
+// the row.
 //
 // Ownership: the modes use the network, which must outlive them.
 // Threads:   one thread at a time may use the modes of a network.
-// Errors:    kInvalidArgument for data of another layout; kInternal for Q values that are not finite. A
-//            failed call changes no states. Messages begin with the name of the algorithm.
+// Errors:    kInvalidArgument for data of another layout; kInternal for Q values that are not
+//            finite. A failed call changes no states. Messages begin with the name of the
+//            algorithm.
 
-// The settings of the command mode: the learning rate for the learn mode, epsilon for the collect mode.
+// The settings of the command mode: the learning rate for the learn mode, epsilon for the collect
+// mode.
 inline constexpr char kLearningRateSetting[] = "lr";
 inline constexpr char kEpsSetting[] = "eps";
 
@@ -85,8 +87,8 @@ class QActor {
 
   const SpecPtr& output_spec() const { return output_spec_; }
 
-  // Evaluates `obs` [B] of these envs; Greedy() and Random() then choose an action for a row of it. Writes
-  // the column of the recurrent state of `out`.
+  // Evaluates `obs` [B] of these envs; Greedy() and Random() then choose an action for a row of it.
+  // Writes the column of the recurrent state of `out`.
   absl::Status Evaluate(const ColumnsView& obs, absl::Span<const int> env_ids,
                         const MutableColumnsView& out);
   int64_t Greedy(int64_t row) const;
@@ -164,21 +166,6 @@ class QCommandMode : public CommandMode {
   const DqnOptions options_;
 };
 
-// The learn mode of the algorithms of Q-learning: target network, optimizer, saved state and report. A
-// subclass computes the loss of a batch and its gradient.
-//
-// The optional setting "lr" is the learning rate from then on. An iteration reports the scalars cur_lr,
-// total_loss, q_value, target_q_value and td_error (the mean of |td error|), the td errors as a histogram, and
-// priorities if these are configured. Every 10th iteration it reports grad_norm, too: the norm of the gradient,
-// before it is clipped.
-//
-// Saved: model "model/<parameter>"; train state "optimizer/...", "target_model/<parameter>", "train_iter".
-//
-// Ownership: uses the network, which must outlive it; owns target network and optimizer.
-// Threads:   thread-compatible.
-// Errors:    they begin with the algorithm and the number of the training iteration. A failed call changes no
-//            parameters, optimizer, target network and counters.
-
 // The loss of a batch.
 struct QLoss {
   double loss = 0;
@@ -189,6 +176,21 @@ struct QLoss {
   absl::Span<const float> priority;  // of the batch; empty: |td_error|
 };
 
+// The learn mode of the algorithms of Q-learning: target network, optimizer, saved state and
+// report. A subclass computes the loss of a batch and its gradient.
+//
+// The optional setting "lr" is the learning rate from then on. An iteration reports the scalars
+// cur_lr, total_loss, q_value, target_q_value and td_error (the mean of |td error|), the td errors
+// as a histogram, and priorities if these are configured. Every 10th iteration it reports
+// grad_norm, too: the norm of the gradient, before it is clipped.
+//
+// Saved: model "model/<parameter>"; train state "optimizer/...", "target_model/<parameter>",
+//        "train_iter".
+//
+// Ownership: uses the network, which must outlive it; owns target network and optimizer.
+// Threads:   thread-compatible.
+// Errors:    they begin with the algorithm and the number of the training iteration. A failed call
+//            changes no parameters, optimizer, target network and counters.
 class QLearnMode : public GradientLearnMode {
  public:
   // What it owns, made from the network. kInvalidArgument if the options are out of range.
@@ -204,11 +206,13 @@ class QLearnMode : public GradientLearnMode {
  protected:
   QLearnMode(QNetwork* network, const DqnOptions& options, Parts parts);
 
-  // Computes the loss of `data` and, if it is finite, the gradients of the network. The spans are valid until the next call.
+  // Computes the loss of `data` and, if it is finite, the gradients of the network. The spans are
+  // valid until the next call.
   virtual absl::StatusOr<QLoss> ComputeLoss(const Batch& data) = 0;
 
   // Writes the value of the best legal action of each row to `value` [B]: the action is chosen by
-  // `online_q` [B, A] with double Q-learning, which is not read otherwise, and its value is in `target_q`.
+  // `online_q` [B, A] with double Q-learning, which is not read otherwise, and its value is in
+  // `target_q`.
   void SelectValue(absl::Span<const float> online_q, absl::Span<const float> target_q,
                    absl::Span<const uint8_t> mask, absl::Span<float> value) const;
 
@@ -227,6 +231,10 @@ class QLearnMode : public GradientLearnMode {
   const std::unique_ptr<Network> target_;
 };
 
+// A policy of Q-learning: a network and its modes, of which a subclass brings the learn mode.
+//
+// Ownership: owns network and modes, which share it.
+// Threads:   one thread at a time may use the policy, in any mode.
 class QPolicy : public ModelPolicy<QNetwork> {
  public:
   Network& network() { return model_->network(); }

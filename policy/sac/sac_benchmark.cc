@@ -1,6 +1,7 @@
-// Measures updates of SAC, DroQ and TD3, those of SAC and TD3 beside their floors (bare_sac_update.h), for the networks and batches of Pendulum
-// (64-64, 100 rows) and of locomotion tasks (256-256, 256 rows, 17 observations, 6 actions); the same by two threads; and SAC's
-// collect forward.
+// Measures updates of SAC, DroQ and TD3, those of SAC and TD3 beside their floors
+// (policy/testing/bare_updates.h), for the networks and batches of Pendulum (64-64, 100 rows) and
+// of locomotion tasks (256-256, 256 rows, 17 observations, 6 actions); the same by two threads; and
+// SAC's collect forward.
 #include <cstdint>
 #include <memory>
 #include <utility>

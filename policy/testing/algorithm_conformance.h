@@ -1,8 +1,9 @@
-// Tests that every algorithm of this repository must pass beside PolicyConformance: nothing is allocated while sizes
-// repeat, and a group of two learners equals one. policy/algorithms_test.cc has them all, one line each.
+// Tests that every algorithm of this repository must pass beside PolicyConformance: nothing is
+// allocated while sizes repeat, and a group of two learners equals one. policy/algorithms_test.cc
+// has them all, one line each.
 //
-// Only for this repository: it replaces operator new of the whole program to count allocations. Other workspaces test
-// their policies by //policy:policy_conformance.
+// Only for this repository: it replaces operator new of the whole program to count allocations.
+// Other workspaces test their policies by //policy:policy_conformance.
 //
 // Example:
 //   const std::vector<AlgorithmCase> kCases = {{"mine", R"(type: "mine" params { ... })"}};

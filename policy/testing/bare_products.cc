@@ -16,9 +16,6 @@ int64_t MaxWidth(const MlpStructure& structure) {
   return width;
 }
 
-constexpr float kWeight = 0.01f;
-constexpr float kActivation = 0.5f;
-
 }  // namespace
 
 BareProducts::BareProducts(const MlpStructure& structure, int64_t rows)

@@ -1,7 +1,7 @@
-// The floor of an Mlp's passes, for benchmarks: matrix products of the same shapes on OpenBLAS with one
-// thread, without biases, activations and checks.
+// The floors of the passes of networks, for benchmarks: matrix products of the same shapes on
+// OpenBLAS with one thread.
 //
-// Threads: thread-compatible. The constructor sets OpenBLAS's number of threads.
+// Threads: thread-compatible. The constructors set OpenBLAS's number of threads.
 #ifndef DING_WORKER_POLICY_TESTING_BARE_PRODUCTS_H_
 #define DING_WORKER_POLICY_TESTING_BARE_PRODUCTS_H_
 
@@ -15,6 +15,7 @@
 
 namespace ding {
 
+// The floor of an Mlp's passes: their products without biases, activations and checks.
 class BareProducts {
  public:
   // The passes have batches of `rows` rows.
@@ -43,11 +44,9 @@ class BareProducts {
   std::vector<float> result_;
 };
 
-// The floor of an Rnn's passes, for benchmarks: matrix products of the same shapes on OpenBLAS with one
-// thread, without biases, nonlinearities, transpositions and checks. The products of a step with the
-// recurrent weights are one for each step, all others one for all rows.
-//
-// Threads: thread-compatible. The constructor sets OpenBLAS's number of threads.
+// The floor of an Rnn's passes: their products without biases, nonlinearities, transpositions and
+// checks. The products of a step with the recurrent weights are one for each step, all others one
+// for all rows.
 class RnnBareProducts {
  public:
   // The passes have `sequences` sequences of `length` rows.

@@ -55,7 +55,7 @@ BareDqnUpdate::BareDqnUpdate(int64_t rows, const MlpStructure& structure,
                              std::unique_ptr<QHead> head)
     : head_(std::move(head)),
       products_(structure, rows),
-      adam_(*Adam::Create({}, static_cast<int64_t>(products_.parameters().size()))),
+      adam_(MakeAdam(products_)),
       batch_(MakeTransitionBatch(CartPoleObservation(), CartPoleAction(), rows, 1)),
       outputs_(static_cast<size_t>(rows * structure.output->field(0).num_elements())),
       next_(outputs_.size() / static_cast<size_t>(CartPoleAction()->field(0).num_categories)),
@@ -76,8 +76,7 @@ void BareDqnUpdate::Run() {
   for (int pass = 0; pass < 3; ++pass) products_.Forward();
   RunLoss();
   products_.Backward();
-  const absl::Status status = adam_.Step(products_.gradients(), products_.parameters());
-  DING_CHECK(status.ok()) << status;
+  Step(&products_, &adam_);
 }
 
 ContinuousTask MakeContinuousTask(int64_t observation, int64_t action, int64_t width) {

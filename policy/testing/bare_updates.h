@@ -1,7 +1,5 @@
-// For benchmarks: the network that DI-engine's CartPole example trains by DQN, and the floor of an
-// update of DQN or another algorithm with its learn mode: the matrix products of three forward passes and one backward pass
-// (policy/testing/bare_products.h), the loss, and the Adam step, without biases, activations, checks and the
-// update of the target network.
+// The floors of updates of DQN, SAC and TD3, for benchmarks: the matrix products that an update
+// needs on OpenBLAS with one thread (policy/testing/bare_products.h), and the Adam steps.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_POLICY_TESTING_BARE_UPDATES_H_
@@ -20,6 +18,7 @@
 
 namespace ding {
 
+// The network that DI-engine's CartPole example trains by DQN.
 SpecPtr CartPoleObservation();  // obs float32[4]
 SpecPtr CartPoleAction();       // action, one of 2
 SpecPtr CartPoleQ();            // q float32[2]
@@ -27,10 +26,13 @@ SpecPtr CartPoleQ();            // q float32[2]
 MlpOptions CartPoleNetwork();
 MlpStructure CartPoleStructure();
 
+// The floor of an update of DQN, or of another algorithm with its learn mode: the products of three
+// forward passes and one backward pass, the loss, and the Adam step, without biases, activations,
+// checks and the update of the target network.
 class BareDqnUpdate {
  public:
-  // Run() updates on batches of `rows` transitions. The network reads CartPole's observations, and its output
-  // fits `head`.
+  // Run() updates on batches of `rows` transitions. The network reads CartPole's observations, and
+  // its output fits `head`.
   explicit BareDqnUpdate(int64_t rows, const MlpStructure& structure = CartPoleStructure(),
                          std::unique_ptr<QHead> head = std::make_unique<ValueHead>());
   void Run();
@@ -48,18 +50,6 @@ class BareDqnUpdate {
   std::vector<float> d_outputs_;
 };
 
-// For benchmarks: the floor of an update of SAC or TD3. It computes the matrix products that the update needs on
-// OpenBLAS with one thread (policy/testing/bare_products.h), and takes the Adam steps, without biases, activations, losses,
-// noise, checks and targets:
-//
-//   targets  forward of the actor and of both critics on next_obs
-//   critics  forward of both, backward to their weights
-//   actor    forward of actor and critics, backward of the critics to the actions alone, backward of the actor
-//
-// TD3 computes the last part every second time, and through one critic.
-//
-// Threads: thread-compatible.
-
 // The networks of a task whose observations and actions have so many elements.
 struct ContinuousTask {
   SpecPtr observation;
@@ -68,6 +58,15 @@ struct ContinuousTask {
 };
 ContinuousTask MakeContinuousTask(int64_t observation, int64_t action, int64_t width);
 
+// The floor of an update of SAC or TD3: the products and the Adam steps, without biases,
+// activations, losses, noise, checks and targets:
+//
+//   targets  forward of the actor and of both critics on next_obs
+//   critics  forward of both, backward to their weights
+//   actor    forward of actor and critics, backward of the critics to the actions alone, backward
+//            of the actor
+//
+// TD3 computes the last part every second time, and through one critic.
 class BareSacUpdate {
  public:
   BareSacUpdate(const ContinuousTask& task, bool td3, int64_t rows);

@@ -134,10 +134,11 @@ TEST_P(NetworkConformance, WritesOnlyTheRowsOfTheInput) {
 }
 
 // Along the gradient the loss must rise by |gradient| per unit, and along any other direction by
-// gradient . direction. Each tensor is checked separately, so that an error in a small one is found.
+// gradient . direction. Each tensor is checked separately, so that an error in a small one is
+// found.
 TEST_P(NetworkConformance, GradientsAgreeWithFiniteDifferences) {
-  // float32 outputs have an error of about 3e-7, so that the difference quotient has one of 1e-4; the
-  // curvature adds about as much.
+  // float32 outputs have an error of about 3e-7, so that the difference quotient has one of 1e-4;
+  // the curvature adds about as much.
   constexpr double kStep = 4e-3;
   constexpr double kTolerance = 2e-3;
   constexpr int64_t kRows = 5;

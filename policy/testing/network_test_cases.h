@@ -1,5 +1,5 @@
-// Architectures that together use every feature of MlpOptions, for tests of networks, with rows for them. All
-// inputs and outputs are float32.
+// Architectures that together use every feature of MlpOptions or RnnOptions, for tests of networks,
+// with rows and sequences for them. All inputs and outputs are float32.
 #ifndef DING_WORKER_POLICY_TESTING_NETWORK_TEST_CASES_H_
 #define DING_WORKER_POLICY_TESTING_NETWORK_TEST_CASES_H_
 
@@ -31,16 +31,14 @@ std::vector<MlpTestCase> MlpTestCases();
 // Architectures with dropout or layer normalization, which Mlp alone has.
 std::vector<MlpTestCase> NormalizedMlpTestCases();
 
-// Returns the cases of NetworkConformance for networks of these architectures, which `create` makes.
+// Returns the cases of NetworkConformance for networks of these architectures, which `create`
+// makes.
 std::vector<NetworkCase> MlpNetworkCases(
     const std::function<std::unique_ptr<Network>(const MlpTestCase&)>& create,
     const std::vector<MlpTestCase>& architectures = MlpTestCases());
 
 // Returns rows of `spec`, whose fields are float32, with normally distributed elements.
 BatchBuilder NormalRows(const SpecPtr& spec, int64_t rows, Rng rng);
-
-// Architectures that together use every feature of RnnOptions, for tests of recurrent networks, with sequences
-// for them. All inputs and outputs are float32.
 
 // One network for each architecture and cell.
 struct RnnTestCase {
@@ -53,9 +51,9 @@ std::vector<RnnTestCase> RnnTestCases();
 
 using CreateRnnTestCase = std::function<std::unique_ptr<RecurrentNetwork>(const RnnTestCase&)>;
 
-// Return the cases of the suites for networks of all these architectures, which `create` makes. Their
-// activation is tanh: the suites take finite differences of float32 outputs with steps that cross kinks of
-// ReLU, because the outputs of a cell are small.
+// Return the cases of the suites for networks of all these architectures, which `create` makes.
+// Their activation is tanh: the suites take finite differences of float32 outputs with steps that
+// cross kinks of ReLU, because the outputs of a cell are small.
 std::vector<NetworkCase> RnnNetworkCases(const CreateRnnTestCase& create);
 std::vector<RecurrentCase> RnnRecurrentCases(const CreateRnnTestCase& create);
 

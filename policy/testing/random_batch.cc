@@ -95,6 +95,22 @@ SpecPtr WithSequenceColumns(const Spec& transitions, const RandomSequencesOption
 
 }  // namespace
 
+SpecPtr VectorObservation(int64_t width) { return *MakeSpec({Box("obs", {width})}); }
+
+FieldSpec ActionMaskSpec(int64_t categories) {
+  FieldSpec mask = Scalar("obs/action_mask", DType::kBool);
+  mask.shape = {categories};
+  return mask;
+}
+
+SpecPtr MaskedObservation(int64_t categories, int64_t width) {
+  return *MakeSpec({ActionMaskSpec(categories), Box("obs/x", {width})});
+}
+
+SpecPtr DiscreteAction(int64_t categories) { return *MakeSpec({Discrete("action", categories)}); }
+
+SpecPtr BoxAction() { return *MakeSpec({Box("action", {2}, {-2, -1}, {2, 3})}); }
+
 Batch MakeObservationBatch(const SpecPtr& observation, int64_t rows, uint64_t seed) {
   BatchBuilder builder = *BatchBuilder::Create(observation, rows);
   Rng rng(seed, "random_batch/observation");
@@ -249,21 +265,5 @@ Batch MakeRandomSequences(const SpecPtr& observation, const SpecPtr& action, uin
   }
   return std::move(builder).Seal(rows).AsSequences(options.length);
 }
-
-SpecPtr VectorObservation(int64_t width) { return *MakeSpec({Box("obs", {width})}); }
-
-FieldSpec ActionMaskSpec(int64_t categories) {
-  FieldSpec mask = Scalar("obs/action_mask", DType::kBool);
-  mask.shape = {categories};
-  return mask;
-}
-
-SpecPtr MaskedObservation(int64_t categories, int64_t width) {
-  return *MakeSpec({ActionMaskSpec(categories), Box("obs/x", {width})});
-}
-
-SpecPtr DiscreteAction(int64_t categories) { return *MakeSpec({Discrete("action", categories)}); }
-
-SpecPtr BoxAction() { return *MakeSpec({Box("action", {2}, {-2, -1}, {2, 3})}); }
 
 }  // namespace ding

@@ -1,7 +1,9 @@
-// Random observations and training data for tests and benchmarks of policies.
+// Random data, and small spaces, for tests and benchmarks of policies.
 //
-// Equal arguments give equal bytes. Fields may be float32 boxes, which get values in [-1, 1), pictures
-// of bytes, discrete fields and action masks; the actions are legal.
+// Equal arguments give equal bytes. Fields may be float32 boxes, which get values in [-1, 1),
+// pictures of bytes, discrete fields and action masks; the actions are legal.
+//
+// Threads: thread-safe.
 #ifndef DING_WORKER_POLICY_TESTING_RANDOM_BATCH_H_
 #define DING_WORKER_POLICY_TESTING_RANDOM_BATCH_H_
 
@@ -11,53 +13,6 @@
 #include "ding_worker/data/spec.h"
 
 namespace ding {
-
-Batch MakeObservationBatch(const SpecPtr& observation, int64_t rows, uint64_t seed);
-
-// Returns transitions with the columns of data/sample_columns.h that all buffers have. One in five is
-// terminated.
-Batch MakeTransitionBatch(const SpecPtr& observation, const SpecPtr& action, int64_t rows,
-                          uint64_t seed);
-
-// Returns training data for on-policy policies: observations, "action" (and "raw_action" if it is
-// continuous), "log_prob", "value", "adv" and "return".
-Batch MakeOnPolicyBatch(const SpecPtr& observation, const SpecPtr& action, int64_t rows,
-                        uint64_t seed);
-
-// Random training data for tests of IMPALA.
-//
-// Threads: thread-safe.
-
-// Returns `rows` rows as sequences of `length`: those of MakeTransitionBatch(), with "raw_action" if the
-// action is continuous, "log_prob", "mask", "burn_in" and "is_first". Of every second sequence some rows at
-// its end are padding; episodes begin inside of sequences.
-Batch MakeImpalaTestBatch(const SpecPtr& observation, const SpecPtr& action, int64_t rows,
-                          int64_t length, uint64_t seed);
-
-// Random sequences of rows for tests of recurrent policies, as a `sequence` buffer draws them.
-//
-// Equal arguments give equal bytes.   Threads: thread-safe.
-struct RandomSequencesOptions {
-  int64_t sequences = 4;   // B
-  int64_t length = 4;      // T
-  int64_t state_size = 3;  // S
-  int64_t burn_in = 0;
-  bool padding = true;  // the last rows of some sequences are padding; column "mask"
-  bool cross_episodes =
-      true;  // episodes end within sequences, one in two by truncation; column "is_first"
-  bool weights = true;  // column "weight", the same for all rows of a sequence
-};
-
-// Returns a batch [B * T] with Batch::sequence_length() T: transitions of one step (policy/testing/random_batch.h)
-// with "rnn_state" [S], "burn_in" and the columns of the options. next_obs of a row is obs of the row after
-// it in the same episode, and each row before the end of an episode and of its sequence has a discount above
-// 0. Each sequence has a row that is neither burn-in nor padding.
-Batch MakeRandomSequences(const SpecPtr& observation, const SpecPtr& action, uint64_t seed,
-                          const RandomSequencesOptions& options = {});
-
-// Small observation and action spaces for tests of policies.
-//
-// Threads: thread-safe.
 
 // "obs" float32[width].
 SpecPtr VectorObservation(int64_t width = 4);
@@ -71,8 +26,47 @@ SpecPtr MaskedObservation(int64_t categories, int64_t width = 4);
 // "action", one of `categories`.
 SpecPtr DiscreteAction(int64_t categories = 3);
 
-// "action" float32[2], from (-2, -1) to (2, 3): bounds that are not symmetric show a wrong scale or shift.
+// "action" float32[2], from (-2, -1) to (2, 3): bounds that are not symmetric show a wrong scale or
+// shift.
 SpecPtr BoxAction();
+
+Batch MakeObservationBatch(const SpecPtr& observation, int64_t rows, uint64_t seed);
+
+// Returns transitions with the columns of data/sample_columns.h that all buffers have. One in five
+// is terminated.
+Batch MakeTransitionBatch(const SpecPtr& observation, const SpecPtr& action, int64_t rows,
+                          uint64_t seed);
+
+// Returns training data for on-policy policies: observations, "action" (and "raw_action" if it is
+// continuous), "log_prob", "value", "adv" and "return".
+Batch MakeOnPolicyBatch(const SpecPtr& observation, const SpecPtr& action, int64_t rows,
+                        uint64_t seed);
+
+// Returns training data for IMPALA: `rows` rows as sequences of `length`: those of
+// MakeTransitionBatch(), with "raw_action" if the action is continuous, "log_prob", "mask",
+// "burn_in" and "is_first". Of every second sequence some rows at its end are padding; episodes
+// begin inside of sequences.
+Batch MakeImpalaTestBatch(const SpecPtr& observation, const SpecPtr& action, int64_t rows,
+                          int64_t length, uint64_t seed);
+
+// Random sequences of rows for recurrent policies, as a `sequence` buffer draws them.
+struct RandomSequencesOptions {
+  int64_t sequences = 4;   // B
+  int64_t length = 4;      // T
+  int64_t state_size = 3;  // S
+  int64_t burn_in = 0;
+  bool padding = true;  // the last rows of some sequences are padding; column "mask"
+  bool cross_episodes =
+      true;  // episodes end within sequences, one in two by truncation; column "is_first"
+  bool weights = true;  // column "weight", the same for all rows of a sequence
+};
+
+// Returns a batch [B * T] with Batch::sequence_length() T: transitions of one step with "rnn_state"
+// [S], "burn_in" and the columns of the options. next_obs of a row is obs of the row after it in
+// the same episode, and each row before the end of an episode and of its sequence has a discount
+// above 0. Each sequence has a row that is neither burn-in nor padding.
+Batch MakeRandomSequences(const SpecPtr& observation, const SpecPtr& action, uint64_t seed,
+                          const RandomSequencesOptions& options = {});
 
 }  // namespace ding
 

@@ -96,7 +96,8 @@ struct Case {
   std::vector<uint8_t> is_first;
 };
 
-// Returns rows [begin, end) of each sequence, without its state: that before row `begin` is to be set.
+// Returns rows [begin, end) of each sequence, without its state: that before row `begin` is to be
+// set.
 struct Part {
   Part(const Case& from, int64_t begin, int64_t end, const ColumnsView& columns)
       : rows(RandomRows(SpecOf(columns), from.count * (end - begin), 0)) {

@@ -1,12 +1,12 @@
-// Tests that every RecurrentNetwork must pass, besides those of policy/testing/network_conformance.h. Instantiate
-// them for an implementation:
+// Tests that every RecurrentNetwork must pass, besides those of
+// policy/testing/network_conformance.h. Instantiate them for an implementation:
 //
 //   INSTANTIATE_TEST_SUITE_P(Mine, RecurrentConformance,
 //                            testing::Values(RecurrentCase{"Plain", [] { return MakeMine(); }}),
 //                            RecurrentCaseName);
 //
-// All input fields must be float32. The outputs must depend on earlier rows and be differentiable for inputs,
-// states and parameters of size 1; choose an activation without kinks (tanh).
+// All input fields must be float32. The outputs must depend on earlier rows and be differentiable
+// for inputs, states and parameters of size 1; choose an activation without kinks (tanh).
 #ifndef DING_WORKER_POLICY_TESTING_RECURRENT_CONFORMANCE_H_
 #define DING_WORKER_POLICY_TESTING_RECURRENT_CONFORMANCE_H_
 

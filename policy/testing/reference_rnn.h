@@ -1,5 +1,5 @@
-// An independent implementation of recurrent networks, for tests: parameters by name, one row at a time, in
-// double precision, as torch documents nn.LSTM and nn.GRU.
+// An independent implementation of recurrent networks, for tests: parameters by name, one row at a
+// time, in double precision, as torch documents nn.LSTM and nn.GRU.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_POLICY_TESTING_REFERENCE_RNN_H_
@@ -29,8 +29,8 @@ class ReferenceRnn {
   std::vector<double>& parameters() { return parameters_; }
 
   Outputs Run(const Sequences& sequences) const { return Run(sequences, {}); }
-  // Likewise, but the state of sequence b after burn-in is `warm[b]`, unless `warm` is empty or the next row
-  // begins an episode.
+  // Likewise, but the state of sequence b after burn-in is `warm[b]`, unless `warm` is empty or the
+  // next row begins an episode.
   Outputs Run(const Sequences& sequences, const std::vector<std::vector<double>>& warm) const;
   // Returns the state of each sequence after its rows of burn-in.
   std::vector<std::vector<double>> StatesAfterBurnIn(const Sequences& sequences) const;

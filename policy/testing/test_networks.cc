@@ -10,21 +10,6 @@
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
-namespace {
-
-// Checks, as Network requires, that the first field is the expected one; further fields may follow.
-absl::Status CheckFirstField(const Spec& expected, const Spec& found, absl::string_view where) {
-  const FieldSpec& want = expected.field(0);
-  if (found.size() > 0 && found.field(0).name == want.name && found.field(0).dtype == want.dtype &&
-      found.field(0).shape == want.shape) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat("linear network's ", where, ": expected '",
-                                                 want.name, "' ", want.DebugString(), ", found\n",
-                                                 found.DebugString()));
-}
-
-}  // namespace
 
 LinearNetwork::LinearNetwork(SpecPtr input, SpecPtr output, uint64_t seed)
     : input_(std::move(input)), output_(std::move(output)) {
@@ -37,8 +22,8 @@ LinearNetwork::LinearNetwork(SpecPtr input, SpecPtr output, uint64_t seed)
 }
 
 absl::Status LinearNetwork::Infer(const ColumnsView& input, const MutableColumnsView& output) {
-  DING_RETURN_IF_ERROR(CheckFirstField(*input_, input.spec(), "input"));
-  DING_RETURN_IF_ERROR(CheckFirstField(*output_, output.spec(), "output"));
+  DING_RETURN_IF_ERROR(CheckFirstFields(*input_, input.spec(), "linear network's input"));
+  DING_RETURN_IF_ERROR(CheckFirstFields(*output_, output.spec(), "linear network's output"));
   if (output.rows() < input.rows()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "linear network: ", input.rows(), " input rows for ", output.rows(), " output rows"));
@@ -67,7 +52,7 @@ absl::Status LinearNetwork::Forward(const ColumnsView& input, const MutableColum
 }
 
 absl::Status LinearNetwork::Backward(const ColumnsView& d_output) {
-  DING_RETURN_IF_ERROR(CheckFirstField(*output_, d_output.spec(), "d_output"));
+  DING_RETURN_IF_ERROR(CheckFirstFields(*output_, d_output.spec(), "linear network's d_output"));
   const absl::Span<const float> d_y = d_output.column<float>(0);
   if (d_output.rows() != forward_rows_) {
     return absl::FailedPreconditionError(absl::StrCat(

@@ -1,8 +1,4 @@
-// The smallest Network, for tests of algorithms: one output field [A] = weight x + bias of one float32
-// input field x [N]. Its values and gradients can be computed by hand, and on one-hot inputs it is a
-// table.
-//
-// Ownership, threads, errors: as Network.
+// Networks for tests of algorithms: linear, leaky (recurrent), and a small Mlp.
 #ifndef DING_WORKER_POLICY_TESTING_TEST_NETWORKS_H_
 #define DING_WORKER_POLICY_TESTING_TEST_NETWORKS_H_
 
@@ -21,6 +17,11 @@
 
 namespace ding {
 
+// The smallest Network, for tests of algorithms: one output field [A] = weight x + bias of one
+// float32 input field x [N]. Its values and gradients can be computed by hand, and on one-hot
+// inputs it is a table.
+//
+// Ownership, threads, errors: as Network.
 class LinearNetwork : public Network {
  public:
   // Draws parameters uniformly from [-1, 1) with the stream (seed, "policy/init"). Input and output
@@ -56,19 +57,19 @@ class LinearNetwork : public Network {
   int64_t forward_rows_ = -1;  // rows of the Forward() without a Backward() yet; -1: none
 };
 
-// The smallest recurrent network, for tests of algorithms: leaky integrators of a linear input, with a linear
-// head. Its values and gradients can be computed by hand.
+// The smallest recurrent network, for tests of algorithms: leaky integrators of a linear input,
+// with a linear head. Its values and gradients can be computed by hand.
 //
 //   s_t = kLeak s_(t-1) + weight x_t        state  [S]: S integrators
 //   y_t = head s_t + bias                   output [A]
 //
-// Ownership, threads, errors: as policy/network.h.
+// Ownership, threads, errors: as RecurrentNetwork.
 class LeakyNetwork : public RecurrentNetwork {
  public:
   static constexpr float kLeak = 0.75f;
 
-  // Input and output specs have one float32 field of one axis each. Parameters are drawn uniformly from
-  // [-0.5, 0.5) with the stream (seed, "policy/init").
+  // Input and output specs have one float32 field of one axis each. Parameters are drawn uniformly
+  // from [-0.5, 0.5) with the stream (seed, "policy/init").
   LeakyNetwork(SpecPtr input, SpecPtr output, int64_t state_size, uint64_t seed);
 
   const SpecPtr& input_spec() const override { return input_; }
@@ -116,11 +117,8 @@ class LeakyNetwork : public RecurrentNetwork {
   std::vector<uint8_t> forward_resets_;
 };
 
-// A network that is small and smooth, for tests that compare gradients with finite differences.
-//
-// Threads: thread-safe.
-
-// Returns the options of an Mlp with hidden layers of 12 and 8 units, and tanh, which is smooth.
+// Returns the options of an Mlp that is small and smooth, for tests that compare gradients with
+// finite differences: hidden layers of 12 and 8 units, and tanh.
 inline MlpOptions SmallMlpOptions() {
   MlpOptions options;
   options.encoder_hidden_size = {12, 8};

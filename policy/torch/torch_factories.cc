@@ -1,4 +1,5 @@
-// Registers "torch_mlp"; NetworkConfig has its parameters.
+// Registers "torch_mlp", "torch_cnn" and "torch_rnn", whose parameters NetworkConfig has, and
+// counts the GPUs of a worker by libtorch, in programs that link it.
 
 #include <cstdint>
 #include <memory>
@@ -19,21 +20,21 @@
 namespace ding {
 namespace {
 
-absl::StatusOr<std::unique_ptr<Network>> Create(const NetworkConfig& config, const SpecPtr& input,
-                                                const SpecPtr& outputs, uint64_t seed) {
+absl::StatusOr<std::unique_ptr<Network>> CreateMlp(const NetworkConfig& config,
+                                                   const SpecPtr& input, const SpecPtr& outputs,
+                                                   uint64_t seed) {
   DING_RETURN_IF_ERROR(RefuseConvolutions(config));
   DING_RETURN_IF_ERROR(RefuseRecurrence(config));
   DING_ASSIGN_OR_RETURN(const MlpOptions options, MlpOptionsWithEncoder(config));
   return CreateTorchMlp(options, input, outputs, seed, {config.device()});
 }
 
-DING_REGISTER(NetworkRegistry(), "torch_mlp", Create,
+DING_REGISTER(NetworkRegistry(), "torch_mlp", CreateMlp,
               "the layers of mlp on libtorch, to check and to measure");
 
-// Registers "torch_cnn"; NetworkConfig has its parameters.
-
-absl::StatusOr<std::unique_ptr<Network>> Create(const NetworkConfig& config, const SpecPtr& input,
-                                                const SpecPtr& outputs, uint64_t seed) {
+absl::StatusOr<std::unique_ptr<Network>> CreateCnn(const NetworkConfig& config,
+                                                   const SpecPtr& input, const SpecPtr& outputs,
+                                                   uint64_t seed) {
   DING_RETURN_IF_ERROR(RefuseRecurrence(config));
   CnnOptions options;
   DING_ASSIGN_OR_RETURN(options.mlp, MlpOptionsWithEncoder(config));
@@ -43,23 +44,20 @@ absl::StatusOr<std::unique_ptr<Network>> Create(const NetworkConfig& config, con
   return CreateTorchCnn(options, input, outputs, seed, {config.device()});
 }
 
-DING_REGISTER(NetworkRegistry(), "torch_cnn", Create,
+DING_REGISTER(NetworkRegistry(), "torch_cnn", CreateCnn,
               "convolutions before the layers of mlp, on libtorch: for pictures");
 
-// Registers "torch_rnn"; NetworkConfig has its parameters.
-
-absl::StatusOr<std::unique_ptr<Network>> Create(const NetworkConfig& config, const SpecPtr& input,
-                                                const SpecPtr& outputs, uint64_t seed) {
+absl::StatusOr<std::unique_ptr<Network>> CreateRnn(const NetworkConfig& config,
+                                                   const SpecPtr& input, const SpecPtr& outputs,
+                                                   uint64_t seed) {
   DING_ASSIGN_OR_RETURN(const RnnOptions options, RnnOptionsFromConfig(config));
   return CreateTorchRnn(options, input, outputs, seed, {config.device()});
 }
 
-DING_REGISTER(NetworkRegistry(), "torch_rnn", Create,
+DING_REGISTER(NetworkRegistry(), "torch_rnn", CreateRnn,
               "the layers of rnn on libtorch: to check rnn and to measure libtorch");
 
-// Counts the GPUs of a worker by libtorch, in programs that link it.
-
-[[maybe_unused]] const bool kRegistered = (SetGpuCounter(CountTorchGpus), true);
+[[maybe_unused]] const bool kCountsGpus = (SetGpuCounter(CountTorchGpus), true);
 
 }  // namespace
 }  // namespace ding

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -25,6 +27,19 @@
 namespace ding {
 namespace {
 
+constexpr double kWhite = 255;  // the largest value of a pixel in bytes
+
+// Returns what makes a module from copies of `args`, for MakeTorchNetwork().
+template <typename Module, typename... Args>
+std::function<TorchModule()> ModuleMaker(const Args&... args) {
+  return [args...] {
+    auto module = std::make_shared<Module>(args...);
+    return TorchModule{module, [module = module.get()](const std::vector<at::Tensor>& inputs) {
+                         return module->Forward(inputs);
+                       }};
+  };
+}
+
 class TorchMlp : public torch::nn::Module {
  public:
   explicit TorchMlp(const MlpStructure& structure) : layers_(structure, this) {}
@@ -36,8 +51,6 @@ class TorchMlp : public torch::nn::Module {
  private:
   const TorchMlpLayers layers_;
 };
-
-constexpr double kWhite = 255;  // the largest value of a pixel in bytes
 
 class TorchCnn : public torch::nn::Module {
  public:
@@ -213,8 +226,8 @@ class TorchRnnModule : public torch::nn::Module {
     for (at::Tensor& part : *state) part = part.masked_fill(resets, 0);
   }
 
-  // Runs steps [begin, end) of all sequences; `state` is that before and then after them. Returns the outputs
-  // [B, end - begin, ...].
+  // Runs steps [begin, end) of all sequences; `state` is that before and then after them. Returns
+  // the outputs [B, end - begin, ...].
   std::vector<at::Tensor> RunSteps(const std::vector<at::Tensor>& inputs, int64_t begin,
                                    int64_t end, State* state) const {
     std::vector<at::Tensor> rows;
@@ -288,15 +301,10 @@ class TorchRnn : public RecurrentNetwork {
 
   // It must be called once, first.
   absl::Status Init() {
-    const auto make_module = [this] {
-      auto module = std::make_shared<TorchRnnModule>(structure_, &call_);
-      return TorchModule{module, [module = module.get()](const std::vector<at::Tensor>& inputs) {
-                           return module->Forward(inputs);
-                         }};
-    };
     // The module draws no parameters.
-    DING_ASSIGN_OR_RETURN(network_, MakeTorchNetwork("rnn", make_module, structure_.input,
-                                                     structure_.output, /*seed=*/0, torch_));
+    DING_ASSIGN_OR_RETURN(
+        network_, MakeTorchNetwork("rnn", ModuleMaker<TorchRnnModule>(structure_, &call_),
+                                   structure_.input, structure_.output, /*seed=*/0, torch_));
     return absl::OkStatus();
   }
 
@@ -363,16 +371,10 @@ absl::StatusOr<std::unique_ptr<Network>> CreateTorchMlp(const MlpOptions& option
                                                         const TorchOptions& torch) {
   DING_RETURN_IF_ERROR(RefuseNormalization(options, "network 'torch_mlp'"));
   DING_ASSIGN_OR_RETURN(const MlpStructure structure, MakeMlpStructure(options, input, output));
-  const auto make_module = [structure] {
-    auto module = std::make_shared<TorchMlp>(structure);
-    return TorchModule{module, [module = module.get()](const std::vector<at::Tensor>& inputs) {
-                         return module->Forward(inputs);
-                       }};
-  };
-  DING_ASSIGN_OR_RETURN(
-      std::unique_ptr<Network> network,
-      MakeTorchNetwork(absl::StrCat("mlp ", structure.Architecture()), make_module,
-                       std::move(input), std::move(output), seed, torch));
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<Network> network,
+                        MakeTorchNetwork(absl::StrCat("mlp ", structure.Architecture()),
+                                         ModuleMaker<TorchMlp>(structure), std::move(input),
+                                         std::move(output), seed, torch));
   InitializeMlpParameters(structure, seed, network->parameters());
   return network;
 }
@@ -381,16 +383,10 @@ absl::StatusOr<std::unique_ptr<Network>> CreateTorchCnn(const CnnOptions& option
                                                         SpecPtr output, uint64_t seed,
                                                         const TorchOptions& torch) {
   DING_ASSIGN_OR_RETURN(const CnnStructure structure, MakeCnnStructure(options, input, output));
-  const auto make_module = [structure] {
-    auto module = std::make_shared<TorchCnn>(structure);
-    return TorchModule{module, [module = module.get()](const std::vector<at::Tensor>& inputs) {
-                         return module->Forward(inputs);
-                       }};
-  };
-  DING_ASSIGN_OR_RETURN(
-      std::unique_ptr<Network> network,
-      MakeTorchNetwork(absl::StrCat("cnn ", structure.Architecture()), make_module,
-                       std::move(input), std::move(output), seed, torch));
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<Network> network,
+                        MakeTorchNetwork(absl::StrCat("cnn ", structure.Architecture()),
+                                         ModuleMaker<TorchCnn>(structure), std::move(input),
+                                         std::move(output), seed, torch));
   const absl::Span<float> parameters = network->parameters();
   InitializeMlpParameters(structure.mlp, seed, parameters.first(structure.mlp.num_parameters));
   InitializeConvolutions(structure, seed, parameters.subspan(structure.mlp.num_parameters));

@@ -1,28 +1,30 @@
-// Makes a Network from any libtorch module: convolutions, recurrent cells, attention. Algorithms use it
-// like policy/mlp; it costs the start-up of libtorch (0.7 s) and autograd.
+// Makes a Network from any libtorch module: convolutions, recurrent cells, attention. Algorithms
+// use it like policy/mlp; it costs the start-up of libtorch (0.7 s) and autograd.
 //
 //     columns ──from_blob──► module ──► outputs ──copied──► columns
 //     d outputs ──autograd──► gradients, accumulated in place in views of one flat tensor
 //
-// The parameters of the module and their gradients become views of two flat arrays, which can be read
-// and written like those of any Network. Parameter "conv.weight" of the module is "conv/weight" here.
+// The parameters of the module and their gradients become views of two flat arrays, which can be
+// read and written like those of any Network. Parameter "conv.weight" of the module is
+// "conv/weight" here.
 //
-// On a GPU (TorchOptions::device) the two flat arrays exist twice. Each call copies parameters and inputs to
-// the device, and outputs or gradients back. So the optimizer, and whoever saves parameters, works on the CPU.
+// On a GPU (TorchOptions::device) the two flat arrays exist twice. Each call copies parameters and
+// inputs to the device, and outputs or gradients back. So the optimizer, and whoever saves
+// parameters, works on the CPU.
 //
-// Refused with an error are modules with buffers (running statistics, which would not be saved), and
-// parameters that are not made as float32 on the CPU. The module is set to evaluation mode, so that dropout,
-// which would use torch's random numbers, does nothing.
+// Refused with an error are modules with buffers (running statistics, which would not be saved),
+// and parameters that are not made as float32 on the CPU. The module is set to evaluation mode, so
+// that dropout, which would use torch's random numbers, does nothing.
 //
-// This header includes libtorch (some 10 s to compile). Code that only uses the existing networks should
-// include policy/torch/torch_models.h instead, or find them by name in the registry.
+// This header includes libtorch (some 10 s to compile). Code that only uses the existing networks
+// should include policy/torch/torch_models.h instead, or find them by name in the registry.
 //
-// Ownership: the network owns the module. The module reads the columns of a call in place and must not
-//            change them.
+// Ownership: the network owns the module. The module reads the columns of a call in place and must
+//            not change them.
 // Threads:   thread-compatible. The first network sets libtorch and OpenBLAS to one thread per
-//            operation; SetTorchThreads() in torch_threads.h changes that.
-// Errors:    exceptions of the module or of libtorch become kInternal; so do outputs of another number,
-//            dtype or shape than in output_spec().
+//            operation; SetTorchThreads() in policy/torch/torch_device.h changes that.
+// Errors:    exceptions of the module or of libtorch become kInternal; so do outputs of another
+//            number, dtype or shape than in output_spec().
 //
 // Example:
 //   auto make = [] {
@@ -50,8 +52,8 @@ namespace ding {
 
 struct TorchModule {
   std::shared_ptr<torch::nn::Module> module;
-  // Computes one float32 tensor per field of the output spec from one tensor [B, ...shape] per field of
-  // the input spec.
+  // Computes one float32 tensor per field of the output spec from one tensor [B, ...shape] per
+  // field of the input spec.
   std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> forward;
 };
 
@@ -68,12 +70,12 @@ TorchModule WrapTorchModule(const torch::nn::ModuleHolder<Module>& holder) {
   return WrapTorchModule(holder.ptr());
 }
 
-// Creates a network. `make_module` is called for it and for each of its clones and must build the same
-// architecture every time. torch's generator, which draws the initial parameters of torch's layers, is
-// seeded from `seed`. `name` is used in messages. The parameters are moved to the device; tensors that the
-// module makes in a call must be made where its inputs are.
-//   kInvalidArgument  the module has buffers, no parameters, or parameters of another type; errors of
-//                     CheckTorchDevice()
+// Creates a network. `make_module` is called for it and for each of its clones and must build the
+// same architecture every time. torch's generator, which draws the initial parameters of torch's
+// layers, is seeded from `seed`. `name` is used in messages. The parameters are moved to the
+// device; tensors that the module makes in a call must be made where its inputs are.
+//   kInvalidArgument  the module has buffers, no parameters, or parameters of another type; errors
+//                     of CheckTorchDevice()
 //   kInternal         make_module threw an exception
 absl::StatusOr<std::unique_ptr<Network>> MakeTorchNetwork(absl::string_view name,
                                                           std::function<TorchModule()> make_module,

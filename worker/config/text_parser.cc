@@ -5,7 +5,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,11 +24,46 @@
 namespace ding {
 namespace {
 
-// Finds the blocks, from '{' to '}', that a place of a text in protobuf text format lies in. It reads texts that the
-// parser refuses, to say what is wrong with them.
-//
-// Threads: thread-safe (pure functions).
+using google::protobuf::Any;
+using google::protobuf::Descriptor;
+using google::protobuf::DescriptorPool;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::TextFormat;
+using google::protobuf::io::ArrayInputStream;
+using google::protobuf::io::Tokenizer;
 
+constexpr absl::string_view kUrl = "type.googleapis.com/";
+
+// Makes the tokens those of the text format.
+void SetTextFormat(Tokenizer* tokens) {
+  tokens->set_allow_f_after_float(true);
+  tokens->set_comment_style(Tokenizer::SH_COMMENT_STYLE);
+}
+
+// Returns an error at the first token that opens a message deeper than `max_depth`, if there is
+// one. It counts in the tokens that the parser will see, since the parser's own limit does not
+// count messages that are written inside an Any.
+std::optional<TextError> FindTooDeep(const std::string& text, int max_depth) {
+  ArrayInputStream input(text.data(), static_cast<int>(text.size()));
+  FirstError ignored;  // The parser reports the same errors.
+  Tokenizer tokens(&input, &ignored);
+  SetTextFormat(&tokens);
+  int depth = 0;
+  while (tokens.Next()) {
+    const std::string& token = tokens.current().text;
+    if (token == "{" || token == "<") {
+      if (++depth <= max_depth) continue;
+      return TextError{tokens.current().line, tokens.current().column, TooDeepText(max_depth),
+                       /*too_deep=*/true};
+    }
+    if ((token == "}" || token == ">") && depth > 0) --depth;
+  }
+  return std::nullopt;
+}
+
+// A block of a text in protobuf text format, from '{' to '}'. Blocks are found also in texts that
+// the parser refuses, to say what is wrong with them.
 struct TextBlock {
   // The field that the block is the value of, or "[type.googleapis.com/ding.DqnConfig]".
   std::string name;
@@ -41,21 +75,15 @@ struct TextBlock {
 struct TextBlocks {
   // The blocks that are open, outermost first. The first one is the whole text, without a name.
   std::vector<TextBlock> open;
-  // The first block whose end stands further left than its beginning: most likely its '}' is missing, and it has taken
-  // the one of the block around it.
+  // The first block whose end stands further left than its beginning: most likely its '}' is
+  // missing, and it has taken the one of the block around it.
   std::optional<TextBlock> suspect;
 };
 
-using google::protobuf::Descriptor;
-using google::protobuf::DescriptorPool;
-using google::protobuf::FieldDescriptor;
-using google::protobuf::io::ArrayInputStream;
-using google::protobuf::io::Tokenizer;
-
 // Takes the tokens of a text one by one, and keeps the blocks that are open.
-class Reader {
+class BlockReader {
  public:
-  Reader() : blocks_{{TextBlock()}, std::nullopt}, indents_{0} {}
+  BlockReader() : blocks_{{TextBlock()}, std::nullopt}, indents_{0} {}
 
   void Take(const Tokenizer::Token& token) {
     const bool begins_line = token.line != line_;
@@ -120,7 +148,8 @@ class Reader {
   bool after_colon_ = false;
 };
 
-// The field that is the block `i` of `blocks`, in a message of type `parent`; null if there is none.
+// The field that is the block `i` of `blocks`, in a message of type `parent`; null if there is
+// none.
 const FieldDescriptor* FieldOfBlock(const TextBlocks& blocks, size_t i, const Descriptor* parent) {
   return parent == nullptr ? nullptr : parent->FindFieldByName(blocks.open[i].name);
 }
@@ -143,7 +172,7 @@ TextBlocks ReadBlocks(const std::string& text, int line, int column) {
   FirstError ignored;  // The parser reports the same errors.
   Tokenizer tokens(&input, &ignored);
   SetTextFormat(&tokens);
-  Reader reader;
+  BlockReader reader;
   while (tokens.Next()) {
     const Tokenizer::Token& token = tokens.current();
     if (token.line > line || (token.line == line && token.column >= column)) break;
@@ -156,13 +185,14 @@ TextBlocks ReadBlocks(const std::string& text) {
   return ReadBlocks(text, std::numeric_limits<int>::max(), 0);
 }
 
-// The message that the innermost open block is, if the whole text is a `root`; null if that cannot be said.
+// The message that the innermost open block is, if the whole text is a `root`; null if that cannot
+// be said.
 const Descriptor* MessageOfBlock(const TextBlocks& blocks, const Descriptor& root) {
   return MessageOf(blocks, blocks.open.size() - 1, root);
 }
 
-// The message that the innermost open block, a google.protobuf.Any, must name by the type that is set beside it; null
-// if that cannot be said.
+// The message that the innermost open block, a google.protobuf.Any, must name by the type that is
+// set beside it; null if that cannot be said.
 const Descriptor* ParamsMessageOfBlock(const TextBlocks& blocks, const Descriptor& root) {
   const size_t last = blocks.open.size() - 1;
   if (last == 0) return nullptr;
@@ -178,40 +208,8 @@ const Descriptor* ParamsMessageOfBlock(const TextBlocks& blocks, const Descripto
   return taken.ok() ? *taken : nullptr;
 }
 
-using google::protobuf::Message;
-using google::protobuf::TextFormat;
-using google::protobuf::io::ArrayInputStream;
-using google::protobuf::io::Tokenizer;
-
-// Returns an error at the first token that opens a message deeper than `max_depth`, if there is
-// one. It counts in the tokens that the parser will see, since the parser's own limit does not
-// count messages that are written inside an Any.
-std::optional<TextError> FindTooDeep(const std::string& text, int max_depth) {
-  ArrayInputStream input(text.data(), static_cast<int>(text.size()));
-  FirstError ignored;  // The parser reports the same errors.
-  Tokenizer tokens(&input, &ignored);
-  SetTextFormat(&tokens);
-  int depth = 0;
-  while (tokens.Next()) {
-    const std::string& token = tokens.current().text;
-    if (token == "{" || token == "<") {
-      if (++depth <= max_depth) continue;
-      return TextError{tokens.current().line, tokens.current().column, TooDeepText(max_depth),
-                       /*too_deep=*/true};
-    }
-    if ((token == "}" || token == ">") && depth > 0) --depth;
-  }
-  return std::nullopt;
-}
-
-using google::protobuf::Any;
-using google::protobuf::Descriptor;
-using google::protobuf::DescriptorPool;
-using google::protobuf::FieldDescriptor;
-
-constexpr absl::string_view kUrl = "type.googleapis.com/";
-
-// What is missing in params that begin with a field, most often that of the message that the type takes.
+// What is missing in params that begin with a field, most often that of the message that the type
+// takes.
 std::string ExplainFieldOfAny(const std::string& field, const TextBlocks& blocks,
                               const Descriptor& root) {
   const Descriptor* const taken = ParamsMessageOfBlock(blocks, root);
@@ -229,8 +227,6 @@ std::string ExplainEnumValue(const std::string& value, const std::string& name,
   if (field == nullptr || field->enum_type() == nullptr) return found;
   return absl::StrCat(found, "; expected ", absl::StrJoin(EnumNames(*field->enum_type()), ", "));
 }
-
-using google::protobuf::Descriptor;
 
 // The Levenshtein distance, in which two neighbours that were swapped are one error.
 size_t EditDistance(absl::string_view a, absl::string_view b) {
@@ -260,6 +256,12 @@ std::vector<std::string> FieldNames(const Descriptor& descriptor) {
   return names;
 }
 
+std::string SuggestName(const std::vector<std::string>& names, absl::string_view name) {
+  const std::string nearest = NearestName(names, name);
+  if (!nearest.empty()) return absl::StrCat("did you mean '", nearest, "'?");
+  return absl::StrCat("it has: ", absl::StrJoin(names, ", "));
+}
+
 }  // namespace
 
 std::optional<TextError> ParseBoundedText(const std::string& text, int max_depth,
@@ -274,11 +276,6 @@ std::optional<TextError> ParseBoundedText(const std::string& text, int max_depth
   parser.RecordErrorsTo(&first);
   if (parser.ParseFromString(text, message)) return std::nullopt;
   return first.error();
-}
-
-void SetTextFormat(Tokenizer* tokens) {
-  tokens->set_allow_f_after_float(true);
-  tokens->set_comment_style(Tokenizer::SH_COMMENT_STYLE);
 }
 
 std::string TooDeepText(int max_depth) {
@@ -340,12 +337,6 @@ std::string NearestName(const std::vector<std::string>& names, absl::string_view
   const bool is_near = nearest != names.end() &&
                        EditDistance(*nearest, name) * 3 <= std::max<size_t>(name.size(), 3);
   return is_near ? *nearest : "";
-}
-
-std::string SuggestName(const std::vector<std::string>& names, absl::string_view name) {
-  const std::string nearest = NearestName(names, name);
-  if (!nearest.empty()) return absl::StrCat("did you mean '", nearest, "'?");
-  return absl::StrCat("it has: ", absl::StrJoin(names, ", "));
 }
 
 std::string SuggestField(const Descriptor& descriptor, absl::string_view name) {

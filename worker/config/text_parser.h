@@ -1,7 +1,8 @@
-// Parses protobuf text format with a bound on how deep messages are nested. Unlike the bound of
-// TextFormat::Parser, this one also counts messages that are written inside an Any.
+// Parses protobuf text format with a bound on how deep messages are nested, says what a person can
+// do about an error, and suggests names. Unlike the bound of TextFormat::Parser, this one also
+// counts messages that are written inside an Any.
 //
-// Threads: thread-safe (pure functions).
+// Threads: thread-safe (pure functions); a FirstError is thread-compatible.
 #ifndef DING_WORKER_WORKER_CONFIG_TEXT_PARSER_H_
 #define DING_WORKER_WORKER_CONFIG_TEXT_PARSER_H_
 
@@ -64,40 +65,28 @@ class FirstError : public google::protobuf::io::ErrorCollector {
 std::optional<TextError> ParseBoundedText(const std::string& text, int max_depth,
                                           google::protobuf::Message* message);
 
-// Makes the tokens those of the text format.
-void SetTextFormat(google::protobuf::io::Tokenizer* tokens);
-
 // Returns the error text for messages that are nested deeper than `max_depth`.
 std::string TooDeepText(int max_depth);
 
-// Says what a person can do about an error of the parser of protobuf text format.
-//
-// Threads: thread-safe (pure functions).
-
 // Rewords `error`, which the parser found in `text`, a message of type `root`:
-//   unknown field      names the nearest known one or, inside of params, the message that the type takes
-//   unknown value of an enum            lists those that exist
-//   unknown message in an Any           names the one that the type beside it takes
+//   unknown field              names the nearest known one or, inside of params, the message that
+//                              the type takes
+//   unknown value of an enum   lists those that exist
+//   unknown message in an Any  names the one that the type beside it takes
 //   a '}' without a '{'
 // Other errors stay as they are.
 std::string ExplainTextError(const TextError& error, const std::string& text,
                              const google::protobuf::Descriptor& root);
 
-// Returns an error at the '{' of a block that is never closed, if there is one. It is the block whose '}' is missing
-// by the indentation, or else the innermost block that is open at the end.
+// Returns an error at the '{' of a block that is never closed, if there is one. It is the block
+// whose '}' is missing by the indentation, or else the innermost block that is open at the end.
 std::optional<TextError> FindUnclosedBlock(const std::string& text);
 
-// Says what a person may have meant by a name that does not exist.
-//
-// Threads: thread-safe (pure functions).
-
-// Returns the name that is nearest to `name`, or "" if none is near.
+// Returns the name that a person may have meant by `name`: the nearest one, or "" if none is near.
 std::string NearestName(const std::vector<std::string>& names, absl::string_view name);
 
-// Returns the end of an error text: "did you mean 'batch_size'?", or "it has: ..." with all names if none of them is
-// near to `name`.
-std::string SuggestName(const std::vector<std::string>& names, absl::string_view name);
-// Does so for a name that is no field of the message.
+// Returns the end of an error text about `name`, which is no field of the message: "did you mean
+// 'batch_size'?", or "it has: ..." with all fields if none of them is near to it.
 std::string SuggestField(const google::protobuf::Descriptor& descriptor, absl::string_view name);
 
 // The names of all values of an enum.

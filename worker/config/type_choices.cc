@@ -16,8 +16,10 @@ namespace {
 
 using google::protobuf::Any;
 using google::protobuf::Descriptor;
+using google::protobuf::DescriptorPool;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
+using google::protobuf::MessageFactory;
 using google::protobuf::Reflection;
 
 constexpr absl::string_view kParams = "params";
@@ -27,7 +29,14 @@ std::string PrefixOf(const FieldDescriptor& params) {
   return std::string(absl::StripSuffix(params.name(), kParams));
 }
 
-// Appends what FindWrongParams() says about `message`, to which `path` leads; it is empty or ends with a dot.
+// The full name of the message that `any` names, such as "ding.DqnConfig"; empty if `any` is empty.
+std::string TypeNameOfAny(const Any& any) {
+  const size_t slash = any.type_url().rfind('/');
+  return slash == std::string::npos ? any.type_url() : any.type_url().substr(slash + 1);
+}
+
+// Appends what FindWrongParams() says about `message`, to which `path` leads; it is empty or ends
+// with a dot.
 void AppendWrong(const Message& message, const std::string& path,
                  std::vector<std::string>* problems) {
   if (const auto* const any = dynamic_cast<const Any*>(&message)) {
@@ -50,7 +59,8 @@ void AppendWrong(const Message& message, const std::string& path,
     AppendWrong(inner, absl::StrCat(place, "."), problems);
     const auto* const any = dynamic_cast<const Any*>(&inner);
     if (any == nullptr || any->type_url().empty()) continue;
-    // What the type does not say, and types that this program does not have, are for the factories to refuse.
+    // What the type does not say, and types that this program does not have, are for the factories
+    // to refuse.
     const absl::StatusOr<const Descriptor*> taken = FindParamsMessage(message, *field);
     if (!taken.ok() || *taken == nullptr || *taken == TypeOfAny(*any)) continue;
     const FieldDescriptor* const type = FindTypeField(*field);
@@ -60,12 +70,6 @@ void AppendWrong(const Message& message, const std::string& path,
                                      "={}' leaves them out"));
   }
 }
-
-using google::protobuf::Any;
-using google::protobuf::Descriptor;
-using google::protobuf::DescriptorPool;
-using google::protobuf::Message;
-using google::protobuf::MessageFactory;
 
 }  // namespace
 
@@ -168,18 +172,13 @@ std::vector<std::string> FindWrongParams(const Message& config) {
   return problems;
 }
 
-std::string TypeNameOfAny(const Any& any) {
-  const size_t slash = any.type_url().rfind('/');
-  return slash == std::string::npos ? any.type_url() : any.type_url().substr(slash + 1);
+std::unique_ptr<Message> NewMessage(const Descriptor& descriptor) {
+  return std::unique_ptr<Message>(
+      MessageFactory::generated_factory()->GetPrototype(&descriptor)->New());
 }
 
 const Descriptor* TypeOfAny(const Any& any) {
   return DescriptorPool::generated_pool()->FindMessageTypeByName(TypeNameOfAny(any));
-}
-
-std::unique_ptr<Message> NewMessage(const Descriptor& descriptor) {
-  return std::unique_ptr<Message>(
-      MessageFactory::generated_factory()->GetPrototype(&descriptor)->New());
 }
 
 absl::StatusOr<std::unique_ptr<Message>> UnpackAny(const Any& any) {

@@ -45,22 +45,28 @@
 namespace ding {
 namespace {
 
-// An evaluator that goes on where an earlier one of the run has stopped. In a parallel run each evaluation is a
-// task with an evaluator of its own, in whatever process is free. What it must know of earlier evaluations, such
-// as when it last made videos, is in a folder that all processes see.
+// In the folder of the run: what an evaluation leaves to the next one.
+constexpr char kEvaluatorFolder[] = "evaluator";
+constexpr char kEvaluatorKind[] = "ding_worker/evaluator";  // of a checkpoint
+constexpr char kEvaluatorComponent[] = "evaluator";
+constexpr char kSeesOpponent[] = "all machines that collect or evaluate must see the opponent";
+
+// An evaluator that goes on where an earlier one of the run has stopped. In a parallel run each
+// evaluation is a task with an evaluator of its own, in whatever process is free. What it must know
+// of earlier evaluations, such as when it last made videos, is in a folder that all processes see.
 //
 //     folder ── LoadState ──► evaluator ── Eval ──► SaveState ──► folder
 //
-// A state that cannot be read or written is a warning in the log: the evaluation counts all the same, and the
-// next one goes on with what is in the folder.
+// A state that cannot be read or written is a warning in the log: the evaluation counts all the
+// same, and the next one goes on with what is in the folder.
 //
 // Ownership: owns the evaluator, which does not own env and policy.
-// Threads:   as ISerialEvaluator. Of two processes that evaluate at once, the last one to finish is kept.
+// Threads:   as ISerialEvaluator. Of two processes that evaluate at once, the last one to finish is
+//            kept.
 //
 // Example:
 //   LastingEvaluator evaluator(std::move(videos), JoinPath(exp_dir, "evaluator"));
 //   DING_ASSIGN_OR_RETURN(const EvalResult result, evaluator.Eval(options));
-
 class LastingEvaluator : public ISerialEvaluator {
  public:
   // `folder` need not exist, its parent must.
@@ -87,9 +93,6 @@ class LastingEvaluator : public ISerialEvaluator {
   const std::string folder_;
 };
 
-constexpr char kKind[] = "ding_worker/evaluator";
-constexpr char kComponent[] = "evaluator";
-
 LastingEvaluator::LastingEvaluator(std::unique_ptr<ISerialEvaluator> evaluator, std::string folder)
     : evaluator_(std::move(evaluator)), folder_(std::move(folder)) {}
 
@@ -109,21 +112,19 @@ absl::StatusOr<EvalResult> LastingEvaluator::Eval(const EvalOptions& options) {
 absl::Status LastingEvaluator::Load() {
   if (!PathExists(folder_)) return absl::OkStatus();
   DING_ASSIGN_OR_RETURN(const CheckpointReader checkpoint, CheckpointReader::Open(folder_));
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> state, checkpoint.Component(kComponent));
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> state,
+                        checkpoint.Component(kEvaluatorComponent));
   return evaluator_->LoadState(state.get());
 }
 
 absl::Status LastingEvaluator::Save() const {
-  return WriteCheckpoint(
-      folder_, {kKind, {}},
-      {{kComponent, [this](StateWriter* writer) { return evaluator_->SaveState(writer); }}});
+  return WriteCheckpoint(folder_, {kEvaluatorKind, {}},
+                         {{kEvaluatorComponent,
+                           [this](StateWriter* writer) { return evaluator_->SaveState(writer); }}});
 }
 
-// In the folder of the run: what an evaluation leaves to the next one.
-constexpr char kEvaluatorFolder[] = "evaluator";
 // Between two attempts to read the policy of an opponent that learns.
 constexpr absl::Duration kLoadWait = absl::Seconds(1);
-constexpr char kSeesOpponent[] = "all machines that collect or evaluate must see the opponent";
 
 // All envs of an evaluation play the same number of episodes.
 int64_t EvaluationEpisodesPerEnv(const EnvSection& env, bool confirms) {
@@ -132,7 +133,8 @@ int64_t EvaluationEpisodesPerEnv(const EnvSection& env, bool confirms) {
   return std::max(confirms ? 1 : env.evaluator_episode_num(), (episodes + envs - 1) / envs);
 }
 
-// All evaluations have the same episodes, while no two confirmations and no two collecting tasks do.
+// All evaluations have the same episodes, while no two confirmations and no two collecting tasks
+// do.
 uint64_t EnvSeed(const ExperimentConfig& config, const CollectorTask& task) {
   if (task.has_confirmation()) {
     return Rng::DeriveSeed(config.seed(), "confirmation_env",

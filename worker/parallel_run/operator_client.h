@@ -1,7 +1,7 @@
-// Asks the coordinator of a parallel run for its status, or sends it a command, without joining as
-// a worker.
+// Asks the coordinator of a parallel run for its status or sends it a command, without joining as a
+// worker, and finds workers that are missing from the status.
 //
-// Threads: thread-safe.
+// Threads: the functions are thread-safe, MissingWorkerDetector is thread-compatible.
 #ifndef DING_WORKER_WORKER_PARALLEL_RUN_OPERATOR_CLIENT_H_
 #define DING_WORKER_WORKER_PARALLEL_RUN_OPERATOR_CLIENT_H_
 
@@ -31,20 +31,17 @@ absl::StatusOr<OperatorReply> AskOperator(const std::string& coordinator, const 
                                           const OperatorRequest& request, absl::Duration timeout,
                                           Transport* transport);
 
+// Time for a worker that lost its session; longer than it needs to join a restarted coordinator.
+inline constexpr absl::Duration kMissingTimeout = absl::Seconds(3);
+
 // Finds processes that hang or are stopped: those that had joined a run and have been missing from
 // its status for a while.
 //
 //   present:  Update({1, 2})   Update({2})  ...  Update({2}), the timeout later  ──► {1}
 //
-// Threads: thread-compatible.
-//
 // Example:
 //   MissingWorkerDetector watch(kMissingTimeout, Clock::Real());
 //   for (const int64_t pid : watch.Update(status.worker())) supervisor.Replace(pid);
-
-// Time for a worker that lost its session; longer than it needs to join a restarted coordinator.
-inline constexpr absl::Duration kMissingTimeout = absl::Seconds(3);
-
 class MissingWorkerDetector {
  public:
   // A process that is missing for at least `timeout` has been away for too long.

@@ -24,9 +24,10 @@ namespace ding {
 namespace {
 
 constexpr char kParams[] = "policy.collect.collector.params";
+constexpr char kBuffer[] = "policy.other.replay_buffer";
 
-// The amount that a config from before 0.2.0 means, whose n_sample counted the rows of one env, and whose n_episode the
-// episodes of one collector.
+// The amount that a config from before 0.2.0 means, whose n_sample counted the rows of one env, and
+// whose n_episode the episodes of one collector.
 std::string AmountOfEarlierConfig(const ExperimentConfig& config, int64_t collectors) {
   const CollectSection& collect = config.policy().collect();
   if (collect.has_n_episode()) return absl::StrCat("n_episode: ", collect.n_episode() * collectors);
@@ -101,15 +102,14 @@ void AppendTypeProblems(const ExperimentConfig& config, std::vector<std::string>
       "params { [type.googleapis.com/ding.EpisodeCollectorParams] { get_train_sample: true } }"));
 }
 
-constexpr char kBuffer[] = "policy.other.replay_buffer";
-
 absl::StatusOr<ItemBuffer> ItemsOf(const BufferConfig& config) {
   DING_ASSIGN_OR_RETURN(const BufferDescriptor type, get_buffer_cls(config));
   if (type.items == nullptr) return ItemBuffer{config, {}};
   return CallUser("BufferDescriptor::items", [&] { return type.items(config); });
 }
 
-// AppendItemBufferProblems() reports a type that this program does not have, and a setting that the type refuses.
+// AppendItemBufferProblems() reports a type that this program does not have, and a setting that the
+// type refuses.
 ItemBuffer ItemsOrRows(const BufferConfig& config) {
   return ItemsOf(config).value_or(ItemBuffer{config, {}});
 }

@@ -1,5 +1,6 @@
-// What the collectors of a parallel run take from policy.collect. Its keys mean what they mean in a serial run: the amount is
-// that of all envs and collectors together, of which each collector hands over its share at a time.
+// What each collector of a parallel run collects, and how its rows become items. The keys of
+// policy.collect mean what they mean in a serial run: the amount is that of all envs and collectors
+// together, of which each collector hands over its share at a time.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_WORKER_PARALLEL_RUN_PARALLEL_COLLECT_H_
@@ -27,22 +28,22 @@ ParallelCollectorConfig MakeCollectorConfig(const ExperimentConfig& config);
 // Appends a sentence for each setting of policy.collect that a parallel run refuses.
 void AppendCollectProblems(const ExperimentConfig& config, std::vector<std::string>* problems);
 
-// What the coordinator of a parallel run has in the place of a buffer (ItemBuffer in replay_buffer/buffer_registry.h): the type
-// of the buffer says it.
-//
-// Threads: thread-safe (pure functions).
+// The coordinator has another buffer in the place of that of `config`, one of items. The type of
+// the buffer says which one (ItemBuffer in replay_buffer/buffer_registry.h).
 
-// Whether the items of such a buffer are sequences of rows, or whole episodes.
+// Whether its items are sequences of rows, or whole episodes.
 bool HasItemsOfSequences(const BufferConfig& config);
 
-// How collectors cut their rows into items for such a buffer: one item for each row, unless HasItemsOfSequences().
+// How collectors cut their rows into its items: one item for each row, unless
+// HasItemsOfSequences().
 ItemSequences ItemSequencesOf(const BufferConfig& config);
 
 // Returns the config of the coordinator's buffer: `config` itself, unless HasItemsOfSequences().
 BufferConfig ItemBufferConfig(const BufferConfig& config);
 
-// Adds a sentence for each setting of policy.other.replay_buffer, and of policy.collect.n_sample, with which a
-// parallel run cannot cut its rows into sequences, or has no whole episodes.
+// Appends a sentence for each setting of policy.other.replay_buffer, and of
+// policy.collect.n_sample, with which a parallel run cannot cut its rows into sequences, or has no
+// whole episodes.
 void AppendItemBufferProblems(const ExperimentConfig& config, bool plays_games,
                               std::vector<std::string>* problems);
 

@@ -1,7 +1,6 @@
 #include "ding_worker/worker/parallel_run/parallel_problems.h"
 
 #include <cmath>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -63,7 +62,7 @@ void AppendLockstepProblems(const ExperimentConfig& config, std::vector<std::str
   const PolicySection& policy = config.policy();
   const CommanderConfig& commander = policy.other().commander();
   const absl::StatusOr<CommanderDescriptor> type = get_parallel_commander_cls(commander);
-  expect(!type.ok() || type->for_lockstep,  // FindTypeProblems() reports an unknown type.
+  expect(!type.ok() || type->for_lockstep,  // AppendTypeProblems() reports an unknown type.
          absl::StrCat("policy.other.commander.type is '", commander.type(), "'"),
          "one that gives tasks in rounds, such as 'solo'");
   expect(commander.has_collector_task_space(),
@@ -142,6 +141,56 @@ void AppendDataSetProblems(const ExperimentConfig& config, std::vector<std::stri
   }
 }
 
+// Appends the problems of the types that the config chooses by name: commander, collectors, metric
+// sinks, and the processes of collectors and learners.
+void AppendTypeProblems(const ExperimentConfig& config, std::vector<std::string>* problems) {
+  const auto report = [&](absl::string_view path, const absl::Status& status) {
+    if (!status.ok()) problems->push_back(absl::StrCat(path, ": ", status.message()));
+  };
+  // `descriptor` is what a registry has found; `type_path` and `section` are the paths of the type
+  // and of the message around its parameters.
+  const auto check = [&](const auto& descriptor, absl::string_view type_path,
+                         absl::string_view section, const GivenParams& given) {
+    report(type_path, descriptor.status());
+    if (descriptor.ok()) report(section, CheckParams(descriptor->check_params, given));
+  };
+  const SystemSection& system = config.system();
+  check(CommCollectorRegistry().Find(system.comm_collector_type()), "system.comm_collector_type",
+        "system", CommCollectorConfig(config));
+  check(CommLearnerRegistry().Find(system.comm_learner_type()), "system.comm_learner_type",
+        "system", CommLearnerConfig(config));
+  const CommanderConfig& commander_config = config.policy().other().commander();
+  const absl::StatusOr<CommanderDescriptor> commander =
+      get_parallel_commander_cls(commander_config);
+  check(commander, "policy.other.commander.type", "policy.other.commander", commander_config);
+  const ParallelCollectorConfig collector_config = MakeCollectorConfig(config);
+  const absl::StatusOr<ParallelCollectorDescriptor> collector =
+      get_parallel_collector_cls(collector_config);
+  check(collector, "policy.collect.parallel_collector.type", "policy.collect.parallel_collector",
+        collector_config);
+  if (!collector_config.reward_shaping().empty()) {
+    report("policy.collect.collector.params",
+           FindRewardShaping(collector_config.reward_shaping()).status());
+    if (collector.ok() && collector->plays_games) {
+      problems->push_back(
+          absl::StrCat("policy.collect.collector.params.reward_shaping is '",
+                       collector_config.reward_shaping(), "' beside collector '", collector->name,
+                       "', which plays games, expected none: it is for envs with one player"));
+    }
+  }
+  for (int i = 0; i < config.metrics().sink_size(); ++i) {
+    const SinkConfig& sink = config.metrics().sink(i);
+    const std::string section = absl::StrCat("metrics.sink[", i, "]");
+    check(SinkRegistry().Find(sink.type()), absl::StrCat(section, ".type"), section, sink);
+  }
+  if (commander.ok() && collector.ok() && commander->plays_games != collector->plays_games) {
+    problems->push_back(
+        absl::StrCat("policy.collect.parallel_collector.type is '", collector->name,
+                     "' beside commander '", commander->name, "', expected one for ",
+                     commander->plays_games ? "games: 'marine'" : "envs for one: 'zergling'"));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
@@ -204,7 +253,7 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
   if (OpponentLearns(config) && !PlaysGames(config)) AppendOpponentProblems(config, &problems);
   if (config.system().lockstep()) AppendLockstepProblems(config, &problems);
   AppendItemBufferProblems(config, PlaysGames(config), &problems);
-  for (std::string& problem : FindTypeProblems(config)) problems.push_back(std::move(problem));
+  AppendTypeProblems(config, &problems);
   if (absl::StartsWith(config.system().store_url(), "mem:")) {
     problems.push_back(absl::StrCat("system.store_url is '", config.system().store_url(),
                                     "', memory of one process, expected what all of them can read: "
@@ -264,56 +313,6 @@ GivenParams CommLearnerConfig(const ExperimentConfig& config) {
   return {system.comm_learner_type(),
           system.has_comm_learner_params() ? &system.comm_learner_params() : nullptr,
           "comm_learner_params"};
-}
-
-std::vector<std::string> FindTypeProblems(const ExperimentConfig& config) {
-  std::vector<std::string> problems;
-  const auto report = [&](absl::string_view path, const absl::Status& status) {
-    if (!status.ok()) problems.push_back(absl::StrCat(path, ": ", status.message()));
-  };
-  // `descriptor` is what a registry has found; `type_path` and `section` are the paths of the type and of the message
-  // around its parameters.
-  const auto check = [&](const auto& descriptor, absl::string_view type_path,
-                         absl::string_view section, const GivenParams& given) {
-    report(type_path, descriptor.status());
-    if (descriptor.ok()) report(section, CheckParams(descriptor->check_params, given));
-  };
-  const SystemSection& system = config.system();
-  check(CommCollectorRegistry().Find(system.comm_collector_type()), "system.comm_collector_type",
-        "system", CommCollectorConfig(config));
-  check(CommLearnerRegistry().Find(system.comm_learner_type()), "system.comm_learner_type",
-        "system", CommLearnerConfig(config));
-  const CommanderConfig& commander_config = config.policy().other().commander();
-  const absl::StatusOr<CommanderDescriptor> commander =
-      get_parallel_commander_cls(commander_config);
-  check(commander, "policy.other.commander.type", "policy.other.commander", commander_config);
-  const ParallelCollectorConfig collector_config = MakeCollectorConfig(config);
-  const absl::StatusOr<ParallelCollectorDescriptor> collector =
-      get_parallel_collector_cls(collector_config);
-  check(collector, "policy.collect.parallel_collector.type", "policy.collect.parallel_collector",
-        collector_config);
-  if (!collector_config.reward_shaping().empty()) {
-    report("policy.collect.collector.params",
-           FindRewardShaping(collector_config.reward_shaping()).status());
-    if (collector.ok() && collector->plays_games) {
-      problems.push_back(
-          absl::StrCat("policy.collect.collector.params.reward_shaping is '",
-                       collector_config.reward_shaping(), "' beside collector '", collector->name,
-                       "', which plays games, expected none: it is for envs with one player"));
-    }
-  }
-  for (int i = 0; i < config.metrics().sink_size(); ++i) {
-    const SinkConfig& sink = config.metrics().sink(i);
-    const std::string section = absl::StrCat("metrics.sink[", i, "]");
-    check(SinkRegistry().Find(sink.type()), absl::StrCat(section, ".type"), section, sink);
-  }
-  if (commander.ok() && collector.ok() && commander->plays_games != collector->plays_games) {
-    problems.push_back(
-        absl::StrCat("policy.collect.parallel_collector.type is '", collector->name,
-                     "' beside commander '", commander->name, "', expected one for ",
-                     commander->plays_games ? "games: 'marine'" : "envs for one: 'zergling'"));
-  }
-  return problems;
 }
 
 }  // namespace ding

@@ -1,4 +1,4 @@
-// Finds what a parallel run cannot do.
+// What a parallel run cannot do, and which types its config chooses by name.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_WORKER_PARALLEL_RUN_PARALLEL_PROBLEMS_H_
@@ -13,22 +13,14 @@
 namespace ding {
 
 // Returns one sentence for each thing in the config that a parallel run cannot do, or not as it is
-// set.
+// set; for each type that this program does not have, or that refuses its parameters; and for a
+// commander and a collector that are not for the same kind of env.
 std::vector<std::string> FindParallelProblems(const ExperimentConfig& config);
 
-// Checks the types that the config of a parallel run chooses by name: commander, collectors, metric
-// sinks, and the processes of collectors and learners.
-//
-// Threads: thread-safe (pure functions).
-
-// The types of the processes of collectors and learners, with their parameters, for create_comm_collector() and
-// create_comm_learner(). They refer to `config`.
+// The types of the processes of collectors and learners, with their parameters, for
+// create_comm_collector() and create_comm_learner(). They refer to `config`.
 GivenParams CommCollectorConfig(const ExperimentConfig& config);
 GivenParams CommLearnerConfig(const ExperimentConfig& config);
-
-// Returns one sentence for each type that this program does not have, for each type that refuses its parameters, and
-// for a commander and a collector that are not for the same kind of env.
-std::vector<std::string> FindTypeProblems(const ExperimentConfig& config);
 
 }  // namespace ding
 

@@ -6,16 +6,20 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/file.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/comm_coordinator.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/store.h"
+#include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/learner/comm/unsaved_checkpoints.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/progress.h"
@@ -28,6 +32,7 @@
 #include "ding_worker/worker/parallel_run/parallel_setup.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/run_folder.h"
+#include "ding_worker/worker/run/run_memory.h"
 #include "ding_worker/worker/run/run_result.h"
 #include "ding_worker/worker/run/run_status.h"
 #include "ding_worker/worker/run/save_outage.h"
@@ -359,6 +364,39 @@ absl::StatusOr<ParallelOutcome> RunParallel(const ExperimentConfig& config,
     outcome.saved = Annotate(result.status(), outcome.saved.message());
   }
   return outcome;
+}
+
+absl::Status AdoptRun(const std::string& store_url, const std::string& exp_dir) {
+  if (PathExists(JoinPath(exp_dir, run_files::kInfo))) return absl::OkStatus();
+  if (PathExists(exp_dir)) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("'", exp_dir,
+                     "' exists and is not the folder of a run: expected "
+                     "a new folder for the run of ",
+                     store_url));
+  }
+  DING_ASSIGN_OR_RETURN(StoredDescription description, GetDescription(store_url));
+  description.info.set_store_url(store_url);  // the address as this machine reaches it
+  DING_RETURN_IF_ERROR(CreateDirectories(JoinPath(exp_dir, run_files::kCoordinatorFolder)));
+  DING_RETURN_IF_ERROR(
+      WriteFileAtomically(JoinPath(exp_dir, run_files::kConfig), description.config));
+  return WriteFileAtomically(JoinPath(exp_dir, run_files::kInfo), PrintRunFile(description.info));
+}
+
+absl::StatusOr<std::string> SettleDeadRun(const std::string& exp_dir) {
+  if (!PathExists(JoinPath(exp_dir, run_files::kInfo))) return "";  // The run had not begun.
+  DING_ASSIGN_OR_RETURN(const ParallelRunInfo info, ReadRunInfo(exp_dir));
+  const bool in_memory = !info.memory().empty();
+  if (in_memory && (!PathExists(info.memory()) || IsKeptRunMemory(info.memory()))) return "";
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, create_store(info.store_url()));
+  DING_ASSIGN_OR_RETURN(const std::vector<std::string> keys, store->List(""));
+  if (keys.empty()) {
+    DING_RETURN_IF_ERROR(in_memory ? RemoveRunMemory(info.memory()) : store->Clear());
+    return "";
+  }
+  if (in_memory) DING_RETURN_IF_ERROR(KeepRunMemory(info.memory()));
+  return absl::StrCat("the data of this run stay in ", DescribePlace(info),
+                      "; continue with them by: ", ResumeCommand(exp_dir));
 }
 
 }  // namespace ding

@@ -32,14 +32,16 @@
 namespace ding {
 namespace {
 
-// Copies the values of a parallel run's store (chunks and policies) that its journal refers to into
-// the run's folder at an orderly end, and back when the run is resumed.
-//
-// Threads: thread-compatible: no other process of the run may work meanwhile.
+// The name of the coordinator's logs.
+constexpr char kProcess[] = "coordinator";
+// The journal in the folder of a store, which has no key of this form.
+constexpr char kJournalInFolder[] = ".journal";
 
-// Replaces what was saved in `folder` before. Values that `store` has lost or that are damaged are
-// not saved, and neither are those with which the copy would have more than `max_bytes`; both are
-// logged. After an error, such as of a full disk, the copy is incomplete and is not read again.
+// At an orderly end, copies the values of the run's store (chunks and policies) that its journal
+// refers to into the run's folder, in place of what was saved there before; no other process of the
+// run may work meanwhile. Values that `store` has lost or that are damaged are not saved, and
+// neither are those with which the copy would have more than `max_bytes`; both are logged. After an
+// error, such as of a full disk, the copy is incomplete and is not read again.
 absl::Status SaveValues(const Journal& journal, int64_t max_bytes, Store* store,
                         const RunFolder& folder) {
   const std::string saved_path = JoinPath(folder.path(), run_files::kSavedFolder);
@@ -75,8 +77,9 @@ absl::Status SaveValues(const Journal& journal, int64_t max_bytes, Store* store,
   return folder.WriteText(run_files::kSaved, PrintRunFile(manifest));
 }
 
-// Copies back the saved values that `store` does not have: all of them after an orderly end, and
-// some of them if an earlier copy was interrupted. OK if the run has not come to an orderly end.
+// When the run is resumed, copies back the saved values that `store` does not have: all of them
+// after an orderly end, and some of them if an earlier copy was interrupted. OK if the run has not
+// come to an orderly end.
 absl::Status RestoreValues(const Journal& journal, const RunFolder& folder, Store* store) {
   if (!PathExists(JoinPath(folder.path(), run_files::kSaved))) return absl::OkStatus();
   DING_ASSIGN_OR_RETURN(const std::vector<std::string> listed, store->List(""));
@@ -98,12 +101,6 @@ absl::Status RestoreValues(const Journal& journal, const RunFolder& folder, Stor
   }
   return absl::OkStatus();
 }
-
-// The name of the coordinator's logs.
-constexpr char kProcess[] = "coordinator";
-
-// The journal in the folder of a store, which has no key of this form.
-constexpr char kJournalInFolder[] = ".journal";
 
 // Returns the folder of the store, if it is one.
 std::optional<std::string> FolderOfStore(absl::string_view url) {
@@ -188,7 +185,8 @@ absl::Status ParallelRunData::OpenStore() {
     DING_ASSIGN_OR_RETURN(store_, create_store(info_.store_url()));
     return absl::OkStatus();
   };
-  // A person who resumes the run wants to know at once. A coordinator that dies is only started again.
+  // A person who resumes the run wants to know at once. A coordinator that dies is only started
+  // again.
   return options_.again ? RetryWhileStoreIsAway(open) : open();
 }
 

@@ -1,5 +1,5 @@
-// The files that describe a parallel run in its folder, and what reads them. None of this needs a
-// process of the run.
+// The files that describe a parallel run in its folder, and where its data are. None of this needs
+// a process of the run.
 //
 //   <exp_dir>/
 //     total_config.textproto   the run's config
@@ -7,10 +7,15 @@
 //     coordinator/
 //       run.textproto     ParallelRunInfo: name of the run, and the address of its store
 //       address           the address at which the coordinator listens
-//       journal           state that survives the process (coordinator/journal/journal.h), unless the
-//                         journal is in the store
-//       saved/            what was in the store when the run came to an orderly end (saved_values.h)
+//       journal           state that survives the process (coordinator/journal/journal.h), unless
+//                         the journal is in the store
+//       saved/            what was in the store when the run came to an orderly end
+//                         (parallel_run_data.h)
 //       saved.textproto   SavedRun: how much that is; written last
+//
+// If the config names no store, the data are in the memory of this machine, in a folder of their
+// own below RunMemoryBase() (run_memory.h). Otherwise they are in a folder of the config's store.
+// If the run's journal is there too, so is a description of the run, for other machines.
 //
 // Threads: thread-safe; files are written by the run's coordinator.
 #ifndef DING_WORKER_WORKER_PARALLEL_RUN_PARALLEL_RUN_FOLDER_H_
@@ -57,13 +62,6 @@ absl::StatusOr<SavedRun> ReadSavedRun(const std::string& exp_dir);
 // Returns the message as it is written to the files above.
 std::string PrintRunFile(const google::protobuf::Message& message);
 
-// Chooses the store for the data of a parallel run, and keeps a description of the run there for other machines.
-//
-// If the config names no store, the data are in the memory of this machine, in a folder of their
-// own below RunMemoryBase() (run_memory.h). Otherwise they are in a folder of the config's store.
-//
-// Threads: thread-safe (functions without state).
-
 // Invents a readable name for the run in `exp_dir`, which is unique on this machine, and derives
 // the place of its data. `store_url` is that of the config; empty: the memory of this machine.
 ParallelRunInfo NameRun(const std::string& exp_dir, const std::string& store_url);
@@ -88,9 +86,10 @@ absl::Status PutDescription(const ParallelRunInfo& info, const ExperimentConfig&
 //   kDataLoss  the description is damaged
 absl::StatusOr<StoredDescription> GetDescription(const std::string& store_url);
 
-// Calls `act`, and repeats this for up to 15 s as long as it returns kUnavailable or kUnauthenticated,
-// such as while a Redis is being restarted or its password is being changed. Returns the last result.
-// It is for the end of a run, and for a coordinator that takes the place of another one.
+// Calls `act`, and repeats this for up to 15 s as long as it returns kUnavailable or
+// kUnauthenticated, such as while a Redis is being restarted or its password is being changed.
+// Returns the last result. It is for the end of a run, and for a coordinator that takes the place
+// of another one.
 absl::Status RetryWhileStoreIsAway(const std::function<absl::Status()>& act);
 
 }  // namespace ding

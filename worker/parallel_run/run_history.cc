@@ -139,9 +139,8 @@ absl::StatusOr<int64_t> FirstEnvStep(const ExperimentConfig& config, const Journ
     if (run.has_value()) return 0;
   }
   DING_ASSIGN_OR_RETURN(const CheckpointReader checkpoint, OpenTrainCheckpoint(path));
-  const auto field = checkpoint.info().fields.find("env_step");
   int64_t env_step = 0;
-  if (field == checkpoint.info().fields.end() || !absl::SimpleAtoi(field->second, &env_step)) {
+  if (!absl::SimpleAtoi(FieldOf(checkpoint.info(), "env_step"), &env_step)) {
     return absl::InvalidArgumentError(
         absl::StrCat("checkpoint '", path, "' does not say how many env steps its run had, but ",
                      "policy.learn.resume_training is true: expected one that a learner saved"));

@@ -25,6 +25,7 @@ namespace ding {
 namespace {
 
 constexpr absl::Duration kReapPeriod = absl::Milliseconds(5);
+constexpr absl::Duration kWatchPeriod = absl::Milliseconds(200);  // of OrphanWatch
 
 // Whether `pid` has ended; if so, reaps it and takes its status.
 bool Reap(pid_t pid, int* wait_status) {
@@ -45,8 +46,6 @@ std::string DescribeDeath(int wait_status) {
                              "another module may"
                            : "");
 }
-
-constexpr absl::Duration kPeriod = absl::Milliseconds(200);
 
 }  // namespace
 
@@ -89,7 +88,8 @@ absl::Status Supervisor::Spawn(Process* process) {
   sigset_t all;
   sigfillset(&all);
   posix_spawnattr_setsigdefault(&attributes, &all);
-  // A process of a background group that reads from the terminal, for example in a debugger, is stopped.
+  // A process of a background group that reads from the terminal, for example in a debugger, is
+  // stopped.
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -273,7 +273,7 @@ void OrphanWatch::Watch() {
   while (true) {
     {
       MutexLock lock(&mutex_);
-      if (!done_) changed_.WaitFor(&mutex_, kPeriod);
+      if (!done_) changed_.WaitFor(&mutex_, kWatchPeriod);
       if (done_) return;
     }
     if (!IsOrphan()) {

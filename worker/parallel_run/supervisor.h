@@ -1,9 +1,5 @@
-// Runs worker processes on this machine: starts them, replaces each one that ends, and ends all of
-// them.
-//
-// Ownership: owns its processes. If the supervising process dies, they notice and end.
-// Threads:   thread-compatible.
-// Errors:    if a worker keeps ending soon after its start, an error names it and how it ended.
+// Runs worker processes on this machine: the supervisor, which replaces those that end, and in each
+// worker the watch that ends it if the supervisor dies.
 #ifndef DING_WORKER_WORKER_PARALLEL_RUN_SUPERVISOR_H_
 #define DING_WORKER_WORKER_PARALLEL_RUN_SUPERVISOR_H_
 
@@ -28,6 +24,34 @@
 
 namespace ding {
 
+// Exit statuses of the programs other than 0 (the run came to its end), 1 (an error) and 128 +
+// signal.
+
+// The run came to its end, but could not save its last checkpoints, or the data that it needs to
+// continue, which stay where they are.
+inline constexpr int kUnsavedStatus = 3;
+// A worker process that was started by a supervisor has done its work: the run is over, or the
+// coordinator let it go. If such a process ends with 0 instead, something in it ended it, such as
+// an env that calls _exit(0).
+inline constexpr int kGoodbyeStatus = 66;
+
+// Returns where processes of this machine connect to a server that listens on `address`: one cannot
+// connect to "0.0.0.0:7235", and no certificate names it.
+inline std::string LocalAddress(const std::string& address) {
+  if (absl::StartsWith(address, "0.0.0.0:")) return absl::StrCat("127.0.0.1", address.substr(7));
+  if (absl::StartsWith(address, "[::]:")) return absl::StrCat("[::1]", address.substr(4));
+  return address;
+}
+
+// "exit status 1", "signal 9 (Killed)".
+std::string DescribeWaitStatus(int wait_status);
+
+// Starts worker processes, replaces each one that ends, and ends all of them.
+//
+// Ownership: owns its processes. If the supervising process dies, they notice and end
+// (OrphanWatch).
+// Threads:   thread-compatible.
+// Errors:    if a worker keeps ending soon after its start, an error names it and how it ended.
 class Supervisor {
  public:
   struct Worker {
@@ -35,8 +59,8 @@ class Supervisor {
     std::vector<std::string> arguments;  // for the program
     // Arguments of processes that replace one that ended; empty: the same arguments.
     std::vector<std::string> arguments_again;
-    // The kind of exit that means that the worker is done and is not replaced: no exit; an exit with
-    // kGoodbyeStatus (exit_status.h); or an exit with any status, that is, not by a signal.
+    // The kind of exit that means that the worker is done and is not replaced: no exit; an exit
+    // with kGoodbyeStatus; or an exit with any status, that is, not by a signal.
     enum class Done { kNever, kWithGoodbye, kWithAnyStatus };
     Done done = Done::kNever;
   };
@@ -65,8 +89,8 @@ class Supervisor {
   // it is not a process of this supervisor.
   absl::Status Replace(pid_t pid);
 
-  // Sends the signal to all processes but that of the worker `except`. They are to end: those that are to end with a
-  // goodbye are done from now on, however they end.
+  // Sends the signal to all processes but that of the worker `except`. They are to end: those that
+  // are to end with a goodbye are done from now on, however they end.
   void Interrupt(int signal, absl::string_view except);
 
   // Whether a process has ended that Restart() has not handled yet.
@@ -114,36 +138,6 @@ class Supervisor {
   bool interrupted_ = false;
   int64_t restarts_ = 0;
 };
-
-// "exit status 1", "signal 9 (Killed)".
-std::string DescribeWaitStatus(int wait_status);
-
-}  // namespace ding
-
-// Exit statuses of the programs other than 0 (the run came to its end), 1 (an error) and 128 +
-// signal.
-
-namespace ding {
-
-// The run came to its end, but could not save its last checkpoints, or the data that it needs to continue, which
-// stay where they are.
-inline constexpr int kUnsavedStatus = 3;
-// A worker process that was started by a supervisor has done its work: the run is over, or the
-// coordinator let it go. If such a process ends with 0 instead, something in it ended it, such as
-// an env that calls _exit(0).
-inline constexpr int kGoodbyeStatus = 66;
-
-// The address at which processes of one machine find each other.
-//
-// Threads: thread-safe (pure functions).
-
-// Returns where processes of this machine connect to a server that listens on `address`: one cannot
-// connect to "0.0.0.0:7235", and no certificate names it.
-inline std::string LocalAddress(const std::string& address) {
-  if (absl::StartsWith(address, "0.0.0.0:")) return absl::StrCat("127.0.0.1", address.substr(7));
-  if (absl::StartsWith(address, "[::]:")) return absl::StrCat("[::1]", address.substr(4));
-  return address;
-}
 
 // Ends a worker process whose supervisor has died and that has nothing left to work for, because
 // its session is over or has not begun. Such a worker ends by itself as soon as it looks; but it

@@ -1,15 +1,17 @@
-// The config of a task: that of the run, with the settings that the commander gave the task.
+// The config of a task: that of the run, with the settings that the commander gave the task; and
+// the layout of the data that collectors send.
 //
-//     commander ── StartTask.setting ──► coordinator ── TaskSettings::Check ──► given back, or
-//                                                                              ──► worker ── ConfigOfTask
+// commander ── StartTask.setting ──► coordinator ── TaskSettings::Check ─┬─► worker ── ConfigOfTask
+//                                                                        └─► given back
 //
-// A learner task may change policy.params, policy.learn, policy.other.replay_buffer, the discount factor,
-// nstep and the priorities, and its buffer is made of what it says. A collector task may change env, policy.params,
-// policy.collect.n_sample and policy.collect.parallel_collector. What all tasks have in common stays: the
-// layout of the rows and of the items of the buffer, the observations and actions of the env, and what ends
-// the run.
+// A learner task may change policy.params, policy.learn, policy.other.replay_buffer, the discount
+// factor, nstep and the priorities, and its buffer is made of what it says. A collector task may
+// change env, policy.params, policy.collect.n_sample and policy.collect.parallel_collector. What
+// all tasks have in common stays: the layout of the rows and of the items of the buffer, the
+// observations and actions of the env, and what ends the run.
 //
-// Errors: kInvalidArgument names the commander, the task and the field.
+// Threads: the functions are thread-safe, TaskSettings is thread-compatible.
+// Errors:  kInvalidArgument names the commander, the task and the field.
 #ifndef DING_WORKER_WORKER_PARALLEL_RUN_TASK_CONFIG_H_
 #define DING_WORKER_WORKER_PARALLEL_RUN_TASK_CONFIG_H_
 
@@ -30,22 +32,20 @@
 
 namespace ding {
 
-// Thread-safe (pure functions).
 absl::StatusOr<ExperimentConfig> ConfigOfTask(const ExperimentConfig& run, const LearnerTask& task);
 absl::StatusOr<ExperimentConfig> ConfigOfTask(const ExperimentConfig& run,
                                               const CollectorTask& task);
 
-// The config of the coordinator's buffer, for rows that `rows` describes: its rows are items, so that
-// returns are computed where the data are read.
+// The config of the coordinator's buffer, for rows that `rows` describes: its rows are items, so
+// that returns are computed where the data are read.
 BufferConfig CoordinatorBufferConfig(const BufferConfig& rows);
 
-// Checks the settings of tasks in the coordinator's process, before a worker is given the task. Each
-// combination of settings is checked once.
-//
-// Threads: thread-compatible.
+// Checks the settings of tasks in the coordinator's process, before a worker is given the task.
+// Each combination of settings is checked once.
 class TaskSettings {
  public:
-  // `env` is that of the run, as one player sees it, and `rows` what is collected in it; null: unknown.
+  // `env` is that of the run, as one player sees it, and `rows` what is collected in it; null:
+  // unknown.
   TaskSettings(const ExperimentConfig& run, const EnvSpec& env, SpecPtr rows, const Clock* clock)
       : run_(run), env_(env), rows_(std::move(rows)), clock_(clock) {}
 
@@ -64,13 +64,10 @@ class TaskSettings {
   std::set<std::string> valid_;  // combinations of settings
 };
 
-// The data that collectors can send in a run, derived from its env and policy. The learner and the
-// coordinator check received data against it, since they do not trust collectors.
-//
-// Threads: thread-safe, where the policy is (pure functions).
-
-// Returns the layout of rows that `policy` makes of an env as `player` sees it. The result is
+// Returns the layout of rows that `policy` makes of an env as `player` sees it. The learner and the
+// coordinator check received data against it, since they do not trust collectors. The result is
 // without layouts if the policy cannot process one row of zeros (CollectMode::GetTrainSample()).
+// Thread-safe where the policy is.
 absl::StatusOr<CollectedLayout> LayoutOfCollected(const EnvSpec& player, CollectMode* policy);
 
 }  // namespace ding

@@ -27,6 +27,10 @@ namespace ding {
 namespace {
 
 constexpr char kConfigField[] = "config";
+// Results of a run, for its sinks.
+constexpr char kFinalEval[] = "final_eval";
+constexpr char kEnvSteps[] = "env_steps";
+constexpr char kWallSeconds[] = "wall_seconds";
 
 // Whether the evaluator of the config takes pictures. An evaluator of somebody else's may do so.
 bool Films(const SerialEvaluatorConfig& evaluator) {
@@ -36,8 +40,8 @@ bool Films(const SerialEvaluatorConfig& evaluator) {
   return params.render().render_freq() != -1;
 }
 
-// The numbers of the envs of a process are a block: those that collect, those that evaluate, and a probe of the process,
-// of the learner and of the coordinator with the same index.
+// The numbers of the envs of a process are a block: those that collect, those that evaluate, and a
+// probe of the process, of the learner and of the coordinator with the same index.
 absl::StatusOr<std::unique_ptr<EnvManager>> ManagerOf(const EnvConfig& env,
                                                       const ExperimentConfig& config, int env_num,
                                                       const Clock* clock, bool evaluates,
@@ -63,10 +67,6 @@ double BoundOfSum(double reward, int64_t steps, bool away) {
                    : std::copysign(std::numeric_limits<double>::infinity(), reward);
 }
 
-constexpr char kFinalEval[] = "final_eval";
-constexpr char kEnvSteps[] = "env_steps";
-constexpr char kWallSeconds[] = "wall_seconds";
-
 MetricAxis AxisOf(const MetricsSection& config) {
   switch (config.x_axis()) {
     case MetricsSection::ENV_STEP:
@@ -79,7 +79,8 @@ MetricAxis AxisOf(const MetricsSection& config) {
   return MetricAxis::kBoth;
 }
 
-// Returns a text without the quotation marks and escapes of a file, unless it would not be a line of UTF-8.
+// Returns a text without the quotation marks and escapes of a file, unless it would not be a line
+// of UTF-8.
 std::string WithoutQuotes(absl::string_view value) {
   if (!absl::ConsumePrefix(&value, "\"")) return std::string(value);
   absl::ConsumeSuffix(&value, "\"");

@@ -1,4 +1,5 @@
-// Makes the parts that serial training and evaluation have in common from an experiment config.
+// Makes the parts of a run from its config: envs, contexts of policies, metric sinks, and what a
+// checkpoint says of the run.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_WORKER_RUN_EXPERIMENT_SETUP_H_
@@ -22,8 +23,8 @@
 
 namespace ding {
 
-// Which process of a run makes envs, from which their numbers derive (EnvUse.number). Envs of the last two kinds are
-// probes: only their specs are wanted.
+// Which process of a run makes envs, from which their numbers derive (EnvUse.number). Envs of the
+// last two kinds are probes: only their specs are wanted.
 struct EnvPlace {
   enum Kind { kCollector, kLearner, kCoordinator };
   Kind kind = kCollector;  // also a serial run, and an evaluation
@@ -56,18 +57,19 @@ absl::StatusOr<std::unique_ptr<EnvManager>> MakeOpponentEnvManager(const Experim
 PolicyContext MakePolicyContext(const ExperimentConfig& config, const EnvSpec& env,
                                 const PolicyModes& modes);
 
-// What envs have learned and the policy needs beside its model: a component of every checkpoint of a run whose envs have
-// statistics (EnvManager::has_statistics).
+// What envs have learned and the policy needs beside its model: a component of every checkpoint of
+// a run whose envs have statistics (EnvManager::has_statistics).
 inline constexpr char kEnvStatisticsComponent[] = "env_statistics";
 // Gives `to` the statistics of `from`, an env manager of the same wrappers, if they have any.
 absl::Status CopyEnvStatistics(const EnvManager& from, EnvManager* to);
 // Loads the statistics of a checkpoint, if `envs` have any.
 absl::Status LoadEnvStatistics(const CheckpointReader& checkpoint, EnvManager* envs);
-// kInvalidArgument, saying why, if `envs` have statistics: for programs that cannot share them among their envs.
+// kInvalidArgument, saying why, if `envs` have statistics: for programs that cannot share them
+// among their envs.
 absl::Status RefuseEnvStatistics(const EnvManager& envs);
 
-// Adds to a checkpoint what an evaluation needs to start from it alone: "config", "env", "policy", and what
-// DescribePolicy() adds (worker/run/policy_description.h). `env` may be a game.
+// Adds to a checkpoint what an evaluation needs to start from it alone: "config", "env", "policy",
+// and what DescribePolicy() adds (worker/run/policy_description.h). `env` may be a game.
 void DescribeRun(const ExperimentConfig& config, const EnvSpec& env, CheckpointInfo* info);
 // Returns the config that DescribeRun() wrote. kNotFound: the checkpoint has none.
 absl::StatusOr<ExperimentConfig> ConfigOfCheckpoint(const CheckpointInfo& info);
@@ -86,31 +88,27 @@ absl::StatusOr<std::unique_ptr<Policy>> LoadEvalPolicy(const CheckpointReader& c
                                                        const ExperimentConfig& config,
                                                        const EnvSpec& player);
 
-// Which returns an env allows, by the bounds of its rewards.
-//
-// Threads: thread-safe (pure functions).
-
 // Bounds of the return (sum of rewards) of an episode; infinite where the env does not declare any.
 struct ReturnBounds {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
 };
+// Returns those that an env allows, by the bounds of its rewards.
 ReturnBounds BoundsOfReturns(const EnvSpec& env);
 // Returns bounds that include both `a` and `b`.
 ReturnBounds EitherOf(const ReturnBounds& a, const ReturnBounds& b);
 
-// The metric sinks of a run that its config names (metrics.sink).
-//
-// Threads: thread-safe (a pure function).
-
-// Makes the sinks of the config for the metrics of `process`. Replaces `*metrics`, which writes the files of the process, by
-// a sink that passes everything to these sinks and, unless the config turns the files off, to the old sink. Its axis() is
-// that of the config. Errors are those of create_sink(), and name the field.
+// Makes the sinks that the config names (metrics.sink) for the metrics of `process`. Replaces
+// `*metrics`, which writes the files of the process, by a sink that passes everything to these
+// sinks and, unless the config turns the files off, to the old sink. Its axis() is that of the
+// config.
+// Errors are those of create_sink(), and name the field.
 absl::Status AddSinks(const ExperimentConfig& config, const std::string& exp_dir,
                       const std::string& process, std::shared_ptr<MetricSink>* metrics);
 
-// Make the arguments of MetricSink::BeginRun() and EndRun(): the fields of the config that are not defaults, and the results
-// "final_eval" (if there was an evaluation), "env_steps" and "wall_seconds".
+// Make the arguments of MetricSink::BeginRun() and EndRun(): the fields of the config that are not
+// defaults, and the results "final_eval" (if there was an evaluation), "env_steps" and
+// "wall_seconds".
 RunDescription DescribeRunForSinks(const ExperimentConfig& config);
 RunResults ResultsForSinks(std::optional<double> eval_value, int64_t env_steps,
                            double wall_seconds);

@@ -26,6 +26,7 @@ absl::string_view SeverityName(google::LogSeverity severity) {
   }
 }
 
+// Sends the log lines of this process to glog.
 class GlogOutput : public LogSink {
  public:
   void Send(const LogLine& line) override {

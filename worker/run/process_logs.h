@@ -4,9 +4,9 @@
 //   <exp_dir>/log/<csv>                  the same scalars for other readers
 //   <exp_dir>/log/<process>_logger.txt   the text log: everything that the process logs
 //
-// Ownership: while this object lives, what this process logs (base/log.h, glog) goes to the text log; at
-//            most one such object lives at a time.
-// Threads:   thread-safe once made.
+// LogToGlog() sends the log lines to glog before there is a run's folder.
+//
+// Threads: thread-safe; ProcessLogs once made.
 #ifndef DING_WORKER_WORKER_RUN_PROCESS_LOGS_H_
 #define DING_WORKER_WORKER_RUN_PROCESS_LOGS_H_
 
@@ -25,6 +25,8 @@ namespace ding {
 // "<exp_dir>/log"
 std::string LogFolder(absl::string_view exp_dir);
 
+// Ownership: while this object lives, what this process logs (base/log.h, glog) goes to the text
+//            log; at most one such object lives at a time.
 class ProcessLogs {
  public:
   // Appends to existing logs. kPermissionDenied, kResourceExhausted, ...: they cannot be written.
@@ -49,13 +51,8 @@ class ProcessLogs {
   const std::unique_ptr<GlogSink> glog_sink_;
 };
 
-}  // namespace ding
-
-// Sends the log lines of this process to glog, which has its own flags, files and sinks.
-
-namespace ding {
-
-// From now on, until somebody sets another sink (base/log.h); with glog's flag --v=1 or above also those of
+// Sends the log lines of this process to glog, which has its own flags, files and sinks, from now
+// on until somebody sets another sink (base/log.h); with glog's flag --v=1 or above also those of
 // severity VERBOSE. May be called again, from any thread.
 void LogToGlog();
 

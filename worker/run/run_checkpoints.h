@@ -6,10 +6,11 @@
 //     resume_<position>               resume points: all that the run needs to continue as if it
 //                                     had not been interrupted; the newest two are kept
 //
-// What cannot be written is kept and tried again (save_outage.h), unless a newer checkpoint of its name takes its
-// place; of resume points the newest one is kept, and of those with a number the newest kMaxUnsaved.
+// What cannot be written is kept and tried again (save_outage.h), unless a newer checkpoint of its
+// name takes its place; of resume points the newest one is kept, and of those with a number the
+// newest kMaxUnsaved.
 //
-// Threads: thread-safe; has a thread of its own that writes.
+// Threads: thread-safe; RunCheckpoints has a thread of its own that writes.
 // Errors:  Save(), Retry() and Flush() return an error once something could not be written for
 //          SaveOutage::kPatience.
 #ifndef DING_WORKER_WORKER_RUN_RUN_CHECKPOINTS_H_
@@ -53,7 +54,8 @@ class RunCheckpoints {
   void SaveResumePoint(int64_t position, CheckpointInfo info,
                        std::vector<CheckpointComponent> components);
 
-  // Begins to write again what could not be written, at most every SaveOutage::kRetryPeriod. Cheap if there is nothing.
+  // Begins to write again what could not be written, at most every SaveOutage::kRetryPeriod. Cheap
+  // if there is nothing.
   absl::Status Retry();
   // Whether nothing is being written or waiting to be written.
   bool idle() const { return writer_.idle(); }
@@ -103,15 +105,12 @@ absl::StatusOr<std::optional<ResumePoint>> OpenNewestResumePoint(const std::stri
 absl::Status CleanUpCheckpoints(const std::string& exp_dir, int64_t position,
                                 absl::string_view folder = "ckpt");
 
-// Moves the checkpoints of a run that has no resume point out of the way, before it begins anew: they are of
-// another history. Returns their new folder, below `exp_dir`; empty if there are none.
+// Moves the checkpoints of a run that has no resume point out of the way, before it begins anew:
+// they are of another history. Returns their new folder, below `exp_dir`; empty if there are none.
 absl::StatusOr<std::string> SetCheckpointsAside(const std::string& exp_dir);
 
-// Saves and loads objects with a state as components of a checkpoint.
-//
-// Threads: thread-safe (pure functions).
-
-// The component that `component` saves; `component` must live until it is copied.
+// The component of a checkpoint that `component`, an object with SaveState(StateWriter*), saves;
+// `component` must live until it is copied.
 template <typename T>
 CheckpointComponent ComponentOf(absl::string_view name, const T* component) {
   return {std::string(name),

@@ -34,6 +34,9 @@ namespace {
 constexpr int kMaxFolderNames = 100;
 constexpr char kResultName[] = "result.json";
 constexpr char kCsvName[] = "metrics.csv";
+// Before the path of a file of the logs: the field with its size, in the manifest of a resume
+// point.
+constexpr absl::string_view kLogPrefix = "log_bytes:";
 // Files by which a sink finds its run again, also if the run begins anew.
 constexpr char kRunIdEnd[] = "_run_id.txt";
 // When a run is killed, the processes of its envs still hold the lock of its folder for a moment,
@@ -88,7 +91,8 @@ absl::StatusOr<LogSizes> MeasureFiles(const std::string& folder) {
   return sizes;
 }
 
-// Flushes the files to the disk, so that a resume point never says more than is left of them after a power loss.
+// Flushes the files to the disk, so that a resume point never says more than is left of them after
+// a power loss.
 absl::Status SyncFiles(const std::string& folder, const LogSizes& sizes) {
   for (const auto& [name, bytes] : sizes) {
     const std::string path = JoinPath(folder, name);
@@ -124,8 +128,6 @@ absl::Status CutBackLogs(const std::string& folder, const LogSizes& sizes) {
   }
   return absl::OkStatus();
 }
-
-constexpr absl::string_view kLogPrefix = "log_bytes:";
 
 // Clears the fields that may change when a run is resumed.
 void ClearFieldsThatMayDiffer(ExperimentConfig* config) {
@@ -272,12 +274,6 @@ absl::Status CheckSameExperiment(const ExperimentConfig& saved, const Experiment
       absl::StrJoin(lines, "\n  ")));
 }
 
-std::string ResumeCommand(absl::string_view program, const std::string& exp_dir) {
-  const char* const command = std::getenv("DING_WORKER_COMMAND");
-  return absl::StrCat(command != nullptr ? command : ShellWord(program),
-                      " --resume --exp_dir=", ShellWord(exp_dir));
-}
-
 void DescribeLogs(const LogSizes& logs, CheckpointInfo* info) {
   for (const auto& [path, bytes] : logs) {
     info->fields[absl::StrCat(kLogPrefix, path)] = absl::StrCat(bytes);
@@ -294,6 +290,12 @@ LogSizes LogsOfCheckpoint(const CheckpointInfo& info) {
     }
   }
   return logs;
+}
+
+std::string ResumeCommand(absl::string_view program, const std::string& exp_dir) {
+  const char* const command = std::getenv("DING_WORKER_COMMAND");
+  return absl::StrCat(command != nullptr ? command : ShellWord(program),
+                      " --resume --exp_dir=", ShellWord(exp_dir));
 }
 
 }  // namespace ding

@@ -1,4 +1,5 @@
-// The folder of one run, and the files that are written to it while it runs.
+// The folder of one run, the files that are written to it while it runs, and whether a run may
+// continue in it.
 //
 //   <exp_dir>/
 //     total_config.textproto    the resolved config
@@ -7,9 +8,7 @@
 //     log/<process>/            TensorBoard event files, metrics.csv and the text log
 //                               (process_logs.h)
 //
-// Ownership: owns its ProcessLogs. At most one RunFolder per folder exists on a machine: it holds a
-//            lock, which is released when the process ends.
-// Threads:   thread-safe once made.
+// Threads: thread-safe; RunFolder once made.
 #ifndef DING_WORKER_WORKER_RUN_RUN_FOLDER_H_
 #define DING_WORKER_WORKER_RUN_RUN_FOLDER_H_
 
@@ -32,6 +31,8 @@ namespace ding {
 // Bytes of each file of the logs, by its path below log/.
 using LogSizes = std::map<std::string, int64_t>;
 
+// Ownership: owns its ProcessLogs. At most one RunFolder per folder exists on a machine: it holds a
+//            lock, which is released when the process ends.
 class RunFolder {
  public:
   // Makes the folder of a new run. If `exp_dir` is empty, makes `exp_name` below the current
@@ -87,14 +88,9 @@ class RunFolder {
   const std::unique_ptr<ProcessLogs> logs_;
 };
 
-// Decides whether a run may continue from a resume point, and stores the sizes of the run's logs in
-// its manifest.
-//
-// Threads: thread-safe (pure functions).
-
-// OK if the run `now` continues the run `saved`: they may differ only in name, path of the data
-// set, stop value, stoppers, budgets, periods of logs and the settings of resume points. Both are configs as
-// LoadExperimentConfig() returns them.
+// OK if the run `now` may continue from a resume point of the run `saved`: they may differ only in
+// name, path of the data set, stop value, stoppers, budgets, periods of logs and the settings of
+// resume points. Both are configs as LoadExperimentConfig() returns them.
 //   kInvalidArgument  lists every other difference
 absl::Status CheckSameExperiment(const ExperimentConfig& saved, const ExperimentConfig& now);
 
@@ -102,8 +98,8 @@ absl::Status CheckSameExperiment(const ExperimentConfig& saved, const Experiment
 void DescribeLogs(const LogSizes& logs, CheckpointInfo* info);
 LogSizes LogsOfCheckpoint(const CheckpointInfo& info);
 
-// The command that resumes the run in `exp_dir` with `program`, for people. Where the environment has a
-// DING_WORKER_COMMAND, as tools/train sets it, this command takes the place of the program.
+// The command that resumes the run in `exp_dir` with `program`, for people. Where the environment
+// has a DING_WORKER_COMMAND, as tools/train sets it, this command takes the place of the program.
 std::string ResumeCommand(absl::string_view program, const std::string& exp_dir);
 
 }  // namespace ding

@@ -21,6 +21,10 @@
 namespace ding {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
+constexpr double kWritePeriod = 1;  // seconds, of RunRates
+
 std::string Minutes(double seconds) {
   const int64_t whole = std::llround(std::max(0.0, seconds));
   return absl::StrFormat("%d:%02d", whole / 60, whole % 60);
@@ -95,8 +99,6 @@ std::string LeagueText(const LeagueStatus& league) {
   return text;
 }
 
-using Json = nlohmann::ordered_json;
-
 template <typename Value>
 Json IfKnown(bool known, const Value& value) {
   return known ? Json(value) : Json();
@@ -163,8 +165,6 @@ Json LeagueJson(const LeagueStatus& league) {
   json["eval_opponent"] = league.eval_opponent();
   return json;
 }
-
-constexpr double kWritePeriod = 1;  // seconds
 
 }  // namespace
 
@@ -347,9 +347,8 @@ void RunRates::Write(const RunStatus& status) {
     const std::string group = status.buffer_size() == 1 ? "replay_buffer" : buffer.buffer_id();
     write(group, "rows", static_cast<double>(buffer.count()));
     if (buffer.has_staleness_iterations()) write(group, "age", buffer.staleness_iterations());
-    if (buffer.push_count() > 0) {
-      write(group, "drawn_per_pushed",
-            static_cast<double>(buffer.sample_count()) / static_cast<double>(buffer.push_count()));
+    if (const std::optional<double> ratio = DrawnPerPushed(buffer)) {
+      write(group, "drawn_per_pushed", *ratio);
     }
   }
   elapsed_seconds_ = status.elapsed_seconds();

@@ -1,7 +1,7 @@
-// Formats the status of a parallel run for people: the progress line, and the table of `ctl
-// status`.
+// The status of a parallel run for people (progress line, and table of `ctl status`), for programs
+// (JSON), and as metrics.
 //
-// Threads: thread-safe (pure functions).
+// Threads: thread-safe (pure functions); RunRates is thread-compatible.
 #ifndef DING_WORKER_WORKER_RUN_RUN_STATUS_H_
 #define DING_WORKER_WORKER_RUN_RUN_STATUS_H_
 
@@ -15,12 +15,14 @@
 
 namespace ding {
 
+// The progress line.
 ProgressState ProgressOf(const RunStatus& status);
-// What the status shows of policy and collectors ("return", "loss", "eps"), "workers", and of the first buffer
-// "staleness" (how many train iterations ago the drawn rows were collected) and "drawn/pushed", a ratio of rows.
+// Its values: what the status shows of policy and collectors ("return", "loss", "eps"), "workers",
+// and of the first buffer "staleness" (how many train iterations ago the drawn rows were collected)
+// and "drawn/pushed", a ratio of rows.
 ProgressValues ProgressValuesOf(const RunStatus& status);
 
-// Returns a line for the run, one for each worker and one for each buffer:
+// The table: a line for the run, one for each worker and one for each buffer.
 //
 //   run cartpole-1795 for 0:12  env_step 81920  train_iter 4000  eval 187.2  policy 400
 //   worker  name         role       pid   resources         task              rate        waits for
@@ -29,33 +31,33 @@ ProgressValues ProgressValuesOf(const RunStatus& status);
 //   buffer buffer_0: 81920 rows of 81920 pushed, 256000 drawn, 640 chunks, 210 iterations old
 std::string FormatRunStatus(const RunStatus& status);
 
-// Breaks the lines of `text` that have more than `width` columns (at least 20) between fields or words, as far as there
-// are any. What is left of a line stands below it, indented.
+// Breaks the lines of `text` that have more than `width` columns (at least 20) between fields or
+// words, as far as there are any. What is left of a line stands below it, indented.
 std::string FoldLines(absl::string_view text, int width);
 
-// Keeps the first lines of `text` if it has more than `most` (at least 2), and says in the last one how many are missing.
+// Keeps the first lines of `text` if it has more than `most` (at least 2), and says in the last one
+// how many are missing.
 std::string KeepFirstLines(absl::string_view text, int most);
 
-// The status of a parallel run as JSON, for other programs: `ctl status --json`. Its keys are always all there and keep
-// their meaning; new ones may come. docs/reference/parallel.md describes them.
-//
-// Threads: thread-safe (a pure function).
-
-// Returns one line, without a line end. A value that is not known, or is not a finite number, is null.
+// The status as JSON, for other programs: `ctl status --json`. Its keys are always all there and
+// keep their meaning; new ones may come. docs/reference/parallel.md describes them. Returns one
+// line, without a line end. A value that is not known, or is not a finite number, is null.
 std::string RunStatusToJson(const RunStatus& status);
 
-// How fast a parallel run is, and what its buffers hold: written as metrics about once a second, and at the end.
+// How fast a parallel run is, and what its buffers hold: written as metrics about once a second,
+// and at the end.
 //
-//   run_step/env_steps_per_second  run_step/updates_per_second    of all workers, since they were written last
-//   replay_buffer_step/rows        rows in the buffer
-//   replay_buffer_step/age         train iterations since the rows that were drawn last were collected, on average
-//   replay_buffer_step/drawn_per_pushed                           rows drawn per row pushed, of the whole run
+//   run_step/env_steps_per_second        of all workers, since it was written last
+//   run_step/updates_per_second          likewise
+//   replay_buffer_step/rows              rows in the buffer
+//   replay_buffer_step/age               train iterations since the rows that were drawn last were
+//                                        collected, on average
+//   replay_buffer_step/drawn_per_pushed  rows drawn per row pushed, of the whole run
 //
-// A run with several buffers has the names of the buffers in place of replay_buffer. A run with a data set, which takes
-// no env steps, writes its updates_per_second as run_iter/... .
+// A run with several buffers has the names of the buffers in place of replay_buffer. A run with a
+// data set, which takes no env steps, writes its updates_per_second as run_iter/... .
 //
 // Ownership: the sink must outlive it.
-// Threads:   thread-compatible.
 class RunRates {
  public:
   // `start`: the status from which the rates count.

@@ -27,7 +27,10 @@
 namespace ding {
 namespace {
 
-// `Mode` is EvalMode or CollectMode.
+constexpr char kManifest[] = "manifest.json";
+constexpr char kBest[] = "ckpt_best";
+
+// Acts by one mode of a policy: `Mode` is EvalMode or CollectMode.
 template <typename Mode>
 class Actor : public EvalMode {
  public:
@@ -56,9 +59,6 @@ NamedValues CollectSettings(Policy* policy, const CheckpointInfo& info) {
   return policy->command_mode()->GetSettingCollect(
       {{"learner_step", progress("train_iter")}, {"envstep", progress("env_step")}});
 }
-
-constexpr char kManifest[] = "manifest.json";
-constexpr char kBest[] = "ckpt_best";
 
 bool IsCheckpoint(const std::string& path) { return PathExists(JoinPath(path, kManifest)); }
 

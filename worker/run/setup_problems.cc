@@ -24,6 +24,9 @@
 namespace ding {
 namespace {
 
+constexpr char kBuffer[] = "policy.other.replay_buffer";
+constexpr char kHindsight[] = "policy.other.replay_buffer.type is 'hindsight', which ";
+
 bool ShapesRewards(const ExperimentConfig& config) {
   EpisodeCollectorParams params;
   return config.policy().collect().collector().params().UnpackTo(&params) &&
@@ -54,17 +57,14 @@ void CheckGoalRewards(const ExperimentConfig& config, const EnvSpec& env,
     const absl::Status status =
         CheckHindsightReward(options, sample.achieved, sample.desired, sample.reward);
     if (status.ok()) continue;
-    problems->push_back(
-        absl::StrCat("policy.other.replay_buffer: compute_reward() of env '", env.name,
-                     "', for the achieved goal [", absl::StrJoin(sample.achieved, ", "),
-                     "] and the desired one [", absl::StrJoin(sample.desired, ", "),
-                     "]: ", status.message(), ". It gave ", rewards.size(),
-                     " different rewards, from ", *rewards.begin(), " to ", *rewards.rbegin()));
+    problems->push_back(absl::StrCat(
+        kBuffer, ": compute_reward() of env '", env.name, "', for the achieved goal [",
+        absl::StrJoin(sample.achieved, ", "), "] and the desired one [",
+        absl::StrJoin(sample.desired, ", "), "]: ", status.message(), ". It gave ", rewards.size(),
+        " different rewards, from ", *rewards.begin(), " to ", *rewards.rbegin()));
     return;
   }
 }
-
-constexpr char kBuffer[] = "policy.other.replay_buffer";
 
 void CheckForSequences(const ExperimentConfig& config, bool draws_sequences,
                        const SequenceBufferConfig* sequence, std::vector<std::string>* problems) {
@@ -122,19 +122,18 @@ void CheckLength(const SequenceBufferConfig& sequence, int64_t max_episode_steps
 }  // namespace
 
 std::vector<std::string> FindGoalProblems(const ExperimentConfig& config, const EnvSpec& env) {
-  constexpr char kBuffer[] = "policy.other.replay_buffer.type is 'hindsight', which ";
   if (config.policy().other().replay_buffer().type() != "hindsight") return {};
   std::vector<std::string> problems;
   const absl::Status goals = CheckGoalFields(*env.observation);
   if (!goals.ok()) {
-    problems.push_back(absl::StrCat(kBuffer, "needs goals, but env '", env.name,
+    problems.push_back(absl::StrCat(kHindsight, "needs goals, but env '", env.name,
                                     "' has none: ", goals.message(),
                                     "\nset another type, such as 'naive', or an env with goals"));
   }
   if (env.reward_components() > 0) {
-    problems.push_back(absl::StrCat(kBuffer, "computes the reward anew, as one number, but env '",
-                                    env.name, "' has one of ", env.reward_components(),
-                                    " components: set another type, such as 'naive'"));
+    problems.push_back(absl::StrCat(
+        kHindsight, "computes the reward anew, as one number, but env '", env.name, "' has one of ",
+        env.reward_components(), " components: set another type, such as 'naive'"));
   }
   if (problems.empty()) CheckGoalRewards(config, env, &problems);
   return problems;

@@ -1,5 +1,7 @@
-// Collects the errors of several modules that are being made, so that all of them are reported at
-// once.
+// Why a run cannot start: policy, env and replay buffer do not fit together, or modules refuse
+// their configs. All problems are reported at once, before anything is collected.
+//
+// Threads: thread-safe.
 #ifndef DING_WORKER_WORKER_RUN_SETUP_PROBLEMS_H_
 #define DING_WORKER_WORKER_RUN_SETUP_PROBLEMS_H_
 
@@ -38,33 +40,30 @@ inline absl::Status StartupProblemsToStatus(const std::vector<std::string>& prob
       absl::StrCat("the run cannot start:\n  ", absl::StrJoin(problems, "\n  ")));
 }
 
-// Finds out, before anything is collected, whether the env has what a replay buffer of type "hindsight" needs.
-//
-// Threads: thread-safe.
-
-// Returns a sentence for each thing that does not fit: a buffer of type "hindsight" needs an env whose observations have
-// both goals (data/goal_fields.h) and whose reward is one number; and it must reward as the compute_reward() of a Python env
-// does. Any other buffer fits. Call it when the env manager of the config exists, which has asked the env then.
+// Returns a sentence for each thing that does not fit: a replay buffer of type "hindsight" needs an
+// env whose observations have both goals (data/goal_fields.h) and whose reward is one number; and
+// it must reward as the compute_reward() of a Python env does. Any other buffer fits. Call it when
+// the env manager of the config exists, which has asked the env then.
 std::vector<std::string> FindGoalProblems(const ExperimentConfig& config, const EnvSpec& env);
 
-// Says whether a policy can learn from what its replay buffer draws: single rows, or sequences of rows.
-//
-// Threads: thread-safe (a pure function).
-
-// Returns a sentence for each field of the config that does not fit:
-//   - A policy that learns from sequences (LearnAttributes::sequences) needs a buffer that draws them
-//     (IBuffer::draws_sequences()). If policy.collect.unroll_len is above 1, a buffer of type "sequence"
-//     must draw sequences of as many rows: what is collected as one sample is drawn as one.
-//   - Any other policy learns from every row of a batch, and so must get no rows of padding and none that
-//     only warm up a recurrent state. A buffer of type "sequence" without these is accepted.
-//   - A sequence of one episode without padding must not be longer than episodes can be: `max_episode_steps`
-//     (EnvSpec), or 0 if that has no limit.
+// Returns a sentence for each field of the config with which the policy cannot learn from what its
+// replay buffer draws, single rows or sequences of rows:
+//   - A policy that learns from sequences (LearnAttributes::sequences) needs a buffer that draws
+//     them (IBuffer::draws_sequences()). If policy.collect.unroll_len is above 1, a buffer of type
+//     "sequence" must draw sequences of as many rows: what is collected as one sample is drawn as
+//     one.
+//   - Any other policy learns from every row of a batch, and so must get no rows of padding and
+//     none that only warm up a recurrent state. A buffer of type "sequence" without these is
+//     accepted.
+//   - A sequence of one episode without padding must not be longer than episodes can be:
+//     `max_episode_steps` (EnvSpec), or 0 if that has no limit.
 std::vector<std::string> FindSequenceProblems(const ExperimentConfig& config,
                                               const LearnAttributes& policy, bool draws_sequences,
                                               int64_t max_episode_steps);
 
-// Returns a sentence if no episode of the env has the rows of a sample, policy.collect.unroll_len, and those that are
-// left at its end are dropped (policy.collect.last_sample): an on-policy policy would learn from nothing.
+// Returns a sentence if no episode of the env has the rows of a sample, policy.collect.unroll_len,
+// and those that are left at its end are dropped (policy.collect.last_sample): an on-policy policy
+// would learn from nothing.
 std::vector<std::string> FindSampleProblems(const ExperimentConfig& config,
                                             int64_t max_episode_steps);
 

@@ -12,14 +12,16 @@ DEFINE_int64(max_env_step, -1, "env steps after which the run ends; overrides th
 DEFINE_int64(max_train_iter, -1,
              "train iterations after which the run ends; overrides the config's");
 DEFINE_string(python, "", "Python interpreter of envs of type 'gymnasium'; overrides the config's");
+DEFINE_string(progress, "auto", "how the progress is shown: auto, plain, json or off");
 
 namespace ding {
 namespace {
 
-// What is given is passed on whatever it is, so that the check of the config refuses what makes no sense.
+// What is given is passed on whatever it is, so that the check of the config refuses what makes no
+// sense.
 bool IsGiven(const char* flag) { return !google::GetCommandLineFlagInfoOrDie(flag).is_default; }
 
-// "auto" is decided by where stderr goes.
+// None for "auto", which is decided by where stderr goes.
 std::optional<ProgressStyle> StyleOf(const std::string& name) {
   if (name == "plain") return ProgressStyle::kPlain;
   if (name == "json") return ProgressStyle::kJson;
@@ -36,6 +38,12 @@ const char kRunFlagsHelp[] =
   --python=PROGRAM      the Python interpreter of envs of type 'gymnasium', of a virtual environment too
 )";
 
+const char kProgressFlagsHelp[] =
+    R"(  --progress=HOW        auto: one line that is drawn over, on a terminal, in colours unless NO_COLOR is set;
+                        plain: lines, ever more rarely; json: an object a second (docs/how_to/train.md);
+                        off. All go to stderr
+)";
+
 std::vector<std::string> RunFlagSettings() {
   std::vector<std::string> settings;
   if (IsGiven("seed")) settings.push_back(absl::StrCat("seed=", FLAGS_seed));
@@ -50,18 +58,6 @@ std::vector<std::string> RunFlagSettings() {
   }
   return settings;
 }
-
-}  // namespace ding
-
-DEFINE_string(progress, "auto", "how the progress is shown: auto, plain, json or off");
-
-namespace ding {
-
-const char kProgressFlagsHelp[] =
-    R"(  --progress=HOW        auto: one line that is drawn over, on a terminal, in colours unless NO_COLOR is set;
-                        plain: lines, ever more rarely; json: an object a second (docs/how_to/train.md);
-                        off. All go to stderr
-)";
 
 absl::Status CheckProgressFlags() {
   if (FLAGS_progress == "auto" || StyleOf(FLAGS_progress).has_value()) return absl::OkStatus();

@@ -1,5 +1,5 @@
-// The flags of every program that trains by a config which set a field of that config: --seed,
-// --max_env_step, --max_train_iter and --python.
+// The flags of the programs that train: --seed, --max_env_step, --max_train_iter and --python,
+// which set a field of the config, and --progress.
 //
 // Threads: to be called from main(), after the flags are parsed.
 #ifndef DING_WORKER_WORKER_RUN_TRAIN_FLAGS_H_
@@ -8,31 +8,27 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "ding_worker/metrics/progress.h"
 
 namespace ding {
 
-// The description of these flags for help pages.
+// The description of the flags that set a field of the config, for help pages.
 extern const char kRunFlagsHelp[];
-
-// Returns a setting, as --set takes it, for each of these flags that was given.
-std::vector<std::string> RunFlagSettings();
-
-// The flag --progress of the programs that train: how their progress is shown on stderr.
-//
-// Threads: to be called from main(), after the flags are parsed.
-
-// The description of the flag for help pages.
+// The description of --progress: how the progress is shown on stderr.
 extern const char kProgressFlagsHelp[];
+
+// Returns a setting, as --set takes it, for each of the flags of kRunFlagsHelp that was given.
+std::vector<std::string> RunFlagSettings();
 
 // OK if --progress has one of its values. kInvalidArgument lists them.
 absl::Status CheckProgressFlags();
 
-// Options that show the progress on stderr as --progress wants it, which CheckProgressFlags() has accepted.
+// Options that show the progress on stderr as --progress wants it, which CheckProgressFlags() has
+// accepted.
 ProgressOptions ProgressByFlags();
 
-// Returns the flag as it was given, for a program that is started by this one.
+// Returns --progress as it was given, for a program that is started by this one.
 std::string ProgressArgument();
 
 }  // namespace ding

@@ -9,8 +9,10 @@
 // the metric, ckpt_best_return the best one by the mean return. There are no env steps, so resume
 // points are numbered by train iterations.
 //
-// The metric is the one that the config names. Without a name the action determines it: "accuracy" for
-// categories, "action_mse" for boxes.
+// The metric is the one that the config names. Without a name the action determines it: "accuracy"
+// for categories, "action_mse" for boxes.
+//
+// CreatePipeline(), at the end, makes the pipeline of any serial run.
 //
 // Ownership: the pipeline owns all of its workers.
 // Threads:   thread-compatible; runs on the caller's thread.
@@ -57,8 +59,8 @@ class SupervisedPipeline : public Pipeline, private RunWork {
   ProgressState progress() const override { return loop_.progress(); }
   ProgressValues progress_values() const override { return ProgressValuesOf(learner_.get()); }
 
-  // Judges by `metric`, which must outlive the pipeline, instead of that of the config. To be called
-  // before Run() and Resume().
+  // Judges by `metric`, which must outlive the pipeline, instead of that of the config. To be
+  // called before Run() and Resume().
   absl::Status SetMetric(const IMetric* metric);
 
  private:
@@ -95,8 +97,6 @@ class SupervisedPipeline : public Pipeline, private RunWork {
   std::unique_ptr<ISerialEvaluator> confirmer_;  // null: there is no env, or nothing is confirmed
   RunLoop loop_;
 };
-
-// Creates the kind of pipeline that a config asks for.
 
 // Creates a SupervisedPipeline if the config has a data set, else a SerialPipeline. Errors are
 // those of their Create().

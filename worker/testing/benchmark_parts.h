@@ -1,7 +1,10 @@
-// The workers of worker/configs/cartpole_dqn.textproto, for benchmarks that call them one by one.
+// What benchmarks measure by itself: the workers of worker/configs/cartpole_dqn.textproto, called
+// one by one, and a network with nothing around it.
 //
 // The working folder must be the root of the checkout (or of a test's runfiles). Errors end the
 // program.
+//
+// Threads: thread-compatible.
 #ifndef DING_WORKER_WORKER_TESTING_BENCHMARK_PARTS_H_
 #define DING_WORKER_WORKER_TESTING_BENCHMARK_PARTS_H_
 
@@ -46,9 +49,6 @@ class CartPolePipeline {
 
 // One network of the shipped PPO configs, 64-64 with tanh, with memory for its passes and nothing
 // around it: the floor of benchmarks.
-//
-// Threads: thread-compatible.
-// Errors:  a pass that fails ends the program.
 //
 // Example:
 //   BareNetwork actor(/*envs=*/8, /*obs_size=*/4, Box("logit", {2}));

@@ -1,4 +1,5 @@
-// Access to the files that make_format_fixtures has written, for tests.
+// The files that programs of earlier versions have saved (make_format_fixtures), for tests, and the
+// buffers of every type, with known content, that are among them.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_WORKER_TESTING_SAVED_FORMATS_H_
@@ -26,10 +27,6 @@ std::string UnpackRun(const std::string& name, const std::string& folder);
 
 // Replaces the first occurrence of `from` in the file by `to`, which must have the same length.
 void ReplaceInFile(const std::string& path, const std::string& from, const std::string& to);
-
-// Buffers of every type with known content, for fixtures of their file formats.
-//
-// Threads: thread-safe.
 
 // Returns an empty buffer with the same options as in the fixture of that type.
 std::unique_ptr<IBuffer> EmptyFixtureBuffer(const BufferType& type);
