@@ -2,11 +2,13 @@
 // learner that notes what it learns from shows that each row is used once, and none that is too old.
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -37,12 +39,15 @@
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/interaction/transport/in_process_transport.h"
+#include "ding_worker/learner/async_data_loader.h"
 #include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
+#include "ding_worker/learner/comm/demand_source.h"
 #include "ding_worker/learner/learner.h"
 #include "ding_worker/learner/learner.pb.h"
 #include "ding_worker/learner/learner_registry.h"
 #include "ding_worker/learner/process_group.h"
+#include "ding_worker/learner/train_data.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/worker/config/experiment_config.h"
@@ -67,7 +72,8 @@ constexpr int64_t kRound = 2 * 8 * 16;  // rows, as the config says
 // What the learners of a test have learned from.
 struct Learned {
   Mutex mutex;
-  absl::Duration pause;        // of each round
+  absl::Duration pause;                 // of each round
+  std::atomic<bool> loses_rows{false};  // once, in one learner
   std::vector<int64_t> begun;  // train iterations at the beginnings of rounds, of the last learner
   std::set<int64_t> ids;       // replay_unique_id
   int64_t rows = 0;
@@ -169,6 +175,25 @@ DING_REGISTER(
     },
     "notes what it learns from");
 
+// Loses the rows of its third batch if the test says so.
+class LosingLearner : public BaseCommLearner {
+ public:
+  using BaseCommLearner::BaseCommLearner;
+
+ protected:
+  absl::StatusOr<std::optional<BatchLoader>> GetData(DemandSource* source) override {
+    DING_ASSIGN_OR_RETURN(std::optional<BatchLoader> load, BaseCommLearner::GetData(source));
+    if (!load.has_value() || ++batches_ != 3 || !learned->loses_rows.exchange(false)) return load;
+    return [load = *std::move(load)]() -> absl::StatusOr<TrainData> {
+      DING_ASSIGN_OR_RETURN(const TrainData data, load());
+      return TrainData(Batch(), data.envstep);
+    };
+  }
+
+ private:
+  int batches_ = 0;
+};
+
 class OnPolicyRunTest : public testing::Test {
  protected:
   OnPolicyRunTest() { learned = &learned_; }
@@ -212,8 +237,8 @@ void OnPolicyRunTest::Run(const ExperimentConfig& config, int collectors,
                                                MakeTaskCollectorFactory(config, deps()));
   };
   const auto make_learner = [&](WorkerSession* session) {
-    return std::make_unique<BaseCommLearner>(MakeCommLearnerOptions(learner), session, store_.get(),
-                                             MakeTaskLearnerFactory(learner, deps()));
+    return std::make_unique<LosingLearner>(MakeCommLearnerOptions(learner), session, store_.get(),
+                                           MakeTaskLearnerFactory(learner, deps()));
   };
   std::vector<std::unique_ptr<WorkerThread>> workers;
   for (int i = 0; i < collectors; ++i) {
@@ -282,6 +307,16 @@ TEST_F(OnPolicyRunTest, TwoLearnersShareTheRounds) {
   }
   EXPECT_LE(learned_.rows + buffer_.too_old_count(), counters_.rows_pushed);
   EXPECT_GE(learned_.rows + buffer_.too_old_count() + 4 * kRound, counters_.rows_acknowledged);
+}
+
+// Without a generation that ends, each of the two would wait for the other one.
+TEST_F(OnPolicyRunTest, ALearnerThatCanReadNothingOfItsPartGoesOnWithTheNextRound) {
+  learned_.loses_rows = true;
+  const absl::Time begin = absl::Now();
+  Run(Config({"max_train_iter=160", "policy.learn.learner_num=2"}));
+  EXPECT_FALSE(learned_.loses_rows);
+  EXPECT_GE(status_.train_iter(), 160);
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(25)) << "sooner than all_reduce_timeout";
 }
 
 TEST_F(OnPolicyRunTest, CollectorsThatAreFasterThanTheLearnerWait) {
