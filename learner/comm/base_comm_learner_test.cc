@@ -256,12 +256,12 @@ TEST_F(BaseCommLearnerTest, PutsItsPolicyIntoAStoreThatHasLostItAgain) {
   // Also while it waits for data, and if something else lies there.
   ASSERT_THAT(store_.Clear(), IsOk());
   while (store_.List(key)->empty()) std::this_thread::yield();
-  const int puts = store_.puts();
+  const int puts = store_.stored();
   store_.set_on_get([&](absl::string_view asked) {
-    return asked == key && store_.puts() == puts ? absl::DataLossError("it is damaged")
+    return asked == key && store_.stored() == puts ? absl::DataLossError("it is damaged")
                                                  : absl::OkStatus();
   });
-  while (store_.puts() == puts) std::this_thread::yield();
+  while (store_.stored() == puts) std::this_thread::yield();
   coordinator_.EndRun("over");
   EXPECT_EQ(End().value().reason(), "over");
 }

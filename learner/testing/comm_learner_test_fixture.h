@@ -50,7 +50,7 @@ inline constexpr int64_t kChunk = 1;
 class FlakyStore : public MemStore {
  public:
   absl::Status Put(absl::string_view key, absl::Span<const absl::string_view> pieces) override {
-    const int put = ++puts_;
+    const int put = ++stored_;
     const absl::Status status = on_put == nullptr ? absl::OkStatus() : on_put(put);
     return status.ok() ? MemStore::Put(key, pieces) : status;
   }
@@ -68,12 +68,12 @@ class FlakyStore : public MemStore {
     MutexLock lock(&mutex_);
     on_get_ = std::move(on_get);
   }
-  int puts() const { return puts_.load(); }
+  int stored() const { return stored_.load(); }
 
   std::function<absl::Status(int)> on_put;  // set before use
 
  private:
-  std::atomic<int> puts_{0};
+  std::atomic<int> stored_{0};
   Mutex mutex_;
   std::function<absl::Status(absl::string_view)> on_get_ ABSL_GUARDED_BY(mutex_);
 };
