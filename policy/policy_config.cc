@@ -21,9 +21,9 @@ namespace {
 // A schedule is tried at so many places before a run begins.
 constexpr int kTries = 1024;
 
-void RequireAtLeastOne(int64_t value, absl::string_view field, std::vector<std::string>* problems) {
-  if (value >= 1) return;
-  problems->push_back(absl::StrCat(field, " is ", value, ", must be at least 1"));
+std::string NoEffectWithout(absl::string_view field, absl::string_view value,
+                            absl::string_view needs) {
+  return absl::StrCat(field, " is ", value, ", which has no effect without ", needs, ": remove it");
 }
 
 std::string NameOf(FieldScheduleConfig::Unit unit) { return FieldScheduleConfig::Unit_Name(unit); }
@@ -104,22 +104,50 @@ void AddField(const PolicyConfig& config, const ChangingField& field,
 
 }  // namespace
 
-void AppendProblems(const PolicyConfig& config, std::vector<std::string>* problems,
-                    TakesSchedules takes_schedules) {
+void Require(bool in_range, absl::string_view field, const absl::AlphaNum& value,
+             absl::string_view range, std::vector<std::string>* problems) {
+  if (in_range) return;
+  problems->push_back(absl::StrCat(field, " is ", value, ", must be ", range));
+}
+
+void RequireAtLeastZero(double value, absl::string_view field, std::vector<std::string>* problems) {
+  Require(value >= 0 && std::isfinite(value), field, value, "finite and at least 0", problems);
+}
+
+void RequireAboveZero(double value, absl::string_view field, std::vector<std::string>* problems) {
+  Require(value > 0 && std::isfinite(value), field, value, "finite and above 0", problems);
+}
+
+void RequireAtLeastOne(int64_t value, absl::string_view field, std::vector<std::string>* problems) {
+  Require(value >= 1, field, value, "at least 1", problems);
+}
+
+void RequireDefaultUnless(bool is_read, double value, double default_value, absl::string_view field,
+                          absl::string_view needs, std::vector<std::string>* problems) {
+  if (is_read || value == default_value) return;
+  problems->push_back(NoEffectWithout(field, absl::StrCat(value), needs));
+}
+
+void RequireDefaultUnless(bool is_read, bool value, bool default_value, absl::string_view field,
+                          absl::string_view needs, std::vector<std::string>* problems) {
+  if (is_read || value == default_value) return;
+  problems->push_back(NoEffectWithout(field, value ? "true" : "false", needs));
+}
+
+void RequireSingleRows(const PolicyConfig& config, std::vector<std::string>* problems) {
+  if (config.unroll_len() <= 1) return;
+  problems->push_back(absl::StrCat("unroll_len is ", config.unroll_len(), ", but ", config.type(),
+                                   " learns from single rows: must be 1"));
+}
+
+void AppendProblems(const PolicyConfig& config, std::vector<std::string>* problems) {
   RequireAtLeastOne(config.batch_size(), "batch_size", problems);
   RequireAtLeastOne(config.unroll_len(), "unroll_len", problems);
   RequireAtLeastOne(config.nstep(), "nstep", problems);
   if (config.has_n_sample()) RequireAtLeastOne(config.n_sample(), "n_sample", problems);
   if (config.has_n_episode()) RequireAtLeastOne(config.n_episode(), "n_episode", problems);
-  if (!(config.discount_factor() >= 0 && config.discount_factor() <= 1)) {
-    problems->push_back(
-        absl::StrCat("discount_factor is ", config.discount_factor(), ", must be in [0, 1]"));
-  }
-  if (takes_schedules == TakesSchedules::kNo && config.schedule_size() > 0) {
-    problems->push_back(absl::StrCat("schedule of ", config.schedule(0).field(),
-                                     " is set, but no field of policy '", config.type(),
-                                     "' changes in a run: remove it"));
-  }
+  const double discount = config.discount_factor();
+  Require(discount >= 0 && discount <= 1, "discount_factor", discount, "in [0, 1]", problems);
 }
 
 void AppendProblems(const ScheduleConfig& config, absl::string_view field,
@@ -128,9 +156,12 @@ void AppendProblems(const ScheduleConfig& config, absl::string_view field,
     problems->push_back(absl::StrCat(field, " goes from ", config.start(), " to ", config.end(),
                                      ", both must be finite"));
   }
-  if (!(config.decay() > 0)) {
-    problems->push_back(absl::StrCat(field, ".decay is ", config.decay(), ", must be above 0"));
-  }
+  Require(config.decay() > 0, absl::StrCat(field, ".decay"), config.decay(), "above 0", problems);
+}
+
+absl::Status StatusOf(const std::vector<std::string>& problems) {
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
 }
 
 absl::Status UnpackParams(const PolicyConfig& config, google::protobuf::Message* params) {

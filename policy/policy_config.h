@@ -1,5 +1,16 @@
-// Helpers for factories of policies: they check the shared part of the config and convert it to
-// plain structs.
+// Helpers for factories of policies: they read and check the configs of an algorithm, convert them
+// to plain structs, and register it.
+//
+//   absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
+//                                                  const MyConfig& config,
+//                                                  const PolicyContext& context) {
+//     std::vector<std::string> problems;
+//     AppendProblems(policy, &problems);
+//     RequireAtLeastZero(config.learning_rate(), "learning_rate", &problems);
+//     DING_RETURN_IF_ERROR(StatusOf(problems));
+//     ...
+//   }
+//   DING_REGISTER(PolicyRegistry(), "mine", CreatorOf(Create), "my own", &MyConfig::descriptor);
 //
 // Problems are collected, so that a user sees all of them at once (base/problems.h).
 //
@@ -7,29 +18,60 @@
 #ifndef DING_WORKER_POLICY_POLICY_CONFIG_H_
 #define DING_WORKER_POLICY_POLICY_CONFIG_H_
 
+#include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/actor/actor_description.h"
+#include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy.pb.h"
+#include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/schedule.h"
 
 namespace ding {
 
-// Whether a factory makes FieldSchedules (policy/schedule.h) of a config, which then finds their
-// problems.
-enum class TakesSchedules { kNo, kYes };
+// Appends "<field> is <value>, must be <range>" unless the value is in range.
+void Require(bool in_range, absl::string_view field, const absl::AlphaNum& value,
+             absl::string_view range, std::vector<std::string>* problems);
+// Likewise for common ranges of finite numbers.
+void RequireAtLeastZero(double value, absl::string_view field, std::vector<std::string>* problems);
+void RequireAboveZero(double value, absl::string_view field, std::vector<std::string>* problems);
+void RequireAtLeastOne(int64_t value, absl::string_view field, std::vector<std::string>* problems);
+// Appends a problem if `field` has been changed although nothing reads it; `needs` is what it
+// needs.
+void RequireDefaultUnless(bool is_read, double value, double default_value, absl::string_view field,
+                          absl::string_view needs, std::vector<std::string>* problems);
+void RequireDefaultUnless(bool is_read, bool value, bool default_value, absl::string_view field,
+                          absl::string_view needs, std::vector<std::string>* problems);
+// For an algorithm that learns from single rows: refuses sequences.
+void RequireSingleRows(const PolicyConfig& config, std::vector<std::string>* problems);
+// Checks the fields `normalize_obs` and `obs_clip` of an algorithm's config.
+template <typename Config>
+void RequireObsClip(const Config& config, std::vector<std::string>* problems) {
+  RequireAboveZero(config.obs_clip(), "obs_clip", problems);
+  RequireDefaultUnless(config.normalize_obs(), config.obs_clip(), Config().obs_clip(), "obs_clip",
+                       "normalize_obs", problems);
+}
 
-// Appends a problem for each field of `config`, except `type` and `params`, that is out of range.
-// Schedules are refused unless the factory takes them.
-void AppendProblems(const PolicyConfig& config, std::vector<std::string>* problems,
-                    TakesSchedules takes_schedules = TakesSchedules::kNo);
+// Appends a problem for each field of `config`, except `type`, `params` and `schedule`, that is out
+// of range.
+void AppendProblems(const PolicyConfig& config, std::vector<std::string>* problems);
 // Likewise for a schedule; `field` is its name in messages, such as "eps".
 void AppendProblems(const ScheduleConfig& config, absl::string_view field,
                     std::vector<std::string>* problems);
+
+// Returns kInvalidArgument with all problems, if there are any. CreatorOf() puts the policy type
+// before it.
+absl::Status StatusOf(const std::vector<std::string>& problems);
 
 // Unpacks `config.params` into the algorithm's message; if it is not set, `params` is unchanged.
 // kInvalidArgument, naming both types, if it is another message.
@@ -38,6 +80,36 @@ absl::Status UnpackParams(const PolicyConfig& config, google::protobuf::Message*
 CollectAttributes CollectAttributesFromConfig(const PolicyConfig& config);
 LearnAttributes LearnAttributesFromConfig(const PolicyConfig& config);
 Schedule ScheduleFromConfig(const ScheduleConfig& config);
+
+// Returns what PolicyRegistry() takes, of a function that creates a policy by its parameters.
+// Errors of the function begin with the policy type.
+template <typename Config>
+PolicyCreator CreatorOf(absl::StatusOr<std::unique_ptr<Policy>> (*create)(const PolicyConfig&,
+                                                                          const Config&,
+                                                                          const PolicyContext&)) {
+  return [create](const PolicyConfig& policy,
+                  const PolicyContext& context) -> absl::StatusOr<std::unique_ptr<Policy>> {
+    Config config;
+    DING_RETURN_IF_ERROR(UnpackParams(policy, &config));
+    absl::StatusOr<std::unique_ptr<Policy>> made = create(policy, config, context);
+    if (made.ok()) return made;
+    return Annotate(made.status(), absl::StrCat("policy type '", policy.type(), "'"));
+  };
+}
+
+// Returns what ActorDescriberRegistry() takes, of a function that describes the actor by the
+// parameters.
+template <typename Config>
+ActorDescriber DescriberOf(absl::StatusOr<ActorDescription> (*describe)(const PolicyConfig&,
+                                                                        const Config&,
+                                                                        const Spec& action)) {
+  return [describe](const PolicyConfig& policy,
+                    const Spec& action) -> absl::StatusOr<ActorDescription> {
+    Config config;
+    DING_RETURN_IF_ERROR(UnpackParams(policy, &config));
+    return describe(policy, config, action);
+  };
+}
 
 // A field that may change. Its values are in [least, most], and above `least` if `above` is set.
 struct ChangingField {

@@ -1,11 +1,20 @@
 #include "ding_worker/policy/policy_config.h"
 
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/actor/actor_description.h"
+#include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/policy.pb.h"
+#include "ding_worker/policy/policy_registry.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -13,6 +22,7 @@ namespace ding {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -86,6 +96,61 @@ TEST(PolicyConfig, ScheduleKeepsItsFields) {
   config.set_end(0);
   config.set_decay(10);
   EXPECT_DOUBLE_EQ(ScheduleFromConfig(config).At(5), 0.5);
+}
+
+absl::StatusOr<std::unique_ptr<Policy>> RefuseDecay(const PolicyConfig& /*policy*/,
+                                                    const ScheduleConfig& params,
+                                                    const PolicyContext& /*context*/) {
+  return absl::InternalError(absl::StrCat("decay is ", params.decay()));
+}
+
+absl::StatusOr<ActorDescription> DescribeByDecay(const PolicyConfig& /*policy*/,
+                                                 const ScheduleConfig& params,
+                                                 const Spec& /*action*/) {
+  ActorDescription description;
+  description.head = absl::StrCat("decay ", params.decay());
+  return description;
+}
+
+TEST(PolicyConfig, CreatorAndDescriberReadTheParams) {
+  PolicyConfig config;
+  config.set_type("mine");
+  ScheduleConfig params;
+  params.set_decay(7);
+  config.mutable_params()->PackFrom(params);
+  EXPECT_THAT(CreatorOf(RefuseDecay)(config, PolicyContext()),
+              StatusIs(absl::StatusCode::kInternal, "policy type 'mine': decay is 7"));
+  DING_ASSERT_OK_AND_ASSIGN(const ActorDescription description,
+                            DescriberOf(DescribeByDecay)(config, Spec()));
+  EXPECT_EQ(description.head, "decay 7");
+
+  config.mutable_params()->PackFrom(NetworkConfig());
+  const auto is_refused =
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("ding.NetworkConfig"));
+  EXPECT_THAT(CreatorOf(RefuseDecay)(config, PolicyContext()), is_refused);
+  EXPECT_THAT(DescriberOf(DescribeByDecay)(config, Spec()), is_refused);
+}
+
+TEST(PolicyConfig, ReportsNumbersOutOfRangeAndWithoutEffect) {
+  PolicyConfig config;
+  config.set_type("mine");
+  config.set_unroll_len(4);
+  std::vector<std::string> problems;
+  RequireSingleRows(config, &problems);
+  RequireAtLeastZero(0, "zero", &problems);
+  RequireAtLeastZero(std::numeric_limits<double>::infinity(), "rate", &problems);
+  RequireAboveZero(0, "clip", &problems);
+  RequireAtLeastOne(1, "one", &problems);
+  RequireDefaultUnless(/*is_read=*/true, 2.0, 1.0, "read", "it", &problems);
+  RequireDefaultUnless(/*is_read=*/false, true, false, "frozen", "statistics", &problems);
+  EXPECT_THAT(problems,
+              ElementsAre("unroll_len is 4, but mine learns from single rows: must be 1",
+                          "rate is inf, must be finite and at least 0",
+                          "clip is 0, must be finite and above 0",
+                          "frozen is true, which has no effect without statistics: remove it"));
+  EXPECT_THAT(StatusOf(problems), StatusIs(absl::StatusCode::kInvalidArgument,
+                                           HasSubstr("must be 1; rate is inf, must be finite")));
+  EXPECT_THAT(StatusOf({}), IsOk());
 }
 
 }  // namespace

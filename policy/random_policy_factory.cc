@@ -21,6 +21,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
                                                const PolicyContext& context) {
   std::vector<std::string> problems;
   AppendProblems(config, &problems);
+  CreateFieldSchedules(config, /*fields=*/{}, &problems);
   ReadParams(config, /*params=*/nullptr, &problems);
   const absl::StatusOr<ActionSampler> sampler =
       ActionSampler::Create(context.action, Rng(0, ""), context.observation);

@@ -1,5 +1,6 @@
-// The policies whose fields change in a run (PolicyConfig.schedule): their command mode turns schedules into settings,
-// and their collect and learn modes use them. PPO's adapted entropy weight is tested here, too.
+// The policies whose fields change in a run (PolicyConfig.schedule): their command mode turns
+// schedules into settings, and their collect and learn modes use them. PPO's adapted entropy weight
+// is tested here, too.
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -139,7 +140,7 @@ TEST(ScheduledPolicies, RefuseASecondWayToChangeAField) {
           Params("PpoConfig",
                  absl::StrCat("target_entropy: 1 actor_critic {", kModel, "entropy_weight: 0.1 }")),
           "entropy_weight", "target_entropy changes entropy_weight, too");
-  refused("random", "", "learning_rate", "no field of policy 'random' changes");
+  refused("random", "", "learning_rate", "expected a field that may change: none");
 }
 
 TEST(ScheduledPolicies, RefuseValuesThatATargetEntropyCannotHave) {
@@ -253,7 +254,8 @@ std::string PpoWithTarget(const std::string& more) {
                                                        more)));
 }
 
-// The weight moves by the formula of ActorCriticUpdate::target_entropy, computed here from the reported entropies.
+// The weight moves by the formula of ActorCriticUpdate::target_entropy, computed here from the
+// reported entropies.
 TEST(AdaptedEntropyWeight, FollowsTheTarget) {
   const std::string config = PpoWithTarget("target_entropy: 1.5 entropy_weight_rate: 0.2");
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(config, DiscreteAction(4)));

@@ -6,22 +6,18 @@
 
 namespace ding {
 
-ActorCriticPolicyOptions MakeA2cPolicyOptions(const A2cOptions& options) {
+absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> CreateA2c(std::unique_ptr<Network> actor,
+                                                             std::unique_ptr<Network> critic,
+                                                             SpecPtr observation, SpecPtr action,
+                                                             const A2cOptions& options) {
   ActorCriticPolicyOptions policy = options.policy;
   policy.name = "a2c";
   policy.update.loss = ComputeA2cLoss;
   policy.update.epochs = 1;
   policy.update.minibatch_size = 0;
   policy.update.normalize_adv = options.normalize_adv;
-  return policy;
-}
-
-absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> CreateA2c(std::unique_ptr<Network> actor,
-                                                             std::unique_ptr<Network> critic,
-                                                             SpecPtr observation, SpecPtr action,
-                                                             const A2cOptions& options) {
   return ActorCriticPolicy::Create(std::move(actor), std::move(critic), std::move(observation),
-                                   std::move(action), MakeA2cPolicyOptions(options));
+                                   std::move(action), policy);
 }
 
 }  // namespace ding

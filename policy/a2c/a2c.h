@@ -1,6 +1,6 @@
-// A2C, the synchronous form of A3C (Mnih et al. 2016): one optimizer step on all rows that the current
-// policy has just collected. policy/actor_critic/actor_critic_policy.h describes columns, modes and
-// saved state, policy/loss/actor_critic_loss.h the loss.
+// A2C, the synchronous form of A3C (Mnih et al. 2016): one optimizer step on all rows that the
+// current policy has just collected. policy/actor_critic/actor_critic_policy.h describes columns,
+// modes and saved state, policy/loss/actor_critic_loss.h the loss.
 #ifndef DING_WORKER_POLICY_A2C_A2C_H_
 #define DING_WORKER_POLICY_A2C_A2C_H_
 
@@ -18,10 +18,8 @@ struct A2cOptions {
   bool normalize_adv = false;
 };
 
-// Converts the options to those of ActorCriticPolicy.
-ActorCriticPolicyOptions MakeA2cPolicyOptions(const A2cOptions& options);
-
-// Networks and spaces as for ActorCritic::Create(). If `critic` is null, the actor has the head "value".
+// Networks and spaces as for ActorCritic::Create(). If `critic` is null, the actor has the head
+// "value".
 absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> CreateA2c(std::unique_ptr<Network> actor,
                                                              std::unique_ptr<Network> critic,
                                                              SpecPtr observation, SpecPtr action,

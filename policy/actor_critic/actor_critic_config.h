@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/actor_critic/actor_critic.pb.h"
@@ -20,57 +19,48 @@
 
 namespace ding {
 
-// Append a problem unless the number is finite and at least (above) 0; `field` is its name.
-void RequireAtLeastZero(double value, absl::string_view field, std::vector<std::string>* problems);
-void RequireAboveZero(double value, absl::string_view field, std::vector<std::string>* problems);
-// Appends a problem if `field` has been changed although nothing reads it; `needs` is what it needs.
-void RequireDefaultUnless(bool is_read, double value, double default_value, absl::string_view field,
-                          absl::string_view needs, std::vector<std::string>* problems);
-void RequireDefaultUnless(bool is_read, bool value, bool default_value, absl::string_view field,
-                          absl::string_view needs, std::vector<std::string>* problems);
-
 // Whether an action is a category, or several.
 bool HasCategories(const Spec& action);
 
-// Appends a problem for each number of `config` that is out of range, or that nothing reads.
-void AppendProblems(const ActorCriticConfig& config, std::vector<std::string>* problems);
-
-// Creates the network of config field `model`, whose outputs are the action head and `more_outputs`.
-// Returns null and appends problems if the network cannot be created or the spaces are refused. An
-// invalid action space counts as one category, so that problems of the network are reported too.
+// Creates the network of config field `model`, whose outputs are the action head and
+// `more_outputs`. Returns null and appends problems if the network cannot be created or the spaces
+// are refused. An invalid action space counts as one category, so that problems of the network are
+// reported too.
 std::unique_ptr<Network> CreateActor(const NetworkConfig& config, const PolicyContext& context,
                                      const std::vector<FieldSpec>& more_outputs,
                                      std::vector<std::string>* problems);
 
-struct ActorCriticNetworks {
+// What the configs say of a policy.
+struct ActorCriticParts {
   std::unique_ptr<Network> actor;
-  std::unique_ptr<Network> critic;  // null: the actor has the head "value"
+  std::unique_ptr<Network> critic;   // null: the actor has the head "value"
+  ActorCriticPolicyOptions options;  // to which the algorithm adds `update`
 };
 
-// Creates the networks of `config`; appends problems if it cannot.
-ActorCriticNetworks CreateActorCriticNetworks(const ActorCriticConfig& config,
-                                              const PolicyContext& context,
-                                              std::vector<std::string>* problems);
+// The fields of every actor-critic that may change in a run: learning rate and entropy weight.
+std::vector<ChangingField> ChangingFields(const ActorCriticConfig& config);
 
-// Returns the options of the configs, to which the algorithm adds `update`.
-ActorCriticPolicyOptions ActorCriticOptionsFromConfig(absl::string_view name,
-                                                      const PolicyConfig& policy,
+// Makes the parts of a policy, of which `fields` may change in a run.
+//   kInvalidArgument  lists `problems` and all further problems of configs, networks and spaces
+absl::StatusOr<ActorCriticParts> MakeActorCriticParts(const PolicyConfig& policy,
                                                       const ActorCriticConfig& config,
-                                                      const PolicyContext& context);
+                                                      const PolicyContext& context,
+                                                      const std::vector<ChangingField>& fields,
+                                                      std::vector<std::string> problems);
+
+// Appends problems of a policy that learns from the rows that it has just collected.
+void AppendOnPolicyProblems(const PolicyConfig& policy, std::vector<std::string>* problems);
 
 // Describes the actor of a policy of this config with this action space.
 absl::StatusOr<ActorDescription> DescribeActorCriticActor(const ActorCriticConfig& config,
                                                           const Spec& action);
 
-// The fields that may change: learning rate and entropy weight.
-std::vector<ChangingField> ChangingFields(const ActorCriticConfig& config);
-
-// Creates the policy of these options and its networks. `more_fields` may change, beside ChangingFields().
-//   kInvalidArgument  lists `problems` and all further problems of configs, networks and spaces
-absl::StatusOr<std::unique_ptr<Policy>> CreateActorCriticPolicy(
-    const PolicyConfig& policy, const ActorCriticConfig& config, const PolicyContext& context,
-    ActorCriticPolicyOptions options, std::vector<std::string> problems,
-    const std::vector<ChangingField>& more_fields = {});
+// Likewise for the parameters of an algorithm, as DescriberOf() takes it.
+template <typename Config>
+absl::StatusOr<ActorDescription> DescribeAnActorCritic(const PolicyConfig& /*policy*/,
+                                                       const Config& config, const Spec& action) {
+  return DescribeActorCriticActor(config.actor_critic(), action);
+}
 
 }  // namespace ding
 

@@ -5,10 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
-#include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
@@ -26,26 +23,21 @@
 namespace ding {
 namespace {
 
-constexpr char kName[] = "bc";
-constexpr char kWhere[] = "policy type 'bc'";
-
-void AppendProblems(const PolicyConfig& config, const BcConfig& bc,
-                    std::vector<std::string>* problems) {
-  AppendProblems(config, problems, TakesSchedules::kYes);
-  if (config.unroll_len() > 1) {
-    problems->push_back(absl::StrCat("unroll_len is ", config.unroll_len(),
-                                     ", but bc learns from single rows: must be 1"));
-  }
-  if (config.priority()) problems->push_back("priority is set, but bc has no replay buffer");
-  RequireAtLeastZero(bc.learning_rate(), "learning_rate", problems);
-  RequireAtLeastZero(bc.grad_clip_norm(), "grad_clip_norm", problems);
-  RequireAboveZero(bc.obs_clip(), "obs_clip", problems);
-  RequireDefaultUnless(bc.normalize_obs(), bc.obs_clip(), BcConfig().obs_clip(), "obs_clip",
-                       "normalize_obs", problems);
-  if (!(std::abs(bc.collect_log_std()) <= 20)) {
-    problems->push_back(
-        absl::StrCat("collect_log_std is ", bc.collect_log_std(), ", must be in [-20, 20]"));
-  }
+std::vector<std::string> FindProblems(const PolicyConfig& policy, const BcConfig& config,
+                                      const Spec& action) {
+  std::vector<std::string> problems;
+  AppendProblems(policy, &problems);
+  RequireSingleRows(policy, &problems);
+  if (policy.priority()) problems.push_back("priority is set, but bc has no replay buffer");
+  RequireAtLeastZero(config.learning_rate(), "learning_rate", &problems);
+  RequireAtLeastZero(config.grad_clip_norm(), "grad_clip_norm", &problems);
+  RequireObsClip(config, &problems);
+  Require(std::abs(config.collect_log_std()) <= 20, "collect_log_std", config.collect_log_std(),
+          "in [-20, 20]", &problems);
+  RequireDefaultUnless(!HasCategories(action), config.collect_log_std(),
+                       BcConfig().collect_log_std(), "collect_log_std", "continuous actions",
+                       &problems);
+  return problems;
 }
 
 BcOptions MakeOptions(const PolicyConfig& config, const BcConfig& bc,
@@ -64,42 +56,32 @@ BcOptions MakeOptions(const PolicyConfig& config, const BcConfig& bc,
   return options;
 }
 
-absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
+absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const BcConfig& config,
                                                const PolicyContext& context) {
-  BcConfig bc;
-  DING_RETURN_IF_ERROR(UnpackParams(config, &bc));
-  std::vector<std::string> problems;
-  AppendProblems(config, bc, &problems);
-  RequireDefaultUnless(!HasCategories(*context.action), bc.collect_log_std(),
-                       BcConfig().collect_log_std(), "collect_log_std", "continuous actions",
-                       &problems);
-  BcOptions options = MakeOptions(config, bc, context);
-  options.schedules =
-      CreateFieldSchedules(config, {{"learning_rate", kSettingLr, bc.learning_rate()}}, &problems);
-  std::unique_ptr<Network> network = CreateActor(bc.model(), context, {}, &problems);
-  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kWhere));
-  absl::StatusOr<std::unique_ptr<Policy>> made =
-      BcPolicy::Create(std::move(network), context.observation, context.action, options);
-  if (!made.ok()) return Annotate(made.status(), kWhere);
-  return made;
+  std::vector<std::string> problems = FindProblems(policy, config, *context.action);
+  BcOptions options = MakeOptions(policy, config, context);
+  options.schedules = CreateFieldSchedules(
+      policy, {{"learning_rate", kSettingLr, config.learning_rate()}}, &problems);
+  std::unique_ptr<Network> network = CreateActor(config.model(), context, {}, &problems);
+  DING_RETURN_IF_ERROR(StatusOf(problems));
+  return BcPolicy::Create(std::move(network), context.observation, context.action, options);
 }
 
-DING_REGISTER(PolicyRegistry(), kName, Create,
+DING_REGISTER(PolicyRegistry(), "bc", CreatorOf(Create),
               "behaviour cloning from a data set; discrete and continuous actions",
               &BcConfig::descriptor);
 
-absl::StatusOr<ActorDescription> Describe(const PolicyConfig& config, const Spec& action) {
-  BcConfig bc;
-  DING_RETURN_IF_ERROR(UnpackParams(config, &bc));
+absl::StatusOr<ActorDescription> Describe(const PolicyConfig& /*policy*/, const BcConfig& config,
+                                          const Spec& action) {
   ActorDescription description;
-  DING_RETURN_IF_ERROR(DescribeNetwork(bc.model(), &description));
+  DING_RETURN_IF_ERROR(DescribeNetwork(config.model(), &description));
   description.parameters = ActorCritic::ParametersOf(/*shared=*/false);
   description.head = DistributionHeadOf(action);
-  if (bc.normalize_obs()) description.obs_clip = bc.obs_clip();
+  if (config.normalize_obs()) description.obs_clip = config.obs_clip();
   return description;
 }
 
-DING_REGISTER(ActorDescriberRegistry(), kName, Describe, "the network that imitates");
+DING_REGISTER(ActorDescriberRegistry(), "bc", DescriberOf(Describe), "the network that imitates");
 
 }  // namespace
 }  // namespace ding

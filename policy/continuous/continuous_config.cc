@@ -5,12 +5,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/action_space.h"
 #include "ding_worker/policy/actor/describe_actor.h"
-#include "ding_worker/policy/actor_critic/actor_critic_config.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
 #include "ding_worker/policy/network_config.h"
 #include "ding_worker/policy/policy_config.h"
@@ -55,66 +55,26 @@ absl::StatusOr<std::unique_ptr<Network>> CreateActorNetwork(const ContinuousConf
   return create_network(config.model(), context.observation, outputs, context.seed);
 }
 
-}  // namespace
-
-void AppendProblems(absl::string_view algorithm, const PolicyConfig& policy,
-                    const ContinuousConfig& config, std::vector<std::string>* problems,
-                    TakesSchedules takes_schedules) {
-  AppendProblems(policy, problems, takes_schedules);
-  if (policy.unroll_len() > 1) {
-    problems->push_back(absl::StrCat("unroll_len is ", policy.unroll_len(), ", but ", algorithm,
-                                     " learns from single rows: must be 1"));
-  }
+void AppendProblems(const PolicyConfig& policy, const ContinuousConfig& config,
+                    std::vector<std::string>* problems) {
+  AppendProblems(policy, problems);
+  RequireSingleRows(policy, problems);
   if (config.model().dueling()) {
-    problems->push_back(absl::StrCat("model.dueling is set, but ", algorithm,
+    problems->push_back(absl::StrCat("model.dueling is set, but ", policy.type(),
                                      " has no values of discrete actions: must be false"));
   }
   RequireAtLeastZero(config.actor_learning_rate(), "actor_learning_rate", problems);
   RequireAtLeastZero(config.critic_learning_rate(), "critic_learning_rate", problems);
   RequireAtLeastZero(config.grad_clip_norm(), "grad_clip_norm", problems);
-  if (config.learn_threads() < 1 || config.learn_threads() > kMaxLearnThreads) {
-    problems->push_back(absl::StrCat("learn_threads is ", config.learn_threads(),
-                                     ", must be in 1..", kMaxLearnThreads));
-  }
-  if (!(config.target_update_theta() > 0 && config.target_update_theta() <= 1)) {
-    problems->push_back(absl::StrCat("target_update_theta is ", config.target_update_theta(),
-                                     ", must be in (0, 1]"));
-  }
+  Require(config.learn_threads() >= 1 && config.learn_threads() <= kMaxLearnThreads,
+          "learn_threads", config.learn_threads(), absl::StrCat("in 1..", kMaxLearnThreads),
+          problems);
+  Require(config.target_update_theta() > 0 && config.target_update_theta() <= 1,
+          "target_update_theta", config.target_update_theta(), "in (0, 1]", problems);
 }
 
-std::vector<ChangingField> ChangingFields(const ContinuousConfig& config) {
-  return {{kActorRate, kActorRate, config.actor_learning_rate()},
-          {kCriticRate, kCriticRate, config.critic_learning_rate()}};
-}
-
-ContinuousNetworks CreateContinuousNetworks(absl::string_view algorithm,
-                                            const ContinuousConfig& config, ActorHead head,
-                                            const CriticConfig& critic_config,
-                                            const PolicyContext& context,
-                                            std::vector<std::string>* problems) {
-  const absl::Status scale = ActionScale::Create(*context.action, algorithm).status();
-  if (!scale.ok()) problems->emplace_back(scale.message());
-  const FieldSpec action = scale.ok() ? context.action->field(0) : Box("action", {1});
-  ContinuousNetworks networks;
-  auto actor = CreateActorNetwork(config, context, action, head);
-  if (actor.ok()) {
-    networks.actor = *std::move(actor);
-  } else {
-    problems->push_back(absl::StrCat("model: ", actor.status().message()));
-  }
-  if (!context.modes.learn) return networks;
-  auto critics = CreateCritics(config, context, action, critic_config);
-  if (critics.ok()) {
-    networks.critics = *std::move(critics);
-  } else {
-    problems->push_back(absl::StrCat("critic: ", critics.status().message()));
-  }
-  return networks;
-}
-
-ContinuousOptions ContinuousOptionsFromConfig(const PolicyConfig& policy,
-                                              const ContinuousConfig& config,
-                                              const PolicyContext& context) {
+ContinuousOptions MakeOptions(const PolicyConfig& policy, const ContinuousConfig& config,
+                              const PolicyContext& context) {
   ContinuousOptions options;
   options.seed = context.seed;
   options.actor_adam.lr = config.actor_learning_rate();
@@ -129,13 +89,41 @@ ContinuousOptions ContinuousOptionsFromConfig(const PolicyConfig& policy,
   return options;
 }
 
-ContinuousOptions OfflineOptionsFromConfig(const PolicyConfig& policy,
-                                           const ContinuousConfig& config,
-                                           const PolicyContext& context) {
-  ContinuousOptions options = ContinuousOptionsFromConfig(policy, config, context);
-  options.learn.supervised = true;
-  options.learn.transitions = true;
-  return options;
+// Returns what has been made, or null after appending the problem of `field`.
+template <typename Made>
+std::unique_ptr<Made> MadeOrProblem(absl::StatusOr<std::unique_ptr<Made>> made,
+                                    absl::string_view field, std::vector<std::string>* problems) {
+  if (made.ok()) return *std::move(made);
+  problems->push_back(absl::StrCat(field, ": ", made.status().message()));
+  return nullptr;
+}
+
+}  // namespace
+
+absl::StatusOr<ContinuousParts> MakeContinuousParts(const PolicyConfig& policy,
+                                                    const ContinuousConfig& config,
+                                                    const PolicyContext& context, ActorHead head,
+                                                    std::vector<std::string> problems,
+                                                    const std::vector<ChangingField>& more_fields,
+                                                    const CriticConfig& critics) {
+  AppendProblems(policy, config, &problems);
+  ContinuousParts parts;
+  parts.options = MakeOptions(policy, config, context);
+  std::vector<ChangingField> fields = {{kActorRate, kActorRate, config.actor_learning_rate()},
+                                       {kCriticRate, kCriticRate, config.critic_learning_rate()}};
+  fields.insert(fields.end(), more_fields.begin(), more_fields.end());
+  parts.options.schedules = CreateFieldSchedules(policy, fields, &problems);
+  const absl::Status scale = ActionScale::Create(*context.action, policy.type()).status();
+  if (!scale.ok()) problems.emplace_back(scale.message());
+  const FieldSpec action = scale.ok() ? context.action->field(0) : Box("action", {1});
+  parts.actor =
+      MadeOrProblem(CreateActorNetwork(config, context, action, head), "model", &problems);
+  if (context.modes.learn) {
+    parts.critics =
+        MadeOrProblem(CreateCritics(config, context, action, critics), "critic", &problems);
+  }
+  DING_RETURN_IF_ERROR(StatusOf(problems));
+  return parts;
 }
 
 absl::StatusOr<ActorDescription> DescribeContinuousActor(const ContinuousConfig& config,

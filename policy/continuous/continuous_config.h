@@ -1,5 +1,5 @@
-// The common part of the factories of SAC, TD3, DDPG, TD3+BC and IQL: it checks their shared config and converts it to options and
-// networks.
+// The common part of the factories of SAC, TD3, DDPG, TD3+BC and IQL: it checks their shared config
+// and converts it to options and networks.
 //
 // Problems are collected, so that a user sees all of them at once (base/problems.h).
 #ifndef DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_CONFIG_H_
@@ -7,10 +7,11 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/continuous/continuous.pb.h"
 #include "ding_worker/policy/continuous/continuous_acting.h"
@@ -23,21 +24,6 @@
 
 namespace ding {
 
-// Appends a problem for each number of the configs that is out of range. `algorithm` is the name of the policy.
-// Schedules are a problem, too, unless the algorithm takes them: it then calls CreateFieldSchedules() with
-// ChangingFields() and those of its own.
-void AppendProblems(absl::string_view algorithm, const PolicyConfig& policy,
-                    const ContinuousConfig& config, std::vector<std::string>* problems,
-                    TakesSchedules takes_schedules = TakesSchedules::kNo);
-
-// The learning rates of actor and critics.
-std::vector<ChangingField> ChangingFields(const ContinuousConfig& config);
-
-struct ContinuousNetworks {
-  std::unique_ptr<Network> actor;
-  std::unique_ptr<CriticEnsemble> critics;  // null without a learn mode
-};
-
 // The critics of an algorithm, beside what ContinuousConfig says.
 struct CriticConfig {
   int num_critics = 2;
@@ -45,26 +31,51 @@ struct CriticConfig {
   bool layer_norm = false;  // as in MlpOptions
 };
 
-// Creates the networks of `config` for the spaces of `context`; appends problems if it cannot. An invalid action space
-// counts as one element, so that problems of the networks are reported too.
-ContinuousNetworks CreateContinuousNetworks(absl::string_view algorithm,
-                                            const ContinuousConfig& config, ActorHead head,
-                                            const CriticConfig& critic_config,
-                                            const PolicyContext& context,
-                                            std::vector<std::string>* problems);
+// What the configs say of a policy.
+struct ContinuousParts {
+  std::unique_ptr<Network> actor;
+  std::unique_ptr<CriticEnsemble> critics;  // null without a learn mode
+  ContinuousOptions options;
+};
 
-ContinuousOptions ContinuousOptionsFromConfig(const PolicyConfig& policy,
-                                              const ContinuousConfig& config,
-                                              const PolicyContext& context);
+// Makes the parts of a policy. `more_fields` may change in a run, beside the learning rates. An
+// invalid action space counts as one element, so that problems of the networks are reported too.
+//   kInvalidArgument  lists `problems` and all further problems of configs, networks and spaces
+absl::StatusOr<ContinuousParts> MakeContinuousParts(
+    const PolicyConfig& policy, const ContinuousConfig& config, const PolicyContext& context,
+    ActorHead head, std::vector<std::string> problems,
+    const std::vector<ChangingField>& more_fields = {}, const CriticConfig& critics = {});
 
-// Likewise for an algorithm that learns from the transitions of a data set.
-ContinuousOptions OfflineOptionsFromConfig(const PolicyConfig& policy,
-                                           const ContinuousConfig& config,
-                                           const PolicyContext& context);
+// Likewise for an algorithm that learns from the transitions of a data set, and has the fields
+// `normalize_obs` and `obs_clip`. The actor computes the mean of its actions.
+template <typename Config>
+absl::StatusOr<ContinuousParts> MakeOfflineParts(const PolicyConfig& policy, const Config& config,
+                                                 const PolicyContext& context,
+                                                 std::vector<std::string> problems) {
+  RequireObsClip(config, &problems);
+  absl::StatusOr<ContinuousParts> parts = MakeContinuousParts(
+      policy, config.continuous(), context, ActorHead::kMean, std::move(problems));
+  if (!parts.ok()) return parts;
+  parts->options.learn.supervised = true;
+  parts->options.learn.transitions = true;
+  if (config.normalize_obs()) parts->options.obs_clip = config.obs_clip();
+  return parts;
+}
 
 // Describes the actor, whose outputs `head` says, for a checkpoint (policy/actor/describe_actor.h).
 absl::StatusOr<ActorDescription> DescribeContinuousActor(const ContinuousConfig& config,
                                                          ActorHead head);
+
+// Likewise for an algorithm that learns from a data set.
+template <typename Config>
+absl::StatusOr<ActorDescription> DescribeOfflineActor(const PolicyConfig& /*policy*/,
+                                                      const Config& config,
+                                                      const Spec& /*action*/) {
+  absl::StatusOr<ActorDescription> description =
+      DescribeContinuousActor(config.continuous(), ActorHead::kMean);
+  if (description.ok() && config.normalize_obs()) description->obs_clip = config.obs_clip();
+  return description;
+}
 
 }  // namespace ding
 

@@ -8,7 +8,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
@@ -17,7 +16,6 @@
 #include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
-#include "ding_worker/policy/actor_critic/actor_critic_config.h"
 #include "ding_worker/policy/discrete_sac/discrete_sac.h"
 #include "ding_worker/policy/discrete_sac/discrete_sac.pb.h"
 #include "ding_worker/policy/network.h"
@@ -25,21 +23,16 @@
 #include "ding_worker/policy/policy_modes.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/q_learning/q_network.h"
-#include "ding_worker/policy/schedule.h"
 
 namespace ding {
 namespace {
 
 constexpr char kName[] = "discrete_sac";
-constexpr char kWhere[] = "policy type 'discrete_sac'";
 
 void AppendProblems(const PolicyConfig& policy, const DiscreteSacConfig& config,
                     std::vector<std::string>* problems) {
-  AppendProblems(policy, problems, TakesSchedules::kYes);
-  if (policy.unroll_len() > 1) {
-    problems->push_back(absl::StrCat("unroll_len is ", policy.unroll_len(), ", but ", kName,
-                                     " learns from single rows: must be 1"));
-  }
+  AppendProblems(policy, problems);
+  RequireSingleRows(policy, problems);
   if (config.model().dueling()) {
     problems->push_back(absl::StrCat("model.dueling is set, but the actor of ", kName,
                                      " has no values: must be false; critic.dueling may be set"));
@@ -52,13 +45,12 @@ void AppendProblems(const PolicyConfig& policy, const DiscreteSacConfig& config,
   if (config.has_target_entropy()) {
     RequireAtLeastZero(config.target_entropy(), "target_entropy", problems);
   }
-  if (!(config.target_update_theta() > 0 && config.target_update_theta() <= 1)) {
-    problems->push_back(absl::StrCat("target_update_theta is ", config.target_update_theta(),
-                                     ", must be in (0, 1]"));
-  }
+  Require(config.target_update_theta() > 0 && config.target_update_theta() <= 1,
+          "target_update_theta", config.target_update_theta(), "in (0, 1]", problems);
 }
 
-// Creates a network of `config` with the output `head` [A]; appends a problem, whose first word is `name`, if it cannot.
+// Creates a network of `config` with the output `head` [A]; appends a problem, whose first word is
+// `name`, if it cannot.
 std::unique_ptr<Network> CreateNetwork(const NetworkConfig& config, const char* name,
                                        const char* head, int64_t num_actions, uint64_t seed,
                                        const PolicyContext& context,
@@ -76,7 +68,8 @@ DiscreteSacNetworks CreateNetworks(const DiscreteSacConfig& config, const Policy
   if (!counted.ok()) problems->emplace_back(counted.status().message());
   const auto mask = FindActionMask(*context.observation, *context.action);
   if (!mask.ok()) problems->emplace_back(mask.status().message());
-  // An invalid action space counts as one action, so that problems of the networks are reported too.
+  // An invalid action space counts as one action, so that problems of the networks are reported
+  // too.
   const int64_t num_actions = counted.value_or(1);
   DiscreteSacNetworks networks;
   networks.actor =
@@ -131,29 +124,24 @@ DiscreteSacOptions MakeOptions(const PolicyConfig& policy, const DiscreteSacConf
 }
 
 absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
+                                               const DiscreteSacConfig& config,
                                                const PolicyContext& context) {
-  DiscreteSacConfig config;
-  DING_RETURN_IF_ERROR(UnpackParams(policy, &config));
   std::vector<std::string> problems;
   AppendProblems(policy, config, &problems);
-  FieldSchedules schedules = CreateFieldSchedules(policy, FieldsOf(config, context), &problems);
-  DiscreteSacNetworks networks = CreateNetworks(config, context, &problems);
-  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kWhere));
   DiscreteSacOptions options = MakeOptions(policy, config, context);
-  options.schedules = std::move(schedules);
-  absl::StatusOr<std::unique_ptr<Policy>> made =
-      DiscreteSacPolicy::Create(std::move(networks), context.observation, context.action, options);
-  if (!made.ok()) return Annotate(made.status(), kWhere);
-  return made;
+  options.schedules = CreateFieldSchedules(policy, FieldsOf(config, context), &problems);
+  DiscreteSacNetworks networks = CreateNetworks(config, context, &problems);
+  DING_RETURN_IF_ERROR(StatusOf(problems));
+  return DiscreteSacPolicy::Create(std::move(networks), context.observation, context.action,
+                                   options);
 }
 
-DING_REGISTER(PolicyRegistry(), kName, Create,
+DING_REGISTER(PolicyRegistry(), kName, CreatorOf(Create),
               "soft actor-critic: twin critics, learned temperature; discrete actions",
               &DiscreteSacConfig::descriptor);
 
-absl::StatusOr<ActorDescription> Describe(const PolicyConfig& policy, const Spec& action) {
-  DiscreteSacConfig config;
-  DING_RETURN_IF_ERROR(UnpackParams(policy, &config));
+absl::StatusOr<ActorDescription> Describe(const PolicyConfig& /*policy*/,
+                                          const DiscreteSacConfig& config, const Spec& action) {
   ActorDescription description;
   DING_RETURN_IF_ERROR(DescribeNetwork(config.model(), &description));
   description.parameters = ActorCritic::ParametersOf(/*shared=*/false);
@@ -161,7 +149,7 @@ absl::StatusOr<ActorDescription> Describe(const PolicyConfig& policy, const Spec
   return description;
 }
 
-DING_REGISTER(ActorDescriberRegistry(), kName, Describe, "the softmax of the logits");
+DING_REGISTER(ActorDescriberRegistry(), kName, DescriberOf(Describe), "the softmax of the logits");
 
 }  // namespace
 }  // namespace ding

@@ -2,15 +2,12 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
@@ -30,108 +27,72 @@
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/q_learning/dqn_config.h"
 #include "ding_worker/policy/q_learning/q_network.h"
-#include "ding_worker/policy/q_learning/q_policy.h"
-#include "ding_worker/policy/schedule.h"
 
 namespace ding {
 namespace {
 
-constexpr char kDqnPrefix[] = "dqn.";
-
-// One policy in the making: it collects the problems of all parts before it creates anything.
-class Maker {
+// Adds to the making of a policy what those of this folder share.
+class Maker : public QPolicyMaker {
  public:
-  Maker(absl::string_view algorithm, const PolicyConfig& config, const DqnConfig& dqn,
-        const PolicyContext& context)
-      : algorithm_(algorithm), config_(config), dqn_(dqn), context_(context) {
-    AppendRunProblems(config, algorithm, &problems_, TakesSchedules::kYes);
-    AppendProblems(dqn, kDqnPrefix, &problems_);
+  Maker(const PolicyConfig& policy, const DqnConfig& dqn, const PolicyContext& context)
+      : QPolicyMaker(policy, dqn, context), policy_(policy), context_(context) {
+    RequireSingleRows(policy, problems());
     const DqnConfig defaults;
     if (dqn.loss() != defaults.loss() || dqn.huber_delta() != defaults.huber_delta()) {
-      problems_.push_back(absl::StrCat("dqn.loss and dqn.huber_delta have no effect, because ",
-                                       algorithm, " has a loss of its own: remove them"));
+      problems()->push_back(absl::StrCat("dqn.loss and dqn.huber_delta have no effect, because ",
+                                         policy.type(), " has a loss of its own: remove them"));
     }
   }
 
-  void Require(bool good, absl::string_view field, double value, absl::string_view range) {
-    if (good && std::isfinite(value)) return;
-    problems_.push_back(absl::StrCat(field, " is ", value, ", must be ", range));
-  }
   // Returns `count`, or 2 if it is out of range, so that problems of the network are reported, too.
   int64_t RequireCount(absl::string_view field, int64_t count, int64_t low, int64_t high) {
-    if (count >= low && count <= high) return count;
-    problems_.push_back(absl::StrCat(field, " is ", count, ", must be in ", low, "..", high));
-    return 2;
+    const bool good = count >= low && count <= high;
+    Require(good, field, count, absl::StrCat("in ", low, "..", high), problems());
+    return good ? count : 2;
   }
   // Reads v_min, v_max and atoms of C51Config or RainbowConfig.
   template <typename Config>
   CategoricalSupport RequireSupport(const Config& config) {
     if (!(config.v_min() < config.v_max() && std::isfinite(config.v_max() - config.v_min()))) {
-      problems_.push_back(absl::StrCat("v_min is ", config.v_min(), " and v_max ", config.v_max(),
-                                       ", must be finite, and v_min below v_max"));
+      problems()->push_back(absl::StrCat("v_min is ", config.v_min(), " and v_max ", config.v_max(),
+                                         ", must be finite, and v_min below v_max"));
     }
     return {static_cast<float>(config.v_min()), static_cast<float>(config.v_max()),
             RequireCount("atoms", config.atoms(), 2, kMaxAtoms)};
   }
-  // Noise takes the place of epsilon, which is then 0.
-  void ExploreByNoise() {
-    if (!IsDefaultEps(dqn_)) {
-      problems_.push_back(absl::StrCat(
-          "dqn.eps (type, start, end, decay) has no effect, because noise explores for ",
-          algorithm_, ": remove it, or set noise_deviation to 0"));
-    }
-    has_eps_ = false;
-    dqn_.mutable_eps()->set_start(0);
-    dqn_.mutable_eps()->set_end(0);
-  }
 
-  // Creates a network with outputs for `head`, or fails with all problems.
-  absl::StatusOr<std::unique_ptr<Network>> CreateNetwork(
-      const QHead& head, const NetworkCreator& creator = create_network) {
-    schedules_ = QSchedules(config_, dqn_, has_eps_, &problems_);
-    absl::StatusOr<std::unique_ptr<Network>> network =
-        CreateQNetwork(dqn_, context_, algorithm_, kDqnPrefix, &problems_, head, creator);
-    DING_RETURN_IF_ERROR(
-        ProblemsToStatus(problems_, absl::StrCat("policy type '", algorithm_, "'")));
-    return network;
-  }
   absl::StatusOr<std::unique_ptr<Policy>> CreatePolicy(std::unique_ptr<Network> network,
                                                        std::unique_ptr<QHead> head) {
-    DqnOptions options = DqnOptionsFromConfig(config_, dqn_, context_);
-    options.schedules = schedules_;
-    return DqnPolicy::Create(std::move(network), context_.action, options, context_.observation,
-                             {algorithm_, std::move(head)});
+    return DqnPolicy::Create(std::move(network), context_.action, *options(), context_.observation,
+                             {policy_.type(), std::move(head)});
   }
 
  private:
-  const std::string algorithm_;
-  const PolicyConfig& config_;
-  DqnConfig dqn_;
+  const PolicyConfig& policy_;
   const PolicyContext& context_;
-  bool has_eps_ = true;
-  FieldSchedules schedules_;
-  std::vector<std::string> problems_;
 };
 
-absl::StatusOr<std::unique_ptr<Policy>> CreateC51(const PolicyConfig& config,
+absl::StatusOr<std::unique_ptr<Policy>> CreateC51(const PolicyConfig& policy,
+                                                  const C51Config& config,
                                                   const PolicyContext& context) {
-  C51Config c51;
-  DING_RETURN_IF_ERROR(UnpackParams(config, &c51));
-  Maker maker("c51", config, c51.dqn(), context);
-  auto head = std::make_unique<CategoricalHead>(maker.RequireSupport(c51));
+  Maker maker(policy, config.dqn(), context);
+  auto head = std::make_unique<CategoricalHead>(maker.RequireSupport(config));
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Network> network, maker.CreateNetwork(*head));
   return maker.CreatePolicy(std::move(network), std::move(head));
 }
 
-absl::StatusOr<std::unique_ptr<Policy>> CreateRainbow(const PolicyConfig& config,
+absl::StatusOr<std::unique_ptr<Policy>> CreateRainbow(const PolicyConfig& policy,
+                                                      const RainbowConfig& config,
                                                       const PolicyContext& context) {
-  RainbowConfig rainbow;
-  DING_RETURN_IF_ERROR(UnpackParams(config, &rainbow));
-  Maker maker("rainbow", config, rainbow.dqn(), context);
-  auto head = std::make_unique<CategoricalHead>(maker.RequireSupport(rainbow));
-  const double deviation = rainbow.noise_deviation();
-  maker.Require(deviation >= 0, "noise_deviation", deviation, "finite and at least 0");
-  if (deviation > 0) maker.ExploreByNoise();
+  Maker maker(policy, config.dqn(), context);
+  auto head = std::make_unique<CategoricalHead>(maker.RequireSupport(config));
+  const double deviation = config.noise_deviation();
+  RequireAtLeastZero(deviation, "noise_deviation", maker.problems());
+  if (deviation > 0) {
+    maker.RefuseEps("noise explores for rainbow", "remove it, or set noise_deviation to 0");
+    maker.options()->eps.start = 0;
+    maker.options()->eps.end = 0;
+  }
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Network> network, maker.CreateNetwork(*head));
   if (deviation > 0) {
     DING_ASSIGN_OR_RETURN(network, NoisyNetwork::Create(std::move(network), deviation));
@@ -139,15 +100,14 @@ absl::StatusOr<std::unique_ptr<Policy>> CreateRainbow(const PolicyConfig& config
   return maker.CreatePolicy(std::move(network), std::move(head));
 }
 
-absl::StatusOr<std::unique_ptr<Policy>> CreateQrdqn(const PolicyConfig& config,
+absl::StatusOr<std::unique_ptr<Policy>> CreateQrdqn(const PolicyConfig& policy,
+                                                    const QrdqnConfig& config,
                                                     const PolicyContext& context) {
-  QrdqnConfig qrdqn;
-  DING_RETURN_IF_ERROR(UnpackParams(config, &qrdqn));
-  Maker maker("qrdqn", config, qrdqn.dqn(), context);
-  maker.Require(qrdqn.kappa() > 0, "kappa", qrdqn.kappa(), "finite and above 0");
+  Maker maker(policy, config.dqn(), context);
+  RequireAboveZero(config.kappa(), "kappa", maker.problems());
   auto head = std::make_unique<QuantileHead>(
-      maker.RequireCount("quantiles", qrdqn.quantiles(), 1, kMaxQuantiles),
-      static_cast<float>(qrdqn.kappa()));
+      maker.RequireCount("quantiles", config.quantiles(), 1, kMaxQuantiles),
+      static_cast<float>(config.kappa()));
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Network> network, maker.CreateNetwork(*head));
   return maker.CreatePolicy(std::move(network), std::move(head));
 }
@@ -168,15 +128,14 @@ absl::StatusOr<std::unique_ptr<Network>> CreateIqnNetwork(const NetworkConfig& c
   return IqnNetwork::Create({mlp, cosines}, input, outputs, seed);
 }
 
-absl::StatusOr<std::unique_ptr<Policy>> CreateIqn(const PolicyConfig& config,
+absl::StatusOr<std::unique_ptr<Policy>> CreateIqn(const PolicyConfig& policy,
+                                                  const IqnConfig& config,
                                                   const PolicyContext& context) {
-  IqnConfig iqn;
-  DING_RETURN_IF_ERROR(UnpackParams(config, &iqn));
-  Maker maker("iqn", config, iqn.dqn(), context);
-  maker.Require(iqn.kappa() > 0, "kappa", iqn.kappa(), "finite and above 0");
-  const auto kappa = static_cast<float>(iqn.kappa());
-  const int64_t fractions = maker.RequireCount("fractions", iqn.fractions(), 1, kMaxQuantiles);
-  const int64_t cosines = maker.RequireCount("cosines", iqn.cosines(), 1, kMaxLayerWidth);
+  Maker maker(policy, config.dqn(), context);
+  RequireAboveZero(config.kappa(), "kappa", maker.problems());
+  const auto kappa = static_cast<float>(config.kappa());
+  const int64_t fractions = maker.RequireCount("fractions", config.fractions(), 1, kMaxQuantiles);
+  const int64_t cosines = maker.RequireCount("cosines", config.cosines(), 1, kMaxLayerWidth);
   DING_ASSIGN_OR_RETURN(
       std::unique_ptr<Network> network,
       maker.CreateNetwork(QuantileHead(fractions, kappa),
@@ -188,14 +147,14 @@ absl::StatusOr<std::unique_ptr<Policy>> CreateIqn(const PolicyConfig& config,
   return maker.CreatePolicy(std::move(network), std::make_unique<QuantileHead>(drawn, kappa));
 }
 
-DING_REGISTER(PolicyRegistry(), "c51", CreateC51,
+DING_REGISTER(PolicyRegistry(), "c51", CreatorOf(CreateC51),
               "C51: DQN on distributions of the return; discrete actions", &C51Config::descriptor);
-DING_REGISTER(PolicyRegistry(), "rainbow", CreateRainbow,
+DING_REGISTER(PolicyRegistry(), "rainbow", CreatorOf(CreateRainbow),
               "Rainbow: C51 with noisy layers, dueling, double, n-step, priorities",
               &RainbowConfig::descriptor);
-DING_REGISTER(PolicyRegistry(), "qrdqn", CreateQrdqn,
+DING_REGISTER(PolicyRegistry(), "qrdqn", CreatorOf(CreateQrdqn),
               "QR-DQN: DQN on quantiles of the return; discrete actions", &QrdqnConfig::descriptor);
-DING_REGISTER(PolicyRegistry(), "iqn", CreateIqn,
+DING_REGISTER(PolicyRegistry(), "iqn", CreatorOf(CreateIqn),
               "IQN: DQN on quantiles of the return at random fractions; discrete actions",
               &IqnConfig::descriptor);
 
@@ -231,9 +190,8 @@ Distribution DistributionOf(const IqnConfig& config) {
 }
 
 template <typename Config>
-absl::StatusOr<ActorDescription> Describe(const PolicyConfig& policy, const Spec& /*action*/) {
-  Config config;
-  DING_RETURN_IF_ERROR(UnpackParams(policy, &config));
+absl::StatusOr<ActorDescription> Describe(const PolicyConfig& policy, const Config& config,
+                                          const Spec& /*action*/) {
   DING_ASSIGN_OR_RETURN(ActorDescription description, DescribeQActor(policy, config.dqn()));
   description.head = kQDistributionHead;
   description.distribution = DistributionOf(config);
@@ -241,12 +199,13 @@ absl::StatusOr<ActorDescription> Describe(const PolicyConfig& policy, const Spec
   return description;
 }
 
-DING_REGISTER(ActorDescriberRegistry(), "c51", Describe<C51Config>, "the mean of the atoms");
-DING_REGISTER(ActorDescriberRegistry(), "rainbow", Describe<RainbowConfig>,
+DING_REGISTER(ActorDescriberRegistry(), "c51", DescriberOf(Describe<C51Config>),
+              "the mean of the atoms");
+DING_REGISTER(ActorDescriberRegistry(), "rainbow", DescriberOf(Describe<RainbowConfig>),
               "the mean of the atoms, without noise");
-DING_REGISTER(ActorDescriberRegistry(), "qrdqn", Describe<QrdqnConfig>,
+DING_REGISTER(ActorDescriberRegistry(), "qrdqn", DescriberOf(Describe<QrdqnConfig>),
               "the mean of the quantiles");
-DING_REGISTER(ActorDescriberRegistry(), "iqn", Describe<IqnConfig>,
+DING_REGISTER(ActorDescriberRegistry(), "iqn", DescriberOf(Describe<IqnConfig>),
               "the mean of the quantiles at the middles of equal parts");
 
 }  // namespace

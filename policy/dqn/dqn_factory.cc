@@ -1,11 +1,8 @@
 // Registers policy type "dqn".
 #include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
-#include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
@@ -17,38 +14,28 @@
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/q_learning/dqn_config.h"
-#include "ding_worker/policy/q_learning/q_policy.h"
 
 namespace ding {
 namespace {
 
-constexpr char kWhere[] = "policy type 'dqn'";
-
-absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
+absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const DqnConfig& config,
                                                const PolicyContext& context) {
-  DqnConfig dqn;
-  DING_RETURN_IF_ERROR(UnpackParams(config, &dqn));
-  std::vector<std::string> problems;
-  AppendRunProblems(config, "dqn", &problems, TakesSchedules::kYes);
-  AppendProblems(dqn, "", &problems);
-  DqnOptions options = DqnOptionsFromConfig(config, dqn, context);
-  options.schedules = QSchedules(config, dqn, /*has_eps=*/true, &problems);
-  absl::StatusOr<std::unique_ptr<Network>> network =
-      CreateQNetwork(dqn, context, "dqn", "", &problems);
-  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kWhere));
-  return DqnPolicy::Create(*std::move(network), context.action, options, context.observation);
+  QPolicyMaker maker(policy, config, context, /*prefix=*/"");
+  RequireSingleRows(policy, maker.problems());
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<Network> network, maker.CreateNetwork());
+  return DqnPolicy::Create(std::move(network), context.action, *maker.options(),
+                           context.observation);
 }
 
-DING_REGISTER(PolicyRegistry(), "dqn", Create,
+DING_REGISTER(PolicyRegistry(), "dqn", CreatorOf(Create),
               "DQN: double, dueling, n-step, priorities; discrete actions", &DqnConfig::descriptor);
 
-absl::StatusOr<ActorDescription> Describe(const PolicyConfig& config, const Spec& /*action*/) {
-  DqnConfig dqn;
-  DING_RETURN_IF_ERROR(UnpackParams(config, &dqn));
-  return DescribeQActor(config, dqn);
+absl::StatusOr<ActorDescription> Describe(const PolicyConfig& policy, const DqnConfig& config,
+                                          const Spec& /*action*/) {
+  return DescribeQActor(policy, config);
 }
 
-DING_REGISTER(ActorDescriberRegistry(), "dqn", Describe, "epsilon-greedy by Q values");
+DING_REGISTER(ActorDescriberRegistry(), "dqn", DescriberOf(Describe), "epsilon-greedy by Q values");
 
 }  // namespace
 }  // namespace ding

@@ -6,7 +6,10 @@
 
 namespace ding {
 
-ActorCriticPolicyOptions MakePpoPolicyOptions(const PpoOptions& options) {
+absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> CreatePpo(std::unique_ptr<Network> actor,
+                                                             std::unique_ptr<Network> critic,
+                                                             SpecPtr observation, SpecPtr action,
+                                                             const PpoOptions& options) {
   ActorCriticPolicyOptions policy = options.policy;
   policy.name = "ppo";
   policy.update.loss = ComputePpoLoss;
@@ -18,15 +21,8 @@ ActorCriticPolicyOptions MakePpoPolicyOptions(const PpoOptions& options) {
   policy.update.max_kl = options.max_kl;
   policy.update.target_entropy = options.target_entropy;
   policy.update.entropy_weight_rate = options.entropy_weight_rate;
-  return policy;
-}
-
-absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> CreatePpo(std::unique_ptr<Network> actor,
-                                                             std::unique_ptr<Network> critic,
-                                                             SpecPtr observation, SpecPtr action,
-                                                             const PpoOptions& options) {
   return ActorCriticPolicy::Create(std::move(actor), std::move(critic), std::move(observation),
-                                   std::move(action), MakePpoPolicyOptions(options));
+                                   std::move(action), policy);
 }
 
 }  // namespace ding

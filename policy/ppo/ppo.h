@@ -1,6 +1,6 @@
-// PPO (Schulman et al. 2017) with clipped ratios: several epochs of minibatches over the rows that the
-// current policy has just collected. policy/actor_critic/actor_critic_policy.h describes columns, modes
-// and saved state, policy/loss/actor_critic_loss.h the loss.
+// PPO (Schulman et al. 2017) with clipped ratios: several epochs of minibatches over the rows that
+// the current policy has just collected. policy/actor_critic/actor_critic_policy.h describes
+// columns, modes and saved state, policy/loss/actor_critic_loss.h the loss.
 //
 // Example:
 //   PpoOptions options;
@@ -35,10 +35,8 @@ struct PpoOptions {
   double entropy_weight_rate = 0.01;
 };
 
-// Converts the options to those of ActorCriticPolicy.
-ActorCriticPolicyOptions MakePpoPolicyOptions(const PpoOptions& options);
-
-// Networks and spaces as for ActorCritic::Create(). If `critic` is null, the actor has the head "value".
+// Networks and spaces as for ActorCritic::Create(). If `critic` is null, the actor has the head
+// "value".
 absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> CreatePpo(std::unique_ptr<Network> actor,
                                                              std::unique_ptr<Network> critic,
                                                              SpecPtr observation, SpecPtr action,

@@ -10,9 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/spec.h"
-#include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/actor/describe_actor.h"
+#include "ding_worker/policy/actor_critic/actor_critic.pb.h"
 #include "ding_worker/policy/actor_critic/actor_critic_config.h"
 #include "ding_worker/policy/actor_critic/actor_critic_options.h"
 #include "ding_worker/policy/policy_config.h"
@@ -23,85 +22,78 @@
 namespace ding {
 namespace {
 
-constexpr char kName[] = "ppo";
-
 void AppendTargetProblems(const PpoConfig& config, std::vector<std::string>* problems) {
-  if (!std::isfinite(config.target_entropy())) {
-    problems->push_back(
-        absl::StrCat("target_entropy is ", config.target_entropy(), ", must be finite"));
-  }
-  const double weight = config.actor_critic().entropy_weight();
-  if (!(weight >= kLeastEntropyWeight && weight <= kMostEntropyWeight)) {
-    problems->push_back(absl::StrCat("entropy_weight is ", weight,
+  Require(std::isfinite(config.target_entropy()), "target_entropy", config.target_entropy(),
+          "finite", problems);
+  const ActorCriticConfig& base = config.actor_critic();
+  if (!(base.entropy_weight() >= kLeastEntropyWeight &&
+        base.entropy_weight() <= kMostEntropyWeight)) {
+    problems->push_back(absl::StrCat("entropy_weight is ", base.entropy_weight(),
                                      ", from which it is adapted to target_entropy: must be in [",
                                      kLeastEntropyWeight, ", ", kMostEntropyWeight, "]"));
   }
-  if (config.actor_critic().entropy_decay_env_steps() > 0) {
+  if (base.entropy_decay_env_steps() > 0) {
     problems->push_back(
-        absl::StrCat("entropy_decay_env_steps is ", config.actor_critic().entropy_decay_env_steps(),
+        absl::StrCat("entropy_decay_env_steps is ", base.entropy_decay_env_steps(),
                      ", but target_entropy adapts the entropy weight: set one of them"));
   }
 }
 
-// The fields that may change, beside those of every actor-critic.
 std::vector<ChangingField> FieldsOf(const PpoConfig& config) {
+  std::vector<ChangingField> fields = ChangingFields(config.actor_critic());
   ChangingField clip = {"clip_ratio", kSettingClipRatio, config.clip_ratio()};
   clip.above = true;
-  if (!config.has_target_entropy()) return {clip};
+  fields.push_back(clip);
+  if (!config.has_target_entropy()) return fields;
+  for (ChangingField& field : fields) {
+    if (field.setting == kSettingEntropyWeight) field.rival = "target_entropy";
+  }
   ChangingField target = {"target_entropy", kSettingTargetEntropy, config.target_entropy()};
   target.least = -std::numeric_limits<double>::infinity();
-  return {clip, target};
+  fields.push_back(target);
+  return fields;
 }
 
-std::vector<std::string> FindProblems(const PpoConfig& config) {
+std::vector<std::string> FindProblems(const PolicyConfig& policy, const PpoConfig& config) {
   std::vector<std::string> problems;
-  if (config.epoch_per_collect() < 1) {
-    problems.push_back(
-        absl::StrCat("epoch_per_collect is ", config.epoch_per_collect(), ", must be at least 1"));
-  }
+  AppendOnPolicyProblems(policy, &problems);
+  RequireAtLeastOne(config.epoch_per_collect(), "epoch_per_collect", &problems);
   RequireAboveZero(config.clip_ratio(), "clip_ratio", &problems);
   RequireAtLeastZero(config.value_clip(), "value_clip", &problems);
   RequireAtLeastZero(config.max_kl(), "max_kl", &problems);
   RequireAboveZero(config.entropy_weight_rate(), "entropy_weight_rate", &problems);
-  if (config.has_target_entropy()) {
-    AppendTargetProblems(config, &problems);
-  } else if (config.entropy_weight_rate() != PpoConfig().entropy_weight_rate()) {
-    problems.push_back(absl::StrCat("entropy_weight_rate is ", config.entropy_weight_rate(),
-                                    ", which has no effect without target_entropy: remove it"));
-  }
+  RequireDefaultUnless(config.has_target_entropy(), config.entropy_weight_rate(),
+                       PpoConfig().entropy_weight_rate(), "entropy_weight_rate", "target_entropy",
+                       &problems);
+  if (config.has_target_entropy()) AppendTargetProblems(config, &problems);
   return problems;
 }
 
-absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
+absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const PpoConfig& config,
                                                const PolicyContext& context) {
-  PpoConfig ppo;
-  DING_RETURN_IF_ERROR(UnpackParams(config, &ppo));
+  DING_ASSIGN_OR_RETURN(ActorCriticParts parts,
+                        MakeActorCriticParts(policy, config.actor_critic(), context,
+                                             FieldsOf(config), FindProblems(policy, config)));
   PpoOptions options;
-  options.policy = ActorCriticOptionsFromConfig(kName, config, ppo.actor_critic(), context);
-  options.epochs = ppo.epoch_per_collect();
-  options.minibatch_size = config.batch_size();
-  options.ratio_clip = ppo.clip_ratio();
-  options.value_clip = ppo.value_clip();
-  options.normalize_adv = ppo.adv_norm();
-  options.max_kl = ppo.max_kl();
-  if (ppo.has_target_entropy()) options.target_entropy = ppo.target_entropy();
-  options.entropy_weight_rate = ppo.entropy_weight_rate();
-  return CreateActorCriticPolicy(config, ppo.actor_critic(), context, MakePpoPolicyOptions(options),
-                                 FindProblems(ppo), FieldsOf(ppo));
+  options.policy = std::move(parts.options);
+  options.epochs = config.epoch_per_collect();
+  options.minibatch_size = policy.batch_size();
+  options.ratio_clip = config.clip_ratio();
+  options.value_clip = config.value_clip();
+  options.normalize_adv = config.adv_norm();
+  options.max_kl = config.max_kl();
+  if (config.has_target_entropy()) options.target_entropy = config.target_entropy();
+  options.entropy_weight_rate = config.entropy_weight_rate();
+  return CreatePpo(std::move(parts.actor), std::move(parts.critic), context.observation,
+                   context.action, options);
 }
 
 DING_REGISTER(
-    PolicyRegistry(), kName, Create,
+    PolicyRegistry(), "ppo", CreatorOf(Create),
     "PPO: on-policy, clipped ratios, epochs of minibatches; discrete and continuous actions",
     &PpoConfig::descriptor);
-
-absl::StatusOr<ActorDescription> Describe(const PolicyConfig& config, const Spec& action) {
-  PpoConfig ppo;
-  DING_RETURN_IF_ERROR(UnpackParams(config, &ppo));
-  return DescribeActorCriticActor(ppo.actor_critic(), action);
-}
-
-DING_REGISTER(ActorDescriberRegistry(), kName, Describe, "the actor of an actor-critic");
+DING_REGISTER(ActorDescriberRegistry(), "ppo", DescriberOf(DescribeAnActorCritic<PpoConfig>),
+              "the actor of an actor-critic");
 
 }  // namespace
 }  // namespace ding

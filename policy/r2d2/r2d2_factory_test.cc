@@ -112,7 +112,7 @@ TEST_F(R2d2Factory, ReportsAllProblemsAtOnce) {
   EXPECT_THAT(
       Create(),
       StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("policy type 'r2d2': nstep is 3, must be 1"),
+               AllOf(HasSubstr("policy type 'r2d2': "), HasSubstr("nstep is 3, must be 1"),
                      HasSubstr("set params.nstep"), HasSubstr("unroll_len is 1"),
                      HasSubstr("at least 2"), HasSubstr("dqn.learning_rate is -1"),
                      HasSubstr("dqn.eps.end is -0.5, must be in [0, 1]"),
