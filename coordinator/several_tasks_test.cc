@@ -1,5 +1,6 @@
 // Several learner tasks in one run: what happens to one leaves the others alone. Tasks with settings, and tasks
 // that begin with the parameters of another policy.
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -13,10 +14,14 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/log/sqlite_log.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
+#include "ding_worker/data/state_wire.h"
+#include "ding_worker/data/tensor.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/replay_buffer/buffer.h"
@@ -308,10 +313,38 @@ TEST_F(SettingsTest, SettingsOfCollectorTasksAreCheckedToo) {
   check_settings_ = [](const StartTask& task) {
     return absl::InvalidArgumentError(absl::StrCat(task.collector().task_id(), " is wrong"));
   };
-  collects_with_settings_ = true;
+  prepare_collect_ = [](CollectorTask* task) { task->add_setting("env.params.gravity=20"); };
   Start();
   EXPECT_THAT(coordinator_->WaitUntilDone(absl::ZeroDuration()),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("collector_task_")));
+}
+
+TEST_F(SeveralTasksTest, TensorsOfACollectorTask_ReachTheCollector) {
+  TensorMap tensors;
+  tensors.Set("goal", Tensor::FromSpan<float>({2}, {0.5f, -1}));
+  prepare_collect_ = [&tensors](CollectorTask* task) {
+    ASSERT_THAT(SetCollectTensors(tensors, task), IsOk());
+  };
+  StartBoth();
+  DING_ASSERT_OK_AND_ASSIGN(const auto told, DecodeState(collector_.collect_tensors(), "the task"));
+  EXPECT_THAT(told->Names(), ElementsAre("goal"));
+  std::array<float, 2> goal;
+  ASSERT_THAT(told->ReadSpan<float>("goal", absl::MakeSpan(goal)), IsOk());
+  EXPECT_THAT(goal, ElementsAre(0.5f, -1));
+}
+
+TEST_F(SeveralTasksTest, TensorsThatCannotBeSentOrRead_EndTheRun) {
+  const auto end_with = [this](const std::string& bytes) {
+    prepare_collect_ = [&bytes](CollectorTask* task) { task->set_collect_tensors(bytes); };
+    Start();
+    return coordinator_->WaitUntilDone(absl::ZeroDuration());
+  };
+  EXPECT_THAT(end_with("no state"), StatusIs(absl::StatusCode::kDataLoss,
+                                             HasSubstr("collect_tensors of collector_task_")));
+  coordinator_.reset();
+  EXPECT_THAT(end_with(std::string((1 << 20) + 1, 'x')),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("have 1048577 bytes, expected at most 1048576"))));
 }
 
 // A version with which a task began is kept for as long as the task may have to begin again.

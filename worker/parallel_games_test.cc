@@ -21,9 +21,11 @@
 #include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/collector/testing/fake_link.h"
 #include "ding_worker/coordinator/comm_coordinator.h"
+#include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/data/tensor.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -54,6 +56,7 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
@@ -464,6 +467,27 @@ TEST_F(ParallelGamesTest, HandsOverWholeEpisodes) {
       ElementsAre(AllOf(HasSubstr("policy.collect.n_episode is 22, 11 for each collector, expected "
                                   "at most 10 for each"),
                         HasSubstr("env.collector_episode_num"))));
+}
+
+TEST_F(ParallelGamesTest, TensorsOfATask_ReachThePolicy) {
+  TensorMap tensors;
+  tensors.Set("goal", Tensor::FromSpan<float>({2}, {0.5f, -1}));
+  const ExperimentConfig config = Config({}, "cartpole_dqn_parallel_fast");
+  const std::unique_ptr<Policy> policy = PolicyOf(config, 1);
+  for (const bool eval : {false, true}) {
+    FakeLink link;
+    link.Publish(0, ModelOf(*policy));
+    CollectorTask task;
+    task.set_eval_flag(eval);
+    ASSERT_THAT(SetCollectTensors(tensors, &task), IsOk());
+    EXPECT_THAT(RunTask(config, task, &link).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("the policy takes no tensors, but policy_tensors has 'goal'")));
+  }
+  FakeLink link;
+  CollectorTask task;
+  task.set_collect_tensors("no state");
+  EXPECT_THAT(RunTask(config, task, &link), Not(IsOk()));
 }
 
 // Each evaluation is made by a collector that knows nothing of the others.

@@ -19,6 +19,7 @@
 #include "ding_worker/collector/parallel/collector_link.h"
 #include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/data/named_values.h"
+#include "ding_worker/data/tensor.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/policy/policy.h"
 
@@ -29,6 +30,8 @@ struct ParallelCollectorTask {
   std::string task_id;
   bool eval_flag = false;       // whether to evaluate: without exploration and without data
   NamedValues collect_setting;  // settings of the forward pass of the policy
+  TensorMap
+      collect_tensors;  // for policies that take some (CollectMode::ForwardWith); others refuse them
   // The first stream of its rows. Env i has the stream stream_base + i; player p of a game of n players has the
   // stream stream_base + n * i + p.
   int64_t stream_base = 0;

@@ -231,6 +231,7 @@ absl::Status ParallelCollectorCore::Evaluate() {
   eval.envstep = task_.envstep;
   eval.n_episode = parts_.env->env_num() * parts_.episodes_per_env;
   eval.policy_settings = task_.collect_setting;
+  eval.policy_tensors = task_.collect_tensors;
   eval.cancelled = [this] { return closed(); };
   std::unique_ptr<ISerialEvaluator> own;
   if (parts_.evaluator == nullptr) {
@@ -371,7 +372,7 @@ absl::Status ParallelCollectorCore::PolicyInference(CollectMode* policy, const C
                                                     absl::Span<const int> env_ids,
                                                     const NamedValues& settings,
                                                     const MutableColumnsView& out) {
-  return policy->Forward(obs, env_ids, settings, out);
+  return ForwardPolicy(policy, obs, env_ids, settings, task_.collect_tensors, out);
 }
 
 absl::StatusOr<const Timesteps*> ParallelCollectorCore::EnvStep(absl::Span<const int> env_ids,

@@ -147,7 +147,8 @@ class ParallelCollectorCore : public BaseParallelCollector {
   // Loads the policy of `player` if there is a newer version; waits for one for at most `timeout`. Returns whether the
   // player has a policy now. No env is stepped before each player has one.
   virtual absl::StatusOr<bool> UpdatePolicy(int player, absl::Duration timeout);
-  // Chooses the actions of a vector step: as CollectMode::Forward(). In a game it is called once for each seat.
+  // Chooses the actions of a vector step: as CollectMode::Forward(), or ForwardWith() if the task has tensors. In a game it
+  // is called once for each seat.
   virtual absl::Status PolicyInference(CollectMode* policy, const ColumnsView& obs,
                                        absl::Span<const int> env_ids, const NamedValues& settings,
                                        const MutableColumnsView& out);

@@ -28,4 +28,11 @@ absl::Status RandomStart::Forward(const ColumnsView& obs, absl::Span<const int> 
   return acting->Forward(obs, env_ids, settings, out);
 }
 
+absl::Status RandomStart::ForwardWith(const ColumnsView& obs, absl::Span<const int> env_ids,
+                                      const NamedValues& settings, const TensorMap& tensors,
+                                      const MutableColumnsView& out) {
+  return at_random_() ? random_->Forward(obs, env_ids, settings, out)
+                      : policy_->ForwardWith(obs, env_ids, settings, tensors, out);
+}
+
 }  // namespace ding

@@ -25,6 +25,7 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/data/tensor.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/random_policy.h"
@@ -42,6 +43,9 @@ class RandomStart : public CollectMode {
   CollectAttributes attributes() const override { return policy_->attributes(); }
   absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
                        const NamedValues& settings, const MutableColumnsView& out) override;
+  absl::Status ForwardWith(const ColumnsView& obs, absl::Span<const int> env_ids,
+                           const NamedValues& settings, const TensorMap& tensors,
+                           const MutableColumnsView& out) override;
   absl::Status Reset(absl::Span<const int> env_ids) override { return policy_->Reset(env_ids); }
   absl::StatusOr<SegmentBatch> GetTrainSample(SegmentBatch data) override {
     return policy_->GetTrainSample(std::move(data));

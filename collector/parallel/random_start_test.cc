@@ -8,9 +8,12 @@
 
 #include "absl/status/status.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/collector/testing/fake_policy.h"
 #include "ding_worker/data/batch.h"
+#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/data/tensor.h"
 #include "ding_worker/env/env.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -33,11 +36,11 @@ EnvSpec Player() {
 }
 
 // What the policy under test writes for three envs.
-std::vector<int64_t> Act(CollectMode* policy) {
+std::vector<int64_t> Act(CollectMode* policy, const TensorMap& tensors = {}) {
   const EnvSpec player = Player();
   BatchBuilder obs = *BatchBuilder::Create(player.observation, 3);
   BatchBuilder out = *BatchBuilder::Create(policy->output_spec(), 3);
-  EXPECT_THAT(policy->Forward(obs.view(), kEnvs, {}, out.view()), IsOk());
+  EXPECT_THAT(ForwardPolicy(policy, obs.view(), kEnvs, {}, tensors, out.view()), IsOk());
   const auto actions = out.column<int64_t>(0);
   return {actions.begin(), actions.end()};
 }
@@ -71,9 +74,15 @@ TEST(RandomStartTest, ActsAtRandomAtFirst) {
   EXPECT_EQ(of_again, of_third);
   EXPECT_NE(of_again, of_other);
 
+  TensorMap tensors;
+  tensors.Set("goal", Tensor::Zeros(DType::kFloat32, {2}));
+  Act(start.get(), tensors);
+  EXPECT_TRUE(policy.last_tensors.empty());
+
   at_random = false;
-  Act(start.get());
+  Act(start.get(), tensors);
   EXPECT_EQ(policy.rows, 3);
+  EXPECT_EQ(policy.last_tensors.size(), 1u);
   EXPECT_THAT(start->Reset(kEnvs), IsOk());
   EXPECT_THAT(policy.resets, SizeIs(1));
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -26,8 +27,10 @@
 #include "ding_worker/collector/testing/fake_policy.h"
 #include "ding_worker/collector/testing/sent_rows.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/data/tensor.h"
 #include "ding_worker/env/async_thread_env_manager.h"
 #include "ding_worker/env/base_env_manager.h"
 #include "ding_worker/env/classic_control/cartpole.h"
@@ -246,6 +249,37 @@ TEST(ZerglingParallelCollectorTest, RowsHaveTheVersionOfThePolicyThatActed) {
   EXPECT_EQ(*iters.begin(), 70);
   EXPECT_EQ(f.collector->GetFinishInfo().train_iter, loaded);
   EXPECT_EQ(f.policy.last_settings.GetOr("eps", 0), 0.25);
+}
+
+TEST(ZerglingParallelCollectorTest, TensorsOfTheTask_ReachThePolicyThatTakesThem) {
+  for (const bool eval : {false, true}) {
+    Fixture f;
+    f.task.eval_flag = eval;
+    f.task.collect_setting = {{"eps", 0.25}};
+    f.task.collect_tensors.Set("goal", Tensor::FromSpan<float>({2}, {0.5f, -1}));
+    f.policy.on_forward = [&](absl::Span<const int>) {
+      std::array<float, 2> goal;
+      return StateDict(f.policy.last_tensors, "the task")
+          .ReadSpan<float>("goal", absl::MakeSpan(goal));
+    };
+    EXPECT_THAT(f.Create().Run(), IsOk());
+    EXPECT_EQ(f.policy.last_tensors.size(), 1u);
+    EXPECT_EQ(f.policy.last_settings.GetOr("eps", 0), 0.25);
+  }
+}
+
+TEST(ZerglingParallelCollectorTest, ATensorOfAnotherTypeOrShape_IsNamedWithTheExpected) {
+  Fixture f;
+  f.task.collect_tensors.Set("goal", Tensor::Zeros(DType::kInt64, {3}));
+  f.policy.on_forward = [&](absl::Span<const int>) {
+    std::array<float, 2> goal;
+    return StateDict(f.policy.last_tensors, "the task")
+        .ReadSpan<float>("goal", absl::MakeSpan(goal));
+  };
+  EXPECT_THAT(f.Create().Run(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("policy: "), HasSubstr("'goal' is int64[3]"),
+                             HasSubstr("expected 2 elements of float32"))));
 }
 
 TEST(ZerglingParallelCollectorTest, ChecksForAPolicyAtItsPeriod) {

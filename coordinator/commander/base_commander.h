@@ -20,7 +20,11 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/data/state_wire.h"
+#include "ding_worker/data/tensor.h"
+#include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/messages.pb.h"
 
 namespace ding {
@@ -33,6 +37,17 @@ inline double MeanReturn(absl::Span<const double> returns) {
 // Returns how good an evaluation was: the score of its evaluator, or else its mean return.
 inline double EvalScore(const CollectorFinished& info) {
   return info.has_eval_score() ? info.eval_score() : MeanReturn(info.episode_return());
+}
+
+// Gives the task tensors for the forward pass of its policy (CollectMode::ForwardWith), beside its collect_setting. A task
+// with more than 1 MiB of them is given back as invalid.
+//   kInvalidArgument  a tensor has no elements
+inline absl::Status SetCollectTensors(const TensorMap& tensors, CollectorTask* task) {
+  DING_ASSIGN_OR_RETURN(const EncodedBatch encoded, EncodeState([&tensors](StateWriter* writer) {
+                          return StateDict(tensors, "collect_tensors").SaveState(writer);
+                        }));
+  task->set_collect_tensors(encoded.ToString());
+  return absl::OkStatus();
 }
 
 class BaseCommander {

@@ -21,6 +21,7 @@
 #include "ding_worker/coordinator/state/task_buffer.h"
 #include "ding_worker/coordinator/state/task_queue.h"
 #include "ding_worker/coordinator/state/worker_roster.h"
+#include "ding_worker/data/state_wire.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -50,12 +51,30 @@ StartTask ToStartTask(CollectorTask task) {
   return start;
 }
 
+// More would be too long for a message; it is far more than what a policy is told.
+constexpr size_t kMaxTensorsBytes = size_t{1} << 20;
+
+absl::Status CheckCollectTensors(const CollectorTask& task) {
+  if (!task.has_collect_tensors()) return absl::OkStatus();
+  const std::string source = absl::StrCat("collect_tensors of ", task.task_id());
+  const std::string& bytes = task.collect_tensors();
+  if (bytes.size() <= kMaxTensorsBytes) return Annotate(DecodeState(bytes, "").status(), source);
+  return absl::InvalidArgumentError(
+      absl::StrCat(source, " have ", bytes.size(), " bytes, expected at most ", kMaxTensorsBytes));
+}
+
+absl::Status CheckSettings(const RunState& run, const StartTask& task) {
+  DING_RETURN_IF_ERROR(CheckCollectTensors(task.collector()));
+  if (VisitTask(task, [](const auto& of) { return of.setting().empty(); })) return absl::OkStatus();
+  return run.check_settings == nullptr
+             ? absl::InvalidArgumentError("a task has settings, which this program does not take")
+             : CallUser("check_settings", [&] { return run.check_settings(task); });
+}
+
 bool HasValidSettings(RunState* run, const StartTask& task) {
-  if (VisitTask(task, [](const auto& of) { return of.setting().empty(); })) return true;
-  const absl::Status valid =
-      run->check_settings == nullptr
-          ? absl::InvalidArgumentError("a task has settings, which this program does not take")
-          : CallUser("check_settings", [&] { return run->check_settings(task); });
+  const bool has_none = VisitTask(task, [](const auto& of) { return of.setting().empty(); });
+  if (has_none && !task.collector().has_collect_tensors()) return true;
+  const absl::Status valid = CheckSettings(*run, task);
   int& in_row = run->invalid_settings[RoleOf(task)];
   in_row = valid.ok() ? 0 : in_row + 1;
   if (valid.ok()) return true;

@@ -6,6 +6,7 @@
 #define DING_WORKER_COORDINATOR_TESTING_COORDINATOR_FIXTURE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -183,16 +184,20 @@ class KeepingCommander : public SoloCommander {
   PolicyVersion first_;
 };
 
-// A SoloCommander whose collecting tasks have settings.
+// A SoloCommander that gives its collecting tasks more.
 class SettingCommander : public SoloCommander {
  public:
-  explicit SettingCommander(const SoloCommander& solo) : SoloCommander(solo) {}
+  SettingCommander(const SoloCommander& solo, std::function<void(CollectorTask*)> prepare)
+      : SoloCommander(solo), prepare_(std::move(prepare)) {}
 
   std::optional<CollectorTask> GetCollectorTask() override {
     std::optional<CollectorTask> task = SoloCommander::GetCollectorTask();
-    if (task.has_value()) task->add_setting("env.params.gravity=20");
+    if (task.has_value()) prepare_(&*task);
     return task;
   }
+
+ private:
+  const std::function<void(CollectorTask*)> prepare_;
 };
 
 // A test sets the members that it wants to be different, and then calls Start() or StartTraining().
@@ -216,7 +221,9 @@ class CoordinatorTest : public testing::Test {
   void Start() {
     auto commander = SoloCommander::Create(commander_options_, nullptr, deps_).value();
     if (keeps_policies_) commander = std::make_unique<KeepingCommander>(*commander);
-    if (collects_with_settings_) commander = std::make_unique<SettingCommander>(*commander);
+    if (prepare_collect_) {
+      commander = std::make_unique<SettingCommander>(*commander, prepare_collect_);
+    }
     commander_ = commander.get();
     Coordinator::Parts parts;
     parts.commander = std::move(commander);
@@ -353,7 +360,7 @@ class CoordinatorTest : public testing::Test {
   StopperList stoppers_;
   int64_t capacity_ = 1000;
   bool keeps_policies_ = false;
-  bool collects_with_settings_ = false;
+  std::function<void(CollectorTask*)> prepare_collect_;  // null: the tasks of a SoloCommander
   std::vector<std::string> buffers_made_;
   FakeSender sender_;
   FakeStore store_;

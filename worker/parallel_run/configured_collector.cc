@@ -27,6 +27,8 @@
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/data/state_wire.h"
+#include "ding_worker/data/tensor.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/game_spec.h"
 #include "ding_worker/interaction/control/protocol.h"
@@ -145,8 +147,20 @@ uint64_t EnvSeed(const ExperimentConfig& config, const CollectorTask& task) {
                                             static_cast<uint64_t>(task.number()));
 }
 
-// The policy of a player that only plays in a task: with settings of its own, for the task's are those of the policy that
-// learns in it.
+absl::StatusOr<TensorMap> TensorsOf(const CollectorTask& task) {
+  TensorMap tensors;
+  if (!task.has_collect_tensors()) return tensors;
+  DING_ASSIGN_OR_RETURN(const std::shared_ptr<StateReader> reader,
+                        DecodeState(task.collect_tensors(), "collect_tensors of the task"));
+  for (const std::string& name : reader->Names()) {
+    DING_ASSIGN_OR_RETURN(Tensor tensor, reader->ReadTensor(name));
+    tensors.Set(name, std::move(tensor));
+  }
+  return tensors;
+}
+
+// The policy of a player that only plays in a task: with settings of its own and without tensors, for the task's are those
+// of the policy that learns in it.
 class WithSettings : public CollectMode {
  public:
   WithSettings(CollectMode* policy, NamedValues settings)
@@ -156,6 +170,11 @@ class WithSettings : public CollectMode {
   CollectAttributes attributes() const override { return policy_.attributes(); }
   absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
                        const NamedValues& /*settings*/, const MutableColumnsView& out) override {
+    return policy_.Forward(obs, env_ids, settings_, out);
+  }
+  absl::Status ForwardWith(const ColumnsView& obs, absl::Span<const int> env_ids,
+                           const NamedValues& /*settings*/, const TensorMap& /*tensors*/,
+                           const MutableColumnsView& out) override {
     return policy_.Forward(obs, env_ids, settings_, out);
   }
   absl::Status Reset(absl::Span<const int> env_ids) override { return policy_.Reset(env_ids); }
@@ -240,6 +259,7 @@ class ConfiguredCollector : public TaskCollector {
     parameters.task_id = task.task_id();
     parameters.eval_flag = eval;
     parameters.collect_setting = FromSettings(task.collect_setting());
+    DING_ASSIGN_OR_RETURN(parameters.collect_tensors, TensorsOf(task));
     ParallelCollectorParts parts;
     parts.env = made->env_.get();
     parts.collect_mode = made->collect_modes_[0];
@@ -301,7 +321,8 @@ class ConfiguredCollector : public TaskCollector {
       *opponent = *std::move(loaded);
     }
     opponent_ = *opponent;
-    opponent_mode_ = std::make_unique<EvalCollectMode>(opponent_->eval_mode());
+    opponent_eval_ = std::make_unique<EvalCollectMode>(opponent_->eval_mode());
+    opponent_mode_ = std::make_unique<WithSettings>(opponent_eval_.get(), NamedValues());
     return absl::OkStatus();
   }
 
@@ -328,7 +349,8 @@ class ConfiguredCollector : public TaskCollector {
   ItemSequences sequences_;
   std::unique_ptr<EnvManager> env_;
   std::shared_ptr<Policy> opponent_;  // null: there is none, or it is not needed
-  std::unique_ptr<CollectMode> opponent_mode_;
+  std::unique_ptr<EvalCollectMode> opponent_eval_;
+  std::unique_ptr<WithSettings> opponent_mode_;
   // One for each player of a league, or one.
   std::vector<std::unique_ptr<Policy>> policies_;
   std::vector<std::unique_ptr<RandomStart>> random_starts_;  // of a task that begins at random
