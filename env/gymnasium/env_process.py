@@ -828,15 +828,18 @@ def info_fields_of(env, texts):
 
 
 def info_writer(declared, offsets, memory):
-    """A function that writes the values of an info, or None if none are declared."""
+    """A function that writes the values of an info, zeros for those below a key in `absent`; None if none are declared."""
     fields = []
     for (keys, field), offset in zip(declared.items(), offsets):
         dtype, size = np.dtype(STORED[field.dtype]), int(np.prod(field.shape))
         row = np.frombuffer(memory, dtype=dtype, count=size, offset=offset).reshape(field.shape)
         fields.append((keys, field, row, '/'.join(keys)))
 
-    def write(info):
+    def write(info, absent=()):
         for keys, field, row, name in fields:
+            if keys[0] in absent:
+                row[...] = 0
+                continue
             value = info
             try:
                 for key in keys:
@@ -1108,7 +1111,7 @@ class GameSlot(Slot):
     """A game with PettingZoo's parallel interface: all agents act in each step, and player i is possible_agents[i].
 
     An agent that leaves before the others ends in that step (StepResult::player_ends). Its row keeps its last observation,
-    its reward is 0, and its actions are ignored. The episode is over when all have left."""
+    its reward and its declared infos are 0, and its actions are ignored. The episode is over when all have left."""
 
     def build(self):
         if self.env is not None:
@@ -1127,6 +1130,11 @@ class GameSlot(Slot):
         MASK_FIELDS[:] = [f'obs/{i}/action_mask' for i in range(self.players)]
         self.env, self.spaces = env, self.spaces_of(env)
         self.has_mask = self.plan['has_mask']
+        self.info_fields = info_fields_of(env, self.plan['params']['info'])
+        unknown = [field.name for keys, field in self.info_fields.items() if keys[0] not in self.agents or len(keys) == 1]
+        if unknown:
+            raise Failure(INVALID_ARGUMENT, f"the game declares {unknown[0]}, expected info/AGENT/NAME: the infos of a step have one of "
+                          f'each agent, {self.agents}')
         return env
 
     def spaces_of(self, env):
@@ -1184,10 +1192,11 @@ class GameSlot(Slot):
         floats, first = self.bytes.cast('f'), self.at['reward'] // 4
         rewards_at = [first] + [self.at['other_rewards'] // 4 + i for i in range(self.players - 1)]
         of_agent, player_ends = self.of_agent, self.bytes[self.at['player_ends']:][:self.players]
-        zero = memoryview(bytearray(4)).cast('f')
+        write_info = info_writer(self.info_fields, self.info_rows, self.bytes)
 
         def step():
             playing = [i for i in range(self.players) if i not in self.left]
+            absent = [self.agents[i] for i in self.left]
             result = self.env.step({self.agents[i]: self.ways[i][2]() for i in playing})
             try:
                 observations, rewards, terminations, truncations, infos = result
@@ -1226,6 +1235,8 @@ class GameSlot(Slot):
                     self.left.add(i)
                 if mask is not None:
                     write_info_mask(mask, self.action_space(agent), of_agent(infos, agent, 'infos', 'step()'), ended or cut)
+            if write_info is not None:
+                write_info(infos, absent)
             if len(self.left) == self.players:
                 self.u32[self.ends_at] = (1 if terminated else 0) | (256 if truncated else 0)
                 self.end_of_episode(infos)

@@ -163,6 +163,41 @@ TEST(PettingZooTest, AnAgentThatLeavesKeepsItsObservationAndGetsNothing) {
   EXPECT_THAT(result.other_rewards, ElementsAre(31, 32));
 }
 
+TEST(PettingZooTest, DeclaredInfosOfAgentsAreColumns) {
+  GymnasiumConfig config = GameConfig("Knockout");
+  config.add_info("a/step: int64");
+  config.add_info("b/place: float64[2]");
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Env> game, CreatePettingZooEnv(config));
+  ASSERT_NE(game->spec().info, nullptr);
+  EXPECT_EQ(game->spec().info->DebugString(), "info/a/step: int64[]\ninfo/b/place: float64[2]");
+  DING_ASSERT_OK_AND_ASSIGN(const BatchBuilder row, ZeroedRows(game->spec().observation, 1));
+  DING_ASSERT_OK_AND_ASSIGN(const BatchBuilder action, ZeroedRows(game->spec().action, 1));
+  ASSERT_THAT(game->Reset({7, {}}, row.view().row(0)), IsOk());
+  for (int step = 1; step <= 4; ++step) {
+    StepResult result;
+    ClearStepResult(game->spec(), &result);
+    ASSERT_THAT(game->Step(ColumnsView(action.view()).row(0), row.view().row(0), &result), IsOk());
+    const double place = step <= 3 ? step + 0.5 : 0;  // Agent a leaves in step 2, b in step 3.
+    EXPECT_EQ(result.info_row.field<int64_t>(0)[0], step <= 2 ? step : 0);
+    EXPECT_THAT(result.info_row.field<double>(1), ElementsAre(place, place));
+  }
+}
+
+TEST(PettingZooTest, InfosThatAreNotAsDeclaredAreRefused) {
+  GymnasiumConfig config = GameConfig("Knockout", R"({"deed": "tell less"})");
+  config.add_info("step: int64");
+  EXPECT_THAT(CreatePettingZooEnv(config).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("declares info/step, expected info/AGENT/NAME"),
+                             HasSubstr("['a', 'b', 'c']"))));
+  config.set_info(0, "b/step: int64");
+  const std::unique_ptr<EnvManager> envs = Launched(config);
+  DING_ASSERT_OK_AND_ASSIGN(const BatchBuilder actions, ZeroedRows(envs->env_spec().action, 2));
+  EXPECT_THAT(envs->Step({0, 1}, actions.view()).status(), IsOk());
+  EXPECT_THAT(envs->Step({0, 1}, actions.view()).status(),
+              StatusIs(kInternal, HasSubstr("the info of a step has no 'b/step'")));
+}
+
 TEST(PettingZooTest, SaysWhatIsWrong) {
   GymnasiumConfig by_id = GameConfig("Duel");
   by_id.set_id("Duel-v0");

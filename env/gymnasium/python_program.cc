@@ -221,10 +221,6 @@ absl::Status CheckGymnasiumConfig(const GymnasiumConfig& config, PythonInterface
           "', expected only entry_point, 'module:Class': PettingZoo has no ids; a game of its own "
           "is 'pettingzoo.butterfly.pistonball_v6:parallel_env'"));
     }
-    if (config.info_size() > 0) {
-      problems.push_back(absl::StrCat("info is '", config.info(0),
-                                      "', expected none: games of PettingZoo declare no info"));
-    }
   } else if (config.id().empty() == config.entry_point().empty()) {
     problems.push_back(absl::StrCat(
         "id is '", config.id(), "' and entry_point is '", config.entry_point(),

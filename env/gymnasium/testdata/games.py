@@ -130,7 +130,10 @@ class Knockout:
         self.agents = [agent for agent in agents if not over[agent]]
         if self.deed == 'no infos':
             return observations, rewards, over, dict.fromkeys(agents, False), None
-        return observations, rewards, over, dict.fromkeys(agents, False), {agent: {} for agent in agents}
+        infos = {agent: {'step': self.steps, 'place': np.full(2, self.steps + 0.5)} for agent in agents}
+        if self.deed == 'tell less' and self.steps == 2:
+            del infos['b']['step']
+        return observations, rewards, over, dict.fromkeys(agents, False), infos
 
     def get_state(self):
         return [self.agents, self.steps]
