@@ -259,7 +259,7 @@ TEST_F(BaseCommLearnerTest, PutsItsPolicyIntoAStoreThatHasLostItAgain) {
   const int puts = store_.stored();
   store_.set_on_get([&](absl::string_view asked) {
     return asked == key && store_.stored() == puts ? absl::DataLossError("it is damaged")
-                                                 : absl::OkStatus();
+                                                   : absl::OkStatus();
   });
   while (store_.stored() == puts) std::this_thread::yield();
   coordinator_.EndRun("over");
