@@ -34,6 +34,14 @@ has '"stop":true' "convergence" "$run/result.json"
 has 'learner_task_[0-9]+ begins with version [0-9]+ of policy_0' "the copy" "$run"/log/learner-*_logger.txt
 has '"policy":"policy_[2-9]' "the policy that took the copy" "$run/result.json"
 
+# Two learners that add their gradients by the all-reduce.
+run=$TEST_TMPDIR/two_learners
+./parallel --config=parallel.textproto --exp_dir="$run" --max_train_iter=150 --set=system.store_url="counting:file:$TEST_TMPDIR/store" \
+  --set=policy.learn.learner_num=2 --set=policy.learn.all_reduce=counting
+for rank in 0 1; do
+  has "counting: sum 101 of rank $rank of 2, [1-9][0-9]* numbers" "the all-reduce of rank $rank" "$run"/log/learner*_logger.txt
+done
+
 # A buffer of sequences in the place of the buffer of rows.
 run=$TEST_TMPDIR/sequences
 ./parallel --config=parallel.textproto --exp_dir="$run" --max_train_iter=50 --set=system.store_url="counting:file:$TEST_TMPDIR/store" \
