@@ -188,7 +188,7 @@ refused 'has halving, which needs the budget of the last rung; write max_env_ste
 refused 'write first from 1 to less than 90, and factor 2 or more: halving { first: 10 factor: 3 }' "$kind trials: 1 max_env_step: 90 halving { first: 90 }"
 refused 'has max_env_step and max_train_iter; write one of them' "$kind trials: 1 max_env_step: 90 max_train_iter: 9"
 refused "goal is 'reward', which is not in 'refused/trial_0/seed_0/result.json'; write one of eval_value, env_step: goal: \"eval_value\"" \
-  "$kind trials: 1 goal: 'reward'"
+  "$kind trials: 1 seeds: 1 goal: 'reward'"
 printf 'config: "nowhere"' >nowhere.textproto
 ! "$sweep" nowhere.textproto 2>err && has err "config is 'nowhere', and there is no file" || fail "$(cat err)"
 ! "$sweep" nothing 2>err && has err "cannot read 'nothing': No such file or directory" || fail "$(cat err)"
