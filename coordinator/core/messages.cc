@@ -202,6 +202,7 @@ absl::Status HandlePolicyVersion(RunState* run, Worker* sender, const PolicyVers
               " new versions of the policy, expected as many: a policy that takes several train "
               "iterations on a batch cannot be in lockstep")),
           "the learner is not in lockstep");
+      return absl::OkStatus();  // The learner has no task any more.
     }
     NoteTrained(run, version.train_iter(), sender);
     Schedule(run);  // A round begins, or the run ends.

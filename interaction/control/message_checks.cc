@@ -74,6 +74,10 @@ absl::Status CheckCollectorFinished(const CollectorFinished& info) {
     return absl::InvalidArgumentError(
         absl::StrCat("an episode's return is ", episode_return, ", expected a finite number"));
   }
+  if (!std::isfinite(info.eval_score())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the score of an evaluation is ", info.eval_score(), ", expected a finite number"));
+  }
   if (info.episode_return_size() > info.step_count()) {
     return absl::InvalidArgumentError(absl::StrCat(info.episode_return_size(), " episodes in ",
                                                    info.step_count(),

@@ -80,6 +80,8 @@ TEST(CheckCollectorFinishedTest, RefusesInvalidCountsAndReturns) {
   refused([](CollectorFinished* bad) { bad->set_duration_seconds(-1); }, "-1 seconds");
   refused([](CollectorFinished* bad) { bad->add_episode_return(kInf); }, "return is inf");
   refused([](CollectorFinished* bad) { bad->add_episode_return(kNaN); }, "return is nan");
+  refused([](CollectorFinished* bad) { bad->set_eval_score(kNaN); },
+          "score of an evaluation is nan");
   refused([](CollectorFinished* bad) { bad->set_step_count(0); }, "1 episodes in 0 steps");
   refused(
       [](CollectorFinished* bad) {
