@@ -98,6 +98,8 @@ class Coordinator : public WorkerHandler {
     int64_t max_env_step = 0;
     int64_t max_train_iter = 0;
     absl::Duration max_time = absl::ZeroDuration();
+    // Whether an opponent learns beside the policy (kOpponentTask): its iterations use up no budget.
+    bool has_opponent = false;
     // The range of mean returns that the env's reward bounds allow.
     double min_return = -std::numeric_limits<double>::infinity();
     double max_return = std::numeric_limits<double>::infinity();

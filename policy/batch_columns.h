@@ -49,7 +49,7 @@ class ColumnBinding {
   //   kInvalidArgument  a category does not exist; names column and row
   //   kInternal         NaN or infinity; names column and row
   absl::Status CheckValues(const ColumnsView& view) const;
-  // Calls Resolve() if the spec differs from that of the last batch, then Bind() and CheckValues().
+  // Calls Resolve() if the spec is not the last batch's, then Bind() and CheckValues().
   // kInvalidArgument if `batch` has no rows.
   absl::StatusOr<ColumnsView> Read(const Batch& batch);
 

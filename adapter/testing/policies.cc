@@ -145,7 +145,8 @@ std::unique_ptr<Policy> MakeTestPolicy(TestPolicy kind, GradientReducer* reducer
     ppo.mutable_actor_critic()->set_learning_rate(0.01);
     ppo.set_adv_norm(false);
     ppo.set_epoch_per_collect(max_kl ? 8 : 2);
-    config.set_batch_size(kind == TestPolicy::kPpoInMinibatches ? 16 : 1 << 20);  // all rows
+    const int all_rows = 1 << 20;
+    config.set_batch_size(kind == TestPolicy::kPpoInMinibatches ? 16 : all_rows);
     if (max_kl) ppo.set_max_kl(0.4928);
     config.mutable_params()->PackFrom(ppo);
   }

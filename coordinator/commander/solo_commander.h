@@ -179,7 +179,7 @@ class SoloCommander : public BaseCommander {
   const PolicyVersion* NewestOfOther(const TrainedPolicy& policy) const;
   void AddPlayers(const TrainedPolicy& policy, const PolicyVersion& other,
                   CollectorTask* task) const;
-  // Names the task of a new policy: that of the opponent if there is a first policy.
+  // Names the task of a new policy. The first policy keeps its usual names; the second is the opponent.
   void NameAgainstOpponent(LearnerTask* task) const;
   // The time until eval_interval has passed since the policy's last evaluation began; not above 0 if none has begun.
   absl::Duration UntilNextEvaluation(const TrainedPolicy& policy) const;

@@ -135,7 +135,8 @@ RunState::RunState(const Coordinator::Options& run_options, Coordinator::Parts* 
       commander(std::move(parts->commander)),
       stoppers(std::move(parts->stoppers)),
       tasks(run_options.learner_task_timeout, run_options.collector_task_timeout),
-      progress({run_options.max_env_step, run_options.max_train_iter, run_options.max_time},
+      progress({run_options.max_env_step, run_options.max_train_iter, run_options.max_time,
+                run_options.has_opponent},
                &clock),
       records(/*keeps=*/parts->journal != nullptr),
       wanted_collectors(run_options.wanted_collectors) {

@@ -30,7 +30,8 @@ absl::Duration RunProgress::Elapsed() const {
 int64_t RunProgress::train_iter() const {
   int64_t sum = 0;
   for (const auto& [policy_id, train_iter] : train_iters_) {
-    if (!absl::StartsWith(policy_id, kOpponentTask)) sum += train_iter;
+    const bool of_opponent = budgets_.has_opponent && absl::StartsWith(policy_id, kOpponentTask);
+    if (!of_opponent) sum += train_iter;
   }
   return sum;
 }

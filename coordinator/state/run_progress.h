@@ -30,6 +30,7 @@ class RunProgress {
     int64_t max_env_step = 0;
     int64_t max_train_iter = 0;
     absl::Duration max_time = absl::ZeroDuration();
+    bool has_opponent = false;  // whether policies named after kOpponentTask count as opponents
   };
 
   RunProgress(const Budgets& budgets, const Clock* clock) : budgets_(budgets), clock_(clock) {}
@@ -46,7 +47,7 @@ class RunProgress {
 
   int64_t env_steps() const { return env_steps_; }
   void AddEnvSteps(int64_t steps) { env_steps_ += steps; }
-  // The sum over all policies that were trained, without opponents (kOpponentTask).
+  // The sum over all policies that were trained, without the opponents of Budgets::has_opponent.
   int64_t train_iter() const;
   int64_t train_iter_of(const std::string& policy_id) const;
   void set_train_iter_of(const std::string& policy_id, int64_t train_iter) {

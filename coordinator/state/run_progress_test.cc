@@ -60,10 +60,18 @@ TEST_F(RunProgressTest, SaysWhichBudgetIsUsedUp) {
   RunProgress trains = Make(budgets);
   trains.set_train_iter_of("policy_0", 3);
   trains.set_train_iter_of("policy_1", 1);
-  trains.set_train_iter_of("opponent_2", 100);
-  EXPECT_EQ(trains.UsedUpBudget(), std::nullopt) << "the opponent's do not count";
-  trains.set_train_iter_of("policy_0", 4);
-  EXPECT_THAT(trains.UsedUpBudget(), Optional(std::string("5 train iterations of 5")));
+  EXPECT_EQ(trains.UsedUpBudget(), std::nullopt);
+  trains.set_train_iter_of("opponent_2", 1);
+  EXPECT_THAT(trains.UsedUpBudget(), Optional(std::string("5 train iterations of 5")))
+      << "a name like any other, without an opponent that learns";
+
+  budgets.has_opponent = true;
+  RunProgress beside_opponent = Make(budgets);
+  beside_opponent.set_train_iter_of("policy_0", 4);
+  beside_opponent.set_train_iter_of("opponent_2", 100);
+  EXPECT_EQ(beside_opponent.UsedUpBudget(), std::nullopt) << "the opponent's do not count";
+  beside_opponent.set_train_iter_of("policy_0", 5);
+  EXPECT_THAT(beside_opponent.UsedUpBudget(), Optional(std::string("5 train iterations of 5")));
 
   budgets = {};
   budgets.max_time = absl::Seconds(9);

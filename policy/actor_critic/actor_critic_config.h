@@ -40,7 +40,7 @@ struct ActorCriticParts {
 // The fields of every actor-critic that may change in a run: learning rate and entropy weight.
 std::vector<ChangingField> ChangingFields(const ActorCriticConfig& config);
 
-// Makes the parts of a policy, of which `fields` may change in a run.
+// Makes the parts of a policy. `fields` are the fields of its config that may change in a run.
 //   kInvalidArgument  lists `problems` and all further problems of configs, networks and spaces
 absl::StatusOr<ActorCriticParts> MakeActorCriticParts(const PolicyConfig& policy,
                                                       const ActorCriticConfig& config,

@@ -171,8 +171,8 @@ class ActorCriticLearn : public GradientLearnMode {
                     "all workers of a run must have the same");
   }
 
-  // Adds the rows that are not padding to the statistics, each with the same weight; in a group, those of all learners. An
-  // error changes nothing.
+  // Adds the rows that are not padding to the statistics, each with the same weight. A group adds the
+  // rows of all its learners. An error changes nothing.
   absl::Status AddStatistics(ColumnsView rows) {
     if (!updates_obs() && !updates_returns()) return absl::OkStatus();
     if (sequences()) {
@@ -331,8 +331,8 @@ class ActorCriticLearn : public GradientLearnMode {
     }
   }
 
-  // Takes one optimizer step on a minibatch of `count` samples, which may be 0 in a group: the step is then that of the other
-  // learners. Returns false, without a step, if the KL
+  // Takes one optimizer step on a minibatch of `count` samples. In a group `count` may be 0: this
+  // learner then takes the step that the others compute. Returns false, without a step, if the KL
   // divergence is above max_kl.
   absl::StatusOr<bool> StepOn(const ColumnsView& all, int64_t begin, int64_t count,
                               LearnStep* step) {

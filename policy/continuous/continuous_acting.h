@@ -67,8 +67,8 @@ class Exploration {
   // Reads the settings of a collect call, before Explore(). kInvalidArgument if one is out of
   // range.
   virtual absl::Status ReadSettings(const NamedValues& /*settings*/) { return absl::OkStatus(); }
-  // Writes an action in [-1, 1] for each row of `outputs`, those of the actor's network, to
-  // `action` [B, n].
+  // `outputs` are the outputs of the actor's network. Writes an action in [-1, 1] for each of their
+  // rows to `action` [B, n].
   virtual void Explore(const ColumnsView& outputs, Rng* rng, absl::Span<float> action) = 0;
 };
 

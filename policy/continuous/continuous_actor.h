@@ -58,8 +58,8 @@ class ContinuousActor {
   const ActionScale& scale() const { return scale_; }
   Network& network() const { return *network_; }
 
-  // Makes the statistics of observations those of `rows`, as ObservationNormalizer::Set(), if they
-  // are normalized.
+  // If observations are normalized, computes their statistics from `rows` alone, as
+  // ObservationNormalizer::Set().
   void SetStatistics(const ColumnsView& rows);
   // Returns what the networks read of `obs`: the observations themselves or, if they are
   // normalized, in `memory`, which has the spec of the observation.

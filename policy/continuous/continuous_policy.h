@@ -71,7 +71,7 @@ class RowNoise {
 //
 // Critics with dropout have new masks in every pass of an iteration: on the next observations (the
 // targets), on the actions taken, and on the actor's actions, as in DroQ (Hiraoka et al. 2022,
-// algorithm 2). The masks of a row are random numbers like those of RowNoise.
+// algorithm 2). The masks of a row are drawn as RowNoise draws its numbers.
 //
 // A batch has the columns of data/sample_columns.h: obs, action, reward, next_obs, discount and
 // optionally weight. An iteration reports the scalars cur_lr (of the critics), critic_loss, q_value

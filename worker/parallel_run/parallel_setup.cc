@@ -211,6 +211,7 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   options.wanted_collectors = CollectorsOf(config);
   options.max_env_step = config.max_env_step();
   options.max_train_iter = config.max_train_iter();
+  options.has_opponent = OpponentLearns(config);
   options.max_time = absl::Seconds(config.system().max_seconds());
   options.goes_on_after_stop = goes_on_after_stop;
   options.first_env_step = commander_deps.first_env_step;
