@@ -216,6 +216,7 @@ job=$(sbatch --parsable "$run.job/script")
 log=$place/slurm-$job.out
 wait_until 60 "[ \$(env_step) -gt 0 ]"
 goes_on 3
+wait_until 10 '[ -e "$run.job/joined" ]'  # The job looks for new workers every few seconds.
 ctl stop >/dev/null
 wait_until 40 '[ -z "$(squeue -h -j "$job")" ]'
 scontrol show job "$job" | grep -q JobState=COMPLETED || fail "$(scontrol show job "$job")"
