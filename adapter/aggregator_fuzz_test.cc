@@ -27,7 +27,6 @@
 #include "ding_worker/adapter/testing/random_learner.h"
 #include "ding_worker/adapter/testing/rows.h"
 #include "ding_worker/base/clock.h"
-#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/rng.h"

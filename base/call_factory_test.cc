@@ -1,11 +1,10 @@
-#include "ding_worker/base/call_factory.h"
-
 #include <functional>
 #include <memory>
 #include <stdexcept>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

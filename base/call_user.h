@@ -8,6 +8,7 @@
 #define DING_WORKER_BASE_CALL_USER_H_
 
 #include <exception>
+#include <string>
 #include <type_traits>
 
 #include "absl/base/attributes.h"
@@ -42,6 +43,26 @@ void CallUserWhoMustNotThrow(absl::string_view what, Call&& call) {
     return absl::OkStatus();
   });
   DING_CHECK(status.ok()) << status.message();
+}
+
+// Calls the factory of a module that a registry has found, which a user may have written.
+//
+// Threads: the same rules as for the factory.
+//
+// Example:
+//   DING_ASSIGN_OR_RETURN(const SelectorFactory create, SelectorRegistry().Find(config.type()));
+//   return CallFactory("selector", config.type(), [&] { return create(config); });
+
+// Returns what the factory of the type `type` returns: a StatusOr of a pointer. An exception and a null
+// pointer become the error kInternal: "the factory of <kind> '<type>' threw an exception: ...", or "...
+// returned none".
+template <typename Call>
+std::invoke_result_t<Call&> CallFactory(absl::string_view kind, absl::string_view type,
+                                        Call&& call) {
+  const std::string factory = absl::StrCat("the factory of ", kind, " '", type, "'");
+  std::invoke_result_t<Call&> made = CallUser(factory, call);
+  if (!made.ok() || *made != nullptr) return made;
+  return absl::InternalError(absl::StrCat(factory, " returned none"));
 }
 
 }  // namespace ding

@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "absl/base/optimization.h"
-#include "ding_worker/base/language.h"
+#include "ding_worker/base/version.h"
 
 namespace ding::internal_base {
 

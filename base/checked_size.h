@@ -11,7 +11,7 @@
 #include <limits>
 #include <optional>
 
-#include "ding_worker/base/language.h"
+#include "ding_worker/base/version.h"
 
 namespace ding {
 

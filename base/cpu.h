@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "ding_worker/base/version.h"
 
 namespace ding {
 
@@ -51,6 +52,15 @@ class ScopedFlushDenormals {
  private:
   uint64_t saved_;
 };
+
+// A pause for loops that look again and again at what another thread or process will change.
+
+// Tells the processor that this thread waits, so that it leaves more of the core and of the memory to others.
+inline void Pause() {
+#ifdef __x86_64__
+  __builtin_ia32_pause();
+#endif
+}
 
 }  // namespace ding
 

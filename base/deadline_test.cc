@@ -1,7 +1,6 @@
-#include "ding_worker/base/deadline.h"
-
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
 #include "gtest/gtest.h"
 
 namespace ding {

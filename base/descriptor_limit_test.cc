@@ -1,11 +1,10 @@
-#include "ding_worker/base/descriptor_limit.h"
-
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdint>
 
+#include "ding_worker/base/process_resources.h"
 #include "gtest/gtest.h"
 
 namespace ding {

@@ -1,5 +1,4 @@
-#include "ding_worker/base/gpu_count.h"
-
+#include "ding_worker/base/process_resources.h"
 #include "gtest/gtest.h"
 
 namespace ding {

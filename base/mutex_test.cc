@@ -6,7 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "ding_worker/base/deadline.h"
+#include "ding_worker/base/clock.h"
 #include "gtest/gtest.h"
 
 namespace ding {

@@ -46,7 +46,7 @@ struct GivenParams {
 //                     text names the field, the type and both messages, as in "params hold a my.WindowParams, but
 //                     type 'solo' takes none".
 absl::Status ReadParams(const GivenParams& given, google::protobuf::Message* params);
-// Does the same, and adds the text of an error to `*problems` (base/problems.h).
+// Does the same, and adds the text of an error to `*problems` (base/status_macros.h).
 void ReadParams(const GivenParams& given, google::protobuf::Message* params,
                 std::vector<std::string>* problems);
 

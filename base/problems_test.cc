@@ -1,6 +1,5 @@
-#include "ding_worker/base/problems.h"
-
 #include "absl/status/status.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "gtest/gtest.h"
 

@@ -1,9 +1,11 @@
 #include "ding_worker/base/process_resources.h"
 
 #include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <thread>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/base/check.h"
 #include "ding_worker/base/file.h"
 
 namespace ding {
@@ -70,6 +73,16 @@ double AllowedCores() {
   return static_cast<double>(std::thread::hardware_concurrency());
 }
 
+// The smaller of both. ("Unlimited" is the largest rlim_t, which does not fit into an int64_t.)
+int64_t AtMost(int64_t most, rlim_t limit) {
+  return static_cast<int64_t>(std::min<rlim_t>(limit, static_cast<rlim_t>(most)));
+}
+
+std::atomic<int (*)()>& Counter() {
+  static std::atomic<int (*)()> counter{nullptr};
+  return counter;
+}
+
 }  // namespace
 
 ProcessResources ReadCgroupLimits(const std::string& membership_file, const std::string& mount) {
@@ -101,6 +114,34 @@ ProcessResources ReadProcessResources() {
   const int64_t machine = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
   resources.memory_bytes = std::min(resources.memory_bytes, machine);
   return resources;
+}
+
+int64_t DescriptorLimit() {
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);  // cannot fail with these arguments
+  return AtMost(kMaxDescriptorLimit, limit.rlim_cur);
+}
+
+int64_t RaiseDescriptorLimit(int64_t most) {
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const int64_t found = AtMost(kMaxDescriptorLimit, limit.rlim_cur);
+  const auto wanted = static_cast<rlim_t>(AtMost(most, limit.rlim_max));
+  if (limit.rlim_cur < wanted) {
+    limit.rlim_cur = wanted;
+    // If the system refuses, the limit stays as it was, and the program runs with that.
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  return found;
+}
+
+void SetGpuCounter(int (*counter)()) {
+  DING_CHECK(Counter().exchange(counter) == nullptr) << "there are two counters of GPUs";
+}
+
+int CountGpus() {
+  const auto counter = Counter().load();
+  return counter == nullptr ? 0 : counter();
 }
 
 }  // namespace ding

@@ -47,8 +47,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "ding_worker/base/language.h"
 #include "ding_worker/base/mutex.h"
+#include "ding_worker/base/version.h"
 
 namespace google {
 namespace protobuf {

@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "ding_worker/base/philox.h"
-
 namespace ding {
 namespace {
 

@@ -16,10 +16,13 @@
 #define DING_WORKER_BASE_RNG_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace ding {
 
@@ -97,6 +100,42 @@ class Rng {
   uint32_t used_ = 4;
   std::array<uint32_t, 4> block_{};
 };
+
+}  // namespace ding
+
+// The block function of Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2,
+// 3", SC 2011): a bijection of 128 bits under a key of 64 bits. For ding::Rng only.
+//
+// Threads: thread-safe.
+
+namespace ding::internal_base {
+
+constexpr std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter,
+                                             std::array<uint32_t, 2> key) {
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t p0 = uint64_t{0xD2511F53} * counter[0];
+    const uint64_t p1 = uint64_t{0xCD9E8D57} * counter[2];
+    counter = {static_cast<uint32_t>(p1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(p1),
+               static_cast<uint32_t>(p0 >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(p0)};
+    key = {key[0] + 0x9E3779B9, key[1] + 0xBB67AE85};
+  }
+  return counter;
+}
+
+}  // namespace ding::internal_base
+
+namespace ding {
+
+// Shuffles values. Every order is equally likely (Fisher and Yates), and the same stream gives the same
+// order on every platform.
+//
+// Threads: thread-compatible, like the stream.
+
+// Puts `values` into a random order, drawn from `rng`.
+template <typename T>
+void Shuffle(absl::Span<T> values, Rng* rng) {
+  for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[rng->UniformInt(i)]);
+}
 
 }  // namespace ding
 

@@ -5,7 +5,6 @@
 #include <set>
 #include <vector>
 
-#include "ding_worker/base/philox.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

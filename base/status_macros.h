@@ -8,14 +8,17 @@
 #ifndef DING_WORKER_BASE_STATUS_MACROS_H_
 #define DING_WORKER_BASE_STATUS_MACROS_H_
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/optimization.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "ding_worker/base/language.h"
+#include "ding_worker/base/version.h"
 
 namespace ding {
 
@@ -46,5 +49,20 @@ inline absl::Status Annotate(const absl::Status& status, absl::string_view conte
   auto var = (expr);                                                 \
   if (ABSL_PREDICT_FALSE(!var.ok())) return std::move(var).status(); \
   lhs = std::move(var).value()
+
+namespace ding {
+
+// Reports all problems of a config in one error, so that a user can mend them together.
+//
+// Threads: thread-safe.
+
+// Returns OK if `problems` is empty, else kInvalidArgument with the text "<where>: <problem>; <problem>".
+inline absl::Status ProblemsToStatus(const std::vector<std::string>& problems,
+                                     absl::string_view where) {
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(where, ": ", absl::StrJoin(problems, "; ")));
+}
+
+}  // namespace ding
 
 #endif  // DING_WORKER_BASE_STATUS_MACROS_H_

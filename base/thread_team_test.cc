@@ -1,5 +1,3 @@
-#include "ding_worker/base/thread_team.h"
-
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/base/thread.h"
 #include "gtest/gtest.h"
 
 namespace ding {

@@ -9,7 +9,7 @@
 #include "ding_worker/collector/parallel/parallel_collectors.h"
 #include "ding_worker/collector/parallel/parallel_config.h"
 #include "ding_worker/collector/parallel_registry.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 
 namespace ding {
 namespace {

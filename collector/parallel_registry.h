@@ -11,7 +11,7 @@
 #include "ding_worker/base/registry.h"
 #include "ding_worker/collector/parallel.pb.h"
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 
 namespace ding {
 

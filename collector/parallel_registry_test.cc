@@ -12,7 +12,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/parallel.pb.h"
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,5 +1,5 @@
 // Collects data with a policy and an env manager on the caller's thread: ISerialCollector in envs for one player,
-// IBattleCollector in games (env/game_spec.h).
+// IBattleCollector in games (env/env.h).
 //
 // Ownership: a collector owns neither policy nor env manager; they must outlive it or be replaced by
 //            ResetPolicy() and ResetEnv() before they are destroyed.

@@ -15,7 +15,7 @@
 #include "ding_worker/collector/serial_config.h"
 #include "ding_worker/collector/serial_registry.h"
 #include "ding_worker/env/env_manager.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {

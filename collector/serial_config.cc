@@ -1,6 +1,6 @@
 #include "ding_worker/collector/serial_config.h"
 
-#include "ding_worker/base/problems.h"
+#include "ding_worker/base/status_macros.h"
 
 namespace ding {
 

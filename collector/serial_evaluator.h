@@ -1,5 +1,5 @@
 // Evaluates a policy: plays whole episodes without exploration, keeps the best result, and says when
-// training may stop. ISerialEvaluator does so in envs for one player, IBattleEvaluator in games (env/game_spec.h).
+// training may stop. ISerialEvaluator does so in envs for one player, IBattleEvaluator in games (env/env.h).
 //
 // Ownership and threads: as ISerialCollector.
 #ifndef DING_WORKER_COLLECTOR_SERIAL_EVALUATOR_H_

@@ -25,7 +25,7 @@
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

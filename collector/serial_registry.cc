@@ -1,6 +1,6 @@
 #include "ding_worker/collector/serial_registry.h"
 
-#include "ding_worker/base/call_factory.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {

@@ -14,7 +14,7 @@
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/collector/serial_collector.h"
 #include "ding_worker/collector/serial_evaluator.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 
 namespace ding {
 

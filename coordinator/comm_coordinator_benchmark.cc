@@ -28,7 +28,7 @@
 #include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"

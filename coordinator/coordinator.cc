@@ -29,7 +29,6 @@
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/clock.h"
-#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
@@ -38,7 +37,7 @@
 #include "ding_worker/coordinator/core/run_driver.h"
 #include "ding_worker/coordinator/core/run_state.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/used_data_remover.h"
 
 namespace ding {

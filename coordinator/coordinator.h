@@ -69,7 +69,7 @@
 #include "ding_worker/interaction/control/worker_server.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/learner/stopper_list.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/selection/replay_ratio_limiter.h"

@@ -13,7 +13,6 @@
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/testing/coordinator_calls.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/wire.h"

@@ -20,7 +20,7 @@
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/control/worker_server.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/testing/test_items.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -15,7 +15,6 @@
 #include "ding_worker/coordinator/testing/coordinator_calls.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"

@@ -18,7 +18,7 @@
 #include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"

@@ -34,7 +34,7 @@
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/testing/message_mutator.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
 #include "ding_worker/replay_buffer/testing/test_items.h"

@@ -22,7 +22,7 @@
 #include "ding_worker/coordinator/testing/coordinator_calls.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/priority_info.h"
+#include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/interaction/messages.pb.h"

@@ -1,5 +1,3 @@
-#include "ding_worker/data/checkpoint_writer.h"
-
 #include <atomic>
 #include <future>
 #include <string>
@@ -8,6 +6,7 @@
 
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/checkpoint.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

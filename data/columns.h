@@ -21,7 +21,6 @@
 #include "absl/base/optimization.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/checked_size.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 
 namespace ding {

@@ -1,9 +1,8 @@
-#include "ding_worker/data/draw_categories.h"
-
 #include <array>
 #include <vector>
 
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/spec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,5 +1,4 @@
-#include "ding_worker/data/dtype.h"
-
+#include "ding_worker/data/spec.h"
 #include "gtest/gtest.h"
 
 namespace ding {

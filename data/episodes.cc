@@ -8,7 +8,6 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/safetensors.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/saved_columns.h"

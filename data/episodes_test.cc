@@ -13,7 +13,6 @@
 #include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/safetensors.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"

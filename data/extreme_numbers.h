@@ -17,7 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
 #include "gtest/gtest.h"

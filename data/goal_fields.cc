@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/check.h"
-#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
 
 namespace ding {
 

@@ -12,7 +12,6 @@
 #include "ding_worker/data/extreme_numbers.h"
 #include "ding_worker/data/goal_fields.h"
 #include "ding_worker/data/items.h"
-#include "ding_worker/data/reward_scaler.h"
 #include "ding_worker/data/running_normalizer.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/segment_wire.h"

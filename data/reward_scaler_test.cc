@@ -1,10 +1,9 @@
-#include "ding_worker/data/reward_scaler.h"
-
 #include <cmath>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/running_normalizer.h"
 #include "gtest/gtest.h"
 
 namespace ding {

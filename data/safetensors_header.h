@@ -17,7 +17,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 
 namespace ding {

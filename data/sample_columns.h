@@ -56,7 +56,9 @@
 #ifndef DING_WORKER_DATA_SAMPLE_COLUMNS_H_
 #define DING_WORKER_DATA_SAMPLE_COLUMNS_H_
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -103,6 +105,15 @@ inline bool IsObsColumn(absl::string_view name) {
 inline std::string NextObsColumn(absl::string_view obs_column) {
   return absl::StrCat("next_", obs_column);
 }
+
+// New priorities of rows that were drawn from a replay buffer; a learner sends them back to it.
+
+// Three columns of equal length; the ids come from the drawn batch (data/sample_columns.h).
+struct PriorityInfo {
+  std::vector<float> priority;
+  std::vector<int64_t> replay_unique_id;
+  std::vector<int64_t> replay_buffer_idx;
+};
 
 }  // namespace ding
 

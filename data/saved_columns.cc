@@ -8,7 +8,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/data/wire.h"
 
 namespace ding {

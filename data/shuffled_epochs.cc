@@ -10,7 +10,6 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/rng.h"
-#include "ding_worker/base/shuffle.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -82,6 +83,13 @@ void RoundInward(FieldSpec* field) {
     field->low[i] = low;
     field->high[i] = high;
   }
+}
+
+// Returns the `index`-th category that `mask` allows; `index` must be below their number.
+int64_t LegalCategory(absl::Span<const uint8_t> mask, uint64_t index) {
+  size_t category = 0;
+  while (mask[category] == 0 || index-- > 0) ++category;
+  return static_cast<int64_t>(category);
 }
 
 }  // namespace
@@ -263,6 +271,56 @@ absl::Status CheckSameLayout(const Spec& expected, const Spec& found, absl::stri
   if (found.size() > expected.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat(where, ": field '", found.field(expected.size()).name, "' is not expected"));
+  }
+  return absl::OkStatus();
+}
+
+absl::string_view DTypeName(DType dtype) {
+  // A switch, like those of other enums, and not a shared table: the compiler warns if a name is missing.
+  switch (dtype) {
+    case DType::kBool:
+      return "bool";
+    case DType::kUint8:
+      return "uint8";
+    case DType::kInt32:
+      return "int32";
+    case DType::kInt64:
+      return "int64";
+    case DType::kFloat32:
+      return "float32";
+    case DType::kFloat64:
+      return "float64";
+  }
+  return "unknown dtype";
+}
+
+std::optional<DType> ParseDType(absl::string_view name) {
+  for (const DType dtype : {DType::kBool, DType::kUint8, DType::kInt32, DType::kInt64,
+                            DType::kFloat32, DType::kFloat64}) {
+    if (name == DTypeName(dtype)) return dtype;
+  }
+  return std::nullopt;
+}
+
+absl::Status DrawCategories(const FieldSpec& field, absl::Span<const uint8_t> mask, Rng* rng,
+                            absl::Span<int64_t> row) {
+  size_t offset = 0;  // where the element's categories begin in the mask
+  for (size_t i = 0; i < row.size(); ++i) {
+    const auto count = static_cast<uint64_t>(field.CategoryCount(static_cast<int64_t>(i)));
+    if (mask.empty()) {
+      row[i] = static_cast<int64_t>(rng->UniformInt(count));
+      continue;
+    }
+    const absl::Span<const uint8_t> categories = mask.subspan(offset, count);
+    const auto illegal = std::count(categories.begin(), categories.end(), uint8_t{0});
+    const uint64_t legal = count - static_cast<uint64_t>(illegal);
+    if (legal == 0) {
+      return absl::InvalidArgumentError(absl::StrCat("the action mask forbids all ", count,
+                                                     " categories of '", field.name, "' element ",
+                                                     i, ", expected at least one legal"));
+    }
+    row[i] = LegalCategory(categories, rng->UniformInt(legal));
+    offset += count;
   }
   return absl::OkStatus();
 }

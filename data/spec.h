@@ -23,9 +23,84 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "ding_worker/data/dtype.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/version.h"
 
 namespace ding {
+
+// Element types of tensors and columns.
+
+// Files and messages contain these values: never renumber them.
+enum class DType : uint8_t {
+  kBool = 0,  // stored as uint8_t, 0 or 1
+  kUint8 = 1,
+  kInt32 = 2,
+  kInt64 = 3,
+  kFloat32 = 4,
+  kFloat64 = 5,
+};
+
+// The size of one element in bytes.
+constexpr int64_t SizeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+    case DType::kUint8:
+      return 1;
+    case DType::kInt32:
+    case DType::kFloat32:
+      return 4;
+    case DType::kInt64:
+    case DType::kFloat64:
+      return 8;
+  }
+  return 0;
+}
+
+constexpr bool IsFloating(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64;
+}
+
+// "bool", "uint8", "int32", "int64", "float32", "float64".
+absl::string_view DTypeName(DType dtype);
+std::optional<DType> ParseDType(absl::string_view name);
+
+namespace internal_data {
+
+// Other element types do not compile.
+template <typename T>
+struct DTypeOf;
+template <>
+struct DTypeOf<uint8_t> {
+  static constexpr DType kValue = DType::kUint8;
+};
+template <>
+struct DTypeOf<int32_t> {
+  static constexpr DType kValue = DType::kInt32;
+};
+template <>
+struct DTypeOf<int64_t> {
+  static constexpr DType kValue = DType::kInt64;
+};
+template <>
+struct DTypeOf<float> {
+  static constexpr DType kValue = DType::kFloat32;
+};
+template <>
+struct DTypeOf<double> {
+  static constexpr DType kValue = DType::kFloat64;
+};
+
+}  // namespace internal_data
+
+// The DType of a C++ element type; that of uint8_t is kUint8.
+template <typename T>
+inline constexpr DType kDTypeOf = internal_data::DTypeOf<T>::kValue;
+
+// Whether elements of `dtype` are stored as T. Both bool and uint8 are stored as uint8_t.
+template <typename T>
+constexpr bool StoredAs(DType dtype) {
+  return dtype == kDTypeOf<T> || (dtype == DType::kBool && kDTypeOf<T> == DType::kUint8);
+}
 
 // Extents, outermost first; {} is a scalar.
 using Shape = absl::InlinedVector<int64_t, 4>;
@@ -142,6 +217,22 @@ absl::StatusOr<SpecPtr> MakeSpec(std::vector<FieldSpec> fields);
 absl::Status CheckSameLayout(const Spec& expected, const Spec& found, absl::string_view where);
 // Like CheckSameLayout(), but `found` may have further fields after those of `expected`.
 absl::Status CheckFirstFields(const Spec& expected, const Spec& found, absl::string_view where);
+
+// Draws random legal actions, for random policies, random opponents and the conformance suite of
+// envs.
+//
+// A mask has one element per category, 0 for an illegal one; the categories of a field with several
+// elements follow one another:
+//
+//     field  MultiDiscrete {2, 3}
+//     mask   [1 1 | 0 1 1]          category 0 of element 1 is illegal
+//
+// Threads: thread-safe.
+
+// Draws every element of one row of the discrete `field` uniformly from its legal categories; an empty
+// mask allows all. kInvalidArgument if an element has no legal category.
+absl::Status DrawCategories(const FieldSpec& field, absl::Span<const uint8_t> mask, Rng* rng,
+                            absl::Span<int64_t> row);
 
 }  // namespace ding
 

@@ -6,7 +6,6 @@
 
 #include "absl/status/status.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,5 +1,3 @@
-#include "ding_worker/data/state_wire.h"
-
 #include <string>
 #include <vector>
 

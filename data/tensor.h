@@ -22,7 +22,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/check.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 
 namespace ding {

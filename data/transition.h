@@ -24,7 +24,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/tensor.h"
@@ -83,6 +82,32 @@ inline constexpr int64_t kTransitionStream = -1;
 absl::StatusOr<SegmentBatch> MakeSegments(absl::Span<const Transition> transitions,
                                           int64_t stream = kTransitionStream,
                                           int64_t first_step = 0, SpecPtr rows = nullptr);
+
+// The order of the columns of a batch of transitions (data/sample_columns.h):
+//
+//   the fields of the rows | "next_" + each observation field | discount | n_step |
+//   replay_unique_id | added columns
+//
+// An added column that the rows also have, with the same dtype and shape, replaces the column of the
+// rows in its position. Batches of items (data/items.h) have no next_, discount and n_step.
+//
+// Threads: thread-safe (a pure function).
+struct TransitionLayout {
+  SpecPtr spec;             // the spec of the batches
+  std::vector<int> stored;  // fields of the rows that no added column replaces
+  int reward = -1;          // -1 for items; float32 [], or [R] for rewards of R components
+  int first_next_obs = 0;
+  int discount = 0;
+  int n_step = 0;
+  int replay_unique_id = 0;
+};
+
+// The first `obs_fields` fields of `rows` are the observation.
+//   kInvalidArgument  the rows have no "reward" of float32[] or float32[R], an observation field is not named
+//                     "obs" or "obs/...", or a field has the name of a column that is added here;
+//                     items: a field is missing or wrong
+absl::StatusOr<TransitionLayout> MakeTransitionLayout(const Spec& rows, int obs_fields,
+                                                      absl::Span<const FieldSpec> added);
 
 }  // namespace ding
 

@@ -1,5 +1,3 @@
-#include "ding_worker/data/vtrace.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>

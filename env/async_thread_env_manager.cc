@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "ding_worker/base/deadline.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/process_resources.h"
 #include "ding_worker/base/status_macros.h"
@@ -23,7 +23,6 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env_host.h"
 #include "ding_worker/env/env_workers.h"
-#include "ding_worker/env/local_envs.h"
 
 namespace ding {
 namespace {

@@ -24,8 +24,8 @@
 #include "ding_worker/data/image.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env.h"
+#include "ding_worker/env/env_host.h"
 #include "ding_worker/env/env_manager_core.h"
-#include "ding_worker/env/local_envs.h"
 
 namespace ding {
 

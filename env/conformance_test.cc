@@ -1,8 +1,6 @@
 // Runs EnvConformance on envs of all kinds. conformance_test runs correct envs, which pass. The
 // program conformance_wrong_envs runs envs with one mistake each, and conformance_messages_test
 // checks that each fails with a message that names the mistake.
-#include "ding_worker/env/conformance.h"
-
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -16,11 +14,10 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env.h"
-#include "ding_worker/env/game_spec.h"
+#include "ding_worker/env/testing/env_conformance.h"
 #include "gtest/gtest.h"
 
 namespace ding {

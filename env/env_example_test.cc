@@ -13,9 +13,9 @@
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/base_env_manager.h"
-#include "ding_worker/env/conformance.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
+#include "ding_worker/env/testing/env_conformance.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -4,10 +4,14 @@
 #include <array>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "ding_worker/base/params.h"
+#include "ding_worker/base/status_macros.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 
@@ -40,6 +44,9 @@ bool IsDefault(const EnvManagerConfig& config, const google::protobuf::FieldDesc
       return false;
   }
 }
+
+constexpr char kWaitsForSome[] = "async_subprocess";
+constexpr int kDefaultWaitNum = 2;
 
 }  // namespace
 
@@ -90,6 +97,26 @@ absl::Status ReadEnvManagerConfig(const EnvManagerConfig& config,
   options->max_abnormal_steps = config.max_abnormal_steps();
   options->drop_not_finite = config.not_finite() == EnvManagerConfig::ABNORMAL;
   return absl::OkStatus();
+}
+
+absl::StatusOr<SubprocessEnvManagerOptions> ReadSubprocessOptions(const EnvManagerConfig& config,
+                                                                  int env_num) {
+  const bool waits_for_some = config.type() == kWaitsForSome;
+  std::vector<absl::string_view> keys = {"step_timeout", "reset_timeout", "envs_per_process",
+                                         "memory_limit_mb", "connect_timeout"};
+  if (waits_for_some) keys.push_back("wait_num");
+  SubprocessEnvManagerOptions options;
+  DING_RETURN_IF_ERROR(ReadEnvManagerConfig(config, keys, &options));
+  options.envs_per_process = config.envs_per_process();
+  options.memory_limit_mb = config.memory_limit_mb();
+  options.step_timeout = absl::Seconds(config.step_timeout());
+  options.reset_timeout = absl::Seconds(config.reset_timeout());
+  options.connect_timeout = absl::Seconds(config.connect_timeout());
+  if (waits_for_some) {
+    options.wait_num =
+        config.has_wait_num() ? config.wait_num() : std::min(kDefaultWaitNum, env_num);
+  }
+  return options;
 }
 
 }  // namespace ding

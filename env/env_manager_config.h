@@ -5,10 +5,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_manager_core.h"
+#include "ding_worker/env/subprocess_env_manager.h"
 
 namespace ding {
 
@@ -19,6 +21,15 @@ namespace ding {
 absl::Status ReadEnvManagerConfig(const EnvManagerConfig& config,
                                   const std::vector<absl::string_view>& own_keys,
                                   EnvManagerCore::Options* options);
+
+// Reads the options of the managers with sub-processes from a config.
+//
+// Threads: thread-safe (a pure function).
+
+// Reads the config of a manager of `env_num` envs, of type "subprocess", which waits for all envs, or
+// "async_subprocess". kInvalidArgument if it sets a key that the type does not have.
+absl::StatusOr<SubprocessEnvManagerOptions> ReadSubprocessOptions(const EnvManagerConfig& config,
+                                                                  int env_num);
 
 }  // namespace ding
 

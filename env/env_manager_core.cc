@@ -9,10 +9,8 @@
 #include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/check.h"
-#include "ding_worker/base/problems.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 
 namespace ding {

@@ -1,4 +1,4 @@
-#include "ding_worker/env/env_process_pool.h"
+#include "ding_worker/env/process/env_process_pool.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -27,16 +27,16 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "ding_worker/base/deadline.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/process_resources.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_host.h"
-#include "ding_worker/env/fork_server.h"
-#include "ding_worker/env/process_memory.h"
-#include "ding_worker/env/process_message.h"
+#include "ding_worker/env/process/env_process.h"
+#include "ding_worker/env/process/fork_server.h"
+#include "ding_worker/env/process/process_message.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -9,12 +9,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "ding_worker/base/call_factory.h"
+#include "ding_worker/base/call_user.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/env/observation_bounds.h"
-#include "ding_worker/env/probe_env_spec.h"
-#include "ding_worker/env/weighted_reward.h"
-#include "ding_worker/env/wrapper_stack.h"
+#include "ding_worker/env/env_adapters.h"
+#include "ding_worker/env/process/env_process_pool.h"
+#include "ding_worker/env/wrapped_env.h"
 
 namespace ding {
 namespace {
@@ -226,6 +226,18 @@ absl::StatusOr<std::unique_ptr<EnvManager>> create_envs(const EnvConfig& env,
     envs = *std::move(made);
   }
   return envs;
+}
+
+absl::Status UnpackEnvParams(const EnvConfig& config, google::protobuf::Message* params) {
+  return Annotate(ReadParams(config, params), "env");
+}
+
+EnvCreator WithoutParams(std::function<absl::StatusOr<std::unique_ptr<Env>>()> create) {
+  return [create =
+              std::move(create)](const EnvConfig& config) -> absl::StatusOr<std::unique_ptr<Env>> {
+    DING_RETURN_IF_ERROR(Annotate(ReadParams(config, /*params=*/nullptr), "env"));
+    return create();
+  };
 }
 
 }  // namespace ding

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/registry.h"
@@ -22,6 +23,7 @@
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/env_wrapper.h"
 #include "ding_worker/env/wrapped_env.h"
+#include "google/protobuf/message.h"
 
 namespace ding {
 
@@ -72,6 +74,19 @@ absl::StatusOr<std::unique_ptr<EnvManager>> create_envs(const EnvConfig& env,
                                                         const EnvManagerConfig& manager,
                                                         int env_num, const Clock* clock,
                                                         const EnvsUse& use = {});
+
+// Helpers for factories of envs: they read the env's parameters from its config.
+//
+// Example:
+//   DING_REGISTER(EnvRegistry(), "CartPole-v1", WithoutParams(CreateCartPole),
+//                 "keep a pole upright on a cart");
+
+// Unpacks `config.params` into `params`; without params it keeps its defaults. kInvalidArgument, with
+// the type found and expected, if it is another message or cannot be parsed.
+absl::Status UnpackEnvParams(const EnvConfig& config, google::protobuf::Message* params);
+
+// Returns a creator that calls `create` and refuses a config with params.
+EnvCreator WithoutParams(std::function<absl::StatusOr<std::unique_ptr<Env>>()> create);
 
 }  // namespace ding
 

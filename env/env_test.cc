@@ -8,7 +8,6 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "gmock/gmock.h"

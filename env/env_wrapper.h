@@ -22,13 +22,21 @@
 #ifndef DING_WORKER_ENV_ENV_WRAPPER_H_
 #define DING_WORKER_ENV_ENV_WRAPPER_H_
 
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/image.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env.h"
+#include "ding_worker/env/env_manager.h"
 
 namespace ding {
 
@@ -86,6 +94,80 @@ class EnvWrapper {
  private:
   const EnvSpec spec_;
   const Changes changes_;
+};
+
+// A manager around another one, for what concerns all envs at once: statistics that they share, or pictures of them.
+// Every call is passed on; a subclass overrides those that it changes.
+//
+// Ownership: owns the manager inside.
+// Threads, errors: as EnvManager.
+class EnvManagerWrapper : public EnvManager {
+ public:
+  explicit EnvManagerWrapper(std::unique_ptr<EnvManager> inner) : inner_(std::move(inner)) {}
+
+  int env_num() const override { return inner_->env_num(); }
+  const EnvSpec& env_spec() const override { return inner_->env_spec(); }
+  using EnvManager::Seed;
+  absl::Status Seed(absl::Span<const uint64_t> seeds, bool dynamic) override {
+    return inner_->Seed(seeds, dynamic);
+  }
+  absl::Status Launch() override { return inner_->Launch(); }
+  absl::Status Reset() override { return inner_->Reset(); }
+  absl::Status Reset(absl::Span<const EnvReset> envs) override { return inner_->Reset(envs); }
+  ReadyObs ready_obs() override { return inner_->ready_obs(); }
+  absl::StatusOr<const Timesteps*> Step(absl::Span<const int> env_ids,
+                                        const ColumnsView& actions) override {
+    return inner_->Step(env_ids, actions);
+  }
+  bool plays(int env_id, int player) const override { return inner_->plays(env_id, player); }
+  EnvState env_state(int env_id) const override { return inner_->env_state(env_id); }
+  bool done() const override { return inner_->done(); }
+  bool closed() const override { return inner_->closed(); }
+  absl::StatusOr<Image> Render(int env_id) override { return inner_->Render(env_id); }
+  void set_on_episode_end(std::function<void(int env_id)> function) override {
+    inner_->set_on_episode_end(std::move(function));
+  }
+  void Close() override { inner_->Close(); }
+
+  bool has_statistics() const override { return has_own_statistics() || inner_->has_statistics(); }
+  absl::Status SaveStatistics(StateWriter* writer) const final {
+    DING_RETURN_IF_ERROR(inner_->SaveStatistics(writer));
+    return SaveOwnStatistics(writer);
+  }
+  absl::Status LoadStatistics(StateReader* reader) final {
+    DING_RETURN_IF_ERROR(inner_->LoadStatistics(reader));
+    return LoadOwnStatistics(reader);
+  }
+  absl::Status SaveState(StateWriter* writer) const final {
+    ScopedStateWriter scoped(writer, kInner);
+    DING_RETURN_IF_ERROR(inner_->SaveState(&scoped));
+    DING_RETURN_IF_ERROR(SaveOwnStatistics(writer));
+    return SaveOwnState(writer);
+  }
+  absl::Status LoadState(StateReader* reader, std::vector<int>* restarted) final {
+    ScopedStateReader scoped(reader, kInner);
+    DING_RETURN_IF_ERROR(inner_->LoadState(&scoped, restarted));
+    DING_RETURN_IF_ERROR(LoadOwnStatistics(reader));
+    return LoadOwnState(reader, *restarted);
+  }
+
+ protected:
+  EnvManager* inner() const { return inner_.get(); }
+
+  // Its own part of the statistics and of the further state. `restarted` began new episodes in this load. The names of
+  // statistics must be those of no other wrapper, and must not depend on other wrappers: evaluations may have fewer.
+  virtual bool has_own_statistics() const { return false; }
+  virtual absl::Status SaveOwnStatistics(StateWriter* /*writer*/) const { return absl::OkStatus(); }
+  virtual absl::Status LoadOwnStatistics(StateReader* /*reader*/) { return absl::OkStatus(); }
+  virtual absl::Status SaveOwnState(StateWriter* /*writer*/) const { return absl::OkStatus(); }
+  virtual absl::Status LoadOwnState(StateReader* /*reader*/, absl::Span<const int> /*restarted*/) {
+    return absl::OkStatus();
+  }
+
+ private:
+  static constexpr char kInner[] = "inner";  // the scope of the state of the manager inside
+
+  const std::unique_ptr<EnvManager> inner_;
 };
 
 }  // namespace ding

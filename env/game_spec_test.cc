@@ -1,5 +1,3 @@
-#include "ding_worker/env/game_spec.h"
-
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -13,17 +11,15 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/async_thread_env_manager.h"
 #include "ding_worker/env/base_env_manager.h"
-#include "ding_worker/env/conformance.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/subprocess_env_manager.h"
-#include "ding_worker/env/testing/knockout_env.h"
-#include "ding_worker/env/testing/pursuit_env.h"
+#include "ding_worker/env/testing/env_conformance.h"
+#include "ding_worker/env/testing/game_envs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -24,7 +24,6 @@
 #include "ding_worker/env/board_games/tic_tac_toe.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
-#include "ding_worker/env/game_spec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,9 +1,8 @@
-#include "ding_worker/env/process_deadline.h"
-
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/env/env_host.h"
+#include "ding_worker/env/process/env_process_pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -6,13 +6,12 @@
 #include "absl/status/status.h"
 #include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/image.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env.h"
-#include "ding_worker/env/process_message.h"
+#include "ding_worker/env/process/process_message.h"
 #include "gtest/gtest.h"
 
 namespace ding {

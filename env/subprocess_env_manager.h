@@ -31,15 +31,35 @@
 #ifndef DING_WORKER_ENV_SUBPROCESS_ENV_MANAGER_H_
 #define DING_WORKER_ENV_SUBPROCESS_ENV_MANAGER_H_
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ding_worker/env/async_env_manager.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
-#include "ding_worker/env/subprocess_env_manager_options.h"
+#include "ding_worker/env/process/env_process_pool.h"
 
 namespace ding {
+
+// The options of the managers with sub-processes.
+//
+// Ownership: a value.   Threads: thread-compatible.
+struct SubprocessEnvManagerOptions : AsyncEnvManager::Options {
+  // The number of envs that share a process; 0: as many as it takes to have one process per core.
+  int envs_per_process = 1;
+  // What a process may allocate beyond what it started with; 0: no limit.
+  int64_t memory_limit_mb = 0;
+  // The time after which an attempt counts as failed and its process is killed; 0: never. reset_timeout
+  // also limits rendering, and saving and loading states.
+  absl::Duration step_timeout = absl::ZeroDuration();
+  absl::Duration reset_timeout = absl::ZeroDuration();
+  // How long a process may take to start and build an env; more than 0.
+  absl::Duration connect_timeout = absl::Seconds(60);
+};
 
 // Creates the manager. To learn the spec, first builds env 0 in a process that then ends.
 //   kInvalidArgument   the options are invalid (the error lists all problems), there are no factories, or
@@ -49,6 +69,15 @@ namespace ding {
 //   other              the error of the factory
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateSubprocessEnvManager(
     SubprocessEnvManagerOptions options, std::vector<EnvFactory> factories);
+
+// The options of the managers with sub-processes, checked and used.
+//
+// Threads: thread-safe (pure functions).
+
+// kInvalidArgument with all problems of the options of a manager of `env_num` envs.
+absl::Status CheckSubprocessOptions(const SubprocessEnvManagerOptions& options, int env_num);
+// What these options ask of the processes.
+EnvProcessPool::Options PoolOptions(const SubprocessEnvManagerOptions& options);
 
 }  // namespace ding
 

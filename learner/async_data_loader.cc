@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/check.h"
-#include "ding_worker/base/deadline.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"

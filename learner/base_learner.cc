@@ -11,7 +11,6 @@
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"

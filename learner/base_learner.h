@@ -39,14 +39,14 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
-#include "ding_worker/data/priority_info.h"
+#include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/learner/hook.h"
 #include "ding_worker/learner/learner.h"
 #include "ding_worker/learner/process_group.h"
 #include "ding_worker/learner/run_signals.h"
 #include "ding_worker/metrics/averages.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {

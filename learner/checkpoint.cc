@@ -8,7 +8,7 @@
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/data/state_wire.h"
+#include "ding_worker/data/wire.h"
 #include "ding_worker/learner/learner.h"
 
 namespace ding {

@@ -23,7 +23,7 @@
 #include "ding_worker/learner/testing/fake_learn_mode.h"
 #include "ding_worker/learner/testing/own_learners.pb.h"
 #include "ding_worker/learner/train_data.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"

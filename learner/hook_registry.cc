@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "ding_worker/base/call_factory.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/learner/hooks.h"

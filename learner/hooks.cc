@@ -12,7 +12,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/learner/learner.h"
-#include "ding_worker/metrics/table.h"
+#include "ding_worker/metrics/terminal.h"
 
 namespace ding {
 namespace {

@@ -20,7 +20,7 @@
 #include "ding_worker/learner/learner.h"
 #include "ding_worker/learner/learner.pb.h"
 #include "ding_worker/learner/process_group.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {

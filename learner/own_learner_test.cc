@@ -35,7 +35,7 @@
 #include "ding_worker/learner/testing/own_learners.pb.h"
 #include "ding_worker/learner/train_data.h"
 #include "ding_worker/metrics/averages.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "ding_worker/policy/policy.h"
 #include "gmock/gmock.h"

@@ -15,7 +15,7 @@
 #include "ding_worker/learner/process_group.h"
 #include "ding_worker/learner/testing/fake_learn_mode.h"
 #include "ding_worker/learner/train_data.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

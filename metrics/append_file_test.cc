@@ -1,5 +1,3 @@
-#include "ding_worker/metrics/append_file.h"
-
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -13,6 +11,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/metrics/file_sink.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -9,7 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/utf8.h"
-#include "ding_worker/metrics/histogram.h"
+#include "ding_worker/metrics/file_sink.h"
 
 namespace ding {
 namespace {

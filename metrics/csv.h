@@ -34,7 +34,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
-#include "ding_worker/metrics/append_file.h"
+#include "ding_worker/metrics/file_sink.h"
 #include "ding_worker/metrics/sink.h"
 
 namespace ding {

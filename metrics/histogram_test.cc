@@ -1,5 +1,3 @@
-#include "ding_worker/metrics/histogram.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "ding_worker/base/rng.h"
+#include "ding_worker/metrics/file_sink.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,11 +1,10 @@
-#include "ding_worker/metrics/holding_sink.h"
-
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/utf8.h"
-#include "ding_worker/metrics/histogram.h"
+#include "ding_worker/metrics/file_sink.h"
 #include "nlohmann/json.hpp"
 
 namespace ding {

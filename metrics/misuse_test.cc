@@ -12,8 +12,8 @@
 #include "ding_worker/data/image.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/metrics/averages.h"
+#include "ding_worker/metrics/file_sink.h"
 #include "ding_worker/metrics/gif.h"
-#include "ding_worker/metrics/histogram.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

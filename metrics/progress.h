@@ -43,7 +43,7 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
-#include "ding_worker/metrics/progress_line.h"
+#include "ding_worker/metrics/terminal.h"
 
 namespace ding {
 

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "ding_worker/base/call_factory.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"

@@ -1,7 +1,6 @@
-#include "ding_worker/metrics/table.h"
-
 #include <limits>
 
+#include "ding_worker/metrics/terminal.h"
 #include "gtest/gtest.h"
 
 namespace ding {

@@ -13,7 +13,7 @@
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/utf8.h"
-#include "ding_worker/metrics/histogram.h"
+#include "ding_worker/metrics/file_sink.h"
 #include "ding_worker/metrics/tensorboard.pb.h"
 
 namespace ding {

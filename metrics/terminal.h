@@ -5,9 +5,13 @@
 #ifndef DING_WORKER_METRICS_TERMINAL_H_
 #define DING_WORKER_METRICS_TERMINAL_H_
 
+#include <cstddef>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace ding {
 
@@ -37,6 +41,53 @@ std::string OnOwnLine(absl::string_view message, int width);
 // Writes OnOwnLine() to `fd`, or just the message and a newline if `fd` is not a terminal. Text that
 // cannot be written is lost.
 void WriteMessage(int fd, absl::string_view message);
+
+// Formats tables of text for logs and terminals.
+//
+// Threads: thread-safe (pure functions). Widths count bytes, so text should be ASCII.
+
+// Formats a number for the grid, with six decimals.
+std::string FormatVar(double value);
+
+// Formats names above values, four per grid (DI-engine's get_tabulate_vars_hor):
+//
+//   +-------+------------+-----------+
+//   | Name  | cur_lr_avg | loss_avg  |
+//   +-------+------------+-----------+
+//   | Value | 0.001000   | missing   |
+//   +-------+------------+-----------+
+//
+// It ends with a line break; without vars it is empty.
+std::string FormatVarGrid(absl::Span<const std::pair<std::string, std::string>> vars);
+
+// Formats aligned columns with two blanks between them: text to the left, and columns whose cells
+// below the header are all numbers to the right. Every row must have as many cells as the header. It
+// ends with a line break.
+std::string FormatTable(const std::vector<std::string>& header,
+                        const std::vector<std::vector<std::string>>& rows);
+
+// Lays out fields in one line of a terminal: what does not fit is shortened or left out, the least important
+// first.
+//
+// Threads: thread-safe (pure functions).
+struct ProgressField {
+  struct Form {
+    std::string text;
+    int importance = 0;  // a form is given up before all forms of higher importance
+  };
+  // From the longest to the shortest; after the last one the field is left out. Not empty.
+  std::vector<Form> forms;
+  TextStyle style = TextStyle::kPlain;
+};
+
+struct ProgressLine {
+  std::string text;  // with the escape sequences of colours
+  size_t columns = 0;
+};
+
+// Returns the fields in their order, with two blanks between them, in at most `width` columns. Of the last
+// field that is left as much as fits is shown. `colors`: whether to style them.
+ProgressLine LayOutProgress(const std::vector<ProgressField>& fields, size_t width, bool colors);
 
 }  // namespace ding
 

@@ -21,7 +21,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
-#include "ding_worker/metrics/append_file.h"
+#include "ding_worker/metrics/file_sink.h"
 
 namespace ding {
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
-#include "ding_worker/base/call_factory.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {

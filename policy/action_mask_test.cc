@@ -1,7 +1,7 @@
 #include <vector>
 
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/policy/action_space.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -3,7 +3,6 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/action_space.h"
 #include "gmock/gmock.h"

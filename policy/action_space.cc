@@ -10,7 +10,7 @@
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/checked_size.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
 
 namespace ding {
 namespace {

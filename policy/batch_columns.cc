@@ -10,8 +10,8 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/spec.h"
 
 namespace ding {
 namespace {

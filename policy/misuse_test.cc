@@ -6,7 +6,6 @@
 
 #include "absl/status/status.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/action_space.h"
 #include "ding_worker/policy/loss/td_loss.h"

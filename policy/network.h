@@ -33,7 +33,7 @@
 
 namespace ding {
 
-class ThreadTeam;  // base/thread_team.h
+class ThreadTeam;  // base/thread.h
 
 // The place of one weight or bias in the flat parameters.
 struct ParameterInfo {

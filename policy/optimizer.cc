@@ -13,7 +13,7 @@
 #include "ding_worker/base/cpu.h"
 #include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/policy/adam_loops.h"
 
 namespace ding {

@@ -12,7 +12,7 @@
 //   }
 //   DING_REGISTER(PolicyRegistry(), "mine", CreatorOf(Create), "my own", &MyConfig::descriptor);
 //
-// Problems are collected, so that a user sees all of them at once (base/problems.h).
+// Problems are collected, so that a user sees all of them at once (base/status_macros.h).
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_POLICY_POLICY_CONFIG_H_

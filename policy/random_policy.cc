@@ -8,7 +8,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/draw_categories.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/policy/action_space.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy_modes.h"

@@ -6,7 +6,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/base/params.h"
-#include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"

@@ -5,7 +5,6 @@
 
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/batch_columns.h"
 #include "ding_worker/policy/testing/random_batch.h"

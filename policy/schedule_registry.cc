@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "ding_worker/base/call_factory.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "ding_worker/replay_buffer/advanced_buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer.h"

@@ -25,7 +25,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/priority_info.h"
+#include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/transition.h"

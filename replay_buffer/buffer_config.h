@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/selection/priority_options.h"
 #include "ding_worker/replay_buffer/selection/remover.h"

@@ -12,7 +12,7 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"

@@ -29,7 +29,6 @@
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/tensor.h"

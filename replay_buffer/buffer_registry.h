@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/data/items.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/items/removed_items.h"

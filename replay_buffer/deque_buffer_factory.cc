@@ -15,7 +15,7 @@
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/priority_info.h"
+#include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/replay_buffer/advanced_buffer.h"

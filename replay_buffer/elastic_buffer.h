@@ -29,7 +29,7 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/priority_info.h"
+#include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/replay_buffer/buffer.h"

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/data/priority_info.h"
+#include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/replay_buffer/advanced_buffer.h"
 #include "ding_worker/replay_buffer/buffer.h"

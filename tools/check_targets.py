@@ -41,7 +41,7 @@ NOT_INSTALLED = re.compile(r'_(factory|proto|registry|config|matchers|conformanc
 LIGHT_TESTS = 'worker/BUILD'
 # Packages whose classes need few outside libraries, and what of them reads configs: those are messages of protobuf.
 LIGHT = re.compile(r'^//(data|env|replay_buffer|policy/dqn)\b')
-READS_CONFIGS = re.compile(r'^//env:env_params$|^//env/([a-z0-9_]+):\1$')
+READS_CONFIGS = re.compile(r'^//env:env_registry$|^//env/([a-z0-9_]+):\1$')
 
 LABEL = re.compile(r'(?<![\w:/.])(@[\w.-]*)?//([a-z_][\w/]*(?:\.\.\.)?|\.\.\.)?(?::([\w.+/-]*[\w+]|\.\.\.))?')
 RELATIVE = re.compile(r'`([a-z_]*(?:/[a-z_]+)*):([a-z_][a-z0-9_]*)`')

@@ -26,7 +26,7 @@
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/learner/learner.pb.h"
 #include "ding_worker/learner/stopper.pb.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/sink.pb.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"

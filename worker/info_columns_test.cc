@@ -26,7 +26,7 @@
 #include "ding_worker/learner/hook_registry.h"
 #include "ding_worker/learner/learner.h"
 #include "ding_worker/learner/learner.pb.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/experiment.pb.h"

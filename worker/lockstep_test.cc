@@ -12,7 +12,7 @@
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/interaction/transport/in_process_transport.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/parallel_run/parallel_problems.h"

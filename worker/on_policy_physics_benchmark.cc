@@ -19,7 +19,7 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/box2d/lunar_lander.h"
-#include "ding_worker/env/classic_control/outcome.h"
+#include "ding_worker/env/classic_control/classic_env.h"
 #include "ding_worker/env/mujoco/bare_half_cheetahs.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/serial_run/serial_pipeline.h"

@@ -44,7 +44,7 @@
 #include "ding_worker/learner/comm/task_learner.h"
 #include "ding_worker/learner/hook.h"
 #include "ding_worker/learner/train_data.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/parallel_run/parallel_problems.h"

@@ -30,7 +30,7 @@
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/learner/learner.pb.h"
 #include "ding_worker/learner/stopper.pb.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/sink.pb.h"
 #include "ding_worker/policy/export/exporter.h"
 #include "ding_worker/policy/policy.pb.h"

@@ -45,7 +45,7 @@
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/interaction/transport/in_process_transport.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/random_policy.h"

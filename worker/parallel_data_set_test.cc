@@ -31,7 +31,7 @@
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/interaction/transport/in_process_transport.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/experiment.pb.h"

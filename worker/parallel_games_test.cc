@@ -33,7 +33,7 @@
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/interaction/transport/in_process_transport.h"
 #include "ding_worker/learner/checkpoint.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"

@@ -33,7 +33,7 @@
 #include "ding_worker/interaction/transport/in_process_transport.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/learner/testing/naive_learner.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/advanced_buffer.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/items/removed_items.h"

@@ -29,7 +29,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "ding_worker/base/deadline.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
 #include "gloo/context.h"
 #include "gloo/transport/pair.h"

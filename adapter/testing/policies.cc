@@ -7,7 +7,6 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/mutex.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/a2c/a2c.pb.h"

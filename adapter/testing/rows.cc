@@ -6,7 +6,6 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/wire.h"
 

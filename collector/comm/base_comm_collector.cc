@@ -9,7 +9,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/comm/collected_items.h"
 #include "ding_worker/data/segment_wire.h"
-#include "ding_worker/data/state_wire.h"
+#include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
 
 namespace ding {

@@ -33,7 +33,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "ding_worker/base/deadline.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/collector/comm/collector_slave.h"
 #include "ding_worker/collector/parallel/base_parallel_collector.h"

@@ -9,7 +9,6 @@
 #include "absl/status/status.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/data/tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -10,7 +10,6 @@
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/checked_size.h"
-#include "ding_worker/base/problems.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"

@@ -21,7 +21,7 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/metrics/averages.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 
 namespace ding {
 

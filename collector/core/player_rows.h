@@ -17,8 +17,8 @@
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
-#include "ding_worker/env/game_spec.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {

@@ -12,7 +12,7 @@
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/utf8.h"
-#include "ding_worker/env/game_spec.h"
+#include "ding_worker/env/env.h"
 
 namespace ding {
 namespace {

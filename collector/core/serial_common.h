@@ -15,7 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/call_user.h"
-#include "ding_worker/base/problems.h"  // IWYU pragma: export
+#include "ding_worker/base/status_macros.h"  // IWYU pragma: export
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/data/columns.h"

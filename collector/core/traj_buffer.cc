@@ -8,7 +8,7 @@
 #include "ding_worker/base/checked_size.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/policy/action_space.h"
 
 namespace ding {

@@ -13,7 +13,7 @@
 #include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_policy.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

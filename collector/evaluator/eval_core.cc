@@ -10,11 +10,9 @@
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/log.h"
-#include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/env/env.h"
-#include "ding_worker/env/game_spec.h"
 
 namespace ding {
 namespace {

@@ -12,7 +12,6 @@
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/log.h"
-#include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {

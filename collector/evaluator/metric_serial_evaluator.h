@@ -36,7 +36,7 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {

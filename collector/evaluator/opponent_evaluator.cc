@@ -6,7 +6,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/env/game_spec.h"
+#include "ding_worker/env/env.h"
 
 namespace ding {
 

@@ -25,7 +25,6 @@
 #include "ding_worker/env/board_games/tic_tac_toe.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
-#include "ding_worker/env/game_spec.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/random_policy.h"
 #include "gmock/gmock.h"

@@ -8,12 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/log.h"
-#include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/collector/evaluator/interaction_serial_evaluator.h"
 #include "ding_worker/collector/serial_evaluator.h"
-#include "ding_worker/env/game_spec.h"
+#include "ding_worker/env/env.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {

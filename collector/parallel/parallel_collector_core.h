@@ -85,7 +85,7 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/metrics/averages.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {

@@ -29,7 +29,7 @@
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/env/env_manager.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -50,7 +50,7 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
 #include "ding_worker/collector/parallel/parallel_collector_core.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 
 namespace ding {
 

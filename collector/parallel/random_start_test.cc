@@ -11,7 +11,6 @@
 #include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/collector/testing/fake_policy.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/env/env.h"

@@ -20,7 +20,7 @@
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/subprocess_env_manager.h"
 #include "ding_worker/env/testing/scripted_env.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "gtest/gtest.h"
 

@@ -24,7 +24,7 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env_manager.h"
-#include "ding_worker/env/env_manager_wrapper.h"
+#include "ding_worker/env/env_wrapper.h"
 #include "ding_worker/metrics/sink.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -28,7 +28,7 @@
 #include "ding_worker/env/base_env_manager.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/testing/objectives_env.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -26,7 +26,7 @@
 #include "ding_worker/env/classic_control/cartpole.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/testing/scripted_env.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "ding_worker/policy/random_policy.h"
 #include "gmock/gmock.h"

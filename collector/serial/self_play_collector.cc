@@ -8,7 +8,6 @@
 #include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/env/env.h"
-#include "ding_worker/env/game_spec.h"
 
 namespace ding {
 namespace {

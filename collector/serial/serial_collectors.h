@@ -59,7 +59,7 @@
 #include "ding_worker/collector/serial_collector.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/env/env_manager.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {

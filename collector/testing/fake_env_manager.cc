@@ -6,7 +6,7 @@
 
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/env/game_spec.h"
+#include "ding_worker/env/env.h"
 
 namespace ding {
 namespace {

@@ -7,7 +7,6 @@
 #include "ding_worker/collector/comm/collected_items.h"
 #include "ding_worker/collector/parallel/collector_link.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/segment_wire.h"

@@ -22,7 +22,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_policy.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "ding_worker/policy/policy.h"
 #include "gmock/gmock.h"

@@ -22,7 +22,6 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/data/state_wire.h"
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/messages.pb.h"

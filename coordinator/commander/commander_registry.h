@@ -15,7 +15,7 @@
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/commander/eval_opponent.h"
 #include "ding_worker/coordinator/coordinator.pb.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {

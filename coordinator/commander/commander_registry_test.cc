@@ -15,7 +15,7 @@
 #include "ding_worker/coordinator/commander/one_vs_one_commander.h"
 #include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/coordinator/coordinator.pb.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

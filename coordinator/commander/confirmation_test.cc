@@ -12,7 +12,7 @@
 #include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -17,7 +17,7 @@
 #include "ding_worker/data/extreme_numbers.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -42,7 +42,7 @@
 #include "ding_worker/coordinator/league/league.pb.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {

@@ -23,7 +23,6 @@
 #include "ding_worker/coordinator/state/task_buffer.h"
 #include "ding_worker/coordinator/state/worker_roster.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"

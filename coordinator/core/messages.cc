@@ -13,7 +13,7 @@
 #include "ding_worker/coordinator/core/transitions.h"
 #include "ding_worker/coordinator/state/task_buffer.h"
 #include "ding_worker/coordinator/state/worker_roster.h"
-#include "ding_worker/data/priority_info.h"
+#include "ding_worker/data/sample_columns.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/control/message_checks.h"
 #include "ding_worker/interaction/control/protocol.h"

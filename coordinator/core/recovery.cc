@@ -33,7 +33,6 @@
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/data/state_wire.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"

@@ -21,7 +21,7 @@
 #include "ding_worker/coordinator/state/task_buffer.h"
 #include "ding_worker/coordinator/state/task_queue.h"
 #include "ding_worker/coordinator/state/worker_roster.h"
-#include "ding_worker/data/state_wire.h"
+#include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"

@@ -14,7 +14,6 @@
 #include "ding_worker/coordinator/core/run_state.h"
 #include "ding_worker/coordinator/simulation/world.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"

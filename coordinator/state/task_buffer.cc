@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
 

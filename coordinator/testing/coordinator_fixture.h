@@ -33,7 +33,7 @@
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/learner/stopper_list.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
 #include "ding_worker/replay_buffer/used_data_remover.h"

@@ -10,16 +10,15 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/image.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/env/board_games/board_view.h"
+#include "ding_worker/env/board_games/board_player.h"
 #include "ding_worker/env/board_games/connect_four.h"
 #include "ding_worker/env/board_games/tic_tac_toe.h"
 #include "ding_worker/env/classic_control/raster.h"
-#include "ding_worker/env/game_spec.h"
+#include "ding_worker/env/env.h"
 
 namespace ding {
 namespace {

@@ -3,7 +3,7 @@
 //     player 0, 1   which policy acts; a single-player env has player 0 only
 //     side 0, 1     of the board: side 0 makes the first move
 //
-// Each player sees obs/board and obs/action_mask (env/board_games/board_view.h). Its action is a move
+// Each player sees obs/board and obs/action_mask (env/board_games/board_player.h). Its action is a move
 // or, as the last category, to wait. In a two-player game the player whose turn it is not waits, so
 // that every step is one move and both players see every position. In a single-player env a step is a
 // move of the player and the answer of the opponent. The spaces of a player are the same in both, so

@@ -12,12 +12,9 @@
 #include "ding_worker/env/board_games/board_games.pb.h"
 #include "ding_worker/env/board_games/board_player.h"
 #include "ding_worker/env/board_games/connect_four.h"
-#include "ding_worker/env/board_games/connect_four_search.h"
 #include "ding_worker/env/board_games/tic_tac_toe.h"
-#include "ding_worker/env/board_games/tic_tac_toe_solution.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
-#include "ding_worker/env/env_params.h"
 #include "ding_worker/env/env_registry.h"
 
 namespace ding {

@@ -19,10 +19,10 @@
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/board_games/board_games.pb.h"
-#include "ding_worker/env/conformance.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_registry.h"
+#include "ding_worker/env/testing/env_conformance.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

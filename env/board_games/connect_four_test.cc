@@ -6,7 +6,6 @@
 
 #include "ding_worker/base/rng.h"
 #include "ding_worker/env/board_games/board_player.h"
-#include "ding_worker/env/board_games/connect_four_search.h"
 #include "gtest/gtest.h"
 
 namespace ding {

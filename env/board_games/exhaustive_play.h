@@ -26,11 +26,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/env/board_games/board_view.h"
+#include "ding_worker/env/board_games/board_player.h"
 
 namespace ding {
 
-// A deterministic policy: returns the action for `board` and `mask` (env/board_games/board_view.h).
+// A deterministic policy: returns the action for `board` and `mask` (env/board_games/board_player.h).
 using BoardPolicy = std::function<absl::StatusOr<int64_t>(absl::Span<const float> board,
                                                           absl::Span<const uint8_t> mask)>;
 

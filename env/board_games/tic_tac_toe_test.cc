@@ -13,7 +13,6 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/env/board_games/board_player.h"
 #include "ding_worker/env/board_games/exhaustive_play.h"
-#include "ding_worker/env/board_games/tic_tac_toe_solution.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -19,18 +19,36 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "box2d/box2d.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/data/image.h"
-#include "ding_worker/env/box2d/contact_flags.h"
-#include "ding_worker/env/box2d/walker_terrain.h"
-#include "ding_worker/env/classic_control/outcome.h"
+#include "ding_worker/env/box2d/world.h"
+#include "ding_worker/env/classic_control/classic_env.h"
+#include "ding_worker/env/classic_control/raster.h"
 #include "ding_worker/env/env.h"
 
 namespace ding {
+
+// The ground of BipedalWalker: a line of 200 corners, and for the hardcore task pits, stumps and stairs, laid out
+// as in Gymnasium's BipedalWalker-v3 from random numbers of this project.
+//
+// Threads: thread-safe (a pure function).
+inline constexpr double kTerrainStep = 14 / kBox2dScale;  // m between corners
+inline constexpr int kTerrainLength = 200;                // corners
+inline constexpr double kTerrainHeight = kBox2dHeight / 4;
+inline constexpr int kTerrainGrass = 10;     // corners, the longest stretch of one kind
+inline constexpr int kTerrainStartPad = 20;  // corners, even
+
+struct WalkerTerrain {
+  std::vector<double> heights;                  // m, of the corners
+  std::vector<std::array<Point, 4>> obstacles;  // corners in m, in the order in which they are met
+};
+
+WalkerTerrain MakeWalkerTerrain(bool hardcore, Rng* rng);
 
 // One episode: the physics, apart from the interface of an env.
 class BipedalWalkerGame {

@@ -20,7 +20,7 @@
 #include "ding_worker/env/base_env_manager.h"
 #include "ding_worker/env/box2d/bipedal_walker.h"
 #include "ding_worker/env/box2d/lunar_lander.h"
-#include "ding_worker/env/classic_control/outcome.h"
+#include "ding_worker/env/classic_control/classic_env.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
 

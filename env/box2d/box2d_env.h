@@ -43,7 +43,7 @@
 #include "ding_worker/data/image.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/env/classic_control/outcome.h"
+#include "ding_worker/env/classic_control/classic_env.h"
 #include "ding_worker/env/env.h"
 
 namespace ding {

@@ -25,8 +25,8 @@
 #include "box2d/box2d.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/data/image.h"
-#include "ding_worker/env/box2d/contact_flags.h"
-#include "ding_worker/env/classic_control/outcome.h"
+#include "ding_worker/env/box2d/world.h"
+#include "ding_worker/env/classic_control/classic_env.h"
 #include "ding_worker/env/env.h"
 
 namespace ding {

@@ -17,7 +17,6 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/box2d/bipedal_walker.h"
 #include "ding_worker/env/box2d/lunar_lander.h"
-#include "ding_worker/env/box2d/walker_terrain.h"
 #include "ding_worker/env/classic_control/raster.h"
 #include "ding_worker/env/env.h"
 #include "nlohmann/json.hpp"

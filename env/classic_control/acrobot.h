@@ -20,7 +20,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "ding_worker/env/classic_control/outcome.h"
+#include "ding_worker/env/classic_control/classic_env.h"
 #include "ding_worker/env/env.h"
 
 namespace ding {

@@ -22,7 +22,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "ding_worker/env/classic_control/outcome.h"
+#include "ding_worker/env/classic_control/classic_env.h"
 #include "ding_worker/env/env.h"
 
 namespace ding {

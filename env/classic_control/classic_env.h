@@ -36,10 +36,16 @@
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/image.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/env/classic_control/outcome.h"
 #include "ding_worker/env/env.h"
 
+// The result of a step of a classic control problem, besides the new state.
+
 namespace ding {
+
+struct ClassicOutcome {
+  double reward = 0;
+  bool terminated = false;
+};
 
 template <typename Model>
 class ClassicEnv final : public Env {

@@ -4,6 +4,7 @@
 
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/image.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/classic_control/classic_env.h"
 #include "ding_worker/env/classic_control/raster.h"
@@ -43,6 +44,26 @@ void DrawHill(Canvas* canvas) {
   for (int i = 0; i < kPieces; ++i) canvas->Line(point(i), point(i + 1), 1, kBlack);
 }
 
+struct MountainCarContinuousModel {
+  using State = MountainCarState;
+  using Action = float;
+
+  static State Start(Rng* rng) { return {rng->Uniform(-0.6, -0.4), 0}; }
+
+  static ClassicOutcome Step(Action action, State* state) {
+    return MountainCarContinuousStep(action, state);
+  }
+
+  static void Observe(const State& state, float* obs) {
+    obs[0] = static_cast<float>(state.position);
+    obs[1] = static_cast<float>(state.velocity);
+  }
+
+  static Image Draw(const State& state) {
+    return DrawMountainCar(state, kMountainCarContinuousGoal);
+  }
+};
+
 }  // namespace
 
 Image DrawMountainCar(const MountainCarState& state, double goal) {
@@ -74,6 +95,19 @@ absl::StatusOr<std::unique_ptr<Env>> CreateMountainCar() {
   spec.reward_high = -1;
   spec.max_episode_steps = 200;
   return std::make_unique<ClassicEnv<MountainCarModel>>(std::move(spec));
+}
+
+absl::StatusOr<std::unique_ptr<Env>> CreateMountainCarContinuous() {
+  EnvSpec spec;
+  spec.name = "MountainCarContinuous-v0";
+  DING_ASSIGN_OR_RETURN(spec.observation,
+                        MakeSpec({Box("obs", {2}, {kMountainCarMinPosition, -kMountainCarMaxSpeed},
+                                      {kMountainCarMaxPosition, kMountainCarMaxSpeed})}));
+  DING_ASSIGN_OR_RETURN(spec.action, MakeSpec({Box("action", {1}, {-1}, {1})}));
+  spec.reward_low = -0.1;
+  spec.reward_high = 100;
+  spec.max_episode_steps = 999;
+  return std::make_unique<ClassicEnv<MountainCarContinuousModel>>(std::move(spec));
 }
 
 }  // namespace ding

@@ -21,10 +21,10 @@
 #include "ding_worker/data/image.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/env/conformance.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_registry.h"
+#include "ding_worker/env/testing/env_conformance.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,6 +1,5 @@
 // Registers ReachGoal-v0 and PointMaze-v0.
 #include "ding_worker/base/registry.h"
-#include "ding_worker/env/env_params.h"
 #include "ding_worker/env/env_registry.h"
 #include "ding_worker/env/goals/point_goal.h"
 

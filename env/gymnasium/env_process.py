@@ -3,9 +3,9 @@ R"PY("  # The file is a C++ string as well, up to its last line: python_program.
 
     env_process.py PLAN      PLAN: the number of an open file with JSON that says what to run and where to write
 
-The manager shares memory with this process (env/process_memory.h). A request and its answer are numbers in it; rows of
+The manager shares memory with this process (env/process/env_process.h). A request and its answer are numbers in it; rows of
 observations and actions are views of it, so that an observation is copied once. Everything else (errors, images, saved
-states) travels as a message in it (env/process_message.h). One thread; needs numpy, and gymnasium for gymnasium.make.
+states) travels as a message in it (env/process/process_message.h). One thread; needs numpy, and gymnasium for gymnasium.make.
 """
 
 import atexit

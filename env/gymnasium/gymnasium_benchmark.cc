@@ -22,7 +22,7 @@
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/gymnasium/gymnasium_envs.h"
 #include "ding_worker/env/gymnasium/testing_envs.h"
-#include "ding_worker/env/subprocess_env_manager_options.h"
+#include "ding_worker/env/subprocess_env_manager.h"
 
 namespace ding {
 namespace {

@@ -10,13 +10,13 @@
 #include "ding_worker/data/image.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/async_env_manager.h"
-#include "ding_worker/env/env_process_pool.h"
+#include "ding_worker/env/env_adapters.h"
 #include "ding_worker/env/env_workers.h"
 #include "ding_worker/env/gymnasium/python_program.h"
-#include "ding_worker/env/observation_bounds.h"
-#include "ding_worker/env/process_env_workers.h"
-#include "ding_worker/env/subprocess_options.h"
-#include "ding_worker/env/wrapper_stack.h"
+#include "ding_worker/env/process/env_process_pool.h"
+#include "ding_worker/env/process/process_env_workers.h"
+#include "ding_worker/env/subprocess_env_manager.h"
+#include "ding_worker/env/wrapped_env.h"
 
 namespace ding {
 namespace {

@@ -23,7 +23,7 @@
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/gymnasium/gymnasium.pb.h"
-#include "ding_worker/env/subprocess_env_manager_options.h"
+#include "ding_worker/env/subprocess_env_manager.h"
 #include "ding_worker/env/wrapped_env.h"
 
 namespace ding {

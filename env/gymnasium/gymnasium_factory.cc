@@ -9,12 +9,11 @@
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_manager.h"
-#include "ding_worker/env/env_params.h"
+#include "ding_worker/env/env_manager_config.h"
 #include "ding_worker/env/env_registry.h"
 #include "ding_worker/env/gymnasium/gymnasium.pb.h"
 #include "ding_worker/env/gymnasium/gymnasium_envs.h"
-#include "ding_worker/env/read_subprocess_options.h"
-#include "ding_worker/env/subprocess_env_manager_options.h"
+#include "ding_worker/env/subprocess_env_manager.h"
 
 namespace ding {
 namespace {

@@ -22,7 +22,7 @@
 #include "ding_worker/env/gymnasium/gymnasium.pb.h"
 #include "ding_worker/env/gymnasium/gymnasium_envs.h"
 #include "ding_worker/env/gymnasium/testing_envs.h"
-#include "ding_worker/env/subprocess_env_manager_options.h"
+#include "ding_worker/env/subprocess_env_manager.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -24,7 +24,7 @@
 #include "ding_worker/env/env_registry.h"
 #include "ding_worker/env/gymnasium/gymnasium_envs.h"
 #include "ding_worker/env/gymnasium/testing_envs.h"
-#include "ding_worker/env/subprocess_env_manager_options.h"
+#include "ding_worker/env/subprocess_env_manager.h"
 #include "ding_worker/env/testing/scripted_env.h"
 #include "ding_worker/env/wrapped_env.h"
 #include "gmock/gmock.h"

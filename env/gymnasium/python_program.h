@@ -19,8 +19,8 @@
 #include "ding_worker/data/goal_fields.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
-#include "ding_worker/env/env_process_pool.h"
 #include "ding_worker/env/gymnasium/gymnasium.pb.h"
+#include "ding_worker/env/process/env_process_pool.h"
 
 namespace ding {
 

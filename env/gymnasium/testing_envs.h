@@ -17,7 +17,7 @@
 #include "ding_worker/data/columns.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/gymnasium/gymnasium.pb.h"
-#include "ding_worker/env/subprocess_env_manager_options.h"
+#include "ding_worker/env/subprocess_env_manager.h"
 
 namespace ding {
 

@@ -11,10 +11,9 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/env/classic_control/outcome.h"
+#include "ding_worker/env/classic_control/classic_env.h"
 #include "ding_worker/env/mujoco/mujoco_env.h"
 #include "ding_worker/env/mujoco/mujoco_model.h"
-#include "ding_worker/env/mujoco/mujoco_task.h"
 #include "mujoco/mujoco.h"
 
 namespace ding {

@@ -21,9 +21,9 @@
 #include "ding_worker/env/base_env_manager.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
-#include "ding_worker/env/mujoco/locomotion.h"
 #include "ding_worker/env/mujoco/models.h"
 #include "ding_worker/env/mujoco/mujoco_model.h"
+#include "ding_worker/env/mujoco/mujoco_tasks.h"
 #include "mujoco/mujoco.h"
 
 namespace ding {

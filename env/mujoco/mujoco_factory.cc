@@ -6,12 +6,10 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
-#include "ding_worker/env/env_params.h"
 #include "ding_worker/env/env_registry.h"
-#include "ding_worker/env/mujoco/balance_and_reach.h"
-#include "ding_worker/env/mujoco/locomotion.h"
 #include "ding_worker/env/mujoco/mjcf_task.h"
 #include "ding_worker/env/mujoco/mujoco.pb.h"
+#include "ding_worker/env/mujoco/mujoco_tasks.h"
 
 namespace ding {
 namespace {

@@ -25,7 +25,6 @@
 #include "ding_worker/data/image.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/base_env_manager.h"
-#include "ding_worker/env/conformance.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_manager.h"
@@ -33,6 +32,7 @@
 #include "ding_worker/env/mujoco/models.h"
 #include "ding_worker/env/mujoco/mujoco.pb.h"
 #include "ding_worker/env/mujoco/mujoco_model.h"
+#include "ding_worker/env/testing/env_conformance.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

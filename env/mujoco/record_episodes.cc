@@ -16,10 +16,9 @@
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env.h"
-#include "ding_worker/env/mujoco/balance_and_reach.h"
-#include "ding_worker/env/mujoco/locomotion.h"
 #include "ding_worker/env/mujoco/models.h"
 #include "ding_worker/env/mujoco/mujoco_model.h"
+#include "ding_worker/env/mujoco/mujoco_tasks.h"
 #include "mujoco/mujoco.h"
 #include "nlohmann/json.hpp"
 

@@ -13,7 +13,6 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/image.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"

@@ -1,6 +1,5 @@
 // Registers Orchard-v0 and Orchard-v0-stack4.
 #include "ding_worker/base/registry.h"
-#include "ding_worker/env/env_params.h"
 #include "ding_worker/env/env_registry.h"
 #include "ding_worker/env/pixel_game/orchard.h"
 

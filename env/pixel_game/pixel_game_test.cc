@@ -16,11 +16,11 @@
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/image.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/env/conformance.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_registry.h"
 #include "ding_worker/env/pixel_game/orchard.h"
+#include "ding_worker/env/testing/env_conformance.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -6,7 +6,6 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
-#include "ding_worker/env/env_params.h"
 #include "ding_worker/env/env_registry.h"
 #include "ding_worker/env/testing/chaos.pb.h"
 #include "ding_worker/env/testing/chaos_env.h"

@@ -18,7 +18,6 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env.h"

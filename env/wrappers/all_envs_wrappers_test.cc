@@ -19,7 +19,6 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/data/reward_scaler.h"
 #include "ding_worker/data/running_normalizer.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"

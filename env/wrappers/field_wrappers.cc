@@ -17,7 +17,6 @@
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"

@@ -21,8 +21,6 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/data/dtype.h"
-#include "ding_worker/data/reward_scaler.h"
 #include "ding_worker/data/running_normalizer.h"
 #include "ding_worker/data/saved_columns.h"
 #include "ding_worker/data/segment.h"
@@ -32,8 +30,8 @@
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_host.h"
 #include "ding_worker/env/env_manager.h"
-#include "ding_worker/env/env_manager_wrapper.h"
 #include "ding_worker/env/env_registry.h"
+#include "ding_worker/env/env_wrapper.h"
 #include "ding_worker/env/wrappers/wrapper_specs.h"
 #include "ding_worker/env/wrappers/wrappers.pb.h"
 

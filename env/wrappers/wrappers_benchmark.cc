@@ -28,7 +28,6 @@
 #include "ding_worker/base/registry.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/image.h"
 #include "ding_worker/data/running_normalizer.h"
 #include "ding_worker/data/spec.h"

@@ -1,7 +1,6 @@
 // Registers Corridor.
 #include "corridor.h"
 #include "ding_worker/base/registry.h"
-#include "ding_worker/env/env_params.h"
 #include "ding_worker/env/env_registry.h"
 
 namespace corridor_env {

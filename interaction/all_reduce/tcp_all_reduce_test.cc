@@ -18,7 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "ding_worker/base/deadline.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/registry.h"

@@ -25,7 +25,6 @@
 #include "benchmark/benchmark.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/segment_wire.h"
 #include "ding_worker/data/spec.h"

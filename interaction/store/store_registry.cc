@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "ding_worker/base/call_factory.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/store/codec.h"
 #include "ding_worker/interaction/store/compressed_store.h"

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/check.h"
-#include "ding_worker/base/deadline.h"
+#include "ding_worker/base/clock.h"
 
 namespace ding {
 

@@ -28,7 +28,7 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/segment_wire.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/data/state_wire.h"
+#include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/all_reduce/all_reduce.h"
 #include "ding_worker/interaction/all_reduce/in_process_all_reduce.h"
 #include "ding_worker/interaction/chunk_key.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "ding_worker/base/call_factory.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {

@@ -13,7 +13,6 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/segment_wire.h"

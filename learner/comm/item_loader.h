@@ -9,7 +9,7 @@
 //        ▼
 //     transitions [B]: obs, action, reward, next_obs, discount, n_step, replay_unique_id, weight, ...
 //
-// A batch has the columns of data/transition_layout.h, as if a buffer had held the rows: the fields of the rows, next_obs,
+// A batch has the columns of data/transition.h, as if a buffer had held the rows: the fields of the rows, next_obs,
 // discount and n_step, then the columns of the items without chunk, row and length. Where the rows have a column of an item,
 // with the same dtype and shape, the item's column replaces it.
 //

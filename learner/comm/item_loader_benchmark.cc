@@ -21,7 +21,6 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/segment_wire.h"

@@ -5,7 +5,7 @@
 
 #include "absl/time/time.h"
 #include "ding_worker/data/named_values.h"
-#include "ding_worker/data/priority_info.h"
+#include "ding_worker/data/sample_columns.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/learner/run_signals.h"
 #include "ding_worker/policy/policy.h"

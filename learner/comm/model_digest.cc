@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 
 namespace ding {

@@ -14,7 +14,7 @@
 #include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/checkpoint.h"
-#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/data/spec_json.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/action_space.h"

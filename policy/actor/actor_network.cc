@@ -7,7 +7,7 @@
 
 #include "absl/types/span.h"
 #include "ding_worker/base/cpu.h"
-#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/policy/loss/distributional_loss.h"
 
 namespace ding::internal_actor {

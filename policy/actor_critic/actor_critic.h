@@ -141,7 +141,7 @@ class ActorCritic {
   absl::Status UpdateInputStatistics(const ColumnsView& inputs, GroupSum sum);
 
   // The statistics of discounted returns by which collectors in other processes scale rewards
-  // (data/reward_scaler.h).
+  // (data/running_normalizer.h).
   RunningNormalizer& return_statistics() { return return_statistics_; }
 
   // Returns the inputs of Forward() for `obs`, normalized if there are statistics. The view is

@@ -20,7 +20,7 @@ namespace ding {
 
 // In a parallel run the learner keeps the statistics of normalization: a collect mode without a learn mode sends what they are
 // made of with its rows, and a learn mode without a collect mode adds each row that it learns from, once. The columns are
-// "raw/<input>", the observation before it was normalized, and "raw_return", the discounted return (data/reward_scaler.h).
+// "raw/<input>", the observation before it was normalized, and "raw_return", the discounted return (data/running_normalizer.h).
 inline constexpr char kRawPrefix[] = "raw/";
 inline constexpr char kRawReturn[] = "raw_return";
 

@@ -6,7 +6,7 @@
 //            generalized advantages (data/returns.h), with the bootstrap value V(final_obs) where a
 //            segment was cut or truncated and 0 where the episode terminated. Optionally it also
 //              - divides the rewards by the running deviation of the return
-//                (data/reward_scaler.h)
+//                (data/running_normalizer.h)
 //              - normalizes the observations by the statistics with which the policy acted on these
 //                rows, and then adds the rows to the statistics
 //            A policy without a learn mode, in another process than the learner, leaves the statistics as they are: it adds

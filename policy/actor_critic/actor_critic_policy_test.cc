@@ -14,7 +14,6 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/returns.h"
 #include "ding_worker/data/running_normalizer.h"
 #include "ding_worker/data/segment.h"

@@ -1,7 +1,7 @@
 // The common part of the factories of SAC, TD3, DDPG, TD3+BC and IQL: it checks their shared config
 // and converts it to options and networks.
 //
-// Problems are collected, so that a user sees all of them at once (base/problems.h).
+// Problems are collected, so that a user sees all of them at once (base/status_macros.h).
 #ifndef DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_CONFIG_H_
 #define DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_CONFIG_H_
 

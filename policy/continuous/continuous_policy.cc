@@ -11,7 +11,7 @@
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/base/thread_team.h"
+#include "ding_worker/base/thread.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/gradient_learn_mode.h"

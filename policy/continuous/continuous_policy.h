@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "ding_worker/base/thread_team.h"
+#include "ding_worker/base/thread.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"

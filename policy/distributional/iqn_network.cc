@@ -8,7 +8,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/policy/loss/distributional_loss.h"
 
 namespace ding {

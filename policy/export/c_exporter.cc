@@ -14,7 +14,6 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/action_space.h"
 #include "ding_worker/policy/actor/actor_description.h"

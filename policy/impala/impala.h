@@ -1,5 +1,5 @@
 // IMPALA (Espeholt et al. 2018): an actor-critic that learns from sequences of a replay buffer, or
-// of collectors that lag behind, and corrects by V-trace (data/vtrace.h) that an older policy has
+// of collectors that lag behind, and corrects by V-trace (data/returns.h) that an older policy has
 // acted.
 //
 //   collect  samples actions. The output has "action" (and "raw_action" if it is continuous) and

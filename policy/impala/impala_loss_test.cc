@@ -41,7 +41,7 @@ struct Case {
     options.entropy_coef = 0.3;
   }
 
-  // Targets and advantages of the definition in data/vtrace.h, in float64.
+  // Targets and advantages of the definition in data/returns.h, in float64.
   double Ratio(size_t i) const {
     return options.use_vtrace ? std::exp(static_cast<double>(log_prob[i]) - behaviour_log_prob[i])
                               : 1;

@@ -15,7 +15,6 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"

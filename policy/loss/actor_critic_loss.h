@@ -13,7 +13,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "ding_worker/data/vtrace.h"
+#include "ding_worker/data/returns.h"
 
 namespace ding {
 
@@ -88,7 +88,7 @@ void NormalizeAdvantages(absl::Span<float> advantage, absl::Span<const uint8_t> 
 //   value_loss   1/(2N) sum_i (value_i - target_i)^2
 //
 // N rows are no padding; all sums and means are over these. Targets and advantages are those of
-// V-trace (data/vtrace.h), from the current values and log-probabilities, and no gradient flows
+// V-trace (data/returns.h), from the current values and log-probabilities, and no gradient flows
 // into them. Without V-trace all ratios count as 1: targets are n-step returns, as if the current
 // policy had acted.
 //
@@ -103,7 +103,7 @@ struct ImpalaLossOptions {
 
 struct ImpalaLossInput {
   int64_t length = 1;  // T
-  // `log_prob` and `value` are of the current policy and critic; the others as in data/vtrace.h.
+  // `log_prob` and `value` are of the current policy and critic; the others as in data/returns.h.
   VTraceInput rows;
   absl::Span<const float> entropy;  // of the current policy
   absl::Span<const uint8_t> mask;   // 0: padding, at the end of a sequence; empty: no row is

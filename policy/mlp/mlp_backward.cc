@@ -7,7 +7,7 @@
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/cpu.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/base/thread_team.h"
+#include "ding_worker/base/thread.h"
 #include "ding_worker/policy/mlp/mlp.h"
 
 namespace ding {

@@ -7,7 +7,6 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

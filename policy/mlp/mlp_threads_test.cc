@@ -8,7 +8,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/base/thread_team.h"
+#include "ding_worker/base/thread.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/mlp/mlp.h"

@@ -1,7 +1,7 @@
 // The common part of the factories of Q-learning algorithms: it checks their shared config and
 // converts it to options and a network.
 //
-// Problems are collected, so that a user sees all of them at once (base/problems.h).
+// Problems are collected, so that a user sees all of them at once (base/status_macros.h).
 #ifndef DING_WORKER_POLICY_Q_LEARNING_DQN_CONFIG_H_
 #define DING_WORKER_POLICY_Q_LEARNING_DQN_CONFIG_H_
 

@@ -11,7 +11,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
 #include "ding_worker/policy/network.h"

@@ -15,7 +15,7 @@
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/policy/policy.h"

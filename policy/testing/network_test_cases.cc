@@ -4,7 +4,7 @@
 
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -9,8 +9,8 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/policy/action_space.h"
 
 namespace ding {

@@ -8,7 +8,6 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/a2c/a2c.pb.h"

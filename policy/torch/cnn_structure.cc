@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/checked_size.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
 
 namespace ding {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "ding_worker/base/gpu_count.h"
+#include "ding_worker/base/process_resources.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"

@@ -18,7 +18,7 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/policy/torch/torch_device.h"
 #include "torch/csrc/autograd/autograd.h"

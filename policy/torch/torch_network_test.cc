@@ -11,7 +11,6 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/testing/network_conformance.h"

@@ -33,7 +33,6 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/safetensors.h"
 #include "ding_worker/data/saved_columns.h"
 #include "ding_worker/data/spec.h"

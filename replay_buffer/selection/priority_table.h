@@ -24,7 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
-#include "ding_worker/data/priority_info.h"
+#include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/replay_buffer/selection/priority_tree.h"
 

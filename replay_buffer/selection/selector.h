@@ -25,7 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
-#include "ding_worker/data/priority_info.h"
+#include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/state.h"
 
 namespace ding {

@@ -1,7 +1,7 @@
 #include "ding_worker/replay_buffer/selection/selector_registry.h"
 
 #include "absl/status/status.h"
-#include "ding_worker/base/call_factory.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"

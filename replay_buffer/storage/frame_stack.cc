@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "ding_worker/base/check.h"
-#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
 
 namespace ding {
 namespace {

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -10,7 +10,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 

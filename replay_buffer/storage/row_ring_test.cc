@@ -8,7 +8,6 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/replay_buffer/storage/row_layout.h"
 #include "gtest/gtest.h"

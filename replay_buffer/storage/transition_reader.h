@@ -8,7 +8,7 @@
 //   Gather   copies the columns into the block of the batch                    (without the lock)
 //   Seal     makes a batch of the block                                        (without the lock)
 //
-// Shapes:    those of data/transition_layout.h; replay_unique_id is the row's id.
+// Shapes:    those of data/transition.h; replay_unique_id is the row's id.
 // Ownership: shares the store. A draw must not outlive the reader.
 // Threads:   as RowStore: the caller holds the owner's lock for every call, except for
 //            GatherStored(), Gather() and Seal().
@@ -39,7 +39,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/data/transition_layout.h"
+#include "ding_worker/data/transition.h"
 #include "ding_worker/replay_buffer/storage/row_store.h"
 
 namespace ding {

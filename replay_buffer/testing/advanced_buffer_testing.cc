@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 
 namespace ding {

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 
 namespace ding {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
-#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
 
 namespace ding {
 namespace {

@@ -14,12 +14,9 @@
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/env/board_games/board_game_env.h"
 #include "ding_worker/env/board_games/board_player.h"
-#include "ding_worker/env/board_games/board_view.h"
 #include "ding_worker/env/board_games/connect_four.h"
-#include "ding_worker/env/board_games/connect_four_search.h"
 #include "ding_worker/env/board_games/tic_tac_toe.h"
 #include "ding_worker/env/env.h"
-#include "ding_worker/env/game_spec.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 
 namespace ding {

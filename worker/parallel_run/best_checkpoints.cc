@@ -11,7 +11,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/data/state_wire.h"
+#include "ding_worker/data/wire.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/policy/policy.h"

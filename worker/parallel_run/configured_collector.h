@@ -5,7 +5,7 @@
 #define DING_WORKER_WORKER_PARALLEL_RUN_CONFIGURED_COLLECTOR_H_
 
 #include "ding_worker/collector/comm/base_comm_collector.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/worker/experiment.pb.h"
 
 namespace ding {

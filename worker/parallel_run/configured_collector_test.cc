@@ -10,7 +10,7 @@
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
 #include "ding_worker/collector/testing/fake_link.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "gtest/gtest.h"

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/worker/experiment.pb.h"
 
 namespace ding {

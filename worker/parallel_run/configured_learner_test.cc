@@ -21,7 +21,7 @@
 #include "ding_worker/learner/hooks.h"
 #include "ding_worker/learner/learner.h"
 #include "ding_worker/learner/run_signals.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "gmock/gmock.h"

@@ -29,7 +29,7 @@
 #include "ding_worker/env/env.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/learner/learner.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/run/data_set.h"

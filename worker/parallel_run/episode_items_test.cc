@@ -22,7 +22,7 @@
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/store/mem_store.h"
 #include "ding_worker/learner/comm/item_loader.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"

@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/commander/commander_registry.h"
-#include "ding_worker/env/game_spec.h"
+#include "ding_worker/env/env.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/parallel_run/parallel_collect.h"

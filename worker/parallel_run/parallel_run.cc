@@ -21,7 +21,6 @@
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/learner/comm/unsaved_checkpoints.h"
-#include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/worker/config/experiment_config.h"

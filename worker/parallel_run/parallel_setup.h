@@ -11,7 +11,7 @@
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/interaction/store/store.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/worker/experiment.pb.h"
 

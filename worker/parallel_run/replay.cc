@@ -30,7 +30,7 @@
 #include "ding_worker/learner/learner.h"
 #include "ding_worker/learner/run_signals.h"
 #include "ding_worker/learner/train_data.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/parallel_run/configured_learner.h"

@@ -14,7 +14,7 @@
 #include "ding_worker/base/check.h"
 #include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/env/env.h"
-#include "ding_worker/metrics/table.h"
+#include "ding_worker/metrics/terminal.h"
 #include "nlohmann/json.hpp"
 
 namespace ding {

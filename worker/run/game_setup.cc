@@ -20,7 +20,7 @@
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/env/game_spec.h"
+#include "ding_worker/env/env.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/random_policy.h"

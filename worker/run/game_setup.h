@@ -31,7 +31,7 @@
 #include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/worker/experiment.pb.h"
 

@@ -13,7 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "ding_worker/base/descriptor_limit.h"
+#include "ding_worker/base/process_resources.h"
 #include "ding_worker/metrics/terminal.h"
 #include "ding_worker/worker/config/config_help.h"
 #include "ding_worker/worker/config/text_parser.h"

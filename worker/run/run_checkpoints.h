@@ -33,7 +33,6 @@
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/checkpoint.h"
-#include "ding_worker/data/checkpoint_writer.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/worker/run/save_outage.h"
 

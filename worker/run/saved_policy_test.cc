@@ -20,7 +20,6 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env.h"

@@ -22,7 +22,7 @@
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_registry.h"
-#include "ding_worker/env/testing/pursuit_env.h"
+#include "ding_worker/env/testing/game_envs.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/experiment.pb.h"

@@ -18,8 +18,8 @@
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/learner/evaluation.h"
-#include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/progress.h"
+#include "ding_worker/metrics/sink.h"
 
 namespace ding {
 

@@ -27,7 +27,7 @@
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/env/env.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/run/run_checkpoints.h"

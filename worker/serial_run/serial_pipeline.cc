@@ -13,7 +13,7 @@
 #include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/env/game_spec.h"
+#include "ding_worker/env/env.h"
 #include "ding_worker/learner/stopper_registry.h"
 #include "ding_worker/policy/random_policy.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"

@@ -13,7 +13,7 @@
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/checkpoint.h"
-#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/run_checkpoints.h"

@@ -27,7 +27,7 @@
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/episodes.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/worker/config/experiment_config.h"

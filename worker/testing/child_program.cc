@@ -17,7 +17,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "ding_worker/base/check.h"
-#include "ding_worker/base/deadline.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 
 namespace ding {

@@ -5,9 +5,9 @@
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
 
 namespace ding {
 

@@ -25,7 +25,7 @@
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/interaction/transport/in_process_transport.h"
 #include "ding_worker/interaction/transport/transport.h"
-#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/worker/experiment.pb.h"
 
 namespace ding {

@@ -1,6 +1,5 @@
 // Registers Room.
 #include "ding_worker/base/registry.h"
-#include "ding_worker/env/env_params.h"
 #include "ding_worker/env/env_registry.h"
 #include "room/room.h"
 

@@ -7,8 +7,8 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/env/conformance.h"
 #include "ding_worker/env/env.h"
+#include "ding_worker/env/testing/env_conformance.h"
 #include "gtest/gtest.h"
 
 namespace room_env {

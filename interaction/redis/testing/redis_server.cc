@@ -18,7 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "ding_worker/base/deadline.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/redis/redis_connection.h"

@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/rng.h"
-#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/data/spec_json.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
