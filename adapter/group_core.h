@@ -1,7 +1,7 @@
 // The rules of LearnerAggregator, without connections, threads and locks: what its group of learners does with a message of
 // the coordinator or of a learner, and when time has passed. It connects the parts of the group: the learners
 // (group_roster.h), the generations of the task (group_task.h), demands (group_demands.h), reports of training
-// (group_infos.h) and the status (group_status.h).
+// (group_demands.h) and the status (group_task.h).
 //
 // Ownership: what the two functions use must outlive it.
 // Threads:   thread-compatible.
@@ -19,9 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ding_worker/adapter/group_demands.h"
-#include "ding_worker/adapter/group_infos.h"
 #include "ding_worker/adapter/group_roster.h"
-#include "ding_worker/adapter/group_status.h"
 #include "ding_worker/adapter/group_task.h"
 #include "ding_worker/interaction/messages.pb.h"
 

@@ -1,8 +1,7 @@
-#include "ding_worker/adapter/group_infos.h"
-
 #include <string>
 
 #include "absl/status/status.h"
+#include "ding_worker/adapter/group_demands.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "gmock/gmock.h"

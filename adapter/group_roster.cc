@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/adapter/merge.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/interaction/control/message_checks.h"
 #include "ding_worker/interaction/control/protocol.h"
 
 namespace ding {

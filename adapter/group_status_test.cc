@@ -1,5 +1,3 @@
-#include "ding_worker/adapter/group_status.h"
-
 #include <optional>
 #include <string>
 

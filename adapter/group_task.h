@@ -1,3 +1,5 @@
+// The task of a group of learners, and the reports of its status (GroupReporter).
+//
 // The state of a task that a group of learners trains: its generations, and what has to happen next. A
 // generation is a fixed set of learners that train together.
 //
@@ -17,6 +19,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -100,6 +103,34 @@ class GroupTask {
   std::optional<uint32_t> loader_;  // the learner that loads the checkpoint
   uint64_t newest_version_ = 0;
   absl::Status failure_;
+};
+
+// The status of the learners of a group, for people: their names and processes, and what each of them waits
+// for.
+//
+// Ownership: the clock must outlive a GroupReporter.
+// Threads:   thread-compatible; the aggregator's mutex guards it.
+// Errors:    none.
+
+// Fills in the status of one learner. `task` is the group's task, or null if it has none.
+void FillLearnerStatus(uint32_t worker, const GroupRoster::Learner& learner, const GroupTask* task,
+                       const Clock* clock, WorkerStatus* status);
+
+// Makes the reports of the group for the coordinator: one per period, if the group has changed.
+class GroupReporter {
+ public:
+  GroupReporter(absl::Duration period, const Clock* clock);
+
+  // Returns the report that is due now, or nullopt if none is. If there are more learners than the coordinator
+  // accepts in a report (kMaxGroupMembers, kMaxGroupStatusBytes), the last ones are left out.
+  std::optional<GroupStatus> Next(const GroupRoster& roster, const GroupTask* task);
+
+ private:
+  const absl::Duration period_;
+  const Clock* const clock_;
+  // The learners at the time of the last report, each with what it waited for.
+  std::vector<std::pair<uint32_t, std::string>> reported_;
+  Timer since_report_;
 };
 
 }  // namespace ding

@@ -8,8 +8,8 @@
 #include "ding_worker/adapter/group_roster.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -15,7 +15,6 @@
 #include "ding_worker/adapter/testing/fake_learner.h"
 #include "ding_worker/adapter/testing/rows.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/interaction/control/message_checks.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"

@@ -1,3 +1,6 @@
+// How the messages of several learners become one: RankQueues waits for one of each, the
+// functions merge them.
+//
 // The rules by which the learner aggregator merges the messages of several learners into one, and splits the
 // answers again.
 //
@@ -9,9 +12,14 @@
 #ifndef DING_WORKER_ADAPTER_MERGE_H_
 #define DING_WORKER_ADAPTER_MERGE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -42,6 +50,53 @@ absl::StatusOr<LearnerInfo> MergeInfos(absl::Span<const LearnerInfo> infos);
 
 // The sum of CPUs, of memory and of GPUs.
 Resources MergeResources(absl::Span<const Resources> learners);
+
+// Matches the messages of the members of one generation: the first message of each member makes the first
+// round, the second message of each member the second round, and so on.
+//
+//     rank 0  [a1][a2]
+//     rank 1  [b1]          TakeRound() ─► a1 b1; then nothing until rank 1 sends another message
+//
+// Threads: thread-compatible.
+
+// The number of messages that a learner may be ahead of the others. Its data loader never gets so far ahead.
+inline constexpr size_t kMaxRoundsAhead = 1024;
+
+template <typename T>
+class RankQueues {
+ public:
+  // Drops all messages and sets the members, in the order of their ranks. There may be none.
+  void Reset(std::vector<uint32_t> members) {
+    members_ = std::move(members);
+    queues_.clear();
+    for (const uint32_t member : members_) queues_[member];
+  }
+
+  // The members in the order of their ranks.
+  const std::vector<uint32_t>& members() const { return members_; }
+  // The waiting messages of a member, the oldest first.
+  const std::deque<T>& queue(uint32_t member) const { return queues_.at(member); }
+  void Push(uint32_t member, T message) { queues_.at(member).push_back(std::move(message)); }
+
+  // Removes and returns the first message of each member, in the order of the ranks. Returns nullopt if a
+  // member has no message.
+  std::optional<std::vector<T>> TakeRound() {
+    const bool complete = std::none_of(queues_.begin(), queues_.end(),
+                                       [](const auto& entry) { return entry.second.empty(); });
+    if (members_.empty() || !complete) return std::nullopt;
+    std::vector<T> round;
+    for (const uint32_t member : members_) {
+      std::deque<T>& queue = queues_[member];
+      round.push_back(std::move(queue.front()));
+      queue.pop_front();
+    }
+    return round;
+  }
+
+ private:
+  std::vector<uint32_t> members_;
+  std::map<uint32_t, std::deque<T>> queues_;
+};
 
 }  // namespace ding
 

@@ -1,8 +1,7 @@
-#include "ding_worker/adapter/rank_queues.h"
-
 #include <optional>
 #include <string>
 
+#include "ding_worker/adapter/merge.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -7,7 +7,6 @@
 #include "ding_worker/collector/parallel.pb.h"
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
 #include "ding_worker/collector/parallel/parallel_collectors.h"
-#include "ding_worker/collector/parallel/parallel_config.h"
 #include "ding_worker/collector/parallel_registry.h"
 #include "ding_worker/metrics/sink.h"
 

@@ -1,4 +1,4 @@
-// Finds parallel collectors by the name in their config.
+// Parallel collectors by name; and the options that their factories read from the config.
 #ifndef DING_WORKER_COLLECTOR_PARALLEL_REGISTRY_H_
 #define DING_WORKER_COLLECTOR_PARALLEL_REGISTRY_H_
 
@@ -7,10 +7,12 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/collector/parallel.pb.h"
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
+#include "ding_worker/collector/parallel/parallel_collector_core.h"
 #include "ding_worker/metrics/sink.h"
 
 namespace ding {
@@ -37,6 +39,22 @@ absl::StatusOr<std::unique_ptr<BaseParallelCollector>> create_parallel_collector
     const ParallelCollectorParts& parts, const ComponentDeps& deps);
 absl::StatusOr<ParallelCollectorDescriptor> get_parallel_collector_cls(
     const ParallelCollectorConfig& config);
+
+// Reads the options of parallel collectors from their config, for factories.
+//
+// Threads: thread-safe.
+//
+// Example:
+//   return MyCollector::Create(ReadParallelCollectorOptions(config), task, parts, deps);
+inline ParallelCollectorCore::Options ReadParallelCollectorOptions(
+    const ParallelCollectorConfig& config) {
+  ParallelCollectorCore::Options options;
+  options.print_freq = config.print_freq();
+  options.update_policy_period = absl::Seconds(config.update_policy_second());
+  options.max_abnormal = config.max_abnormal();
+  options.reward_shaping = config.reward_shaping();
+  return options;
+}
 
 }  // namespace ding
 

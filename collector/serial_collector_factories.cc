@@ -12,7 +12,6 @@
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/collector/serial/serial_collectors.h"
 #include "ding_worker/collector/serial_collector.h"
-#include "ding_worker/collector/serial_config.h"
 #include "ding_worker/collector/serial_registry.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/metrics/sink.h"

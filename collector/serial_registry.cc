@@ -90,4 +90,27 @@ absl::StatusOr<std::unique_ptr<IMetricEvaluator>> create_metric_evaluator(
                      [&] { return create(config, data, metric, policy, deps); });
 }
 
+void ReadSerialCollectorOptions(const SerialCollectorConfig& config,
+                                SerialCollectorOptions* options) {
+  options->collect_print_freq = config.collect_print_freq();
+  options->max_abnormal = config.max_abnormal();
+}
+
+void ReadSerialEvaluatorOptions(const SerialEvaluatorConfig& config,
+                                SerialEvaluatorOptions* options) {
+  if (config.has_eval_freq()) options->eval_freq = config.eval_freq();
+  options->n_episode = config.n_episode();
+  options->stop_value = config.stop_value();
+  options->max_abnormal = config.max_abnormal();
+  options->max_episode_steps = config.max_episode_steps();
+}
+
+absl::Status SerialProblemsToStatus(std::vector<std::string> problems,
+                                    const std::vector<std::string>& option_problems,
+                                    absl::string_view where) {
+  if (problems.empty()) return absl::OkStatus();
+  problems.insert(problems.end(), option_problems.begin(), option_problems.end());
+  return ProblemsToStatus(problems, where);
+}
+
 }  // namespace ding

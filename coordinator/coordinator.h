@@ -68,11 +68,10 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/interaction/control/worker_server.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/learner/stopper_list.h"
+#include "ding_worker/learner/stopper_registry.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
-#include "ding_worker/replay_buffer/items/removed_items.h"
-#include "ding_worker/replay_buffer/selection/replay_ratio_limiter.h"
+#include "ding_worker/replay_buffer/selection/rate_limiter.h"
 #include "ding_worker/replay_buffer/used_data_remover.h"
 
 namespace ding {

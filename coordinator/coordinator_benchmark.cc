@@ -34,13 +34,12 @@
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/wire.h"
-#include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/store.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
-#include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
-#include "ding_worker/replay_buffer/testing/test_items.h"
+#include "ding_worker/replay_buffer/testing/test_streams.h"
 
 namespace ding {
 namespace {

@@ -11,7 +11,7 @@
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/coordinator.pb.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
-#include "ding_worker/replay_buffer/selection/replay_ratio_limiter.h"
+#include "ding_worker/replay_buffer/selection/rate_limiter.h"
 
 namespace ding {
 

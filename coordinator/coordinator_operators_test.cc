@@ -16,7 +16,7 @@
 #include "ding_worker/coordinator/testing/mem_log.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/replay_buffer/testing/test_items.h"
+#include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -7,7 +7,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/replay_buffer/selection/replay_ratio_limiter.h"
+#include "ding_worker/replay_buffer/selection/rate_limiter.h"
 
 namespace ding {
 namespace {

@@ -19,10 +19,10 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/wire.h"
-#include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/replay_buffer/testing/test_items.h"
+#include "ding_worker/interaction/store/store.h"
+#include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

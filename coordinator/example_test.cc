@@ -20,7 +20,6 @@
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
-#include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
 #include "gtest/gtest.h"
 

@@ -17,9 +17,9 @@
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/replay_buffer/advanced_buffer.h"
-#include "ding_worker/replay_buffer/items/removed_items.h"
-#include "ding_worker/replay_buffer/selection/selectors.h"
-#include "ding_worker/replay_buffer/testing/test_items.h"
+#include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/selection/selector.h"
+#include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

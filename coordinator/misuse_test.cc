@@ -27,7 +27,7 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/replay_buffer/buffer.h"
-#include "ding_worker/replay_buffer/testing/test_items.h"
+#include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

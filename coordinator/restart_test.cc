@@ -26,10 +26,10 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/wire.h"
-#include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/replay_buffer/selection/replay_ratio_limiter.h"
-#include "ding_worker/replay_buffer/testing/test_items.h"
+#include "ding_worker/interaction/store/store.h"
+#include "ding_worker/replay_buffer/selection/rate_limiter.h"
+#include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -30,12 +30,12 @@
 #include "ding_worker/coordinator/testing/naive_commander.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/wire.h"
-#include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/store.h"
 #include "ding_worker/metrics/sink.h"
-#include "ding_worker/replay_buffer/items/removed_items.h"
+#include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
-#include "ding_worker/replay_buffer/testing/test_items.h"
+#include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "gflags/gflags.h"
 
 DEFINE_string(workers, "10,100,300,1000,2000", "numbers of collectors, each at least 1");

@@ -22,11 +22,10 @@
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/data/wire.h"
-#include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/store.h"
 #include "ding_worker/replay_buffer/buffer.h"
-#include "ding_worker/replay_buffer/items/removed_items.h"
-#include "ding_worker/replay_buffer/testing/test_items.h"
+#include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

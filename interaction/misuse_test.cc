@@ -25,7 +25,6 @@
 #include "ding_worker/interaction/control/worker_server.h"
 #include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/interaction/store/codec.h"
 #include "ding_worker/interaction/store/compressed_store.h"
 #include "ding_worker/interaction/store/mem_store.h"
 #include "ding_worker/interaction/store/store.h"

@@ -22,7 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "ding_worker/learner/train_data.h"
+#include "ding_worker/learner/learner.h"
 
 namespace ding {
 

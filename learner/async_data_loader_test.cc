@@ -21,7 +21,7 @@
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/learner/train_data.h"
+#include "ding_worker/learner/learner.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

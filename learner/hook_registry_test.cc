@@ -1,11 +1,10 @@
-#include "ding_worker/learner/hook_registry.h"
-
 #include <memory>
 #include <stdexcept>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/learner/learner_registry.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"

@@ -23,23 +23,56 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/learner/evaluation.h"
 #include "ding_worker/learner/hook.h"
-#include "ding_worker/learner/process_group.h"
-#include "ding_worker/learner/run_signals.h"
-#include "ding_worker/learner/train_data.h"
 #include "ding_worker/metrics/averages.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {
+
+// The next batch for a learner, and the env steps collected when it was drawn.
+struct TrainData {
+  TrainData() = default;
+  TrainData(Batch data, int64_t collected = -1)  // NOLINT: converts a batch without settings.
+      : batch(std::move(data)), envstep(collected) {}
+
+  Batch batch;
+  int64_t envstep = -1;  // env steps collected so far; -1: unknown
+  NamedValues settings;  // settings of the learn mode, such as the learning rate
+  std::string items;     // the items (data/items.h) of which it was made, encoded; empty: none
+};
+
+// A group of processes that train one model together, each with a rank, as a learner sees it.
+//
+// Threads: thread-compatible; every rank must make the same calls in the same order.
+class ProcessGroup {
+ public:
+  virtual ~ProcessGroup() = default;
+
+  virtual int rank() const = 0;        // 0 ... world_size() - 1
+  virtual int world_size() const = 0;  // at least 1
+  // Replaces each value by its mean over all ranks. kUnavailable if a rank is lost.
+  virtual absl::Status AllReduceMean(absl::Span<double> values) = 0;
+};
+
+// A group of one process.
+class SingleProcess : public ProcessGroup {
+ public:
+  int rank() const override { return 0; }
+  int world_size() const override { return 1; }
+  absl::Status AllReduceMean(absl::Span<double> /*values*/) override { return absl::OkStatus(); }
+};
 
 // The state of a learner, for a commander.
 struct LearnInfo {

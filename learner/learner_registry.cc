@@ -1,11 +1,16 @@
 #include "ding_worker/learner/learner_registry.h"
 
+#include <set>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/learner/hook_registry.h"
+#include "ding_worker/learner/hooks.h"
 
 namespace ding {
 namespace {
@@ -18,6 +23,99 @@ absl::StatusOr<std::unique_ptr<ILearner>> CreateBaseLearner(const LearnerConfig&
   DING_ASSIGN_OR_RETURN(BaseLearner::Parts parts,
                         ReadBaseLearnerParts(config, policy, deps, group));
   return BaseLearner::Create(std::move(parts));
+}
+
+HookPosition PositionOf(const LearnerHookConfig& config) {
+  switch (config.position()) {
+    case LearnerHookConfig::BEFORE_RUN:
+      return HookPosition::kBeforeRun;
+    case LearnerHookConfig::AFTER_RUN:
+      return HookPosition::kAfterRun;
+    case LearnerHookConfig::BEFORE_ITER:
+      return HookPosition::kBeforeIter;
+    case LearnerHookConfig::AFTER_ITER:
+      return HookPosition::kAfterIter;
+    case LearnerHookConfig::AFTER_EVAL:
+      return HookPosition::kAfterEval;
+  }
+  return HookPosition::kAfterIter;
+}
+
+LearnerHookConfig ShortForm(absl::string_view type, LearnerHookConfig::Position position,
+                            int priority) {
+  LearnerHookConfig config;
+  config.set_type(std::string(type));
+  config.set_position(position);
+  config.set_name(absl::StrCat(type, "_", HookPositionName(PositionOf(config))));
+  config.set_priority(priority);
+  return config;
+}
+
+// Returns every hook in its full form.
+std::vector<LearnerHookConfig> Expand(const LearnerHooksConfig& config) {
+  std::vector<LearnerHookConfig> hooks;
+  if (!config.load_ckpt_before_run().empty()) {
+    hooks.push_back(ShortForm("load_ckpt", LearnerHookConfig::BEFORE_RUN, kDefaultHookPriority));
+    hooks.back().set_path(config.load_ckpt_before_run());
+  }
+  if (config.log_reduce_after_iter()) {
+    hooks.push_back(ShortForm("log_reduce", LearnerHookConfig::AFTER_ITER, kLogReduceHookPriority));
+  }
+  if (config.log_show_after_iter() != 0) {
+    hooks.push_back(ShortForm("log_show", LearnerHookConfig::AFTER_ITER, kDefaultHookPriority));
+    hooks.back().set_freq(config.log_show_after_iter());
+  }
+  if (config.save_ckpt_after_iter() != 0) {
+    hooks.push_back(ShortForm("save_ckpt", LearnerHookConfig::AFTER_ITER, kDefaultHookPriority));
+    hooks.back().set_freq(config.save_ckpt_after_iter());
+  }
+  if (config.save_ckpt_seconds() != 0) {
+    hooks.push_back(
+        ShortForm("save_ckpt_seconds", LearnerHookConfig::AFTER_ITER, kDefaultHookPriority));
+    hooks.back().set_seconds(config.save_ckpt_seconds());
+  }
+  if (config.save_ckpt_after_run()) {
+    hooks.push_back(ShortForm("save_ckpt", LearnerHookConfig::AFTER_RUN, kDefaultHookPriority));
+  }
+  for (const LearnerHookConfig& full : config.hook()) {
+    hooks.push_back(full);
+    if (!full.has_name()) hooks.back().set_name(full.type());
+  }
+  return hooks;
+}
+
+absl::StatusOr<std::shared_ptr<LearnerHook>> BuildHook(const LearnerHookConfig& config) {
+  if (config.freq() < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("freq is ", config.freq(), ", expected at least 1"));
+  }
+  if (config.priority() < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("priority is ", config.priority(), ", expected 0 or more"));
+  }
+  if (!(config.seconds() > 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("seconds is ", config.seconds(), ", expected above 0"));
+  }
+  DING_ASSIGN_OR_RETURN(const LearnerHookCreator create, LearnerHookRegistry().Find(config.type()));
+  return CallFactory("learner hook", config.type(), [&] { return create(config); });
+}
+
+// Returns `create` for a type that takes no parameters.
+LearnerHookCreator WithoutParams(LearnerHookCreator create) {
+  return [create = std::move(create)](
+             const LearnerHookConfig& config) -> absl::StatusOr<std::shared_ptr<LearnerHook>> {
+    DING_RETURN_IF_ERROR(ReadParams(config, /*params=*/nullptr));
+    return create(config);
+  };
+}
+
+template <typename Hook>
+LearnerHookCreator WithFreq() {
+  return WithoutParams([](const LearnerHookConfig& config) {
+    return std::make_shared<Hook>(config.name(), config.priority(), PositionOf(config),
+                                  config.freq());
+  });
 }
 
 }  // namespace
@@ -62,6 +160,69 @@ absl::StatusOr<BaseLearner::Parts> ReadBaseLearnerParts(const LearnerConfig& con
   DING_ASSIGN_OR_RETURN(parts.hooks, build_learner_hook_by_cfg(config.hook()));
   DING_RETURN_IF_ERROR(BaseLearner::CheckParts(parts));
   return parts;
+}
+
+Registry<LearnerHookCreator>& LearnerHookRegistry() {
+  static auto* const registry = [] {
+    auto* made = new Registry<LearnerHookCreator>("learner hook");
+    made->Register("load_ckpt", WithoutParams([](const LearnerHookConfig& config) {
+                     return std::make_shared<LoadCkptHook>(config.name(), config.priority(),
+                                                           PositionOf(config), config.path());
+                   }),
+                   "loads policy, optimizer and counters from the checkpoint at path", __FILE__);
+    made->Register("save_ckpt", WithFreq<SaveCkptHook>(),
+                   "saves a checkpoint: every freq iterations, or once before or after the run",
+                   __FILE__);
+    made->Register(
+        "save_ckpt_seconds",
+        WithoutParams(
+            [](const LearnerHookConfig& config) -> absl::StatusOr<std::shared_ptr<LearnerHook>> {
+              if (config.position() != LearnerHookConfig::AFTER_ITER) {
+                return absl::InvalidArgumentError("position is not AFTER_ITER");
+              }
+              return std::make_shared<SavePeriodicallyHook>(config.name(), config.priority(),
+                                                            PositionOf(config),
+                                                            absl::Seconds(config.seconds()));
+            }),
+        "saves a checkpoint to resume from, whenever so many seconds have passed", __FILE__);
+    made->Register("log_show", WithFreq<LogShowHook>(),
+                   "logs averages of the reported values every freq iterations", __FILE__);
+    made->Register("log_reduce", WithoutParams([](const LearnerHookConfig& config) {
+                     return std::make_shared<LogReduceHook>(config.name(), config.priority(),
+                                                            PositionOf(config));
+                   }),
+                   "replaces each reported scalar by its mean over the learners", __FILE__);
+    return made;
+  }();
+  return *registry;
+}
+
+// EntriesOfKind() finds the built-in types, too, before anybody has asked for one.
+[[maybe_unused]] static const bool kListed = (LearnerHookRegistry(), true);
+
+void register_learner_hook(absl::string_view type, LearnerHookCreator creator,
+                           const RegistryHelp& help) {
+  LearnerHookRegistry().Register(type, std::move(creator), help, "register_learner_hook");
+}
+
+absl::StatusOr<LearnerHooks> build_learner_hook_by_cfg(const LearnerHooksConfig& config) {
+  LearnerHooks hooks;
+  std::vector<std::string> problems;
+  std::set<std::string> names;
+  for (const LearnerHookConfig& full : Expand(config)) {
+    if (!names.insert(full.name()).second) {
+      problems.push_back(absl::StrCat("hook '", full.name(), "' appears twice"));
+      continue;
+    }
+    absl::StatusOr<std::shared_ptr<LearnerHook>> hook = BuildHook(full);
+    if (hook.ok()) {
+      add_learner_hook(&hooks, *std::move(hook));
+    } else {
+      problems.push_back(absl::StrCat("hook '", full.name(), "': ", hook.status().message()));
+    }
+  }
+  if (problems.empty()) return hooks;
+  return absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
 }
 
 }  // namespace ding

@@ -1,4 +1,4 @@
-// Finds learners by the name in their config.
+// Learners and their hooks by name.
 //
 // Example:
 //   DING_ASSIGN_OR_RETURN(std::unique_ptr<ILearner> learner,
@@ -13,13 +13,16 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/learner/base_learner.h"
+#include "ding_worker/learner/hook.h"
 #include "ding_worker/learner/learner.h"
 #include "ding_worker/learner/learner.pb.h"
-#include "ding_worker/learner/process_group.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy.h"
 
@@ -47,6 +50,30 @@ absl::StatusOr<BaseLearner::Parts> ReadBaseLearnerParts(const LearnerConfig& con
                                                         LearnMode* policy,
                                                         const ComponentDeps& deps,
                                                         ProcessGroup* group);
+
+// Creates a learner's hooks from its config; users register their own types of hooks by name.
+//
+// Example: a user's hook, registered as "report" and configured by
+//   hook { hook { type: "report" position: AFTER_ITER priority: 50 } }
+//
+//   DING_REGISTER(
+//       LearnerHookRegistry(), "report",
+//       [](const LearnerHookConfig& config) { return std::make_shared<ReportHook>(...); },
+//       "reports the loss to a web page");
+
+// Creates a hook from its config, in which name, position and priority are filled in.
+using LearnerHookCreator =
+    std::function<absl::StatusOr<std::shared_ptr<LearnerHook>>(const LearnerHookConfig&)>;
+Registry<LearnerHookCreator>& LearnerHookRegistry();
+
+// Adds a type of hook at run time, with one line of help and, if it takes params, their message. A name that is
+// registered already and bad help end the program, as with DING_REGISTER.
+void register_learner_hook(absl::string_view type, LearnerHookCreator creator,
+                           const RegistryHelp& help);
+
+// Creates the hooks of the short and the full forms. kInvalidArgument lists all problems: unknown
+// types, repeated names, frequencies and priorities out of range.
+absl::StatusOr<LearnerHooks> build_learner_hook_by_cfg(const LearnerHooksConfig& config);
 
 }  // namespace ding
 

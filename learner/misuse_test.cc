@@ -22,8 +22,8 @@
 #include "ding_worker/learner/async_data_loader.h"
 #include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/hook.h"
+#include "ding_worker/learner/learner.h"
 #include "ding_worker/learner/testing/fake_learn_mode.h"
-#include "ding_worker/learner/train_data.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

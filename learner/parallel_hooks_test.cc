@@ -1,5 +1,3 @@
-#include "ding_worker/learner/parallel_hooks.h"
-
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,9 +10,9 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/hook.h"
-#include "ding_worker/learner/process_group.h"
+#include "ding_worker/learner/hooks.h"
+#include "ding_worker/learner/learner.h"
 #include "ding_worker/learner/testing/fake_learn_mode.h"
-#include "ding_worker/learner/train_data.h"
 #include "ding_worker/metrics/sink.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,16 +1,114 @@
 #include "ding_worker/learner/stopper_registry.h"
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "ding_worker/base/call_user.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/learner/stopper_types.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/learner/stopper.h"
 
 namespace ding {
 namespace {
+
+// The stoppers that every program has; the messages in learner/stopper.proto describe them.
+//
+// Threads: as IStopper.
+
+// Stops after `evaluations` in a row of which none exceeded the best mean return by more than `min_delta`. A
+// NaN is never better.
+class NoImprovementStopper : public IStopper {
+ public:
+  NoImprovementStopper(int64_t evaluations, double min_delta)
+      : evaluations_(evaluations), min_delta_(min_delta) {}
+
+  std::string WhyStop(const RunMoment& now) override;
+  absl::Status SaveState(StateWriter* writer) const override;
+  absl::Status LoadState(StateReader* reader) override;
+
+ private:
+  const int64_t evaluations_;
+  const double min_delta_;
+  double best_ = -std::numeric_limits<double>::infinity();
+  int64_t since_best_ = 0;  // evaluations that were not better
+};
+
+// Stops after an evaluation with a mean return of at least `value`.
+class ValueReachedStopper : public IStopper {
+ public:
+  explicit ValueReachedStopper(double value) : value_(value) {}
+
+  std::string WhyStop(const RunMoment& now) override;
+
+ private:
+  const double value_;
+};
+
+// Stops when the run has taken `limit`.
+class WallClockStopper : public IStopper {
+ public:
+  explicit WallClockStopper(absl::Duration limit) : limit_(limit) {}
+
+  std::string WhyStop(const RunMoment& now) override;
+
+ private:
+  const absl::Duration limit_;
+};
+
+constexpr int64_t kMaxEvaluations = int64_t{1}
+                                    << 62;  // far beyond any run, and far from an overflow
+
+std::string NoImprovementStopper::WhyStop(const RunMoment& now) {
+  if (now.evaluation == nullptr) return "";
+  const double mean = now.evaluation->mean_return;
+  // The first one is the best so far, unless it is NaN.
+  if (mean > best_ + min_delta_) {
+    best_ = mean;
+    since_best_ = 0;
+    return "";
+  }
+  if (++since_best_ < evaluations_) return "";
+  return absl::StrCat("no evaluation of the last ", since_best_, " was better than ", best_,
+                      min_delta_ > 0 ? absl::StrCat(" by more than ", min_delta_) : "");
+}
+
+absl::Status NoImprovementStopper::SaveState(StateWriter* writer) const {
+  DING_RETURN_IF_ERROR(writer->WriteDouble("best", best_));
+  return writer->WriteInt("since_best", since_best_);
+}
+
+absl::Status NoImprovementStopper::LoadState(StateReader* reader) {
+  DING_ASSIGN_OR_RETURN(const double best, reader->ReadDouble("best"));
+  DING_ASSIGN_OR_RETURN(const int64_t since_best, reader->ReadInt("since_best"));
+  if (since_best < 0 || since_best > kMaxEvaluations) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("saved since_best is ", since_best, ", expected 0 to ", kMaxEvaluations));
+  }
+  since_best_ = since_best;
+  best_ = best;
+  return absl::OkStatus();
+}
+
+std::string ValueReachedStopper::WhyStop(const RunMoment& now) {
+  if (now.evaluation == nullptr || !(now.evaluation->mean_return >= value_)) return "";
+  return absl::StrCat("the mean return of an evaluation is ", now.evaluation->mean_return,
+                      ", and reaches ", value_);
+}
+
+std::string WallClockStopper::WhyStop(const RunMoment& now) {
+  if (now.elapsed < limit_) return "";
+  return absl::StrCat("it has taken ", absl::FormatDuration(limit_));
+}
 
 absl::Status CheckHasEvaluations(const StopperDeps& deps) {
   if (deps.has_evaluations) return absl::OkStatus();
@@ -80,6 +178,12 @@ absl::StatusOr<std::unique_ptr<IStopper>> MakeWallClock(const StopperConfig& con
   return std::make_unique<WallClockStopper>(limit);
 }
 
+constexpr char kCount[] = "count";
+constexpr char kWhy[] = "why";
+
+std::string ConfigName(int64_t i) { return absl::StrCat("config/", i); }
+std::string ScopeOf(int64_t i) { return absl::StrCat("stopper/", i); }
+
 }  // namespace
 
 Registry<StopperCreator>& StopperRegistry() {
@@ -108,6 +212,74 @@ absl::StatusOr<std::unique_ptr<IStopper>> create_stopper(const StopperConfig& co
                                                          const StopperDeps& deps) {
   DING_ASSIGN_OR_RETURN(const StopperCreator create, StopperRegistry().Find(config.type()));
   return CallFactory("stopper", config.type(), [&] { return create(config, deps); });
+}
+
+absl::StatusOr<StopperList> StopperList::Create(
+    const google::protobuf::RepeatedPtrField<StopperConfig>& configs, const StopperDeps& deps) {
+  StopperList list;
+  std::vector<std::string> problems;
+  for (const StopperConfig& config : configs) {
+    absl::StatusOr<std::unique_ptr<IStopper>> made = create_stopper(config, deps);
+    std::string name = absl::StrCat("stopper '", config.type(), "'");
+    if (made.ok()) {
+      list.stoppers_.push_back({std::move(name), config.SerializeAsString(), *std::move(made)});
+    } else {
+      problems.push_back(absl::StrCat(name, ": ", made.status().message()));
+    }
+  }
+  if (problems.empty()) return list;
+  return absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
+}
+
+absl::Status StopperList::Ask(const RunMoment& now) {
+  for (const Entry& entry : stoppers_) {
+    if (!why_.empty()) break;
+    DING_ASSIGN_OR_RETURN(const std::string why,
+                          CallUser(entry.name, [&]() -> absl::StatusOr<std::string> {
+                            return entry.stopper->WhyStop(now);
+                          }));
+    if (!why.empty()) why_ = absl::StrCat(entry.name, ": ", why);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StopperList::SaveState(StateWriter* writer) const {
+  DING_RETURN_IF_ERROR(writer->WriteInt(kCount, static_cast<int64_t>(stoppers_.size())));
+  if (!why_.empty()) DING_RETURN_IF_ERROR(writer->WriteString(kWhy, why_));
+  for (size_t i = 0; i < stoppers_.size(); ++i) {
+    const auto index = static_cast<int64_t>(i);
+    DING_RETURN_IF_ERROR(writer->WriteString(ConfigName(index), stoppers_[i].config));
+    ScopedStateWriter scope(writer, ScopeOf(index));
+    DING_RETURN_IF_ERROR(
+        Annotate(CallUser("SaveState()", [&] { return stoppers_[i].stopper->SaveState(&scope); }),
+                 stoppers_[i].name));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StopperList::LoadState(StateReader* reader) {
+  if (!reader->Info(kCount).ok()) return absl::OkStatus();  // from before there were stoppers
+  DING_ASSIGN_OR_RETURN(const int64_t count, reader->ReadInt(kCount));
+  bool all_same = count == static_cast<int64_t>(stoppers_.size());
+  std::vector<bool> taken(stoppers_.size(), false);
+  for (int64_t i = 0; i < count; ++i) {
+    DING_ASSIGN_OR_RETURN(const std::string config, reader->ReadString(ConfigName(i)));
+    bool found = false;
+    for (size_t own = 0; own < stoppers_.size() && !found; ++own) {
+      if (taken[own] || stoppers_[own].config != config) continue;
+      found = taken[own] = true;
+      ScopedStateReader scope(reader, ScopeOf(i));
+      DING_RETURN_IF_ERROR(Annotate(
+          CallUser("LoadState()", [&] { return stoppers_[own].stopper->LoadState(&scope); }),
+          stoppers_[own].name));
+    }
+    all_same = all_same && found;
+  }
+  if (all_same && reader->Info(kWhy).ok()) {
+    DING_ASSIGN_OR_RETURN(why_, reader->ReadString(kWhy));
+  }
+  DING_LOG_IF(INFO, !all_same) << "other stoppers than before: those that are new begin anew";
+  return absl::OkStatus();
 }
 
 }  // namespace ding

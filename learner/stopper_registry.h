@@ -1,4 +1,4 @@
-// Finds stoppers by the name in their config.
+// Stoppers by name, and all stoppers of a run (StopperList).
 //
 // Example: a stopper of your own.
 //   DING_REGISTER(
@@ -16,12 +16,17 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/registry.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/learner/stopper.h"
 #include "ding_worker/learner/stopper.pb.h"
+#include "google/protobuf/repeated_ptr_field.h"
 
 namespace ding {
 
@@ -48,6 +53,45 @@ Registry<StopperCreator>& StopperRegistry();
 //   kInternal         the factory threw or returned null; the message names the type
 absl::StatusOr<std::unique_ptr<IStopper>> create_stopper(const StopperConfig& config,
                                                          const StopperDeps& deps);
+
+// The stoppers of a run, asked and saved together.
+//
+// Ownership: owns its stoppers.
+// Threads:   thread-compatible.
+//
+// Example:
+//   DING_ASSIGN_OR_RETURN(StopperList stoppers, StopperList::Create(config.stopper(), deps));
+//   DING_RETURN_IF_ERROR(stoppers.Ask({env_step, train_iter, elapsed}));
+//   if (!stoppers.why().empty()) ...
+class StopperList {
+ public:
+  StopperList() = default;
+  // kInvalidArgument lists the problems of all stoppers: unknown types, and what create_stopper() refuses.
+  static absl::StatusOr<StopperList> Create(
+      const google::protobuf::RepeatedPtrField<StopperConfig>& configs, const StopperDeps& deps);
+
+  bool empty() const { return stoppers_.empty(); }
+  // Asks them one after another, until one of them wants to stop; then none is asked again. An exception of a
+  // stopper is the error kInternal.
+  absl::Status Ask(const RunMoment& now);
+  // The reason of the one that wants to stop, with its type; empty: the run goes on.
+  const std::string& why() const { return why_; }
+
+  // A stopper whose config is the same as when it was saved goes on where it was, any other begins anew. The
+  // reason to stop is kept if all configs are the same. A state without stoppers is valid.
+  absl::Status SaveState(StateWriter* writer) const;
+  absl::Status LoadState(StateReader* reader);
+
+ private:
+  struct Entry {
+    std::string name;    // for messages
+    std::string config;  // its bytes
+    std::unique_ptr<IStopper> stopper;
+  };
+
+  std::vector<Entry> stoppers_;
+  std::string why_;
+};
 
 }  // namespace ding
 

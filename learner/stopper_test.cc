@@ -18,7 +18,6 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/learner/evaluation.h"
 #include "ding_worker/learner/stopper.pb.h"
-#include "ding_worker/learner/stopper_list.h"
 #include "ding_worker/learner/stopper_registry.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/repeated_ptr_field.h"

@@ -9,7 +9,7 @@
 #include "ding_worker/replay_buffer/monitors/periodic_thruput_monitor.h"
 #include "ding_worker/replay_buffer/selection/importance_weights.h"
 #include "ding_worker/replay_buffer/selection/priority_table.h"
-#include "ding_worker/replay_buffer/selection/selectors.h"
+#include "ding_worker/replay_buffer/selection/selector.h"
 #include "ding_worker/replay_buffer/storage/buffer_checks.h"
 #include "ding_worker/replay_buffer/storage/row_layout.h"
 

@@ -54,14 +54,13 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/metrics/sink.h"
+#include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/composed_buffer.h"
-#include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/monitors/sampled_data_attr_monitor.h"
+#include "ding_worker/replay_buffer/selection/importance_weights.h"
 #include "ding_worker/replay_buffer/selection/prioritized_source.h"
-#include "ding_worker/replay_buffer/selection/priority_options.h"
-#include "ding_worker/replay_buffer/selection/remover.h"
+#include "ding_worker/replay_buffer/selection/rate_limiter.h"
 #include "ding_worker/replay_buffer/selection/selector.h"
-#include "ding_worker/replay_buffer/selection/thruput_controller.h"
 
 namespace ding {
 

@@ -1,25 +1,36 @@
 // Registers AdvancedReplayBuffer as the buffer "advanced".
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/replay_buffer/advanced_buffer.h"
 #include "ding_worker/replay_buffer/advanced_buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
-#include "ding_worker/replay_buffer/buffer_config.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
+#include "ding_worker/replay_buffer/deque_buffer.pb.h"
+#include "ding_worker/replay_buffer/naive_buffer.h"
 #include "ding_worker/replay_buffer/storage/buffer_checks.h"
 
 namespace ding {
 namespace {
 
-constexpr char kName[] = "advanced";
+constexpr char kAdvanced[] = "advanced";
 
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateAdvancedBuffer(const BufferConfig& config,
                                                               const BufferDeps& deps) {
@@ -55,8 +66,8 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateAdvancedBuffer(const BufferConfig
 
 BufferDescriptor AdvancedBufferDescriptor() {
   BufferDescriptor descriptor;
-  descriptor.name = kName;
-  descriptor.default_config.set_type(kName);
+  descriptor.name = kAdvanced;
+  descriptor.default_config.set_type(kAdvanced);
   descriptor.default_config.set_replay_buffer_size(AdvancedReplayBuffer::Options().capacity_rows);
   descriptor.default_config.mutable_params()->PackFrom(AdvancedBufferConfig());
   descriptor.create = CreateAdvancedBuffer;
@@ -65,9 +76,122 @@ BufferDescriptor AdvancedBufferDescriptor() {
   return descriptor;
 }
 
-DING_REGISTER(BufferRegistry(), kName, AdvancedBufferDescriptor(),
+DING_REGISTER(BufferRegistry(), kAdvanced, AdvancedBufferDescriptor(),
               "transitions, drawn by priority; limits on use, staleness and rate",
               &AdvancedBufferConfig::descriptor);
+
+// Registers the buffer "deque": the settings of DI-engine's DequeBufferWrapper, made of
+//   NaiveReplayBuffer     without `priority` and `max_use`
+//   AdvancedReplayBuffer  with one of them; without `priority` all priorities count the same
+
+constexpr char kDeque[] = "deque";
+
+// A buffer whose updates give no priority above a limit.
+class PriorityLimit : public IBuffer {
+ public:
+  PriorityLimit(std::unique_ptr<IBuffer> inner, float limit)
+      : inner_(std::move(inner)), limit_(limit) {}
+
+  absl::Status Push(const SegmentBatch& data, int64_t cur_collector_envstep) override {
+    return inner_->Push(data, cur_collector_envstep);
+  }
+  absl::StatusOr<Batch> Sample(int64_t size, int64_t cur_learner_iter,
+                               const SampleOptions& options) override {
+    return inner_->Sample(size, cur_learner_iter, options);
+  }
+  absl::Status Update(const PriorityInfo& info) override {
+    PriorityInfo limited = info;
+    for (float& priority : limited.priority) {
+      // NaN and infinity stay as they are, and the inner buffer refuses them.
+      if (std::isfinite(priority) && priority > limit_) priority = limit_;
+    }
+    return inner_->Update(limited);
+  }
+  void Clear() override { inner_->Clear(); }
+  absl::Status Close() override { return inner_->Close(); }
+  int64_t count() const override { return inner_->count(); }
+  int64_t push_count() const override { return inner_->push_count(); }
+  StateSnapshot Snapshot() const override { return inner_->Snapshot(); }
+  absl::Status LoadState(StateReader* reader) override { return inner_->LoadState(reader); }
+
+ private:
+  const std::unique_ptr<IBuffer> inner_;
+  const float limit_;
+};
+
+AdvancedReplayBuffer::Options PrioritizedOptions(const BufferConfig& config,
+                                                 const DequeBufferConfig& params,
+                                                 const BufferDeps& deps,
+                                                 std::vector<std::string>* problems) {
+  AdvancedReplayBuffer::Options options;
+  ReadCommonOptions(config, deps, &options, problems);
+  options.capacity_rows = config.replay_buffer_size();
+  options.on_removed = deps.on_removed;
+  options.alpha = params.priority() ? params.priority_power_factor() : 0;
+  options.beta = params.priority_is_weight() ? params.is_weight_power_factor() : 0;
+  options.anneal_step = params.priority_is_weight() ? params.is_weight_anneal_train_iter() : 0;
+  if (params.has_max_use()) options.max_use = params.max_use();
+  // Each line is of one draw, as in the original.
+  options.sampled_data_attr.average_range = 1;
+  options.sampled_data_attr.print_freq = std::max<int64_t>(params.train_iter_per_log(), 1);
+  return options;
+}
+
+std::vector<std::string> Problems(const DequeBufferConfig& params) {
+  std::vector<std::string> problems;
+  if (params.train_iter_per_log() < 1) {
+    problems.push_back(absl::StrCat("train_iter_per_log is ", params.train_iter_per_log(),
+                                    ", expected at least 1"));
+  }
+  if (params.priority_is_weight() && !params.priority()) {
+    problems.emplace_back("priority_IS_weight is true, expected only with priority");
+  }
+  if (params.is_weight_anneal_train_iter() < 1) {
+    problems.push_back(absl::StrCat("IS_weight_anneal_train_iter is ",
+                                    params.is_weight_anneal_train_iter(), ", expected at least 1"));
+  }
+  if (!(params.priority_max_limit() > 0)) {
+    problems.push_back(
+        absl::StrCat("priority_max_limit is ", params.priority_max_limit(), ", expected above 0"));
+  }
+  return problems;
+}
+
+absl::StatusOr<std::unique_ptr<IBuffer>> CreateDequeBuffer(const BufferConfig& config,
+                                                           const BufferDeps& deps) {
+  DequeBufferConfig params;
+  std::vector<std::string> problems;
+  ReadBufferConfig(config, &params, &problems);
+  const AdvancedReplayBuffer::Options options = PrioritizedOptions(config, params, deps, &problems);
+  for (std::string& problem : Problems(params)) problems.push_back(std::move(problem));
+  for (std::string& problem : AdvancedReplayBuffer::Problems(options)) {
+    problems.push_back(std::move(problem));
+  }
+  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, problems));
+  if (!params.priority() && !params.has_max_use()) {
+    NaiveReplayBuffer::Options naive;
+    ReadCommonOptions(config, deps, &naive, &problems);
+    naive.on_removed = deps.on_removed;
+    return NaiveReplayBuffer::Create(naive);
+  }
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<IBuffer> buffer, AdvancedReplayBuffer::Create(options));
+  return std::make_unique<PriorityLimit>(std::move(buffer),
+                                         static_cast<float>(params.priority_max_limit()));
+}
+
+BufferDescriptor DequeBufferDescriptor() {
+  BufferDescriptor descriptor;
+  descriptor.name = kDeque;
+  descriptor.default_config.set_type(kDeque);
+  descriptor.default_config.mutable_params()->PackFrom(DequeBufferConfig());
+  descriptor.create = CreateDequeBuffer;
+  descriptor.tells_removed_items = true;
+  return descriptor;
+}
+
+DING_REGISTER(BufferRegistry(), kDeque, DequeBufferDescriptor(),
+              "transitions, drawn uniformly or by priority; the settings of DI-engine's deque",
+              &DequeBufferConfig::descriptor);
 
 }  // namespace
 }  // namespace ding

@@ -24,7 +24,6 @@
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/testing/advanced_buffer_testing.h"
 #include "ding_worker/replay_buffer/testing/buffer_conformance.h"
-#include "ding_worker/replay_buffer/testing/buffer_maker.h"
 #include "ding_worker/replay_buffer/testing/saved_state.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "gmock/gmock.h"

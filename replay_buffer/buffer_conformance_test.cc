@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <string>
 
-#include "ding_worker/replay_buffer/testing/buffer_maker.h"
 #include "ding_worker/replay_buffer/testing/buffer_types.h"
+#include "ding_worker/replay_buffer/testing/saved_state.h"
 #include "gtest/gtest.h"
 
 namespace ding {

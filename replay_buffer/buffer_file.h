@@ -1,3 +1,5 @@
+// The content of a buffer in a file; and ReadSavedEpisodes(), which reads it without a buffer.
+//
 // Saves the content of a buffer to a file and loads it, to carry data from one run to another and
 // for demonstration data. (A checkpoint of a run holds its buffer as a component of its own.)
 //
@@ -12,6 +14,9 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/replay_buffer/buffer.h"
 
 namespace ding {
@@ -28,6 +33,21 @@ absl::Status SaveData(const IBuffer& buffer, const std::string& path);
 //                        type, capacity and spec
 //   kUnimplemented       the file has an element type that is not supported
 absl::Status LoadData(IBuffer* buffer, const std::string& path);
+
+// The episodes in the saved state of a replay buffer: what a run has collected, to learn from it offline.
+//
+// Rows that follow each other in the buffer are an episode. Where the rest of an episode is not in the buffer, because it went on after
+// the rows were saved or because steps were lost, it counts as truncated: the value of the observation behind the last row is part of
+// its returns. The first rows of the oldest episodes may have been evicted.
+//
+// Threads: thread-safe (pure function).
+
+// Reads what IBuffer::Snapshot() of a buffer of any type has written, with one segment per episode, in the order in which the
+// episodes began. Stream i is episode i from step 0 on.
+//   kNotFound          it is not the state of a replay buffer
+//   kInvalidArgument   the buffer was empty, or it is not what a buffer writes
+//   kResourceExhausted out of memory
+absl::StatusOr<SegmentBatch> ReadSavedEpisodes(StateReader* reader);
 
 }  // namespace ding
 

@@ -18,7 +18,6 @@
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
-#include "ding_worker/replay_buffer/saved_episodes.h"
 #include "ding_worker/replay_buffer/testing/reference_buffer.h"
 #include "ding_worker/replay_buffer/testing/saved_state.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"

@@ -1,10 +1,14 @@
 #include "ding_worker/replay_buffer/buffer_registry.h"
 
+#include <utility>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_user.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/replay_buffer/guarded_buffer.h"
+#include "ding_worker/replay_buffer/buffer.h"
 
 namespace ding {
 
@@ -41,6 +45,57 @@ absl::StatusOr<std::unique_ptr<IBuffer>> create_buffer(const BufferConfig& confi
                           return descriptor.create(config, deps);
                         }));
   return GuardBuffer(std::move(buffer));
+}
+
+std::shared_ptr<ISelector> ReadSelector(const BufferConfig& config,
+                                        std::vector<std::string>* problems) {
+  absl::StatusOr<std::unique_ptr<ISelector>> selector = create_selector(config.selector());
+  if (selector.ok()) return *std::move(selector);
+  problems->emplace_back(selector.status().message());
+  return nullptr;
+}
+
+std::shared_ptr<IRemover> ReadRemover(const BufferConfig& config,
+                                      std::vector<std::string>* problems) {
+  absl::StatusOr<std::unique_ptr<IRemover>> remover = create_remover(config.remover());
+  if (remover.ok()) return *std::move(remover);
+  problems->emplace_back(remover.status().message());
+  return nullptr;
+}
+
+void ReadBufferConfig(const BufferConfig& config, google::protobuf::Message* params,
+                      std::vector<std::string>* problems) {
+  ReadParams(config, params, problems);
+}
+
+Registry<SelectorFactory>& SelectorRegistry() {
+  static auto* const registry = new Registry<SelectorFactory>("selector");
+  return *registry;
+}
+
+absl::StatusOr<std::unique_ptr<ISelector>> create_selector(const SelectorConfig& config) {
+  if (config.type().empty()) {
+    if (!config.has_params()) return nullptr;
+    return absl::InvalidArgumentError(
+        "selector.params is set, expected selector.type with it, which says what they are for");
+  }
+  DING_ASSIGN_OR_RETURN(const SelectorFactory create, SelectorRegistry().Find(config.type()));
+  return CallFactory("selector", config.type(), [&] { return create(config); });
+}
+
+Registry<RemoverFactory>& RemoverRegistry() {
+  static auto* const registry = new Registry<RemoverFactory>("remover");
+  return *registry;
+}
+
+absl::StatusOr<std::unique_ptr<IRemover>> create_remover(const RemoverConfig& config) {
+  if (config.type().empty()) {
+    if (!config.has_params()) return nullptr;
+    return absl::InvalidArgumentError(
+        "remover.params is set, expected remover.type with it, which says what they are for");
+  }
+  DING_ASSIGN_OR_RETURN(const RemoverFactory create, RemoverRegistry().Find(config.type()));
+  return CallFactory("remover", config.type(), [&] { return create(config); });
 }
 
 }  // namespace ding

@@ -1,4 +1,5 @@
-// The registry of replay buffers, which finds a type of buffer by the name in its config.
+// What configs of buffers name: the registries of buffers, selectors and removers, and the
+// settings that all factories of buffers read.
 //
 // Example:
 //   BufferConfig config;
@@ -11,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
@@ -18,7 +20,9 @@
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
-#include "ding_worker/replay_buffer/items/removed_items.h"
+#include "ding_worker/replay_buffer/selection/importance_weights.h"
+#include "ding_worker/replay_buffer/selection/selector.h"
+#include "google/protobuf/message.h"
 
 namespace ding {
 
@@ -63,6 +67,93 @@ Registry<BufferDescriptor>& BufferRegistry();
 absl::StatusOr<std::unique_ptr<IBuffer>> create_buffer(const BufferConfig& config,
                                                        const BufferDeps& deps);
 absl::StatusOr<BufferDescriptor> get_buffer_cls(const BufferConfig& config);
+
+// Reads the parts of a config that the factories of all buffers read in the same way.
+//
+// Threads: thread-safe.
+
+// Makes the selector that the config names. Null if it names none, or if there is a problem, which is
+// added.
+std::shared_ptr<ISelector> ReadSelector(const BufferConfig& config,
+                                        std::vector<std::string>* problems);
+
+// Makes the remover that the config names, for a type of buffer whose descriptor says that it takes one;
+// otherwise like ReadSelector().
+std::shared_ptr<IRemover> ReadRemover(const BufferConfig& config,
+                                      std::vector<std::string>* problems);
+
+// Reads the settings that all types of buffer have under the same names from a config and the
+// component's dependencies. If the config sets no capacity, that of `*options` stays. Adds a
+// sentence for each problem.
+template <typename Options>
+void ReadCommonOptions(const BufferConfig& config, const ComponentDeps& deps, Options* options,
+                       std::vector<std::string>* problems) {
+  if (config.has_replay_buffer_size()) options->capacity_rows = config.replay_buffer_size();
+  if (config.has_replay_buffer_bytes()) options->capacity_bytes = config.replay_buffer_bytes();
+  options->nstep = config.nstep();
+  options->gamma = config.discount_factor();
+  options->metrics = deps.metrics;
+  options->periodic_thruput_seconds = config.periodic_thruput_seconds();
+  options->clock = deps.clock;
+  options->seed = deps.seed;
+  if (!deps.name.empty()) options->name = deps.name;
+  options->selector = ReadSelector(config, problems);
+}
+
+// Reads how draws go by priority from a message that has these settings.
+template <typename Config>
+void ReadPriorityOptions(const Config& config, PriorityOptions* options) {
+  options->alpha = config.alpha();
+  options->beta = config.beta();
+  options->anneal_step = config.anneal_step();
+}
+
+// Reads the field `params` of `config` into `*params`, if it is set. A null `params` says that this
+// type of buffer has no parameters. Adds a sentence for each problem.
+void ReadBufferConfig(const BufferConfig& config, google::protobuf::Message* params,
+                      std::vector<std::string>* problems);
+
+// Finds selectors by the name in a buffer's config. //replay_buffer:selector_factory registers
+// "uniform".
+//
+// Example:
+//   DING_REGISTER(
+//       SelectorRegistry(), "newest_first",
+//       [](const SelectorConfig&) { return std::make_unique<NewestFirst>(); },
+//       "the newest rows, in the order of their age");
+//
+//   replay_buffer { type: "sequence" selector { type: "newest_first" } }
+
+// Makes a selector from `params` of the config. An error lists all problems of `params`.
+using SelectorFactory =
+    std::function<absl::StatusOr<std::unique_ptr<ISelector>>(const SelectorConfig&)>;
+Registry<SelectorFactory>& SelectorRegistry();
+
+// Creates the selector that `config` names. Returns null if it names none: the buffer then uses its own.
+//   kNotFound         no linked selector has this name; the message lists the names that are linked
+//   kInvalidArgument  `params` is set without a type, or the factory reports problems
+absl::StatusOr<std::unique_ptr<ISelector>> create_selector(const SelectorConfig& config);
+
+// Finds removers by the name in a buffer's config. This repository registers none: the buffer removes what is
+// too stale or used up by itself.
+//
+// Example:
+//   DING_REGISTER(
+//       RemoverRegistry(), "odd", [](const RemoverConfig&) { return std::make_unique<RemoveOdd>(); },
+//       "removes every second row");
+//
+//   replay_buffer { type: "advanced" remover { type: "odd" } }
+
+// Makes a remover from `params` of the config. An error lists all problems of `params`.
+using RemoverFactory =
+    std::function<absl::StatusOr<std::unique_ptr<IRemover>>(const RemoverConfig&)>;
+Registry<RemoverFactory>& RemoverRegistry();
+
+// Creates the remover that `config` names. Returns null if it names none.
+//   kNotFound         no linked remover has this name; the message lists the names that are linked
+//   kInvalidArgument  `params` is set without a type, or the factory reports problems
+//   kInternal         the factory threw or returned null; the message names the type
+absl::StatusOr<std::unique_ptr<IRemover>> create_remover(const RemoverConfig& config);
 
 }  // namespace ding
 

@@ -1,5 +1,3 @@
-#include "ding_worker/replay_buffer/elastic_buffer.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -12,6 +10,7 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/naive_buffer.h"
 #include "ding_worker/replay_buffer/testing/buffer_conformance.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "gmock/gmock.h"

@@ -1,5 +1,3 @@
-#include "ding_worker/replay_buffer/episode_buffer.h"
-
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -13,7 +11,7 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/replay_buffer/buffer.h"
-#include "ding_worker/replay_buffer/testing/test_items.h"
+#include "ding_worker/replay_buffer/sequence_buffer.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/replay_buffer/monitors/periodic_thruput_monitor.h"
-#include "ding_worker/replay_buffer/selection/selectors.h"
+#include "ding_worker/replay_buffer/selection/selector.h"
 #include "ding_worker/replay_buffer/storage/buffer_checks.h"
 #include "ding_worker/replay_buffer/storage/row_layout.h"
 

@@ -13,7 +13,6 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/replay_buffer/composed_buffer.h"
-#include "ding_worker/replay_buffer/ring_options.h"
 #include "ding_worker/replay_buffer/selection/hindsight_source.h"
 
 namespace ding {

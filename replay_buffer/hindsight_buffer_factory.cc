@@ -9,7 +9,6 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
-#include "ding_worker/replay_buffer/buffer_config.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/replay_buffer/hindsight_buffer.h"
 #include "ding_worker/replay_buffer/hindsight_buffer.pb.h"

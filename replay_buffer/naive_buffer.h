@@ -1,3 +1,6 @@
+// Buffers of transitions that are drawn uniformly: NaiveReplayBuffer, and ElasticReplayBuffer,
+// which draws from its newest rows.
+//
 // A ring of transitions that is drawn uniformly: the buffer of DQN and most off-policy algorithms.
 //
 // Drawn batches have the columns of data/sample_columns.h. replay_unique_id numbers the rows in the order of
@@ -23,14 +26,21 @@
 #define DING_WORKER_REPLAY_BUFFER_NAIVE_BUFFER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/composed_buffer.h"
-#include "ding_worker/replay_buffer/items/removed_items.h"
-#include "ding_worker/replay_buffer/ring_options.h"
 
 namespace ding {
 
@@ -53,6 +63,67 @@ class NaiveReplayBuffer : public ComposedBuffer {
 
  private:
   explicit NaiveReplayBuffer(const Options& options);
+};
+
+// A ring of transitions that draws uniformly from a window of its newest rows. A function of the
+// env step gives the size of the window. So a run can soon forget its first, bad rows and keep more
+// rows as it gets better.
+//
+// The first window is that of env step 0. Each push sets the window to that of its
+// cur_collector_envstep; a negative value (not known) leaves the window unchanged. Rows outside the
+// window stay in the ring, and are drawn again if the window grows; on_removed reports what leaves
+// the ring, not the window. SampleOptions::newest can only make the drawn part smaller, and range
+// counts within it. Everything else is as in NaiveReplayBuffer.
+//
+// Ownership: copies the rows that are pushed.
+// Threads:   thread-safe. The threads that push call the function, one at a time.
+// Errors:    those of IBuffer; all messages begin with the buffer's name.
+//
+// Example:
+//   ElasticReplayBuffer::Options options;
+//   options.window_rows = [](int64_t envstep) { return 1000 + envstep / 2; };
+//   DING_ASSIGN_OR_RETURN(const auto buffer, ElasticReplayBuffer::Create(std::move(options)));
+class ElasticReplayBuffer : public IBuffer {
+ public:
+  struct Options {
+    NaiveReplayBuffer::Options ring;
+    // Maps an env step to the window, at least 1 row; set_buffer_size of the original. A window
+    // larger than the capacity is the whole ring.
+    std::function<int64_t(int64_t)> window_rows;
+  };
+
+  // kInvalidArgument: an option of the ring is out of range, or the first window is below 1.
+  static absl::StatusOr<std::unique_ptr<ElasticReplayBuffer>> Create(Options options);
+
+  using IBuffer::Push;
+  // Also returns kInvalidArgument, and pushes nothing, if the window of `cur_collector_envstep` is
+  // below 1.
+  absl::Status Push(const SegmentBatch& data, int64_t cur_collector_envstep) override;
+  absl::StatusOr<Batch> Sample(int64_t size, int64_t cur_learner_iter,
+                               const SampleOptions& options = {}) override;
+  absl::Status Update(const PriorityInfo& info) override;
+  void Clear() override;
+  absl::Status Close() override;
+  // The number of rows in the window.
+  int64_t count() const override;
+  int64_t push_count() const override;
+  StateSnapshot Snapshot() const override;
+  absl::Status LoadState(StateReader* reader) override;
+
+  // The current size of the window, which may be more than the rows that there are.
+  int64_t window_rows() const;
+
+ private:
+  ElasticReplayBuffer(Options options, std::unique_ptr<NaiveReplayBuffer> ring,
+                      int64_t window_rows);
+
+  const std::string name_;
+  const std::function<int64_t(int64_t)> window_rows_at_;
+  const std::unique_ptr<NaiveReplayBuffer> ring_;
+  mutable Mutex mutex_;
+  int64_t window_rows_ ABSL_GUARDED_BY(mutex_);
+  int64_t pushes_begun_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t window_of_push_ ABSL_GUARDED_BY(mutex_) = 0;  // the latest push that set window_rows_
 };
 
 }  // namespace ding

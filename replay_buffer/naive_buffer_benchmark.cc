@@ -32,7 +32,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
-#include "ding_worker/replay_buffer/selection/uniform_draw.h"
+#include "ding_worker/replay_buffer/selection/selector.h"
 #include "ding_worker/replay_buffer/storage/row_store.h"
 
 namespace ding {

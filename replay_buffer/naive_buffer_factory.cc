@@ -1,23 +1,27 @@
-// Registers NaiveReplayBuffer as the buffer "naive".
+// Registers NaiveReplayBuffer as the buffer "naive", and ElasticReplayBuffer as "elastic".
+
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
-#include "ding_worker/replay_buffer/buffer_config.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
+#include "ding_worker/replay_buffer/elastic_buffer.pb.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
 #include "ding_worker/replay_buffer/storage/buffer_checks.h"
 
 namespace ding {
 namespace {
 
-constexpr char kName[] = "naive";
+constexpr char kNaive[] = "naive";
 
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateNaiveBuffer(const BufferConfig& config,
                                                            const BufferDeps& deps) {
@@ -35,15 +39,75 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateNaiveBuffer(const BufferConfig& c
 
 BufferDescriptor NaiveBufferDescriptor() {
   BufferDescriptor descriptor;
-  descriptor.name = kName;
-  descriptor.default_config.set_type(kName);
+  descriptor.name = kNaive;
+  descriptor.default_config.set_type(kNaive);
   descriptor.create = CreateNaiveBuffer;
   descriptor.tells_removed_items = true;
   return descriptor;
 }
 
-DING_REGISTER(BufferRegistry(), kName, NaiveBufferDescriptor(),
+DING_REGISTER(BufferRegistry(), kNaive, NaiveBufferDescriptor(),
               "transitions, drawn uniformly: for most off-policy algorithms");
+
+constexpr char kElastic[] = "elastic";
+
+// start + (end - start) min(x / decay, 1), x in env steps.
+struct LinearWindow {
+  int64_t start;
+  int64_t end;
+  int64_t decay;
+
+  int64_t operator()(int64_t envstep) const {
+    if (envstep >= decay) return end;
+    const double done = static_cast<double>(envstep) / static_cast<double>(decay);
+    return start + std::llround(static_cast<double>(end - start) * done);
+  }
+};
+
+absl::StatusOr<std::unique_ptr<IBuffer>> CreateElasticBuffer(const BufferConfig& config,
+                                                             const BufferDeps& deps) {
+  ElasticBufferConfig params;
+  ElasticReplayBuffer::Options options;
+  std::vector<std::string> problems;
+  ReadCommonOptions(config, deps, &options.ring, &problems);
+  options.ring.on_removed = deps.on_removed;
+  for (std::string& problem : NaiveReplayBuffer::Problems(options.ring)) {
+    problems.push_back(std::move(problem));
+  }
+  ReadBufferConfig(config, &params, &problems);
+  const LinearWindow window = {
+      params.window_start(),
+      params.has_window_end() ? params.window_end() : config.replay_buffer_size(),
+      params.decay_envsteps()};
+  const auto at_least_1 = [&problems](absl::string_view name, int64_t value) {
+    if (value >= 1) return;
+    problems.push_back(absl::StrCat(name, " is ", value, ", expected at least 1"));
+  };
+  at_least_1("window_start", window.start);
+  if (params.has_window_end()) {
+    at_least_1("window_end", window.end);
+  } else if (config.has_replay_buffer_bytes()) {
+    problems.emplace_back("window_end is not set, expected with replay_buffer_bytes");
+  }
+  at_least_1("decay_envsteps", window.decay);
+  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.ring.name, problems));
+  options.window_rows = window;
+  return ElasticReplayBuffer::Create(std::move(options));
+}
+
+BufferDescriptor ElasticBufferDescriptor() {
+  BufferDescriptor descriptor;
+  descriptor.name = kElastic;
+  descriptor.default_config.set_type(kElastic);
+  descriptor.default_config.mutable_params()->PackFrom(ElasticBufferConfig());
+  descriptor.create = CreateElasticBuffer;
+  descriptor.tells_removed_items = true;
+  return descriptor;
+}
+
+DING_REGISTER(BufferRegistry(), kElastic, ElasticBufferDescriptor(),
+              "transitions, drawn uniformly from a window of the newest rows",
+              &ElasticBufferConfig::descriptor);
 
 }  // namespace
 }  // namespace ding

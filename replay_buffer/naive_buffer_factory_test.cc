@@ -11,8 +11,8 @@
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
+#include "ding_worker/replay_buffer/testing/buffer_types.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"
-#include "ding_worker/replay_buffer/testing/thruput_report.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

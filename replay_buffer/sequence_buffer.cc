@@ -1,19 +1,20 @@
 #include "ding_worker/replay_buffer/sequence_buffer.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/checked_size.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/replay_buffer/composed_buffer.h"
 #include "ding_worker/replay_buffer/monitors/periodic_thruput_monitor.h"
 #include "ding_worker/replay_buffer/selection/draw_source.h"
 #include "ding_worker/replay_buffer/selection/importance_weights.h"
 #include "ding_worker/replay_buffer/selection/prioritized_sequence_source.h"
 #include "ding_worker/replay_buffer/selection/priority_table.h"
 #include "ding_worker/replay_buffer/selection/selector.h"
-#include "ding_worker/replay_buffer/selection/selectors.h"
 #include "ding_worker/replay_buffer/selection/sequence_index.h"
 #include "ding_worker/replay_buffer/selection/sequence_source.h"
 #include "ding_worker/replay_buffer/storage/buffer_checks.h"
@@ -55,6 +56,13 @@ std::unique_ptr<DrawKind> DrawsOf(const SequenceReplayBuffer::Options& options) 
 std::shared_ptr<ISelector> SelectorOf(const SequenceReplayBuffer::Options& options) {
   return options.priority.has_value() ? SelectorOr<ProportionalSelector>(options.selector)
                                       : SelectorOr<UniformSelector>(options.selector);
+}
+
+SequenceReplayBuffer::Options WholeEpisodes(const EpisodeReplayBuffer::Options& options) {
+  SequenceReplayBuffer::Options sequences;
+  static_cast<RingOptions&>(sequences) = options;
+  sequences.unroll_len = std::nullopt;
+  return sequences;
 }
 
 }  // namespace
@@ -102,6 +110,17 @@ std::vector<int64_t> SequenceReplayBuffer::SequenceLengths() const {
   MutexLock lock(&mutex_);
   if (source() == nullptr) return {};
   return source()->Lengths();
+}
+
+std::vector<std::string> EpisodeReplayBuffer::Problems(const Options& options) {
+  return SequenceReplayBuffer::Problems(WholeEpisodes(options));
+}
+
+absl::StatusOr<std::unique_ptr<EpisodeReplayBuffer>> EpisodeReplayBuffer::Create(
+    const Options& options) {
+  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, Problems(options)));
+  return std::unique_ptr<EpisodeReplayBuffer>(
+      new EpisodeReplayBuffer(WholeEpisodes(options), options.on_removed));
 }
 
 }  // namespace ding

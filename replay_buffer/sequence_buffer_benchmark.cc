@@ -26,9 +26,9 @@
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/replay_buffer/selection/priority_options.h"
+#include "ding_worker/replay_buffer/selection/importance_weights.h"
 #include "ding_worker/replay_buffer/selection/priority_tree.h"
-#include "ding_worker/replay_buffer/selection/uniform_draw.h"
+#include "ding_worker/replay_buffer/selection/selector.h"
 #include "ding_worker/replay_buffer/sequence_buffer.h"
 
 namespace ding {

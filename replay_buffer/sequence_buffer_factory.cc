@@ -1,4 +1,5 @@
-// Registers SequenceReplayBuffer as the buffer "sequence".
+// Registers SequenceReplayBuffer as the buffer "sequence", and EpisodeReplayBuffer as "episode".
+
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -14,7 +15,6 @@
 #include "ding_worker/replay_buffer/advanced_buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
-#include "ding_worker/replay_buffer/buffer_config.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/replay_buffer/sequence_buffer.h"
 #include "ding_worker/replay_buffer/sequence_buffer.pb.h"
@@ -23,7 +23,7 @@
 namespace ding {
 namespace {
 
-constexpr char kName[] = "sequence";
+constexpr char kSequence[] = "sequence";
 
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateSequenceBuffer(const BufferConfig& config,
                                                               const BufferDeps& deps) {
@@ -79,17 +79,51 @@ absl::StatusOr<ItemBuffer> SequenceItems(const BufferConfig& config) {
 
 BufferDescriptor SequenceBufferDescriptor() {
   BufferDescriptor descriptor;
-  descriptor.name = kName;
-  descriptor.default_config.set_type(kName);
+  descriptor.name = kSequence;
+  descriptor.default_config.set_type(kSequence);
   descriptor.default_config.mutable_params()->PackFrom(SequenceBufferConfig());
   descriptor.create = CreateSequenceBuffer;
   descriptor.items = SequenceItems;
   return descriptor;
 }
 
-DING_REGISTER(BufferRegistry(), kName, SequenceBufferDescriptor(),
+DING_REGISTER(BufferRegistry(), kSequence, SequenceBufferDescriptor(),
               "sequences of consecutive rows of one stream, for recurrent policies",
               &SequenceBufferConfig::descriptor);
+
+constexpr char kEpisode[] = "episode";
+
+absl::StatusOr<std::unique_ptr<IBuffer>> CreateEpisodeBuffer(const BufferConfig& config,
+                                                             const BufferDeps& deps) {
+  EpisodeReplayBuffer::Options options;
+  std::vector<std::string> problems;
+  ReadCommonOptions(config, deps, &options, &problems);
+  options.on_removed = deps.on_removed;
+  for (std::string& problem : EpisodeReplayBuffer::Problems(options)) {
+    problems.push_back(std::move(problem));
+  }
+  ReadBufferConfig(config, /*params=*/nullptr, &problems);
+  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, problems));
+  return EpisodeReplayBuffer::Create(options);
+}
+
+BufferDescriptor EpisodeBufferDescriptor() {
+  BufferDescriptor descriptor;
+  descriptor.name = kEpisode;
+  descriptor.default_config.set_type(kEpisode);
+  descriptor.create = CreateEpisodeBuffer;
+  descriptor.tells_removed_items = true;
+  descriptor.items = [](const BufferConfig& config) {
+    ItemBuffer items;
+    items.config = config;
+    items.sequences.whole_episodes = true;
+    return items;
+  };
+  return descriptor;
+}
+
+DING_REGISTER(BufferRegistry(), kEpisode, EpisodeBufferDescriptor(),
+              "whole episodes, padded to the longest of a draw");
 
 }  // namespace
 }  // namespace ding

@@ -24,7 +24,6 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/segment_wire.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/store/store.h"

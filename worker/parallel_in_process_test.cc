@@ -36,7 +36,6 @@
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/advanced_buffer.h"
 #include "ding_worker/replay_buffer/buffer.h"
-#include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/parallel_run/configured_collector.h"

@@ -46,8 +46,6 @@
 #include "ding_worker/learner/learner.h"
 #include "ding_worker/learner/learner.pb.h"
 #include "ding_worker/learner/learner_registry.h"
-#include "ding_worker/learner/process_group.h"
-#include "ding_worker/learner/train_data.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/worker/config/experiment_config.h"

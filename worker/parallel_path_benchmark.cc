@@ -34,7 +34,6 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/comm/base_comm_collector.h"
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
-#include "ding_worker/collector/parallel/collector_link.h"
 #include "ding_worker/coordinator/comm_coordinator.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/testing/naive_commander.h"
@@ -55,7 +54,7 @@
 #include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy.h"
-#include "ding_worker/replay_buffer/items/removed_items.h"
+#include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
 
 namespace ding {

@@ -7,7 +7,7 @@
 //   create_comm_collector                             collector/comm/comm_collector_registry.h
 //   create_comm_learner                               learner/comm/comm_learner_registry.h
 //   create_store                                      interaction/store/store_registry.h
-//   CodecRegistry                                     interaction/store/codec.h
+//   CodecRegistry                                     interaction/store/compressed_store.h
 //   AllReduceRegistry                                 interaction/all_reduce/all_reduce_registry.h
 //
 // Only linked modules can be made: a program lists the factory targets that it wants, or //worker:default_modules, and
@@ -21,7 +21,7 @@
 #include "ding_worker/collector/parallel_registry.h"                 // IWYU pragma: export
 #include "ding_worker/coordinator/commander/commander_registry.h"    // IWYU pragma: export
 #include "ding_worker/interaction/all_reduce/all_reduce_registry.h"  // IWYU pragma: export
-#include "ding_worker/interaction/store/codec.h"                     // IWYU pragma: export
+#include "ding_worker/interaction/store/compressed_store.h"          // IWYU pragma: export
 #include "ding_worker/interaction/store/store_registry.h"            // IWYU pragma: export
 #include "ding_worker/learner/comm/comm_learner_registry.h"          // IWYU pragma: export
 #include "ding_worker/worker/serial_registry.h"                      // IWYU pragma: export

@@ -6,15 +6,15 @@
 //   DescribeActor                                     policy/actor/describe_actor.h
 //   create_schedule                                   policy/schedule_registry.h
 //   create_buffer, get_buffer_cls                     replay_buffer/buffer_registry.h
-//   create_selector                                   replay_buffer/selection/selector_registry.h
-//   create_remover                                    replay_buffer/selection/remover_registry.h
+//   create_selector                                   replay_buffer/buffer_registry.h
+//   create_remover                                    replay_buffer/buffer_registry.h
 //   create_serial_collector, get_serial_collector_cls,
 //   create_battle_collector, get_battle_collector_cls,
 //   create_serial_evaluator, create_battle_evaluator,
 //   create_metric_evaluator                           collector/serial_registry.h
 //   RewardShapingRegistry                             collector/core/reward_shaping.h
 //   create_learner                                    learner/learner_registry.h
-//   register_learner_hook, build_learner_hook_by_cfg  learner/hook_registry.h
+//   register_learner_hook, build_learner_hook_by_cfg  learner/learner_registry.h
 //   add_learner_hook, merge_hooks, show_hooks         learner/hook.h
 //   create_stopper                                    learner/stopper_registry.h
 //   create_sink                                       metrics/sink_registry.h
@@ -27,21 +27,18 @@
 
 #include <string>
 
-#include "ding_worker/collector/core/reward_shaping.h"              // IWYU pragma: export
-#include "ding_worker/collector/serial_registry.h"                  // IWYU pragma: export
-#include "ding_worker/env/env_registry.h"                           // IWYU pragma: export
-#include "ding_worker/learner/hook.h"                               // IWYU pragma: export
-#include "ding_worker/learner/hook_registry.h"                      // IWYU pragma: export
-#include "ding_worker/learner/learner_registry.h"                   // IWYU pragma: export
-#include "ding_worker/learner/stopper_registry.h"                   // IWYU pragma: export
-#include "ding_worker/metrics/sink_registry.h"                      // IWYU pragma: export
-#include "ding_worker/metrics/video.h"                              // IWYU pragma: export
-#include "ding_worker/policy/actor/describe_actor.h"                // IWYU pragma: export
-#include "ding_worker/policy/policy_registry.h"                     // IWYU pragma: export
-#include "ding_worker/policy/schedule_registry.h"                   // IWYU pragma: export
-#include "ding_worker/replay_buffer/buffer_registry.h"              // IWYU pragma: export
-#include "ding_worker/replay_buffer/selection/remover_registry.h"   // IWYU pragma: export
-#include "ding_worker/replay_buffer/selection/selector_registry.h"  // IWYU pragma: export
+#include "ding_worker/collector/core/reward_shaping.h"  // IWYU pragma: export
+#include "ding_worker/collector/serial_registry.h"      // IWYU pragma: export
+#include "ding_worker/env/env_registry.h"               // IWYU pragma: export
+#include "ding_worker/learner/hook.h"                   // IWYU pragma: export
+#include "ding_worker/learner/learner_registry.h"       // IWYU pragma: export
+#include "ding_worker/learner/stopper_registry.h"       // IWYU pragma: export
+#include "ding_worker/metrics/sink_registry.h"          // IWYU pragma: export
+#include "ding_worker/metrics/video.h"                  // IWYU pragma: export
+#include "ding_worker/policy/actor/describe_actor.h"    // IWYU pragma: export
+#include "ding_worker/policy/policy_registry.h"         // IWYU pragma: export
+#include "ding_worker/policy/schedule_registry.h"       // IWYU pragma: export
+#include "ding_worker/replay_buffer/buffer_registry.h"  // IWYU pragma: export
 
 namespace ding {
 

@@ -2,7 +2,7 @@
 
 #include "absl/time/time.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/store/store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -10,7 +10,7 @@
 #include "ding_worker/collector/comm/collected_items.h"
 #include "ding_worker/data/segment_wire.h"
 #include "ding_worker/data/wire.h"
-#include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/store/store.h"
 
 namespace ding {
 namespace {

@@ -37,7 +37,6 @@
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/collector/comm/collector_slave.h"
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
-#include "ding_worker/collector/parallel/collector_link.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/interaction/control/worker_session.h"

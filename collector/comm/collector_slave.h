@@ -25,7 +25,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "ding_worker/collector/parallel/collector_link.h"
+#include "ding_worker/collector/parallel/base_parallel_collector.h"
 #include "ding_worker/interaction/control/slave.h"
 #include "ding_worker/interaction/messages.pb.h"
 

@@ -12,7 +12,7 @@
 // row is terminated, or truncated with its last observation.
 //
 // A collector of your own creates a core, inherits from CoreCollector (or BattleCoreCollector) and writes Collect():
-// steps, until it has enough; TakeTrainSamples(); FinishCollect(). CollectLoop (collect_loop.h) is such a loop, to be
+// steps, until it has enough; TakeTrainSamples(); FinishCollect(). CollectLoop (serial/serial_collectors.h) is such a loop, to be
 // used as it is. docs/reference/collector_core.md has a whole collector.
 //
 // Ownership: as ISerialCollector: the core owns neither envs nor policies, and these must outlive it.

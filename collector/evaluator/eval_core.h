@@ -30,7 +30,6 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/collector/core/serial_common.h"
-#include "ding_worker/collector/evaluator/eval_videos.h"
 #include "ding_worker/collector/evaluator/vector_eval_monitor.h"
 #include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/data/batch.h"

@@ -1,11 +1,10 @@
-#include "ding_worker/collector/evaluator/eval_videos.h"
-
 #include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/collector/evaluator/vector_eval_monitor.h"
 #include "ding_worker/data/image.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -10,7 +10,7 @@
 // return while an episode does not end.
 //
 // Videos: an evaluation that is filmed writes the worst, the median and the best episode as GIFs
-// (collector/evaluator/eval_videos.h): the picture "<name>_train_iter/<which>" (or "_envstep") in the
+// (collector/evaluator/vector_eval_monitor.h): the picture "<name>_train_iter/<which>" (or "_envstep") in the
 // metrics, and the file <figure_path>/<name>_train_iter_<n>_<which>.gif. The last picture of an
 // episode is the one before its last step. An env that cannot be rendered fails the evaluation at its
 // first picture; a folder that cannot be written fails it before it begins.
@@ -40,7 +40,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/collector/evaluator/eval_core.h"
-#include "ding_worker/collector/evaluator/eval_videos.h"
+#include "ding_worker/collector/evaluator/vector_eval_monitor.h"
 #include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env_manager.h"

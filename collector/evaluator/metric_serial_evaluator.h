@@ -30,7 +30,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/collector/core/serial_common.h"
-#include "ding_worker/collector/evaluator/metric.h"
 #include "ding_worker/collector/evaluator/metric_evaluator.h"
 #include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/data/batch.h"

@@ -14,7 +14,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/collector/evaluator/metric.h"
 #include "ding_worker/collector/evaluator/metric_evaluator.h"
 #include "ding_worker/collector/testing/fake_policy.h"
 #include "ding_worker/data/batch.h"

@@ -1,3 +1,5 @@
+// What an evaluation keeps of its episodes: their results, and videos of some (EvalVideos).
+//
 // Divides the episodes of an evaluation among its envs and keeps their results.
 //
 // Env i gets n_episode / env_num episodes, and one more if i < n_episode % env_num. Without quotas, envs with
@@ -9,19 +11,75 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/base/check.h"
-#include "ding_worker/collector/evaluator/eval_videos.h"
 #include "ding_worker/data/image.h"
 #include "ding_worker/data/named_values.h"
+#include "ding_worker/metrics/video.h"
 
 namespace ding {
+
+// Records videos of the episodes of an evaluation and keeps the worst, the median and the best.
+//
+// Every picture is encoded at once (metrics/video.h): without that, 8 episodes of 500 pictures of 600 x 400
+// would need 3 GB.
+//
+// Ownership: a value.   Threads: thread-compatible.
+class EvalVideos {
+ public:
+  struct Video {
+    std::string which;  // "worst", "median", ...
+    double episode_return = 0;
+    int width = 0;
+    int height = 0;
+    std::string bytes;  // the file
+    bool cut = false;   // whether pictures were dropped
+  };
+
+  // A usual step of a control problem takes 20 ms, and browsers play this rate.
+  static constexpr int kFramesPerSecond = 50;
+
+  // Makes GIFs.
+  EvalVideos(int env_num, int64_t max_frames);
+  // Keeps at most `max_frames` pictures of an episode; further ones are dropped. `make_encoder` makes the encoder
+  // of an episode.
+  EvalVideos(int env_num, int64_t max_frames,
+             std::function<absl::StatusOr<std::unique_ptr<VideoEncoder>>()> make_encoder);
+
+  // Whether the running episode of this env has `max_frames` pictures; the episode counts as cut then.
+  bool is_full(int env_id);
+  // Adds a picture to the running episode of the env. Errors are those of `make_encoder` and of
+  // VideoEncoder::AddFrame(); its exceptions are kInternal.
+  absl::Status AddFrame(int env_id, const Image& picture);
+  // Ends the running episode, or drops it as void.
+  absl::Status EndEpisode(int env_id, double episode_return);
+  void DropEpisode(int env_id) { running_[env_id] = {}; }
+
+  // Returns the videos by ascending return: for one episode "best"; for two "worst", "best"; for three
+  // "worst", "median", "best"; for more "worst", "median_low", "median_high", "best". NaN is the worst.
+  // Removes the returned videos.
+  std::vector<Video> TakeChosen();
+
+ private:
+  struct Episode {
+    std::unique_ptr<VideoEncoder> video;  // null before the first picture
+    bool cut = false;
+  };
+
+  const int64_t max_frames_;
+  const std::function<absl::StatusOr<std::unique_ptr<VideoEncoder>>()> make_encoder_;
+  std::vector<Episode> running_;  // per env
+  std::vector<Video> episodes_;
+};
 
 class VectorEvalMonitor {
  public:

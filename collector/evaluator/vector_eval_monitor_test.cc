@@ -6,7 +6,6 @@
 
 #include "absl/status/status.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/collector/evaluator/eval_videos.h"
 #include "ding_worker/data/image.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

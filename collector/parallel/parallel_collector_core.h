@@ -78,7 +78,6 @@
 #include "ding_worker/collector/core/traj_buffer.h"
 #include "ding_worker/collector/core/turn_transitions.h"
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
-#include "ding_worker/collector/parallel/collector_link.h"
 #include "ding_worker/collector/serial_collector.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/named_values.h"

@@ -26,7 +26,6 @@
 #include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_link.h"
 #include "ding_worker/collector/testing/fake_policy.h"
-#include "ding_worker/collector/testing/sent_rows.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/segment.h"

@@ -5,13 +5,13 @@
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/comm/collected_items.h"
-#include "ding_worker/collector/parallel/collector_link.h"
+#include "ding_worker/collector/parallel/base_parallel_collector.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/segment_wire.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/store/store.h"
 
 namespace ding {
 namespace {

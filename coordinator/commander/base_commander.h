@@ -1,3 +1,6 @@
+// The interface of a commander, and what commanders are made of: opponents, TaskSpace,
+// GuardedCommander.
+//
 // Decides which tasks a parallel run needs next, and when it has converged.
 //
 //     Get...Task ──► task runs ──┬──► Finish...Task        the task has a result
@@ -12,14 +15,23 @@
 #define DING_WORKER_COORDINATOR_COMMANDER_BASE_COMMANDER_H_
 
 #include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/call_user.h"
+#include "ding_worker/base/check.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
@@ -107,6 +119,110 @@ class BaseCommander {
   virtual std::vector<double> last_eval_returns() const = 0;
   // Adds what the commander knows to the status of the run.
   virtual void AddStatus(RunStatus* /*status*/) const {}
+};
+
+// The opponents of a run: those that the policy of a league plays against when it is evaluated, each a level of
+// difficulty, and the one that learns beside the policy.
+
+// The only opponent that DI-engine has.
+inline constexpr char kRuleBasedOpponent[] = "RULE_BASED";
+
+// LearnerTask.name of the opponent that learns. The ids of its policies begin with it.
+inline constexpr char kOpponentTask[] = "opponent";
+
+struct EvalOpponent {
+  std::string name;  // its name in the worker's config, not empty
+  // The mean return at which an evaluation counts as won. Not set: it is won if more than 70 % of its games are.
+  std::optional<double> win_return;
+};
+
+// Counts how many tasks of one kind run, and how many may run at a time.
+//
+// Threads: thread-compatible.
+class TaskSpace {
+ public:
+  // Adds a sentence if `max` is out of range. `name` is the name of the option.
+  static void AppendProblems(int max, absl::string_view name, std::vector<std::string>* problems) {
+    if (max >= 1) return;
+    problems->push_back(absl::StrCat(name, " is ", max, ", expected at least 1"));
+  }
+
+  explicit TaskSpace(int max) : max_(max) {}
+
+  bool full() const { return running_ >= max_; }
+  int running() const { return running_; }
+  int max() const { return max_; }
+
+  // Counts a task that begins. There must be room for it.
+  void Take() {
+    DING_CHECK(!full()) << running_ << " tasks run of at most " << max_;
+    ++running_;
+  }
+  // Counts a task that is over.
+  void Release() {
+    DING_CHECK(running_ > 0) << "no task runs";
+    --running_;
+  }
+
+  // Sets the number of running tasks to a saved one.
+  void Restore(int running) { running_ = running; }
+
+  void Increase() {
+    if (max_ < std::numeric_limits<int>::max()) ++max_;
+  }
+  // Tasks that run already go on, even if they are more than max() now.
+  void Decrease() {
+    DING_CHECK(max_ > 0) << "decreased more often than increased";
+    --max_;
+  }
+
+ private:
+  int max_;
+  int running_ = 0;
+};
+
+// Calls a commander that a user may have written, for the coordinator: if it throws or cannot save its state, status() is
+// an error from then on, and the coordinator ends the run with it. The commander is not called again.
+//
+// Threads: thread-compatible.
+//
+// Example:
+//   const bool converged = commander.Call(&BaseCommander::FinishCollectorTask, task, info);
+class GuardedCommander {
+ public:
+  explicit GuardedCommander(std::unique_ptr<BaseCommander> commander)
+      : commander_(std::move(commander)) {}
+
+  // Calls a member function. Returns what it returns; if the commander throws now or has failed before, the error, or
+  // a default value if the function does not return a Status.
+  template <typename Function, typename... Arguments>
+  auto Call(Function function, Arguments&&... arguments) const {
+    using Result = std::decay_t<std::invoke_result_t<Function, BaseCommander&, Arguments...>>;
+    std::conditional_t<std::is_void_v<Result>, absl::Status, Result> result{};
+    if (failed_.ok()) {
+      failed_ = CallUser("the commander", [&] {
+        if constexpr (std::is_void_v<Result>) {
+          std::invoke(function, *commander_, std::forward<Arguments>(arguments)...);
+        } else {
+          result = std::invoke(function, *commander_, std::forward<Arguments>(arguments)...);
+        }
+        return absl::OkStatus();
+      });
+    }
+    if (!failed_.ok()) result = {};
+    if constexpr (std::is_same_v<Result, absl::Status>) return failed_.ok() ? result : failed_;
+    if constexpr (!std::is_void_v<Result>) return result;
+  }
+  absl::Status status() const { return Call(&BaseCommander::status); }
+  absl::Status SaveState(StateWriter* writer) const {
+    const absl::Status saved = Call(&BaseCommander::SaveState, writer);
+    if (failed_.ok()) failed_ = Annotate(saved, "the commander cannot save its state");
+    return failed_;
+  }
+
+ private:
+  const std::unique_ptr<BaseCommander> commander_;
+  mutable absl::Status failed_;
 };
 
 }  // namespace ding

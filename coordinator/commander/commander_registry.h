@@ -13,7 +13,6 @@
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
-#include "ding_worker/coordinator/commander/eval_opponent.h"
 #include "ding_worker/coordinator/coordinator.pb.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy.h"

@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/coordinator/commander/eval_opponent.h"
+#include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/testing/fake_command_mode.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"

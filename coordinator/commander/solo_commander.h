@@ -53,7 +53,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
-#include "ding_worker/coordinator/commander/task_space.h"
 #include "ding_worker/coordinator/commander/trained_policy.pb.h"  // IWYU pragma: export
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"

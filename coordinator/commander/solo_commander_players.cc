@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "ding_worker/coordinator/commander/eval_opponent.h"
+#include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/interaction/messages.pb.h"

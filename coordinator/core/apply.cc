@@ -19,7 +19,6 @@
 #include "ding_worker/coordinator/core/transitions.h"
 #include "ding_worker/coordinator/state/task_buffer.h"
 #include "ding_worker/coordinator/state/worker_roster.h"
-#include "ding_worker/interaction/control/message_checks.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"
 

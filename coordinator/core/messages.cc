@@ -14,10 +14,9 @@
 #include "ding_worker/coordinator/state/task_buffer.h"
 #include "ding_worker/coordinator/state/worker_roster.h"
 #include "ding_worker/data/sample_columns.h"
-#include "ding_worker/interaction/chunk_key.h"
-#include "ding_worker/interaction/control/message_checks.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/store.h"
 
 namespace ding {
 namespace internal_coordinator {

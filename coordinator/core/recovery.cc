@@ -21,7 +21,6 @@
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
-#include "ding_worker/coordinator/commander/guarded_commander.h"
 #include "ding_worker/coordinator/core/run_state.h"
 #include "ding_worker/coordinator/core/transitions.h"
 #include "ding_worker/coordinator/journal/journal.h"
@@ -34,8 +33,8 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/wire.h"
-#include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/store.h"
 
 namespace ding {
 namespace internal_coordinator {

@@ -45,7 +45,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/log.h"
-#include "ding_worker/coordinator/commander/guarded_commander.h"
+#include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/core/events.pb.h"
 #include "ding_worker/coordinator/journal/journal.h"
@@ -57,7 +57,7 @@
 #include "ding_worker/coordinator/state/worker_roster.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/learner/stopper_list.h"
+#include "ding_worker/learner/stopper_registry.h"
 
 namespace ding {
 namespace internal_coordinator {

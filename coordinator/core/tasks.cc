@@ -22,12 +22,10 @@
 #include "ding_worker/coordinator/state/task_queue.h"
 #include "ding_worker/coordinator/state/worker_roster.h"
 #include "ding_worker/data/wire.h"
-#include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/store.h"
 #include "ding_worker/replay_buffer/buffer.h"
-#include "ding_worker/replay_buffer/guarded_buffer.h"
-#include "ding_worker/replay_buffer/items/removed_items.h"
 
 namespace ding {
 namespace internal_coordinator {

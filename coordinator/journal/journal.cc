@@ -11,7 +11,7 @@
 #include "ding_worker/base/parse_proto.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/sample_columns.h"
-#include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/store/store.h"
 
 namespace ding {
 namespace {

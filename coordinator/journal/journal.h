@@ -36,7 +36,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/interaction/store/log.h"
+#include "ding_worker/interaction/store/store.h"
 
 namespace ding {
 

@@ -32,8 +32,8 @@
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/redis/redis_log.h"
 #include "ding_worker/interaction/redis/testing/redis_server.h"
-#include "ding_worker/interaction/store/log.h"
-#include "ding_worker/replay_buffer/testing/test_items.h"
+#include "ding_worker/interaction/store/store.h"
+#include "ding_worker/replay_buffer/testing/test_streams.h"
 
 namespace ding {
 namespace {

@@ -17,7 +17,7 @@
 #include "ding_worker/coordinator/log/sqlite_log.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/wire.h"
-#include "ding_worker/interaction/store/log.h"
+#include "ding_worker/interaction/store/store.h"
 
 namespace ding {
 namespace {

@@ -16,7 +16,7 @@
 #include "ding_worker/coordinator/journal/journal.pb.h"
 #include "ding_worker/coordinator/testing/journal_fixture.h"
 #include "ding_worker/data/wire.h"
-#include "ding_worker/replay_buffer/testing/test_items.h"
+#include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,5 +1,7 @@
 #include "ding_worker/coordinator/league/payoff.h"
 
+#include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +11,52 @@ namespace {
 
 BattleSharedPayoff::Pair PairOf(const std::string& a, const std::string& b) {
   return a < b ? BattleSharedPayoff::Pair(a, b) : BattleSharedPayoff::Pair(b, a);
+}
+
+// A quotient whose divisor is a smaller probability is replaced by its limit.
+constexpr double kTinyProbability = 1e-150;
+// The least share of sigma^2 that is left after a game: rounding must not take all of it.
+constexpr double kMinShare = 1e-9;
+
+double Density(double x) { return std::exp(-x * x / 2) / std::sqrt(2 * M_PI); }
+double Probability(double x) { return std::erfc(-x / M_SQRT2) / 2; }
+
+// Returns the x with Probability(x) == p, for p in [0.5, 1).
+double Quantile(double p) {
+  double low = 0;
+  double high = 40;
+  for (int i = 0; i < 100; ++i) {
+    const double middle = (low + high) / 2;
+    (Probability(middle) < p ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+// The effect of a game on the difference of two skills: how far its mean moves, and how much its
+// variance shrinks, both in units of its spread.
+struct Correction {
+  double v;
+  double w;
+};
+
+// Returns the effect of a win. `t` is by how much the winner was ahead before the game, in units of the spread.
+Correction CorrectionOfWin(double t, double margin) {
+  const double x = t - margin;
+  const double probability = Probability(x);
+  if (probability < kTinyProbability) return {-x, 1};
+  const double v = Density(x) / probability;
+  return {v, v * (v + x)};
+}
+
+Correction CorrectionOfDraw(double t, double margin) {
+  const double lead = std::abs(t);
+  const double upper = margin - lead;
+  const double lower = -margin - lead;
+  const double probability = Probability(upper) - Probability(lower);
+  if (probability < kTinyProbability) return {std::copysign(lead - margin, -t), 1};
+  const double v = (Density(lower) - Density(upper)) / probability;
+  const double w = v * v + (upper * Density(upper) - lower * Density(lower)) / probability;
+  return {std::copysign(v, -t), w};
 }
 
 }  // namespace
@@ -73,6 +121,55 @@ void BattleSharedPayoff::Forget(const std::string& player) {
     const bool its_own = it->first.first == player || it->first.second == player;
     it = its_own ? records_.erase(it) : std::next(it);
   }
+}
+
+std::vector<std::string> LeagueMetric::Problems(const LeagueMetricConfig& config) {
+  std::vector<std::string> problems;
+  const auto check = [&](bool fits, double found, const char* name, const char* expected) {
+    if (fits && std::isfinite(found)) return;
+    problems.push_back(absl::StrCat("metric.", name, " is ", found, ", expected ", expected));
+  };
+  check(true, config.mu(), "mu", "a number");
+  check(config.sigma() > 0, config.sigma(), "sigma", "above 0");
+  check(config.beta() > 0, config.beta(), "beta", "above 0");
+  check(config.tau() >= 0, config.tau(), "tau", "at least 0");
+  check(config.draw_probability() > 0 && config.draw_probability() < 1, config.draw_probability(),
+        "draw_probability", "above 0 and below 1");
+  return problems;
+}
+
+LeagueMetric::LeagueMetric(const LeagueMetricConfig& config)
+    : config_(config),
+      draw_margin_(Quantile((config.draw_probability() + 1) / 2) * M_SQRT2 * config.beta()) {}
+
+Rating LeagueMetric::NewRating() const {
+  Rating rating;
+  rating.set_mu(config_.mu());
+  rating.set_sigma(config_.sigma());
+  return rating;
+}
+
+void LeagueMetric::Rate(TaskGameResult result, Rating* home, Rating* away) const {
+  const double tau2 = config_.tau() * config_.tau();
+  const double home2 = home->sigma() * home->sigma() + tau2;
+  const double away2 = away->sigma() * away->sigma() + tau2;
+  const double spread = std::sqrt(2 * config_.beta() * config_.beta() + home2 + away2);
+  const double lead = (home->mu() - away->mu()) / spread;
+  const double margin = draw_margin_ / spread;
+  Correction correction = CorrectionOfDraw(lead, margin);
+  if (result == TaskGameResult::WINS) correction = CorrectionOfWin(lead, margin);
+  if (result == TaskGameResult::LOSSES) {
+    correction = CorrectionOfWin(-lead, margin);
+    correction.v = -correction.v;
+  }
+  home->set_mu(home->mu() + home2 / spread * correction.v);
+  away->set_mu(away->mu() - away2 / spread * correction.v);
+  const auto shrunk = [&](double sigma2) {
+    const double share = 1 - sigma2 / (spread * spread) * correction.w;
+    return std::sqrt(sigma2 * std::max(share, kMinShare));
+  };
+  home->set_sigma(shrunk(home2));
+  away->set_sigma(shrunk(away2));
 }
 
 }  // namespace ding

@@ -1,11 +1,10 @@
-#include "ding_worker/coordinator/league/player.h"
-
 #include <cmath>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "ding_worker/base/rng.h"
+#include "ding_worker/coordinator/league/league.h"
 #include "ding_worker/coordinator/league/league.pb.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,10 +1,9 @@
-#include "ding_worker/coordinator/league/rating.h"
-
 #include <cmath>
 #include <cstdint>
 
 #include "ding_worker/base/rng.h"
 #include "ding_worker/coordinator/league/league.pb.h"
+#include "ding_worker/coordinator/league/payoff.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,6 +1,4 @@
 // What every log does: SqliteLog, RedisLog, and MemLog, which is the model of both.
-#include "ding_worker/interaction/store/log.h"
-
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -19,6 +17,7 @@
 #include "ding_worker/coordinator/testing/mem_log.h"
 #include "ding_worker/interaction/redis/redis_log.h"
 #include "ding_worker/interaction/redis/testing/redis_server.h"
+#include "ding_worker/interaction/store/store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -18,7 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "ding_worker/interaction/store/log.h"
+#include "ding_worker/interaction/store/store.h"
 
 struct sqlite3;
 struct sqlite3_stmt;

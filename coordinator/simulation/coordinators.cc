@@ -13,8 +13,8 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/coordinator/core/run_state.h"
 #include "ding_worker/coordinator/simulation/world.h"
-#include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/store.h"
 
 namespace ding {
 namespace internal_simulation {

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/coordinator/core/run_state.h"
 #include "ding_worker/coordinator/simulation/world.h"
-#include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/store/store.h"
 
 namespace ding {
 namespace internal_simulation {

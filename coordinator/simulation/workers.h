@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "ding_worker/collector/comm/collector_slave.h"
-#include "ding_worker/collector/parallel/collector_link.h"
+#include "ding_worker/collector/parallel/base_parallel_collector.h"
 #include "ding_worker/coordinator/simulation/invariants.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/interaction/messages.pb.h"

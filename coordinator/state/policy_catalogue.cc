@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/log.h"
-#include "ding_worker/interaction/control/message_checks.h"
+#include "ding_worker/interaction/control/protocol.h"
 
 namespace ding {
 namespace {

@@ -5,8 +5,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/check.h"
-#include "ding_worker/coordinator/commander/eval_opponent.h"
-#include "ding_worker/interaction/control/message_checks.h"
+#include "ding_worker/coordinator/commander/base_commander.h"
+#include "ding_worker/interaction/control/protocol.h"
 
 namespace ding {
 

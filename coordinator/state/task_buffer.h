@@ -38,8 +38,7 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/replay_buffer/buffer.h"
-#include "ding_worker/replay_buffer/items/removed_items.h"
-#include "ding_worker/replay_buffer/selection/replay_ratio_limiter.h"
+#include "ding_worker/replay_buffer/selection/rate_limiter.h"
 
 namespace ding {
 

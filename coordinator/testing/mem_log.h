@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/mutex.h"
-#include "ding_worker/interaction/store/log.h"
+#include "ding_worker/interaction/store/store.h"
 
 namespace ding {
 

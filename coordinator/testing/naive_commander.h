@@ -13,7 +13,6 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
-#include "ding_worker/coordinator/commander/task_space.h"
 #include "ding_worker/interaction/messages.pb.h"
 
 namespace ding {

@@ -18,9 +18,9 @@
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/wire.h"
-#include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/store/store.h"
 #include "ding_worker/metrics/sink.h"
-#include "ding_worker/replay_buffer/items/removed_items.h"
+#include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
 #include "gmock/gmock.h"
 

@@ -29,7 +29,7 @@
 #include "ding_worker/interaction/store/mem_store.h"
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/replay_buffer/buffer.h"
-#include "ding_worker/replay_buffer/testing/test_items.h"
+#include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "gtest/gtest.h"
 
 namespace ding {

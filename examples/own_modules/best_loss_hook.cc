@@ -7,8 +7,8 @@
 
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/learner/hook_registry.h"
 #include "ding_worker/learner/learner.h"
+#include "ding_worker/learner/learner_registry.h"
 
 namespace own {
 namespace {

@@ -8,7 +8,6 @@
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/collect_core.h"
-#include "ding_worker/collector/serial_config.h"
 #include "ding_worker/collector/serial_registry.h"
 #include "own_modules.pb.h"
 

@@ -6,7 +6,7 @@
 
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/replay_buffer/selection/remover_registry.h"
+#include "ding_worker/replay_buffer/buffer_registry.h"
 #include "own_modules.pb.h"
 
 namespace own {

@@ -5,7 +5,7 @@
 
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/replay_buffer/selection/selector_registry.h"
+#include "ding_worker/replay_buffer/buffer_registry.h"
 
 namespace own {
 namespace {

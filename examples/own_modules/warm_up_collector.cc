@@ -12,7 +12,6 @@
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/parallel/parallel_collector_core.h"
-#include "ding_worker/collector/parallel/parallel_config.h"
 #include "ding_worker/collector/parallel_registry.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/named_values.h"

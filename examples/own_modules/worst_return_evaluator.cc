@@ -9,7 +9,6 @@
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/evaluator/eval_core.h"
-#include "ding_worker/collector/serial_config.h"
 #include "ding_worker/collector/serial_registry.h"
 
 namespace own {

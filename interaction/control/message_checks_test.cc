@@ -1,5 +1,3 @@
-#include "ding_worker/interaction/control/message_checks.h"
-
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -7,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/interaction/control/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

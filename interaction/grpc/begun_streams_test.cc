@@ -1,5 +1,4 @@
-#include "ding_worker/interaction/grpc/begun_streams.h"
-
+#include "ding_worker/interaction/grpc/begun_calls.h"
 #include "gtest/gtest.h"
 
 namespace ding {

@@ -24,7 +24,7 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
-#include "ding_worker/interaction/grpc/gate_socket.h"
+#include "ding_worker/interaction/grpc/link_address.h"
 #include "ding_worker/interaction/grpc/taken_connections.h"
 
 namespace ding {

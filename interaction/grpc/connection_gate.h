@@ -19,7 +19,7 @@
 // again once accept() has failed for want of a descriptor.
 //
 // The gate owns the connections until they have spoken. The parts that it is made of:
-// gate_socket.h          the system calls for sockets
+// link_address.h         the addresses, and the system calls for sockets
 // taken_connections.h    the bounds, and the connections that gRPC has taken over: which are proven, which are cut
 //
 // Threads: CountCall(), LetIn() and StopListening() are thread-safe; one thread owns the rest. The

@@ -32,7 +32,6 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/interaction/grpc/link_credentials.h"
-#include "ding_worker/interaction/grpc/testing/http2_frames.h"
 #include "ding_worker/interaction/grpc/testing/tcp.h"
 #include "ding_worker/interaction/grpc/testing/test_credentials.h"
 #include "ding_worker/interaction/transport/transport.h"

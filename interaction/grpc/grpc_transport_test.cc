@@ -30,7 +30,6 @@
 #include "ding_worker/interaction/grpc/link_credentials.h"
 #include "ding_worker/interaction/grpc/testing/tcp.h"
 #include "ding_worker/interaction/grpc/testing/test_credentials.h"
-#include "ding_worker/interaction/transport/connect_refused.h"
 #include "ding_worker/interaction/transport/transport.h"
 #include "ding_worker/interaction/transport/transport_conformance.h"
 #include "gmock/gmock.h"

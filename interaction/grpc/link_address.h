@@ -1,11 +1,17 @@
+// Addresses of a link, and the sockets that listen on them.
+//
 // Addresses of grpc_transport.h: "127.0.0.1:50051", "[::1]:50051", "trainer.lan:50051".
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_INTERACTION_GRPC_LINK_ADDRESS_H_
 #define DING_WORKER_INTERACTION_GRPC_LINK_ADDRESS_H_
 
+#include <sys/socket.h>
+
+#include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace ding {
@@ -30,6 +36,45 @@ struct LinkAddress {
 
 // Returns kInvalidArgument if `address` has none of these forms.
 absl::StatusOr<LinkAddress> ParseLinkAddress(const std::string& address);
+
+// The TCP sockets of a ConnectionGate: listening, the name of a socket's other end, and the ways to end a
+// connection.
+//
+// Ownership: callers own the descriptors.
+// Threads:   thread-safe (functions without state).
+
+// A socket's other end.
+struct Remote {
+  std::string peer;     // "127.0.0.1:41234", "[::1]:41234"
+  std::string address;  // whose connections are counted together: all of an IPv6 network of 64 bits
+};
+
+Remote RemoteOf(const sockaddr_storage& storage);
+
+// Binds, listens, and returns the non-blocking socket. The kernel receives up to `receive_bytes` of each
+// accepted connection ahead of its reader. "0.0.0.0" and "[::]" both stand for all addresses of the
+// machine, of both kinds.
+//   kAlreadyExists  somebody listens there
+//   kUnavailable    the machine has no such address, or no descriptor
+absl::StatusOr<int> ListenOn(const LinkAddress& endpoint, int receive_bytes);
+// The status for `error`, a value of errno, which kept us from listening on `endpoint`.
+absl::Status CannotListen(const LinkAddress& endpoint, int error);
+
+// The local port of a socket.
+int PortOf(int fd);
+
+// The bytes that the peer has sent since it connected; 0 if the socket cannot tell.
+int64_t ReceivedBytes(int fd);
+// Lets the kernel receive `bytes` ahead, as far as the machine's limits allow that.
+void SetReceiveBytes(int fd, int bytes);
+
+// Ends a connection whose descriptor somebody else owns, and throws away what was received and not read
+// yet. The descriptor stays open.
+void CutSocket(int fd);
+// Closes without waiting until the peer has taken or sent anything.
+void CloseAtOnce(int fd);
+// Closes `*fd` unless it is -1, and makes it -1.
+void CloseIfOpen(int* fd);
 
 }  // namespace ding
 

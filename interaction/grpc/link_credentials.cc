@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/interaction/grpc/certificates.h"
+#include "ding_worker/interaction/grpc/link_files.h"
 
 namespace ding {
 namespace {

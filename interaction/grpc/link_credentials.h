@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ding_worker/interaction/grpc/link_address.h"
-#include "ding_worker/interaction/grpc/link_tokens.h"
+#include "ding_worker/interaction/grpc/link_files.h"
 
 namespace ding {
 
@@ -28,7 +28,7 @@ struct GrpcTransportOptions {
   std::string tls_key;   // the key of tls_cert, without a passphrase
   // Whether a listener asks its callers for a certificate.
   bool tls_client_certs = true;
-  std::string token_file;  // see link_tokens.h; empty: no tokens
+  std::string token_file;  // see link_files.h; empty: no tokens
   // The role of a caller that has a token_file: "collector", "learner" or "operator".
   std::string role;
 };

@@ -1,5 +1,3 @@
-#include "ding_worker/interaction/grpc/link_tokens.h"
-
 #include <string>
 #include <vector>
 
@@ -9,6 +7,7 @@
 #include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/control/protocol.h"
+#include "ding_worker/interaction/grpc/link_files.h"
 #include "ding_worker/interaction/grpc/testing/test_credentials.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "gmock/gmock.h"

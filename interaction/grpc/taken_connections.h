@@ -34,7 +34,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/rng.h"
-#include "ding_worker/interaction/grpc/gate_socket.h"
+#include "ding_worker/interaction/grpc/link_address.h"
 
 namespace ding {
 

@@ -18,7 +18,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/interaction/grpc/gate_socket.h"
+#include "ding_worker/interaction/grpc/link_address.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

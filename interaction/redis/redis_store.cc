@@ -13,7 +13,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/redis/redis_log.h"
-#include "ding_worker/interaction/store/store_checks.h"
+#include "ding_worker/interaction/store/store.h"
 #include "ding_worker/interaction/store/value_format.h"
 
 namespace ding {

@@ -48,8 +48,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/interaction/redis/redis_connection.h"
-#include "ding_worker/interaction/redis/redis_pool.h"
-#include "ding_worker/interaction/store/log.h"
 #include "ding_worker/interaction/store/store.h"
 
 namespace ding {

@@ -9,7 +9,7 @@
 #include "ding_worker/base/bytes.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/interaction/store/store_checks.h"
+#include "ding_worker/interaction/store/store.h"
 
 namespace ding {
 namespace {
@@ -103,6 +103,11 @@ absl::Status internal_store::Unpack(absl::string_view packed, const Codec& codec
   }
   return absl::DataLossError(
       absl::StrCat(bytes.size(), " compressed bytes do not expand to ", raw_size, " bytes"));
+}
+
+Registry<const Codec*>& CodecRegistry() {
+  static auto* const registry = new Registry<const Codec*>("codec");
+  return *registry;
 }
 
 }  // namespace ding

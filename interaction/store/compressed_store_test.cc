@@ -9,7 +9,6 @@
 #include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/interaction/store/codec.h"
 #include "ding_worker/interaction/store/mem_store.h"
 #include "ding_worker/interaction/store/testing/store_conformance.h"
 #include "gmock/gmock.h"

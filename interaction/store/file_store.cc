@@ -19,7 +19,7 @@
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/io_vectors.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/interaction/store/store_checks.h"
+#include "ding_worker/interaction/store/store.h"
 #include "ding_worker/interaction/store/value_format.h"
 
 namespace ding {

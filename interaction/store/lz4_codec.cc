@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ding_worker/interaction/store/codec.h"
+#include "ding_worker/interaction/store/compressed_store.h"
 
 namespace ding {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/interaction/store/store_checks.h"
+#include "ding_worker/interaction/store/store.h"
 
 namespace ding {
 namespace {

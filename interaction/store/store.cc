@@ -6,6 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "ding_worker/base/status_macros.h"
 
 namespace ding {
 namespace {
@@ -36,6 +37,24 @@ absl::Status CheckStoreKey(absl::string_view key) {
 absl::StatusOr<std::unique_ptr<Log>> Store::OpenLog(const LogOptions& /*options*/) {
   return absl::FailedPreconditionError(
       absl::StrCat("store '", url(), "' cannot hold a journal: expected a store in Redis"));
+}
+
+absl::Status CheckKey(const Store& store, absl::string_view key) {
+  return Annotate(CheckStoreKey(key), absl::StrCat("store '", store.url(), "'"));
+}
+
+absl::StatusOr<int64_t> CheckPut(const Store& store, absl::string_view key,
+                                 absl::Span<const absl::string_view> pieces) {
+  DING_RETURN_IF_ERROR(CheckKey(store, key));
+  int64_t size = 0;
+  for (const absl::string_view piece : pieces) size += static_cast<int64_t>(piece.size());
+  if (size <= kMaxValueBytes) return size;
+  return absl::InvalidArgumentError(absl::StrCat("store '", store.url(), "': '", key, "' of ", size,
+                                                 " bytes, expected at most ", kMaxValueBytes));
+}
+
+absl::Status NoSuchKey(const Store& store, absl::string_view key) {
+  return absl::NotFoundError(absl::StrCat("store '", store.url(), "' has no '", key, "'"));
 }
 
 }  // namespace ding

@@ -8,7 +8,6 @@
 #include "absl/strings/str_split.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/interaction/store/codec.h"
 #include "ding_worker/interaction/store/compressed_store.h"
 
 namespace ding {

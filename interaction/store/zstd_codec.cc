@@ -2,7 +2,7 @@
 // network.
 #include <zstd.h>
 
-#include "ding_worker/interaction/store/codec.h"
+#include "ding_worker/interaction/store/compressed_store.h"
 
 namespace ding {
 namespace {

@@ -25,6 +25,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
@@ -121,6 +122,24 @@ class Transport {
   virtual absl::StatusOr<std::unique_ptr<Connection>> Connect(const std::string& address,
                                                               absl::Duration timeout) = 0;
 };
+
+// Marks the error of a Connect() that reached its deadline although somebody answered: with a reason, or by
+// closing the connection, as the machine itself does for a port where nobody listens. An error without the
+// mark means that nobody answered: the process hangs or is stopped.
+//
+// Threads: thread-safe (pure functions).
+inline constexpr char kConnectRefusedPayload[] = "ding_worker/connect_refused";
+
+// Returns `status` with the mark. `status` must be an error.
+inline absl::Status MarkConnectRefused(absl::Status status) {
+  status.SetPayload(kConnectRefusedPayload, absl::Cord());
+  return status;
+}
+
+// Whether `status` has the mark.
+inline bool IsConnectRefused(const absl::Status& status) {
+  return status.GetPayload(kConnectRefusedPayload).has_value();
+}
 
 }  // namespace ding
 

@@ -19,18 +19,18 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/all_reduce/all_reduce.h"
-#include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/control/protocol.h"
+#include "ding_worker/interaction/store/store.h"
 #include "ding_worker/learner/async_data_loader.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/learner/comm/demand_source.h"
 #include "ding_worker/learner/comm/item_loader.h"
 #include "ding_worker/learner/comm/model_digest.h"
 #include "ding_worker/learner/comm/unsaved_checkpoints.h"
+#include "ding_worker/learner/evaluation.h"
 #include "ding_worker/learner/hook.h"
+#include "ding_worker/learner/hooks.h"
 #include "ding_worker/learner/learner.h"
-#include "ding_worker/learner/parallel_hooks.h"
-#include "ding_worker/learner/run_signals.h"
 
 namespace ding {
 namespace {

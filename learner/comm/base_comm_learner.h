@@ -52,11 +52,10 @@
 #include "ding_worker/learner/comm/demand_source.h"
 #include "ding_worker/learner/comm/group_member.h"
 #include "ding_worker/learner/comm/item_loader.h"
-#include "ding_worker/learner/comm/learn_recorder.h"
 #include "ding_worker/learner/comm/learn_reports.h"
 #include "ding_worker/learner/comm/learner_slave.h"
 #include "ding_worker/learner/comm/task_learner.h"
-#include "ding_worker/learner/train_data.h"
+#include "ding_worker/learner/learner.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {

@@ -9,8 +9,8 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/wire.h"
-#include "ding_worker/interaction/control/message_checks.h"
-#include "ding_worker/learner/comm/learn_recorder.h"
+#include "ding_worker/interaction/control/protocol.h"
+#include "ding_worker/learner/comm/task_learner.h"
 
 namespace ding {
 namespace {

@@ -20,7 +20,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/interaction/all_reduce/all_reduce.h"
-#include "ding_worker/learner/process_group.h"
+#include "ding_worker/learner/learner.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {

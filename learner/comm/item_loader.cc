@@ -24,7 +24,7 @@
 #include "ding_worker/data/segment_wire.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/transition.h"
-#include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/store/store.h"
 #include "ding_worker/learner/comm/chunk_cache.h"
 
 namespace ding {

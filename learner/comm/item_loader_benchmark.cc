@@ -25,8 +25,8 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/segment_wire.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/store/mem_store.h"
+#include "ding_worker/interaction/store/store.h"
 #include "ding_worker/learner/comm/item_loader.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
 

@@ -7,7 +7,7 @@
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/interaction/control/protocol.h"
-#include "ding_worker/learner/run_signals.h"
+#include "ding_worker/learner/evaluation.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {

@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/interaction/testing/slave_test_fixture.h"
+#include "ding_worker/interaction/testing/fake_coordinator.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

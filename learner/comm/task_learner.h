@@ -12,6 +12,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/items.h"
@@ -20,10 +21,28 @@
 #include "ding_worker/interaction/all_reduce/all_reduce.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/learner/comm/group_member.h"
-#include "ding_worker/learner/comm/learn_recorder.h"
 #include "ding_worker/learner/learner.h"
 
 namespace ding {
+
+// Gets all that the parameters of a learner depend on, in the order in which the learner uses it. The implementation
+// (worker/parallel_run/recording.h) reports its errors itself: a recording never disturbs the learner.
+//
+// Threads: any thread may call AddChunk(); the learner's thread calls the others.
+class LearnRecorder {
+ public:
+  virtual ~LearnRecorder() = default;
+
+  // The bytes of a chunk that items may name. A chunk may be added more than once.
+  virtual void AddChunk(int64_t chunk, absl::string_view bytes) = 0;
+  // The batch that the learner uses next, with its items; their chunks were added before.
+  virtual void AddBatch(const ILearner& learner, const TrainData& data) = 0;
+  // What hooks are shown before the next batch.
+  virtual void AddEvaluation(const EvaluationResult& result) = 0;
+  // A version with the parameters that the learner has now. The first call, before the first batch, shows the learner as it
+  // begins.
+  virtual void AddVersion(const PolicyVersion& version, const ILearner& learner) = 0;
+};
 
 // The layout of collected rows. If it is null, the first rows that come determine it.
 struct CollectedLayout {

@@ -7,7 +7,7 @@
 #include "absl/strings/strip.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/interaction/control/message_checks.h"
+#include "ding_worker/interaction/control/protocol.h"
 
 namespace ding {
 namespace {

@@ -9,7 +9,7 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/wire.h"
-#include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/store/store.h"
 
 namespace ding {
 namespace {

@@ -1,12 +1,14 @@
 #include "ding_worker/replay_buffer/selection/draw_source.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/replay_buffer/storage/buffer_checks.h"
 
 namespace ding {
-
 namespace {
 
 // The `size` oldest candidates of others.
@@ -48,6 +50,27 @@ absl::Status DrawKind::CheckSequence(int64_t rows) const {
   return absl::InvalidArgumentError(absl::StrCat(
       "sequences of ", rows, " rows are asked for (SampleOptions::sequence), but the buffer draws ",
       candidates(), "; leave the option out, or use a buffer of type 'sequence'"));
+}
+
+absl::Status RowSource::Draw(const DrawRequest& request, std::optional<TransitionDraw>* draw) {
+  DING_RETURN_IF_ERROR(reader().Start(request.size, draw));
+  return Select(request, (*draw)->ids());
+}
+
+bool RowSource::RanksToIds(absl::Span<int64_t> ranks) const {
+  const int64_t begin = store().begin_id();
+  uint64_t largest = 0;  // InRange(), in the same pass
+  for (int64_t& rank : ranks) {
+    largest = std::max(largest, static_cast<uint64_t>(rank));
+    rank += begin;
+  }
+  return largest < static_cast<uint64_t>(size());
+}
+
+absl::StatusOr<std::unique_ptr<DrawSource>> RowDraws::MakeSource(std::shared_ptr<RowStore> store) {
+  DING_ASSIGN_OR_RETURN(std::shared_ptr<TransitionReader> reader,
+                        TransitionReader::Create(std::move(store), nstep_, gamma_));
+  return std::make_unique<RowSource>(std::move(reader));
 }
 
 }  // namespace ding

@@ -19,7 +19,7 @@
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/replay_buffer/selection/row_source.h"
+#include "ding_worker/replay_buffer/selection/draw_source.h"
 #include "ding_worker/replay_buffer/storage/transition_reader.h"
 
 namespace ding {

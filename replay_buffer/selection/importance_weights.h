@@ -19,9 +19,15 @@
 #include "absl/types/span.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/replay_buffer/selection/draw_source.h"
-#include "ding_worker/replay_buffer/selection/priority_options.h"
 
 namespace ding {
+
+// The options of draws by priority; importance_weights.h has the formulas.
+struct PriorityOptions {
+  double alpha = 0.6;            // 0: uniform draws
+  double beta = 0.4;             // 0: all importance weights 1
+  int64_t anneal_step = 100000;  // draws until beta is 1; 0: it stays the same
+};
 
 // Adds a sentence for each option that is out of range.
 void AppendPriorityProblems(const PriorityOptions& options, std::vector<std::string>* problems);

@@ -18,7 +18,6 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/replay_buffer/selection/draw_source.h"
 #include "ding_worker/replay_buffer/selection/importance_weights.h"
-#include "ding_worker/replay_buffer/selection/priority_options.h"
 #include "ding_worker/replay_buffer/selection/priority_table.h"
 #include "ding_worker/replay_buffer/selection/sequence_source.h"
 #include "ding_worker/replay_buffer/storage/row_store.h"

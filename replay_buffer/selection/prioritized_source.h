@@ -23,7 +23,6 @@
 #include "ding_worker/replay_buffer/monitors/sampled_data_attr_monitor.h"
 #include "ding_worker/replay_buffer/selection/draw_source.h"
 #include "ding_worker/replay_buffer/selection/importance_weights.h"
-#include "ding_worker/replay_buffer/selection/priority_options.h"
 #include "ding_worker/replay_buffer/selection/priority_table.h"
 #include "ding_worker/replay_buffer/selection/staleness_remover.h"
 #include "ding_worker/replay_buffer/storage/row_store.h"

@@ -1,10 +1,9 @@
-#include "ding_worker/replay_buffer/selection/ranked_ids.h"
-
 #include <cstdint>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/replay_buffer/selection/sequence_index.h"
 #include "gtest/gtest.h"
 
 namespace ding {

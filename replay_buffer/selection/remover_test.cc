@@ -1,6 +1,4 @@
 // A remover of one's own, registered as any user would.
-#include "ding_worker/replay_buffer/selection/remover.h"
-
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
@@ -21,7 +19,6 @@
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
-#include "ding_worker/replay_buffer/selection/remover_registry.h"
 #include "ding_worker/replay_buffer/selection/selector.h"
 #include "ding_worker/replay_buffer/testing/saved_state.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"

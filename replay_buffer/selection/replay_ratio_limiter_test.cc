@@ -1,5 +1,3 @@
-#include "ding_worker/replay_buffer/selection/replay_ratio_limiter.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -11,6 +9,7 @@
 #include "absl/status/status.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/replay_buffer/selection/rate_limiter.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

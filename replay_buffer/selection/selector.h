@@ -1,3 +1,6 @@
+// What a user may replace in a buffer: ISelector chooses what is drawn, IRemover what leaves
+// early. The selectors that we have.
+//
 // Chooses what a draw consists of: the part of a buffer that a user is most likely to replace.
 //
 // A candidate is a row, a sequence or a whole episode, depending on the buffer. A selector names it by its
@@ -21,11 +24,14 @@
 #define DING_WORKER_REPLAY_BUFFER_SELECTION_SELECTOR_H_
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
 
 namespace ding {
@@ -68,6 +74,115 @@ class ISelector {
   // be as it was.
   virtual absl::Status LoadState(StateReader* /*reader*/) { return absl::OkStatus(); }
 };
+
+// Removes rows from a buffer before they are its oldest: rows from which nothing more is to be learned. The
+// buffer removes what is too stale or used up by itself (max_staleness, max_use).
+//
+// A removed row is never drawn or counted again. It stays in the ring until it is overwritten, and may be
+// part of the n-step window of another row. Rows are named by their replay_unique_id.
+//
+// Ownership: a buffer owns its remover. The candidates are valid during the call only.
+// Threads:   called under the buffer's lock, by one thread at a time. Must not call the buffer.
+// Errors:    Remove() may fail or throw, which fails the draw. If Append(), Update() or LoadState() throws, so fails
+//            the call of the buffer (a push although the rows are in it); the other functions must not throw.
+//
+// Example: a remover that keeps only every second row.
+//   class RemoveOdd : public IRemover {
+//    public:
+//     absl::Status Remove(const Candidates& rows, int64_t, std::vector<int64_t>* ids) override {
+//       for (int64_t rank = 0; rank < rows.size(); ++rank) {
+//         if (rows.Id(rank) % 2 == 1) ids->push_back(rows.Id(rank));
+//       }
+//       return absl::OkStatus();
+//     }
+//   };
+class IRemover {
+ public:
+  virtual ~IRemover() = default;
+
+  // Called after rows were pushed: row i of data.rows has the id `first_id` + i. The oldest rows have made
+  // place for them.
+  virtual void Append(const SegmentBatch& /*data*/, int64_t /*first_id*/) {}
+  // Called before each draw, with the rows that can be drawn. Adds to `*ids`, which is empty, the ids of the
+  // rows that leave; ids of rows that cannot be drawn have no effect. `learner_iter` is that of the draw.
+  virtual absl::Status Remove(const Candidates& rows, int64_t learner_iter,
+                              std::vector<int64_t>* ids) = 0;
+
+  // Called with the priorities that IBuffer::Update() was given.
+  virtual void Update(const PriorityInfo& /*info*/) {}
+  // Called when the buffer drops all rows.
+  virtual void Clear() {}
+
+  // The state that is saved with the buffer; null if there is none. Append() is not called for rows that are
+  // loaded, so a remover that knows something of them must save it.
+  virtual StateSnapshot Snapshot() const { return nullptr; }
+  // Reads what Snapshot() wrote; called if Snapshot() does not return null. After an error the remover must
+  // be as it was.
+  virtual absl::Status LoadState(StateReader* /*reader*/) { return absl::OkStatus(); }
+};
+
+// Draws indices uniformly at random, with or without replacement.
+//
+// Draws without replacement use Floyd's method (Bentley and Floyd, "A sample of brilliance", CACM
+// 1987): one random number and one lookup in a small table per index, whatever n is. Every set of
+// indices is equally likely, but their order is not random.
+//
+// Threads: thread-compatible.
+class UniformDraw {
+ public:
+  // Fills `out` with indices in [0, n), 1 <= n < 2^32; they may repeat.
+  static void WithReplacement(int64_t n, Rng* rng, absl::Span<int64_t> out);
+  // Does the same, but the indices all differ; out.size() <= n.
+  void WithoutReplacement(int64_t n, Rng* rng, absl::Span<int64_t> out);
+
+ private:
+  // Returns false if `index` was in the table already.
+  bool Insert(int64_t index);
+
+  std::vector<uint32_t> table_;  // open addressing: index + 1, or 0 for a free place
+  int table_shift_ = 0;          // 64 - log2 of its size
+};
+
+// The selectors that come with the buffers.
+//
+// Threads: as ISelector.
+
+// Draws every candidate with the same probability; without `replace` no candidate twice.
+class UniformSelector : public ISelector {
+ public:
+  absl::Status Select(const Candidates& from, int64_t newest, bool replace, Rng* rng,
+                      absl::Span<int64_t> ranks) override {
+    if (replace) {
+      draw_.WithReplacement(newest, rng, ranks);
+    } else {
+      draw_.WithoutReplacement(newest, rng, ranks);
+    }
+    const int64_t first = from.size() - newest;
+    if (first == 0) return absl::OkStatus();
+    for (int64_t& rank : ranks) rank += first;
+    return absl::OkStatus();
+  }
+
+ private:
+  UniformDraw draw_;
+};
+
+// Makes a buffer that keeps priorities draw in proportion to priority^alpha (PriorityTable::Draw). A
+// candidate whose weight is more than one stratum can be drawn more than once.
+class ProportionalSelector : public ISelector {
+ public:
+  absl::Status Select(const Candidates& /*from*/, int64_t /*newest*/, bool /*replace*/,
+                      Rng* /*rng*/, absl::Span<int64_t> /*ranks*/) override {
+    return absl::InternalError("a buffer draws in proportion to its priorities itself");
+  }
+  bool ByPriority() const override { return true; }
+};
+
+// Returns `given`, or if it is null a new selector of the type `Default`.
+template <typename Default>
+std::shared_ptr<ISelector> SelectorOr(const std::shared_ptr<ISelector>& given) {
+  return given != nullptr ? given : std::make_shared<Default>();
+}
 
 }  // namespace ding
 

@@ -27,7 +27,6 @@
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
-#include "ding_worker/replay_buffer/selection/selector_registry.h"
 #include "ding_worker/replay_buffer/sequence_buffer.pb.h"
 #include "ding_worker/replay_buffer/testing/saved_state.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"

@@ -33,7 +33,7 @@ struct SequenceDrawOptions {
   int64_t burn_in = 0;
   int64_t nstep = 1;
   double gamma = 0.99;
-  // The capacity for whole episodes that are items (episode_item_source.h).
+  // The capacity for whole episodes that are items (EpisodeItemSource).
   int64_t item_rows = kMaxCapacityRows;
 };
 

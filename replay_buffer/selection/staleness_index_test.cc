@@ -1,9 +1,8 @@
-#include "ding_worker/replay_buffer/selection/staleness_index.h"
-
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "ding_worker/replay_buffer/selection/staleness_remover.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,5 +1,3 @@
-#include "ding_worker/replay_buffer/selection/thruput_controller.h"
-
 #include <cmath>
 #include <string>
 #include <vector>
@@ -8,6 +6,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/replay_buffer/selection/rate_limiter.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

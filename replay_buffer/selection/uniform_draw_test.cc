@@ -1,5 +1,3 @@
-#include "ding_worker/replay_buffer/selection/uniform_draw.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -9,6 +7,7 @@
 
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/replay_buffer/selection/selector.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,5 +1,3 @@
-#include "ding_worker/replay_buffer/storage/frame_stack.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "ding_worker/data/spec.h"
+#include "ding_worker/replay_buffer/storage/row_layout.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -14,8 +14,6 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/saved_columns.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/replay_buffer/storage/frame_stack.h"
-#include "ding_worker/replay_buffer/storage/read_vector.h"
 #include "ding_worker/replay_buffer/storage/row_layout.h"
 #include "ding_worker/replay_buffer/storage/row_memory.h"
 #include "ding_worker/replay_buffer/storage/row_ring.h"

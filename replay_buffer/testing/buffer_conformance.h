@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "ding_worker/replay_buffer/buffer.h"
-#include "ding_worker/replay_buffer/testing/buffer_maker.h"
+#include "ding_worker/replay_buffer/testing/saved_state.h"
 #include "gtest/gtest.h"
 
 namespace ding {

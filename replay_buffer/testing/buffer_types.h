@@ -8,10 +8,13 @@
 #define DING_WORKER_REPLAY_BUFFER_TESTING_BUFFER_TYPES_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "ding_worker/replay_buffer/testing/buffer_maker.h"
+#include "ding_worker/metrics/testing/recording_sink.h"
+#include "ding_worker/replay_buffer/buffer.pb.h"
+#include "ding_worker/replay_buffer/testing/saved_state.h"
 #include "gtest/gtest.h"
 
 namespace ding {
@@ -30,6 +33,13 @@ const std::vector<BufferType>& BufferTypes();
 inline std::string NameOfBufferType(const testing::TestParamInfo<BufferType>& info) {
   return info.param.name;
 }
+
+// A check for tests of buffer factories: the statistics of a buffer go to the sink of the run.
+
+// Makes a buffer named "replay" from `config` with periodic_thruput_seconds = 3, pushes one row and draws it
+// three times. Checks that the number of draws is reported when those seconds are over, not a millisecond
+// sooner. Returns the sink, so that a test can look for further metrics.
+std::shared_ptr<RecordingSink> ExpectThruputReport(BufferConfig config);
 
 }  // namespace ding
 

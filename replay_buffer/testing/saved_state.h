@@ -4,9 +4,14 @@
 #ifndef DING_WORKER_REPLAY_BUFFER_TESTING_SAVED_STATE_H_
 #define DING_WORKER_REPLAY_BUFFER_TESTING_SAVED_STATE_H_
 
+#include <cstdint>
+#include <functional>
+#include <memory>
+
 #include "absl/status/status.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/tensor.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
 
 namespace ding {
@@ -20,6 +25,18 @@ bool SameBytes(const Batch& a, const Batch& b);
 
 // Returns a copy that shares no memory, so that a test may damage it.
 TensorMap CloneAll(const TensorMap& from);
+
+// The function with which a test that many types of buffer must pass makes each of them.
+struct BufferSettings {
+  int64_t capacity_rows = 64;
+  int64_t nstep = 1;
+  double gamma = 0.9;
+  uint64_t seed = 1;
+  std::shared_ptr<MetricSink> metrics = std::make_shared<NullSink>();
+};
+
+// Makes an empty buffer.
+using BufferMaker = std::function<std::unique_ptr<IBuffer>(const BufferSettings&)>;
 
 }  // namespace ding
 

@@ -30,6 +30,7 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/items.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 
@@ -83,6 +84,15 @@ SegmentBatch RandomPush(TestStreams* streams, Rng* rng, int64_t max_length);
 // Returns OK if every row of a batch with one-step windows is consistent: its columns agree with
 // its obs/place, and its next observation is the one after it. Otherwise the error names the row.
 absl::Status CheckRows(const Batch& batch);
+
+// Items (data/items.h) for tests of buffers. Beside chunk, row and length they have the columns
+//
+//   collect_iter  int64[]    the argument
+//   priority      float32[]  1
+//   collector     int32[]    chunk modulo 10
+SegmentBatch TestItems(const std::vector<Item>& items, int64_t collect_iter = 0);
+// Items of one chunk: {chunk, 0, 4}, {chunk, 4, 4}, ...
+SegmentBatch TestItemsOfChunk(int64_t chunk, int64_t items, int64_t collect_iter = 0);
 
 }  // namespace ding
 

@@ -28,7 +28,7 @@ export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
 cat >"$TEST_TMPDIR/use.cc" <<'EOF'
 #include "absl/status/status.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
-#include "ding_worker/replay_buffer/selection/selectors.h"
+#include "ding_worker/replay_buffer/selection/selector.h"
 
 int main() {
   ding::NaiveReplayBuffer::Options options;
@@ -41,7 +41,7 @@ EOF
 compile() {
   # shellcheck disable=SC2046  # words
   g++ -Wall -Wextra "$@" "$TEST_TMPDIR/use.cc" -o "$TEST_TMPDIR/use" \
-    $(pkg-config --cflags --libs ding_worker_naive_buffer ding_worker_selectors)
+    $(pkg-config --cflags --libs ding_worker_naive_buffer ding_worker_selector)
 }
 compile -std=c++17 -Werror
 "$TEST_TMPDIR/use" || fail "the program ends with status $?"

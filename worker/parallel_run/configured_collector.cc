@@ -17,7 +17,6 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
-#include "ding_worker/collector/parallel/collector_link.h"
 #include "ding_worker/collector/parallel/random_start.h"
 #include "ding_worker/collector/parallel_registry.h"
 #include "ding_worker/collector/serial_evaluator.h"

@@ -21,7 +21,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/base/clock.h"
-#include "ding_worker/collector/evaluator/metric.h"
 #include "ding_worker/collector/evaluator/metric_evaluator.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/checkpoint.h"

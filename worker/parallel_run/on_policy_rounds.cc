@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/replay_buffer/advanced_buffer.h"
-#include "ding_worker/replay_buffer/selection/selectors.h"
+#include "ding_worker/replay_buffer/selection/selector.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
 #include "ding_worker/worker/parallel_run/parallel_collect.h"

@@ -8,7 +8,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/control/worker_session.h"
-#include "ding_worker/interaction/transport/connect_refused.h"
+#include "ding_worker/interaction/transport/transport.h"
 
 namespace ding {
 namespace {

@@ -17,7 +17,6 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/control/worker_server.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/interaction/transport/connect_refused.h"
 #include "ding_worker/interaction/transport/in_process_transport.h"
 #include "ding_worker/interaction/transport/transport.h"
 #include "gmock/gmock.h"

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/clock.h"
-#include "ding_worker/coordinator/commander/eval_opponent.h"
+#include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/worker/experiment.pb.h"

@@ -25,7 +25,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/interaction/transport/connect_refused.h"
+#include "ding_worker/interaction/transport/transport.h"
 #include "ding_worker/worker/parallel_run/operator_client.h"
 #include "ding_worker/worker/parallel_run/parallel_run.h"
 #include "ding_worker/worker/parallel_run/supervisor.h"

@@ -19,7 +19,6 @@
 #include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/coordinator/log/sqlite_log.h"
 #include "ding_worker/interaction/store/file_store.h"
-#include "ding_worker/interaction/store/log.h"
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"

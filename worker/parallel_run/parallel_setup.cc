@@ -21,7 +21,6 @@
 #include "ding_worker/coordinator/state/learning_rounds.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/learner/stopper_list.h"
 #include "ding_worker/learner/stopper_registry.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy_registry.h"

@@ -23,7 +23,7 @@
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/wire.h"
-#include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/store/store.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/learner/comm/model_digest.h"
 #include "ding_worker/worker/config/text_config.h"

@@ -31,9 +31,8 @@
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/learner/comm/learn_recorder.h"
+#include "ding_worker/learner/comm/task_learner.h"
 #include "ding_worker/learner/learner.h"
-#include "ding_worker/learner/train_data.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/parallel_run/recording.pb.h"
 
@@ -107,7 +106,7 @@ class RecordingReader {
   const RecordedStart& start() const { return start_; }
   // Returns the events one after the other; null after the last one. The event is valid until the next call.
   absl::StatusOr<const RecordedEvent*> Next();
-  // Returns a chunk by its key in the store (interaction/chunk_key.h). kNotFound: it was never added.
+  // Returns a chunk by its key in the store (interaction/store/store.h). kNotFound: it was never added.
   absl::StatusOr<std::string> Chunk(absl::string_view key);
 
  private:

@@ -30,7 +30,7 @@
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/policy/action_space.h"
 #include "ding_worker/policy/batch_columns.h"
-#include "ding_worker/replay_buffer/saved_episodes.h"
+#include "ding_worker/replay_buffer/buffer_file.h"
 #include "ding_worker/worker/run/run_checkpoints.h"
 
 namespace ding {

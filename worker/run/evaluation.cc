@@ -20,7 +20,7 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/evaluator/eval_core.h"
-#include "ding_worker/collector/evaluator/eval_videos.h"
+#include "ding_worker/collector/evaluator/vector_eval_monitor.h"
 #include "ding_worker/collector/serial/serial_collectors.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/episodes.h"

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "ding_worker/collector/evaluator/metric.h"
+#include "ding_worker/collector/evaluator/metric_evaluator.h"
 #include "ding_worker/data/shuffled_epochs.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/policy/policy.h"

@@ -27,7 +27,7 @@
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_registry.h"
 #include "ding_worker/env/testing/game_envs.h"
-#include "ding_worker/replay_buffer/saved_episodes.h"
+#include "ding_worker/replay_buffer/buffer_file.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/run/run_checkpoints.h"

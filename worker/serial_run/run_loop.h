@@ -46,7 +46,6 @@
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/learner/evaluation.h"
 #include "ding_worker/learner/learner.h"
-#include "ding_worker/learner/stopper_list.h"
 #include "ding_worker/learner/stopper_registry.h"
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/metrics/sink.h"

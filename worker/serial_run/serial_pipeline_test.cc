@@ -24,7 +24,6 @@
 #include "ding_worker/env/testing/scripted_env.h"
 #include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/hook.h"
-#include "ding_worker/learner/hook_registry.h"
 #include "ding_worker/learner/learner.h"
 #include "ding_worker/learner/learner.pb.h"
 #include "ding_worker/learner/learner_registry.h"

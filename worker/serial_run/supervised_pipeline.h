@@ -26,7 +26,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "ding_worker/collector/evaluator/metric.h"
 #include "ding_worker/collector/evaluator/metric_evaluator.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/shuffled_epochs.h"

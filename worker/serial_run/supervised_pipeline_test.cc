@@ -19,7 +19,6 @@
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/collector/evaluator/metric.h"
 #include "ding_worker/collector/evaluator/metric_evaluator.h"
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/collector/serial_registry.h"

@@ -13,7 +13,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/segment.h"
-#include "ding_worker/replay_buffer/testing/buffer_maker.h"
+#include "ding_worker/replay_buffer/testing/saved_state.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "ding_worker/worker/testing/child_program.h"
 
