@@ -1,22 +1,8 @@
-// The demands (GroupDemands) and reports (GroupInfos) of a group of learners.
+// What the learners of a group send, as the group sends it: their demands for data (GroupDemands)
+// and their reports of training (GroupInfos).
 //
-// Merges the learners' demands for data into demands of the group, and splits the rows of an answer between
-// the learners again.
-//
-//   Add(): learner 0, 16 rows ─┐                              ┌─► learner 0, rows 0 to 15
-//                              ├─ Next(): 32 rows ... Split() ┤
-//   Add(): learner 1, 16 rows ─┘                              └─► learner 1, rows 16 to 31
-//
-// A demand of the group is made once every member has sent one. The demands of the group are numbered from 1
-// for as long as the group's session with the coordinator lasts. A demand of the group counts as read when
-// all learners have read their shares.
-//
-// The learners of an on-policy policy demand rounds: rows of certain versions (LearnerDemand.collect_iter), as learner 0
-// says. A round may have more or fewer rows than were demanded, and is split evenly.
-//
-// Ownership: copies its arguments.
-// Threads:   thread-compatible; the aggregator's mutex guards it.
-// Errors:    an error of Add() is the fault of that learner, an error of Split() that of the coordinator.
+// Ownership: both copy their arguments.
+// Threads:   thread-compatible; the aggregator's mutex guards them.
 #ifndef DING_WORKER_ADAPTER_GROUP_DEMANDS_H_
 #define DING_WORKER_ADAPTER_GROUP_DEMANDS_H_
 
@@ -33,6 +19,22 @@
 
 namespace ding {
 
+// Merges the learners' demands for data into demands of the group, and splits the rows of an answer
+// between the learners again.
+//
+//   Add(): learner 0, 16 rows ─┐                              ┌─► learner 0, rows 0 to 15
+//                              ├─ Next(): 32 rows ... Split() ┤
+//   Add(): learner 1, 16 rows ─┘                              └─► learner 1, rows 16 to 31
+//
+// A demand of the group is made once every member has sent one. The demands of the group are
+// numbered from 1 for as long as the group's session with the coordinator lasts. A demand of the
+// group counts as read when all learners have read their shares.
+//
+// The learners of an on-policy policy demand rounds: rows of certain versions
+// (LearnerDemand.collect_iter), as learner 0 says. A round may have more or fewer rows than were
+// demanded, and is split evenly.
+//
+// Errors: an error of Add() is the fault of that learner, an error of Split() that of the coordinator.
 class GroupDemands {
  public:
   // The part of an answer for one learner.
@@ -43,7 +45,8 @@ class GroupDemands {
 
   // `members` are in the order of their ranks. Drops the demands of the generation before.
   void BeginGeneration(const std::vector<uint32_t>& members) { waiting_.Reset(members); }
-  // Drops the waiting demands. Answers to demands that were sent already are dropped when they come.
+  // Drops the waiting demands. Answers to demands that were sent already are dropped when they
+  // come.
   void EndGeneration();
   // Drops everything. All demands that were sent count as answered and read.
   void EndTask();
@@ -53,11 +56,12 @@ class GroupDemands {
   //                       or it says that an answer is read which has not been given
   //   kResourceExhausted  the learner is too many demands ahead of the others
   absl::Status Add(uint32_t learner, const LearnerDemand& demand);
-  // Returns the next demand of the group, or nullopt if a member has none or if enough demands are unanswered
-  // or unread. Call it after each Add() and Split(), until it returns nullopt.
+  // Returns the next demand of the group, or nullopt if a member has none or if enough demands are
+  // unanswered or unread. Call it after each Add() and Split(), until it returns nullopt.
   std::optional<LearnerDemand> Next();
-  // Splits the coordinator's answer into the learners' shares. There are none if no demand has this number,
-  // it was answered before, or its generation is over. The errors are those of SplitItems().
+  // Splits the coordinator's answer into the learners' shares. There are none if no demand has this
+  // number, it was answered before, or its generation is over. The errors are those of
+  // SplitItems().
   absl::StatusOr<std::vector<Share>> Split(const LearnerData& data);
 
  private:
@@ -85,17 +89,15 @@ class GroupDemands {
   uint64_t read_ = 0;
 };
 
-// Merges the learners' reports of training: the reports of all members for the same step become one report of
-// the group.
+// Merges the learners' reports of training: the reports of all members for the same step become one
+// report of the group.
 //
 //   Add(): learner 0, step 5, priorities a ─┐
 //                                           ├─ Next(): step 5, priorities a b
 //   Add(): learner 1, step 5, priorities b ─┘
 //
-// Ownership: copies its arguments.
-// Threads:   thread-compatible; the aggregator's mutex guards it.
-// Errors:    an error of Add() is the fault of that learner. Next() fails if the learners are at different
-//            steps, which cannot be blamed on one of them.
+// Errors: an error of Add() is the fault of that learner. Next() fails if the learners are at different
+//         steps, which cannot be blamed on one of them.
 class GroupInfos {
  public:
   // `members` are in the order of their ranks. Drops the reports of the generation before.
@@ -107,11 +109,12 @@ class GroupInfos {
   //   kInvalidArgument    the coordinator would refuse the report
   //   kResourceExhausted  this learner is too many reports, or too many bytes of them, ahead of the others
   absl::Status Add(uint32_t learner, const LearnerInfo& info);
-  // Returns the next report of the group, or nullopt if a member has not reported yet. Call it after each
-  // Add(), until it returns nullopt.
+  // Returns the next report of the group, or nullopt if a member has not reported yet. Call it
+  // after each Add(), until it returns nullopt.
   //   kFailedPrecondition  the learners are not at the same step, or disagree on whether they are done
   absl::StatusOr<std::optional<LearnerInfo>> Next();
-  // The last report of rank 0, if it still waits for the reports of the others and says that the run is done.
+  // The last report of rank 0, if it still waits for the reports of the others and says that the
+  // run is done.
   std::optional<LearnerInfo> LastOfRun() const;
 
  private:

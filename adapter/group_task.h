@@ -1,17 +1,7 @@
-// The task of a group of learners, and the reports of its status (GroupReporter).
+// The task of a group of learners (GroupTask), and the reports of its status (GroupReporter).
 //
-// The state of a task that a group of learners trains: its generations, and what has to happen next. A
-// generation is a fixed set of learners that train together.
-//
-//   kGathering ──► kRunning ── a member is lost, or a learner has come ──► kForming ──► kRunning ...
-//
-// The class sends no messages. NextStep() decides what to do, from the elapsed time and the states of the
-// learners, and the aggregator does it. In a new generation the members have ranks without gaps. Rank 0 is
-// the learner that loads the checkpoint, or else the one that has trained farthest.
-//
-// Ownership: the clock must outlive it.
-// Threads:   thread-compatible; the aggregator's mutex guards it.
-// Errors:    TakePolicy() refuses every version that the coordinator would refuse.
+// Ownership: the clock must outlive both.
+// Threads:   thread-compatible; the aggregator's mutex guards them.
 #ifndef DING_WORKER_ADAPTER_GROUP_TASK_H_
 #define DING_WORKER_ADAPTER_GROUP_TASK_H_
 
@@ -30,6 +20,16 @@
 
 namespace ding {
 
+// The state of a task that a group of learners trains: its generations, and what has to happen
+// next. A generation is a fixed set of learners that train together.
+//
+//   kGathering ──► kRunning ── a member is lost, or a learner has come ──► kForming ──► kRunning ...
+//
+// The class sends no messages. NextStep() decides what to do, from the elapsed time and the states
+// of the learners, and the aggregator does it. In a new generation the members have ranks without
+// gaps. Rank 0 is the learner that loads the checkpoint, or else the one that has trained farthest.
+//
+// Errors: TakePolicy() refuses every version that the coordinator would refuse.
 class GroupTask {
  public:
   // The fields have the meaning of those in LearnerAggregator::Options.
@@ -63,12 +63,14 @@ class GroupTask {
   // The members of the last generation, by rank.
   const std::vector<uint32_t>& members() const { return members_; }
 
-  // Returns the task to send to this learner. If the task resumes, the first learner loads the checkpoint.
+  // Returns the task to send to this learner. If the task resumes, the first learner loads the
+  // checkpoint.
   LearnerTask StartOn(uint32_t worker);
-  // Whether the first generation cannot begin without this learner, because it loads the checkpoint.
+  // Whether the first generation cannot begin without this learner, because it loads the
+  // checkpoint.
   bool NeedsForCheckpoint(uint32_t worker) const { return generation_ == 0 && loader_ == worker; }
-  // The members that have not left the last generation within form_timeout after its end. The caller gives
-  // them the task anew before it calls NextStep().
+  // The members that have not left the last generation within form_timeout after its end. The
+  // caller gives them the task anew before it calls NextStep().
   std::vector<uint32_t> Late(const GroupRoster& roster) const;
   // Returns the next step to take. Changes nothing.
   Step NextStep(const GroupRoster& roster) const;
@@ -83,7 +85,8 @@ class GroupTask {
   // Notes a policy version that rank 0 has published.
   //   kInvalidArgument  it is not one of the next versions of the task's policy, or has another key
   absl::Status TakePolicy(const PolicyVersion& version);
-  // Notes that the task has failed on a learner. The first failure counts, because it causes the others.
+  // Notes that the task has failed on a learner. The first failure counts, because it causes the
+  // others.
   void TakeFailure(const absl::Status& why);
 
  private:
@@ -105,14 +108,8 @@ class GroupTask {
   absl::Status failure_;
 };
 
-// The status of the learners of a group, for people: their names and processes, and what each of them waits
-// for.
-//
-// Ownership: the clock must outlive a GroupReporter.
-// Threads:   thread-compatible; the aggregator's mutex guards it.
-// Errors:    none.
-
-// Fills in the status of one learner. `task` is the group's task, or null if it has none.
+// Fills in the status of one learner, for people: its name and process, and what it waits for.
+// `task` is the group's task, or null if it has none.
 void FillLearnerStatus(uint32_t worker, const GroupRoster::Learner& learner, const GroupTask* task,
                        const Clock* clock, WorkerStatus* status);
 
@@ -121,8 +118,9 @@ class GroupReporter {
  public:
   GroupReporter(absl::Duration period, const Clock* clock);
 
-  // Returns the report that is due now, or nullopt if none is. If there are more learners than the coordinator
-  // accepts in a report (kMaxGroupMembers, kMaxGroupStatusBytes), the last ones are left out.
+  // Returns the report that is due now, or nullopt if none is. If there are more learners than the
+  // coordinator accepts in a report (kMaxGroupMembers, kMaxGroupStatusBytes), the last ones are
+  // left out.
   std::optional<GroupStatus> Next(const GroupRoster& roster, const GroupTask* task);
 
  private:

@@ -1,14 +1,11 @@
-// How the messages of several learners become one: RankQueues waits for one of each, the
-// functions merge them.
-//
-// The rules by which the learner aggregator merges the messages of several learners into one, and splits the
-// answers again.
+// How the learner aggregator makes one message of those of several learners, and splits the answers
+// again: RankQueues waits for one of each learner, the functions are the rules.
 //
 //     demands  [16 rows] [16 rows]  ──MergeDemands──►  [32 rows]
 //     data     [16 rows] [16 rows]  ◄──SplitItems────  [32 rows]
 //     infos    {step 5, priorities a} {step 5, b}  ──MergeInfos──►  {step 5, priorities a b}
 //
-// Threads: thread-safe (pure functions).
+// Threads: the functions are pure; RankQueues is thread-compatible.
 #ifndef DING_WORKER_ADAPTER_MERGE_H_
 #define DING_WORKER_ADAPTER_MERGE_H_
 
@@ -29,39 +26,37 @@
 
 namespace ding {
 
-// Merges demands: the batch size is the sum of all, the number of batches is the smallest, and the other
-// fields are those of the first demand. There must be at least one demand.
+// Merges demands: the batch size is the sum of all, the number of batches is the smallest, and the
+// other fields are those of the first demand. There must be at least one demand.
 LearnerDemand MergeDemands(absl::Span<const LearnerDemand> demands);
 
-// Splits the rows of one drawn batch: learner i gets the next rows[i] rows. Returns the encoded parts in the
-// order of `rows`.
+// Splits the rows of one drawn batch: learner i gets the next rows[i] rows. Returns the encoded
+// parts in the order of `rows`.
 //   kInvalidArgument  the batch has not the sum of `rows` rows
 //   others            from DecodeBatch()
 absl::StatusOr<std::vector<std::string>> SplitItems(absl::string_view items,
                                                     absl::Span<const int64_t> rows);
-// Splits a round of an on-policy policy, which may have more or fewer rows than were demanded: each learner gets as many
-// as the others, or one more.
+// Splits a round of an on-policy policy, which may have more or fewer rows than were demanded: each
+// learner gets as many as the others, or one more.
 absl::StatusOr<std::vector<std::string>> SplitRound(absl::string_view items, size_t learners);
 
-// Merges reports: lists are concatenated in the order of `infos`; learner_step, learner_done and the other
-// single fields are those of the first report. There must be at least one report.
+// Merges reports: lists are concatenated in the order of `infos`; learner_step, learner_done and
+// the other single fields are those of the first report. There must be at least one report.
 //   kFailedPrecondition  the learners are not at the same step, or disagree on whether they are done
 absl::StatusOr<LearnerInfo> MergeInfos(absl::Span<const LearnerInfo> infos);
 
 // The sum of CPUs, of memory and of GPUs.
 Resources MergeResources(absl::Span<const Resources> learners);
 
-// Matches the messages of the members of one generation: the first message of each member makes the first
-// round, the second message of each member the second round, and so on.
+// The number of messages that a learner may be ahead of the others. Its data loader never gets so
+// far ahead.
+inline constexpr size_t kMaxRoundsAhead = 1024;
+
+// Matches the messages of the members of one generation: the first message of each member makes the
+// first round, the second message of each member the second round, and so on.
 //
 //     rank 0  [a1][a2]
 //     rank 1  [b1]          TakeRound() ─► a1 b1; then nothing until rank 1 sends another message
-//
-// Threads: thread-compatible.
-
-// The number of messages that a learner may be ahead of the others. Its data loader never gets so far ahead.
-inline constexpr size_t kMaxRoundsAhead = 1024;
-
 template <typename T>
 class RankQueues {
  public:
@@ -78,8 +73,8 @@ class RankQueues {
   const std::deque<T>& queue(uint32_t member) const { return queues_.at(member); }
   void Push(uint32_t member, T message) { queues_.at(member).push_back(std::move(message)); }
 
-  // Removes and returns the first message of each member, in the order of the ranks. Returns nullopt if a
-  // member has no message.
+  // Removes and returns the first message of each member, in the order of the ranks. Returns
+  // nullopt if a member has no message.
   std::optional<std::vector<T>> TakeRound() {
     const bool complete = std::none_of(queues_.begin(), queues_.end(),
                                        [](const auto& entry) { return entry.second.empty(); });

@@ -1,9 +1,12 @@
-// Calls code that a user may have written, and turns its exceptions into errors.
+// Calls code that a user may have written: a function, or the factory of a module that a registry
+// has found. Turns its exceptions into errors.
 //
 // Threads: the same rules as for the function that is called.
 //
 // Example:
 //   DING_RETURN_IF_ERROR(CallUser("the hook", [&] { return hook->Call(learner); }));
+//   DING_ASSIGN_OR_RETURN(const SelectorFactory create, SelectorRegistry().Find(config.type()));
+//   return CallFactory("selector", config.type(), [&] { return create(config); });
 #ifndef DING_WORKER_BASE_CALL_USER_H_
 #define DING_WORKER_BASE_CALL_USER_H_
 
@@ -19,8 +22,9 @@
 
 namespace ding {
 
-// Returns what `call` returns, a Status or a StatusOr. An exception becomes the error kInternal with the
-// text "<what> threw an exception: ...". Inlined because every step of an env goes through it.
+// Returns what `call` returns, a Status or a StatusOr. An exception becomes the error kInternal
+// with the text "<what> threw an exception: ...". Inlined because every step of an env goes through
+// it.
 template <typename Call>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline std::invoke_result_t<Call&> CallUser(absl::string_view what,
                                                                          Call&& call) {
@@ -34,8 +38,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline std::invoke_result_t<Call&> CallUser(absl::s
   }
 }
 
-// Calls `call`, which must not throw, because nobody could handle its error. If it does, ends the program with the
-// text "<what> threw an exception: ...".
+// Calls `call`, which must not throw, because nobody could handle its error. If it does, ends the
+// program with the text "<what> threw an exception: ...".
 template <typename Call>
 void CallUserWhoMustNotThrow(absl::string_view what, Call&& call) {
   const absl::Status status = CallUser(what, [&call] {
@@ -45,17 +49,9 @@ void CallUserWhoMustNotThrow(absl::string_view what, Call&& call) {
   DING_CHECK(status.ok()) << status.message();
 }
 
-// Calls the factory of a module that a registry has found, which a user may have written.
-//
-// Threads: the same rules as for the factory.
-//
-// Example:
-//   DING_ASSIGN_OR_RETURN(const SelectorFactory create, SelectorRegistry().Find(config.type()));
-//   return CallFactory("selector", config.type(), [&] { return create(config); });
-
-// Returns what the factory of the type `type` returns: a StatusOr of a pointer. An exception and a null
-// pointer become the error kInternal: "the factory of <kind> '<type>' threw an exception: ...", or "...
-// returned none".
+// Returns what `call`, the factory of the module `type`, returns: a StatusOr of a pointer. An
+// exception and a null pointer become the error kInternal: "the factory of <kind> '<type>' threw an
+// exception: ...", or "... returned none".
 template <typename Call>
 std::invoke_result_t<Call&> CallFactory(absl::string_view kind, absl::string_view type,
                                         Call&& call) {

@@ -1,11 +1,9 @@
-#if defined(__x86_64__)
-
 #include "ding_worker/base/cpu.h"
-
-#include <xmmintrin.h>
 
 #include <cstddef>
 
+#if defined(__x86_64__)
+#include <xmmintrin.h>
 #endif
 
 namespace ding {

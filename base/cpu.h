@@ -1,5 +1,6 @@
-// Tells which instruction sets the processor has, for the few loops that are compiled for several of
-// them; and ScopedFlushDenormals, a guard that treats denormal numbers as zero.
+// Tells which instruction sets the processor has, for the few loops that are compiled for several
+// of them; ScopedFlushDenormals, a guard that treats denormal numbers as zero; and Pause() for
+// loops that wait.
 //
 // Threads: thread-safe; a ScopedFlushDenormals works on the thread that makes and destroys it.
 //
@@ -22,8 +23,8 @@ enum class InstructionSet {
   kAvx512,    // AVX-512 F, DQ and VL
 };
 
-// Written before a function, these compile it for that set (x86-64 only). Without the wish for a width,
-// gcc would use half of the width of AVX-512; clang has no such option.
+// Written before a function, these compile it for that set (x86-64 only). Without the wish for a
+// width, gcc would use half of the width of AVX-512; clang has no such option.
 #define DING_TARGET_AVX2 __attribute__((target("avx2,fma")))
 #if defined(__clang__)
 #define DING_TARGET_AVX512 __attribute__((target("avx2,fma,avx512f,avx512dq,avx512vl")))
@@ -39,9 +40,10 @@ InstructionSet BestInstructionSet();
 // All sets that they can run, the worst first; never empty.
 absl::Span<const InstructionSet> SupportedInstructionSets();
 
-// While the guard lives, denormal operands and results of this thread's floating-point arithmetic count
-// as zero. Arithmetic on denormals is up to a hundred times slower, and values that decay (the moments of
-// an optimizer, activations) become denormal in the end. It has an effect on x86-64 and AArch64 only.
+// While the guard lives, denormal operands and results of this thread's floating-point arithmetic
+// count as zero. Arithmetic on denormals is up to a hundred times slower, and values that decay
+// (the moments of an optimizer, activations) become denormal in the end. It has an effect on x86-64
+// and AArch64 only.
 class ScopedFlushDenormals {
  public:
   ScopedFlushDenormals();
@@ -53,9 +55,9 @@ class ScopedFlushDenormals {
   uint64_t saved_;
 };
 
-// A pause for loops that look again and again at what another thread or process will change.
-
-// Tells the processor that this thread waits, so that it leaves more of the core and of the memory to others.
+// A pause for loops that look again and again at what another thread or process will change: tells
+// the processor that this thread waits, so that it leaves more of the core and of the memory to
+// others.
 inline void Pause() {
 #ifdef __x86_64__
   __builtin_ia32_pause();

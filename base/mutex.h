@@ -1,6 +1,6 @@
 // Mutex, scoped lock and condition variable. They wrap the standard ones and add Abseil's thread
-// annotations, so that clang checks the locking. ThreadSanitizer sees these locks; it cannot see into
-// an absl::Mutex that a distribution has built.
+// annotations, so that clang checks the locking. ThreadSanitizer sees these locks; it cannot see
+// into an absl::Mutex that a distribution has built.
 //
 // Threads: Mutex and CondVar are thread-safe; a MutexLock belongs to the thread that made it.
 #ifndef DING_WORKER_BASE_MUTEX_H_
@@ -15,13 +15,14 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/cpu.h"
 
 namespace ding {
 
-// Our locks are held for microseconds, but a thread that sleeps until a lock is free wakes up only tens of
-// microseconds later, and may find that the thread that released the lock has taken it again. Therefore a
-// thread tries for a while (kLooks times) before it sleeps, and a thread that comes later lets the waiting
-// ones go first for as long.
+// Our locks are held for microseconds, but a thread that sleeps until a lock is free wakes up only
+// tens of microseconds later, and may find that the thread that released the lock has taken it
+// again. Therefore a thread tries for a while (kLooks times) before it sleeps, and a thread that
+// comes later lets the waiting ones go first for as long.
 class ABSL_LOCKABLE Mutex {
  public:
   Mutex() = default;
@@ -49,12 +50,6 @@ class ABSL_LOCKABLE Mutex {
   friend class CondVar;
   static constexpr int kLooks = 500;  // some 15 microseconds on an EPYC at 2.6 GHz
 
-  static void Pause() {
-#ifdef __x86_64__
-    __builtin_ia32_pause();
-#endif
-  }
-
   std::mutex mutex_;
   std::atomic<int> waiting_{0};
 };
@@ -79,8 +74,8 @@ class CondVar {
   CondVar(const CondVar&) = delete;
   CondVar& operator=(const CondVar&) = delete;
 
-  // Releases `mutex`, waits for a signal or until `deadline`, and takes `mutex` again. Returns false if the
-  // deadline has passed without a signal.
+  // Releases `mutex`, waits for a signal or until `deadline`, and takes `mutex` again. Returns
+  // false if the deadline has passed without a signal.
   bool WaitUntil(Mutex* mutex, const Deadline& deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return WaitFor(mutex, deadline.Left());
   }

@@ -57,7 +57,8 @@ void AddLimitsOf(const std::string& folder, ProcessResources* limits) {
 void AddLimitsDownTo(std::string folder, absl::string_view path, ProcessResources* limits) {
   AddLimitsOf(folder, limits);
   for (const absl::string_view name : absl::StrSplit(path, '/', absl::SkipEmpty())) {
-    // A cgroup that is outside of the container's namespace, as "/../other", is not below the mount.
+    // A cgroup that is outside of the container's namespace, as "/../other", is not below the
+    // mount.
     if (name == "..") break;
     folder = JoinPath(folder, name);
     AddLimitsOf(folder, limits);
@@ -78,7 +79,7 @@ int64_t AtMost(int64_t most, rlim_t limit) {
   return static_cast<int64_t>(std::min<rlim_t>(limit, static_cast<rlim_t>(most)));
 }
 
-std::atomic<int (*)()>& Counter() {
+std::atomic<int (*)()>& GpuCounter() {
   static std::atomic<int (*)()> counter{nullptr};
   return counter;
 }
@@ -90,7 +91,8 @@ ProcessResources ReadCgroupLimits(const std::string& membership_file, const std:
   const absl::StatusOr<std::string> memberships = ReadFile(membership_file);
   if (!memberships.ok()) return limits;
   for (const absl::string_view line : absl::StrSplit(*memberships, '\n')) {
-    // "0::/path" of version 2; "4:cpu,cpuacct:/path" of version 1, which has a mount for each set of controllers.
+    // "0::/path" of version 2; "4:cpu,cpuacct:/path" of version 1, which has a mount for each set
+    // of controllers.
     const std::vector<absl::string_view> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (parts.size() != 3) continue;
     if (parts[1].empty()) {
@@ -136,11 +138,11 @@ int64_t RaiseDescriptorLimit(int64_t most) {
 }
 
 void SetGpuCounter(int (*counter)()) {
-  DING_CHECK(Counter().exchange(counter) == nullptr) << "there are two counters of GPUs";
+  DING_CHECK(GpuCounter().exchange(counter) == nullptr) << "there are two counters of GPUs";
 }
 
 int CountGpus() {
-  const auto counter = Counter().load();
+  const auto counter = GpuCounter().load();
   return counter == nullptr ? 0 : counter();
 }
 

@@ -1,10 +1,11 @@
 // Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
 // 1, 2, 3", SC 2011).
 //
-// A stream is named by (seed, purpose, index). Streams of different names are independent, in whatever order
-// they are created and used. The whole state of a stream is three words, so that it is cheap to save and to
-// restore. The sequence is the same on every platform; this project does not use the std:: distributions,
-// because their results differ between platforms.
+// A stream is named by (seed, purpose, index). Streams of different names are independent, in
+// whatever order they are created and used. The whole state of a stream is three words, so that it
+// is cheap to save and to restore. The sequence is the same on every platform; this project does
+// not use the std:: distributions, because their results differ between platforms. Shuffle() below
+// puts values into a random order.
 //
 // Ownership: a component owns its streams; two components never share one.
 // Threads:   thread-compatible.
@@ -28,11 +29,12 @@ namespace ding {
 
 class Rng {
  public:
-  // The state to save in order to continue later with the same numbers: the key, the next block, and how many
-  // numbers of the current block are used.
+  // The state to save in order to continue later with the same numbers: the key, the next block,
+  // and how many numbers of the current block are used.
   using State = std::array<uint64_t, 3>;
 
-  // The purpose of a stream, the second part of its name. A constexpr one costs nothing at run time:
+  // The purpose of a stream, the second part of its name. A constexpr one costs nothing at run
+  // time:
   //   static constexpr Rng::Purpose kStart("env/start");
   class Purpose {
    public:
@@ -84,8 +86,8 @@ class Rng {
   }
 
  private:
-  // The finalizer of SplitMix64 (Steele, Lea and Flood 2014): every bit of the input changes every bit
-  // of the output.
+  // The finalizer of SplitMix64 (Steele, Lea and Flood 2014): every bit of the input changes every
+  // bit of the output.
   static uint64_t Mix(uint64_t x) {
     x += 0x9E3779B97F4A7C15;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
@@ -101,15 +103,17 @@ class Rng {
   std::array<uint32_t, 4> block_{};
 };
 
-}  // namespace ding
+// Puts `values` into a random order, drawn from `rng`. Every order is equally likely (Fisher and
+// Yates), and the same stream gives the same order on every platform.
+template <typename T>
+void Shuffle(absl::Span<T> values, Rng* rng) {
+  for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[rng->UniformInt(i)]);
+}
 
-// The block function of Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2,
-// 3", SC 2011): a bijection of 128 bits under a key of 64 bits. For ding::Rng only.
-//
-// Threads: thread-safe.
+namespace internal_base {
 
-namespace ding::internal_base {
-
+// The block function of Philox4x32-10: a bijection of 128 bits under a key of 64 bits. For Rng
+// only.
 constexpr std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter,
                                              std::array<uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
@@ -122,21 +126,7 @@ constexpr std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter,
   return counter;
 }
 
-}  // namespace ding::internal_base
-
-namespace ding {
-
-// Shuffles values. Every order is equally likely (Fisher and Yates), and the same stream gives the same
-// order on every platform.
-//
-// Threads: thread-compatible, like the stream.
-
-// Puts `values` into a random order, drawn from `rng`.
-template <typename T>
-void Shuffle(absl::Span<T> values, Rng* rng) {
-  for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[rng->UniformInt(i)]);
-}
-
+}  // namespace internal_base
 }  // namespace ding
 
 #endif  // DING_WORKER_BASE_RNG_H_

@@ -1,4 +1,5 @@
-// Macros that return early with the error of an absl::Status or absl::StatusOr. Abseil 20220623 has none.
+// Macros that return early with the error of an absl::Status or absl::StatusOr (Abseil 20220623 has
+// none), and other helpers for absl::Status: context, and all problems of a config in one error.
 //
 // Threads: thread-safe.
 //
@@ -22,11 +23,20 @@
 
 namespace ding {
 
-// Returns `status` with "<context>: " before its message; an OK status stays as it is. Use it where a layer
-// knows where the error occurred ("env 3", "hook 'save_ckpt'") and the layer below does not.
+// Returns `status` with "<context>: " before its message; an OK status stays as it is. Use it where
+// a layer knows where the error occurred ("env 3", "hook 'save_ckpt'") and the layer below does
+// not.
 inline absl::Status Annotate(const absl::Status& status, absl::string_view context) {
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat(context, ": ", status.message()));
+}
+
+// Reports all problems of a config in one error, so that a user can mend them together. Returns OK
+// if `problems` is empty, else kInvalidArgument with the text "<where>: <problem>; <problem>".
+inline absl::Status ProblemsToStatus(const std::vector<std::string>& problems,
+                                     absl::string_view where) {
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(where, ": ", absl::StrJoin(problems, "; ")));
 }
 
 }  // namespace ding
@@ -41,7 +51,8 @@ inline absl::Status Annotate(const absl::Status& status, absl::string_view conte
 #define DING_STATUS_CONCAT_INNER_(a, b) a##b
 #define DING_STATUS_CONCAT_(a, b) DING_STATUS_CONCAT_INNER_(a, b)
 
-// Assigns the value of `expr`, a StatusOr, to `lhs`, which may be a declaration; or returns its error.
+// Assigns the value of `expr`, a StatusOr, to `lhs`, which may be a declaration; or returns its
+// error.
 #define DING_ASSIGN_OR_RETURN(lhs, expr) \
   DING_ASSIGN_OR_RETURN_IMPL_(DING_STATUS_CONCAT_(ding_status_or_, __LINE__), lhs, expr)
 
@@ -49,20 +60,5 @@ inline absl::Status Annotate(const absl::Status& status, absl::string_view conte
   auto var = (expr);                                                 \
   if (ABSL_PREDICT_FALSE(!var.ok())) return std::move(var).status(); \
   lhs = std::move(var).value()
-
-namespace ding {
-
-// Reports all problems of a config in one error, so that a user can mend them together.
-//
-// Threads: thread-safe.
-
-// Returns OK if `problems` is empty, else kInvalidArgument with the text "<where>: <problem>; <problem>".
-inline absl::Status ProblemsToStatus(const std::vector<std::string>& problems,
-                                     absl::string_view where) {
-  if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(where, ": ", absl::StrJoin(problems, "; ")));
-}
-
-}  // namespace ding
 
 #endif  // DING_WORKER_BASE_STATUS_MACROS_H_

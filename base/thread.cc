@@ -15,9 +15,10 @@
 namespace ding {
 namespace {
 
-// A thread that waits looks so often before it sleeps, some half a millisecond on an EPYC at 2.6 GHz: between two pieces
-// of work of a network come the rest of an update and some steps of an env. After the first looks it lets other threads
-// have the core in between, because the one that it waits for may have been woken there.
+// A thread of a team that waits looks so often before it sleeps, some half a millisecond on an EPYC
+// at 2.6 GHz: between two pieces of work of a network come the rest of an update and some steps of
+// an env. After the first looks it lets other threads have the core in between, because the one
+// that it waits for may have been woken there.
 constexpr int kLooks = 1000;
 constexpr int kLooksAlone = 100;
 constexpr int kPausesPerLook = 16;
@@ -116,8 +117,8 @@ void ThreadTeam::WaitForChange(const std::atomic<int64_t>& value, int64_t old) {
     }
     if (look > kLooksAlone) std::this_thread::yield();
   }
-  // All of these operations have one order for all threads: either Wake() sees that this thread is about to sleep, or
-  // this thread sees the new value.
+  // All of these operations have one order for all threads: either Wake() sees that this thread is
+  // about to sleep, or this thread sees the new value.
   MutexLock lock(&mutex_);
   sleeping_.fetch_add(1);
   while (value.load() == old) changed_.WaitFor(&mutex_, absl::InfiniteDuration());

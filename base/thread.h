@@ -1,8 +1,9 @@
-// Starts threads, with an error instead of an exception when the system refuses one.
+// Starts threads, one (StartThread) or a team that shares a loop (ThreadTeam), with an error
+// instead of an exception when the system refuses one.
 //
-// std::thread throws std::system_error when the limit of processes (ulimit -u, or pids.max of a container) or
-// of address space (ulimit -v) is reached. Our code does not catch it, so that the program would abort. All
-// code outside of tests starts its threads here.
+// std::thread throws std::system_error when the limit of processes (ulimit -u, or pids.max of a
+// container) or of address space (ulimit -v) is reached. Our code does not catch it, so that the
+// program would abort. All code outside of tests starts its threads here.
 //
 // Threads: thread-safe.
 //
@@ -31,29 +32,29 @@ namespace ding {
 //   kResourceExhausted  the system refuses a thread; the message says which limits to raise
 absl::StatusOr<std::thread> StartThread(absl::string_view purpose, std::function<void()> body);
 
-// Checks that this process can have `count` more threads at a time: starts them and ends them again. For
-// main(), on behalf of libraries that abort the program when they cannot start a thread. It is a snapshot:
-// the system may refuse threads a moment later.
+// Checks that this process can have `count` more threads at a time: starts them and ends them
+// again. For main(), on behalf of libraries that abort the program when they cannot start a thread.
+// It is a snapshot: the system may refuse threads a moment later.
 //   kResourceExhausted  as above; the message says how many threads could be started
 absl::Status CheckThreads(int count);
 
 // A few threads that compute a piece of work together, over and over, and meet at its end.
 //
-// It is made for work of some microseconds: a member looks for the next piece for a while before it sleeps, so that a
-// piece which follows soon begins within a microsecond, and an idle team costs nothing.
+// It is made for work of some microseconds: a member looks for the next piece for a while before it
+// sleeps, so that a piece which follows soon begins within a microsecond, and an idle team costs
+// nothing.
 //
-// Everything that the caller did before Run() is visible to all members, and everything that they did is visible to the
-// caller afterwards.
-//
-// Ownership: owns its threads and joins them.
-// Threads:   thread-safe. While one thread runs work, that of another one is done by its caller alone.
+// Everything that the caller did before Run() is visible to all members, and everything that they
+// did is visible to the caller afterwards. The team owns its threads and joins them. While one
+// thread runs work, that of another one is done by its caller alone.
 //
 // Example:
 //   DING_ASSIGN_OR_RETURN(const auto team, ThreadTeam::Create(2, "learning"));
 //   team->Run([&](int member) { Sum(parts[member], &sums[member]); });
 class ThreadTeam {
  public:
-  // A team of `size` members, at least 1: the caller of Run() and size - 1 threads. `purpose` names them in errors.
+  // A team of `size` members, at least 1: the caller of Run() and size - 1 threads. `purpose` names
+  // them in errors.
   //   kResourceExhausted  the system refuses a thread
   static absl::StatusOr<std::unique_ptr<ThreadTeam>> Create(int size, absl::string_view purpose);
   ThreadTeam(const ThreadTeam&) = delete;
@@ -62,8 +63,8 @@ class ThreadTeam {
 
   int size() const { return static_cast<int>(threads_.size()) + 1; }
 
-  // Calls work(member) once for each member 0 .. size() - 1, at the same time, and returns when all calls have returned.
-  // `work` must not throw, and must not call Run().
+  // Calls work(member) once for each member 0 .. size() - 1, at the same time, and returns when all
+  // calls have returned. `work` must not throw, and must not call Run().
   void Run(absl::FunctionRef<void(int member)> work) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -80,8 +81,8 @@ class ThreadTeam {
   std::atomic<bool> busy_{false};
   const Work* work_ = nullptr;      // null: the threads shall end
   std::atomic<int64_t> pieces_{0};  // how many pieces of work have begun
-  std::atomic<int64_t> unfinished_{
-      0};  // members, beside the caller, that have not finished the current one
+  // Members, beside the caller, that have not finished the current piece.
+  std::atomic<int64_t> unfinished_{0};
   std::atomic<int> sleeping_{0};
   Mutex mutex_;
   CondVar changed_;

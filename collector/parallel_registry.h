@@ -32,8 +32,8 @@ struct ParallelCollectorDescriptor {
 };
 Registry<ParallelCollectorDescriptor>& ParallelCollectorRegistry();
 
-// kNotFound lists the linked names; kInvalidArgument says why the type refuses config.params, or else
-// lists all problems of the config and the parts.
+// kNotFound lists the linked names; kInvalidArgument says why the type refuses config.params, or
+// else lists all problems of the config and the parts.
 absl::StatusOr<std::unique_ptr<BaseParallelCollector>> create_parallel_collector(
     const ParallelCollectorConfig& config, const ParallelCollectorTask& task,
     const ParallelCollectorParts& parts, const ComponentDeps& deps);
@@ -41,8 +41,6 @@ absl::StatusOr<ParallelCollectorDescriptor> get_parallel_collector_cls(
     const ParallelCollectorConfig& config);
 
 // Reads the options of parallel collectors from their config, for factories.
-//
-// Threads: thread-safe.
 //
 // Example:
 //   return MyCollector::Create(ReadParallelCollectorOptions(config), task, parts, deps);

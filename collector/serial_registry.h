@@ -27,7 +27,8 @@ struct SerialCollectorDescriptor {
   std::string name;
   SerialCollectorConfig default_config;
   bool by_episode = false;  // whether its target is a number of episodes; else of rows
-  // Whether parallel collectors collect what it collects, so that a parallel run takes a config with it.
+  // Whether parallel collectors collect what it collects, so that a parallel run takes a config
+  // with it.
   bool in_parallel = false;
   std::function<absl::StatusOr<std::unique_ptr<ISerialCollector>>(
       const SerialCollectorConfig&, EnvManager*, CollectMode*, const ComponentDeps&)>
@@ -57,16 +58,16 @@ using BattleEvaluatorCreator = std::function<absl::StatusOr<std::unique_ptr<IBat
     const ComponentDeps&)>;
 Registry<BattleEvaluatorCreator>& BattleEvaluatorRegistry();
 
-// The metrics by the name in the config (MetricEvaluatorConfig::metric). A metric has no state, so a run may use
-// the registered object.
+// The metrics by the name in the config (MetricEvaluatorConfig::metric). A metric has no state, so
+// a run may use the registered object.
 Registry<std::shared_ptr<const IMetric>>& MetricRegistry();
 
 using MetricEvaluatorCreator = std::function<absl::StatusOr<std::unique_ptr<IMetricEvaluator>>(
     const MetricEvaluatorConfig&, IEvalData*, const IMetric*, EvalMode*, const ComponentDeps&)>;
 Registry<MetricEvaluatorCreator>& MetricEvaluatorRegistry();
 
-// kNotFound lists the linked names; kInvalidArgument lists all problems of the config. Env manager and
-// policy must not be null and must outlive the created object.
+// kNotFound lists the linked names; kInvalidArgument lists all problems of the config. Env manager
+// and policy must not be null and must outlive the created object.
 absl::StatusOr<std::unique_ptr<ISerialCollector>> create_serial_collector(
     const SerialCollectorConfig& config, EnvManager* env, CollectMode* policy,
     const ComponentDeps& deps);
@@ -88,13 +89,12 @@ absl::StatusOr<std::unique_ptr<IMetricEvaluator>> create_metric_evaluator(
     const MetricEvaluatorConfig& config, IEvalData* data, const IMetric* metric, EvalMode* policy,
     const ComponentDeps& deps);
 
-// For factories of serial collectors and evaluators: they read the config into the options of the building
-// blocks (collector/core/collect_core.h, collector/evaluator/eval_core.h). Fields of the config that a type has of
-// its own are in its `params`.
+// For factories of serial collectors and evaluators: they read the config into the options of the
+// building blocks (collector/core/collect_core.h, collector/evaluator/eval_core.h). Fields of the
+// config that a type has of its own are in its `params`.
 //
-// Threads: thread-safe.
-// Errors:  what is wrong is added to a list of problems, which Create() of the building blocks reports together
-//          with the others.
+// What is wrong is added to a list of problems, which Create() of the building blocks reports
+// together with the others.
 //
 // Example, of a type "mine" with the message MyParams:
 //   MyParams params;
@@ -110,9 +110,10 @@ void ReadSerialCollectorOptions(const SerialCollectorConfig& config,
 void ReadSerialEvaluatorOptions(const SerialEvaluatorConfig& config,
                                 SerialEvaluatorOptions* options);
 
-// For a type whose Create() does not take problems of the config: returns kInvalidArgument if there are `problems`
-// of the config, and then lists those of the options, too, so that a user mends them in one go. Without problems
-// of the config it is OK: Create() checks the options. `where` is the name of the component.
+// For a type whose Create() does not take problems of the config: returns kInvalidArgument if there
+// are `problems` of the config, and then lists those of the options, too, so that a user mends them
+// in one go. Without problems of the config it is OK: Create() checks the options. `where` is the
+// name of the component.
 absl::Status SerialProblemsToStatus(std::vector<std::string> problems,
                                     const std::vector<std::string>& option_problems,
                                     absl::string_view where);

@@ -178,6 +178,20 @@ absl::Status CheckFile(const std::string& path, const ManifestFile& expected) {
   return SafetensorsReader::Open(path, expected.crc32c).status();
 }
 
+absl::StatusOr<Manifest> ManifestOf(const std::string& path) {
+  const std::string manifest_path = JoinPath(path, kManifestName);
+  const absl::StatusOr<std::string> text = ReadManifest(manifest_path);
+  if (absl::IsNotFound(text.status())) {
+    return absl::NotFoundError(
+        absl::StrCat("there is no checkpoint at '", path, "': ", text.status().message()));
+  }
+  const std::string here = absl::StrCat("'", manifest_path, "'");
+  if (!text.ok()) return Annotate(text.status(), here);
+  absl::StatusOr<Manifest> manifest = internal_data::DecodeManifest(*text);
+  if (!manifest.ok()) return Annotate(manifest.status(), here);
+  return manifest;
+}
+
 }  // namespace
 
 namespace internal_data {
@@ -245,24 +259,6 @@ absl::Status WriteCheckpoint(const std::string& path, const CheckpointInfo& info
   DING_RETURN_IF_ERROR(WriteInto(temporary, info, components));
   return ReplaceDirectory(temporary, path);
 }
-
-namespace {
-
-absl::StatusOr<Manifest> ManifestOf(const std::string& path) {
-  const std::string manifest_path = JoinPath(path, kManifestName);
-  const absl::StatusOr<std::string> text = ReadManifest(manifest_path);
-  if (absl::IsNotFound(text.status())) {
-    return absl::NotFoundError(
-        absl::StrCat("there is no checkpoint at '", path, "': ", text.status().message()));
-  }
-  const std::string here = absl::StrCat("'", manifest_path, "'");
-  if (!text.ok()) return Annotate(text.status(), here);
-  absl::StatusOr<Manifest> manifest = internal_data::DecodeManifest(*text);
-  if (!manifest.ok()) return Annotate(manifest.status(), here);
-  return manifest;
-}
-
-}  // namespace
 
 absl::StatusOr<CheckpointReader> CheckpointReader::Open(const std::string& path) {
   DING_ASSIGN_OR_RETURN(Manifest manifest, ManifestOf(path));

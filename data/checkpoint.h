@@ -1,15 +1,16 @@
-// A checkpoint: a folder with the named parts of a program's state. It is there as a whole or not at all.
+// A checkpoint: a folder with the named parts of a program's state. It is there as a whole or not
+// at all. CheckpointWriter writes checkpoints in the background.
 //
 //   iteration_1200/
 //     manifest.json        readable: version, kind, fields, the files with sizes and checksums
 //     model.safetensors    one file for each component
 //     optimizer.safetensors
 //
-// A checkpoint is written under a temporary name beside its place and renamed when all of it is on the disk. In the
-// same step it replaces an old checkpoint at that place, which stays if anything fails before. A reader checks every
-// byte before it returns anything.
+// A checkpoint is written under a temporary name beside its place and renamed when all of it is on
+// the disk. In the same step it replaces an old checkpoint at that place, which stays if anything
+// fails before. A reader checks every byte before it returns anything.
 //
-// Threads: a CheckpointReader is thread-compatible.
+// Threads: a CheckpointReader is thread-compatible, a CheckpointWriter is thread-safe.
 //
 // Example:
 //   DING_RETURN_IF_ERROR(WriteCheckpoint(
@@ -43,7 +44,8 @@
 namespace ding {
 
 struct CheckpointComponent {
-  // The name of the component and of its file: letters, digits, '_', '-' and '.', not beginning with '.'.
+  // The name of the component and of its file: letters, digits, '_', '-' and '.', not beginning
+  // with '.'.
   std::string name;
   // Writes the component. WriteSafetensors() calls it several times.
   std::function<absl::Status(StateWriter*)> save;
@@ -56,7 +58,8 @@ struct CheckpointInfo {
 };
 
 // Writes all components and the manifest; the parent folder of `path` must exist.
-//   kInvalidArgument     the name of a component cannot be that of a file, or occurs twice; a text is not UTF-8
+//   kInvalidArgument     the name of a component cannot be that of a file, or occurs twice; a text
+//                        is not UTF-8
 //   kFailedPrecondition  there is something at `path` that is not a checkpoint
 //   kResourceExhausted   the disk is full
 //   other codes          the errors of WriteFileAtomically() and of `save`
@@ -87,31 +90,9 @@ class CheckpointReader {
   std::vector<std::string> files_;
 };
 
-namespace internal_data {
-
-// The content of manifest.json, for checkpoint.cc and its tests.
-struct ManifestFile {
-  std::string name;
-  int64_t size_bytes = 0;
-  uint32_t crc32c = 0;
-};
-struct Manifest {
-  CheckpointInfo info;
-  std::vector<ManifestFile> files;
-};
-
-absl::StatusOr<std::string> EncodeManifest(const Manifest& manifest);
-absl::StatusOr<Manifest> DecodeManifest(absl::string_view text);
-// The last lines of a manifest whose other bytes are `body`: they hold the checksum of `body`.
-std::string ManifestEnd(absl::string_view body);
-
-}  // namespace internal_data
-
-// Writes checkpoints in the background. The caller takes snapshots of its components, passes them on and continues; a
-// thread writes the checkpoints, one after the other.
-//
-// Ownership: the writer holds the snapshots until their checkpoint is written.
-// Threads:   thread-safe; it calls `done` on its own thread.
+// Writes checkpoints in the background. The caller takes snapshots of its components, passes them
+// on and continues; a thread of the writer writes the checkpoints, one after the other, and calls
+// `done`. The writer holds the snapshots until their checkpoint is written.
 //
 // Example:
 //   CheckpointWriter writer;
@@ -119,7 +100,8 @@ std::string ManifestEnd(absl::string_view body);
 //   writer.Write(path, info, {{"model", std::move(model)}}, [](const absl::Status& status) {...});
 class CheckpointWriter {
  public:
-  // The most checkpoints that wait while another one is written. More of them would only take memory.
+  // The most checkpoints that wait while another one is written. More of them would only take
+  // memory.
   static constexpr size_t kMaxWaiting = 2;
 
   CheckpointWriter();
@@ -128,9 +110,10 @@ class CheckpointWriter {
   // Waits until all checkpoints are written.
   ~CheckpointWriter();
 
-  // Writes the checkpoint as WriteCheckpoint() does and calls `done` with the result. The `save` of each component must
-  // be a snapshot, because another thread calls it. If kMaxWaiting checkpoints wait already, Write() first waits until
-  // there is room, for as long as the disk takes. If the system refuses the thread, Write() itself writes the checkpoint.
+  // Writes the checkpoint as WriteCheckpoint() does and calls `done` with the result. The `save` of
+  // each component must be a snapshot, because another thread calls it. If kMaxWaiting checkpoints
+  // wait already, Write() first waits until there is room, for as long as the disk takes. If the
+  // system refuses the thread, Write() itself writes the checkpoint.
   void Write(std::string path, CheckpointInfo info, std::vector<CheckpointComponent> components,
              std::function<void(const absl::Status&)> done) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -156,6 +139,26 @@ class CheckpointWriter {
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last, because it uses the other members
 };
+
+namespace internal_data {
+
+// The content of manifest.json, for checkpoint.cc and its tests.
+struct ManifestFile {
+  std::string name;
+  int64_t size_bytes = 0;
+  uint32_t crc32c = 0;
+};
+struct Manifest {
+  CheckpointInfo info;
+  std::vector<ManifestFile> files;
+};
+
+absl::StatusOr<std::string> EncodeManifest(const Manifest& manifest);
+absl::StatusOr<Manifest> DecodeManifest(absl::string_view text);
+// The last lines of a manifest whose other bytes are `body`: they hold the checksum of `body`.
+std::string ManifestEnd(absl::string_view body);
+
+}  // namespace internal_data
 
 }  // namespace ding
 

@@ -9,7 +9,8 @@
 namespace ding {
 namespace {
 
-// Returns V_T. This is a branch, not a factor, because the value after a terminated episode may be NaN.
+// Returns V_T. This is a branch, not a factor, because the value after a terminated episode may be
+// NaN.
 double BootstrapValue(const RunColumns& run) {
   return run.end == SegmentEnd::kTerminated ? 0.0 : run.final_value;
 }
@@ -88,17 +89,14 @@ void ComputeGae(const RunColumns& run, double gamma, double lambda, absl::Span<f
 void ComputeVTrace(const VTraceInput& input, const VTraceOptions& options, absl::Span<float> target,
                    absl::Span<float> pg_advantage) {
   const size_t steps = input.reward.size();
-  const auto check = [steps](const char* column, size_t found) {
-    DING_CHECK(found == steps) << column << " has " << found << " rows, reward has " << steps;
-  };
-  check("behaviour_log_prob", input.behaviour_log_prob.size());
-  check("log_prob", input.log_prob.size());
-  check("discount", input.discount.size());
-  check("value", input.value.size());
-  check("next_value", input.next_value.size());
-  check("end", input.end.size());
-  check("target", target.size());
-  check("pg_advantage", pg_advantage.size());
+  CheckLength("behaviour_log_prob", input.behaviour_log_prob.size(), steps);
+  CheckLength("log_prob", input.log_prob.size(), steps);
+  CheckLength("discount", input.discount.size(), steps);
+  CheckLength("value", input.value.size(), steps);
+  CheckLength("next_value", input.next_value.size(), steps);
+  CheckLength("end", input.end.size(), steps);
+  CheckLength("target", target.size(), steps);
+  CheckLength("pg_advantage", pg_advantage.size(), steps);
   double next_value = 0;
   double next_target = 0;
   for (size_t t = steps; t-- > 0;) {

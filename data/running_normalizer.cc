@@ -16,19 +16,17 @@ namespace {
 constexpr char kCount[] = "count";
 constexpr char kMean[] = "mean";
 constexpr char kSquares[] = "sum_of_squares";
+constexpr char kStreams[] = "streams";
+constexpr char kReturns[] = "returns";
 constexpr double kEpsilon = 1e-8;
 constexpr int64_t kMaxCount = int64_t{1} << 53;  // up to here float64 has every number of rows
+// A RewardScaler only keeps statistics, so the clip of its normalizer is not used.
+constexpr double kNoClip = 1e30;
 
 size_t CheckedWidth(int64_t width, double clip) {
   DING_CHECK(width >= 1 && clip > 0) << "width " << width << ", clip " << clip;
   return static_cast<size_t>(width);
 }
-
-constexpr char kStreams[] = "streams";
-constexpr char kReturns[] = "returns";
-constexpr double kEpsilon = 1e-8;
-// The normalizer only keeps statistics, so its clip is not used.
-constexpr double kNoClip = 1e30;
 
 void ScaleAll(const RunningNormalizer& statistics, absl::Span<float> reward) {
   const double scale = 1 / std::sqrt(statistics.Variance(0) + kEpsilon);

@@ -1,16 +1,9 @@
-// Keeps the running mean and standard deviation of a stream of rows and normalizes rows by them.
-//
-// The statistics of a block of rows are merged as if the rows had been added one by one (Chan, Golub
-// and LeVeque 1979, "Updating formulae and a pairwise algorithm for computing sample variances", eq.
-// 2.1; Welford 1962 for a block of one). All rows have equal weight.
-//
-//   Normalize: (x - mean) / sqrt(variance + 1e-8), clipped to +-clip; x, clipped to +-clip, before the
-//              first row
+// Running statistics: RunningNormalizer normalizes columns, RewardScaler scales rewards.
 //
 // Shapes: rows [B, width] float32, row-major; statistics are float64.
 // Errors: rows of another width are a mistake of the caller and end the program; values must be
 //         finite.
-// Ownership: a value.   Threads: thread-compatible.
+// Ownership: values.   Threads: thread-compatible.
 #ifndef DING_WORKER_DATA_RUNNING_NORMALIZER_H_
 #define DING_WORKER_DATA_RUNNING_NORMALIZER_H_
 
@@ -29,6 +22,14 @@ namespace ding {
 // Replaces each number by its sum over the processes of a group.
 using GroupSum = absl::FunctionRef<absl::Status(absl::Span<double> values)>;
 
+// Keeps the running mean and standard deviation of a stream of rows and normalizes rows by them.
+//
+// The statistics of a block of rows are merged as if the rows had been added one by one (Chan,
+// Golub and LeVeque 1979, "Updating formulae and a pairwise algorithm for computing sample
+// variances", eq. 2.1; Welford 1962 for a block of one). All rows have equal weight.
+//
+//   Normalize: (x - mean) / sqrt(variance + 1e-8), clipped to +-clip;
+//              before the first row x, clipped to +-clip
 class RunningNormalizer {
  public:
   // width >= 1, clip > 0.
@@ -36,8 +37,9 @@ class RunningNormalizer {
 
   // Adds all rows of `values` to the statistics.
   void Update(absl::Span<const float> values);
-  // Adds the rows of all processes of a group, which make this call together; each has some of the rows, or none. `sum`
-  // replaces numbers by their sums over the group. Returns the errors of `sum`; nothing is changed then.
+  // Adds the rows of all processes of a group, which make this call together; each has some of the
+  // rows, or none. `sum` replaces numbers by their sums over the group. Returns the errors of
+  // `sum`; nothing is changed then.
   absl::Status Update(absl::Span<const float> values, GroupSum sum);
   // Writes the normalized `values` to `out`, which may be the same memory.
   void Normalize(absl::Span<const float> values, absl::Span<float> out) const;
@@ -68,20 +70,18 @@ class RunningNormalizer {
   std::vector<double> block_squares_;
 };
 
-// Divides rewards by the running standard deviation of the discounted return, so that values are about
-// 1 for any env.
+// Divides rewards by the running standard deviation of the discounted return, so that values are
+// about 1 for any env.
 //
 //   R_t = r_t + gamma R_(t-1) within an episode of a stream
 //   scaled r_t = r_t / sqrt(Var(R) + 1e-8)
 //
-// Rewards are not centred, because a constant would change the optimal policy. The PPO authors' code
-// scales rewards in the same way; see Engstrom et al. 2020 ("Implementation matters in deep policy
-// gradients", section 3).
+// Rewards are not centred, because a constant would change the optimal policy. The PPO authors'
+// code scales rewards in the same way; see Engstrom et al. 2020 ("Implementation matters in deep
+// policy gradients", section 3).
 //
 // The rows of a call are added to the statistics before they are scaled, so that the first rows are
 // scaled too.
-//
-// Ownership: a value.   Threads: thread-compatible.
 class RewardScaler {
  public:
   explicit RewardScaler(double gamma);
@@ -89,8 +89,8 @@ class RewardScaler {
   // Scales `reward` [rows of the segments] in place. The segments of a stream must be in order.
   void Scale(absl::Span<const Segment> segments, absl::Span<float> reward);
 
-  // Scales `reward` by the deviation of `statistics` instead, which another process keeps: writes the discounted return of
-  // each row to `returns` [rows], for its Update().
+  // Scales `reward` by the deviation of `statistics` instead, which another process keeps: writes
+  // the discounted return of each row to `returns` [rows], for its Update().
   void ScaleBy(const RunningNormalizer& statistics, absl::Span<const Segment> segments,
                absl::Span<float> reward, absl::Span<float> returns);
 

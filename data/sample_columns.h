@@ -1,9 +1,9 @@
-// The columns of a training batch drawn from a replay buffer: buffers build exactly these, and policies
-// read them by name.
+// The columns of a training batch drawn from a replay buffer: buffers build exactly these, and
+// policies read them by name. And PriorityInfo, which a learner sends back.
 //
-// Row i of a batch [B] is one transition over a window of k steps, where n is the n-step setting and k
-// is the least of n, the rows left in the episode and the rows available (ComputeNStepReturn() in
-// data/returns.h):
+// Row i of a batch [B] is one transition over a window of k steps, where n is the n-step setting
+// and k is the least of n, the rows left in the episode and the rows available
+// (ComputeNStepReturn() in data/returns.h):
 //
 //   column           dtype    shape  meaning
 //   obs, obs/...     env's    env's  observation o_t, named as in the env's spec
@@ -11,7 +11,7 @@
 //   reward           float32  []     r_t + gamma r_(t+1) + ... + gamma^(k-1) r_(t+k-1)
 //   next_obs, ...    env's    env's  o_(t+k); the episode's final observation if it ended earlier
 //   discount         float32  []     gamma^k; 0 if the episode terminated within the window. It is
-//                                    gamma^k if the episode was truncated, so that the bootstrap stays
+//                                    gamma^k if the episode was truncated: the bootstrap stays
 //   n_step           int32    []     k
 //   collect_iter     int64    []     learner iteration of the policy that collected the row
 //
@@ -26,8 +26,8 @@
 //   staleness          int64    []  learner iterations since it was collected
 //   priority           float32  []  the priority with which it was drawn
 //
-// Buffers that draw B sequences of T rows return [B * T] rows, with row t of sequence b at b * T + t,
-// and add:
+// Buffers that draw B sequences of T rows return [B * T] rows, with row t of sequence b at
+// b * T + t, and add:
 //
 //   mask     bool  []  0: padding, a copy of the last row of the sequence
 //   burn_in  bool  []  1: the row only warms up the recurrent state
@@ -36,12 +36,13 @@
 //
 //   is_first  bool  []  1: the row begins an episode, and the recurrent state is reset
 //
-// Such a batch has Batch::sequence_length() T. Recurrent policies store this column besides the action:
+// Such a batch has Batch::sequence_length() T. Recurrent policies store this column besides the
+// action:
 //
-//   rnn_state  float32  [S]  the recurrent state before the row, which is 0 at the first row of an episode
+//   rnn_state  float32  [S]  the recurrent state before the row; 0 at the first row of an episode
 //
-// Buffers of items (data/items.h) draw rows that refer to data in a store. These have no observations,
-// reward, discount and n_step. Besides the metadata of their collector they have:
+// Buffers of items (data/items.h) draw rows that refer to data in a store. These have no
+// observations, reward, discount and n_step. Besides the metadata of their collector they have:
 //
 //   chunk   int64  []  number of the chunk in the store
 //   row     int64  []  first row in the chunk
@@ -107,8 +108,7 @@ inline std::string NextObsColumn(absl::string_view obs_column) {
 }
 
 // New priorities of rows that were drawn from a replay buffer; a learner sends them back to it.
-
-// Three columns of equal length; the ids come from the drawn batch (data/sample_columns.h).
+// Three columns of equal length; the ids come from the drawn batch.
 struct PriorityInfo {
   std::vector<float> priority;
   std::vector<int64_t> replay_unique_id;

@@ -18,7 +18,8 @@ namespace {
 
 constexpr int64_t kMaxRowBytes = int64_t{1} << 40;
 constexpr size_t kMaxPrintedBounds = 8;
-// Far above every shape that a Spec accepts; as many elements of any type have a size in bytes that fits 64 bits.
+// Far above every shape that a Spec accepts; as many elements of any type have a size in bytes that
+// fits 64 bits.
 constexpr int64_t kMaxElements = int64_t{1} << 59;
 
 absl::Status CheckField(const FieldSpec& field) {
@@ -68,8 +69,9 @@ absl::Status CheckField(const FieldSpec& field) {
   return absl::OkStatus();
 }
 
-// Moves the bounds of a float32 action to the float32 values within them: the one that is nearest to 0.4 is above 0.4, and
-// the env would get an action outside of its space. A bound beyond float32 is none; one that would leave no value stays.
+// Moves the bounds of a float32 action to the float32 values within them: the one that is nearest
+// to 0.4 is above 0.4, and the env would get an action outside of its space. A bound beyond float32
+// is none; one that would leave no value stays.
 void RoundInward(FieldSpec* field) {
   if (field->dtype != DType::kFloat32) return;
   if (field->name != "action" && !absl::StartsWith(field->name, "action/")) return;
@@ -93,6 +95,34 @@ int64_t LegalCategory(absl::Span<const uint8_t> mask, uint64_t index) {
 }
 
 }  // namespace
+
+absl::string_view DTypeName(DType dtype) {
+  // A switch, like those of other enums, and not a shared table: the compiler warns if a name is
+  // missing.
+  switch (dtype) {
+    case DType::kBool:
+      return "bool";
+    case DType::kUint8:
+      return "uint8";
+    case DType::kInt32:
+      return "int32";
+    case DType::kInt64:
+      return "int64";
+    case DType::kFloat32:
+      return "float32";
+    case DType::kFloat64:
+      return "float64";
+  }
+  return "unknown dtype";
+}
+
+std::optional<DType> ParseDType(absl::string_view name) {
+  for (const DType dtype : {DType::kBool, DType::kUint8, DType::kInt32, DType::kInt64,
+                            DType::kFloat32, DType::kFloat64}) {
+    if (name == DTypeName(dtype)) return dtype;
+  }
+  return std::nullopt;
+}
 
 int64_t NumElements(absl::Span<const int64_t> shape) {
   int64_t count = 1;
@@ -273,33 +303,6 @@ absl::Status CheckSameLayout(const Spec& expected, const Spec& found, absl::stri
         absl::StrCat(where, ": field '", found.field(expected.size()).name, "' is not expected"));
   }
   return absl::OkStatus();
-}
-
-absl::string_view DTypeName(DType dtype) {
-  // A switch, like those of other enums, and not a shared table: the compiler warns if a name is missing.
-  switch (dtype) {
-    case DType::kBool:
-      return "bool";
-    case DType::kUint8:
-      return "uint8";
-    case DType::kInt32:
-      return "int32";
-    case DType::kInt64:
-      return "int64";
-    case DType::kFloat32:
-      return "float32";
-    case DType::kFloat64:
-      return "float64";
-  }
-  return "unknown dtype";
-}
-
-std::optional<DType> ParseDType(absl::string_view name) {
-  for (const DType dtype : {DType::kBool, DType::kUint8, DType::kInt32, DType::kInt64,
-                            DType::kFloat32, DType::kFloat64}) {
-    if (name == DTypeName(dtype)) return dtype;
-  }
-  return std::nullopt;
 }
 
 absl::Status DrawCategories(const FieldSpec& field, absl::Span<const uint8_t> mask, Rng* rng,

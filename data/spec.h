@@ -1,8 +1,9 @@
-// Describes the fields of rows: names, element types, shapes and legal values. Envs, policies, buffers
-// and files agree on rows by it; every module checks it once where data enters.
+// Element types, fields and specs of rows: names, element types, shapes and legal values; and
+// random legal categories. Envs, policies, buffers and files agree on rows by a Spec; every module
+// checks it once where data enters.
 //
 // Ownership: values; modules share one Spec through SpecPtr.
-// Threads:   immutable after creation, so thread-safe.
+// Threads:   thread-safe: a Spec is immutable after creation.
 //
 // Example:
 //   DING_ASSIGN_OR_RETURN(SpecPtr spec, MakeSpec({
@@ -28,9 +29,8 @@
 
 namespace ding {
 
-// Element types of tensors and columns.
-
-// Files and messages contain these values: never renumber them.
+// Element types of tensors and columns. Files and messages contain these values: never renumber
+// them.
 enum class DType : uint8_t {
   kBool = 0,  // stored as uint8_t, 0 or 1
   kUint8 = 1,
@@ -124,21 +124,23 @@ struct FieldSpec {
   DType dtype = DType::kFloat32;
   Shape shape;  // the shape of one row
 
-  // Inclusive bounds of the values: empty (unbounded), one value for all elements, or one per element
-  // (row-major). Both have the same length.
+  // Inclusive bounds of the values: empty (unbounded), one value for all elements, or one per
+  // element (row-major). Both have the same length.
   std::vector<double> low;
   std::vector<double> high;
-  // If above 0, elements are categories from 0 to num_categories - 1 (dtype int64). `high` may limit
-  // single elements to fewer categories (`low` is then 0): see CategoryCount().
+  // If above 0, elements are categories from 0 to num_categories - 1 (dtype int64). `high` may
+  // limit single elements to fewer categories (`low` is then 0): see CategoryCount().
   int64_t num_categories = 0;
-  // The axis along which a row stacks consecutive frames, or -1. A buffer then stores each frame once.
+  // The axis along which a row stacks consecutive frames, or -1. A buffer then stores each frame
+  // once.
   int frame_stack_axis = -1;
 
   int64_t num_elements() const { return NumElements(shape); }
   int64_t row_bytes() const { return num_elements() * SizeOf(dtype); }
   bool is_discrete() const { return num_categories > 0; }
-  // The number of categories of one element of a discrete field, row-major. Throws std::invalid_argument if there
-  // is no such element, or if its bound is no category (Spec::Create() refuses such bounds).
+  // The number of categories of one element of a discrete field, row-major. Throws
+  // std::invalid_argument if there is no such element, or if its bound is no category
+  // (Spec::Create() refuses such bounds).
   int64_t CategoryCount(int64_t element) const {
     return high.empty() ? num_categories : BoundedCategoryCount(element);
   }
@@ -211,26 +213,23 @@ using SpecPtr = std::shared_ptr<const Spec>;
 
 absl::StatusOr<SpecPtr> MakeSpec(std::vector<FieldSpec> fields);
 
-// Checks that `found` has the fields of `expected`, in the same order with the same names, dtypes and
-// shapes; bounds may differ. kInvalidArgument names `where`, the first field that differs, what was
-// found and what was expected.
+// Checks that `found` has the fields of `expected`, in the same order with the same names, dtypes
+// and shapes; bounds may differ. kInvalidArgument names `where`, the first field that differs, what
+// was found and what was expected.
 absl::Status CheckSameLayout(const Spec& expected, const Spec& found, absl::string_view where);
 // Like CheckSameLayout(), but `found` may have further fields after those of `expected`.
 absl::Status CheckFirstFields(const Spec& expected, const Spec& found, absl::string_view where);
 
-// Draws random legal actions, for random policies, random opponents and the conformance suite of
-// envs.
+// Draws every element of one row of the discrete `field` uniformly from its legal categories, for
+// random policies, random opponents and the conformance suite of envs.
 //
-// A mask has one element per category, 0 for an illegal one; the categories of a field with several
-// elements follow one another:
+// A mask has one element per category, 0 for an illegal one; an empty mask allows all. The
+// categories of a field with several elements follow one another:
 //
 //     field  MultiDiscrete {2, 3}
 //     mask   [1 1 | 0 1 1]          category 0 of element 1 is illegal
 //
-// Threads: thread-safe.
-
-// Draws every element of one row of the discrete `field` uniformly from its legal categories; an empty
-// mask allows all. kInvalidArgument if an element has no legal category.
+//   kInvalidArgument  an element has no legal category
 absl::Status DrawCategories(const FieldSpec& field, absl::Span<const uint8_t> mask, Rng* rng,
                             absl::Span<int64_t> row);
 

@@ -1,15 +1,13 @@
-// One step of an env as named values, and segments made of such steps. For a program of your own that has its steps
-// one by one; collectors write columns, which is faster.
+// Transitions: as values that a user pushes to a buffer (Transition), and the order of their
+// columns in a batch (TransitionLayout).
 //
-// A value is a field of the rows: "obs" or several "obs/...", "action", "reward", and what else is stored.
-// "next_obs" ("next_obs/...") is the observation after the step.
-//
-// Ownership: values.   Threads: thread-compatible; MakeSegments is a pure function.
+// Ownership: values.   Threads: thread-compatible; the functions are pure.
 //
 // Example:
 //   std::vector<Transition> steps(2);
 //   steps[0].Set("obs", {0.1f, 0.2f}).Set("action", 1).Set("reward", 1.0);
-//   steps[1].Set("obs", {0.3f, 0.4f}).Set("action", 0).Set("reward", 1.0).Set("next_obs", {0.5f, 0.6f});
+//   steps[1].Set("obs", {0.3f, 0.4f}).Set("action", 0).Set("reward", 1.0);
+//   steps[1].Set("next_obs", {0.5f, 0.6f});
 //   steps[1].end = SegmentEnd::kTerminated;
 //   DING_RETURN_IF_ERROR(buffer->Push(steps, /*cur_collector_envstep=*/2));
 #ifndef DING_WORKER_DATA_TRANSITION_H_
@@ -30,12 +28,17 @@
 
 namespace ding {
 
+// One step of an env as named values. For a program of your own that has its steps one by one;
+// collectors write columns, which is faster.
+//
+// A value is a field of the rows: "obs" or several "obs/...", "action", "reward", and what else is
+// stored. "next_obs" ("next_obs/...") is the observation after the step.
 struct Transition {
   TensorMap values;
   SegmentEnd end = SegmentEnd::kCut;  // kCut: the episode goes on after this step
 
-  // Sets a value, and returns this transition. Numbers are stored as DI-engine's to_tensor does: floating-point
-  // ones as float32, bool as bool, other integers as int64. A tensor keeps its type.
+  // Sets a value, and returns this transition. Numbers are stored as DI-engine's to_tensor does:
+  // floating-point ones as float32, bool as bool, other integers as int64. A tensor keeps its type.
   Transition& Set(absl::string_view name, Tensor value) {
     values.Set(name, std::move(value));
     return *this;
@@ -68,17 +71,20 @@ struct Transition {
   }
 };
 
-// The stream of the segments of transitions, unless another one is given. Collectors have streams from 0 on.
+// The stream of the segments of transitions, unless another one is given. Collectors have streams
+// from 0 on.
 inline constexpr int64_t kTransitionStream = -1;
 
-// Returns the steps, in their order, as segments of a stream that begins with step `first_step`. A segment goes on with
-// the next transition until one ends its episode, or has a "next_obs" that is not the "obs" of the next one. The last
-// step of a segment must have "next_obs". To continue an earlier call, pass its stream and the number of the next step.
+// Returns the steps, in their order, as segments of a stream that begins with step `first_step`. A
+// segment goes on with the next transition until one ends its episode, or has a "next_obs" that is
+// not the "obs" of the next one. The last step of a segment must have "next_obs". To continue an
+// earlier call, pass its stream and the number of the next step.
 //
-// The rows have the fields of `rows`. If it is null, they have the fields of the first transition: the observation, then
-// the other values in their order. Pass the spec of a collector's rows to mix both kinds of rows in a buffer.
-//   kInvalidArgument  a transition has other values than the first one or `rows`, or lacks "next_obs"; the message has
-//                     its number and the name of the value
+// The rows have the fields of `rows`. If it is null, they have the fields of the first transition:
+// the observation, then the other values in their order. Pass the spec of a collector's rows to mix
+// both kinds of rows in a buffer.
+//   kInvalidArgument  a transition has other values than the first one or `rows`, or lacks
+//                     "next_obs"; the message has its number and the name of the value
 absl::StatusOr<SegmentBatch> MakeSegments(absl::Span<const Transition> transitions,
                                           int64_t stream = kTransitionStream,
                                           int64_t first_step = 0, SpecPtr rows = nullptr);
@@ -88,10 +94,8 @@ absl::StatusOr<SegmentBatch> MakeSegments(absl::Span<const Transition> transitio
 //   the fields of the rows | "next_" + each observation field | discount | n_step |
 //   replay_unique_id | added columns
 //
-// An added column that the rows also have, with the same dtype and shape, replaces the column of the
-// rows in its position. Batches of items (data/items.h) have no next_, discount and n_step.
-//
-// Threads: thread-safe (a pure function).
+// An added column that the rows also have, with the same dtype and shape, replaces the column of
+// the rows in its position. Batches of items (data/items.h) have no next_, discount and n_step.
 struct TransitionLayout {
   SpecPtr spec;             // the spec of the batches
   std::vector<int> stored;  // fields of the rows that no added column replaces
@@ -103,9 +107,9 @@ struct TransitionLayout {
 };
 
 // The first `obs_fields` fields of `rows` are the observation.
-//   kInvalidArgument  the rows have no "reward" of float32[] or float32[R], an observation field is not named
-//                     "obs" or "obs/...", or a field has the name of a column that is added here;
-//                     items: a field is missing or wrong
+//   kInvalidArgument  the rows have no "reward" of float32[] or float32[R], an observation field is
+//                     not named "obs" or "obs/...", or a field has the name of a column that is
+//                     added here; items: a field is missing or wrong
 absl::StatusOr<TransitionLayout> MakeTransitionLayout(const Spec& rows, int obs_fields,
                                                       absl::Span<const FieldSpec> added);
 

@@ -94,7 +94,8 @@ struct Message {
   absl::string_view columns;
 };
 
-// Returns the spec in `bytes`. Most messages have the spec of the one before, so each thread keeps the last one.
+// Returns the spec in `bytes`. Most messages have the spec of the one before, so each thread keeps
+// the last one.
 absl::StatusOr<SpecPtr> ParseSpec(absl::string_view bytes) {
   struct LastSpec {
     std::string bytes;

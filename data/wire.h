@@ -1,12 +1,13 @@
-// Encodes a Batch as bytes, and decodes it: the form in which batches travel between processes and are stored.
+// Encodes a Batch, or a small state, as bytes, and decodes it: the form in which they travel
+// between processes and are stored.
 //
 //   magic "DBAT" | major, minor u16 | size of the rest of the header u32 | rows u64 |
 //   fields u32, then each field of the spec | columns, raw, in field order | CRC-32C u32 of all
 //   before it, if the batch has a checksum of its own
 //
-// All numbers are little endian. The checksum finds accidents; it does not protect against a malicious peer. Therefore
-// every size is compared with the number of bytes before memory is allocated. The values of columns are not checked;
-// code that uses one as an index must check it.
+// All numbers are little endian. The checksum finds accidents; it does not protect against a
+// malicious peer. Therefore every size is compared with the number of bytes before memory is
+// allocated. The values of columns are not checked; code that uses one as an index must check it.
 //
 // Ownership: an EncodedBatch keeps the block of its batch alive.
 // Threads:   thread-safe.
@@ -27,11 +28,12 @@
 
 namespace ding {
 
-// A batch within something that is checked as a whole, such as a value of a store, needs no checksum of its own.
+// A batch within something that is checked as a whole, such as a value of a store, needs no
+// checksum of its own.
 enum class BatchChecksum { kOwn, kNone };
 
-// An encoded batch in pieces, for a write that gathers them: the header, the columns where they are, and the checksum.
-// It can be moved, but not copied, because the pieces point into it.
+// An encoded batch in pieces, for a write that gathers them: the header, the columns where they
+// are, and the checksum. It can be moved, but not copied, because the pieces point into it.
 class EncodedBatch {
  public:
   explicit EncodedBatch(Batch batch, BatchChecksum checksum = BatchChecksum::kOwn);
@@ -49,36 +51,36 @@ class EncodedBatch {
   std::vector<absl::string_view> pieces_;
 };
 
-// Returns the batch in `bytes`, which has been encoded with the same `checksum`, copied into a block of its own.
+// Returns the batch in `bytes`, which has been encoded with the same `checksum`, copied into a
+// block of its own.
 //   kDataLoss            the bytes are truncated or corrupted
-//   kInvalidArgument     the bytes are intact, but the spec is not valid, or the sizes contradict each other
+//   kInvalidArgument     the bytes are intact, but the spec is not valid, or the sizes contradict
+//                        each other
 //   kFailedPrecondition  another major version wrote the bytes
 //   kResourceExhausted   there is not enough memory
 absl::StatusOr<Batch> DecodeBatch(absl::string_view bytes,
                                   BatchChecksum checksum = BatchChecksum::kOwn);
 
-// Does the same with a block of `pool`, whose layout the batch must have; kInvalidArgument names the first field that
-// differs. The batch then has the pool's spec.
+// Does the same with a block of `pool`, whose layout the batch must have; kInvalidArgument names
+// the first field that differs. The batch then has the pool's spec.
 absl::StatusOr<Batch> DecodeBatch(absl::string_view bytes, BlockPool* pool,
                                   BatchChecksum checksum = BatchChecksum::kOwn);
 
-// Encodes a small state (the parameters of a policy) as bytes for another process, and decodes it. The bytes are a batch
-// of one row whose fields are the tensors (data/wire.h), so that they are checked in the same way.
-//
-// Threads: thread-safe (pure functions).
+// Encodes a copy of the small state that `save` writes (the parameters of a policy), for another
+// process. The bytes are a batch of one row whose fields are the tensors, so that they are checked
+// in the same way.
+//   kInvalidArgument  a tensor has no elements, which a spec does not allow
+//   other codes       the errors of `save`
 //
 // Example:
 //   DING_ASSIGN_OR_RETURN(const EncodedBatch model, EncodeState([&](StateWriter* writer) {
 //                           return policy->learn_mode()->SaveModel(writer);
 //                         }));
 //   DING_RETURN_IF_ERROR(store->Put(key, model.pieces()));
-
-// Encodes a copy of the state that `save` writes.
-//   kInvalidArgument  a tensor has no elements, which a spec does not allow
-//   other codes       the errors of `save`
 absl::StatusOr<EncodedBatch> EncodeState(const std::function<absl::Status(StateWriter*)>& save);
 
-// Returns a reader of the state in `bytes`. Its error messages name `source`. Returns the errors of DecodeBatch().
+// Returns a reader of the state in `bytes`. Its error messages name `source`. Returns the errors of
+// DecodeBatch().
 absl::StatusOr<std::shared_ptr<StateReader>> DecodeState(absl::string_view bytes,
                                                          absl::string_view source);
 

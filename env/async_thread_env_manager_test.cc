@@ -18,8 +18,8 @@
 #include "ding_worker/data/columns.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
-#include "ding_worker/env/env_manager_conformance.h"
 #include "ding_worker/env/env_manager_core.h"
+#include "ding_worker/env/testing/env_manager_conformance.h"
 #include "ding_worker/env/testing/scripted_env.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -88,7 +88,8 @@ int Threads() {
 }
 
 TEST_F(AsyncThreadEnvManagerTest, CloseEndsTheThreads) {
-  // The first thread may bring one of the sanitizer; a thread that was joined is listed for a moment.
+  // The first thread may bring one of the sanitizer; a thread that was joined is listed for a
+  // moment.
   std::thread([] {}).join();
   absl::SleepFor(absl::Milliseconds(100));
   const int before = Threads();

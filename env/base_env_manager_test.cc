@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "ding_worker/env/env.h"
-#include "ding_worker/env/env_manager_conformance.h"
 #include "ding_worker/env/env_manager_core.h"
+#include "ding_worker/env/testing/env_manager_conformance.h"
 #include "gtest/gtest.h"
 
 namespace ding {

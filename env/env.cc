@@ -25,6 +25,8 @@ constexpr absl::string_view kObs = "obs";
 constexpr absl::string_view kInfoPrefix = "info/";
 // Every env keeps sums of the components, and every row has all of them.
 constexpr int64_t kMaxRewardComponents = 1 << 16;
+// More are a slip. The specs of all players are kept side by side.
+constexpr int kMaxPlayers = 1 << 10;
 
 // "obs" and "obs/<name>" of an env for one; "obs/1" and "obs/1/<name>" of player 1 of a game.
 std::string Prefix(absl::string_view kind, const EnvSpec& spec, int player) {
@@ -49,7 +51,8 @@ absl::Status CheckObservation(const FieldSpec& field, absl::string_view prefix) 
   return absl::OkStatus();
 }
 
-// The number of elements of an action mask: one per category of each action element. Nullopt: beyond 64 bits.
+// The number of elements of an action mask: one per category of each action element. Nullopt:
+// beyond 64 bits.
 std::optional<int64_t> MaskWidth(const FieldSpec& action) {
   if (action.high.empty()) return CheckedProduct(action.num_elements(), action.num_categories);
   std::optional<int64_t> width = 0;
@@ -78,7 +81,8 @@ absl::Status CheckMask(const FieldSpec& mask, const FieldSpec& action) {
                                                  DTypeName(DType::kBool), ShapeString(width)));
 }
 
-// Checks that the observation has the fields of player 0, then those of player 1, ..., at least one each.
+// Checks that the observation has the fields of player 0, then those of player 1, ..., at least one
+// each.
 absl::Status CheckObservations(const EnvSpec& spec) {
   int player = 0;
   bool any = false;  // whether `player` has a field
@@ -118,9 +122,6 @@ absl::Status CheckInfoNames(const Spec& info) {
   }
   return absl::OkStatus();
 }
-
-// More are a slip. The specs of all players are kept side by side.
-constexpr int kMaxPlayers = 1 << 10;
 
 // "obs/board" of player 1 -> "obs/1/board", "action" -> "action/1".
 std::string NameOfPlayer(absl::string_view name, int player) {

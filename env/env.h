@@ -1,14 +1,15 @@
-// One environment: the class that a user of this project writes.
+// One environment: the class that a user of this project writes. GameSpec() and what follows it are
+// for envs with several players.
 //
-// An episode must be a function of its seed and its actions: Reset() derives all randomness from the
-// seed that it gets, so that a run can be repeated and resumed. The env writes observations into a
-// row that the env manager provides, so that a step allocates and copies nothing.
+// An episode must be a function of its seed and its actions: Reset() derives all randomness from
+// the seed that it gets, so that a run can be repeated and resumed. The env writes observations
+// into a row that the env manager provides, so that a step allocates and copies nothing.
 //
 // Ownership: an Env belongs to one env manager. A row is valid during the call only.
 // Threads:   one call at a time, not always from the same thread.
-// Errors:    an error Status or an exception means that the step or reset failed. The manager retries
-//            as configured, then reports the env by its number. NaN and infinity in observations and
-//            rewards are reported in the same way, without a retry of a step.
+// Errors:    an error Status or an exception means that the step or reset failed. The manager
+//            retries as configured, then reports the env by its number. NaN and infinity in
+//            observations and rewards are reported in the same way, without a retry of a step.
 //
 // Example: examples/custom_env is a complete env in 60 lines.
 //   absl::Status Step(const RowView& action, const RowRef& obs, StepResult* result) override {
@@ -46,15 +47,17 @@ struct EnvSpec {
   // choose legal actions only, and the manager refuses any other action.
   SpecPtr observation;
   SpecPtr action;  // one field "action": Discrete, MultiDiscrete, or Box with bounds
-  // Above 1 the env is a game whose players all act in every step, and which may see and do different
-  // things; env/env.h says how its fields are named.
+  // Above 1 the env is a game whose players all act in every step, and which may see and do
+  // different things; GameSpec() says how its fields are named.
   int players = 1;
-  // {}: the reward of a step is one number. {R}: it has R components (StepResult::reward_components), for
-  // algorithms of several objectives; others refuse it. The env must have one player.
+  // {}: the reward of a step is one number. {R}: it has R components
+  // (StepResult::reward_components), for algorithms of several objectives; others refuse it. The
+  // env must have one player.
   Shape reward_shape;
-  // What the env tells of each step beside observation and reward: fields "info/<name>" of any type and shape, of
-  // which Step() writes StepResult::info_row; null: nothing. They become columns of the collected rows, and the last
-  // value of an episode, if it is a single number, a metric. In a game all players get the same.
+  // What the env tells of each step beside observation and reward: fields "info/<name>" of any type
+  // and shape, of which Step() writes StepResult::info_row; null: nothing. They become columns of
+  // the collected rows, and the last value of an episode, if it is a single number, a metric. In a
+  // game all players get the same.
   SpecPtr info;
   // The range of the reward of one step, or of each of its components.
   double reward_low = -std::numeric_limits<double>::infinity();
@@ -72,14 +75,16 @@ struct EpisodeStart {
   NamedValues params;  // the parameters configured for this env; empty in most runs
 };
 
-// The values of EnvSpec::info in one step: those of each field, row-major, one field after the other.
+// The values of EnvSpec::info in one step: those of each field, row-major, one field after the
+// other.
 class InfoRow {
  public:
   // Makes room for the fields of `spec`, filled with zeros; null: there are none.
   void Clear(const SpecPtr& spec);
 
   const SpecPtr& spec() const { return spec_; }
-  // Returns the elements of field `index`. Another type than that of the field throws std::invalid_argument.
+  // Returns the elements of field `index`. Another type than that of the field throws
+  // std::invalid_argument.
   template <typename T>
   absl::Span<T> field(int index) {
     internal_data::CheckType<T>(*spec_, index);
@@ -106,15 +111,16 @@ enum class PlayerEnd : uint8_t { kNone = 0, kTerminated = 1, kTruncated = 2 };
 
 struct StepResult {
   float reward = 0;  // in a game, the reward of player 0
-  // [R], if the spec has a reward_shape {R}; the manager passes it filled with zeros. `reward` must then
-  // stay 0.
+  // [R], if the spec has a reward_shape {R}; the manager passes it filled with zeros. `reward` must
+  // then stay 0.
   std::vector<float> reward_components;
   // In a game, the rewards of players 1, 2, ...; the manager passes it filled with zeros.
   std::vector<float> other_rewards;
-  // In a game, for each player; the manager passes it filled with kNone. A player that is out before the others
-  // gets its end in that step, with its last reward and observation. From then on nobody asks for its action
-  // (which the env must not read), and its reward must be 0. When all players are out, the game is over. In the
-  // last step of the game it is for players that end in another way than the game.
+  // In a game, for each player; the manager passes it filled with kNone. A player that is out
+  // before the others gets its end in that step, with its last reward and observation. From then on
+  // nobody asks for its action (which the env must not read), and its reward must be 0. When all
+  // players are out, the game is over. In the last step of the game it is for players that end in
+  // another way than the game.
   std::vector<PlayerEnd> player_ends;
   // The episode ended in a terminal state (the pole fell).
   bool terminated = false;
@@ -130,7 +136,8 @@ struct StepResult {
   NamedValues info;
   // The values of EnvSpec::info of this step; the manager passes it filled with zeros.
   InfoRow info_row;
-  // Set at the end of an episode by an env that made one reward of several components: their returns.
+  // Set at the end of an episode by an env that made one reward of several components: their
+  // returns.
   std::vector<double> component_returns;
 };
 
@@ -169,52 +176,50 @@ int ActionMaskField(const EnvSpec& spec, int player = 0);
 // Returns kInvalidArgument, saying what is wrong, unless this project supports the spec.
 absl::Status ValidateEnvSpec(const EnvSpec& spec);
 
-// Returns kInternal unless the result of a step has as many components as the spec's reward_shape says and,
-// if there are any, nothing in `reward`.
+// Returns kInternal unless the result of a step has as many components as the spec's reward_shape
+// says and, if there are any, nothing in `reward`.
 absl::Status CheckRewardComponents(const EnvSpec& spec, const StepResult& result);
 // Returns kInternal unless the result of a step has an end for each player of a game.
 absl::Status CheckPlayerEnds(const EnvSpec& spec, const StepResult& result);
-// Returns kInternal, with the field, what was found and what was expected, unless the result of a step has the fields of
-// EnvSpec::info.
+// Returns kInternal, with the field, what was found and what was expected, unless the result of a
+// step has the fields of EnvSpec::info.
 absl::Status CheckInfoRow(const EnvSpec& spec, const StepResult& result);
 
-// Games: envs whose players all act in every step. Each player has an observation and an action of its
-// own. In most games these have the same spec for all players, so that one policy can play any of them; in
-// an asymmetric game they differ, so that each player needs a policy of its own. In a game of turns, a
-// player that has to wait has exactly one legal action (a mask with a single 1).
+// Returns the spec of a game of `players` players with the spaces of `player`. kInvalidArgument if
+// `player` is not valid or `players` is below 2.
+//
+// Games are envs whose players all act in every step. Each player has an observation and an action
+// of its own. In most games these have the same spec for all players, so that one policy can play
+// any of them; in an asymmetric game they differ, so that each player needs a policy of its own. In
+// a game of turns, a player that has to wait has exactly one legal action (a mask with a single 1).
 //
 //     what one player sees      the env's fields, for 2 players
 //     obs/board                 obs/0/board, obs/0/action_mask, obs/1/board, obs/1/action_mask
 //     obs/action_mask
 //     action                    action/0, action/1
 //
-// The fields of a player are adjacent, so that a player's observation is a view of the env's columns,
-// without a copy.
-//
-// Threads: thread-safe.
+// The fields of a player are adjacent, so that a player's observation is a view of the env's
+// columns, without a copy.
 //
 // Example (in the constructor of a game):
 //   DING_ASSIGN_OR_RETURN(spec_, GameSpec(one_player, /*players=*/2));
 //   DING_ASSIGN_OR_RETURN(spec_, GameSpec({pursuer, evader}));  // asymmetric
-
-// Returns the spec of a game of `players` players with the spaces of `player`. kInvalidArgument if
-// `player` is not valid or `players` is below 2.
 absl::StatusOr<EnvSpec> GameSpec(const EnvSpec& player, int players);
-// Returns the spec of a game of these players. Its name, range of rewards and max_episode_steps are those of
-// the first. kInvalidArgument likewise.
+// Returns the spec of a game of these players. Its name, range of rewards and max_episode_steps are
+// those of the first. kInvalidArgument likewise.
 absl::StatusOr<EnvSpec> GameSpec(const std::vector<EnvSpec>& players);
 
-// Returns the spec of one player of `game`, which must be valid; for a single-player env, its spec. Without
-// `player`, that of player 0: for games with CheckSamePlayers() it is that of all.
+// Returns the spec of one player of `game`, which must be valid; for a single-player env, its spec.
+// Without `player`, that of player 0: for games with CheckSamePlayers() it is that of all.
 EnvSpec PlayerSpec(const EnvSpec& game, int player = 0);
 
-// OK if the players `first`, first + 1, ... have observations and actions of the same names, types and
-// shapes, so that one policy can play all of them. Else kInvalidArgument lists the differences. Bounds may
-// differ. OK for a single-player env.
+// OK if the players `first`, first + 1, ... have observations and actions of the same names, types
+// and shapes, so that one policy can play all of them. Else kInvalidArgument lists the differences.
+// Bounds may differ. OK for a single-player env.
 absl::Status CheckSamePlayers(const EnvSpec& game, int first = 0);
 
-// Returns the view of a player of the env's observations `obs`. `player_obs`, the observation of its
-// PlayerSpec(), must outlive the view; `first_field` is FirstObsField().
+// Returns the view of a player of the env's observations `obs`. `player_obs`, the observation of
+// its PlayerSpec(), must outlive the view; `first_field` is FirstObsField().
 inline ColumnsView PlayerObs(const ColumnsView& obs, const Spec* player_obs, int first_field) {
   return obs.Fields(player_obs, first_field);
 }

@@ -22,8 +22,13 @@
 namespace ding {
 namespace {
 
-// Narrows a bound as the values are, so that -1.2 equals -1.2f. An observation of an env that was within bounds of float64
-// stays within them after both were narrowed, because rounding keeps the order of numbers.
+// The state of a WeightedReward.
+constexpr char kReturns[] = "component_returns";
+constexpr char kInner[] = "env";
+
+// Narrows a bound as the values are, so that -1.2 equals -1.2f. An observation of an env that was
+// within bounds of float64 stays within them after both were narrowed, because rounding keeps the
+// order of numbers.
 double InPrecisionOf(DType dtype, double bound) {
   return dtype == DType::kFloat32 ? static_cast<double>(static_cast<float>(bound)) : bound;
 }
@@ -57,9 +62,6 @@ class BoundedEnv : public Env {
   const std::unique_ptr<Env> env_;
   ObservationBounds bounds_;
 };
-
-constexpr char kReturns[] = "component_returns";
-constexpr char kInner[] = "env";
 
 // The spec of the env with one reward: the bounds are those of the weighted sum.
 EnvSpec OneReward(const EnvSpec& inner, const std::vector<double>& weights) {

@@ -1,11 +1,8 @@
-// Makes observations keep to the bounds and categories of their spec, for envs whose code is not ours to trust.
+// Envs around one env, as its config asks: bounds of observations are kept, components of the
+// reward are summed.
 //
-// Ownership: keeps copies of the bounds.
-// Threads:   thread-compatible.
-//
-// Example:
-//   ObservationBounds bounds(spec, OutOfBounds::kClip);
-//   DING_RETURN_IF_ERROR(bounds.Enforce(env_id, row));
+// Ownership: an env owns the one inside of it.
+// Threads:   as Env; ObservationBounds is thread-compatible.
 #ifndef DING_WORKER_ENV_ENV_ADAPTERS_H_
 #define DING_WORKER_ENV_ENV_ADAPTERS_H_
 
@@ -24,13 +21,21 @@ namespace ding {
 // EnvConfig::OutOfBounds, for code without protobuf.
 enum class OutOfBounds { kError, kClip, kWarn };
 
+// Makes observations keep to the bounds and categories of their spec, for envs whose code is not
+// ours to trust. Keeps copies of the bounds.
+//
+// Example:
+//   ObservationBounds bounds(spec, OutOfBounds::kClip);
+//   DING_RETURN_IF_ERROR(bounds.Enforce(env_id, row));
 class ObservationBounds {
  public:
   ObservationBounds(const EnvSpec& spec, OutOfBounds mode);
 
-  // `row` must be an observation of the spec. Clips values outside of their bounds, or leaves them, with a warning now and
-  // then; `env_id` is for its text, -1 if it is not known. NaN and infinity are left to the manager of the env.
-  //   kOutOfRange  mode ERROR, or WARN and a category: names the first such element, its value and the bounds
+  // `row` must be an observation of the spec. Clips values outside of their bounds, or leaves them,
+  // with a warning now and then; `env_id` is for its text, -1 if it is not known. NaN and infinity
+  // are left to the manager of the env.
+  //   kOutOfRange  mode ERROR, or WARN and a category: names the first such element, its value and
+  //                the bounds
   absl::Status Enforce(int env_id, const RowRef& row);
 
  private:
@@ -55,21 +60,19 @@ class ObservationBounds {
 // Returns an env whose observations ObservationBounds enforces.
 std::unique_ptr<Env> MakeBoundedEnv(std::unique_ptr<Env> env, OutOfBounds mode);
 
-// An env that makes one reward of the components of another env's reward: their weighted sum. All
-// algorithms can learn from it, and no collector, buffer or learner knows that there were components.
+// Returns an env that makes one reward of the components of another env's reward: their weighted
+// sum. All algorithms can learn from it, and no collector, buffer or learner knows that there were
+// components.
 //
 //   reward = sum over c of weight_c * component_c, in float64, rounded to float32
 //
-// The return of an episode is the sum of these rewards. StepResult::component_returns has the returns of
-// the components.
-//
-// Ownership: owns the other env.   Threads: as Env.
+// The return of an episode is the sum of these rewards. StepResult::component_returns has the
+// returns of the components. kInvalidArgument unless `weights` has a finite number for each
+// component of the reward of `env`.
 //
 // Example:
 //   DING_ASSIGN_OR_RETURN(std::unique_ptr<Env> env, DeepSea::Create());  // treasure, time
 //   DING_ASSIGN_OR_RETURN(env, MakeWeightedReward(std::move(env), {1, 0.1}));
-
-// kInvalidArgument unless `weights` has a finite number for each component of the reward of `env`.
 absl::StatusOr<std::unique_ptr<Env>> MakeWeightedReward(std::unique_ptr<Env> env,
                                                         std::vector<double> weights);
 

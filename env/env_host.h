@@ -1,15 +1,9 @@
-// Builds and calls one env in the thread or process where it runs, turns its exceptions into errors
-// and retries failed calls.
+// Builds and calls envs where they run, turns their exceptions into errors and retries failed
+// calls: EnvHost, one env in the thread or process where it runs; LocalEnvs, the envs of a manager
+// in this process.
 //
-//     Reset  up to max_retry attempts, retry_waiting_time apart; kRenew builds a new env for each
-//            further attempt
-//     Step   kReset: repeats the step on the same env. kRenew: a new env cannot continue the episode,
-//            so the step is void (StepResult::abnormal) and TakeVoidCause() says why.
-//            A step with bad values (IsBadValue) is not repeated.
-//
-// Ownership: owns its env. `expected` and `options` must outlive it.
-// Threads:   thread-compatible.
-// Errors:    those of the env, without its number, which the manager adds.
+// Threads: thread-compatible; of LocalEnvs, calls of different envs may run at once.
+// Errors:  those of the env, without its number, which the manager adds.
 #ifndef DING_WORKER_ENV_ENV_HOST_H_
 #define DING_WORKER_ENV_ENV_HOST_H_
 
@@ -76,11 +70,12 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline absl::Status CallEnv(Call&& call) {
 // Calls the factory and checks the spec of the env.
 absl::StatusOr<std::unique_ptr<Env>> BuildEnv(const EnvFactory& factory);
 
-// Adds to the cause of a void step, if there is one, that the env is built anew, and what is lost by that.
+// Adds to the cause of a void step, if there is one, that the env is built anew, and what is lost
+// by that.
 absl::Status BuiltAnew(const absl::Status& cause);
 
-// Returns kInvalidArgument, naming the field that differs, unless `found`, the spec of a further env,
-// equals `expected`, the spec of env 0.
+// Returns kInvalidArgument, naming the field that differs, unless `found`, the spec of a further
+// env, equals `expected`, the spec of env 0.
 absl::Status CheckSameEnvSpec(const EnvSpec& expected, const EnvSpec& found);
 
 // Sets `result` to the defaults that Env::Step() expects, without allocating.
@@ -100,18 +95,29 @@ inline void ClearStepResult(const EnvSpec& spec, StepResult* result) {
   if (ABSL_PREDICT_FALSE(!result->component_returns.empty())) result->component_returns.clear();
 }
 
+// Returns a block of `rows` rows, filled with zeros.
 absl::StatusOr<BatchBuilder> ZeroedRows(const SpecPtr& spec, int64_t rows);
 
-// Return kDataLoss, naming the value, if the observation, or a reward of the step, has NaN or infinity.
+// Return kDataLoss, naming the value, if the observation, or a reward of the step, has NaN or
+// infinity.
 absl::Status CheckFiniteRow(const RowRef& row);
 absl::Status CheckFiniteStep(const RowRef& row, const StepResult& result);
 
-// Whether an attempt that failed so is not repeated: the env has made the step, but with values that are out of bounds
-// (kOutOfRange) or not finite (kDataLoss).
+// Whether an attempt that failed so is not repeated: the env has made the step, but with values
+// that are out of bounds (kOutOfRange) or not finite (kDataLoss).
 inline bool IsBadValue(const absl::Status& failure) {
   return absl::IsOutOfRange(failure) || absl::IsDataLoss(failure);
 }
 
+// One env and its retries.
+//
+//     Reset  up to max_retry attempts, retry_waiting_time apart; kRenew builds a new env for each
+//            further attempt
+//     Step   kReset: repeats the step on the same env. kRenew: a new env cannot continue the
+//            episode, so the step is void (StepResult::abnormal) and TakeVoidCause() says why. A
+//            step with bad values (IsBadValue) is not repeated.
+//
+// Ownership: owns its env. `expected` and `options` must outlive it.
 class EnvHost {
  public:
   EnvHost(EnvFactory factory, const EnvSpec* expected, const EnvRetryOptions* options)
@@ -162,10 +168,7 @@ class EnvHost {
 };
 
 // Envs in this process and the rows that they write to, for managers that call envs in the caller's
-// thread or in threads of their own.
-//
-// Ownership: owns the envs and their rows.
-// Threads:   thread-compatible per env: calls of different envs may run at once.
+// thread or in threads of their own. Owns the envs and their rows.
 class LocalEnvs {
  public:
   // Makes one env per factory. Builds the first env to get its spec.

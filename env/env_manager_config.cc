@@ -21,14 +21,16 @@ namespace {
 constexpr std::array<absl::string_view, 8> kKeysOfAll = {
     "type",       "episode_num",        "max_retry",          "retry_type",
     "auto_reset", "retry_waiting_time", "max_abnormal_steps", "not_finite"};
+constexpr char kWaitsForSome[] = "async_subprocess";
+constexpr int kDefaultWaitNum = 2;
 
 template <typename Keys>
 bool Has(const Keys& keys, absl::string_view key) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-// Whether the field has its default value: in a config whose defaults were filled in, all fields are
-// set.
+// Whether the field has its default value: in a config whose defaults were filled in, all fields
+// are set.
 bool IsDefault(const EnvManagerConfig& config, const google::protobuf::FieldDescriptor& field) {
   using google::protobuf::FieldDescriptor;
   if (!field.has_default_value()) return false;
@@ -44,9 +46,6 @@ bool IsDefault(const EnvManagerConfig& config, const google::protobuf::FieldDesc
       return false;
   }
 }
-
-constexpr char kWaitsForSome[] = "async_subprocess";
-constexpr int kDefaultWaitNum = 2;
 
 }  // namespace
 
@@ -85,9 +84,7 @@ absl::Status ReadEnvManagerConfig(const EnvManagerConfig& config,
     finite("reset_timeout", config.reset_timeout());
     finite("connect_timeout", config.connect_timeout());
   }
-  if (!problems.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("env manager: ", absl::StrJoin(problems, "; ")));
-  }
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, "env manager"));
   options->episode_num = config.episode_num();
   options->max_retry = config.max_retry();
   options->retry_type =

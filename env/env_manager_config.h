@@ -1,4 +1,7 @@
-// Reads the config fields that all env managers share, and refuses fields that a type does not have.
+// Reads EnvManagerConfig: the fields of all managers, and of those with sub-processes. Refuses
+// fields that a type does not have.
+//
+// Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_ENV_ENV_MANAGER_CONFIG_H_
 #define DING_WORKER_ENV_ENV_MANAGER_CONFIG_H_
 
@@ -22,12 +25,8 @@ absl::Status ReadEnvManagerConfig(const EnvManagerConfig& config,
                                   const std::vector<absl::string_view>& own_keys,
                                   EnvManagerCore::Options* options);
 
-// Reads the options of the managers with sub-processes from a config.
-//
-// Threads: thread-safe (a pure function).
-
-// Reads the config of a manager of `env_num` envs, of type "subprocess", which waits for all envs, or
-// "async_subprocess". kInvalidArgument if it sets a key that the type does not have.
+// Reads the config of a manager of `env_num` envs, of type "subprocess", which waits for all envs,
+// or "async_subprocess". kInvalidArgument if it sets a key that the type does not have.
 absl::StatusOr<SubprocessEnvManagerOptions> ReadSubprocessOptions(const EnvManagerConfig& config,
                                                                   int env_num);
 

@@ -1,4 +1,5 @@
-// Registers BaseEnvManager as "base".
+// Registers the env managers: "base"; "async_thread", with a pool of threads; "subprocess", which
+// waits for all envs, and "async_subprocess", which waits for wait_num of them.
 
 #include <memory>
 #include <utility>
@@ -20,23 +21,21 @@
 namespace ding {
 namespace {
 
-absl::StatusOr<std::unique_ptr<EnvManager>> CreateBaseEnvManager(const EnvManagerConfig& config,
-                                                                 std::vector<EnvFactory> factories,
-                                                                 const Clock* /*clock*/) {
+absl::StatusOr<std::unique_ptr<EnvManager>> CreateBase(const EnvManagerConfig& config,
+                                                       std::vector<EnvFactory> factories,
+                                                       const Clock* /*clock*/) {
   BaseEnvManager::Options options;
   DING_RETURN_IF_ERROR(ReadEnvManagerConfig(config, {}, &options));
   return BaseEnvManager::Create(std::move(options), std::move(factories));
 }
 
-DING_REGISTER(EnvManagerRegistry(), "base", CreateBaseEnvManager,
+DING_REGISTER(EnvManagerRegistry(), "base", CreateBase,
               "steps all envs in the caller's thread: for fast envs");
 
-// Registers the env manager with a pool of threads as "async_thread".
-
 // Whether a step is worth a thread is measured by the machine's clock: no result depends on it.
-absl::StatusOr<std::unique_ptr<EnvManager>> CreateFromConfig(const EnvManagerConfig& config,
-                                                             std::vector<EnvFactory> factories,
-                                                             const Clock* /*clock*/) {
+absl::StatusOr<std::unique_ptr<EnvManager>> CreateAsyncThread(const EnvManagerConfig& config,
+                                                              std::vector<EnvFactory> factories,
+                                                              const Clock* /*clock*/) {
   AsyncThreadEnvManagerOptions options;
   DING_RETURN_IF_ERROR(ReadEnvManagerConfig(config, {"wait_num", "num_threads"}, &options));
   options.wait_num = config.wait_num();
@@ -44,23 +43,20 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateFromConfig(const EnvManagerCon
   return CreateAsyncThreadEnvManager(std::move(options), std::move(factories));
 }
 
-DING_REGISTER(EnvManagerRegistry(), "async_thread", CreateFromConfig,
+DING_REGISTER(EnvManagerRegistry(), "async_thread", CreateAsyncThread,
               "steps thread-safe envs in a pool of threads: for slower envs");
 
-// Registers the env manager with sub-processes: "subprocess" waits for all envs, "async_subprocess"
-// for wait_num of them.
-
-absl::StatusOr<std::unique_ptr<EnvManager>> Create(const EnvManagerConfig& config,
-                                                   std::vector<EnvFactory> factories,
-                                                   const Clock* /*clock*/) {
+absl::StatusOr<std::unique_ptr<EnvManager>> CreateSubprocess(const EnvManagerConfig& config,
+                                                             std::vector<EnvFactory> factories,
+                                                             const Clock* /*clock*/) {
   DING_ASSIGN_OR_RETURN(SubprocessEnvManagerOptions options,
                         ReadSubprocessOptions(config, static_cast<int>(factories.size())));
   return CreateSubprocessEnvManager(std::move(options), std::move(factories));
 }
 
-DING_REGISTER(EnvManagerRegistry(), "subprocess", Create,
+DING_REGISTER(EnvManagerRegistry(), "subprocess", CreateSubprocess,
               "steps envs in processes of their own, which may crash or hang");
-DING_REGISTER(EnvManagerRegistry(), "async_subprocess", Create,
+DING_REGISTER(EnvManagerRegistry(), "async_subprocess", CreateSubprocess,
               "like subprocess, but a step waits for wait_num envs only");
 
 }  // namespace

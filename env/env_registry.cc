@@ -19,7 +19,8 @@
 namespace ding {
 namespace {
 
-// What the names of envs begin with that most programs do not link, because they need libraries of physics.
+// What the names of envs begin with that most programs do not link, because they need libraries of
+// physics.
 constexpr const char* kPhysicsEnvs[] = {"Ant-",
                                         "BipedalWalker",
                                         "HalfCheetah-",
@@ -34,8 +35,7 @@ constexpr const char* kPhysicsEnvs[] = {"Ant-",
                                         "Walker2d-"};
 constexpr char kNeedsPhysics[] =
     " (envs on Box2D and MuJoCo need a program with them: //worker:serial_physics, which "
-    "tools/train "
-    "runs by itself where a config names one)";
+    "tools/train runs by itself where a config names one)";
 
 absl::StatusOr<EnvCreator> FindCreator(const std::string& type) {
   absl::StatusOr<EnvCreator> create = EnvRegistry().Find(type);

@@ -1,9 +1,11 @@
-// Finds environments and env managers by the name in their config.
+// Finds environments, their wrappers and env managers by the name in their config; and reads the
+// parameters of an env type (UnpackEnvParams, WithoutParams).
+//
+// Threads: thread-safe.
 //
 // Example (in the factory target of an env, which has `alwayslink`):
-//   DING_REGISTER(
-//       EnvRegistry(), "CartPole-v1", [](const EnvConfig&) { return CartPole::Create(...); },
-//       "keep a pole upright on a cart");
+//   DING_REGISTER(EnvRegistry(), "CartPole-v1", WithoutParams(CreateCartPole),
+//                 "keep a pole upright on a cart");
 #ifndef DING_WORKER_ENV_ENV_REGISTRY_H_
 #define DING_WORKER_ENV_ENV_REGISTRY_H_
 
@@ -34,9 +36,9 @@ using EnvManagerCreator = std::function<absl::StatusOr<std::unique_ptr<EnvManage
     const EnvManagerConfig&, std::vector<EnvFactory>, const Clock*)>;
 Registry<EnvManagerCreator>& EnvManagerRegistry();
 
-// Env types that bring an env manager of their own instead of one env at a time, such as programs that run
-// several envs each. It is asked for a type that is registered here unless the config names a manager that runs its
-// envs in this process.
+// Env types that bring an env manager of their own instead of one env at a time, such as programs
+// that run several envs each. It is asked for a type that is registered here unless the config
+// names a manager that runs its envs in this process.
 using EnvGroupCreator = std::function<absl::StatusOr<std::unique_ptr<EnvManager>>(
     const EnvConfig&, const EnvManagerConfig&, int env_num)>;
 Registry<EnvGroupCreator>& EnvGroupRegistry();
@@ -51,7 +53,8 @@ struct EnvsUse {
   int64_t probe_number = 0;
 };
 
-// A wrapper changes each env alone, or it wraps the manager of all envs and stands behind the others in a config.
+// A wrapper changes each env alone, or it wraps the manager of all envs and stands behind the
+// others in a config.
 using OneEnvWrapperCreator = std::function<absl::StatusOr<std::unique_ptr<EnvWrapper>>(
     const EnvWrapperConfig&, const EnvSpec& inner)>;
 using AllEnvsWrapperCreator = std::function<absl::StatusOr<std::unique_ptr<EnvManager>>(
@@ -59,33 +62,29 @@ using AllEnvsWrapperCreator = std::function<absl::StatusOr<std::unique_ptr<EnvMa
 using EnvWrapperCreator = std::variant<OneEnvWrapperCreator, AllEnvsWrapperCreator>;
 Registry<EnvWrapperCreator>& EnvWrapperRegistry();
 
-// Makes the wrappers of the config for an env of any spec; null if there are none. Its errors name the wrapper.
-// kInvalidArgument: one of them wraps all envs at once.
+// Makes the wrappers of the config for an env of any spec; null if there are none. Its errors name
+// the wrapper. kInvalidArgument: one of them wraps all envs at once.
 WrapperStackFactory WrappersOf(const EnvConfig& config);
 
-// kNotFound lists the linked names; kInvalidArgument if `type` is not set, or reward_weights do not fit.
+// Create an env, or a manager of envs. kNotFound lists the linked names; kInvalidArgument if `type`
+// is not set, or reward_weights do not fit.
 absl::StatusOr<std::unique_ptr<Env>> create_env(const EnvConfig& config);
 absl::StatusOr<std::unique_ptr<EnvManager>> create_env_manager(const EnvManagerConfig& config,
                                                                std::vector<EnvFactory> factories,
                                                                const Clock* clock);
-// Creates a manager of `env_num` envs of this config, with all of its wrappers: one of EnvGroupRegistry() if the type
-// has one.
+// Creates a manager of `env_num` envs of this config, with all of its wrappers: one of
+// EnvGroupRegistry() if the type has one.
 absl::StatusOr<std::unique_ptr<EnvManager>> create_envs(const EnvConfig& env,
                                                         const EnvManagerConfig& manager,
                                                         int env_num, const Clock* clock,
                                                         const EnvsUse& use = {});
 
-// Helpers for factories of envs: they read the env's parameters from its config.
-//
-// Example:
-//   DING_REGISTER(EnvRegistry(), "CartPole-v1", WithoutParams(CreateCartPole),
-//                 "keep a pole upright on a cart");
-
-// Unpacks `config.params` into `params`; without params it keeps its defaults. kInvalidArgument, with
-// the type found and expected, if it is another message or cannot be parsed.
+// For factories of envs: unpacks `config.params` into `params`; without params it keeps its
+// defaults. kInvalidArgument, with the type found and expected, if it is another message or cannot
+// be parsed.
 absl::Status UnpackEnvParams(const EnvConfig& config, google::protobuf::Message* params);
 
-// Returns a creator that calls `create` and refuses a config with params.
+// Likewise: returns a creator that calls `create` and refuses a config with params.
 EnvCreator WithoutParams(std::function<absl::StatusOr<std::unique_ptr<Env>>()> create);
 
 }  // namespace ding

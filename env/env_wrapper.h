@@ -1,24 +1,6 @@
-// Changes what an env shows, takes or pays, without knowing the env. Wrappers are stacked: each sees the one inside of it
-// as its env.
+// Base classes of wrappers: EnvWrapper around one env, EnvManagerWrapper around the manager of all.
 //
-//     policy ──action──► wrapper 1 ──► wrapper 0 ──► env
-//            ◄──obs, reward, ends──────────┘
-//
-// A wrapper never calls the env. It is told what is asked of it and what the env inside answered, and says what that env is
-// to do next (Ask). So one stack serves an Env that is called and envs of other processes that answer later.
-//
-//   BeginReset ──kReset──► (env resets) ──► AfterReset ──kNothing──► the episode has begun
-//   BeginStep  ──────────► (env steps)  ──► AfterStep  ──kNothing──► the step is done
-//                              ▲                └─kStep, kReset: once more
-//
-// Rows: `inner` is the observation of the env inside, `obs` that of the wrapped env. They are the same row if the wrapper
-// does not change the observation; it may then change values in place. Likewise `inner_action`, which a wrapper writes if
-// it changes actions. They are valid during the call only.
-// State: SaveState() and LoadState() save all that the rest of the episode depends on.
-//
-// Ownership: belongs to a WrapperStack.
-// Threads:   thread-compatible.
-// Errors:    an error of AfterReset() or AfterStep() is one of the env.
+// Threads: thread-compatible.
 #ifndef DING_WORKER_ENV_ENV_WRAPPER_H_
 #define DING_WORKER_ENV_ENV_WRAPPER_H_
 
@@ -40,6 +22,26 @@
 
 namespace ding {
 
+// Changes what an env shows, takes or pays, without knowing the env. Wrappers are stacked
+// (WrapperStack in env/wrapped_env.h, which owns them): each sees the one inside of it as its env.
+//
+//     policy ──action──► wrapper 1 ──► wrapper 0 ──► env
+//            ◄──obs, reward, ends──────────┘
+//
+// A wrapper never calls the env. It is told what is asked of it and what the env inside answered,
+// and says what that env is to do next (Ask). So one stack serves an Env that is called and envs of
+// other processes that answer later.
+//
+//   BeginReset ──kReset──► (env resets) ──► AfterReset ──kNothing──► the episode has begun
+//   BeginStep  ──────────► (env steps)  ──► AfterStep  ──kNothing──► the step is done
+//                              ▲                └─kStep, kReset: once more
+//
+// Rows:   `inner` is the observation of the env inside, `obs` that of the wrapped env. They are the
+//         same row if the wrapper does not change the observation; it may then change values in
+//         place. Likewise `inner_action`, which a wrapper writes if it changes actions. They are
+//         valid during the call only.
+// State:  SaveState() and LoadState() save all that the rest of the episode depends on.
+// Errors: an error of AfterReset() or AfterStep() is one of the env.
 class EnvWrapper {
  public:
   // What the env inside is to do next.
@@ -49,8 +51,9 @@ class EnvWrapper {
   struct Changes {
     bool observation = false;
     bool action = false;
-    // What it does with the bounds of the action inside: clips to them actions of nearly any size, whose own bounds mean
-    // nothing to the env, or maps its actions to them. The first one cannot stand inside of the second.
+    // What it does with the bounds of the action inside: clips to them actions of nearly any size,
+    // whose own bounds mean nothing to the env, or maps its actions to them. The first one cannot
+    // stand inside of the second.
     bool clips_to_bounds = false;
     bool maps_to_bounds = false;
   };
@@ -62,15 +65,17 @@ class EnvWrapper {
   const EnvSpec& spec() const { return spec_; }
   const Changes& changes() const { return changes_; }
 
-  // A new episode is to begin. Returns kReset; or kStep, with an action in `inner_action`, if a step begins it.
+  // A new episode is to begin. Returns kReset; or kStep, with an action in `inner_action`, if a
+  // step begins it.
   virtual Ask BeginReset(const EpisodeStart& /*start*/, const RowRef& /*inner_action*/) {
     return Ask::kReset;
   }
   // A step is to be made. Writes the action of the env inside, if the wrapper changes actions.
   virtual void BeginStep(const RowView& /*action*/, const RowRef& /*inner_action*/) {}
 
-  // The env inside has reset or made a step, which the wrapper asked for. Writes `obs`, if the wrapper changes
-  // observations, and changes `result`. Asks for a further step, whose action is in `inner_action`, or a reset.
+  // The env inside has reset or made a step, which the wrapper asked for. Writes `obs`, if the
+  // wrapper changes observations, and changes `result`. Asks for a further step, whose action is in
+  // `inner_action`, or a reset.
   virtual absl::StatusOr<Ask> AfterReset(const RowView& inner, const RowRef& obs,
                                          const RowRef& /*inner_action*/) {
     Observe(inner, obs, /*first=*/true);
@@ -96,11 +101,9 @@ class EnvWrapper {
   const Changes changes_;
 };
 
-// A manager around another one, for what concerns all envs at once: statistics that they share, or pictures of them.
-// Every call is passed on; a subclass overrides those that it changes.
-//
-// Ownership: owns the manager inside.
-// Threads, errors: as EnvManager.
+// A manager around another one, which it owns, for what concerns all envs at once: statistics that
+// they share, or pictures of them. Every call is passed on; a subclass overrides those that it
+// changes. Errors are as those of EnvManager.
 class EnvManagerWrapper : public EnvManager {
  public:
   explicit EnvManagerWrapper(std::unique_ptr<EnvManager> inner) : inner_(std::move(inner)) {}
@@ -154,8 +157,9 @@ class EnvManagerWrapper : public EnvManager {
  protected:
   EnvManager* inner() const { return inner_.get(); }
 
-  // Its own part of the statistics and of the further state. `restarted` began new episodes in this load. The names of
-  // statistics must be those of no other wrapper, and must not depend on other wrappers: evaluations may have fewer.
+  // Its own part of the statistics and of the further state. `restarted` began new episodes in this
+  // load. The names of statistics must be those of no other wrapper, and must not depend on other
+  // wrappers: evaluations may have fewer.
   virtual bool has_own_statistics() const { return false; }
   virtual absl::Status SaveOwnStatistics(StateWriter* /*writer*/) const { return absl::OkStatus(); }
   virtual absl::Status LoadOwnStatistics(StateReader* /*reader*/) { return absl::OkStatus(); }

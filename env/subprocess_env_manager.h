@@ -1,24 +1,26 @@
-// The env manager that runs its envs in processes of their own. It survives an env that crashes, hangs,
-// is killed or takes all memory of the machine.
+// The env manager that runs its envs in processes of their own. It survives an env that crashes,
+// hangs, is killed or takes all memory of the machine.
 //
 //     caller ──actions, in shared memory──► process of env 0, 1 ──► rows, answers ──► Timesteps
 //                                      └──► process of env 2, 3 ──►   (in place)
 //     fork server (ForkServer): starts these processes, reports how they end, ends with the caller
 //
 // When a process ends:
-//   - During a step: the step is abnormal, Timesteps::causes says how the process ended and what its last
-//     lines of output were, and the env begins a new episode in a new process. A process whose step takes
-//     longer than step_timeout is killed, which has the same result.
+//   - During a step: the step is abnormal, Timesteps::causes says how the process ended and what
+//     its last lines of output were, and the env begins a new episode in a new process. A process
+//     whose step takes longer than step_timeout is killed, which has the same result.
 //   - Between steps: the same happens at the env's next step.
-//   - During a reset: the reset is tried again in a new process, with max_retry attempts in all. A process
-//     whose reset takes longer than reset_timeout is killed.
-//   - The other envs of the process lose their episodes, too: the current or next step of each is abnormal.
-// More than max_abnormal_steps consecutive abnormal steps of an env are an error, as with every manager.
+//   - During a reset: the reset is tried again in a new process, with max_retry attempts in all. A
+//     process whose reset takes longer than reset_timeout is killed.
+//   - The other envs of the process lose their episodes, too: the current or next step of each is
+//     abnormal.
+// More than max_abnormal_steps consecutive abnormal steps of an env are an error, as with every
+// manager.
 //
 // Create the manager before the program starts threads: see ForkServer. Factories are called in the
-// children only, and see what they captured as it was when the manager was created. What an env writes to
-// memory is not visible to the caller. NamedValues, saved states and images travel in messages of at most
-// 16 MiB.
+// children only, and see what they captured as it was when the manager was created. What an env
+// writes to memory is not visible to the caller. NamedValues, saved states and images travel in
+// messages of at most 16 MiB.
 //
 // AsyncEnvManager describes the modes (wait_num) and the other failures.
 //
@@ -46,15 +48,13 @@
 namespace ding {
 
 // The options of the managers with sub-processes.
-//
-// Ownership: a value.   Threads: thread-compatible.
 struct SubprocessEnvManagerOptions : AsyncEnvManager::Options {
   // The number of envs that share a process; 0: as many as it takes to have one process per core.
   int envs_per_process = 1;
   // What a process may allocate beyond what it started with; 0: no limit.
   int64_t memory_limit_mb = 0;
-  // The time after which an attempt counts as failed and its process is killed; 0: never. reset_timeout
-  // also limits rendering, and saving and loading states.
+  // The time after which an attempt counts as failed and its process is killed; 0: never.
+  // reset_timeout also limits rendering, and saving and loading states.
   absl::Duration step_timeout = absl::ZeroDuration();
   absl::Duration reset_timeout = absl::ZeroDuration();
   // How long a process may take to start and build an env; more than 0.
@@ -62,21 +62,19 @@ struct SubprocessEnvManagerOptions : AsyncEnvManager::Options {
 };
 
 // Creates the manager. To learn the spec, first builds env 0 in a process that then ends.
-//   kInvalidArgument   the options are invalid (the error lists all problems), there are no factories, or
-//                      the spec is not valid
-//   kUnavailable       the system refuses processes or memory, or the process that built env 0 ended
+//   kInvalidArgument   the options are invalid (the error lists all problems), there are no
+//                      factories, or the spec is not valid
+//   kUnavailable       the system refuses processes or memory, or the process that built env 0
+//                      ended
 //   kDeadlineExceeded  env 0 was not built within connect_timeout
 //   other              the error of the factory
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateSubprocessEnvManager(
     SubprocessEnvManagerOptions options, std::vector<EnvFactory> factories);
 
-// The options of the managers with sub-processes, checked and used.
-//
-// Threads: thread-safe (pure functions).
-
-// kInvalidArgument with all problems of the options of a manager of `env_num` envs.
+// The options, checked and used; for managers whose processes run other programs (env/gymnasium),
+// too. kInvalidArgument with all problems of the options of a manager of `env_num` envs.
 absl::Status CheckSubprocessOptions(const SubprocessEnvManagerOptions& options, int env_num);
-// What these options ask of the processes.
+// Returns what these options ask of the processes.
 EnvProcessPool::Options PoolOptions(const SubprocessEnvManagerOptions& options);
 
 }  // namespace ding

@@ -33,8 +33,8 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
-#include "ding_worker/env/env_manager_conformance.h"
 #include "ding_worker/env/env_manager_core.h"
+#include "ding_worker/env/testing/env_manager_conformance.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -112,8 +112,8 @@ void Serve() {
   while (true) absl::SleepFor(absl::Seconds(1));
 }
 
-// One that is a child of the env, one that is a daemon: its parent has ended, and one that the daemon
-// has started.
+// One that is a child of the env, one that is a daemon: its parent has ended, and one that the
+// daemon has started.
 void StartDescendants() {
   const int before = AllDescendants().count.load();
   if (fork() == 0) Serve();
@@ -408,8 +408,8 @@ std::atomic<int>& StartsToFail() {
   return *starts;
 }
 
-// A process copies the factories of its envs when it starts, before it calls any env. So the copy can end
-// the process at its start.
+// A process copies the factories of its envs when it starts, before it calls any env. So the copy
+// can end the process at its start.
 struct FailingStart {
   FailingStart() = default;
   FailingStart(const FailingStart& other) : made_in(other.made_in) {

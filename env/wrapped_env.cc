@@ -24,6 +24,8 @@ using Ask = EnvWrapper::Ask;
 
 constexpr char kInner[] = "env";
 
+std::string ScopeOf(size_t wrapper) { return absl::StrCat("wrapper_", wrapper); }
+
 class WrappedEnv : public Env {
  public:
   WrappedEnv(std::unique_ptr<Env> env, WrapperStack stack)
@@ -120,7 +122,8 @@ class WrappedWorkers : public EnvWorkers {
     PassOn(env_id, stack(env_id).BeginReset(start));
   }
 
-  // The wrappers begin their episode in AskReset(), and ask for a reset with the same start then, or for none.
+  // The wrappers begin their episode in AskReset(), and ask for a reset with the same start then,
+  // or for none.
   void PrepareReset(int env_id, const EpisodeStart& start) override {
     workers_->PrepareReset(env_id, start);
   }
@@ -214,34 +217,7 @@ class WrappedWorkers : public EnvWorkers {
   std::vector<int> inner_answered_;
 };
 
-std::string ScopeOf(size_t wrapper) { return absl::StrCat("wrapper_", wrapper); }
-
 }  // namespace
-
-absl::StatusOr<std::unique_ptr<Env>> MakeWrappedEnv(std::unique_ptr<Env> env,
-                                                    const WrapperStackFactory& make_stack) {
-  DING_RETURN_IF_ERROR(ValidateEnvSpec(env->spec()));
-  DING_ASSIGN_OR_RETURN(WrapperStack stack, make_stack(env->spec()));
-  return std::make_unique<WrappedEnv>(std::move(env), std::move(stack));
-}
-
-absl::StatusOr<std::unique_ptr<EnvWorkers>> WrapWorkers(std::unique_ptr<EnvWorkers> workers,
-                                                        const WrapperStackFactory& make_stack) {
-  std::vector<WrapperStack> stacks;
-  for (int i = 0; i < workers->env_num(); ++i) {
-    DING_ASSIGN_OR_RETURN(WrapperStack stack, make_stack(workers->spec()));
-    stacks.push_back(std::move(stack));
-  }
-  const EnvSpec& spec = stacks.front().spec();
-  std::optional<BatchBuilder> rows;
-  if (stacks.front().changes_observation()) {
-    DING_ASSIGN_OR_RETURN(BatchBuilder block, ZeroedRows(spec.observation, workers->env_num()));
-    rows.emplace(std::move(block));
-  }
-  DING_ASSIGN_OR_RETURN(BatchBuilder actions, ZeroedRows(spec.action, workers->env_num()));
-  return std::make_unique<WrappedWorkers>(std::move(workers), std::move(stacks), std::move(rows),
-                                          std::move(actions));
-}
 
 absl::StatusOr<WrapperStack> WrapperStack::Create(
     EnvSpec inner, std::vector<std::unique_ptr<EnvWrapper>> wrappers) {
@@ -306,6 +282,31 @@ absl::Status WrapperStack::LoadState(StateReader* reader) {
     DING_RETURN_IF_ERROR(wrappers_[i]->LoadState(&scoped));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Env>> MakeWrappedEnv(std::unique_ptr<Env> env,
+                                                    const WrapperStackFactory& make_stack) {
+  DING_RETURN_IF_ERROR(ValidateEnvSpec(env->spec()));
+  DING_ASSIGN_OR_RETURN(WrapperStack stack, make_stack(env->spec()));
+  return std::make_unique<WrappedEnv>(std::move(env), std::move(stack));
+}
+
+absl::StatusOr<std::unique_ptr<EnvWorkers>> WrapWorkers(std::unique_ptr<EnvWorkers> workers,
+                                                        const WrapperStackFactory& make_stack) {
+  std::vector<WrapperStack> stacks;
+  for (int i = 0; i < workers->env_num(); ++i) {
+    DING_ASSIGN_OR_RETURN(WrapperStack stack, make_stack(workers->spec()));
+    stacks.push_back(std::move(stack));
+  }
+  const EnvSpec& spec = stacks.front().spec();
+  std::optional<BatchBuilder> rows;
+  if (stacks.front().changes_observation()) {
+    DING_ASSIGN_OR_RETURN(BatchBuilder block, ZeroedRows(spec.observation, workers->env_num()));
+    rows.emplace(std::move(block));
+  }
+  DING_ASSIGN_OR_RETURN(BatchBuilder actions, ZeroedRows(spec.action, workers->env_num()));
+  return std::make_unique<WrappedWorkers>(std::move(workers), std::move(stacks), std::move(rows),
+                                          std::move(actions));
 }
 
 }  // namespace ding

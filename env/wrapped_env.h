@@ -1,7 +1,8 @@
-// Envs and workers whose envs are wrapped (env/env_wrapper.h).
+// WrapperStack, the wrappers (env/env_wrapper.h) of one env; envs and workers that are wrapped by
+// one.
 //
-// Ownership: own the env or the workers, and the wrappers.
-// Threads:   as Env and EnvWorkers.
+// Ownership: they own the env or the workers, and the wrappers.
+// Threads:   a WrapperStack is thread-compatible; the others as Env and EnvWorkers.
 #ifndef DING_WORKER_ENV_WRAPPED_ENV_H_
 #define DING_WORKER_ENV_WRAPPED_ENV_H_
 
@@ -23,14 +24,15 @@
 
 namespace ding {
 
-// The wrappers of one env. It passes on what is asked of the env from the outside in, and answers from the inside out;
-// its user makes the calls of the env that the stack asks for:
+// The wrappers of one env, and the rows between them. It passes on what is asked of the env from
+// the outside in, and answers from the inside out; its user makes the calls of the env that the
+// stack asks for:
 //
 //     Ask ask = stack.BeginStep(action);
-//     while (ask != Ask::kNothing) { <the env steps with stack.inner_action(), or resets>; ask = stack.Answer(&result); }
-//
-// Ownership: owns the wrappers and the rows between them.
-// Threads:   thread-compatible.
+//     while (ask != Ask::kNothing) {
+//       ...  // the env steps with stack.inner_action(), or resets
+//       ask = stack.Answer(&result);
+//     }
 class WrapperStack {
  public:
   using Ask = EnvWrapper::Ask;
@@ -44,8 +46,9 @@ class WrapperStack {
   const EnvSpec& spec() const { return wrappers_.back()->spec(); }
   bool changes_observation() const { return last_change_ >= 0; }
 
-  // Where observations are: the row that the env writes, and the row of the wrapped env. They must be the same if
-  // nothing changes the observation. Without `inner` the env is to write inner_obs().
+  // Where observations are: the row that the env writes, and the row of the wrapped env. They must
+  // be the same if nothing changes the observation. Without `inner` the env is to write
+  // inner_obs().
   void SetRows(std::optional<RowRef> inner, const RowRef& outer);
   // Likewise without `inner`, also before each step.
   void SetOuterRow(const RowRef& outer) {
@@ -56,7 +59,8 @@ class WrapperStack {
   // The rows must be set; `action` must stay valid until Answer() returns kNothing.
   Ask BeginReset(const EpisodeStart& start);
   Ask BeginStep(const RowView& action);
-  // The env has done what was asked. After a step, `result` is its result, and in the end that of the wrapped env.
+  // The env has done what was asked. After a step, `result` is its result, and in the end that of
+  // the wrapped env.
   absl::StatusOr<Ask> Answer(StepResult* result);
   // The episode is given up.
   void GiveUp();
@@ -89,7 +93,19 @@ class WrapperStack {
   EpisodeStart start_;
 };
 
-// In the path of each step.
+// Makes the stack of an env of this spec.
+using WrapperStackFactory = std::function<absl::StatusOr<WrapperStack>(const EnvSpec&)>;
+
+// Wraps an env. Returns the errors of `make_stack`.
+absl::StatusOr<std::unique_ptr<Env>> MakeWrappedEnv(std::unique_ptr<Env> env,
+                                                    const WrapperStackFactory& make_stack);
+
+// Wraps each env of `workers`; the wrappers run in the caller's thread. Observations stay where
+// they are unless a wrapper changes their fields.
+absl::StatusOr<std::unique_ptr<EnvWorkers>> WrapWorkers(std::unique_ptr<EnvWorkers> workers,
+                                                        const WrapperStackFactory& make_stack);
+
+// The rest is in the path of each step.
 
 inline WrapperStack::Ask WrapperStack::Descend(int from, Ask ask) {
   for (int i = from; i >= 0; --i) {
@@ -132,17 +148,6 @@ inline absl::StatusOr<WrapperStack::Ask> WrapperStack::Answer(StepResult* result
   }
   return Ask::kNothing;
 }
-
-// Makes the stack of an env of this spec.
-using WrapperStackFactory = std::function<absl::StatusOr<WrapperStack>(const EnvSpec&)>;
-
-absl::StatusOr<std::unique_ptr<Env>> MakeWrappedEnv(std::unique_ptr<Env> env,
-                                                    const WrapperStackFactory& make_stack);
-
-// Wraps each env of `workers`; the wrappers run in the caller's thread. Observations stay where they are unless a wrapper
-// changes their fields.
-absl::StatusOr<std::unique_ptr<EnvWorkers>> WrapWorkers(std::unique_ptr<EnvWorkers> workers,
-                                                        const WrapperStackFactory& make_stack);
 
 }  // namespace ding
 

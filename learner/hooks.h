@@ -1,4 +1,4 @@
-// The usual hooks of a learner.
+// The usual hooks of a learner; SendHook and what derives from it are for parallel runs.
 //
 // Threads: as LearnerHook.
 #ifndef DING_WORKER_LEARNER_HOOKS_H_
@@ -19,7 +19,8 @@ namespace ding {
 
 // The priority of the hooks that short forms of the config create.
 inline constexpr int kDefaultHookPriority = 20;
-// The priority of LogReduceHook. It is lower, so that values are averaged over the learners before they are logged.
+// The priority of LogReduceHook. It is lower, so that values are averaged over the learners before
+// they are logged.
 inline constexpr int kLogReduceHookPriority = 10;
 
 // Loads policy, optimizer and counters from the checkpoint at `path`; does nothing if it is empty.
@@ -32,8 +33,8 @@ class LoadCkptHook : public LearnerHook {
   const std::string path_;
 };
 
-// Saves a checkpoint, on rank 0 only: every `freq` train iterations at *_iter positions, every time at
-// other positions, never at iteration 0.
+// Saves a checkpoint, on rank 0 only: every `freq` train iterations at *_iter positions, every time
+// at other positions, never at iteration 0.
 class SaveCkptHook : public LearnerHook {
  public:
   SaveCkptHook(absl::string_view name, int priority, HookPosition position, int64_t freq);
@@ -43,10 +44,11 @@ class SaveCkptHook : public LearnerHook {
   const int64_t freq_;
 };
 
-// Saves the checkpoint kResumeCheckpoint, from which a killed learner resumes, on rank 0 only, after the last
-// step of a batch. The first one is saved after the first batch; the next one replaces it when `period` has
-// passed since the last save. Until the first `period` is over, it is replaced every second, or less often
-// where a save takes more than a twentieth of that. Its position is after_iter.
+// Saves the checkpoint kResumeCheckpoint, from which a killed learner resumes, on rank 0 only,
+// after the last step of a batch. The first one is saved after the first batch; the next one
+// replaces it when `period` has passed since the last save. Until the first `period` is over, it is
+// replaced every second, or less often where a save takes more than a twentieth of that. Its
+// position is after_iter.
 class SavePeriodicallyHook : public LearnerHook {
  public:
   SavePeriodicallyHook(absl::string_view name, int priority, HookPosition position,
@@ -64,10 +66,11 @@ class SavePeriodicallyHook : public LearnerHook {
 };
 inline constexpr char kResumeCheckpoint[] = "learner_resume";
 
-// Adds the reported values of each iteration to the monitor. Every `freq` train iterations it writes the averages to
-// the log and the metric sink: `<name>_iter/<var>_avg` by train iteration and `<name>_step/<var>_avg` by env step,
-// as the sink wants it (MetricSink::axis()), and the histograms and grouped scalars of that iteration over one of
-// the two, as `<name>_iter/<histogram>` or `<name>_step/<histogram>`.
+// Adds the reported values of each iteration to the monitor. Every `freq` train iterations it
+// writes the averages to the log and the metric sink: `<name>_iter/<var>_avg` by train iteration
+// and `<name>_step/<var>_avg` by env step, as the sink wants it (MetricSink::axis()), and the
+// histograms and grouped scalars of that iteration over one of the two, as
+// `<name>_iter/<histogram>` or `<name>_step/<histogram>`.
 class LogShowHook : public LearnerHook {
  public:
   LogShowHook(absl::string_view name, int priority, HookPosition position, int64_t freq);
@@ -77,27 +80,26 @@ class LogShowHook : public LearnerHook {
   const int64_t freq_;
 };
 
-// Replaces every reported scalar by its mean over the ranks, except names that begin with "noreduce_".
-// All ranks must report the same names.
+// Replaces every reported scalar by its mean over the ranks, except names that begin with
+// "noreduce_". All ranks must report the same names.
 class LogReduceHook : public LearnerHook {
  public:
   LogReduceHook(absl::string_view name, int priority, HookPosition position);
   absl::Status Call(ILearner* learner) override;
 };
 
-// The hooks of a learner in a parallel run: they publish its parameters and report its progress.
+// The base of the hooks of a learner in a parallel run, which publish its parameters and report its
+// progress.
 //
-// Threads: as LearnerHook.
+// Calls `send` at its position: every time in before_run and after_run, every `freq` (at least 1)
+// train iterations in after_iter. A batch of several iterations sends at most once, after its last
+// step, if one of its iterations is a multiple of `freq`. The position before_iter is refused: it
+// ends the program.
 //
 // Example:
 //   for (const HookPosition position : {HookPosition::kBeforeRun, HookPosition::kAfterIter}) {
 //     learner->RegisterHook(std::make_shared<SendPolicyHook>("send_policy", 100, position, 1, send));
 //   }
-
-// Calls `send` at its position: every time in before_run and after_run, every `freq` (at least 1) train
-// iterations in after_iter. A batch of several iterations sends at most once, after its last step, if
-// one of its iterations is a multiple of `freq`. The position before_iter is refused: it ends the
-// program.
 class SendHook : public LearnerHook {
  public:
   using Send = std::function<absl::Status(ILearner* learner)>;
@@ -110,8 +112,8 @@ class SendHook : public LearnerHook {
   const Send send_;
 };
 
-// Publishes the parameters, on rank 0 only. It is registered at before_run, so that collectors can begin,
-// and at after_iter.
+// Publishes the parameters, on rank 0 only. It is registered at before_run, so that collectors can
+// begin, and at after_iter.
 class SendPolicyHook : public SendHook {
  public:
   using SendHook::SendHook;
@@ -119,8 +121,8 @@ class SendPolicyHook : public SendHook {
 };
 
 // Reports ILearner::learn_info() on every rank, as each has the priorities of its own rows: in
-// after_iter, and in after_run with learner_done. Priorities of batches in between are not sent, so a
-// run with priorities needs freq 1.
+// after_iter, and in after_run with learner_done. Priorities of batches in between are not sent, so
+// a run with priorities needs freq 1.
 class SendLearnInfoHook : public SendHook {
  public:
   using SendHook::SendHook;

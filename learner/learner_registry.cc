@@ -131,7 +131,8 @@ Registry<LearnerCreator>& LearnerRegistry() {
 }
 
 // EntriesOfKind() finds the built-in types, too, before anybody has asked for one.
-[[maybe_unused]] static const bool kListed = (LearnerRegistry(), true);
+[[maybe_unused]] static const bool kListed =
+    (LearnerRegistry(), LearnerHookRegistry(), true);
 
 absl::StatusOr<std::unique_ptr<ILearner>> create_learner(const LearnerConfig& config,
                                                          LearnMode* policy,
@@ -196,9 +197,6 @@ Registry<LearnerHookCreator>& LearnerHookRegistry() {
   }();
   return *registry;
 }
-
-// EntriesOfKind() finds the built-in types, too, before anybody has asked for one.
-[[maybe_unused]] static const bool kListed = (LearnerHookRegistry(), true);
 
 void register_learner_hook(absl::string_view type, LearnerHookCreator creator,
                            const RegistryHelp& help) {

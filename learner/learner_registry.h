@@ -28,8 +28,8 @@
 
 namespace ding {
 
-// Makes a learner that trains `policy`, by the fields and `params` of its config. `policy` and `group`
-// outlive the learner; a null `group` is a single process.
+// Makes a learner that trains `policy`, by the fields and `params` of its config. `policy` and
+// `group` outlive the learner; a null `group` is a single process.
 using LearnerCreator = std::function<absl::StatusOr<std::unique_ptr<ILearner>>(
     const LearnerConfig&, LearnMode* policy, const ComponentDeps&, ProcessGroup* group)>;
 Registry<LearnerCreator>& LearnerRegistry();
@@ -43,15 +43,15 @@ absl::StatusOr<std::unique_ptr<ILearner>> create_learner(const LearnerConfig& co
                                                          const ComponentDeps& deps,
                                                          ProcessGroup* group = nullptr);
 
-// Reads the fields that every learner has, for the factory of a learner of your own that derives from
-// BaseLearner or is composed of it: makes the hooks, and leaves `params` to the factory. The parts are such
-// that BaseLearner::CheckParts() accepts them; kInvalidArgument if not.
+// Reads the fields that every learner has, for the factory of a learner of your own that derives
+// from BaseLearner or is composed of it: makes the hooks, and leaves `params` to the factory. The
+// parts are such that BaseLearner::CheckParts() accepts them; kInvalidArgument if not.
 absl::StatusOr<BaseLearner::Parts> ReadBaseLearnerParts(const LearnerConfig& config,
                                                         LearnMode* policy,
                                                         const ComponentDeps& deps,
                                                         ProcessGroup* group);
 
-// Creates a learner's hooks from its config; users register their own types of hooks by name.
+// Creates a hook from its config, in which name, position and priority are filled in.
 //
 // Example: a user's hook, registered as "report" and configured by
 //   hook { hook { type: "report" position: AFTER_ITER priority: 50 } }
@@ -60,14 +60,12 @@ absl::StatusOr<BaseLearner::Parts> ReadBaseLearnerParts(const LearnerConfig& con
 //       LearnerHookRegistry(), "report",
 //       [](const LearnerHookConfig& config) { return std::make_shared<ReportHook>(...); },
 //       "reports the loss to a web page");
-
-// Creates a hook from its config, in which name, position and priority are filled in.
 using LearnerHookCreator =
     std::function<absl::StatusOr<std::shared_ptr<LearnerHook>>(const LearnerHookConfig&)>;
 Registry<LearnerHookCreator>& LearnerHookRegistry();
 
-// Adds a type of hook at run time, with one line of help and, if it takes params, their message. A name that is
-// registered already and bad help end the program, as with DING_REGISTER.
+// Adds a type of hook at run time, with one line of help and, if it takes params, their message. A
+// name that is registered already and bad help end the program, as with DING_REGISTER.
 void register_learner_hook(absl::string_view type, LearnerHookCreator creator,
                            const RegistryHelp& help);
 

@@ -22,11 +22,9 @@ namespace ding {
 namespace {
 
 // The stoppers that every program has; the messages in learner/stopper.proto describe them.
-//
-// Threads: as IStopper.
 
-// Stops after `evaluations` in a row of which none exceeded the best mean return by more than `min_delta`. A
-// NaN is never better.
+// Stops after `evaluations` in a row of which none exceeded the best mean return by more than
+// `min_delta`. A NaN is never better.
 class NoImprovementStopper : public IStopper {
  public:
   NoImprovementStopper(int64_t evaluations, double min_delta)

@@ -1,13 +1,7 @@
-// A file to which whole records (lines, framed events) are appended through a buffer. It is the common
-// part of the file sinks and private to this package.
+// What the sinks that write files share: the summary of a histogram; and AppendFile, which is
+// private to this package.
 //
-// On a full disk no record is lost as long as the buffer (8 MiB) has room: a failed write removes the
-// partly written record and keeps the buffer for the next attempt, so that the file always has whole
-// records. While the buffer is full, new records are lost and counted in the next error.
-//
-// Ownership: the file is open from Open() to destruction; the clock must outlive it.
-// Threads:   thread-compatible.
-// Errors:    errors name the path. A failed write whose records were written later is no error.
+// Threads: an AppendFile is thread-compatible; Summarize() is a pure function.
 #ifndef DING_WORKER_METRICS_FILE_SINK_H_
 #define DING_WORKER_METRICS_FILE_SINK_H_
 
@@ -23,16 +17,53 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/clock.h"
 
-namespace ding::internal_metrics {
+namespace ding {
 
+// The distribution of some values, as the sinks write it for MetricSink::Histogram(): moments, and
+// counts in buckets of equal width.
+struct HistogramSummary {
+  // The number of NaN and infinite values, which no other member includes.
+  int64_t non_finite_count = 0;
+
+  // Statistics of the finite values; all 0 if there are none.
+  int64_t count = 0;
+  double min = 0;
+  double max = 0;
+  double sum = 0;
+  double sum_squares = 0;
+
+  // Bucket i counts the values in (limits[i - 1], limits[i]]. The first bucket also includes `min`;
+  // the last one ends with `max`. There is one bucket if all values are equal and none without
+  // finite values.
+  std::vector<double> limits;
+  std::vector<int64_t> counts;
+
+  double Mean() const;
+  // The standard deviation of the population (divided by `count`).
+  double StandardDeviation() const;
+};
+
+// `bucket_count` is 1 to 2^20; TensorBoard draws 30.
+HistogramSummary Summarize(absl::Span<const float> values, int bucket_count = 30);
+
+namespace internal_metrics {
+
+// A file to which whole records (lines, framed events) are appended through a buffer.
+//
+// On a full disk no record is lost as long as the buffer (8 MiB) has room: a failed write removes
+// the partly written record and keeps the buffer for the next attempt, so that the file always has
+// whole records. While the buffer is full, new records are lost and counted in the next error.
+//
+// Ownership: the file is open from Open() to destruction; the clock must outlive it.
+// Errors:    errors name the path. A failed write whose records were written later is no error.
 class AppendFile {
  public:
   struct Options {
     const Clock* clock = Clock::Real();
     // Append() writes the buffer when this time has passed since the last write. 0: always.
     absl::Duration flush_interval = absl::Seconds(5);
-    // If it is not 0, the part of an existing file after the last such character is cut off: a record
-    // that a crash has torn.
+    // If it is not 0, the part of an existing file after the last such character is cut off: a
+    // record that a crash has torn.
     char record_end = '\0';
   };
 
@@ -69,38 +100,7 @@ class AppendFile {
   absl::Status error_;
 };
 
-}  // namespace ding::internal_metrics
-
-namespace ding {
-
-// The distribution of some values, as the sinks write it for MetricSink::Histogram(): moments, and
-// counts in buckets of equal width.
-//
-// Threads: thread-safe (a pure function).
-struct HistogramSummary {
-  // The number of NaN and infinite values, which no other member includes.
-  int64_t non_finite_count = 0;
-
-  // Statistics of the finite values; all 0 if there are none.
-  int64_t count = 0;
-  double min = 0;
-  double max = 0;
-  double sum = 0;
-  double sum_squares = 0;
-
-  // Bucket i counts the values in (limits[i - 1], limits[i]]. The first bucket also includes `min`; the
-  // last one ends with `max`. There is one bucket if all values are equal and none without finite
-  // values.
-  std::vector<double> limits;
-  std::vector<int64_t> counts;
-
-  double Mean() const;
-  // The standard deviation of the population (divided by `count`).
-  double StandardDeviation() const;
-};
-
-// `bucket_count` is 1 to 2^20; TensorBoard draws 30.
-HistogramSummary Summarize(absl::Span<const float> values, int bucket_count = 30);
+}  // namespace internal_metrics
 
 }  // namespace ding
 

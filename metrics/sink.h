@@ -1,13 +1,14 @@
-// Receives the measurements of components: scalars, histograms, text and pictures, each with a tag and
-// a step. Components take a std::shared_ptr<MetricSink> (NullSink to drop all) and do not depend on the
-// implementation.
+// Receives the measurements of components: scalars, histograms, text and pictures, each with a tag
+// and a step. Components take a std::shared_ptr<MetricSink> (NullSink to drop all) and do not
+// depend on the implementation. HoldingSink keeps measurements back for a while; ComponentDeps is
+// what each component gets beside its config.
 //
 // Tags are paths like "collector_step/reward_mean"; TensorBoard groups by the part before the first
 // '/'. The tag says what a step counts: train iterations ("..._iter/...") or env steps
 // ("..._step/...").
 //
-// Ownership: shared. All components of a run hold the same sink, which closes when the last owner is
-//            destroyed.
+// Ownership: shared. All components of a run hold the same sink, which closes when the last owner
+//            is destroyed.
 // Threads:   thread-safe. A call waits for the write to the file only.
 // Values:    NaN and infinities are recorded as they are.
 // Errors:    an error never interrupts training: Flush() returns the first one.
@@ -31,14 +32,15 @@
 
 namespace ding {
 
-// The x axes of the metrics that a component can write over both: train iterations ("..._iter/...") and env steps
-// ("..._step/...").
+// The x axes of the metrics that a component can write over both: train iterations ("..._iter/...")
+// and env steps ("..._step/...").
 enum class MetricAxis { kBoth, kEnvStep, kTrainIter };
 
 // What a run is, for sinks that show runs beside each other.
 struct RunDescription {
   std::string name;
-  // The settings of the run that are not defaults, as a config file has them: {"policy.learn.batch_size", "64"}.
+  // The settings of the run that are not defaults, as a config file has them:
+  // {"policy.learn.batch_size", "64"}.
   std::vector<std::pair<std::string, std::string>> hyperparameters;
 };
 
@@ -61,21 +63,23 @@ class MetricSink {
   // Records a text, which TensorBoard renders as Markdown.
   virtual void Text(absl::string_view tag, int64_t step, absl::string_view text) = 0;
 
-  // Records a picture, encoded as PNG, JPEG or (animated) GIF. Sinks that cannot write pictures ignore
-  // it.
+  // Records a picture, encoded as PNG, JPEG or (animated) GIF. Sinks that cannot write pictures
+  // ignore it.
   virtual void EncodedImage(absl::string_view /*tag*/, int64_t /*step*/, int /*width*/,
                             int /*height*/, absl::string_view /*file*/) {}
 
-  // A program calls these at the beginning of a run, and at its end, with the final results: names, and values over
-  // `step`. A run that is resumed begins again. Sinks that cannot write them ignore them.
+  // A program calls these at the beginning of a run, and at its end, with the final results: names,
+  // and values over `step`. A run that is resumed begins again. Sinks that cannot write them ignore
+  // them.
   virtual void BeginRun(const RunDescription& /*run*/) {}
   virtual void EndRun(RunEnd /*end*/, int64_t /*step*/, const RunResults& /*results*/) {}
 
-  // The axis over which components write their metrics if they know the env steps. Otherwise they write over train iterations.
+  // The axis over which components write their metrics if they know the env steps. Otherwise they
+  // write over train iterations.
   virtual MetricAxis axis() const { return MetricAxis::kBoth; }
 
-  // Writes the buffers to the operating system, and returns and forgets the first error since the last
-  // Flush(), which names the path. The sink stays usable.
+  // Writes the buffers to the operating system, and returns and forgets the first error since the
+  // last Flush(), which names the path. The sink stays usable.
   //   kResourceExhausted  disk full or quota
   //   other codes         the file could not be written
   virtual absl::Status Flush() = 0;
@@ -112,47 +116,12 @@ class MultiSink : public MetricSink {
   const MetricAxis axis_;
 };
 
-// Whether a component writes its metrics over train iterations, and over env steps; `envstep` is below 0 if it does
-// not know them.
-inline bool WritesOverTrainIters(const MetricSink& sink, int64_t envstep) {
-  return envstep < 0 || sink.axis() != MetricAxis::kEnvStep;
-}
-inline bool WritesOverEnvSteps(const MetricSink& sink, int64_t envstep) {
-  return envstep >= 0 && sink.axis() != MetricAxis::kTrainIter;
-}
-
-// Records several series of a group: each value of `values` (a range of pairs of name and value) goes to
-// the tag "<main_tag>/<name>". It replaces TensorBoard's add_scalars, in one event file.
-template <typename NamedValues>
-void Scalars(MetricSink* sink, absl::string_view main_tag, int64_t step,
-             const NamedValues& values) {
-  for (const auto& [name, value] : values) {
-    sink->Scalar(absl::StrCat(main_tag, "/", name), step, value);
-  }
-}
-
-// The services that every component gets besides its config: metric sink, clock, seed, folder of the
-// run and instance name.
-struct ComponentDeps {
-  // All components of a run share it; never null.
-  std::shared_ptr<MetricSink> metrics = std::make_shared<NullSink>();
-  const Clock* clock = Clock::Real();
-  // Components derive their random streams from it: Rng(seed, "<component>/<purpose>").
-  uint64_t seed = 0;
-  // The folder of the run, in which it writes all its files.
-  std::string exp_dir = "default_experiment";
-  // The name of the instance: the first part of metric tags ("collector_iter/reward_mean") and of log lines.
-  std::string name;
-};
-
 // Passes measurements on to another sink, at once or, while it holds them, later in one piece.
 //
-// Components that measure at the same time on several threads would write their records in an order that differs
-// from run to run. If all but one of the threads have a HoldingSink, which is released when all have come to the same
-// point, then the order is the same each time.
-//
-// Ownership: shares the other sink.
-// Threads:   thread-safe. Release() must not overlap with measurements.
+// Components that measure at the same time on several threads would write their records in an order
+// that differs from run to run. If all but one of the threads have a HoldingSink, which is released
+// when all have come to the same point, then the order is the same each time. Release() must not
+// overlap with measurements.
 //
 // Example:
 //   learner_metrics->Hold();
@@ -165,7 +134,8 @@ class HoldingSink : public MetricSink {
 
   // From now on keeps what is measured.
   void Hold() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Passes on what was kept, in the order in which it was measured, and from now on everything at once.
+  // Passes on what was kept, in the order in which it was measured, and from now on everything at
+  // once.
   void Release() ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Scalar(absl::string_view tag, int64_t step, double value) override;
@@ -192,6 +162,40 @@ class HoldingSink : public MetricSink {
   mutable Mutex mutex_;
   bool holds_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Record> kept_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Whether a component writes its metrics over train iterations, and over env steps; `envstep` is
+// below 0 if it does not know them.
+inline bool WritesOverTrainIters(const MetricSink& sink, int64_t envstep) {
+  return envstep < 0 || sink.axis() != MetricAxis::kEnvStep;
+}
+inline bool WritesOverEnvSteps(const MetricSink& sink, int64_t envstep) {
+  return envstep >= 0 && sink.axis() != MetricAxis::kTrainIter;
+}
+
+// Records several series of a group: each value of `values` (a range of pairs of name and value)
+// goes to the tag "<main_tag>/<name>". It replaces TensorBoard's add_scalars, in one event file.
+template <typename NamedValues>
+void Scalars(MetricSink* sink, absl::string_view main_tag, int64_t step,
+             const NamedValues& values) {
+  for (const auto& [name, value] : values) {
+    sink->Scalar(absl::StrCat(main_tag, "/", name), step, value);
+  }
+}
+
+// The services that every component gets besides its config: metric sink, clock, seed, folder of
+// the run and instance name.
+struct ComponentDeps {
+  // All components of a run share it; never null.
+  std::shared_ptr<MetricSink> metrics = std::make_shared<NullSink>();
+  const Clock* clock = Clock::Real();
+  // Components derive their random streams from it: Rng(seed, "<component>/<purpose>").
+  uint64_t seed = 0;
+  // The folder of the run, in which it writes all its files.
+  std::string exp_dir = "default_experiment";
+  // The name of the instance: the first part of metric tags ("collector_iter/reward_mean") and of
+  // log lines.
+  std::string name;
 };
 
 }  // namespace ding

@@ -18,6 +18,11 @@
 namespace ding {
 namespace {
 
+constexpr size_t kVarsPerGrid = 4;
+constexpr size_t kGap = 2;  // blanks between two fields of a line of progress
+
+using Row = std::vector<std::string>;
+
 bool IsSet(const char* value) { return value != nullptr && *value != '\0'; }
 
 absl::string_view CodeOf(TextStyle style) {
@@ -37,10 +42,6 @@ absl::string_view CodeOf(TextStyle style) {
   }
   return "";
 }
-
-constexpr size_t kVarsPerGrid = 4;
-
-using Row = std::vector<std::string>;
 
 std::vector<size_t> ColumnWidths(const Row& first, absl::Span<const Row> rows) {
   std::vector<size_t> widths;
@@ -97,8 +98,6 @@ std::string TableRow(const Row& row, const std::vector<size_t>& widths,
   }
   return absl::StrCat(absl::StripTrailingAsciiWhitespace(line), "\n");
 }
-
-constexpr size_t kGap = 2;  // blanks between two fields
 
 // A field, and which of its forms is shown; the number of forms: none.
 struct Shown {

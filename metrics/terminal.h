@@ -1,7 +1,7 @@
-// Writes messages to a stream on which a progress line (progress.h) may be drawn, by this process or by
-// another one that has the same terminal.
+// Text for terminals: styles and width, messages beside a progress line, tables, and the layout of
+// a line of progress.
 //
-// Threads: thread-safe. A message is written by one system call, so that messages do not mix.
+// Threads: thread-safe.
 #ifndef DING_WORKER_METRICS_TERMINAL_H_
 #define DING_WORKER_METRICS_TERMINAL_H_
 
@@ -18,14 +18,14 @@ namespace ding {
 // Returns the number of columns of the terminal `fd`; 80 if it is not a terminal.
 int TerminalWidth(int fd);
 
-// Whether `fd` is a terminal on which a line can be drawn over: not one of TERM "dumb".
-bool CanDrawOver(int fd);
-
 // Its height in lines, 24 if that is unknown.
 int TerminalHeight(int fd);
 
-// Whether to write colours to `fd`: it is a terminal that knows them (TERM is set, and not "dumb"), and the
-// environment does not have a NO_COLOR that is not empty (no-color.org).
+// Whether `fd` is a terminal on which a line can be drawn over: not one of TERM "dumb".
+bool CanDrawOver(int fd);
+
+// Whether to write colours to `fd`: it is a terminal that knows them (TERM is set, and not "dumb"),
+// and the environment does not have a NO_COLOR that is not empty (no-color.org).
 bool UsesColors(int fd);
 
 enum class TextStyle { kPlain, kBold, kDim, kGood, kWarning, kError };
@@ -33,18 +33,16 @@ enum class TextStyle { kPlain, kBold, kDim, kGood, kWarning, kError };
 // Returns `text` with the escape sequences (ECMA-48, SGR) of a style around it.
 std::string Styled(TextStyle style, absl::string_view text);
 
-// Returns the text that writes `message` on a line of its own of a terminal with `width` columns: it first
-// blanks the progress line, and ends with a newline. The progress line is drawn again below it when it is
-// due.
+// Returns the text that writes `message` on a line of its own of a terminal with `width` columns,
+// on which a progress line (metrics/progress.h) may be drawn, by this process or by another one: it
+// first blanks the progress line, and ends with a newline. The progress line is drawn again below
+// it when it is due.
 std::string OnOwnLine(absl::string_view message, int width);
 
-// Writes OnOwnLine() to `fd`, or just the message and a newline if `fd` is not a terminal. Text that
-// cannot be written is lost.
+// Writes OnOwnLine() to `fd`, or just the message and a newline if `fd` is not a terminal. Text
+// that cannot be written is lost. A message is written by one system call, so that messages do not
+// mix.
 void WriteMessage(int fd, absl::string_view message);
-
-// Formats tables of text for logs and terminals.
-//
-// Threads: thread-safe (pure functions). Widths count bytes, so text should be ASCII.
 
 // Formats a number for the grid, with six decimals.
 std::string FormatVar(double value);
@@ -57,19 +55,18 @@ std::string FormatVar(double value);
 //   | Value | 0.001000   | missing   |
 //   +-------+------------+-----------+
 //
-// It ends with a line break; without vars it is empty.
+// It ends with a line break; without vars it is empty. Widths count bytes, so text should be ASCII,
+// as for FormatTable().
 std::string FormatVarGrid(absl::Span<const std::pair<std::string, std::string>> vars);
 
 // Formats aligned columns with two blanks between them: text to the left, and columns whose cells
-// below the header are all numbers to the right. Every row must have as many cells as the header. It
-// ends with a line break.
+// below the header are all numbers to the right. Every row must have as many cells as the header.
+// It ends with a line break.
 std::string FormatTable(const std::vector<std::string>& header,
                         const std::vector<std::vector<std::string>>& rows);
 
-// Lays out fields in one line of a terminal: what does not fit is shortened or left out, the least important
-// first.
-//
-// Threads: thread-safe (pure functions).
+// A field of a line of progress. What does not fit into the line is shortened or left out, the
+// least important first.
 struct ProgressField {
   struct Form {
     std::string text;
@@ -85,8 +82,8 @@ struct ProgressLine {
   size_t columns = 0;
 };
 
-// Returns the fields in their order, with two blanks between them, in at most `width` columns. Of the last
-// field that is left as much as fits is shown. `colors`: whether to style them.
+// Returns the fields in their order, with two blanks between them, in at most `width` columns. Of
+// the last field that is left as much as fits is shown. `colors`: whether to style them.
 ProgressLine LayOutProgress(const std::vector<ProgressField>& fields, size_t width, bool colors);
 
 }  // namespace ding

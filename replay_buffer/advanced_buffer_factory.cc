@@ -1,4 +1,4 @@
-// Registers AdvancedReplayBuffer as the buffer "advanced".
+// Registers AdvancedReplayBuffer as the buffer "advanced", and the types of "deque".
 
 #include <algorithm>
 #include <cmath>
@@ -80,10 +80,9 @@ DING_REGISTER(BufferRegistry(), kAdvanced, AdvancedBufferDescriptor(),
               "transitions, drawn by priority; limits on use, staleness and rate",
               &AdvancedBufferConfig::descriptor);
 
-// Registers the buffer "deque": the settings of DI-engine's DequeBufferWrapper, made of
+// The buffer "deque": the settings of DI-engine's DequeBufferWrapper, made of
 //   NaiveReplayBuffer     without `priority` and `max_use`
 //   AdvancedReplayBuffer  with one of them; without `priority` all priorities count the same
-
 constexpr char kDeque[] = "deque";
 
 // A buffer whose updates give no priority above a limit.

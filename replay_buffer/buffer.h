@@ -36,9 +36,10 @@
 
 namespace ding {
 
-// The candidates [begin, end) of a draw, in the order of their age. Numbers from 0 on count from the oldest
-// one, which is 0; negative numbers count from the newest one, which is -1. Numbers beyond either end stand
-// for that end. {0, 100} are the 100 oldest, {-100} the 100 newest, {100, -100} those between both.
+// The candidates [begin, end) of a draw, in the order of their age. Numbers from 0 on count from
+// the oldest one, which is 0; negative numbers count from the newest one, which is -1. Numbers
+// beyond either end stand for that end. {0, 100} are the 100 oldest, {-100} the 100 newest, {100,
+// -100} those between both.
 struct AgeRange {
   int64_t begin = 0;
   std::optional<int64_t> end;  // not set: up to the newest, which is included
@@ -46,15 +47,15 @@ struct AgeRange {
 
 // From which part of the buffer a draw is made, and how.
 struct SampleOptions {
-  // Draw only from so many of the newest rows (or sequences or episodes, where these are drawn); not set:
-  // from all.
+  // Draw only from so many of the newest rows (or sequences or episodes, where these are drawn);
+  // not set: from all.
   std::optional<int64_t> newest;
   // Draw with replacement: rows may repeat, so the batch may be larger than the buffer.
   bool replace = false;
   // Draw only from this range of them, which `newest` has left; not set: from all of these.
   std::optional<AgeRange> range;
-  // The rows of each sequence of this draw, where sequences of rows are drawn; not set: as the buffer was
-  // configured.
+  // The rows of each sequence of this draw, where sequences of rows are drawn; not set: as the
+  // buffer was configured.
   std::optional<int64_t> sequence;
 };
 
@@ -62,14 +63,14 @@ class IBuffer {
  public:
   virtual ~IBuffer() = default;
 
-  // Appends the rows of all segments, and evicts the oldest rows when the buffer is full. The first push
-  // fixes the spec of the rows. `cur_collector_envstep` is for statistics and for the window of
-  // ElasticReplayBuffer; -1: not known.
+  // Appends the rows of all segments, and evicts the oldest rows when the buffer is full. The first
+  // push fixes the spec of the rows. `cur_collector_envstep` is for statistics and for the window
+  // of ElasticReplayBuffer; -1: not known.
   //   kInvalidArgument  the rows have another spec than those of the first push; the message names the
   //                     field
   virtual absl::Status Push(const SegmentBatch& data, int64_t cur_collector_envstep) = 0;
-  // Push one or several transitions, which do not continue earlier ones. Also return the errors of MakeSegments(). A
-  // class that overrides Push() shows them by `using IBuffer::Push;`.
+  // Push one or several transitions, which do not continue earlier ones. Also return the errors of
+  // MakeSegments(). A class that overrides Push() shows them by `using IBuffer::Push;`.
   absl::Status Push(const Transition& transition, int64_t cur_collector_envstep) {
     return Push(absl::MakeConstSpan(&transition, 1), cur_collector_envstep);
   }
@@ -87,15 +88,16 @@ class IBuffer {
   virtual absl::StatusOr<Batch> Sample(int64_t size, int64_t cur_learner_iter,
                                        const SampleOptions& options = {}) = 0;
 
-  // Sets the priorities of rows. Skips rows that have left the buffer. A buffer without priorities ignores
-  // the call.
+  // Sets the priorities of rows. Skips rows that have left the buffer. A buffer without priorities
+  // ignores the call.
   virtual absl::Status Update(const PriorityInfo& info) = 0;
 
   // Forgets all rows.
   virtual void Clear() = 0;
 
-  // Writes what is still counted (PeriodicThruputMonitor), flushes the metrics, and ends waits. Afterwards Push() and
-  // Sample() return kFailedPrecondition; the rows stay, to be saved. A further call does nothing.
+  // Writes what is still counted (PeriodicThruputMonitor), flushes the metrics, and ends waits.
+  // Afterwards Push() and Sample() return kFailedPrecondition; the rows stay, to be saved. A
+  // further call does nothing.
   virtual absl::Status Close() { return absl::OkStatus(); }
 
   // Whether batches are sequences of rows (Batch::sequence_length()).
@@ -106,8 +108,9 @@ class IBuffer {
   // The number of rows that were pushed since the beginning, or since the last Clear().
   virtual int64_t push_count() const = 0;
 
-  // Returns the content at this moment. Rows are shared, not copied: they stay in memory for as long as
-  // the snapshot exists. Pushing and drawing do not wait for a snapshot that is being written.
+  // Returns the content at this moment. Rows are shared, not copied: they stay in memory for as
+  // long as the snapshot exists. Pushing and drawing do not wait for a snapshot that is being
+  // written.
   virtual StateSnapshot Snapshot() const = 0;
   absl::Status SaveState(StateWriter* writer) const { return Snapshot()(writer); }
   // Replaces the content. After an error the buffer is unchanged.
@@ -140,8 +143,8 @@ struct RemovedItems {
   std::vector<int64_t> chunks;
 };
 
-// The callback of a buffer. If it throws, Push() or Sample() returns an error, although the rows were pushed or
-// drawn. If it is not set, the buffer keeps nothing for it.
+// The callback of a buffer. If it throws, Push() or Sample() returns an error, although the rows
+// were pushed or drawn. If it is not set, the buffer keeps nothing for it.
 using OnRemoved = std::function<void(const RemovedItems&)>;
 
 // Calls `on_removed` if it is set and `removed` has items.
@@ -149,12 +152,9 @@ inline void TellRemoved(const OnRemoved& on_removed, const RemovedItems& removed
   if (!removed.items.empty() && on_removed != nullptr) on_removed(removed);
 }
 
-// Calls a buffer that a user may have written: an exception becomes an error of the call. If a function without a
-// status throws, the next one with a status returns its error.
-//
-// Threads: thread-safe.
-
-// Returns a buffer that passes all calls on to `buffer`, which is not null.
+// Returns a buffer that passes all calls on to `buffer`, which is not null and which a user may
+// have written: an exception becomes an error of the call. If a function without a status throws,
+// the next one with a status returns its error.
 std::unique_ptr<IBuffer> GuardBuffer(std::unique_ptr<IBuffer> buffer);
 
 }  // namespace ding

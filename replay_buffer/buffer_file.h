@@ -1,7 +1,6 @@
-// The content of a buffer in a file; and ReadSavedEpisodes(), which reads it without a buffer.
-//
 // Saves the content of a buffer to a file and loads it, to carry data from one run to another and
-// for demonstration data. (A checkpoint of a run holds its buffer as a component of its own.)
+// for demonstration data; ReadSavedEpisodes() reads it without a buffer. (A checkpoint of a run
+// holds its buffer as a component of its own.)
 //
 // Files are safetensors: Python can read them, and nothing in them is executed. Only valid rows are
 // written, as a stream, followed by a checksum of everything, so that a file that was cut off or
@@ -34,16 +33,14 @@ absl::Status SaveData(const IBuffer& buffer, const std::string& path);
 //   kUnimplemented       the file has an element type that is not supported
 absl::Status LoadData(IBuffer* buffer, const std::string& path);
 
-// The episodes in the saved state of a replay buffer: what a run has collected, to learn from it offline.
+// Reads the episodes in what IBuffer::Snapshot() of a buffer of any type has written, to learn from
+// them offline: one segment per episode, in the order in which the episodes began. Stream i is
+// episode i from step 0 on.
 //
-// Rows that follow each other in the buffer are an episode. Where the rest of an episode is not in the buffer, because it went on after
-// the rows were saved or because steps were lost, it counts as truncated: the value of the observation behind the last row is part of
-// its returns. The first rows of the oldest episodes may have been evicted.
-//
-// Threads: thread-safe (pure function).
-
-// Reads what IBuffer::Snapshot() of a buffer of any type has written, with one segment per episode, in the order in which the
-// episodes began. Stream i is episode i from step 0 on.
+// Rows that follow each other in the buffer are an episode. Where the rest of an episode is not in
+// the buffer, because it went on after the rows were saved or because steps were lost, it counts as
+// truncated: the value of the observation behind the last row is part of its returns. The first
+// rows of the oldest episodes may have been evicted.
 //   kNotFound          it is not the state of a replay buffer
 //   kInvalidArgument   the buffer was empty, or it is not what a buffer writes
 //   kResourceExhausted out of memory

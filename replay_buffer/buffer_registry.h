@@ -34,8 +34,9 @@ struct BufferDeps : ComponentDeps {
   OnRemoved on_removed;  // for buffers of items
 };
 
-// What the coordinator of a parallel run, which holds no rows, has in the place of a buffer of sequences: a buffer of items
-// (data/items.h). Each item is a sequence of rows, which collectors announce and learners read as a whole.
+// What the coordinator of a parallel run, which holds no rows, has in the place of a buffer of
+// sequences: a buffer of items (data/items.h). Each item is a sequence of rows, which collectors
+// announce and learners read as a whole.
 //
 //     config    "sequence" { unroll_len: 20 overlap: 10 priority {} }, replay_buffer_size 100000
 //     config    "advanced", replay_buffer_size 10000       of the buffer of items
@@ -53,8 +54,9 @@ struct BufferDescriptor {
       create;
   bool tells_removed_items = false;  // whether `create` makes use of BufferDeps::on_removed
   bool takes_remover = false;        // whether `create` makes use of the config's remover
-  // For types that draw sequences or whole episodes: returns what takes their place in a parallel run, or
-  // kInvalidArgument with a sentence for a setting that has none. `create` has taken the config. Empty: each row is an item.
+  // For types that draw sequences or whole episodes: returns what takes their place in a parallel
+  // run, or kInvalidArgument with a sentence for a setting that has none. `create` has taken the
+  // config. Empty: each row is an item.
   std::function<absl::StatusOr<ItemBuffer>(const BufferConfig&)> items;
 };
 Registry<BufferDescriptor>& BufferRegistry();
@@ -68,17 +70,15 @@ absl::StatusOr<std::unique_ptr<IBuffer>> create_buffer(const BufferConfig& confi
                                                        const BufferDeps& deps);
 absl::StatusOr<BufferDescriptor> get_buffer_cls(const BufferConfig& config);
 
-// Reads the parts of a config that the factories of all buffers read in the same way.
-//
-// Threads: thread-safe.
+// What the factories of all buffers read in the same way.
 
-// Makes the selector that the config names. Null if it names none, or if there is a problem, which is
-// added.
+// Makes the selector that the config names. Null if it names none, or if there is a problem, which
+// is added.
 std::shared_ptr<ISelector> ReadSelector(const BufferConfig& config,
                                         std::vector<std::string>* problems);
 
-// Makes the remover that the config names, for a type of buffer whose descriptor says that it takes one;
-// otherwise like ReadSelector().
+// Makes the remover that the config names, for a type of buffer whose descriptor says that it takes
+// one; otherwise like ReadSelector().
 std::shared_ptr<IRemover> ReadRemover(const BufferConfig& config,
                                       std::vector<std::string>* problems);
 
@@ -113,8 +113,8 @@ void ReadPriorityOptions(const Config& config, PriorityOptions* options) {
 void ReadBufferConfig(const BufferConfig& config, google::protobuf::Message* params,
                       std::vector<std::string>* problems);
 
-// Finds selectors by the name in a buffer's config. //replay_buffer:selector_factory registers
-// "uniform".
+// Makes a selector from `params` of the config. An error lists all problems of `params`.
+// //replay_buffer:selector_factory registers "uniform".
 //
 // Example:
 //   DING_REGISTER(
@@ -123,19 +123,18 @@ void ReadBufferConfig(const BufferConfig& config, google::protobuf::Message* par
 //       "the newest rows, in the order of their age");
 //
 //   replay_buffer { type: "sequence" selector { type: "newest_first" } }
-
-// Makes a selector from `params` of the config. An error lists all problems of `params`.
 using SelectorFactory =
     std::function<absl::StatusOr<std::unique_ptr<ISelector>>(const SelectorConfig&)>;
 Registry<SelectorFactory>& SelectorRegistry();
 
-// Creates the selector that `config` names. Returns null if it names none: the buffer then uses its own.
+// Creates the selector that `config` names. Returns null if it names none: the buffer then uses its
+// own.
 //   kNotFound         no linked selector has this name; the message lists the names that are linked
 //   kInvalidArgument  `params` is set without a type, or the factory reports problems
 absl::StatusOr<std::unique_ptr<ISelector>> create_selector(const SelectorConfig& config);
 
-// Finds removers by the name in a buffer's config. This repository registers none: the buffer removes what is
-// too stale or used up by itself.
+// Makes a remover from `params` of the config. An error lists all problems of `params`. This
+// repository registers none: the buffer removes what is too stale or used up by itself.
 //
 // Example:
 //   DING_REGISTER(
@@ -143,8 +142,6 @@ absl::StatusOr<std::unique_ptr<ISelector>> create_selector(const SelectorConfig&
 //       "removes every second row");
 //
 //   replay_buffer { type: "advanced" remover { type: "odd" } }
-
-// Makes a remover from `params` of the config. An error lists all problems of `params`.
 using RemoverFactory =
     std::function<absl::StatusOr<std::unique_ptr<IRemover>>(const RemoverConfig&)>;
 Registry<RemoverFactory>& RemoverRegistry();

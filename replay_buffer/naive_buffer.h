@@ -1,27 +1,5 @@
 // Buffers of transitions that are drawn uniformly: NaiveReplayBuffer, and ElasticReplayBuffer,
 // which draws from its newest rows.
-//
-// A ring of transitions that is drawn uniformly: the buffer of DQN and most off-policy algorithms.
-//
-// Drawn batches have the columns of data/sample_columns.h. replay_unique_id numbers the rows in the order of
-// pushing; Clear() does not restart it. SampleOptions::newest and range go by the order of pushing. Draws
-// are without replacement unless SampleOptions::replace is set.
-//
-// Rows may be items (data/items.h) if nstep is 1: a batch then has no next_obs, discount and n_step.
-//
-// Ownership: copies the rows that are pushed.
-// Threads:   thread-safe. Rows are chosen under the lock and copied after it, so a draw delays a push by
-//            about a microsecond, not by the time that copying the batch takes. A snapshot holds the lock
-//            while it searches the links, at most 4 bytes per row, for the ends of episodes; with stacks of
-//            frames it also copies 4 bytes per row.
-// Errors:    as IBuffer says; all begin with the buffer's name.
-//
-// Example:
-//   NaiveReplayBuffer::Options options;
-//   options.capacity_rows = 20000;
-//   DING_ASSIGN_OR_RETURN(const auto buffer, NaiveReplayBuffer::Create(options));
-//   DING_RETURN_IF_ERROR(buffer->Push(segments, envstep));
-//   DING_ASSIGN_OR_RETURN(const Batch batch, buffer->Sample(64, train_iter));
 #ifndef DING_WORKER_REPLAY_BUFFER_NAIVE_BUFFER_H_
 #define DING_WORKER_REPLAY_BUFFER_NAIVE_BUFFER_H_
 
@@ -44,6 +22,28 @@
 
 namespace ding {
 
+// A ring of transitions that is drawn uniformly: the buffer of DQN and most off-policy algorithms.
+//
+// Drawn batches have the columns of data/sample_columns.h. replay_unique_id numbers the rows in the
+// order of pushing; Clear() does not restart it. SampleOptions::newest and range go by the order of
+// pushing. Draws are without replacement unless SampleOptions::replace is set.
+//
+// Rows may be items (data/items.h) if nstep is 1: a batch then has no next_obs, discount and
+// n_step.
+//
+// Ownership: copies the rows that are pushed.
+// Threads:   thread-safe. Rows are chosen under the lock and copied after it, so a draw delays a push by
+//            about a microsecond, not by the time that copying the batch takes. A snapshot holds the lock
+//            while it searches the links, at most 4 bytes per row, for the ends of episodes; with stacks of
+//            frames it also copies 4 bytes per row.
+// Errors:    as IBuffer says; all begin with the buffer's name.
+//
+// Example:
+//   NaiveReplayBuffer::Options options;
+//   options.capacity_rows = 20000;
+//   DING_ASSIGN_OR_RETURN(const auto buffer, NaiveReplayBuffer::Create(options));
+//   DING_RETURN_IF_ERROR(buffer->Push(segments, envstep));
+//   DING_ASSIGN_OR_RETURN(const Batch batch, buffer->Sample(64, train_iter));
 class NaiveReplayBuffer : public ComposedBuffer {
  public:
   struct Options : RingOptions {

@@ -1,11 +1,7 @@
-// What an evaluation keeps of its episodes: their results, and videos of some (EvalVideos).
+// What an evaluation keeps of its episodes: their results (VectorEvalMonitor), and videos of some
+// (EvalVideos).
 //
-// Divides the episodes of an evaluation among its envs and keeps their results.
-//
-// Env i gets n_episode / env_num episodes, and one more if i < n_episode % env_num. Without quotas, envs with
-// short (mostly bad) episodes would contribute more episodes.
-//
-// Ownership: a value.   Threads: thread-compatible.
+// Ownership: values.   Threads: thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_EVALUATOR_VECTOR_EVAL_MONITOR_H_
 #define DING_WORKER_COLLECTOR_EVALUATOR_VECTOR_EVAL_MONITOR_H_
 
@@ -30,10 +26,8 @@ namespace ding {
 
 // Records videos of the episodes of an evaluation and keeps the worst, the median and the best.
 //
-// Every picture is encoded at once (metrics/video.h): without that, 8 episodes of 500 pictures of 600 x 400
-// would need 3 GB.
-//
-// Ownership: a value.   Threads: thread-compatible.
+// Every picture is encoded at once (metrics/video.h): without that, 8 episodes of 500 pictures of
+// 600 x 400 would need 3 GB.
 class EvalVideos {
  public:
   struct Video {
@@ -50,12 +44,13 @@ class EvalVideos {
 
   // Makes GIFs.
   EvalVideos(int env_num, int64_t max_frames);
-  // Keeps at most `max_frames` pictures of an episode; further ones are dropped. `make_encoder` makes the encoder
-  // of an episode.
+  // Keeps at most `max_frames` pictures of an episode; further ones are dropped. `make_encoder`
+  // makes the encoder of an episode.
   EvalVideos(int env_num, int64_t max_frames,
              std::function<absl::StatusOr<std::unique_ptr<VideoEncoder>>()> make_encoder);
 
-  // Whether the running episode of this env has `max_frames` pictures; the episode counts as cut then.
+  // Whether the running episode of this env has `max_frames` pictures; the episode counts as cut
+  // then.
   bool is_full(int env_id);
   // Adds a picture to the running episode of the env. Errors are those of `make_encoder` and of
   // VideoEncoder::AddFrame(); its exceptions are kInternal.
@@ -64,9 +59,9 @@ class EvalVideos {
   absl::Status EndEpisode(int env_id, double episode_return);
   void DropEpisode(int env_id) { running_[env_id] = {}; }
 
-  // Returns the videos by ascending return: for one episode "best"; for two "worst", "best"; for three
-  // "worst", "median", "best"; for more "worst", "median_low", "median_high", "best". NaN is the worst.
-  // Removes the returned videos.
+  // Returns the videos by ascending return: for one episode "best"; for two "worst", "best"; for
+  // three "worst", "median", "best"; for more "worst", "median_low", "median_high", "best". NaN is
+  // the worst. Removes the returned videos.
   std::vector<Video> TakeChosen();
 
  private:
@@ -81,22 +76,28 @@ class EvalVideos {
   std::vector<Video> episodes_;
 };
 
+// Divides the episodes of an evaluation among its envs and keeps their results.
+//
+// Env i gets n_episode / env_num episodes, and one more if i < n_episode % env_num. Without quotas,
+// envs with short (mostly bad) episodes would contribute more episodes.
 class VectorEvalMonitor {
  public:
   // kInvalidArgument without envs, or with fewer episodes than envs.
   static absl::StatusOr<VectorEvalMonitor> Create(int env_num, int64_t n_episode);
 
-  // Keeps the result of an episode, in a game also those of players 1, 2, ... kFailedPrecondition, and
-  // nothing is kept, if the quota of the env is full; kInvalidArgument if there is no such env.
+  // Keeps the result of an episode, in a game also those of players 1, 2, ... kFailedPrecondition,
+  // and nothing is kept, if the quota of the env is full; kInvalidArgument if there is no such env.
   absl::Status Update(int env_id, double episode_return, const NamedValues& info,
                       std::vector<double> other_returns = {});
-  // Keep the return and the info of an episode one by one, each with its own quota. Errors as of Update().
+  // Keep the return and the info of an episode one by one, each with its own quota. Errors as of
+  // Update().
   absl::Status UpdateReward(int env_id, double episode_return) {
     return Keep(env_id, episode_return, {});
   }
   absl::Status UpdateInfo(int env_id, const NamedValues& info);
-  // Adds a picture to the running episode of the env, which the next UpdateReward() ends. Does nothing if the quota of
-  // the env is full. Returns the errors of EvalVideos, and kInvalidArgument if there is no such env.
+  // Adds a picture to the running episode of the env, which the next UpdateReward() ends. Does
+  // nothing if the quota of the env is full. Returns the errors of EvalVideos, and kInvalidArgument
+  // if there is no such env.
   absl::Status UpdateVideo(int env_id, const Image& picture);
 
   // Whether every env has filled its quota.
@@ -110,9 +111,11 @@ class VectorEvalMonitor {
   int64_t current_episode() const { return current_episode_; }
   int64_t n_episode() const { return n_episode_; }
 
-  // Returns the last return of this env; kFailedPrecondition if it has none, kInvalidArgument if there is no such env.
+  // Returns the last return of this env; kFailedPrecondition if it has none, kInvalidArgument if
+  // there is no such env.
   absl::StatusOr<double> GetLatestReward(int env_id) const;
-  // Returns the videos of the worst, the median and the best episode, and removes them (EvalVideos::TakeChosen()).
+  // Returns the videos of the worst, the median and the best episode, and removes them
+  // (EvalVideos::TakeChosen()).
   std::vector<EvalVideos::Video> GetVideo();
   // Returns all returns of a player, env by env.
   std::vector<double> GetEpisodeReturn(int player = 0) const;

@@ -1,14 +1,4 @@
 // The interface of a parallel collector, and of the link between it and the task (CollectorLink).
-//
-// Runs one task of a parallel run: acts in its envs with the newest available policy until all episodes
-// of the task are over, and sends the rows.
-//
-//     GetPolicyUpdate ──► policy ──► envs ──► rows ──► SendData        one thread, in this order:
-//           └─── a newer version is loaded between two forward passes ──┘
-//
-// Ownership: link, env manager, policy and evaluator must outlive the collector.
-// Threads:   one thread may call Run(); any thread may call Close() and GetFinishInfo().
-// Errors:    errors of Run() name the collector and the failed part.
 #ifndef DING_WORKER_COLLECTOR_PARALLEL_BASE_PARALLEL_COLLECTOR_H_
 #define DING_WORKER_COLLECTOR_PARALLEL_BASE_PARALLEL_COLLECTOR_H_
 
@@ -32,14 +22,6 @@
 
 namespace ding {
 
-// The connection of a parallel collector: it sends data and gets policies. The communication layer
-// (comm/) implements it; tests have fakes.
-//
-// Ownership: the link must outlive the collector.
-// Threads:   called on the collector's thread.
-// Blocking:  a call waits while the other side is slow or not reachable (a full store, a buffer that
-//            pushes back), and reports that. Closing the collector's task ends the wait with kCancelled.
-
 // A version of the policy's parameters.
 struct PolicyUpdate {
   uint64_t version = 0;
@@ -54,18 +36,25 @@ struct CollectorProgress {
   int64_t cur_step = 0;     // env steps
 };
 
+// The connection of a parallel collector: it sends data and gets policies. The communication layer
+// (comm/) implements it; tests have fakes.
+//
+// Ownership: the link must outlive the collector.
+// Threads:   called on the collector's thread.
+// Blocking:  a call waits while the other side is slow or not reachable (a full store, a buffer that
+//            pushes back), and reports that. Closing the collector's task ends the wait with kCancelled.
 class CollectorLink {
  public:
   virtual ~CollectorLink() = default;
 
-  // Stores `data` and then announces every row as an item of training data, so that announced rows can
-  // be read.
+  // Stores `data` and then announces every row as an item of training data, so that announced rows
+  // can be read.
   //   kCancelled    the task is being closed; nothing was announced
   //   other codes   the data cannot be delivered and are lost
   virtual absl::Status SendData(const SegmentBatch& data, const CollectorProgress& progress) = 0;
 
-  // Returns the newest version of the policy of `player` (0 in single-player tasks) if it is newer than
-  // `version`. Waits for one at most `timeout`; zero does not wait.
+  // Returns the newest version of the policy of `player` (0 in single-player tasks) if it is newer
+  // than `version`. Waits for one at most `timeout`; zero does not wait.
   //   kCancelled                       the task is being closed
   //   kInvalidArgument, kDataLoss ...  the policy of a player that does not learn cannot be read; for a
   //                                    player that learns, the call waits for a newer version
@@ -83,10 +72,10 @@ struct ParallelCollectorTask {
   std::string task_id;
   bool eval_flag = false;       // whether to evaluate: without exploration and without data
   NamedValues collect_setting;  // settings of the forward pass of the policy
-  TensorMap
-      collect_tensors;  // for policies that take some (CollectMode::ForwardWith); others refuse them
-  // The first stream of its rows. Env i has the stream stream_base + i; player p of a game of n players has the
-  // stream stream_base + n * i + p.
+  // For policies that take some (CollectMode::ForwardWith); others refuse them.
+  TensorMap collect_tensors;
+  // The first stream of its rows. Env i has the stream stream_base + i; player p of a game of n
+  // players has the stream stream_base + n * i + p.
   int64_t stream_base = 0;
   int home_seat = 0;     // in a game, the seat of player 0 in the env
   int64_t envstep = -1;  // of the run when the task was given; -1: not known
@@ -120,8 +109,8 @@ struct ParallelPlayer {
 
 // The parts of a parallel collector.
 struct ParallelCollectorParts {
-  // The envs of the task. Run() launches the manager, if needed, and closes it. If its episode_num is
-  // set, it must be episodes_per_env.
+  // The envs of the task. Run() launches the manager, if needed, and closes it. If its episode_num
+  // is set, it must be episodes_per_env.
   EnvManager* env = nullptr;
   CollectMode* collect_mode = nullptr;  // for collecting tasks without players
   EvalMode* eval_mode = nullptr;        // for evaluations; gets the parameters
@@ -133,6 +122,15 @@ struct ParallelCollectorParts {
   ISerialEvaluator* evaluator = nullptr;
 };
 
+// Runs one task of a parallel run: acts in its envs with the newest available policy until all
+// episodes of the task are over, and sends the rows.
+//
+//     GetPolicyUpdate ──► policy ──► envs ──► rows ──► SendData        one thread, in this order:
+//           └─── a newer version is loaded between two forward passes ──┘
+//
+// Ownership: link, env manager, policy and evaluator must outlive the collector.
+// Threads:   one thread may call Run(); any thread may call Close() and GetFinishInfo().
+// Errors:    errors of Run() name the collector and the failed part.
 class BaseParallelCollector {
  public:
   virtual ~BaseParallelCollector() = default;

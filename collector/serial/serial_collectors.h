@@ -1,31 +1,35 @@
-// The serial collectors: a number of samples, or of whole episodes, in envs for one player or in games.
+// The serial collectors: a number of samples, or of whole episodes, in envs for one player or in
+// games.
 //
 //                   samples                       episodes
 //     one player    SampleSerialCollector         EpisodeSerialCollector
 //     games         BattleSampleSerialCollector   BattleEpisodeSerialCollector
 //
-// All are a CollectCore with the loop of core/collect_loop.h, which says when there are enough samples or episodes:
+// All are a CollectCore with a CollectLoop, which says when there are enough samples or episodes:
 //
 //     env manager ──ready_obs──► TrajBuffer's next rows ──► policy writes its outputs into them
 //          ▲                           │                                    │
 //          └────────── Step(actions: a view of those rows) ◄────────────────┘
 //
-// Samples, for off-policy algorithms and on-policy ones like PPO: every row is returned by the Collect() that made it.
-// A segment whose episode continues ends as kCut, and buffers link it to its successor later. With
-// CollectAttributes::traj_len_inf the rows of an episode are returned when it is over; if the policy is on_policy, the
-// rest is dropped at the end of Collect(). CollectAttributes::unroll_len is the length of a sample, and so says when
-// there are enough rows. It does not cut segments: GetTrainSample() of the policy does, or a buffer draws sequences
-// along the links. An abnormal step is not counted and drops the rows of its episode, of all players, that were not
-// returned yet.
+// Samples, for off-policy algorithms and on-policy ones like PPO: every row is returned by the
+// Collect() that made it. A segment whose episode continues ends as kCut, and buffers link it to
+// its successor later. With CollectAttributes::traj_len_inf the rows of an episode are returned
+// when it is over; if the policy is on_policy, the rest is dropped at the end of Collect().
+// CollectAttributes::unroll_len is the length of a sample, and so says when there are enough rows.
+// It does not cut segments: GetTrainSample() of the policy does, or a buffer draws sequences along
+// the links. An abnormal step is not counted and drops the rows of its episode, of all players,
+// that were not returned yet.
 //
-// Episodes, for algorithms that learn from them (policy gradients, hindsight, imitation): one segment per episode, in the
-// order in which they began. No segment ends as kCut, and all rows of an episode have the same `collect_iter`.
-// CollectOptions::target and n_episode of the policy count episodes; drop_extra has no effect, because there are no extra
-// episodes. An abnormal episode is dropped and replaced by another one.
+// Episodes, for algorithms that learn from them (policy gradients, hindsight, imitation): one
+// segment per episode, in the order in which they began. No segment ends as kCut, and all rows of
+// an episode have the same `collect_iter`. CollectOptions::target and n_episode of the policy count
+// episodes; drop_extra has no effect, because there are no extra episodes. An abnormal episode is
+// dropped and replaced by another one.
 //
-// Games: every vector step makes one row per env and player that has not ended (EnvManager::plays()), until one of the
-// collected players has enough samples. drop_extra cuts the rows of each player to the target. on_policy, traj_len_inf
-// and unroll_len of a policy apply to the rows of its player.
+// Games: every vector step makes one row per env and player that has not ended
+// (EnvManager::plays()), until one of the collected players has enough samples. drop_extra cuts the
+// rows of each player to the target. on_policy, traj_len_inf and unroll_len of a policy apply to
+// the rows of its player.
 //
 // Metrics: every collect_print_freq train iterations, if an episode has finished, the metrics that
 // docs/reference/collector.md lists, as "<name>_iter/<metric>" and "<name>_step/<metric>", and a line in the log. Games
@@ -67,31 +71,39 @@
 
 namespace ding {
 
-// The loop of our serial collectors: steps envs until there are enough samples or episodes of N players, and makes
-// training data of them. The collectors of serial/serial_collectors.h are this loop.
+// The result of one collect.
+struct Collected {
+  std::vector<SegmentBatch> players;       // empty for players that are not collected
+  std::vector<CollectedEpisode> episodes;  // finished episodes, env by env
+};
+
+// The loop of our serial collectors: steps envs until there are enough samples or episodes of N
+// players, and makes training data of them.
 //
-// Samples: steps all ready envs until one of the wanted players has enough. With CollectAttributes::unroll_len 1
-// a sample is a row. With T > 1 it is T consecutive rows of one episode of a player, counted from the first row of
-// the episode; the rows that are left at the end of an episode are one sample, too. The sample of a running episode
-// counts when its last row is there:
+// Samples: steps all ready envs until one of the wanted players has enough. With
+// CollectAttributes::unroll_len 1 a sample is a row. With T > 1 it is T consecutive rows of one
+// episode of a player, counted from the first row of the episode; the rows that are left at the end
+// of an episode are one sample, too. The sample of a running episode counts when its last row is
+// there:
 //
 //     T = 3    collect of 2 samples ─────────────┐   collect of 2 samples ─┐
 //     env 0    a0 a1 a2 | a3 a4 (a ends) | b0 b1 │ b2 | b3 b4 b5 |         │
 //     samples         1                2         │  1           2
 //
-// All rows are returned, also those of unfinished samples. The policy cuts samples in GetTrainSample(),
-// or a buffer draws them along the links of the rows. The unfinished sample of an off-policy policy goes
-// on in the next collect. An on-policy policy cuts its rows at the end of each collect, so the next one
-// begins new samples; its rows that wait for the end of their episode are dropped then.
+// All rows are returned, also those of unfinished samples. The policy cuts samples in
+// GetTrainSample(), or a buffer draws them along the links of the rows. The unfinished sample of an
+// off-policy policy goes on in the next collect. An on-policy policy cuts its rows at the end of
+// each collect, so the next one begins new samples; its rows that wait for the end of their episode
+// are dropped then.
 //
 // Episodes (Options::by_episode): begins and finishes exactly the target number.
 //
 //     ready envs ──► in an episode of this collect: acts
 //                └─► idle: begins one while fewer than the target have begun; else waits
 //
-// Every episode that begins is finished and none is cut, so statistics over them are unbiased. A manager
-// may report only some envs as ready and may answer later. Envs that are in the middle of an episode when a
-// collect begins are reset first.
+// Every episode that begins is finished and none is cut, so statistics over them are unbiased. A
+// manager may report only some envs as ready and may answer later. Envs that are in the middle of
+// an episode when a collect begins are reset first.
 //
 // Ownership: the core must outlive it.   Threads: thread-compatible.
 // Errors:    as ISerialCollector::Collect(); errors name the collector. After an error the rows made so far stay
@@ -102,13 +114,6 @@ namespace ding {
 //   CollectLoop loop({}, core.get());
 //   DING_ASSIGN_OR_RETURN(Collected collected, loop.Collect(options));
 //   return std::move(collected.players[0]);
-
-// The result of one collect.
-struct Collected {
-  std::vector<SegmentBatch> players;       // empty for players that are not collected
-  std::vector<CollectedEpisode> episodes;  // finished episodes, env by env
-};
-
 class CollectLoop {
  public:
   struct Options {
@@ -124,8 +129,8 @@ class CollectLoop {
 
   CollectLoop(Options options, CollectCore* core) : options_(std::move(options)), core_(core) {}
 
-  // Collects CollectOptions::target samples or episodes. The default is n_sample or n_episode of the first player's
-  // policy. The least number of episodes is one per env.
+  // Collects CollectOptions::target samples or episodes. The default is n_sample or n_episode of
+  // the first player's policy. The least number of episodes is one per env.
   absl::StatusOr<Collected> Collect(const CollectOptions& options);
 
  private:
@@ -162,9 +167,10 @@ class CollectLoop {
 class SampleSerialCollector : public CoreCollector {
  public:
   struct Options : SerialCollectorOptions {
-    // If set, at least 1: the rows of a trajectory of an env. Collect() counts and returns them together, when they are
-    // so many or their episode is over; what is left waits for the next collect, or is dropped if the policy is
-    // on_policy. Not set: each row counts at once. With traj_len_inf of a policy a trajectory is a whole episode.
+    // If set, at least 1: the rows of a trajectory of an env. Collect() counts and returns them
+    // together, when they are so many or their episode is over; what is left waits for the next
+    // collect, or is dropped if the policy is on_policy. Not set: each row counts at once. With
+    // traj_len_inf of a policy a trajectory is a whole episode.
     std::optional<int64_t> traj_len;
   };
 

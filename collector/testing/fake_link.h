@@ -90,9 +90,7 @@ class FakeLink : public CollectorLink {
   int64_t looks_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Helpers of tests of parallel collectors: settings of the fake policy, and the rows sent to the fake link.
-//
-// Threads: thread-compatible.
+// Helpers of these tests: settings of the fake policy, and the rows sent to the fake link.
 
 // Returns a model for FakePolicy, which does not read it.
 inline std::shared_ptr<StateReader> AModel() { return std::make_shared<StateDict>(); }

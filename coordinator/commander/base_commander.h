@@ -1,16 +1,7 @@
-// The interface of a commander, and what commanders are made of: opponents, TaskSpace,
-// GuardedCommander.
+// The interface of a commander (BaseCommander), what ours are made of (opponents, TaskSpace), and
+// the guard by which the coordinator calls one (GuardedCommander).
 //
-// Decides which tasks a parallel run needs next, and when it has converged.
-//
-//     Get...Task ──► task runs ──┬──► Finish...Task        the task has a result
-//                                └──► NotifyFail...Task    the task has no result
-//
-// One of the two is called once for each task that was given, unless the run ends before a worker has taken the task.
-// The id of a task is never used again.
-//
-// Ownership: the coordinator owns it.
-// Threads:   thread-compatible. It must not call the coordinator.
+// Threads: thread-compatible.
 #ifndef DING_WORKER_COORDINATOR_COMMANDER_BASE_COMMANDER_H_
 #define DING_WORKER_COORDINATOR_COMMANDER_BASE_COMMANDER_H_
 
@@ -50,8 +41,8 @@ inline double EvalScore(const CollectorFinished& info) {
   return info.has_eval_score() ? info.eval_score() : MeanReturn(info.episode_return());
 }
 
-// Gives the task tensors for the forward pass of its policy (CollectMode::ForwardWith), beside its collect_setting. A task
-// with more than 1 MiB of them is given back as invalid.
+// Gives the task tensors for the forward pass of its policy (CollectMode::ForwardWith), beside its
+// collect_setting. A task with more than 1 MiB of them is given back as invalid.
 //   kInvalidArgument  a tensor has no elements
 inline absl::Status SetCollectTensors(const TensorMap& tensors, CollectorTask* task) {
   DING_ASSIGN_OR_RETURN(const EncodedBatch encoded, EncodeState([&tensors](StateWriter* writer) {
@@ -61,16 +52,27 @@ inline absl::Status SetCollectTensors(const TensorMap& tensors, CollectorTask* t
   return absl::OkStatus();
 }
 
+// Decides which tasks a parallel run needs next, and when it has converged.
+//
+//     Get...Task ──► task runs ──┬──► Finish...Task        the task has a result
+//                                └──► NotifyFail...Task    the task has no result
+//
+// One of the two is called once for each task that was given, unless the run ends before a worker
+// has taken the task. The id of a task is never used again.
+//
+// Ownership: the coordinator owns it. A commander must not call the coordinator.
 class BaseCommander {
  public:
   virtual ~BaseCommander() = default;
 
-  // Return the next task, or nullopt if there is none now. The task counts as running until it is finished or has failed.
+  // Return the next task, or nullopt if there is none now. The task counts as running until it is
+  // finished or has failed.
   virtual std::optional<CollectorTask> GetCollectorTask() = 0;
   virtual std::optional<LearnerTask> GetLearnerTask() = 0;
   // If this is an error, the coordinator ends the run with it.
   virtual absl::Status status() const { return absl::OkStatus(); }
-  // The time after which there may be a new task although nothing has happened; infinite if there will be none.
+  // The time after which there may be a new task although nothing has happened; infinite if there
+  // will be none.
   virtual absl::Duration AskAgainAfter() const { return absl::InfiniteDuration(); }
 
   virtual bool JudgeCollectorFinish(const CollectorFinished& info) const {
@@ -83,9 +85,11 @@ class BaseCommander {
                              const CollectorFinished& /*info*/) const {
     return false;
   }
-  // Takes the result of a task. Returns whether the run has converged; from then on no task is given.
+  // Takes the result of a task. Returns whether the run has converged; from then on no task is
+  // given.
   virtual bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) = 0;
-  // Takes note that a task is done. Returns the id of its buffer, which the coordinator then closes.
+  // Takes note that a task is done. Returns the id of its buffer, which the coordinator then
+  // closes.
   virtual std::string FinishLearnerTask(const LearnerTask& task) = 0;
 
   // Take note that a task has no result, because no worker took it in time or its worker is gone.
@@ -96,12 +100,13 @@ class BaseCommander {
 
   // Takes note of a version of a policy that a learner has stored.
   virtual void PolicyPublished(const PolicyVersion& /*version*/) {}
-  // Whether a version is needed although there are newer ones. The coordinator may delete a version as soon as this was
-  // false once.
+  // Whether a version is needed although there are newer ones. The coordinator may delete a version
+  // as soon as this was false once.
   virtual bool KeepsPolicy(const PolicyVersion& /*version*/) const { return false; }
 
-  // Called when a collector has joined beyond those that the run was begun with, or when such a collector has left. They
-  // change how many collecting tasks may run; tasks that run already go on.
+  // Called when a collector has joined beyond those that the run was begun with, or when such a
+  // collector has left. They change how many collecting tasks may run; tasks that run already go
+  // on.
   virtual void IncreaseCollectorTaskSpace() = 0;
   virtual void DecreaseCollectorTaskSpace() = 0;
 
@@ -121,24 +126,22 @@ class BaseCommander {
   virtual void AddStatus(RunStatus* /*status*/) const {}
 };
 
-// The opponents of a run: those that the policy of a league plays against when it is evaluated, each a level of
-// difficulty, and the one that learns beside the policy.
-
 // The only opponent that DI-engine has.
 inline constexpr char kRuleBasedOpponent[] = "RULE_BASED";
 
 // LearnerTask.name of the opponent that learns. The ids of its policies begin with it.
 inline constexpr char kOpponentTask[] = "opponent";
 
+// An opponent that the policy of a league plays against when it is evaluated: a level of
+// difficulty.
 struct EvalOpponent {
   std::string name;  // its name in the worker's config, not empty
-  // The mean return at which an evaluation counts as won. Not set: it is won if more than 70 % of its games are.
+  // The mean return at which an evaluation counts as won. Not set: it is won if more than 70 % of
+  // its games are.
   std::optional<double> win_return;
 };
 
 // Counts how many tasks of one kind run, and how many may run at a time.
-//
-// Threads: thread-compatible.
 class TaskSpace {
  public:
   // Adds a sentence if `max` is out of range. `name` is the name of the option.
@@ -181,10 +184,9 @@ class TaskSpace {
   int running_ = 0;
 };
 
-// Calls a commander that a user may have written, for the coordinator: if it throws or cannot save its state, status() is
-// an error from then on, and the coordinator ends the run with it. The commander is not called again.
-//
-// Threads: thread-compatible.
+// Calls a commander that a user may have written, for the coordinator: if it throws or cannot save
+// its state, status() is an error from then on, and the coordinator ends the run with it. The
+// commander is not called again.
 //
 // Example:
 //   const bool converged = commander.Call(&BaseCommander::FinishCollectorTask, task, info);
@@ -193,8 +195,8 @@ class GuardedCommander {
   explicit GuardedCommander(std::unique_ptr<BaseCommander> commander)
       : commander_(std::move(commander)) {}
 
-  // Calls a member function. Returns what it returns; if the commander throws now or has failed before, the error, or
-  // a default value if the function does not return a Status.
+  // Calls a member function. Returns what it returns; if the commander throws now or has failed
+  // before, the error, or a default value if the function does not return a Status.
   template <typename Function, typename... Arguments>
   auto Call(Function function, Arguments&&... arguments) const {
     using Result = std::decay_t<std::invoke_result_t<Function, BaseCommander&, Arguments...>>;

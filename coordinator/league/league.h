@@ -6,12 +6,12 @@
 //        │                             ▲    by BattleSharedPayoff: results of finished tasks
 //        └── trained enough: snapshot ─┘
 //
-// A snapshot is a version of the player's policy that is kept from then on (Keeps()). A snapshot is made only if the
-// policy has a new version since the last one.
+// A snapshot is a version of the player's policy that is kept from then on (Keeps()). A snapshot is
+// made only if the policy has a new version since the last one.
 //
 // All random numbers come from the seed, so that the same calls return the same jobs.
 //
-// Ownership: a value.   Threads: thread-compatible.
+// Ownership: values.   Threads: thread-compatible.
 // Errors:    kInvalidArgument lists all fields of the config that are out of range.
 //
 // Example:
@@ -41,15 +41,13 @@
 
 namespace ding {
 
-// An active player of a league, which learns. By default it plays half of its games against itself, and half against
-// historical players, most often against those that it does not beat yet.
-//
-// Ownership: values.   Threads: thread-compatible.
-
-// Prioritized fictitious self-play: returns the probability of each opponent, given the win rates against them. It is
-// proportional to (1 - rate)^2, and equal for all if every opponent is always beaten.
+// Prioritized fictitious self-play: returns the probability of each opponent, given the win rates
+// against them. It is proportional to (1 - rate)^2, and equal for all if every opponent is always
+// beaten.
 std::vector<double> Pfsp(absl::Span<const double> win_rates);
 
+// An active player of a league, which learns. By default it plays half of its games against itself,
+// and half against historical players, most often against those that it does not beat yet.
 class NaiveSpPlayer {
  public:
   // Returns a sentence for each field that is out of range.
@@ -65,9 +63,11 @@ class NaiveSpPlayer {
   // them; nullopt means that it plays itself.
   std::optional<size_t> ChooseOpponent(absl::Span<const double> win_rates, Rng* rng) const;
 
-  // Sets the train iteration of its learner. It may be lower than before if a learner has begun again.
+  // Sets the train iteration of its learner. It may be lower than before if a learner has begun
+  // again.
   void set_train_step(int64_t train_step);
-  // Whether a snapshot is due: two phases have passed since the last one, or one phase if it beats all historical players.
+  // Whether a snapshot is due: two phases have passed since the last one, or one phase if it beats
+  // all historical players.
   bool IsTrainedEnough(absl::Span<const double> win_rates) const;
   void NoteSnapshot() { state_.set_snapshot_step(state_.train_step()); }
 
@@ -110,8 +110,8 @@ class OneVsOneLeague {
   // Whether a historical player has this version of the policy.
   bool Keeps(const PolicyVersion& version) const;
 
-  // Save and load the league. LoadState() returns kDataLoss or kInvalidArgument, and changes nothing, if the state does not
-  // fit.
+  // Save and load the league. LoadState() returns kDataLoss or kInvalidArgument, and changes
+  // nothing, if the state does not fit.
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);
 

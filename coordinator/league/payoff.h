@@ -1,21 +1,7 @@
-// What the games of a league say of its players: BattleSharedPayoff has their results,
-// LeagueMetric rates them.
+// What the games of a league say of its players: their results (BattleSharedPayoff), and ratings by
+// them (LeagueMetric).
 //
-// The recent results of a league: for each pair of players, the games that they won, drew and lost
-// against each other. Older games count less.
-//
-//     before each game of a pair   wins, draws, losses *= decay      (not in self-play)
-//     the game                     one of the three += 1
-//     win rate                     (wins + draws / 2) / games; 0.5 while there are too few games
-//
-// A pair of players has one record, with the players in the order of their names.
-//
-// Ownership: a value.   Threads: thread-compatible.
-//
-// Example:
-//   BattleSharedPayoff payoff({});
-//   payoff.Update("main", "old", {TaskGameResult::WINS, TaskGameResult::DRAWS});
-//   payoff.WinRate("old", "main");   // 0.5: eight games are too few
+// Ownership: values.   Threads: thread-compatible.
 #ifndef DING_WORKER_COORDINATOR_LEAGUE_PAYOFF_H_
 #define DING_WORKER_COORDINATOR_LEAGUE_PAYOFF_H_
 
@@ -35,6 +21,19 @@ inline double GamesOf(const BattleRecord& record) {
   return record.wins() + record.draws() + record.losses();
 }
 
+// The recent results of a league: for each pair of players, the games that they won, drew and lost
+// against each other. Older games count less.
+//
+//     before each game of a pair   wins, draws, losses *= decay      (not in self-play)
+//     the game                     one of the three += 1
+//     win rate                     (wins + draws / 2) / games; 0.5 while there are too few games
+//
+// A pair of players has one record, with the players in the order of their names.
+//
+// Example:
+//   BattleSharedPayoff payoff({});
+//   payoff.Update("main", "old", {TaskGameResult::WINS, TaskGameResult::DRAWS});
+//   payoff.WinRate("old", "main");   // 0.5: eight games are too few
 class BattleSharedPayoff {
  public:
   using Pair = std::pair<std::string, std::string>;  // in the order of their names
@@ -50,8 +49,8 @@ class BattleSharedPayoff {
   BattleRecord Record(const std::string& home, const std::string& away) const;
   double WinRate(const std::string& home, const std::string& away) const;
 
-  // Adds the games that one task has played, in this order. The results are those of `home`. A game of self-play counts as a
-  // draw, because its result has no meaning.
+  // Adds the games that one task has played, in this order. The results are those of `home`. A game
+  // of self-play counts as a draw, because its result has no meaning.
   void Update(const std::string& home, const std::string& away,
               absl::Span<const TaskGameResult> results);
   // Drops the records of a player who has left.
@@ -65,17 +64,15 @@ class BattleSharedPayoff {
   Records records_;
 };
 
-// Rates the strength of the players of a league: TrueSkill for two-player games (Herbrich, Minka and Graepel, "TrueSkill:
-// a Bayesian skill rating system", NIPS 2006), by moment matching.
+// Rates the strength of the players of a league: TrueSkill for two-player games (Herbrich, Minka
+// and Graepel, "TrueSkill: a Bayesian skill rating system", NIPS 2006), by moment matching.
 //
 //     skill ~ N(mu, sigma^2);   play ~ N(skill, beta^2);   a draw: plays differ by less than a margin,
 //     which is such that players of equal skill draw with probability draw_probability
 //
-// Before a game each sigma^2 grows by tau^2. With tau 0, as in DI-engine, the rating of a player changes less and less,
-// although an active player continues to learn. Therefore ratings are only logged; opponents are chosen by win rates
-// (payoff.h).
-//
-// Threads: thread-compatible.
+// Before a game each sigma^2 grows by tau^2. With tau 0, as in DI-engine, the rating of a player
+// changes less and less, although an active player continues to learn. Therefore ratings are only
+// logged; opponents are chosen by win rates.
 //
 // Example:
 //   const LeagueMetric metric({});

@@ -1,9 +1,7 @@
-// An opponent in a board game: it chooses a move for the side to move.
+// Opponents in board games (BoardPlayer), and what a side sees of a board (ShowBoard). A Position
+// is a type as env/board_games/tic_tac_toe.h describes.
 //
-// A player keeps no state between moves and takes all randomness from the caller's stream, so that a
-// game is a function of its seed and can be saved between moves.
-//
-// Threads: thread-compatible.
+// Threads: thread-safe.
 #ifndef DING_WORKER_ENV_BOARD_GAMES_BOARD_PLAYER_H_
 #define DING_WORKER_ENV_BOARD_GAMES_BOARD_PLAYER_H_
 
@@ -16,6 +14,10 @@
 
 namespace ding {
 
+// An opponent in a board game: it chooses a move for the side to move.
+//
+// A player keeps no state between moves and takes all randomness from the caller's stream, so that
+// a game is a function of its seed and can be saved between moves.
 template <typename Position>
 class BoardPlayer {
  public:
@@ -55,16 +57,14 @@ class RandomBoardPlayer : public BoardPlayer<Position> {
   }
 };
 
-// The observation of one side of a board game, and its action mask:
+// Writes the observation of one side of a board game, and its action mask:
 //
 //     board  float32 [3, rows, columns]   plane 0: own stones, 1: the opponent's, 2: all 1 if it is
 //                                         this side's turn, else 0; row 0 is the upper one
 //     mask   bool [moves + 1]             1 for a legal move; the last element is to wait
 //
-// Waiting is the only legal action of the side whose turn it is not, and of both sides when the game
-// is over, so that a mask always allows an action.
-//
-// Position: env/board_games/tic_tac_toe.h.   Threads: thread-safe.
+// Waiting is the only legal action of the side whose turn it is not, and of both sides when the
+// game is over, so that a mask always allows an action.
 template <typename Position>
 void ShowBoard(const Position& position, int side, absl::Span<float> board,
                absl::Span<uint8_t> mask) {

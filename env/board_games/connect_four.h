@@ -1,17 +1,12 @@
-// The rules of Connect Four: two sides in turn drop a stone into one of 7 columns of 6 rows, where it
-// falls onto the stones below; four in a line, in any direction, win.
+// Connect Four: its rules, and a player that searches. Two sides in turn drop a stone into one of 7
+// columns of 6 rows, where it falls onto the stones below; four in a line, in any direction, win.
 //
-// A position has one bit per cell, column by column, with an empty row above each column, so that no
-// line continues into the next column (the usual layout for this game):
+// Threads: a position is a value, thread-compatible; a player is thread-safe.
 //
-//     .  .  .  .  .  .  .          6 13 20 27 34 41 48      always empty
-//     5 12 19 26 33 40 47          5 12 19 26 33 40 47
-//     ...                          ...                      a shift by 1 is a step up, by 7 to the
-//     0  7 14 21 28 35 42          0  7 14 21 28 35 42      right, by 8 and 6 along the diagonals
-//
-// A position type; env/board_games/tic_tac_toe.h describes its members. A move is a column.
-//
-// Ownership: a value.   Threads: thread-compatible.
+// Example:
+//   ConnectFour position;
+//   const ConnectFourSearch player(/*depth=*/4);
+//   position.Play(player.Choose(position, &rng));
 #ifndef DING_WORKER_ENV_BOARD_GAMES_CONNECT_FOUR_H_
 #define DING_WORKER_ENV_BOARD_GAMES_CONNECT_FOUR_H_
 
@@ -26,9 +21,19 @@
 
 namespace ding {
 
+// A position has one bit per cell, column by column, with an empty row above each column, so that
+// no line continues into the next column (the usual layout for this game):
+//
+//     .  .  .  .  .  .  .          6 13 20 27 34 41 48      always empty
+//     5 12 19 26 33 40 47          5 12 19 26 33 40 47
+//     ...                          ...                      a shift by 1 is a step up, by 7 to the
+//     0  7 14 21 28 35 42          0  7 14 21 28 35 42      right, by 8 and 6 along the diagonals
+//
+// A position type; env/board_games/tic_tac_toe.h describes its members. A move is a column.
 class ConnectFour {
  public:
-  // TicTacToe has the same members, as every position type does; numbers and formulas are those of this game.
+  // TicTacToe has the same members, as every position type does; numbers and formulas are those of
+  // this game.
   static constexpr const char* kName = "ConnectFour";
   static constexpr int kRows = 6;
   static constexpr int kColumns = 7;
@@ -104,22 +109,16 @@ class ConnectFour {
   int moves_ = 0;
 };
 
-// A Connect Four player that searches a fixed number of moves ahead by alpha-beta, and evaluates the
+// A player that searches a fixed number of moves ahead by alpha-beta, and evaluates the
 // positions at the end by counting lines.
 //
 // Evaluation: among the 69 lines of four cells, a line with two stones of one side and none of the
 // other counts 1 for that side, a line with three counts 5. A win counts kWin minus the number of
 // moves made by then, so that the player prefers a quick win and a late loss.
 //
-// Alpha-beta is exact: Value() equals plain minimax to the same depth. Depth 2 sees its own wins and
-// the opponent's replies that win; depth 4 sees simple traps and wins about three games of four
+// Alpha-beta is exact: Value() equals plain minimax to the same depth. Depth 2 sees its own wins
+// and the opponent's replies that win; depth 4 sees simple traps and wins about three games of four
 // against depth 2.
-//
-// Threads: thread-safe.
-//
-// Example:
-//   const ConnectFourSearch player(/*depth=*/4);
-//   position.Play(player.Choose(position, &rng));
 class ConnectFourSearch : public BoardPlayer<ConnectFour> {
  public:
   static constexpr int kWin = 10000;  // more than the sum of all lines

@@ -1,9 +1,5 @@
-// The rules of TicTacToe: two sides in turn put a stone on a board of 3 x 3 cells; three in a row,
-// column or diagonal win.
-//
-//     cells = moves   0 1 2
-//                     3 4 5      side 0 begins
-//                     6 7 8
+// TicTacToe: its rules, the value of every position under best play, and the perfect player. Two
+// sides in turn put a stone on a board of 3 x 3 cells; three in a row, column or diagonal win.
 //
 // A position type, the template parameter of the generic code in this folder, has these members:
 //
@@ -20,12 +16,13 @@
 //     uint64_t stones(int side) const;
 //     static std::optional<Position> FromStones(uint64_t, uint64_t);   null if impossible
 //
-// Ownership: a value.   Threads: thread-compatible.
+// Threads: a position is a value, thread-compatible; functions and players are thread-safe.
 //
 // Example:
 //   TicTacToe game;
 //   game.Play(4);
 //   EXPECT_EQ(game.to_move(), 1);
+//   EXPECT_EQ(TicTacToeValue(game), 0);  // a draw
 #ifndef DING_WORKER_ENV_BOARD_GAMES_TIC_TAC_TOE_H_
 #define DING_WORKER_ENV_BOARD_GAMES_TIC_TAC_TOE_H_
 
@@ -40,6 +37,9 @@
 
 namespace ding {
 
+//     cells = moves   0 1 2
+//                     3 4 5      side 0 begins
+//                     6 7 8
 class TicTacToe {
  public:
   static constexpr const char* kName = "TicTacToe";
@@ -101,24 +101,15 @@ class TicTacToe {
   int moves_ = 0;
 };
 
-// The solution of TicTacToe: the value of every position under best play of both sides, and a player
-// that never loses.
-//
-// The first use solves all 5478 positions, which takes a millisecond; the table is kept for the life
-// of the process.
-//
-// Threads: thread-safe.
-//
-// Example:
-//   EXPECT_EQ(TicTacToeValue(TicTacToe()), 0);   // a draw
-
-// Returns the value for the side to move: 1 win, 0 draw, -1 loss. If the game is over, its result.
+// Returns the value under best play of both sides, for the side to move: 1 win, 0 draw, -1 loss. If
+// the game is over, its result. The first use solves all 5478 positions, which takes a millisecond;
+// the table is kept for the life of the process.
 int TicTacToeValue(const TicTacToe& position);
 
 // Returns the set of best moves, one bit per move, of a position that is not over.
 uint32_t TicTacToeBestMoves(const TicTacToe& position);
 
-// Draws uniformly from the best moves.
+// Never loses: draws uniformly from the best moves.
 class PerfectTicTacToePlayer : public BoardPlayer<TicTacToe> {
  public:
   int Choose(const TicTacToe& position, Rng* rng) const override {

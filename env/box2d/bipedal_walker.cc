@@ -45,12 +45,7 @@ class NearestGround final : public b2RayCastCallback {
   float fraction_ = 1;
 };
 
-WalkerTerrain TerrainOf(bool hardcore, uint64_t seed) {
-  Rng rng(seed, "bipedal_walker/terrain");
-  return MakeWalkerTerrain(hardcore, &rng);
-}
-
-enum class Kind { kGrass, kStump, kStairs, kPit };
+enum class TerrainKind { kGrass, kStump, kStairs, kPit };
 
 // A rectangle from (x, y), `width` to the right and `height` up, or down if it is negative.
 std::array<Point, 4> Block(double x, double y, double width, double height) {
@@ -58,13 +53,13 @@ std::array<Point, 4> Block(double x, double y, double width, double height) {
 }
 
 // Walks along the ground and keeps what the next corner depends on.
-class Builder {
+class TerrainBuilder {
  public:
-  Builder(bool hardcore, Rng* rng) : hardcore_(hardcore), rng_(*rng) {}
+  TerrainBuilder(bool hardcore, Rng* rng) : hardcore_(hardcore), rng_(*rng) {}
 
   WalkerTerrain Build() {
     for (int i = 0; i < kTerrainLength; ++i) {
-      if (begins_ && kind_ != Kind::kGrass) {
+      if (begins_ && kind_ != TerrainKind::kGrass) {
         Begin(i * kTerrainStep);
       } else if (!begins_) {
         GoOn(i);
@@ -87,19 +82,20 @@ class Builder {
 
   void Choose() {
     left_ = Draw(kTerrainGrass / 2, kTerrainGrass);
-    kind_ = kind_ == Kind::kGrass && hardcore_ ? static_cast<Kind>(Draw(1, 4)) : Kind::kGrass;
+    kind_ = kind_ == TerrainKind::kGrass && hardcore_ ? static_cast<TerrainKind>(Draw(1, 4))
+                                                      : TerrainKind::kGrass;
     begins_ = true;
   }
 
   void Begin(double x) {
     switch (kind_) {
-      case Kind::kGrass:
+      case TerrainKind::kGrass:
         break;
-      case Kind::kStump:
+      case TerrainKind::kStump:
         left_ = Draw(1, 3);
         Add(x, y_, left_ * kTerrainStep, left_ * kTerrainStep);
         break;
-      case Kind::kStairs:
+      case TerrainKind::kStairs:
         rise_ = rng_.Uniform() > 0.5 ? 1 : -1;
         stairs_ = Draw(3, 5);
         before_ = y_;
@@ -109,7 +105,7 @@ class Builder {
         }
         left_ = stairs_ * kStairWidth;
         break;
-      case Kind::kPit:
+      case TerrainKind::kPit:
         left_ = Draw(3, 5);
         Add(x, y_, kTerrainStep, -4 * kTerrainStep);
         Add(x + kTerrainStep * left_, y_, kTerrainStep, -4 * kTerrainStep);
@@ -121,21 +117,21 @@ class Builder {
 
   void GoOn(int corner) {
     switch (kind_) {
-      case Kind::kGrass: {
+      case TerrainKind::kGrass: {
         const double below = kTerrainHeight - y_;
         slope_ = 0.8 * slope_ + 0.01 * ((below > 0) - (below < 0));
         if (corner > kTerrainStartPad) slope_ += rng_.Uniform(-1, 1) / kBox2dScale;
         y_ += slope_;
         break;
       }
-      case Kind::kStump:
+      case TerrainKind::kStump:
         break;
-      case Kind::kStairs: {
+      case TerrainKind::kStairs: {
         const double done = stairs_ * kStairWidth - left_ - rise_;
         y_ = before_ + done / kStairWidth * rise_ * kTerrainStep;
         break;
       }
-      case Kind::kPit:
+      case TerrainKind::kPit:
         y_ = left_ > 1 ? before_ - 4 * kTerrainStep : before_;
         break;
     }
@@ -146,7 +142,7 @@ class Builder {
   const bool hardcore_;
   Rng& rng_;
   WalkerTerrain terrain_;
-  Kind kind_ = Kind::kGrass;
+  TerrainKind kind_ = TerrainKind::kGrass;
   bool begins_ = false;          // this corner is the first of its kind
   int left_ = kTerrainStartPad;  // corners of this kind
   double y_ = kTerrainHeight;
@@ -156,7 +152,16 @@ class Builder {
   int rise_ = 0;
 };
 
+WalkerTerrain TerrainOf(bool hardcore, uint64_t seed) {
+  Rng rng(seed, "bipedal_walker/terrain");
+  return MakeWalkerTerrain(hardcore, &rng);
+}
+
 }  // namespace
+
+WalkerTerrain MakeWalkerTerrain(bool hardcore, Rng* rng) {
+  return TerrainBuilder(hardcore, rng).Build();
+}
 
 BipedalWalkerGame::BipedalWalkerGame(const Options& options, uint64_t seed)
     : seed_(seed), terrain_(TerrainOf(options.hardcore, seed)), world_(b2Vec2(0, -10)) {
@@ -361,7 +366,5 @@ absl::StatusOr<std::unique_ptr<Env>> CreateBipedalWalker(bool hardcore) {
   return std::make_unique<Box2dEnv<BipedalWalkerGame>>(std::move(spec),
                                                        BipedalWalkerGame::Options{hardcore});
 }
-
-WalkerTerrain MakeWalkerTerrain(bool hardcore, Rng* rng) { return Builder(hardcore, rng).Build(); }
 
 }  // namespace ding

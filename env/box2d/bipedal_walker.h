@@ -1,16 +1,17 @@
 // BipedalWalker: walk to the far end on two legs with motors at hips and knees.
 //
-// Dynamics, observations and rewards as in Gymnasium's BipedalWalker-v3, on Box2D 2.4 (Gymnasium has 2.3). Lengths
-// in m, of which 30 pixels make one; 50 steps per second.
+// Dynamics, observations and rewards as in Gymnasium's BipedalWalker-v3, on Box2D 2.4 (Gymnasium
+// has 2.3). Lengths in m, of which 30 pixels make one; 50 steps per second.
 //
-// Observation: float32[24]: angle of the hull (rad), angular velocity (rad in 0.04 s), velocities (scaled); for
-// each leg: angle of the hip, its speed (of 4 rad/s), angle of the knee plus 1, its speed (of 6 rad/s), whether
-// the lower leg touches the ground (0 or 1); 10 distances to the ground, down to forwards (0 to 1, of 16/3 m).
-// Action: float32[4] in [-1, 1]: torques of hip and knee of leg 0, then of leg 1. The sign says which way the
-// motor turns, the size how much of 80 N m it has.
-// Reward: the change of 13/3 x - 5 |angle|, less 0.028 per full torque and step; instead -100 when the hull
-// touches the ground or the walker leaves the left end. Both terminate the episode, and so does the right end.
-// Time limit: 1,600 steps, hardcore 2,000.
+// Observation: float32[24]: angle of the hull (rad), angular velocity (rad in 0.04 s), velocities
+// (scaled); for each leg: angle of the hip, its speed (of 4 rad/s), angle of the knee plus 1, its
+// speed (of 6 rad/s), whether the lower leg touches the ground (0 or 1); 10 distances to the
+// ground, down to forwards (0 to 1, of 16/3 m).
+// Action: float32[4] in [-1, 1]: torques of hip and knee of leg 0, then of leg 1. The sign says
+// which way the motor turns, the size how much of 80 N m it has.
+// Reward: the change of 13/3 x - 5 |angle|, less 0.028 per full torque and step; instead -100 when
+// the hull touches the ground or the walker leaves the left end. Both terminate the episode, and so
+// does the right end.   Time limit: 1,600 steps, hardcore 2,000.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_ENV_BOX2D_BIPEDAL_WALKER_H_
@@ -33,16 +34,14 @@
 
 namespace ding {
 
-// The ground of BipedalWalker: a line of 200 corners, and for the hardcore task pits, stumps and stairs, laid out
-// as in Gymnasium's BipedalWalker-v3 from random numbers of this project.
-//
-// Threads: thread-safe (a pure function).
 inline constexpr double kTerrainStep = 14 / kBox2dScale;  // m between corners
 inline constexpr int kTerrainLength = 200;                // corners
 inline constexpr double kTerrainHeight = kBox2dHeight / 4;
 inline constexpr int kTerrainGrass = 10;     // corners, the longest stretch of one kind
 inline constexpr int kTerrainStartPad = 20;  // corners, even
 
+// The ground: a line of 200 corners, and for the hardcore task pits, stumps and stairs, laid out as
+// in Gymnasium from random numbers of this project.
 struct WalkerTerrain {
   std::vector<double> heights;                  // m, of the corners
   std::vector<std::array<Point, 4>> obstacles;  // corners in m, in the order in which they are met

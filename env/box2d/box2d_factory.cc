@@ -1,4 +1,5 @@
-// Registers BipedalWalker-v3 and BipedalWalkerHardcore-v3.
+// Registers LunarLander-v3, LunarLanderContinuous-v3, BipedalWalker-v3 and
+// BipedalWalkerHardcore-v3.
 
 #include <memory>
 
@@ -17,16 +18,7 @@
 namespace ding {
 namespace {
 
-DING_REGISTER(EnvRegistry(), "BipedalWalker-v3",
-              WithoutParams([] { return CreateBipedalWalker(/*hardcore=*/false); }),
-              "walk on two legs over rough ground: 4 torques, up to 1600 steps");
-DING_REGISTER(EnvRegistry(), "BipedalWalkerHardcore-v3",
-              WithoutParams([] { return CreateBipedalWalker(/*hardcore=*/true); }),
-              "BipedalWalker-v3 with stumps, stairs and pits, up to 2000 steps");
-
-// Registers LunarLander-v3 and LunarLanderContinuous-v3.
-
-absl::StatusOr<LunarLanderOptions> ReadOptions(const EnvConfig& config) {
+absl::StatusOr<LunarLanderOptions> ReadLunarLanderOptions(const EnvConfig& config) {
   LunarLanderParams params;
   DING_RETURN_IF_ERROR(UnpackEnvParams(config, &params));
   // A program fills defaults in, so that a field with its default may be one that is not set.
@@ -46,22 +38,29 @@ absl::StatusOr<LunarLanderOptions> ReadOptions(const EnvConfig& config) {
   return options;
 }
 
-absl::StatusOr<std::unique_ptr<Env>> CreateDiscrete(const EnvConfig& config) {
-  DING_ASSIGN_OR_RETURN(const LunarLanderOptions options, ReadOptions(config));
+absl::StatusOr<std::unique_ptr<Env>> CreateDiscreteLunarLander(const EnvConfig& config) {
+  DING_ASSIGN_OR_RETURN(const LunarLanderOptions options, ReadLunarLanderOptions(config));
   return CreateLunarLander(options);
 }
 
-absl::StatusOr<std::unique_ptr<Env>> CreateContinuous(const EnvConfig& config) {
-  DING_ASSIGN_OR_RETURN(const LunarLanderOptions options, ReadOptions(config));
+absl::StatusOr<std::unique_ptr<Env>> CreateContinuousLunarLander(const EnvConfig& config) {
+  DING_ASSIGN_OR_RETURN(const LunarLanderOptions options, ReadLunarLanderOptions(config));
   return CreateLunarLanderContinuous(options);
 }
 
-DING_REGISTER(EnvRegistry(), "LunarLander-v3", CreateDiscrete,
+DING_REGISTER(EnvRegistry(), "LunarLander-v3", CreateDiscreteLunarLander,
               "land between two flags: 4 actions, up to 1000 steps",
               &LunarLanderParams::descriptor);
-DING_REGISTER(EnvRegistry(), "LunarLanderContinuous-v3", CreateContinuous,
+DING_REGISTER(EnvRegistry(), "LunarLanderContinuous-v3", CreateContinuousLunarLander,
               "land between two flags: 2 continuous engines, up to 1000 steps",
               &LunarLanderParams::descriptor);
+
+DING_REGISTER(EnvRegistry(), "BipedalWalker-v3",
+              WithoutParams([] { return CreateBipedalWalker(/*hardcore=*/false); }),
+              "walk on two legs over rough ground: 4 torques, up to 1600 steps");
+DING_REGISTER(EnvRegistry(), "BipedalWalkerHardcore-v3",
+              WithoutParams([] { return CreateBipedalWalker(/*hardcore=*/true); }),
+              "BipedalWalker-v3 with stumps, stairs and pits, up to 2000 steps");
 
 }  // namespace
 }  // namespace ding

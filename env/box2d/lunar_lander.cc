@@ -43,6 +43,30 @@ constexpr uint16_t kLanderBits = 0x10;
 constexpr uint16_t kLegBits = 0x20;
 constexpr uint16_t kGroundBits = 0x01;
 
+absl::StatusOr<EnvSpec> LanderSpec(absl::string_view name, const LunarLanderOptions& options,
+                                   FieldSpec action) {
+  const auto refuse = [name](absl::string_view field, double found, absl::string_view expected) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("env '", name, "': ", field, " is ", found, ", expected ", expected));
+  };
+  if (!(options.gravity > -12 && options.gravity < 0)) {
+    return refuse("gravity", options.gravity, "a value above -12 and below 0");
+  }
+  if (!(options.wind_power >= 0 && options.wind_power <= 20)) {
+    return refuse("wind_power", options.wind_power, "0 to 20");
+  }
+  if (!(options.turbulence_power >= 0 && options.turbulence_power <= 2)) {
+    return refuse("turbulence_power", options.turbulence_power, "0 to 2");
+  }
+  EnvSpec spec;
+  spec.name = std::string(name);
+  // Without bounds: Gymnasium declares some, but a fast lander leaves them.
+  DING_ASSIGN_OR_RETURN(spec.observation, MakeSpec({Box("obs", {LunarLanderGame::kObsSize})}));
+  DING_ASSIGN_OR_RETURN(spec.action, MakeSpec({std::move(action)}));
+  spec.max_episode_steps = 1000;
+  return spec;
+}
+
 }  // namespace
 
 LunarLanderGame::LunarLanderGame(const Options& options, uint64_t seed)
@@ -236,34 +260,6 @@ LunarLanderGame::Engines ContinuousLunarLander::EnginesOf(float main, float side
   }
   return engines;
 }
-
-namespace {
-
-absl::StatusOr<EnvSpec> LanderSpec(absl::string_view name, const LunarLanderOptions& options,
-                                   FieldSpec action) {
-  const auto refuse = [name](absl::string_view field, double found, absl::string_view expected) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("env '", name, "': ", field, " is ", found, ", expected ", expected));
-  };
-  if (!(options.gravity > -12 && options.gravity < 0)) {
-    return refuse("gravity", options.gravity, "a value above -12 and below 0");
-  }
-  if (!(options.wind_power >= 0 && options.wind_power <= 20)) {
-    return refuse("wind_power", options.wind_power, "0 to 20");
-  }
-  if (!(options.turbulence_power >= 0 && options.turbulence_power <= 2)) {
-    return refuse("turbulence_power", options.turbulence_power, "0 to 2");
-  }
-  EnvSpec spec;
-  spec.name = std::string(name);
-  // Without bounds: Gymnasium declares some, but a fast lander leaves them.
-  DING_ASSIGN_OR_RETURN(spec.observation, MakeSpec({Box("obs", {LunarLanderGame::kObsSize})}));
-  DING_ASSIGN_OR_RETURN(spec.action, MakeSpec({std::move(action)}));
-  spec.max_episode_steps = 1000;
-  return spec;
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<Env>> CreateLunarLander(const LunarLanderOptions& options) {
   DING_ASSIGN_OR_RETURN(EnvSpec spec, LanderSpec("LunarLander-v3", options, Discrete("action", 4)));

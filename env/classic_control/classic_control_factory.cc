@@ -1,4 +1,5 @@
-// Registers Acrobot-v1.
+// Registers Acrobot-v1, CartPole-v0 and -v1, MountainCar-v0, MountainCarContinuous-v0 and
+// Pendulum-v1; CartPole and Pendulum also with masked velocities.
 
 #include "ding_worker/base/registry.h"
 #include "ding_worker/env/classic_control/acrobot.h"
@@ -12,8 +13,6 @@ namespace {
 
 DING_REGISTER(EnvRegistry(), "Acrobot-v1", WithoutParams(CreateAcrobot),
               "swing the end of two links above a line: 3 torques, up to 500 steps");
-
-// Registers CartPole-v0 and CartPole-v1, and both with masked velocities.
 
 DING_REGISTER(EnvRegistry(), "CartPole-v0",
               WithoutParams([] { return CreateCartPole("CartPole-v0", 200); }),
@@ -30,17 +29,11 @@ DING_REGISTER(EnvRegistry(), "CartPole-v1-masked-velocity", WithoutParams([] {
               }),
               "CartPole-v1 that shows positions only");
 
-// Registers MountainCar-v0.
-
 DING_REGISTER(EnvRegistry(), "MountainCar-v0", WithoutParams(CreateMountainCar),
               "rock a weak car up a hill: 3 actions, up to 200 steps");
 
-// Registers MountainCarContinuous-v0.
-
 DING_REGISTER(EnvRegistry(), "MountainCarContinuous-v0", WithoutParams(CreateMountainCarContinuous),
               "MountainCar with a continuous throttle; up to 999 steps");
-
-// Registers Pendulum-v1 and Pendulum-v1-masked-velocity.
 
 DING_REGISTER(EnvRegistry(), "Pendulum-v1", WithoutParams([] { return CreatePendulum(); }),
               "swing a pendulum up and hold it: continuous torque, 200 steps");

@@ -1,5 +1,6 @@
 #include "ding_worker/env/classic_control/mountain_car.h"
 
+#include <string>
 #include <utility>
 
 #include "ding_worker/base/rng.h"
@@ -12,21 +13,47 @@
 namespace ding {
 namespace {
 
-struct MountainCarModel {
+// What the two tasks have in common.
+struct AnyMountainCarModel {
   using State = MountainCarState;
-  using Action = int64_t;
 
   static State Start(Rng* rng) { return {rng->Uniform(-0.6, -0.4), 0}; }
-
-  static ClassicOutcome Step(Action action, State* state) { return MountainCarStep(action, state); }
 
   static void Observe(const State& state, float* obs) {
     obs[0] = static_cast<float>(state.position);
     obs[1] = static_cast<float>(state.velocity);
   }
+};
+
+struct MountainCarModel : AnyMountainCarModel {
+  using Action = int64_t;
+
+  static ClassicOutcome Step(Action action, State* state) { return MountainCarStep(action, state); }
 
   static Image Draw(const State& state) { return DrawMountainCar(state, kMountainCarGoal); }
 };
+
+struct MountainCarContinuousModel : AnyMountainCarModel {
+  using Action = float;
+
+  static ClassicOutcome Step(Action action, State* state) {
+    return MountainCarContinuousStep(action, state);
+  }
+
+  static Image Draw(const State& state) {
+    return DrawMountainCar(state, kMountainCarContinuousGoal);
+  }
+};
+
+absl::StatusOr<EnvSpec> SpecOf(std::string name, FieldSpec action) {
+  EnvSpec spec;
+  spec.name = std::move(name);
+  DING_ASSIGN_OR_RETURN(spec.observation,
+                        MakeSpec({Box("obs", {2}, {kMountainCarMinPosition, -kMountainCarMaxSpeed},
+                                      {kMountainCarMaxPosition, kMountainCarMaxSpeed})}));
+  DING_ASSIGN_OR_RETURN(spec.action, MakeSpec({std::move(action)}));
+  return spec;
+}
 
 // The pixel of a position of the car.
 Point OnHill(double position) {
@@ -43,26 +70,6 @@ void DrawHill(Canvas* canvas) {
   };
   for (int i = 0; i < kPieces; ++i) canvas->Line(point(i), point(i + 1), 1, kBlack);
 }
-
-struct MountainCarContinuousModel {
-  using State = MountainCarState;
-  using Action = float;
-
-  static State Start(Rng* rng) { return {rng->Uniform(-0.6, -0.4), 0}; }
-
-  static ClassicOutcome Step(Action action, State* state) {
-    return MountainCarContinuousStep(action, state);
-  }
-
-  static void Observe(const State& state, float* obs) {
-    obs[0] = static_cast<float>(state.position);
-    obs[1] = static_cast<float>(state.velocity);
-  }
-
-  static Image Draw(const State& state) {
-    return DrawMountainCar(state, kMountainCarContinuousGoal);
-  }
-};
 
 }  // namespace
 
@@ -85,12 +92,7 @@ Image DrawMountainCar(const MountainCarState& state, double goal) {
 }
 
 absl::StatusOr<std::unique_ptr<Env>> CreateMountainCar() {
-  EnvSpec spec;
-  spec.name = "MountainCar-v0";
-  DING_ASSIGN_OR_RETURN(spec.observation,
-                        MakeSpec({Box("obs", {2}, {kMountainCarMinPosition, -kMountainCarMaxSpeed},
-                                      {kMountainCarMaxPosition, kMountainCarMaxSpeed})}));
-  DING_ASSIGN_OR_RETURN(spec.action, MakeSpec({Discrete("action", 3)}));
+  DING_ASSIGN_OR_RETURN(EnvSpec spec, SpecOf("MountainCar-v0", Discrete("action", 3)));
   spec.reward_low = -1;
   spec.reward_high = -1;
   spec.max_episode_steps = 200;
@@ -98,12 +100,8 @@ absl::StatusOr<std::unique_ptr<Env>> CreateMountainCar() {
 }
 
 absl::StatusOr<std::unique_ptr<Env>> CreateMountainCarContinuous() {
-  EnvSpec spec;
-  spec.name = "MountainCarContinuous-v0";
-  DING_ASSIGN_OR_RETURN(spec.observation,
-                        MakeSpec({Box("obs", {2}, {kMountainCarMinPosition, -kMountainCarMaxSpeed},
-                                      {kMountainCarMaxPosition, kMountainCarMaxSpeed})}));
-  DING_ASSIGN_OR_RETURN(spec.action, MakeSpec({Box("action", {1}, {-1}, {1})}));
+  DING_ASSIGN_OR_RETURN(EnvSpec spec,
+                        SpecOf("MountainCarContinuous-v0", Box("action", {1}, {-1}, {1})));
   spec.reward_low = -0.1;
   spec.reward_high = 100;
   spec.max_episode_steps = 999;

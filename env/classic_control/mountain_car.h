@@ -1,12 +1,15 @@
 // MountainCar: an underpowered car in a valley has to build up momentum to reach the flag on the
-// right hill.
+// right hill. MountainCarContinuous: the same with a continuous throttle and a cost for its use.
 //
 // Moore, "Efficient memory-based learning for robot control" (1990); equations as in Gymnasium's
-// MountainCar-v0.
+// MountainCar-v0 and MountainCarContinuous-v0. The latter keeps its state in float32 between steps.
 //
-// Observation: float32[2], position in [-1.2, 0.6], velocity (per step, at most 0.07).   Action: 0
-// push left, 1 none, 2 push right.   Reward: -1 per step.   Terminated: position >= 0.5 with a
-// velocity >= 0.   Time limit: 200 steps.
+// Observation: float32[2], position in [-1.2, 0.6], velocity (per step, at most 0.07).
+// Action: 0 push left, 1 none, 2 push right. Continuous: float32[1] in [-1, 1]; the env manager
+// refuses an action outside, where Gymnasium clips it.
+// Reward: -1 per step. Continuous: -0.1 action^2, and 100 at the goal.
+// Terminated: position >= 0.5, continuous 0.45, with a velocity >= 0.   Time limit: 200 steps,
+// continuous 999.
 //
 // Threads: as Env; the step functions are pure.
 #ifndef DING_WORKER_ENV_CLASSIC_CONTROL_MOUNTAIN_CAR_H_
@@ -32,6 +35,8 @@ struct MountainCarState {
 inline constexpr double kMountainCarMinPosition = -1.2;
 inline constexpr double kMountainCarMaxPosition = 0.6;
 inline constexpr double kMountainCarMaxSpeed = 0.07;
+inline constexpr double kMountainCarGoal = 0.5;
+inline constexpr double kMountainCarContinuousGoal = 0.45;
 
 // Moves the car one step under `push` and gravity; the wall on the left stops it.
 inline void MoveMountainCar(double push, MountainCarState* state) {
@@ -45,31 +50,11 @@ inline void MoveMountainCar(double push, MountainCarState* state) {
   state->velocity = at_wall ? 0 : velocity;
 }
 
-inline constexpr double kMountainCarGoal = 0.5;
-
 inline ClassicOutcome MountainCarStep(int64_t action, MountainCarState* state) {
   constexpr double kForce = 0.001;
   MoveMountainCar(static_cast<double>(action - 1) * kForce, state);
   return {-1, state->position >= kMountainCarGoal && state->velocity >= 0};
 }
-
-// Draws the car, with the flag at `goal`.
-Image DrawMountainCar(const MountainCarState& state, double goal);
-
-// "MountainCar-v0".
-absl::StatusOr<std::unique_ptr<Env>> CreateMountainCar();
-
-// MountainCarContinuous: MountainCar with a continuous throttle and a cost for its use.
-//
-// Equations as in Gymnasium's MountainCarContinuous-v0, which keeps its state in float32 between
-// steps.
-//
-// Observation: float32[2], as MountainCar.   Action: float32[1] in [-1, 1]; the env manager refuses
-// an action outside, where Gymnasium clips it.   Reward: -0.1 action^2, and 100 at the goal.
-// Terminated: position >= 0.45 with a velocity >= 0.   Time limit: 999 steps.
-//
-// Threads: as Env; MountainCarContinuousStep is a pure function.
-inline constexpr double kMountainCarContinuousGoal = 0.45;
 
 inline ClassicOutcome MountainCarContinuousStep(float action, MountainCarState* state) {
   constexpr double kPower = 0.0015;
@@ -82,6 +67,11 @@ inline ClassicOutcome MountainCarContinuousStep(float action, MountainCarState* 
   return outcome;
 }
 
+// Draws the car, with the flag at `goal`.
+Image DrawMountainCar(const MountainCarState& state, double goal);
+
+// "MountainCar-v0".
+absl::StatusOr<std::unique_ptr<Env>> CreateMountainCar();
 // "MountainCarContinuous-v0".
 absl::StatusOr<std::unique_ptr<Env>> CreateMountainCarContinuous();
 

@@ -1,4 +1,3 @@
-#include "ding_worker/env/mujoco/model_scene.h"
 #include "ding_worker/env/mujoco/models.h"
 
 namespace ding {

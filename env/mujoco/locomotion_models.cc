@@ -1,11 +1,12 @@
-#include "ding_worker/env/mujoco/model_scene.h"
 #include "ding_worker/env/mujoco/models.h"
 
 namespace ding {
 namespace {
 
 // clang-format off
-// The four legs are written out, so that the text can be read, and compared with the original, as it is.
+
+// The four legs are written out, so that the text can be read, and compared with the original, as
+// it is.
 constexpr char kAnt[] = R"(<mujoco model="ant">
   <option timestep="0.01" integrator="RK4"/>
   <scene/>

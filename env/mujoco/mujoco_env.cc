@@ -29,18 +29,20 @@
 namespace ding {
 namespace {
 
-// Draws a state of a MuJoCo model into an Image, by OpenGL without a display (EGL on Mesa's surfaceless platform): in
-// software where there is no GPU.
+// Draws a state of a MuJoCo model into an Image, by OpenGL without a display (EGL on Mesa's
+// surfaceless platform): in software where there is no GPU.
 //
-// Ownership: owns its context of OpenGL; shares the model, and the process's connection to EGL, which stays open.
-// Threads:   thread-compatible; the context is made current in the thread of each call and released at its end.
-
+// Ownership: owns its context of OpenGL; shares the model, and the process's connection to EGL,
+//            which stays open.
+// Threads:   thread-compatible; the context is made current in the thread of each call and released
+//            at its end.
 class MujocoRenderer {
  public:
   static constexpr int kWidth = 480;
   static constexpr int kHeight = 360;
 
-  // `camera`: number of a camera of the model, or -1 for a free one. kUnavailable if EGL gives no context.
+  // `camera`: number of a camera of the model, or -1 for a free one. kUnavailable if EGL gives no
+  // context.
   static absl::StatusOr<std::unique_ptr<MujocoRenderer>> Create(
       std::shared_ptr<const MujocoModel> model, int camera);
   ~MujocoRenderer();
@@ -62,7 +64,8 @@ absl::Status EglError(absl::string_view what) {
                       what, eglGetError()));
 }
 
-// The process's connection to EGL. It is never closed: that would end the contexts of all renderers.
+// The process's connection to EGL. It is never closed: that would end the contexts of all
+// renderers.
 absl::StatusOr<EGLDisplay> Display() {
   static const EGLDisplay display = [] {
     const EGLDisplay found =
@@ -228,8 +231,8 @@ class MujocoEnv final : public Env {
     return absl::OkStatus();
   }
 
-  // The parts of kParts; "time" of the physics (s); "measured": what the next reward is compared with; "steps" of
-  // the episode so far; "over": 0 or 1.
+  // The parts of kParts; "time" of the physics (s); "measured": what the next reward is compared
+  // with; "steps" of the episode so far; "over": 0 or 1.
   absl::Status SaveState(StateWriter* writer) const override {
     for (const Part& part : kParts) {
       const absl::Span<const mjtNum> numbers(data_.get()->*part.numbers, Size(part));

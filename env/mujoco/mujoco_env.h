@@ -1,16 +1,18 @@
-// An env on MuJoCo: a model, a task, and the number of physics steps in one step of the env.
+// An env on MuJoCo: a model, a task (MujocoTask), and the number of physics steps in one step of
+// the env.
 //
-// Observation: float32[task.obs_size()], without bounds.   Action: float32[number of actuators] in the control
-// ranges of the model.
+// Observation: float32[task.obs_size()], without bounds.   Action: float32[number of actuators] in
+// the control ranges of the model.
 //
-// As in Gymnasium's v4 envs, positions of bodies, contacts and forces are those of the last physics step's
-// beginning, while qpos and qvel are those of its end.
+// As in Gymnasium's v4 envs, positions of bodies, contacts and forces are those of the last physics
+// step's beginning, while qpos and qvel are those of its end.
 //
-// Saved state: qpos, qvel, activations, time and the accelerations from which the solver starts. They decide about
-// all that follows, bit for bit with the same version of MuJoCo.
+// Saved state: qpos, qvel, activations, time and the accelerations from which the solver starts.
+// They decide about all that follows, bit for bit with the same version of MuJoCo.
 //
-// Threads: as Env.   Errors: a reset with parameters, a step after the end of an episode. A step in which MuJoCo
-// finds NaN, infinite or huge numbers in the state is abnormal, and ends the episode.
+// Threads: as Env; a task is thread-safe.
+// Errors:  a reset with parameters, a step after the end of an episode. A step in which MuJoCo
+//          finds NaN, infinite or huge numbers in the state is abnormal, and ends the episode.
 #ifndef DING_WORKER_ENV_MUJOCO_MUJOCO_ENV_H_
 #define DING_WORKER_ENV_MUJOCO_MUJOCO_ENV_H_
 
@@ -28,15 +30,16 @@
 
 namespace ding {
 
-// What an env on MuJoCo is asked to do: how an episode begins, what is observed, and what a step is worth. The
-// physics, saving and rendering are MujocoEnv's.
-//
-// Ownership: an env owns its task; a task shares the model.   Threads: thread-safe (a task keeps no state).
+// What an env on MuJoCo is asked to do: how an episode begins, what is observed, and what a step is
+// worth. The physics, saving and rendering are those of the env, which owns its task. A task shares
+// the model, and keeps no state.
 //
 // Example:
 //   class Stand : public MujocoTask {
 //     int obs_size() const override { return 2; }
-//     void Start(Rng* rng, mjData* data) const override { data->qpos[0] = rng->Uniform(-0.1, 0.1); }
+//     void Start(Rng* rng, mjData* data) const override {
+//       data->qpos[0] = rng->Uniform(-0.1, 0.1);
+//     }
 //     double Measure(const mjData&) const override { return 0; }
 //     ClassicOutcome Judge(double, absl::Span<const float>, const mjData& data) const override {
 //       return {-std::abs(data.qpos[0]), false};
@@ -78,7 +81,8 @@ struct MujocoEnvOptions {
   std::string camera;
 };
 
-// kInvalidArgument for a model without actuators, with one without a control range, or without the camera.
+// kInvalidArgument for a model without actuators, with one without a control range, or without the
+// camera.
 absl::StatusOr<std::unique_ptr<Env>> CreateMujocoEnv(std::shared_ptr<const MujocoModel> model,
                                                      std::unique_ptr<MujocoTask> task,
                                                      const MujocoEnvOptions& options);

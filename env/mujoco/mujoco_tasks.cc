@@ -20,17 +20,26 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+MujocoEnvOptions Options(const std::string& name, int frame_skip, int64_t max_episode_steps) {
+  MujocoEnvOptions options;
+  options.name = name;
+  options.frame_skip = frame_skip;
+  options.max_episode_steps = max_episode_steps;
+  options.camera = "side";
+  return options;
+}
+
+// A task of running forwards.
 struct Runner {
   int hidden_positions = 1;  // the first numbers of qpos, which are not shown
   double effort_weight = 0;
   double noise = 0;           // of the start
   bool normal_noise = false;  // qvel starts with normal noise instead of uniform
   double shown_speed = kInfinity;
-
   bool has_health = false;  // a reward of 1 per step, and an end
 };
 
-// What the five have in common.
+// What the five tasks of running have in common.
 class RunTask : public MujocoTask {
  public:
   RunTask(std::shared_ptr<const MujocoModel> model, const Runner& runner, int frame_skip)
@@ -102,16 +111,12 @@ class AntTask : public RunTask {
 };
 
 template <typename Task>
-absl::StatusOr<std::unique_ptr<Env>> Create(const std::string& name, const std::string& text,
-                                            const Runner& runner, int frame_skip) {
+absl::StatusOr<std::unique_ptr<Env>> CreateRunner(const std::string& name, const std::string& text,
+                                                  const Runner& runner, int frame_skip) {
   DING_ASSIGN_OR_RETURN(std::shared_ptr<const MujocoModel> model,
                         MujocoModel::FromText(name, text));
-  MujocoEnvOptions options;
-  options.name = name;
-  options.frame_skip = frame_skip;
-  options.camera = "side";
   auto task = std::make_unique<Task>(model, runner, frame_skip);
-  return CreateMujocoEnv(std::move(model), std::move(task), options);
+  return CreateMujocoEnv(std::move(model), std::move(task), Options(name, frame_skip, 1000));
 }
 
 // Writes numbers one after another.
@@ -248,15 +253,6 @@ class PusherTask final : public MujocoTask {
   const int goal_;
 };
 
-MujocoEnvOptions Options(const std::string& name, int frame_skip, int64_t max_episode_steps) {
-  MujocoEnvOptions options;
-  options.name = name;
-  options.frame_skip = frame_skip;
-  options.max_episode_steps = max_episode_steps;
-  options.camera = "side";
-  return options;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Env>> CreateHalfCheetah() {
@@ -264,7 +260,7 @@ absl::StatusOr<std::unique_ptr<Env>> CreateHalfCheetah() {
   runner.effort_weight = 0.1;
   runner.noise = 0.1;
   runner.normal_noise = true;
-  return Create<RunTask>("HalfCheetah-v4", HalfCheetahModel(), runner, /*frame_skip=*/5);
+  return CreateRunner<RunTask>("HalfCheetah-v4", HalfCheetahModel(), runner, /*frame_skip=*/5);
 }
 
 absl::StatusOr<std::unique_ptr<Env>> CreateHopper() {
@@ -273,7 +269,7 @@ absl::StatusOr<std::unique_ptr<Env>> CreateHopper() {
   runner.noise = 5e-3;
   runner.shown_speed = 10;
   runner.has_health = true;
-  return Create<HopperTask>("Hopper-v4", HopperModel(), runner, /*frame_skip=*/4);
+  return CreateRunner<HopperTask>("Hopper-v4", HopperModel(), runner, /*frame_skip=*/4);
 }
 
 absl::StatusOr<std::unique_ptr<Env>> CreateWalker2d() {
@@ -282,7 +278,7 @@ absl::StatusOr<std::unique_ptr<Env>> CreateWalker2d() {
   runner.noise = 5e-3;
   runner.shown_speed = 10;
   runner.has_health = true;
-  return Create<Walker2dTask>("Walker2d-v4", Walker2dModel(), runner, /*frame_skip=*/4);
+  return CreateRunner<Walker2dTask>("Walker2d-v4", Walker2dModel(), runner, /*frame_skip=*/4);
 }
 
 absl::StatusOr<std::unique_ptr<Env>> CreateAnt() {
@@ -292,7 +288,7 @@ absl::StatusOr<std::unique_ptr<Env>> CreateAnt() {
   runner.noise = 0.1;
   runner.normal_noise = true;
   runner.has_health = true;
-  return Create<AntTask>("Ant-v4", AntModel(), runner, /*frame_skip=*/5);
+  return CreateRunner<AntTask>("Ant-v4", AntModel(), runner, /*frame_skip=*/5);
 }
 
 absl::StatusOr<std::unique_ptr<Env>> CreateSwimmer() {
@@ -300,7 +296,7 @@ absl::StatusOr<std::unique_ptr<Env>> CreateSwimmer() {
   runner.hidden_positions = 2;
   runner.effort_weight = 1e-4;
   runner.noise = 0.1;
-  return Create<RunTask>("Swimmer-v4", SwimmerModel(), runner, /*frame_skip=*/4);
+  return CreateRunner<RunTask>("Swimmer-v4", SwimmerModel(), runner, /*frame_skip=*/4);
 }
 
 absl::StatusOr<std::unique_ptr<Env>> CreateInvertedPendulum() {

@@ -31,6 +31,27 @@
 namespace ding {
 namespace {
 
+constexpr size_t kPage = 4096;
+constexpr int kLastLines = 5;  // of a process that ended, for its error
+
+// Hands out consecutive pieces of one block; without a block, only counts the bytes.
+class Pieces {
+ public:
+  explicit Pieces(std::byte* memory) : memory_(memory) {}
+  template <typename T>
+  T* Take(int64_t count, size_t alignment = 64) {
+    used_ = (used_ + alignment - 1) / alignment * alignment;
+    const size_t begin = used_;
+    used_ += sizeof(T) * static_cast<size_t>(count);
+    return memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + begin);
+  }
+  size_t used() const { return used_; }
+
+ private:
+  std::byte* memory_;
+  size_t used_ = 0;
+};
+
 // Data segment and private mappings of this process, in bytes.
 rlim_t AllocatedBytes() {
   std::ifstream status("/proc/self/status");
@@ -78,7 +99,8 @@ class EnvProcess {
       }
       if (any || SpinUntil(asked, options_.crowded)) continue;
       mine_.sleeping.store(1);
-      // The timeout of an hour has no effect: a request wakes the process, and the parent's death kills it.
+      // The timeout of an hour has no effect: a request wakes the process, and the parent's death
+      // kills it.
       if (!asked()) FutexWait(&mine_.requests, seen_, absl::Hours(1));
       mine_.sleeping.store(0);
     }
@@ -218,51 +240,7 @@ class EnvProcess {
   uint32_t seen_ = 0;
 };
 
-constexpr size_t kPage = 4096;
-
-// Hands out consecutive pieces of one block; without a block, only counts the bytes.
-class Pieces {
- public:
-  explicit Pieces(std::byte* memory) : memory_(memory) {}
-  template <typename T>
-  T* Take(int64_t count, size_t alignment = 64) {
-    used_ = (used_ + alignment - 1) / alignment * alignment;
-    const size_t begin = used_;
-    used_ += sizeof(T) * static_cast<size_t>(count);
-    return memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + begin);
-  }
-  size_t used() const { return used_; }
-
- private:
-  std::byte* memory_;
-  size_t used_ = 0;
-};
-
-constexpr int kLastLines = 5;
-
 }  // namespace
-
-void NotifyAnswer(ProcessMemory::Manager* manager) {
-  const uint32_t answered = manager->answered.fetch_add(1) + 1;
-  // The difference, since the counts wrap around.
-  if (static_cast<int32_t>(answered - manager->wake_at.load()) < 0) return;
-  manager->event.fetch_add(1);
-  if (manager->sleeping.load() != 0) FutexWake(&manager->event);
-}
-
-void LimitMemory(int64_t megabytes) {
-  const rlim_t bytes = AllocatedBytes() + (static_cast<rlim_t>(megabytes) << 20);
-  const rlimit limit = {bytes, bytes};
-  setrlimit(RLIMIT_DATA, &limit);
-  std::set_new_handler([] { _exit(kMemoryExitCode); });
-}
-
-int RunEnvProcess(const EnvProcessOptions& options) {
-  EnvProcess process(options);
-  if (options.memory_limit_mb > 0) LimitMemory(options.memory_limit_mb);
-  process.Run();
-  return 0;
-}
 
 void FutexWait(std::atomic<uint32_t>* word, uint32_t value, absl::Duration timeout) {
   const timespec time = absl::ToTimespec(timeout);
@@ -337,6 +315,28 @@ bool ProcessMemory::PutMessage(int i, absl::string_view bytes) {
 absl::string_view ProcessMemory::message(int i) const {
   const int64_t size = std::clamp<int64_t>(envs_[i].message_size, 0, kMessageBytes);
   return {reinterpret_cast<const char*>(messages_ + i * kMessageBytes), static_cast<size_t>(size)};
+}
+
+int RunEnvProcess(const EnvProcessOptions& options) {
+  EnvProcess process(options);
+  if (options.memory_limit_mb > 0) LimitMemory(options.memory_limit_mb);
+  process.Run();
+  return 0;
+}
+
+void LimitMemory(int64_t megabytes) {
+  const rlim_t bytes = AllocatedBytes() + (static_cast<rlim_t>(megabytes) << 20);
+  const rlimit limit = {bytes, bytes};
+  setrlimit(RLIMIT_DATA, &limit);
+  std::set_new_handler([] { _exit(kMemoryExitCode); });
+}
+
+void NotifyAnswer(ProcessMemory::Manager* manager) {
+  const uint32_t answered = manager->answered.fetch_add(1) + 1;
+  // The difference, since the counts wrap around.
+  if (static_cast<int32_t>(answered - manager->wake_at.load()) < 0) return;
+  manager->event.fetch_add(1);
+  if (manager->sleeping.load() != 0) FutexWake(&manager->event);
 }
 
 absl::Status WhyProcessEnded(const ForkServer& server, int child, int64_t memory_limit_mb,

@@ -1,14 +1,16 @@
-// The work of a process that runs envs for a manager: it waits for requests in the shared memory, calls
-// its envs and writes their answers there, until the manager tells it to leave.
+// The work of a process that runs envs for a manager (RunEnvProcess): it waits for requests in the
+// shared memory (ProcessMemory), calls its envs and writes their answers there, until the manager
+// tells it to leave; and how such a process ended (WhyProcessEnded).
 //
 //   manager ──request in ProcessMemory──► RunEnvProcess ──► EnvHost ──► env
 //       ◄──────answer, NotifyAnswer()─────────┘
 //
-// Ownership: the objects to which the options point must outlive RunEnvProcess().
+// Ownership: the parent maps the memory before it forks a child and unmaps it after the last child
+//            has ended. The objects to which the options point must outlive RunEnvProcess().
 // Threads:   call RunEnvProcess() and LimitMemory() in the child process only, on its one thread.
-//            NotifyAnswer() is thread-safe, also across processes.
+//            The other functions are thread-safe, also across processes.
 // Errors:    those of an env are part of its answer. If the process dies, the manager sees its exit
-//            code or signal (process_end.h).
+//            code or signal; WhyProcessEnded() says it in words.
 #ifndef DING_WORKER_ENV_PROCESS_ENV_PROCESS_H_
 #define DING_WORKER_ENV_PROCESS_ENV_PROCESS_H_
 
@@ -35,34 +37,48 @@
 
 namespace ding {
 
-// The memory that a manager of sub-processes shares with them, and how both sides wait in it.
-//
-//   asking      the parent writes the request, sets env.turn = kAsked, increments process.requests
-//               and wakes the process
-//   answering   the child writes the answer, sets env.turn = kAnswered and increments `answered`; when
-//               that reaches wake_at, it increments `event` and wakes the parent
-//
-// A side that waits spins for a while before it sleeps (futex). It sets `sleeping` before it sleeps,
-// so that the other side makes no needless system call. All operations are sequentially consistent:
-// either the sleeper sees the new value, or the other side sees that it sleeps.
-//
-// Ownership: the parent maps the memory before it forks a child and unmaps it after the last child has
-//            ended.
-
 // Sleeps while *word == value, at most `timeout`; may wake earlier. Works across processes.
 void FutexWait(std::atomic<uint32_t>* word, uint32_t value, absl::Duration timeout);
 void FutexWake(std::atomic<uint32_t>* word);
 
-// Calls `done` until it returns true, for about as long as going to sleep and waking up takes; returns
-// false if it never did. `crowded`: more threads spin than there are cores, so each yields its core.
-// `nanos`, if above 0, is the time for which it calls.
-template <typename Done>
-bool SpinUntil(const Done& done, bool crowded, int64_t nanos = 0);
+// How long SpinUntil() calls, unless the caller says otherwise.
+inline constexpr int64_t kSpinNanos = 50'000;
+inline constexpr int64_t kCrowdedSpinNanos = 20'000;
 
+// Calls `done` until it returns true, for about as long as going to sleep and waking up takes;
+// returns false if it never did. `crowded`: more threads spin than there are cores, so each yields
+// its core. `nanos`, if above 0, is the time for which it calls.
+template <typename Done>
+bool SpinUntil(const Done& done, bool crowded, int64_t nanos = 0) {
+  if (done()) return true;
+  if (nanos == 0) nanos = crowded ? kCrowdedSpinNanos : kSpinNanos;
+  const int64_t end = Clock::Real()->MonotonicNanos() + nanos;
+  do {
+    if (crowded) {
+      sched_yield();
+    } else {
+      for (int i = 0; i < 16 && !done(); ++i) Pause();
+    }
+    if (done()) return true;
+  } while (Clock::Real()->MonotonicNanos() < end);
+  return false;
+}
+
+// The memory that a manager of sub-processes shares with them, and how both sides wait in it.
+//
+//   asking      the parent writes the request, sets env.turn = kAsked, increments process.requests
+//               and wakes the process
+//   answering   the child writes the answer, sets env.turn = kAnswered and increments `answered`;
+//               when that reaches wake_at, it increments `event` and wakes the parent
+//
+// A side that waits spins for a while before it sleeps (futex). It sets `sleeping` before it
+// sleeps, so that the other side makes no needless system call. All operations are sequentially
+// consistent: either the sleeper sees the new value, or the other side sees that it sleeps.
 class ProcessMemory {
  public:
   enum Turn : uint32_t { kIdle, kAsked, kAnswered };
-  // How far the next episode of an env is. kPreparing: the step is complete, besides its turn, and the env is resetting.
+  // How far the next episode of an env is. kPreparing: the step is complete, besides its turn, and
+  // the env is resetting.
   enum Next : uint32_t { kNotPrepared, kWanted, kPrepared, kPreparing };
 
   struct alignas(64) Manager {
@@ -95,8 +111,9 @@ class ProcessMemory {
     uint8_t abnormal = 0;
     // Request or answer: the size of message() in bytes, 0 if there is none.
     int64_t message_size = 0;
-    // How the next episode begins, told in advance (EnvWorkers::PrepareReset). A process that can resets the env as
-    // soon as an episode is over and writes the observation to next_rows(), before it answers the step.
+    // How the next episode begins, told in advance (EnvWorkers::PrepareReset). A process that can
+    // resets the env as soon as an episode is over and writes the observation to next_rows(),
+    // before it answers the step.
     uint64_t next_seed = 0;
     std::atomic<uint32_t> next{kNotPrepared};
   };
@@ -128,8 +145,8 @@ class ProcessMemory {
     return {spec_.action.get(), action_columns_.data(), 0, env_num_};
   }
 
-  // For a program that maps the memory itself: its file, which exec() closes unless the caller says otherwise, its
-  // size, and where in it `part` is.
+  // For a program that maps the memory itself: its file, which exec() closes unless the caller says
+  // otherwise, its size, and where in it `part` is.
   int fd() const { return fd_; }
   size_t bytes() const { return bytes_; }
   int64_t OffsetOf(const void* part) const { return static_cast<const std::byte*>(part) - memory_; }
@@ -167,25 +184,6 @@ class ProcessMemory {
   std::byte* messages_ = nullptr;
 };
 
-inline constexpr int64_t kSpinNanos = 50'000;
-inline constexpr int64_t kCrowdedSpinNanos = 20'000;
-
-template <typename Done>
-bool SpinUntil(const Done& done, bool crowded, int64_t nanos) {
-  if (done()) return true;
-  if (nanos == 0) nanos = crowded ? kCrowdedSpinNanos : kSpinNanos;
-  const int64_t end = Clock::Real()->MonotonicNanos() + nanos;
-  do {
-    if (crowded) {
-      sched_yield();
-    } else {
-      for (int i = 0; i < 16 && !done(); ++i) Pause();
-    }
-    if (done()) return true;
-  } while (Clock::Real()->MonotonicNanos() < end);
-  return false;
-}
-
 // The exit code of a process that passed its memory limit. Other codes, except 0, come from an env.
 inline constexpr int kMemoryExitCode = 201;
 
@@ -211,13 +209,9 @@ void LimitMemory(int64_t megabytes);
 // answered.
 void NotifyAnswer(ProcessMemory::Manager* manager);
 
-// Says how a process that ran envs ended, in the words of an error.
-//
-// Threads: thread-safe, as ForkServer is.
-// Errors:  none of its own: the returned status is the answer.
-
-// Returns why `child`, which has ended, did so, with the last 5 lines that it wrote to stderr. `kill_cause`
-// says why the manager killed it; it is OK if the manager did not.
+// Returns why `child`, which ran envs and has ended, did so, in the words of an error, with the
+// last 5 lines that it wrote to stderr. `kill_cause` says why the manager killed it; it is OK if
+// the manager did not.
 //   kResourceExhausted  the child passed memory_limit_mb
 //   kUnavailable        it exited, or somebody else killed it
 //   other               the code of `kill_cause`

@@ -22,10 +22,9 @@ namespace {
 // How long a process may take to leave by itself, and a killed process to be gone.
 constexpr absl::Duration kPatience = absl::Seconds(5);
 
-int QuotientRoundedUp(int number, int divisor) { return (number + divisor - 1) / divisor; }
+bool in_probe = false;  // set by the process of a probe, which has one thread
 
-// For a killed process to be gone.
-constexpr absl::Duration kPatience = absl::Seconds(5);
+int QuotientRoundedUp(int number, int divisor) { return (number + divisor - 1) / divisor; }
 
 struct TimeLimit {
   absl::Duration time;  // zero: no limit
@@ -49,9 +48,43 @@ TimeLimit LimitOf(EnvCall call, const ProcessDeadline::Limits& limits) {
   }
 }
 
-bool in_probe = false;  // set by the process of a probe, which has one thread
-
 }  // namespace
+
+void ProcessDeadline::Start(absl::Time now, uint32_t progress) {
+  progress_ = progress;
+  since_ = now;
+  kill_cause_ = absl::OkStatus();
+}
+
+void ProcessDeadline::Watch(absl::Time now, uint32_t progress) {
+  if (progress == progress_ && watched_) return;
+  progress_ = progress;
+  since_ = now;
+  watched_ = true;
+}
+
+absl::StatusOr<ProcessDeadline::Verdict> ProcessDeadline::Check(absl::Time now, uint32_t progress,
+                                                                EnvCall call,
+                                                                const Limits& limits) {
+  if (!kill_cause_.ok()) {
+    if (now - since_ < kPatience) return Verdict::kInTime;
+    return absl::InternalError(absl::StrCat("a process that was killed ",
+                                            absl::FormatDuration(kPatience),
+                                            " ago is still there; ", kill_cause_.message()));
+  }
+  if (progress != progress_) {
+    progress_ = progress;
+    since_ = now;
+    return Verdict::kInTime;
+  }
+  const TimeLimit limit = LimitOf(call, limits);
+  if (limit.time <= absl::ZeroDuration() || now - since_ <= limit.time) return Verdict::kInTime;
+  kill_cause_ = absl::DeadlineExceededError(absl::StrCat("its process did not ", limit.what, " in ",
+                                                         absl::FormatDuration(limit.time), " (",
+                                                         limit.key, ")"));
+  since_ = now;
+  return Verdict::kKill;
+}
 
 absl::StatusOr<EnvProcessPool> EnvProcessPool::Create(Options options, const EnvSpec& spec,
                                                       int env_num, Run run) {
@@ -65,8 +98,9 @@ absl::StatusOr<EnvProcessPool> EnvProcessPool::Create(Options options, const Env
                       std::move(memory));
   ForkServer::Options server;
   server.num_children = process_num;
-  // The server never leaves this stack frame: it and its processes have a copy of the frame from the moment
-  // of the fork. So they may point to `pool`, although in the caller's process it is moved away.
+  // The server never leaves this stack frame: it and its processes have a copy of the frame from
+  // the moment of the fork. So they may point to `pool`, although in the caller's process it is
+  // moved away.
   server.run = [self = &pool](int process) { return self->RunProcess(process); };
   server.on_end = [memory = pool.memory()](int) {
     memory->manager().event.fetch_add(1);
@@ -111,7 +145,8 @@ void EnvProcessPool::Start(int i) {
   shared.leave.store(0);
   shared.sleeping.store(0);
   shared.call.store(static_cast<uint32_t>(EnvCall::kStarting));
-  // The process has called no env yet. If it ends now, the values of its predecessor must not be reported.
+  // The process has called no env yet. If it ends now, the values of its predecessor must not be
+  // reported.
   shared.env_id.store(-1);
   shared.attempts.store(0);
   process(i).up = true;
@@ -181,44 +216,6 @@ EnvProcessPool::Run RunFactories(std::vector<EnvFactory> factories) {
   };
 }
 
-void ProcessDeadline::Start(absl::Time now, uint32_t progress) {
-  progress_ = progress;
-  since_ = now;
-  kill_cause_ = absl::OkStatus();
-}
-
-void ProcessDeadline::Watch(absl::Time now, uint32_t progress) {
-  if (progress == progress_ && watched_) return;
-  progress_ = progress;
-  since_ = now;
-  watched_ = true;
-}
-
-absl::StatusOr<ProcessDeadline::Verdict> ProcessDeadline::Check(absl::Time now, uint32_t progress,
-                                                                EnvCall call,
-                                                                const Limits& limits) {
-  if (!kill_cause_.ok()) {
-    if (now - since_ < kPatience) return Verdict::kInTime;
-    return absl::InternalError(absl::StrCat("a process that was killed ",
-                                            absl::FormatDuration(kPatience),
-                                            " ago is still there; ", kill_cause_.message()));
-  }
-  if (progress != progress_) {
-    progress_ = progress;
-    since_ = now;
-    return Verdict::kInTime;
-  }
-  const TimeLimit limit = LimitOf(call, limits);
-  if (limit.time <= absl::ZeroDuration() || now - since_ <= limit.time) return Verdict::kInTime;
-  kill_cause_ = absl::DeadlineExceededError(absl::StrCat("its process did not ", limit.what, " in ",
-                                                         absl::FormatDuration(limit.time), " (",
-                                                         limit.key, ")"));
-  since_ = now;
-  return Verdict::kKill;
-}
-
-bool InEnvProbe() { return in_probe; }
-
 absl::StatusOr<EnvSpec> ProbeEnvSpec(const EnvFactory& factory, absl::Duration timeout) {
   return ProbeEnvSpec(
       [&factory](ProcessMemory* memory) {
@@ -260,5 +257,7 @@ absl::StatusOr<EnvSpec> ProbeEnvSpec(const std::function<int(ProcessMemory*)>& r
   if (rest != nullptr) *rest = std::string(in.Bytes());
   return spec;
 }
+
+bool InEnvProbe() { return in_probe; }
 
 }  // namespace ding

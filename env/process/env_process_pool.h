@@ -1,18 +1,8 @@
-// The processes that run the envs of a manager: which process runs which envs, how a process is started,
-// how long it may take, and how it ended.
+// The processes that run the envs of a manager (EnvProcessPool), and how long they may take
+// (ProcessDeadline). ProbeEnvSpec() finds out the spec of an env in a process of its own.
 //
-//   AddCall(i)                  a request for process i is in the memory; starts the process if there is none
-//   WatchTimes()                the caller begins to wait
-//   CheckTime(i)                while the caller waits: kills a process that takes too long
-//   HasEnded(i), TakeEnding(i)  the process ended, by itself or killed; the next AddCall() starts a new one
-//
-// The caller itself writes requests and reads answers in memory().
-//
-// Ownership: owns the memory that it shares with the processes, and the fork server. The destructor ends
-//            all processes. A pool may be moved while its processes run; memory() stays where it is.
-// Threads:   thread-compatible. Create() forks: see ForkServer.
-// Errors:    kInternal if the fork server is gone or if a killed process does not end. A process that
-//            ends is no error here: TakeEnding() says how it ended.
+// Threads: thread-compatible. EnvProcessPool::Create() and ProbeEnvSpec() fork, so call them before
+//          the program starts threads: see ForkServer.
 #ifndef DING_WORKER_ENV_PROCESS_ENV_PROCESS_POOL_H_
 #define DING_WORKER_ENV_PROCESS_ENV_PROCESS_POOL_H_
 
@@ -33,33 +23,32 @@
 
 namespace ding {
 
-// The time limit of a process that runs envs: decides when a process that takes too long must be killed.
+// The time limit of a process that runs envs: decides when a process that takes too long must be
+// killed.
 //
 //   Start ──► Watch, when the caller begins to wait ──► Check, while it waits ──► kKill ──► End
 //
-// The time begins anew whenever the process makes progress. It is measured from the first wait that has
-// to sleep, because a process may take its time while nobody waits for it.
-//
-// Ownership: keeps no reference.
-// Threads:   thread-compatible. All times must come from one clock that never jumps.
-// Errors:    Check() fails if the process is still there 5 seconds after it was killed.
+// The time begins anew whenever the process makes progress. It is measured from the first wait that
+// has to sleep, because a process may take its time while nobody waits for it. All times must come
+// from one clock that never jumps.
 class ProcessDeadline {
  public:
   enum class Verdict { kInTime, kKill };
-  // The limits; zero means none. connect_timeout bounds starting and building an env, reset_timeout all
-  // calls that have no limit of their own. A pause before another attempt has no limit.
+  // The limits; zero means none. connect_timeout bounds starting and building an env, reset_timeout
+  // all calls that have no limit of their own. A pause before another attempt has no limit.
   struct Limits {
     absl::Duration connect_timeout;
     absl::Duration step_timeout;
     absl::Duration reset_timeout;
   };
 
-  // Notes that the process is started. `progress` is the current value of the count that it increases.
+  // Notes that the process is started. `progress` is the current value of the count that it
+  // increases.
   void Start(absl::Time now, uint32_t progress);
   // Notes that the caller waits for the process from now on, unless it did before.
   void Watch(absl::Time now, uint32_t progress);
-  // Returns kKill, once, if the process must be killed; kill_cause() then says why. `call` is what the
-  // process is doing.
+  // Returns kKill, once, if the process must be killed; kill_cause() then says why. `call` is what
+  // the process is doing.
   //   kInternal  the process was to be killed 5 seconds ago, but is still there
   absl::StatusOr<Verdict> Check(absl::Time now, uint32_t progress, EnvCall call,
                                 const Limits& limits);
@@ -76,12 +65,29 @@ class ProcessDeadline {
   absl::Status kill_cause_;
 };
 
+// The processes of a manager: which process runs which envs, how a process is started, how long it
+// may take, and how it ended.
+//
+//   AddCall(i)                  a request for process i is in the memory; starts the process if
+//                               there is none
+//   WatchTimes()                the caller begins to wait
+//   CheckTime(i)                while the caller waits: kills a process that takes too long
+//   HasEnded(i), TakeEnding(i)  the process ended, by itself or killed; the next AddCall() starts a
+//                               new one
+//
+// The caller itself writes requests and reads answers in memory().
+//
+// Ownership: owns the memory that it shares with the processes, and the fork server. The destructor
+//            ends all processes. A pool may be moved while its processes run; memory() stays where
+//            it is.
+// Errors:    kInternal if the fork server is gone or if a killed process does not end. A process
+//            that ends is no error here: TakeEnding() says how it ended.
 class EnvProcessPool {
  public:
   struct Options {
     int envs_per_process = 1;  // 0: as many as it takes to have one process per core
-    int64_t memory_limit_mb =
-        0;  // what a process may allocate beyond what it started with; 0: no limit
+    // What a process may allocate beyond what it started with; 0: no limit.
+    int64_t memory_limit_mb = 0;
     ProcessDeadline::Limits limits = {};
     EnvRetryOptions retry;  // of the envs, in their processes
   };
@@ -89,16 +95,17 @@ class EnvProcessPool {
     absl::Status cause;  // how the process ended, with its last lines; never OK
     // The env that the process called last; -1 if it ended before it called any.
     int env_id = -1;
-    // The attempts at the reset that it made last, including those of earlier processes; 0 if it made none.
+    // The attempts at the reset that it made last, including those of earlier processes; 0 if it
+    // made none.
     int attempts = 0;
   };
 
-  // What a process does: serves requests until it is told to leave, and returns its exit code. It may also
-  // replace itself by another program that does so.
+  // What a process does: serves requests until it is told to leave, and returns its exit code. It
+  // may also replace itself by another program that does so.
   using Run = std::function<int(const EnvProcessOptions&)>;
 
-  // Starts the fork server; a process starts with its first call. `env_num` must be at least 1, and the envs
-  // that `run` serves must have the spec `spec`.
+  // Starts the fork server; a process starts with its first call. `env_num` must be at least 1, and
+  // the envs that `run` serves must have the spec `spec`.
   //   kUnavailable  the system refuses processes or memory
   static absl::StatusOr<EnvProcessPool> Create(Options options, const EnvSpec& spec, int env_num,
                                                Run run);
@@ -115,9 +122,9 @@ class EnvProcessPool {
   int ProcessOf(int env_id) const { return env_id / envs_per_process_; }
   std::vector<int> EnvsOf(int i) const;
 
-  // Counts a call that process i has to answer; starts the process if it is not there. Returns whether it is the first
-  // since the last Wake(), which the process then needs: it may sleep although calls before are not taken, because
-  // it has answered them.
+  // Counts a call that process i has to answer; starts the process if it is not there. Returns
+  // whether it is the first since the last Wake(), which the process then needs: it may sleep
+  // although calls before are not taken, because it has answered them.
   bool AddCall(int i) {
     Process& process = this->process(i);
     ++process.calls;
@@ -135,11 +142,11 @@ class EnvProcessPool {
     if (shared.sleeping.load() != 0) FutexWake(&shared.requests);
   }
 
-  // Measures, from now on, the time of the processes that have calls to answer: the caller begins to wait
-  // for them. The time of a process that is measured already goes on.
+  // Measures, from now on, the time of the processes that have calls to answer: the caller begins
+  // to wait for them. The time of a process that is measured already goes on.
   void WatchTimes();
-  // Kills process i if it has calls to answer and has made no progress for longer than its limit allows.
-  // `now` is a Now().
+  // Kills process i if it has calls to answer and has made no progress for longer than its limit
+  // allows. `now` is a Now().
   absl::Status CheckTime(int i, absl::Time now);
   // The time of a clock that never jumps.
   static absl::Time Now();
@@ -154,8 +161,8 @@ class EnvProcessPool {
   // OK while the fork server lives; without it no process can be started or killed.
   absl::Status Alive() const { return server_->Alive(); }
 
-  // Ends all processes and forgets their calls: asks them to leave, and kills those that are in the middle
-  // of a call or do not leave in time. They may be started again.
+  // Ends all processes and forgets their calls: asks them to leave, and kills those that are in the
+  // middle of a call or do not leave in time. They may be started again.
   void EndAll();
 
  private:
@@ -174,7 +181,8 @@ class EnvProcessPool {
   int RunProcess(int i) const;
   void Start(int i);
 
-  // All but processes_ stay the same after Create(). They are not const because a pool can be moved.
+  // All but processes_ stay the same after Create(). They are not const because a pool can be
+  // moved.
   Options options_;
   EnvSpec spec_;
   int env_num_;
@@ -190,20 +198,15 @@ class EnvProcessPool {
 // A process runs RunEnvProcess() with the envs of these factories, one per env.
 EnvProcessPool::Run RunFactories(std::vector<EnvFactory> factories);
 
-// Finds out the spec of an env without building the env in this process, so that a crash or a hang of
-// its code cannot harm this process.
-//
-// Ownership: keeps nothing.
-// Threads:   call it before the program starts threads: see ForkServer.
-
-// Builds an env in a process of its own, which then ends, and returns the spec of the env.
+// Builds an env in a process of its own, which then ends, and returns the spec of the env. So a
+// crash or a hang of its code cannot harm this process.
 //   kDeadlineExceeded  the env was not built within `timeout`
 //   kUnavailable       its process died before, or the system refuses processes or memory
 //   other              the error of the factory
 absl::StatusOr<EnvSpec> ProbeEnvSpec(const EnvFactory& factory, absl::Duration timeout);
-// The same for an env that is not built by a factory. `run` is called in the process; it leaves a message for
-// env 0 that holds a status and, if it is OK, the spec and further bytes, and returns 0. `rest`, if not null, gets
-// these bytes.
+// The same for an env that is not built by a factory. `run` is called in the process; it leaves a
+// message for env 0 that holds a status and, if it is OK, the spec and further bytes, and returns
+// 0. `rest`, if not null, gets these bytes.
 absl::StatusOr<EnvSpec> ProbeEnvSpec(const std::function<int(ProcessMemory*)>& run,
                                      absl::Duration timeout, std::string* rest);
 

@@ -1,30 +1,31 @@
-// A process that forks children on request. It has one thread, however many the parent starts later, so
-// that a child can be replaced at any time.
+// A process that forks children on request. It has one thread, however many the parent starts
+// later, so that a child can be replaced at any time.
 //
 //     parent ──fork, in Start()──► server ──fork, at Spawn(2)──► keeper 2 ──fork──► child 2: run(2)
 //        │                           │ ▲                            ▲                  │    │ forks
 //        └── socket: spawn, kill ───►│ └── stderr of child 2        └── orphans ◄──────┴─── ...
 //        ◄── shared memory: the state and the last lines of each child
 //
-// No process outlives the parent, however the parent ends: the server sees the socket close and has the
-// children killed, and the children die with the server, too (PR_SET_PDEATHSIG). All processes that a
-// child has started end with it, in whatever group or session they are: the child leads a process group,
-// which is killed. A process that has left the group is adopted and killed by the child's keeper
-// (PR_SET_CHILD_SUBREAPER), or by the server if somebody has killed the keeper. Each reaps the processes
-// that it adopts. The parent has one child, the server, which the destructor reaps.
+// No process outlives the parent, however the parent ends: the server sees the socket close and has
+// the children killed, and the children die with the server, too (PR_SET_PDEATHSIG). All processes
+// that a child has started end with it, in whatever group or session they are: the child leads a
+// process group, which is killed. A process that has left the group is adopted and killed by the
+// child's keeper (PR_SET_CHILD_SUBREAPER), or by the server if somebody has killed the keeper. Each
+// reaps the processes that it adopts. The parent has one child, the server, which the destructor
+// reaps.
 //
-// The stderr of children appears on the parent's; its last 4 kB are kept for error messages. Children have no terminal,
-// and their stdin is empty.
+// The stderr of children appears on the parent's; its last 4 kB are kept for error messages.
+// Children have no terminal, and their stdin is empty.
 //
-// Start() forks the calling process: call it before the program starts threads. (If it is called later,
-// it works as far as the C library allows: children must not need locks that other threads held at that
-// moment.) Children inherit all open files. Output that was in the parent's buffers at that moment is
-// not written twice, since children end without flushing.
+// Start() forks the calling process: call it before the program starts threads. (If it is called
+// later, it works as far as the C library allows: children must not need locks that other threads
+// held at that moment.) Children inherit all open files. Output that was in the parent's buffers at
+// that moment is not written twice, since children end without flushing.
 //
 // Ownership: the destructor ends the server and all children.
 // Threads:   thread-compatible; on_end runs in the server process.
-// Errors:    Spawn() and Kill() fail with kInternal if the server is gone. The failure of a child is its
-//            wait_status(), not an error.
+// Errors:    Spawn() and Kill() fail with kInternal if the server is gone. The failure of a child
+//            is its wait_status(), not an error.
 #ifndef DING_WORKER_ENV_PROCESS_FORK_SERVER_H_
 #define DING_WORKER_ENV_PROCESS_FORK_SERVER_H_
 
@@ -58,24 +59,24 @@ class ForkServer {
   ForkServer& operator=(const ForkServer&) = delete;
   ~ForkServer();
 
-  // Asks the server to fork this child, which must not be running. A fork that fails shows as the end of
-  // the child: wait_status() is then negative. kInternal if the server is gone.
+  // Asks the server to fork this child, which must not be running. A fork that fails shows as the
+  // end of the child: wait_status() is then negative. kInternal if the server is gone.
   absl::Status Spawn(int child);
-  // Asks the server to have the child and its group killed (SIGKILL); state() shows when it has ended.
-  // kInternal if the server is gone.
+  // Asks the server to have the child and its group killed (SIGKILL); state() shows when it has
+  // ended. kInternal if the server is gone.
   absl::Status Kill(int child);
   // kRunning from Spawn() on.
   State state(int child) const;
-  // Waits for the end of the child, and looks every millisecond. Returns false if it has not ended in time
-  // or the server is gone.
+  // Waits for the end of the child, and looks every millisecond. Returns false if it has not ended
+  // in time or the server is gone.
   bool WaitForEnd(int child, absl::Duration timeout) const;
   // OK while the server lives.
   absl::Status Alive() const;
 
   pid_t pid(int child) const;
   pid_t server_pid() const { return server_; }
-  // The status of an ended child as wait() returns it; if it is negative, the negated errno of a fork that
-  // failed.
+  // The status of an ended child as wait() returns it; if it is negative, the negated errno of a
+  // fork that failed.
   int wait_status(int child) const;
   // "was killed by signal 11 (Segmentation fault)", "exited with code 3".
   std::string HowItEnded(int child) const;

@@ -1,11 +1,5 @@
-// A game for tests whose three players end at different times. Their roles are 0, 1 and 2, by the seed:
-//
-//     role 0   plays all 6 steps, and is truncated with the game
-//     role 1   is out in step 1 with the reward -1 (terminated)
-//     role 2   is out in step 3 (truncated)
-//
-// A player sees the step, its role and whether it is in the game; its mask allows both actions up to its last
-// observation, which allows none to role 1, and none after that. A player in the game gets 0.5 * action per step, besides the -1 of role 1.
+// Games for tests: players that are out early (KnockoutEnv), players with different spaces
+// (PursuitEnv).
 //
 // Threads: as Env.
 #ifndef DING_WORKER_ENV_TESTING_GAME_ENVS_H_
@@ -28,6 +22,15 @@
 
 namespace ding {
 
+// A game whose three players end at different times. Their roles are 0, 1 and 2, by the seed:
+//
+//     role 0   plays all 6 steps, and is truncated with the game
+//     role 1   is out in step 1 with the reward -1 (terminated)
+//     role 2   is out in step 3 (truncated)
+//
+// A player sees the step, its role and whether it is in the game; its mask allows both actions up
+// to its last observation, which allows none to role 1, and none after that. A player in the game
+// gets 0.5 * action per step, besides the -1 of role 1.
 class KnockoutEnv : public Env {
  public:
   static constexpr int kPlayers = 3;
@@ -35,7 +38,8 @@ class KnockoutEnv : public Env {
   static constexpr int64_t kSteps1 = 1;  // of role 1
   static constexpr int64_t kSteps2 = 3;
 
-  // `paid_after_the_end`: what players that are out get, which is an error of the env unless it is 0.
+  // `paid_after_the_end`: what players that are out get, which is an error of the env unless it is
+  // 0.
   explicit KnockoutEnv(float paid_after_the_end = 0)
       : spec_(*GameSpec(Player(), kPlayers)), paid_after_the_end_(paid_after_the_end) {}
 
@@ -114,18 +118,16 @@ class KnockoutEnv : public Env {
   int64_t step_ = 0;
 };
 
-// An asymmetric game for tests: on a line from 0 to 9, a pursuer (player 0) tries to reach an evader (player
+// An asymmetric game: on a line from 0 to 9, a pursuer (player 0) tries to reach an evader (player
 // 1) within 6 steps.
 //
 //              sees                                        does
-//   pursuer    obs: its place, the evader's, the step      action: a box, how far it goes, in [-2, 2]
+//   pursuer    obs: its place, the evader's, the step      action: how far it goes, in [-2, 2]
 //   evader     obs/distance: how far the pursuer is        action: -1, 0 or +1 as 0, 1, 2
 //              obs/action_mask: no step beyond the ends
 //
-// The pursuer gets 1 at the end if it is within 0.5 of the evader, else -0.1 per step; the evader gets -1,
-// else 0.1. The game terminates when the evader is reached and is truncated after 6 steps.
-//
-// Threads: as Env.
+// The pursuer gets 1 at the end if it is within 0.5 of the evader, else -0.1 per step; the evader
+// gets -1, else 0.1. The game terminates when the evader is reached and is truncated after 6 steps.
 class PursuitEnv : public Env {
  public:
   PursuitEnv() : spec_(*GameSpec({Pursuer(), Evader()})) {}

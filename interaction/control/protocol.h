@@ -1,8 +1,5 @@
-// What both sides of the control plane know of its messages: versions, parsing, and the checks of
-// their fields.
-//
-// The control plane's protocol, which both sides share: its version, how messages are parsed, and the checks
-// that they must pass.
+// The control plane's protocol, which both sides share: its version, how messages are parsed, and
+// the checks that messages and their fields must pass.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_INTERACTION_CONTROL_PROTOCOL_H_
@@ -20,8 +17,8 @@
 
 namespace ding {
 
-// The major number is raised when an older side could misunderstand a message. The minor number is raised when
-// an older side can ignore what is new.
+// The major number is raised when an older side could misunderstand a message. The minor number is
+// raised when an older side can ignore what is new.
 inline constexpr int kProtocolMajor = 2;
 inline constexpr int kProtocolMinor = 0;
 
@@ -46,19 +43,22 @@ absl::Status CheckNotReplaced(const Hello& hello, const Hello& other);
 absl::StatusOr<WorkerMessage> ParseWorkerMessage(absl::string_view bytes);
 absl::StatusOr<CoordinatorMessage> ParseCoordinatorMessage(absl::string_view bytes);
 
-// The coordinator and the aggregator apply the following checks to a message before they act on it or forward
-// it. The errors are kInvalidArgument.
+// The coordinator and the aggregator apply the following checks to a message before they act on it
+// or forward it. The errors are kInvalidArgument.
 
 // An error if the demand has no batches, no rows, or too many rows.
 absl::Status CheckDemand(const LearnerDemand& demand);
-// An error if the numbers of priorities, ids and places of rows differ, or if the step is out of range.
+// An error if the numbers of priorities, ids and places of rows differ, or if the step is out of
+// range.
 absl::Status CheckLearnerInfo(const LearnerInfo& info);
-// An error if there are more than kMaxGroupMembers, more than kMaxGroupStatusBytes, or a member has members.
+// An error if there are more than kMaxGroupMembers, more than kMaxGroupStatusBytes, or a member has
+// members.
 absl::Status CheckGroupStatus(const GroupStatus& group);
-// An error if a number of steps, of an env or a learner, is out of range. The sum of valid numbers over a few
-// million tasks does not overflow.
+// An error if a number of steps, of an env or a learner, is out of range. The sum of valid numbers
+// over a few million tasks does not overflow.
 absl::Status CheckSteps(int64_t steps);
-// An error if the number of a policy's version is out of range: the numbers of later versions could overflow.
+// An error if the number of a policy's version is out of range: the numbers of later versions could
+// overflow.
 absl::Status CheckVersion(uint64_t version);
 
 using Settings = google::protobuf::RepeatedPtrField<Setting>;
@@ -69,15 +69,15 @@ NamedValues FromSettings(const Settings& settings);
 // "collector", "learner" or "operator"; "unknown" for any other value.
 absl::string_view RoleName(Hello::Role role);
 
-// Checks the fields of workers' messages that can be checked without knowing the run: numbers must be in the
-// range that a run can count, and texts must fit into a log. Fields that depend on the run (the numbers of a
-// task, the time that has passed) are checked where the run is known. docs/reference/worker_claims.md has a table of all
-// fields.
+// Checks the fields of workers' messages that can be checked without knowing the run: numbers must
+// be in the range that a run can count, and texts must fit into a log. Fields that depend on the
+// run (the numbers of a task, the time that has passed) are checked where the run is known.
+// docs/reference/worker_claims.md has a table of all fields.
 //
-// Threads: thread-safe (pure functions).
-// Errors:  kInvalidArgument, with what was found and what was expected.
+// Errors: kInvalidArgument, with what was found and what was expected.
 
-// The longest name of a worker, and the longest text for people that is kept from a message, in bytes.
+// The longest name of a worker, and the longest text for people that is kept from a message, in
+// bytes.
 inline constexpr size_t kMaxNameBytes = 128;
 inline constexpr size_t kMaxTextBytes = 400;
 // The largest resources of a worker. Sums of them over all workers do not overflow.
@@ -87,8 +87,8 @@ inline constexpr int32_t kMaxGpus = 1 << 16;
 // The largest number of chunks in one report.
 inline constexpr int kMaxBadChunks = 1024;
 
-// Makes a peer's `text` safe for a log or a terminal: replaces control characters with spaces, and cuts it off
-// after kMaxTextBytes, which " ..." then shows.
+// Makes a peer's `text` safe for a log or a terminal: replaces control characters with spaces, and
+// cuts it off after kMaxTextBytes, which " ..." then shows.
 std::string ForPeople(absl::string_view text);
 
 // Each function returns an error for what its comment lists.
@@ -99,8 +99,8 @@ absl::Status CheckHelloFields(const Hello& hello);
 absl::Status CheckResources(const Resources& resources);
 // Counts out of range.
 absl::Status CheckProgress(const ProgressReport& progress);
-// Counts out of range; a duration out of range; a return that is not finite; more episodes than steps; a number
-// of game results that is neither 0 nor the number of episodes.
+// Counts out of range; a duration out of range; a return that is not finite; more episodes than
+// steps; a number of game results that is neither 0 nor the number of episodes.
 absl::Status CheckCollectorFinished(const CollectorFinished& info);
 // A priority that is negative or not finite.
 absl::Status CheckPriorities(const LearnerInfo& info);

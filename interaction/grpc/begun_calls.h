@@ -1,11 +1,5 @@
-// Calls that peers begin: how many (BegunStreamsReader), and the answers to those that are not
-// let in.
-//
-// Counts the HTTP/2 streams that each connection of a gRPC server has opened. The numbers come from
-// gRPC's own statistics (channelz), so they include streams that were reset at once and never became
-// a call of a service.
-//
-// Threads: thread-compatible.
+// The calls that peers begin at a gRPC server: how many (BegunStreamsReader), and the answers to
+// those that a listener does not let in (Refusal, UnknownMethods).
 #ifndef DING_WORKER_INTERACTION_GRPC_BEGUN_CALLS_H_
 #define DING_WORKER_INTERACTION_GRPC_BEGUN_CALLS_H_
 
@@ -27,13 +21,18 @@ namespace ding {
 // "127.0.0.1:41234", and "ipv6:%5Bfe80::1%252%5D:41234" becomes "[fe80::1]:41234".
 std::string PeerOfUri(absl::string_view uri);
 
+// Counts the HTTP/2 streams that each connection of a gRPC server has opened. The numbers come from
+// gRPC's own statistics (channelz), so they include streams that were reset at once and never
+// became a call of a service.
+//
+// Threads: thread-compatible.
 class BegunStreamsReader {
  public:
   // Returns a reader for the server that this process created last.
   static BegunStreamsReader OfNewestServer();
 
-  // Returns the counts of all connections that have opened a stream. Returns nothing if no stream was
-  // opened since the last Read(); that case is cheap.
+  // Returns the counts of all connections that have opened a stream. Returns nothing if no stream
+  // was opened since the last Read(); that case is cheap.
   std::vector<BegunStreams> Read();
 
  private:
@@ -43,12 +42,9 @@ class BegunStreamsReader {
   int64_t calls_ = 0;
 };
 
-// Answers to calls that a listener does not let in.
+// Answers a peer that is refused. Each answer deletes itself when gRPC is done with it.
 //
-// Ownership: each answer deletes itself when gRPC is done with it.
-// Threads:   thread-safe.
-
-// Answers a peer that is refused.
+// Threads: thread-safe, as UnknownMethods.
 class Refusal final : public grpc::ServerBidiReactor<link::Frames, link::Frames> {
  public:
   Refusal(grpc::StatusCode code, const std::string& why) { Finish(grpc::Status(code, why)); }

@@ -1,6 +1,5 @@
-// Addresses of a link, and the sockets that listen on them.
-//
-// Addresses of grpc_transport.h: "127.0.0.1:50051", "[::1]:50051", "trainer.lan:50051".
+// Addresses of a link, and the sockets that listen on them. Addresses are those of
+// grpc_transport.h: "127.0.0.1:50051", "[::1]:50051", "trainer.lan:50051".
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_INTERACTION_GRPC_LINK_ADDRESS_H_
@@ -23,8 +22,8 @@ struct LinkAddress {
   std::string ToString() const;
   // The target that gRPC connects to. Only names are looked up.
   std::string target() const;
-  // Whether only this machine can reach the address. This is false for every name, whatever it stands
-  // for, except "localhost", which is parsed as 127.0.0.1.
+  // Whether only this machine can reach the address. This is false for every name, whatever it
+  // stands for, except "localhost", which is parsed as 127.0.0.1.
   bool loopback() const;
 
   // The address as it was asked for. TLS compares its host with the listener's certificate.
@@ -37,11 +36,8 @@ struct LinkAddress {
 // Returns kInvalidArgument if `address` has none of these forms.
 absl::StatusOr<LinkAddress> ParseLinkAddress(const std::string& address);
 
-// The TCP sockets of a ConnectionGate: listening, the name of a socket's other end, and the ways to end a
-// connection.
-//
-// Ownership: callers own the descriptors.
-// Threads:   thread-safe (functions without state).
+// The TCP sockets of a ConnectionGate: listening, the name of a socket's other end, and the ways to
+// end a connection. Callers own the descriptors.
 
 // A socket's other end.
 struct Remote {
@@ -51,9 +47,9 @@ struct Remote {
 
 Remote RemoteOf(const sockaddr_storage& storage);
 
-// Binds, listens, and returns the non-blocking socket. The kernel receives up to `receive_bytes` of each
-// accepted connection ahead of its reader. "0.0.0.0" and "[::]" both stand for all addresses of the
-// machine, of both kinds.
+// Binds, listens, and returns the non-blocking socket. The kernel receives up to `receive_bytes` of
+// each accepted connection ahead of its reader. "0.0.0.0" and "[::]" both stand for all addresses
+// of the machine, of both kinds.
 //   kAlreadyExists  somebody listens there
 //   kUnavailable    the machine has no such address, or no descriptor
 absl::StatusOr<int> ListenOn(const LinkAddress& endpoint, int receive_bytes);
@@ -68,8 +64,8 @@ int64_t ReceivedBytes(int fd);
 // Lets the kernel receive `bytes` ahead, as far as the machine's limits allow that.
 void SetReceiveBytes(int fd, int bytes);
 
-// Ends a connection whose descriptor somebody else owns, and throws away what was received and not read
-// yet. The descriptor stays open.
+// Ends a connection whose descriptor somebody else owns, and throws away what was received and not
+// read yet. The descriptor stays open.
 void CutSocket(int fd);
 // Closes without waiting until the peer has taken or sent anything.
 void CloseAtOnce(int fd);

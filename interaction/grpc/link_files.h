@@ -1,6 +1,6 @@
 // The files that a link reads: certificates and keys, and tokens.
 //
-// Checks the certificate files of this process at startup, so that a problem is reported here in
+// Certificate files are checked when this process starts, so that a problem is reported here in
 // plain words instead of by every peer that rejects the connection.
 //
 // Threads: thread-safe (pure functions).
@@ -32,8 +32,8 @@ enum class CertificateUse { kListener, kCaller };
 // `now`.
 absl::Status CheckAuthorities(const PemFile& ca, absl::Time now);
 
-// Checks that the certificate in `cert` belongs to `key`, is valid at `now` and is made for `use`. It
-// is the first certificate of the file; those that follow lead to the authority.
+// Checks that the certificate in `cert` belongs to `key`, is valid at `now` and is made for `use`.
+// It is the first certificate of the file; those that follow lead to the authority.
 absl::Status CheckOwnCertificate(const PemFile& cert, const PemFile& key, CertificateUse use,
                                  absl::Time now);
 
@@ -44,15 +44,13 @@ absl::Status CheckSignedBy(const PemFile& ca, const PemFile& cert, CertificateUs
 // The tokens that let peers in as a collector, a learner or an operator.
 //
 // A token file has one line for each token, with its role first. A role may have several tokens, so
-// that a new one can be handed out before the old one is removed; a caller shows the first token of its
-// role.
+// that a new one can be handed out before the old one is removed; a caller shows the first token of
+// its role.
 //
 //     # of run 7
 //     collector 6f1e...
 //     learner   b07c...
 //     operator  93aa...
-//
-// Threads: thread-safe (pure functions).
 
 // Shorter tokens could be guessed.
 inline constexpr size_t kMinTokenBytes = 32;
@@ -69,8 +67,8 @@ struct LinkToken {
 absl::StatusOr<std::vector<LinkToken>> ParseLinkTokens(absl::string_view text,
                                                        absl::string_view file);
 
-// Returns the role of `token`, or "" if it is not among `tokens`. The comparison takes as long for a
-// token that is nearly right as for any other of its length.
+// Returns the role of `token`, or "" if it is not among `tokens`. The comparison takes as long for
+// a token that is nearly right as for any other of its length.
 absl::string_view RoleOfToken(const std::vector<LinkToken>& tokens, absl::string_view token);
 
 }  // namespace ding

@@ -32,19 +32,17 @@
 
 namespace ding {
 
-// A compression algorithm. Codecs register themselves (lz4_codec.cc, zstd_codec.cc), so that a program
-// links only the libraries that it uses.
-//
-// Threads: thread-safe.
+// A compression algorithm. Codecs register themselves (lz4_codec.cc, zstd_codec.cc), so that a
+// program links only the libraries that it uses. Thread-safe.
 class Codec {
  public:
   virtual ~Codec() = default;
 
-  // The id of the codec, which is stored in every value. It must not be 0, must never change, and must
-  // never be used for another codec.
+  // The id of the codec, which is stored in every value. It must not be 0, must never change, and
+  // must never be used for another codec.
   virtual uint8_t id() const = 0;
-  // Returns the number of bytes written to `to`, or 0 if the result is not smaller than `raw` or does
-  // not fit in `to`.
+  // Returns the number of bytes written to `to`, or 0 if the result is not smaller than `raw` or
+  // does not fit in `to`.
   virtual size_t Compress(absl::string_view raw, absl::Span<char> to) const = 0;
   // Expands `compressed`, which may hold any bytes, into `to`. Returns whether it gives exactly
   // to.size() bytes.

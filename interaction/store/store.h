@@ -10,15 +10,15 @@
 // A value appears as a whole or not at all, and never changes; putting a key again replaces it.
 // Values are checked when they are read: Get returns what was put, or an error.
 //
-// Keys are relative paths of letters, digits, '.', '_' and '-', whose parts do not begin with '.'; they
-// have at most 200 bytes. Since keys arrive over the network, any other key is refused before it is
-// used.
+// Keys are relative paths of letters, digits, '.', '_' and '-', whose parts do not begin with '.';
+// they have at most 200 bytes. Since keys arrive over the network, any other key is refused before
+// it is used.
 //
-// The scheme of the URL selects the implementation (store_registry.h): "mem:" is memory of the process,
-// "file:" a folder on tmpfs or on a file system that several machines share, and "redis:" a Redis
-// server.
+// The scheme of the URL selects the implementation (store_registry.h): "mem:" is memory of the
+// process, "file:" a folder on tmpfs or on a file system that several machines share, and "redis:"
+// a Redis server.
 //
-// Threads: thread-safe, also across processes.
+// Threads: a store is thread-safe, also across processes; a log is not (Log).
 // Errors:  messages name the store and the key.
 #ifndef DING_WORKER_INTERACTION_STORE_STORE_H_
 #define DING_WORKER_INTERACTION_STORE_STORE_H_
@@ -39,29 +39,8 @@
 
 namespace ding {
 
-// A log: records with increasing indexes, and a snapshot of named parts. Each is a string of bytes.
-//
-//   Commit({append, remove, snapshot}) ──► [ 3 . 5 6 . 8 9 ]  +  {"state": bytes, ...}     all of a change, or nothing
-//   Read() ◄── (3, bytes), (5, bytes), ...
-//
-// Nothing is ever copied: a record that is not needed any more is deleted where it lies, and a part of the snapshot takes
-// the place of the one before.
-//
-// One process at a time may write. Open() of an implementation either refuses the process if another one has the log open
-// (SqliteLog: the file is locked), or begins a new epoch (RedisLog): the next call of the other process then returns
-// kAborted, and changes nothing.
-//
-// Implementations: SqliteLog (coordinator/log), RedisLog (interaction/redis), MemLog (coordinator/testing).
-//
-// Threads: thread-compatible.
-// Errors:  every message names the log.
-//   kResourceExhausted  there is no room; nothing was changed, and the call may be repeated
-//   kUnavailable        it is not known whether the change was made. The next Commit() must have the same change: then it is
-//                       made once
-//   kAborted            another process has taken over this log, and nothing can be written any more
-//   kDataLoss           the log is damaged, or has lost something that was committed: `anew` begins it again
-
-// When what was committed is on the disk, and survives the end of the machine. It survives the end of the process at once.
+// When what was committed is on the disk, and survives the end of the machine. It survives the end
+// of the process at once.
 enum class LogSync {
   kNone,  // when the operating system writes it
   kPeriodic,  // at most kLogSyncSeconds later, if commits go on; else when the operating system writes it
@@ -76,6 +55,28 @@ struct LogOptions {
   LogSync sync = LogSync::kPeriodic;
 };
 
+// A log: records with increasing indexes, and a snapshot of named parts. Each is a string of bytes.
+//
+//   Commit({append, remove, snapshot}) ──► [ 3 . 5 6 . 8 9 ]  +  {"state": bytes, ...}     all of a change, or nothing
+//   Read() ◄── (3, bytes), (5, bytes), ...
+//
+// Nothing is ever copied: a record that is not needed any more is deleted where it lies, and a part
+// of the snapshot takes the place of the one before.
+//
+// One process at a time may write. Open() of an implementation either refuses the process if
+// another one has the log open (SqliteLog: the file is locked), or begins a new epoch (RedisLog):
+// the next call of the other process then returns kAborted, and changes nothing.
+//
+// Implementations: SqliteLog (coordinator/log), RedisLog (interaction/redis), MemLog
+// (coordinator/testing).
+//
+// Threads: thread-compatible.
+// Errors:  every message names the log.
+//   kResourceExhausted  there is no room; nothing was changed, and the call may be repeated
+//   kUnavailable        it is not known whether the change was made. The next Commit() must have the same change: then it is
+//                       made once
+//   kAborted            another process has taken over this log, and nothing can be written any more
+//   kDataLoss           the log is damaged, or has lost something that was committed: `anew` begins it again
 class Log {
  public:
   // An error ends the reading. If it is kDataLoss, Read() says how to repair the log.
@@ -93,7 +94,8 @@ class Log {
 
   virtual ~Log() = default;
 
-  // Makes all of the change or, after an error, nothing of it. Returns the index of the first new record; the others follow.
+  // Makes all of the change or, after an error, nothing of it. Returns the index of the first new
+  // record; the others follow.
   virtual absl::StatusOr<int64_t> Commit(const Change& change) = 0;
 
   // Calls `visit` for each record in the order of indexes. `visit` must not call the log.
@@ -106,7 +108,8 @@ class Log {
 
   // About the space that it takes.
   virtual int64_t size_bytes() = 0;
-  // Whether it can lose something that was committed while it is open, so that who uses it must be able to begin it anew.
+  // Whether it can lose something that was committed while it is open, so that who uses it must be
+  // able to begin it anew.
   virtual bool may_lose() const { return false; }
 };
 
@@ -120,24 +123,28 @@ class Store {
   //   kInvalidArgument    `key` is not a key, or the value has more than kMaxValueBytes
   virtual absl::Status Put(absl::string_view key, absl::Span<const absl::string_view> pieces) = 0;
 
-  // Replaces the content of `value`. Its memory is reused, so reading into the same string costs no page
-  // faults. After an error, `value` has any content.
+  // Replaces the content of `value`. Its memory is reused, so reading into the same string costs no
+  // page faults. After an error, `value` has any content.
   //   kNotFound        there is no such key
   //   kDataLoss        the value is damaged: truncated, or its checksum does not match
   //   kUnavailable     the store is gone or cannot be read now; worth trying again
   //   kInvalidArgument `key` is not a key
   virtual absl::Status Get(absl::string_view key, std::string* value) = 0;
 
-  // Deletes the value of `key`. Returns OK if there is none. Reads that have begun are not disturbed.
+  // Deletes the value of `key`. Returns OK if there is none. Reads that have begun are not
+  // disturbed.
   virtual absl::Status Delete(absl::string_view key) = 0;
 
-  // Returns the keys that begin with `prefix`, sorted. It is meant for cleaning up, not for the hot path.
+  // Returns the keys that begin with `prefix`, sorted. It is meant for cleaning up, not for the hot
+  // path.
   virtual absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) = 0;
 
-  // Deletes all values and everything that the store itself has left. Nobody may use the store any more.
+  // Deletes all values and everything that the store itself has left. Nobody may use the store any
+  // more.
   virtual absl::Status Clear() = 0;
 
-  // Opens the log that lies beside the values, or makes it. Clear() deletes it, too. The errors of RedisLog::Open(), or
+  // Opens the log that lies beside the values, or makes it. Clear() deletes it, too. The errors of
+  // RedisLog::Open(), or
   //   kFailedPrecondition  this kind of store has none
   virtual absl::StatusOr<std::unique_ptr<Log>> OpenLog(const LogOptions& options);
 
@@ -151,14 +158,10 @@ inline constexpr int64_t kMaxValueBytes = int64_t{1} << 32;
 // Returns OK if `key` is a valid key, else kInvalidArgument with a message that quotes it.
 absl::Status CheckStoreKey(absl::string_view key);
 
-// The names of chunks and policies that workers put into the store. A chunk's number contains the number of
-// the worker's incarnation and counts its chunks. So no two chunks have the same number, and a repeated
-// announcement is recognised.
-//
-// Threads: thread-safe (pure functions).
-
-// `worker` is the number that the coordinator gave the worker (Welcome), below 2^31. `sequence` counts the
-// chunks of the worker.
+// The number of a chunk that a worker puts into the store: it contains the number of the worker's
+// incarnation and counts its chunks. So no two chunks have the same number, and a repeated
+// announcement is recognised. `worker` is the number that the coordinator gave the worker
+// (Welcome), below 2^31. `sequence` counts the chunks of the worker.
 inline int64_t ChunkNumber(uint32_t worker, uint32_t sequence) {
   return static_cast<int64_t>(worker) << 32 | sequence;
 }
@@ -169,15 +172,13 @@ inline std::string ChunkKey(int64_t chunk) {
   return absl::StrCat("data/", absl::Hex(WorkerOfChunk(chunk)), "/",
                       absl::Hex(static_cast<uint32_t>(chunk)));
 }
-// The key contains the learner's number, so a learner that was replaced and does not know it yet does not
-// overwrite the policies of its successor.
+// The key contains the learner's number, so a learner that was replaced and does not know it yet
+// does not overwrite the policies of its successor.
 inline std::string PolicyKey(absl::string_view policy_id, uint64_t version, uint32_t worker) {
   return absl::StrCat("policy/", policy_id, "/", version, "-", absl::Hex(worker));
 }
 
 // The checks that every implementation of Store makes first.
-//
-// Threads: thread-safe (pure functions).
 
 // Does the same as CheckStoreKey(), and adds the store's URL to the message.
 absl::Status CheckKey(const Store& store, absl::string_view key);

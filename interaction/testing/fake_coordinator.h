@@ -1,4 +1,5 @@
-// Gives a test the coordinator's end of one worker's session.
+// Gives a test the coordinator's end of one worker's session, and a fixture for tests of slaves
+// (SlaveTest).
 //
 // Threads: thread-safe, except for Join() and JoinWith().
 // Errors:  a message that cannot be sent or parsed ends the test's process.
@@ -60,7 +61,8 @@ class FakeCoordinator {
 
   // Returns the next message, or an empty one if none arrives within a minute.
   WorkerMessage Receive();
-  // Returns the next message that `wanted` accepts, or an empty one as Receive() does. Drops the others.
+  // Returns the next message that `wanted` accepts, or an empty one as Receive() does. Drops the
+  // others.
   WorkerMessage ReceiveUntil(const std::function<bool(const WorkerMessage&)>& wanted);
   // Whether a message arrives within a short time. Tests use it to see that none does.
   bool HearsMore();
@@ -71,10 +73,9 @@ class FakeCoordinator {
   std::unique_ptr<Session> session_;
 };
 
-// A fixture for tests of what the worker's side of the control plane sends and receives: a slave whose
-// coordinator is controlled by the test. Its tasks have no thread; the test does their work.
-//
-// Threads: thread-compatible.
+// A fixture for tests of what the worker's side of the control plane sends and receives: a slave
+// whose coordinator is controlled by the test. Its tasks have no thread; the test does their work.
+// `SlaveType` is constructed from a session and Slave::Callbacks.
 //
 // Example:
 //   using MySlaveTest = SlaveTest<MySlave>;
@@ -83,8 +84,6 @@ class FakeCoordinator {
 //     WaitForStart("a");
 //     EXPECT_THAT(slave_.Started(), IsOk());
 //   }
-
-// `SlaveType` is constructed from a session and Slave::Callbacks.
 template <typename SlaveType>
 class SlaveTest : public testing::Test {
  protected:

@@ -1,14 +1,16 @@
-// Carries messages between two processes or two threads. The control plane of a parallel run is built on it.
+// Carries messages between two processes or two threads. The control plane of a parallel run is
+// built on it.
 //
 //     Listener ──Accept──► Connection ◄────── bytes, in order ──────► Connection ◄──Connect── Transport
 //
-// A message is a string of bytes; its users give it a meaning (session.h, messages.proto). Bulk data are not
-// sent as messages: they are in a store (store/store.h).
+// A message is a string of bytes; its users give it a meaning (session.h, messages.proto). Bulk
+// data are not sent as messages: they are in a store (store/store.h).
 //
 // Implementations: in_process_transport.h (threads of one process; tests), grpc/grpc_transport.h
 // (one pipelined stream per connection), testing/faulty_transport.h (delays, stalls, cuts).
 //
-// A connection keeps the order of messages and loses none. If it cannot go on, it breaks, and stays broken.
+// A connection keeps the order of messages and loses none. If it cannot go on, it breaks, and stays
+// broken.
 //
 // Ownership: listeners and connections are independent of each other and of the transport that made
 //            them.
@@ -31,11 +33,12 @@
 
 namespace ding {
 
-// The largest message, in bytes, of every transport. Send() refuses a larger one. A peer that sends a larger one
-// all the same is disconnected before memory is allocated for it.
+// The largest message, in bytes, of every transport. Send() refuses a larger one. A peer that sends
+// a larger one all the same is disconnected before memory is allocated for it.
 inline constexpr int64_t kMaxMessageBytes = int64_t{16} << 20;
-// The number and the bytes of messages that a connection queues in one direction for a slow peer or a slow user.
-// A sender that has filled the queue waits. A message of any valid size fits into an empty queue.
+// The number and the bytes of messages that a connection queues in one direction for a slow peer or
+// a slow user. A sender that has filled the queue waits. A message of any valid size fits into an
+// empty queue.
 inline constexpr int kMaxQueuedMessages = 256;
 inline constexpr int64_t kMaxQueuedBytes = kMaxMessageBytes;
 
@@ -56,22 +59,24 @@ class Connection {
   //   kUnavailable       the peer closed the connection, or is gone
   virtual absl::StatusOr<std::string> Receive(absl::Duration timeout) = 0;
 
-  // Send and receive without waiting. They return false if there is no room, or no message. TrySend() moves
-  // *message away only if it returns true.
+  // Send and receive without waiting. They return false if there is no room, or no message.
+  // TrySend() moves *message away only if it returns true.
   virtual absl::StatusOr<bool> TrySend(std::string* message) = 0;
   virtual absl::StatusOr<bool> TryReceive(std::string* message) = 0;
-  // Sets a callback for users of TrySend() and TryReceive(). After one of them has returned false, `ready` is
-  // called when it may return something else. It is also called at least once after the connection has ended.
-  // Any thread may call it. It must not wait, throw or call the connection, and must own what it uses, because
-  // it may still be called while Close() returns. Set it once, before the first TrySend() or TryReceive().
+  // Sets a callback for users of TrySend() and TryReceive(). After one of them has returned false,
+  // `ready` is called when it may return something else. It is also called at least once after the
+  // connection has ended. Any thread may call it. It must not wait, throw or call the connection,
+  // and must own what it uses, because it may still be called while Close() returns. Set it once,
+  // before the first TrySend() or TryReceive().
   virtual void SetReadyCallback(std::function<void()> ready) = 0;
 
-  // Sets the largest message, in bytes, that may be received from now on: 0 to kMaxMessageBytes, as at first. A
-  // peer that sends a larger one is disconnected, with that reason, before memory is allocated for it.
+  // Sets the largest message, in bytes, that may be received from now on: 0 to kMaxMessageBytes, as
+  // at first. A peer that sends a larger one is disconnected, with that reason, before memory is
+  // allocated for it.
   virtual void SetMaxReceivedBytes(int64_t bytes) = 0;
 
-  // Ends both directions; may be called again. Messages that were sent before still arrive, if the peer takes
-  // them within a second.
+  // Ends both directions; may be called again. Messages that were sent before still arrive, if the
+  // peer takes them within a second.
   virtual void Close() = 0;
   // Begins to close without waiting. Close() must follow; it waits for the rest of that second.
   virtual void BeginClose() = 0;
@@ -79,8 +84,8 @@ class Connection {
   // The name of the other side, for people: "127.0.0.1:41234".
   virtual const std::string& peer() const = 0;
 
-  // The role whose token the other side has shown: "collector", "learner" or "operator". Empty if no token was
-  // required.
+  // The role whose token the other side has shown: "collector", "learner" or "operator". Empty if
+  // no token was required.
   virtual absl::string_view identity() const { return ""; }
 };
 
@@ -93,15 +98,16 @@ class Listener {
   //   kCancelled         Close() was called
   virtual absl::StatusOr<std::unique_ptr<Connection>> Accept(absl::Duration timeout) = 0;
 
-  // Sets a callback that is called when a peer has connected, and not any more once Close() has returned. Any thread may
-  // call it. It must not wait, throw or call the listener. Set it once, before the first Accept().
+  // Sets a callback that is called when a peer has connected, and not any more once Close() has
+  // returned. Any thread may call it. It must not wait, throw or call the listener. Set it once,
+  // before the first Accept().
   virtual void SetReadyCallback(std::function<void()> ready) = 0;
 
   // The address to connect to. If port 0 was asked for, it contains the port that was chosen.
   virtual const std::string& address() const = 0;
 
-  // Stops listening; may be called again. Accepted connections go on; those that were not accepted yet are
-  // closed.
+  // Stops listening; may be called again. Accepted connections go on; those that were not accepted
+  // yet are closed.
   virtual void Close() = 0;
 };
 
@@ -123,11 +129,9 @@ class Transport {
                                                               absl::Duration timeout) = 0;
 };
 
-// Marks the error of a Connect() that reached its deadline although somebody answered: with a reason, or by
-// closing the connection, as the machine itself does for a port where nobody listens. An error without the
-// mark means that nobody answered: the process hangs or is stopped.
-//
-// Threads: thread-safe (pure functions).
+// Marks the error of a Connect() that reached its deadline although somebody answered: with a
+// reason, or by closing the connection, as the machine itself does for a port where nobody listens.
+// An error without the mark means that nobody answered: the process hangs or is stopped.
 inline constexpr char kConnectRefusedPayload[] = "ding_worker/connect_refused";
 
 // Returns `status` with the mark. `status` must be an error.

@@ -34,7 +34,6 @@ namespace ding {
 // The counts are not saved state: they are counted anew from the rows that were loaded.
 //
 // Memory:  about 40 bytes per chunk that items refer to.
-// Threads: thread-compatible.
 class ChunkReferences {
  public:
   void Add(int64_t chunk, int64_t items) { items_[chunk] += items; }

@@ -1,4 +1,5 @@
-// The parts in which the buffers of this package differ, besides their selector and their rate limiter:
+// The parts in which the buffers of this package differ, besides their selector and their rate
+// limiter:
 //
 //   DrawKind    exists for as long as its buffer. It knows how errors call the candidates, how many of
 //               them a draw needs, and which options and numbers are saved with the buffer.
@@ -35,8 +36,8 @@
 
 namespace ding {
 
-// A callback that gets the ids [begin, end) of rows that were retired. Retired rows stay in the ring until
-// they are overwritten, but are never drawn again.
+// A callback that gets the ids [begin, end) of rows that were retired. Retired rows stay in the
+// ring until they are overwritten, but are never drawn again.
 using RetiredRows = absl::FunctionRef<void(int64_t begin, int64_t end)>;
 
 // One draw, as its source sees it.
@@ -80,8 +81,8 @@ class DrawSource : public Candidates {
 
   // Called before the store appends `data`. Returns kInvalidArgument if it must not.
   virtual absl::Status Check(const SegmentBatch& /*data*/) const { return absl::OkStatus(); }
-  // Called after the store has appended `data`, whose first row got the id `first_id`, and has evicted the
-  // oldest rows.
+  // Called after the store has appended `data`, whose first row got the id `first_id`, and has
+  // evicted the oldest rows.
   virtual void Append(const SegmentBatch& /*data*/, int64_t /*first_id*/) {}
   // Called after the store has dropped all rows.
   virtual void Clear() {}
@@ -98,8 +99,8 @@ class DrawSource : public Candidates {
     return std::vector<int64_t>(static_cast<size_t>(size()), 1);
   }
 
-  // For the error of a draw if rows were pushed but there are no candidates: why, and what to do; empty if there is
-  // nothing to say.
+  // For the error of a draw if rows were pushed but there are no candidates: why, and what to do;
+  // empty if there is nothing to say.
   virtual std::string WhyNoCandidates() const { return ""; }
 
   // Chooses candidates and fills the ids of the draw and the columns that need the lock.
@@ -115,16 +116,16 @@ class DrawSource : public Candidates {
   // Changes the gathered columns. Called after Gather(), without the lock.
   virtual void Edit(TransitionDraw* /*draw*/) const {}
 
-  // The state besides the rows; null if there is none. Load() is called on a new source whose store has the
-  // rows.
+  // The state besides the rows; null if there is none. Load() is called on a new source whose store
+  // has the rows.
   virtual StateSnapshot Snapshot() const { return nullptr; }
   virtual absl::Status Load(StateReader* /*reader*/) { return absl::OkStatus(); }
 
  protected:
   // Fills `ids` with the candidates that the selector chooses.
   absl::Status Select(const DrawRequest& request, absl::Span<int64_t> ids);
-  // Replaces ranks by the ids of their candidates. Returns false if a rank is not in [0, size()); `ranks`
-  // is then undefined.
+  // Replaces ranks by the ids of their candidates. Returns false if a rank is not in [0, size());
+  // `ranks` is then undefined.
   virtual bool RanksToIds(absl::Span<int64_t> ranks) const = 0;
   // Fills `ids` with candidates that are drawn in proportion to their priorities.
   virtual absl::Status DrawByPriority(const DrawRequest& /*request*/, absl::Span<int64_t> /*ids*/) {
@@ -149,7 +150,8 @@ class DrawKind {
   // The type and version with which saved states are marked.
   virtual absl::string_view state_type() const = 0;
   virtual int64_t state_version() const = 0;
-  // Returns an error unless a buffer with such draws can load the saved state, by its type and version.
+  // Returns an error unless a buffer with such draws can load the saved state, by its type and
+  // version.
   virtual absl::Status CheckSaved(StateReader* reader) const;
 
   // Makes the source for the rows of `store`. Called with or without the lock.
@@ -164,7 +166,8 @@ class DrawKind {
   virtual double NeededFor(int64_t size) const { return static_cast<double>(size); }
   // Whether batches are sequences of rows (Batch::sequence_length()).
   virtual bool draws_sequences() const { return false; }
-  // Returns kInvalidArgument if draws cannot have sequences of so many rows (SampleOptions::sequence).
+  // Returns kInvalidArgument if draws cannot have sequences of so many rows
+  // (SampleOptions::sequence).
   virtual absl::Status CheckSequence(int64_t rows) const;
   // Returns kResourceExhausted if no batch may be so large. `sequence` as in DrawRequest.
   virtual absl::Status CheckSize(int64_t /*size*/, std::optional<int64_t> /*sequence*/) const {
@@ -176,19 +179,17 @@ class DrawKind {
   // Sets priorities. `source` is null until the first push.
   virtual void Update(const PriorityInfo& /*info*/, DrawSource* /*source*/) {}
 
-  // The options that the saved rows depend on, and the numbers that continue after loading; null if there
-  // are none.
+  // The options that the saved rows depend on, and the numbers that continue after loading; null if
+  // there are none.
   virtual StateSnapshot Snapshot() const { return nullptr; }
-  // Reads and checks what Snapshot() wrote, without the lock. The returned function applies it; it is
-  // called with the lock, after everything else has been read.
+  // Reads and checks what Snapshot() wrote, without the lock. The returned function applies it; it
+  // is called with the lock, after everything else has been read.
   virtual absl::StatusOr<std::function<void()>> Read(StateReader* /*reader*/) {
     return std::function<void()>([] {});
   }
 };
 
 // Draws single rows: every row of the ring is a candidate. NaiveReplayBuffer draws in this way.
-//
-// Threads: as DrawKind.
 class RowSource : public DrawSource {
  public:
   using DrawSource::DrawSource;

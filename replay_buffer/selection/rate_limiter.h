@@ -1,12 +1,7 @@
-// Limits on pushes and draws: IRateLimiter, for a whole run (ReplayRatioLimiter), or for the last
-// seconds (ThruputController).
+// Limits on pushes and draws: the interface (IRateLimiter), and the bounds on their ratio in a
+// whole run (ReplayRatioLimiter) or in the last seconds (ThruputController).
 //
-// Decides whether a buffer may be pushed to, or drawn from, right now.
-//
-// Ownership: a buffer owns its limiter.
-// Threads:   called under the buffer's lock, by one thread at a time.
-// Errors:    a refusal says what was requested and what is allowed. After a refusal the buffer asks again
-//            until its max_wait has passed, and then returns the refusal to its caller.
+// Threads: thread-compatible; called under the buffer's lock.
 #ifndef DING_WORKER_REPLAY_BUFFER_SELECTION_RATE_LIMITER_H_
 #define DING_WORKER_REPLAY_BUFFER_SELECTION_RATE_LIMITER_H_
 
@@ -20,6 +15,11 @@
 
 namespace ding {
 
+// Decides whether a buffer may be pushed to, or drawn from, right now.
+//
+// Ownership: a buffer owns its limiter.
+// Errors:    a refusal says what was requested and what is allowed. After a refusal the buffer asks again
+//            until its max_wait has passed, and then returns the refusal to its caller.
 class IRateLimiter {
  public:
   virtual ~IRateLimiter() = default;
@@ -33,23 +33,23 @@ class IRateLimiter {
   virtual void CountSample(int64_t rows) = 0;
 };
 
-// Bounds on the replay ratio: how many rows are drawn per row pushed, from the beginning of a run on.
+// Bounds on the replay ratio: how many rows are drawn per row pushed, from the beginning of a run
+// on.
 //
 // Let P be the rows pushed after the first `min_size` ones, and S the rows drawn. Then
 //   a draw of n rows is allowed if there are min_size rows and S + n <= max * P
 //   a push is allowed               if S + error_buffer >= min * P
-// so that a push is judged by the rows that are there already, and its own size does not matter. This is
-// Reverb's SampleToInsertRatio (Cassirer et al. 2021, "Reverb: A Framework For Experience Replay", section 3;
-// reverb/cc/rate_limiter.h) with an interval instead of one ratio.
+// so that a push is judged by the rows that are there already, and its own size does not matter.
+// This is Reverb's SampleToInsertRatio (Cassirer et al. 2021, "Reverb: A Framework For Experience
+// Replay", section 3; reverb/cc/rate_limiter.h) with an interval instead of one ratio.
 //
 // A draw and a push are never both refused for good: if error_buffer is at least n,
 //   max * P < S + n  and  S + error_buffer < min * P  contradict each other, because min <= max.
 // A buffer with too few rows for a draw is not known here: TaskBuffer lets pushes pass then.
 //
-// ThruputController bounds the same ratio within the last seconds. This one forgets nothing, so that
-// a whole run has the ratio; that is what update_per_collect is in a serial run.
+// ThruputController bounds the same ratio within the last seconds. This one forgets nothing, so
+// that a whole run has the ratio; that is what update_per_collect is in a serial run.
 //
-// Threads: thread-compatible.
 // Errors:  kUnavailable for a push, kFailedPrecondition for a draw. The message says what is waited for,
 //          with the counts and the bound, as `ctl status` shows it.
 class ReplayRatioLimiter : public IRateLimiter {
@@ -59,12 +59,13 @@ class ReplayRatioLimiter : public IRateLimiter {
     double max = std::numeric_limits<double>::infinity();  // above 0, at least `min`
     // Rows that are pushed before the first draw; they do not count in the ratio. At least 0.
     int64_t min_size = 0;
-    // Rows drawn by which learning may be behind `min` before a push is refused; at least the rows of a
-    // draw.
+    // Rows drawn by which learning may be behind `min` before a push is refused; at least the rows
+    // of a draw.
     int64_t error_buffer = 0;
   };
 
-  // Adds a sentence for each option that is out of range. `draw_rows` is the number of rows of one draw.
+  // Adds a sentence for each option that is out of range. `draw_rows` is the number of rows of one
+  // draw.
   static void AppendProblems(const Options& options, int64_t draw_rows,
                              std::vector<std::string>* problems);
 
@@ -91,15 +92,16 @@ class ReplayRatioLimiter : public IRateLimiter {
   int64_t sampled_ = 0;
 };
 
-// Limits how many rows may be pushed per row drawn, so that neither pushing nor drawing runs too far ahead.
+// Limits how many rows may be pushed per row drawn, so that neither pushing nor drawing runs too
+// far ahead.
 //
-// Pushed and drawn rows are counted, and both counts fade: after `window_seconds` a row counts 1 %. Let P be
-// the faded count of pushed rows and S that of drawn rows. Then
+// Pushed and drawn rows are counted, and both counts fade: after `window_seconds` a row counts 1 %.
+// Let P be the faded count of pushed rows and S that of drawn rows. Then
 //   a push of n rows is allowed if S < 1e-5 or (P + n) / S <= max_push_sample_ratio
 //   a draw of n rows is allowed if P / (S + n) >= min_push_sample_ratio
-// There is no thread: each call lets the counts fade by the time that has passed since the previous call.
+// There is no thread: each call lets the counts fade by the time that has passed since the previous
+// call.
 //
-// Threads: thread-compatible: the buffer's lock is held for every call.
 // Errors:  kUnavailable for a push, kFailedPrecondition for a draw, with the ratio and its limit.
 class ThruputController : public IRateLimiter {
  public:

@@ -1,25 +1,5 @@
-// What a user may replace in a buffer: ISelector chooses what is drawn, IRemover what leaves
-// early. The selectors that we have.
-//
-// Chooses what a draw consists of: the part of a buffer that a user is most likely to replace.
-//
-// A candidate is a row, a sequence or a whole episode, depending on the buffer. A selector names it by its
-// rank; the oldest has rank 0. So one selector works with every buffer.
-//
-// Ownership: a buffer owns its selector. The candidates are valid during the call only.
-// Threads:   called under the buffer's lock, by one thread at a time. Must not call the buffer.
-// Errors:    Select() may fail or throw, which fails the draw. If Update() or LoadState() throws, so fails the call
-//            of the buffer; the other functions must not throw.
-//
-// Example: a selector that draws the newest candidates, in turn.
-//   class NewestFirst : public ISelector {
-//    public:
-//     absl::Status Select(const Candidates& from, int64_t newest, bool replace, Rng* rng,
-//                         absl::Span<int64_t> ranks) override {
-//       for (size_t i = 0; i < ranks.size(); ++i) ranks[i] = from.size() - 1 - i % newest;
-//       return absl::OkStatus();
-//     }
-//   };
+// What a user may replace in a buffer: ISelector chooses what is drawn, IRemover what leaves early.
+// The selectors that come with the buffers, and UniformDraw, by which they draw.
 #ifndef DING_WORKER_REPLAY_BUFFER_SELECTION_SELECTOR_H_
 #define DING_WORKER_REPLAY_BUFFER_SELECTION_SELECTOR_H_
 
@@ -42,25 +22,45 @@ class Candidates {
   virtual ~Candidates() = default;
 
   virtual int64_t size() const = 0;
-  // The replay_unique_id of the candidate with this rank; for a sequence or an episode, that of its first
-  // row. Ids grow with the rank. A call may take O(log capacity).
+  // The replay_unique_id of the candidate with this rank; for a sequence or an episode, that of its
+  // first row. Ids grow with the rank. A call may take O(log capacity).
   virtual int64_t Id(int64_t rank) const = 0;
 };
 
+// Chooses what a draw consists of: the part of a buffer that a user is most likely to replace.
+//
+// A candidate is a row, a sequence or a whole episode, depending on the buffer. A selector names it
+// by its rank; the oldest has rank 0. So one selector works with every buffer.
+//
+// Ownership: a buffer owns its selector. The candidates are valid during the call only.
+// Threads:   called under the buffer's lock, by one thread at a time. Must not call the buffer.
+// Errors:    Select() may fail or throw, which fails the draw. If Update() or LoadState() throws, so fails the call
+//            of the buffer; the other functions must not throw.
+//
+// Example: a selector that draws the newest candidates, in turn.
+//   class NewestFirst : public ISelector {
+//    public:
+//     absl::Status Select(const Candidates& from, int64_t newest, bool replace, Rng* rng,
+//                         absl::Span<int64_t> ranks) override {
+//       for (size_t i = 0; i < ranks.size(); ++i) ranks[i] = from.size() - 1 - i % newest;
+//       return absl::OkStatus();
+//     }
+//   };
 class ISelector {
  public:
   virtual ~ISelector() = default;
 
-  // Fills `ranks` with the ranks of candidates, chosen from the `newest` newest: 1 <= newest <= from.size().
-  // If SampleOptions::range ends before the newest candidates of the buffer, `from` does not have these.
-  // Without `replace` the ranks should differ; there are then enough candidates. Random numbers must come
-  // from `rng`, whose state is saved with the buffer and restored if the draw fails. An error, or a rank
-  // that no candidate has, makes the draw fail.
+  // Fills `ranks` with the ranks of candidates, chosen from the `newest` newest: 1 <= newest <=
+  // from.size(). If SampleOptions::range ends before the newest candidates of the buffer, `from`
+  // does not have these. Without `replace` the ranks should differ; there are then enough
+  // candidates. Random numbers must come from `rng`, whose state is saved with the buffer and
+  // restored if the draw fails. An error, or a rank that no candidate has, makes the draw fail.
   virtual absl::Status Select(const Candidates& from, int64_t newest, bool replace, Rng* rng,
                               absl::Span<int64_t> ranks) = 0;
 
-  // Whether the buffer draws in proportion to its priorities instead of calling Select(), and corrects for
-  // this by importance weights. If true, draws of a buffer without priorities are kFailedPrecondition.
+  // Whether the buffer draws in proportion to its priorities instead of calling Select(), and
+  // corrects for this by importance weights. If true, draws of a buffer without priorities are
+  // kFailedPrecondition.
   virtual bool ByPriority() const { return false; }
 
   // Called with the priorities that IBuffer::Update() was given.
@@ -70,16 +70,16 @@ class ISelector {
 
   // The state that is saved with the buffer; null if there is none.
   virtual StateSnapshot Snapshot() const { return nullptr; }
-  // Reads what Snapshot() wrote; called if Snapshot() does not return null. After an error the selector must
-  // be as it was.
+  // Reads what Snapshot() wrote; called if Snapshot() does not return null. After an error the
+  // selector must be as it was.
   virtual absl::Status LoadState(StateReader* /*reader*/) { return absl::OkStatus(); }
 };
 
-// Removes rows from a buffer before they are its oldest: rows from which nothing more is to be learned. The
-// buffer removes what is too stale or used up by itself (max_staleness, max_use).
+// Removes rows from a buffer before they are its oldest: rows from which nothing more is to be
+// learned. The buffer removes what is too stale or used up by itself (max_staleness, max_use).
 //
-// A removed row is never drawn or counted again. It stays in the ring until it is overwritten, and may be
-// part of the n-step window of another row. Rows are named by their replay_unique_id.
+// A removed row is never drawn or counted again. It stays in the ring until it is overwritten, and
+// may be part of the n-step window of another row. Rows are named by their replay_unique_id.
 //
 // Ownership: a buffer owns its remover. The candidates are valid during the call only.
 // Threads:   called under the buffer's lock, by one thread at a time. Must not call the buffer.
@@ -100,11 +100,12 @@ class IRemover {
  public:
   virtual ~IRemover() = default;
 
-  // Called after rows were pushed: row i of data.rows has the id `first_id` + i. The oldest rows have made
-  // place for them.
+  // Called after rows were pushed: row i of data.rows has the id `first_id` + i. The oldest rows
+  // have made place for them.
   virtual void Append(const SegmentBatch& /*data*/, int64_t /*first_id*/) {}
-  // Called before each draw, with the rows that can be drawn. Adds to `*ids`, which is empty, the ids of the
-  // rows that leave; ids of rows that cannot be drawn have no effect. `learner_iter` is that of the draw.
+  // Called before each draw, with the rows that can be drawn. Adds to `*ids`, which is empty, the
+  // ids of the rows that leave; ids of rows that cannot be drawn have no effect. `learner_iter` is
+  // that of the draw.
   virtual absl::Status Remove(const Candidates& rows, int64_t learner_iter,
                               std::vector<int64_t>* ids) = 0;
 
@@ -113,11 +114,11 @@ class IRemover {
   // Called when the buffer drops all rows.
   virtual void Clear() {}
 
-  // The state that is saved with the buffer; null if there is none. Append() is not called for rows that are
-  // loaded, so a remover that knows something of them must save it.
+  // The state that is saved with the buffer; null if there is none. Append() is not called for rows
+  // that are loaded, so a remover that knows something of them must save it.
   virtual StateSnapshot Snapshot() const { return nullptr; }
-  // Reads what Snapshot() wrote; called if Snapshot() does not return null. After an error the remover must
-  // be as it was.
+  // Reads what Snapshot() wrote; called if Snapshot() does not return null. After an error the
+  // remover must be as it was.
   virtual absl::Status LoadState(StateReader* /*reader*/) { return absl::OkStatus(); }
 };
 
@@ -143,10 +144,6 @@ class UniformDraw {
   int table_shift_ = 0;          // 64 - log2 of its size
 };
 
-// The selectors that come with the buffers.
-//
-// Threads: as ISelector.
-
 // Draws every candidate with the same probability; without `replace` no candidate twice.
 class UniformSelector : public ISelector {
  public:
@@ -167,8 +164,8 @@ class UniformSelector : public ISelector {
   UniformDraw draw_;
 };
 
-// Makes a buffer that keeps priorities draw in proportion to priority^alpha (PriorityTable::Draw). A
-// candidate whose weight is more than one stratum can be drawn more than once.
+// Makes a buffer that keeps priorities draw in proportion to priority^alpha (PriorityTable::Draw).
+// A candidate whose weight is more than one stratum can be drawn more than once.
 class ProportionalSelector : public ISelector {
  public:
   absl::Status Select(const Candidates& /*from*/, int64_t /*newest*/, bool /*replace*/,

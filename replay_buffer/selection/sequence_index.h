@@ -1,32 +1,6 @@
 // Which rows begin sequences (SequenceIndex), follow each other in an episode (EpisodeLinks), and
 // have which rank (RankedIds).
 //
-// An index of the rows of a RowStore that begin a sequence that can be drawn. Buffers of sequences
-// and of whole episodes keep it.
-//
-// A run is a series of rows that the links of the store join: consecutive rows of one stream within
-// one episode. It ends with the episode, or where the stream lost steps. Every period-th row of a
-// run, from row 0 on, begins a sequence. Rows are counted from the first row of the run, even if
-// that row was evicted:
-//
-//     run       r0 r1 r2 r3 r4 r5 r6 | end          rows = 4, period = 2
-//               [---------]
-//                     [---------]
-//                           [------..]              with padding, once the run has ended
-//                                 [..]
-//
-// A sequence can be drawn from when its last row has arrived until its first row is evicted. An
-// index of whole episodes has one sequence per run, from row 0 to the end of the episode, and none
-// for a run that begins in the middle of an episode. A stream's first segment counts as the
-// beginning of an episode.
-//
-// An index across episodes continues a run, and the count of its rows, with the next episode of the
-// stream; the run ends only where steps are lost. The row after lost steps does not count as the
-// beginning of an episode, since this is not known.
-//
-// Memory:  4 bytes per row of the capacity (RankedIds) and 4 more across episodes (EpisodeLinks); 8
-//          bytes per sequence that lacks rows, and about 150 bytes per stream. When the streams are
-//          more than twice the capacity, those without valid rows are forgotten.
 // Threads: thread-compatible.
 #ifndef DING_WORKER_REPLAY_BUFFER_SELECTION_SEQUENCE_INDEX_H_
 #define DING_WORKER_REPLAY_BUFFER_SELECTION_SEQUENCE_INDEX_H_
@@ -56,7 +30,6 @@ namespace ding {
 // old ones, so nothing has to be removed.
 //
 // Memory:  4 bytes per id of the capacity, rounded up to a power of two.
-// Threads: thread-compatible.
 class EpisodeLinks {
  public:
   // The most memory per id of the capacity.
@@ -105,7 +78,6 @@ class EpisodeLinks {
 // same.
 //
 // Memory:  4 bytes per id of the capacity, rounded up to a power of two.
-// Threads: thread-compatible.
 class RankedIds {
  public:
   // Memory per id of the capacity, at most.
@@ -134,6 +106,32 @@ class RankedIds {
   std::vector<int32_t> tree_;  // node i, from 1 on: the slots [i - lowest bit of i, i)
 };
 
+// An index of the rows of a RowStore that begin a sequence that can be drawn. Buffers of sequences
+// and of whole episodes keep it.
+//
+// A run is a series of rows that the links of the store join: consecutive rows of one stream within
+// one episode. It ends with the episode, or where the stream lost steps. Every period-th row of a
+// run, from row 0 on, begins a sequence. Rows are counted from the first row of the run, even if
+// that row was evicted:
+//
+//     run       r0 r1 r2 r3 r4 r5 r6 | end          rows = 4, period = 2
+//               [---------]
+//                     [---------]
+//                           [------..]              with padding, once the run has ended
+//                                 [..]
+//
+// A sequence can be drawn from when its last row has arrived until its first row is evicted. An
+// index of whole episodes has one sequence per run, from row 0 to the end of the episode, and none
+// for a run that begins in the middle of an episode. A stream's first segment counts as the
+// beginning of an episode.
+//
+// An index across episodes continues a run, and the count of its rows, with the next episode of the
+// stream; the run ends only where steps are lost. The row after lost steps does not count as the
+// beginning of an episode, since this is not known.
+//
+// Memory:  4 bytes per row of the capacity (RankedIds) and 4 more across episodes (EpisodeLinks); 8
+//          bytes per sequence that lacks rows, and about 150 bytes per stream. When the streams are
+//          more than twice the capacity, those without valid rows are forgotten.
 class SequenceIndex {
  public:
   struct Options {
@@ -161,14 +159,15 @@ class SequenceIndex {
   int64_t size() const { return starts_.size(); }
   int64_t Select(int64_t rank) const { return starts_.Select(rank); }
 
-  // With Options::lists_added: the first rows of the sequences that the last Append() has added, each once,
-  // in no particular order.
+  // With Options::lists_added: the first rows of the sequences that the last Append() has added,
+  // each once, in no particular order.
   absl::Span<const int64_t> added() const { return added_; }
-  // The number of rows of the longest run so far, evicted rows included; after Load() that of the rows
-  // which were loaded, at first.
+  // The number of rows of the longest run so far, evicted rows included; after Load() that of the
+  // rows which were loaded, at first.
   int64_t longest_run() const { return longest_run_; }
 
-  // Returns the row with which the run goes on after valid row `id` of `store`. -1: there is none (yet).
+  // Returns the row with which the run goes on after valid row `id` of `store`. -1: there is none
+  // (yet).
   int64_t NextRow(const RowStore& store, int64_t id) const {
     const int64_t next = store.Next(id).id;
     return next >= 0 || !episodes_.has_value() ? next : episodes_->Next(id);

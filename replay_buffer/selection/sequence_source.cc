@@ -34,11 +34,8 @@ namespace {
 //     capacity_rows 10    items   6  3  4  2  1        the lengths of episodes, the oldest first
 //                                    [---------]       the newest with at most 10 rows: these are candidates
 //
-// Older items leave the store when others are pushed; an item of more than `capacity_rows` rows is never a
-// candidate.
-//
-// Threads: as DrawSource.
-
+// Older items leave the store when others are pushed; an item of more than `capacity_rows` rows is
+// never a candidate.
 class EpisodeItemSource : public RowSource {
  public:
   // `store` may hold items already.

@@ -1,5 +1,5 @@
-// Finds the rows that are too stale to learn from: those that were collected `max_staleness` or more
-// iterations of the learner ago. Rows without a column collect_iter are never found.
+// Finds the rows that are too stale to learn from: those that were collected `max_staleness` or
+// more iterations of the learner ago. Rows without a column collect_iter are never found.
 //
 // Memory:  StalenessIndex; none without a limit.
 // Threads: thread-compatible: the buffer's lock is held for every call.
@@ -25,7 +25,6 @@ namespace ding {
 //
 // Memory:  about 50 bytes per run.
 // Cost:    O(log runs) per run; next to nothing per row.
-// Threads: thread-compatible.
 class StalenessIndex {
  public:
   // Adds the rows from id `first` on, which are above all earlier ids. Row first + i was collected
@@ -92,8 +91,8 @@ class StalenessRemover {
   StalenessRemover(std::optional<int64_t> max_staleness, std::optional<int> collect_iter)
       : max_staleness_(max_staleness), collect_iter_(collect_iter) {}
 
-  // Must be called after `store` has appended the rows from `first_id` on and evicted those before its
-  // begin_id().
+  // Must be called after `store` has appended the rows from `first_id` on and evicted those before
+  // its begin_id().
   void Append(const RowStore& store, int64_t first_id) {
     index_.EvictBefore(store.begin_id());
     if (!max_staleness_.has_value() || !collect_iter_.has_value()) return;

@@ -32,7 +32,7 @@ namespace ding {
 //
 // Frames are numbered from 0, the oldest, to frames() - 1.
 //
-// Threads: thread-compatible; a value type.
+// A value.
 class FrameStack {
  public:
   // `field` has a frame_stack_axis.

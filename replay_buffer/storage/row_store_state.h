@@ -55,9 +55,7 @@ absl::StatusOr<SavedRowsHeader> ReadSavedRowsHeader(StateReader* reader);
 absl::Status LoadRows(const SavedRowsHeader& header, StateReader* reader, LinkedRows* rows,
                       FrameStore* frames);
 
-// Reads a saved tensor of unknown length.
-
-// Returns the elements of the saved tensor `name`.
+// Returns the elements of the saved tensor `name`, whatever its length.
 //   kInvalidArgument  its element type is not T
 //   other             the errors of the reader, if there is no such tensor
 template <typename T>

@@ -34,11 +34,10 @@ inline std::string NameOfBufferType(const testing::TestParamInfo<BufferType>& in
   return info.param.name;
 }
 
-// A check for tests of buffer factories: the statistics of a buffer go to the sink of the run.
-
-// Makes a buffer named "replay" from `config` with periodic_thruput_seconds = 3, pushes one row and draws it
-// three times. Checks that the number of draws is reported when those seconds are over, not a millisecond
-// sooner. Returns the sink, so that a test can look for further metrics.
+// A check for tests of factories: the statistics of a buffer go to the sink of the run. Makes a
+// buffer named "replay" from `config` with periodic_thruput_seconds = 3, pushes one row and draws
+// it three times. Checks that the number of draws is reported when those seconds are over, not a
+// millisecond sooner. Returns the sink, so that a test can look for further metrics.
 std::shared_ptr<RecordingSink> ExpectThruputReport(BufferConfig config);
 
 }  // namespace ding

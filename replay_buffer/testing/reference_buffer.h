@@ -70,8 +70,6 @@ class ReferenceBuffer {
 
 // A simple model of the sequences that a SequenceReplayBuffer can draw: every run of rows since the
 // beginning, cut into sequences when it is asked.
-//
-// Threads: thread-compatible.
 class ReferenceSequences {
  public:
   explicit ReferenceSequences(const SequenceReplayBuffer::Options& options) : options_(options) {}

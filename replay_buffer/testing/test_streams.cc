@@ -43,6 +43,25 @@ const SpecPtr& ItemSpec() {
   return *spec;
 }
 
+// Whether both observations of row `row` have the right newest frame, and both of their stacked
+// fields show the same frames.
+bool AreFramesRight(const Batch& batch, int64_t row) {
+  for (const std::string obs : {"obs", "next_obs"}) {
+    const float* const place = &batch.column<float>(obs + "/place")[4 * row];
+    const float* const strip = &batch.column<float>(obs + "/strip")[8 * row];
+    const uint8_t* const frames = &batch.column<uint8_t>(obs + "/frames")[12 * row];
+    if (strip[3] != 1000 * place[0] + place[1] + 1) return false;
+    for (int i = 0; i < 12; ++i) {
+      const auto frame = static_cast<int64_t>(strip[1 + i / 4]);
+      if (frames[i] != TestStreams::Pixel(frame, i % 4)) return false;
+    }
+    for (int i = 0; i < 4; ++i) {
+      if (strip[4 + i] != -strip[i]) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 const SpecPtr& TestStreams::RowSpec(bool stacks) {
@@ -156,29 +175,6 @@ SegmentBatch RandomPush(TestStreams* streams, Rng* rng, int64_t max_length) {
   }
   return streams->Make(plans);
 }
-
-namespace {
-
-// Whether both observations of row `row` have the right newest frame, and both of their stacked
-// fields show the same frames.
-bool AreFramesRight(const Batch& batch, int64_t row) {
-  for (const std::string obs : {"obs", "next_obs"}) {
-    const float* const place = &batch.column<float>(obs + "/place")[4 * row];
-    const float* const strip = &batch.column<float>(obs + "/strip")[8 * row];
-    const uint8_t* const frames = &batch.column<uint8_t>(obs + "/frames")[12 * row];
-    if (strip[3] != 1000 * place[0] + place[1] + 1) return false;
-    for (int i = 0; i < 12; ++i) {
-      const auto frame = static_cast<int64_t>(strip[1 + i / 4]);
-      if (frames[i] != TestStreams::Pixel(frame, i % 4)) return false;
-    }
-    for (int i = 0; i < 4; ++i) {
-      if (strip[4 + i] != -strip[i]) return false;
-    }
-  }
-  return true;
-}
-
-}  // namespace
 
 absl::Status CheckRows(const Batch& batch) {
   const auto place = batch.column<float>("obs/place");

@@ -1,4 +1,4 @@
-// TCP sockets for tests of listeners.
+// TCP sockets for tests of listeners, and HTTP/2 frames to send by them.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_INTERACTION_GRPC_TESTING_TCP_H_
@@ -67,7 +67,8 @@ class Socket {
   const int fd_;
 };
 
-// Relays one TCP connection to `address`, records what the caller sends, and can cut the connection.
+// Relays one TCP connection to `address`, records what the caller sends, and can cut the
+// connection.
 class Wire {
  public:
   explicit Wire(const std::string& address)
@@ -111,10 +112,8 @@ class Wire {
   std::thread thread_;
 };
 
-// Builds HTTP/2 frames by hand (RFC 9113, with the HPACK of RFC 7541), for tests of input that gRPC's
-// clients never send.
-//
-// Threads: thread-safe (pure functions).
+// Builds HTTP/2 frames by hand (RFC 9113, with the HPACK of RFC 7541), for tests of input that
+// gRPC's clients never send.
 inline std::string Http2Frame(uint8_t type, uint8_t flags, uint32_t stream,
                               absl::string_view body = "") {
   std::string frame;
@@ -125,7 +124,8 @@ inline std::string Http2Frame(uint8_t type, uint8_t flags, uint32_t stream,
   return frame.append(body.data(), body.size());
 }
 
-// Returns the first bytes of a client. They acknowledge the server's settings before it has sent them.
+// Returns the first bytes of a client. They acknowledge the server's settings before it has sent
+// them.
 inline std::string Http2Hello() {
   return absl::StrCat("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Http2Frame(4, 0, 0), Http2Frame(4, 1, 0));
 }

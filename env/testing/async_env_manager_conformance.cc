@@ -9,7 +9,7 @@
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env_manager.h"
-#include "ding_worker/env/env_manager_conformance.h"
+#include "ding_worker/env/testing/env_manager_conformance.h"
 #include "ding_worker/env/testing/scripted_env.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

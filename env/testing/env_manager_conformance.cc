@@ -1,4 +1,4 @@
-#include "ding_worker/env/env_manager_conformance.h"
+#include "ding_worker/env/testing/env_manager_conformance.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,14 +1,14 @@
 // Tests that every env manager must pass, as suites to instantiate. They drive three scripted envs
-// through the interface. One test compares the results bit for bit with those of BaseEnvManager, so a
-// manager that need not wait for all envs is tested in the mode in which it does.
+// through the interface. One test compares the results bit for bit with those of BaseEnvManager, so
+// a manager that need not wait for all envs is tested in the mode in which it does.
 //
 // AsyncEnvManagerConformance is for managers that can return before all envs have answered.
 //
 // Example (the test's target depends on this one, which has `alwayslink`):
 //   INSTANTIATE_TEST_SUITE_P(Base, EnvManagerConformance, testing::Values(kBase), CaseName);
 //   INSTANTIATE_TEST_SUITE_P(Base, EnvManagerStateConformance, testing::Values(kBase), CaseName);
-#ifndef DING_WORKER_ENV_ENV_MANAGER_CONFORMANCE_H_
-#define DING_WORKER_ENV_ENV_MANAGER_CONFORMANCE_H_
+#ifndef DING_WORKER_ENV_TESTING_ENV_MANAGER_CONFORMANCE_H_
+#define DING_WORKER_ENV_TESTING_ENV_MANAGER_CONFORMANCE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -33,8 +33,8 @@ namespace ding {
 
 struct EnvManagerConformanceCase {
   std::string name;
-  // Creates a manager. `wait_num` 0 waits for all envs; only AsyncEnvManagerConformance passes another
-  // number.
+  // Creates a manager. `wait_num` 0 waits for all envs; only AsyncEnvManagerConformance passes
+  // another number.
   std::function<absl::StatusOr<std::unique_ptr<EnvManager>>(EnvManagerCore::Options, int wait_num,
                                                             std::vector<EnvFactory>)>
       create;
@@ -141,4 +141,4 @@ class AsyncEnvManagerConformance : public EnvManagerConformance {
 
 }  // namespace ding
 
-#endif  // DING_WORKER_ENV_ENV_MANAGER_CONFORMANCE_H_
+#endif  // DING_WORKER_ENV_TESTING_ENV_MANAGER_CONFORMANCE_H_

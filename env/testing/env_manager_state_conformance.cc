@@ -19,7 +19,7 @@
 #include "ding_worker/env/classic_control/cartpole.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
-#include "ding_worker/env/env_manager_conformance.h"
+#include "ding_worker/env/testing/env_manager_conformance.h"
 #include "ding_worker/env/testing/scripted_env.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -55,7 +55,8 @@ TEST_P(EnvManagerStateConformance, RestoredManagerContinuesIdentically) {
   // Load into a closed manager and into a running one.
   for (const bool launched : {false, true}) {
     SCOPED_TRACE(launched);
-    // The scripts count calls over all envs, so both managers get copies that begin with the same counts.
+    // The scripts count calls over all envs, so both managers get copies that begin with the same
+    // counts.
     const auto scripts = scripts_;
     for (auto& script : scripts_) script = std::make_shared<ScriptedEnvScript>(*script);
     const auto other = Create();
