@@ -8,25 +8,23 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/replay_buffer/storage/row_ring.h"
 
 namespace ding {
 
 FrameStore::FrameStore(LinkedRows* rows) : rows_(rows) {
-  for (const RowLayout::Stack& stack : rows_->ring().layout().stacks) {
+  for (const RowLayout::Stack& stack : rows_->layout().stacks) {
     frames_per_row_ = std::max(frames_per_row_, stack.frames.frames());
   }
   frames_.resize(static_cast<size_t>(frames_per_row_));
 }
 
 void FrameStore::Locate(int64_t id, absl::Span<FrameLocation> frames) const {
-  const RowRing& ring = rows_->ring();
   for (size_t i = 0; i < frames.size();) {
-    frames[i++] = {ring.Locate(id), FrameLocation::kNewestOfRow};
+    frames[i++] = {rows_->Locate(id), FrameLocation::kNewestOfRow};
     if (i == frames.size()) return;
-    const int32_t previous = ring.PreviousOf(id);
+    const int32_t previous = rows_->PreviousOf(id);
     if (previous < 0) {
-      const RowLocation slot = ring.memory().LocateSlot(~previous);
+      const RowLocation slot = rows_->memory().LocateSlot(~previous);
       for (int age = 1; i < frames.size(); ++age) frames[i++] = {slot, age};
       return;
     }
@@ -40,7 +38,7 @@ void FrameStore::Locate(const RowSuccessor& next, absl::Span<FrameLocation> fram
 }
 
 void FrameStore::Gather(int field, absl::Span<const FrameLocation> frames, std::byte* to) const {
-  const std::vector<RowLayout::Stack>& stacks = rows_->ring().layout().stacks;
+  const std::vector<RowLayout::Stack>& stacks = rows_->layout().stacks;
   const auto stack = std::find_if(stacks.begin(), stacks.end(),
                                   [field](const auto& found) { return found.field == field; });
   DING_CHECK(stack != stacks.end()) << "field " << field << " is not a stack";
@@ -57,11 +55,10 @@ void FrameStore::Plan(const SegmentBatch& data, int64_t skipped, int64_t begin) 
   cut_rows_.clear();
   whole_rows_.clear();
   segments_of_push_.clear();
-  const RowRing& ring = rows_->ring();
-  if (ring.ReleasesBlocks(begin)) {
+  if (rows_->ReleasesBlocks(begin)) {
     for (int64_t id = kept_begin_; id < begin; ++id) {
       const int64_t next = rows_->Next(id).id;
-      if (next >= begin && ring.PreviousOf(next) > 0) cut_rows_.push_back(next);
+      if (next >= begin && rows_->PreviousOf(next) > 0) cut_rows_.push_back(next);
     }
   }
   const ColumnsView rows = data.rows.view();
@@ -92,7 +89,7 @@ bool FrameStore::SegmentGoesOn(const SegmentBatch& data, int segment, const Segm
 
 // Whether the stacks of row `row` are those of row `before` shifted by one frame.
 bool FrameStore::GoesOn(const ColumnsView& rows, int64_t before, int64_t row) const {
-  const std::vector<RowLayout::Stack>& stacks = rows_->ring().layout().stacks;
+  const std::vector<RowLayout::Stack>& stacks = rows_->layout().stacks;
   return std::all_of(stacks.begin(), stacks.end(), [&](const auto& stack) {
     const std::byte* const column = rows.raw_column(stack.field);
     return stack.frames.GoesOn(column + before * stack.bytes, column + row * stack.bytes);
@@ -102,7 +99,7 @@ bool FrameStore::GoesOn(const ColumnsView& rows, int64_t before, int64_t row) co
 // Whether the stacks of row `row` are those of the stored row `id` shifted by one frame.
 bool FrameStore::GoesOnAfter(int64_t id, const ColumnsView& rows, int64_t row) {
   Locate(id, absl::MakeSpan(frames_));
-  const std::vector<RowLayout::Stack>& stacks = rows_->ring().layout().stacks;
+  const std::vector<RowLayout::Stack>& stacks = rows_->layout().stacks;
   return std::all_of(stacks.begin(), stacks.end(), [&](const auto& stack) {
     const std::byte* const next = rows.raw_column(stack.field) + row * stack.bytes;
     const int frames = stack.frames.frames();
@@ -114,59 +111,55 @@ bool FrameStore::GoesOnAfter(int64_t id, const ColumnsView& rows, int64_t row) {
 }
 
 void FrameStore::CutBefore(int64_t id) {
-  RowRing& ring = rows_->ring();
   // Until their block is released, the frames of evicted rows stay where they are.
-  if (id <= ring.begin_id() || (!ring.ReleasesBlocks(id) && id != ring.end_id())) return;
+  if (id <= rows_->begin_id() || (!rows_->ReleasesBlocks(id) && id != rows_->end_id())) return;
   for (const int64_t row : cut_rows_) GiveSlot(row);
   for (; kept_begin_ < id; ++kept_begin_) {
-    const int32_t previous = ring.PreviousOf(kept_begin_);
-    if (previous < 0) ring.memory().RetireSlot(~previous);
+    const int32_t previous = rows_->PreviousOf(kept_begin_);
+    if (previous < 0) rows_->memory().RetireSlot(~previous);
   }
 }
 
 void FrameStore::CutAll() {
   cut_rows_.clear();
-  CutBefore(rows_->ring().end_id());
+  CutBefore(rows_->end_id());
 }
 
 // Copies the older frames of a stored row into a slot of its own.
 void FrameStore::GiveSlot(int64_t id) {
-  RowRing& ring = rows_->ring();
   Locate(id, absl::MakeSpan(frames_));
-  const int32_t slot = ring.memory().TakeSlot();
-  for (const RowLayout::Stack& stack : ring.layout().stacks) {
-    std::byte* to = SlotAt(ring.memory().LocateSlot(slot), stack);
+  const int32_t slot = rows_->memory().TakeSlot();
+  for (const RowLayout::Stack& stack : rows_->layout().stacks) {
+    std::byte* to = SlotAt(rows_->memory().LocateSlot(slot), stack);
     for (int age = stack.frames.frames() - 1; age > 0; --age) {
       std::memcpy(to, At(frames_[age], stack), static_cast<size_t>(stack.frames.frame_bytes()));
       to += stack.frames.frame_bytes();
     }
   }
-  *ring.MutablePreviousAt(id) = ~slot;
+  *rows_->MutablePreviousAt(id) = ~slot;
 }
 
 void FrameStore::Append(const ColumnsView& from) {
-  RowRing& ring = rows_->ring();
-  const int64_t first_id = ring.end_id() - from.rows();
-  ring.ForEachPiece(first_id, ring.end_id(), [&ring](int64_t piece_id, int64_t rows) {
-    std::fill_n(ring.MutablePreviousAt(piece_id), rows, 1);
+  const int64_t first_id = rows_->end_id() - from.rows();
+  rows_->ForEachPiece(first_id, rows_->end_id(), [this](int64_t piece_id, int64_t rows) {
+    std::fill_n(rows_->MutablePreviousAt(piece_id), rows, 1);
   });
-  for (const RowLayout::Stack& stack : ring.layout().stacks) {
+  for (const RowLayout::Stack& stack : rows_->layout().stacks) {
     const std::byte* row = from.raw_column(stack.field);
     for (int64_t i = 0; i < from.rows(); ++i, row += stack.bytes) {
       stack.frames.CopyOut(row, stack.frames.frames() - 1,
-                           ring.MutableAt(ring.Locate(first_id + i), stack.field));
+                           rows_->MutableAt(rows_->Locate(first_id + i), stack.field));
     }
   }
 }
 
 void FrameStore::LinkSegment(int64_t first_id, const LinkedRows::Linked& linked,
                              const ColumnsView& final_obs, int64_t final_row) {
-  RowRing& ring = rows_->ring();
   if (linked.predecessor >= 0) {
     // KeepOlderFrames() replaces this if the stack is not the predecessor's shifted by one frame.
-    *ring.MutablePreviousAt(first_id) = static_cast<int32_t>(first_id - linked.predecessor);
+    *rows_->MutablePreviousAt(first_id) = static_cast<int32_t>(first_id - linked.predecessor);
   }
-  for (const RowLayout::Stack& stack : ring.layout().stacks) {
+  for (const RowLayout::Stack& stack : rows_->layout().stacks) {
     const std::byte* const from = final_obs.raw_column(stack.field) + final_row * stack.bytes;
     std::byte* const to = SlotAt(linked.final_obs, stack);
     for (int i = 0; i < stack.frames.frames(); ++i) {
@@ -176,35 +169,33 @@ void FrameStore::LinkSegment(int64_t first_id, const LinkedRows::Linked& linked,
 }
 
 void FrameStore::KeepOlderFrames(const ColumnsView& rows, int64_t first_id) {
-  RowRing& ring = rows_->ring();
   for (const int64_t row : whole_rows_) {
-    const int32_t slot = ring.memory().TakeSlot();
-    for (const RowLayout::Stack& stack : ring.layout().stacks) {
+    const int32_t slot = rows_->memory().TakeSlot();
+    for (const RowLayout::Stack& stack : rows_->layout().stacks) {
       const std::byte* const from = rows.raw_column(stack.field) + row * stack.bytes;
-      std::byte* const to = SlotAt(ring.memory().LocateSlot(slot), stack);
+      std::byte* const to = SlotAt(rows_->memory().LocateSlot(slot), stack);
       for (int i = 0; i + 1 < stack.frames.frames(); ++i) {
         stack.frames.CopyOut(from, i, to + i * stack.frames.frame_bytes());
       }
     }
-    *ring.MutablePreviousAt(first_id + row) = ~slot;
+    *rows_->MutablePreviousAt(first_id + row) = ~slot;
   }
 }
 
 absl::StatusOr<int32_t> FrameStore::AdoptPrevious(int32_t first_slot) {
-  RowRing& ring = rows_->ring();
   int32_t slots = first_slot;
-  for (int64_t id = ring.begin_id(); id < ring.end_id(); ++id) {
-    int32_t& previous = *ring.MutablePreviousAt(id);
+  for (int64_t id = rows_->begin_id(); id < rows_->end_id(); ++id) {
+    int32_t& previous = *rows_->MutablePreviousAt(id);
     // Frames are found along `previous`, and the rows that need them along the links: both must
     // agree.
     const int64_t before = id - previous;
-    if (previous > 0 ? before >= ring.begin_id() && ring.LinkOf(before) == previous - 1
+    if (previous > 0 ? before >= rows_->begin_id() && rows_->LinkOf(before) == previous - 1
                      : ~previous == slots - first_slot) {
       if (previous < 0) previous = ~slots++;
       continue;
     }
     return absl::InvalidArgumentError(absl::StrCat("saved previous ", previous, " of row ",
-                                                   id - ring.begin_id(), " leads nowhere"));
+                                                   id - rows_->begin_id(), " leads nowhere"));
   }
   return slots;
 }

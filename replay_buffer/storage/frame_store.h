@@ -62,7 +62,7 @@ class FrameStore {
   void Locate(const RowSuccessor& next, absl::Span<FrameLocation> frames) const;
   // The address of one field's frame. The field may have fewer frames than frames_per_row().
   const std::byte* At(const FrameLocation& frame, const RowLayout::Stack& stack) const {
-    if (frame.age == FrameLocation::kNewestOfRow) return rows_->ring().At(frame.at, stack.field);
+    if (frame.age == FrameLocation::kNewestOfRow) return rows_->At(frame.at, stack.field);
     return SlotAt(frame.at, stack) +
            (stack.frames.frames() - 1 - frame.age) * stack.frames.frame_bytes();
   }
@@ -101,7 +101,7 @@ class FrameStore {
   std::byte* SlotAt(const RowLocation& slot, const RowLayout::Stack& stack) const {
     return const_cast<std::byte*>(slot.block) + stack.side_offset + slot.row * stack.bytes;
   }
-  // Adopts the column `previous` that was loaded into the ring. Its slots are numbered from 0 on;
+  // Adopts the column `previous` that was loaded into the rows. Its slots are numbered from 0 on;
   // they are renumbered from `first_slot` on. Returns the number of all slots, also those below
   // `first_slot`. kInvalidArgument: a value leads nowhere.
   absl::StatusOr<int32_t> AdoptPrevious(int32_t first_slot);

@@ -13,7 +13,6 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/replay_buffer/storage/linked_rows.h"
-#include "ding_worker/replay_buffer/storage/row_ring.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "gtest/gtest.h"
 
@@ -31,11 +30,10 @@ class FrameStoreTest : public testing::Test {
   // Pushes at most as many rows as the capacity. Returns the slots that the push took for older
   // frames.
   int64_t Push(const SegmentBatch& data) {
-    RowRing& ring = rows_.ring();
-    const int64_t first_id = ring.end_id();
+    const int64_t first_id = rows_.end_id();
     const int64_t first_kept = first_id + data.size() - kCapacity;
-    ring.memory().Reclaim();
-    frames_.Plan(data, 0, first_kept > ring.begin_id() ? first_kept : ring.begin_id());
+    rows_.memory().Reclaim();
+    frames_.Plan(data, 0, first_kept > rows_.begin_id() ? first_kept : rows_.begin_id());
     const int64_t slots = frames_.slots_planned();
     EXPECT_THAT(
         rows_.Reserve(first_id, data.size(), static_cast<int64_t>(data.segments.size()) + slots),
@@ -56,7 +54,7 @@ class FrameStoreTest : public testing::Test {
   }
 
   std::string Stack(int field, absl::Span<const FrameLocation> frames) const {
-    std::string bytes(static_cast<size_t>(rows_.ring().spec()->row_bytes(field)), 0);
+    std::string bytes(static_cast<size_t>(rows_.spec()->row_bytes(field)), 0);
     frames_.Gather(field, frames, reinterpret_cast<std::byte*>(&bytes[0]));
     return bytes;
   }
@@ -106,20 +104,20 @@ TEST_F(FrameStoreTest, StacksAreReturnedByteForByte) {
   for (int push = 0; push < 300; ++push) {
     if (push % 40 == 39) {
       frames_.CutAll();
-      rows_.EvictBefore(rows_.ring().end_id());
+      rows_.EvictBefore(rows_.end_id());
       model.clear();
     }
     const SegmentBatch data = RandomPush(&streams_, &rng, 12);
-    const int64_t first_id = rows_.ring().end_id();
+    const int64_t first_id = rows_.end_id();
     Push(data);
     const ColumnsView pushed = data.rows.view();
     for (int64_t row = 0; row < pushed.rows(); ++row) {
       model.push_back({BytesOf(pushed, row, kFrames), BytesOf(pushed, row, kStrip)});
     }
     while (static_cast<int64_t>(model.size()) > kCapacity) model.pop_front();
-    ASSERT_EQ(rows_.ring().size(), static_cast<int64_t>(model.size()));
-    for (int64_t id = rows_.ring().begin_id(); id < rows_.ring().end_id(); ++id) {
-      const Row& expected = model[static_cast<size_t>(id - rows_.ring().begin_id())];
+    ASSERT_EQ(rows_.size(), static_cast<int64_t>(model.size()));
+    for (int64_t id = rows_.begin_id(); id < rows_.end_id(); ++id) {
+      const Row& expected = model[static_cast<size_t>(id - rows_.begin_id())];
       ASSERT_EQ(StackOf(id, kFrames), expected.frames) << "row " << id;
       ASSERT_EQ(StackOf(id, kStrip), expected.strip) << "row " << id;
     }
@@ -133,7 +131,7 @@ TEST_F(FrameStoreTest, StacksAreReturnedByteForByte) {
     }
   }
   // The slots that evicted rows and cuts had taken were given back.
-  EXPECT_LT(rows_.ring().memory().slots(), 8 * kCapacity);
+  EXPECT_LT(rows_.memory().slots(), 8 * kCapacity);
 }
 
 }  // namespace

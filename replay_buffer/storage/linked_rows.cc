@@ -2,32 +2,71 @@
 
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/check.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
 
+LinkedRows::LinkedRows(SpecPtr rows, int obs_fields, int64_t capacity_rows)
+    : spec_(std::move(rows)),
+      obs_fields_(obs_fields),
+      capacity_rows_(capacity_rows),
+      layout_(LayOutRows(*spec_, obs_fields, capacity_rows)),
+      block_shift_(layout_.block_shift),
+      row_mask_((int64_t{1} << layout_.block_shift) - 1),
+      memory_(layout_.block_bytes, layout_.side_block_bytes, layout_.slot_shift) {
+  // The first and the last block may each hold as little as one valid row.
+  const int64_t most_blocks = (capacity_rows >> block_shift_) + 2;
+  int64_t places = 2;
+  while (places <= most_blocks) places *= 2;
+  place_mask_ = places - 1;
+  blocks_.resize(static_cast<size_t>(places));
+  slots_at_.resize(static_cast<size_t>(places));
+}
+
 absl::Status LinkedRows::Reserve(int64_t first_id, int64_t rows, int64_t slots) {
-  DING_RETURN_IF_ERROR(ring_.Reserve(first_id, rows));
-  DING_RETURN_IF_ERROR(ring_.memory().ReserveSlots(slots));
-  stream_of_slot_.resize(static_cast<size_t>(ring_.memory().slots()));
+  const int64_t first_kept = std::max(begin_, first_id + rows - capacity_rows_);
+  const int64_t released = std::clamp(BlockOf(first_kept), first_block_, end_block_) - first_block_;
+  const int64_t added =
+      BlockOf(first_id + rows - 1) + 1 - std::max(end_block_, BlockOf(first_kept));
+  DING_RETURN_IF_ERROR(memory_.ReserveBlocks(added, released));
+  DING_RETURN_IF_ERROR(memory_.ReserveSlots(slots));
+  stream_of_slot_.resize(static_cast<size_t>(memory_.slots()));
   return absl::OkStatus();
 }
 
 void LinkedRows::EvictBefore(int64_t id) {
-  if (id <= ring_.begin_id()) return;
-  ring_.ForEachPiece(ring_.begin_id(), id, [this](int64_t first, int64_t rows) {
-    int64_t& slots = slots_at_[ring_.PlaceOf(first)];
+  if (id <= begin_) return;
+  ForEachPiece(begin_, id, [this](int64_t first, int64_t rows) {
+    int64_t& slots = slots_at_[PlaceOf(first)];
     for (int64_t row = first; slots > 0 && row < first + rows; ++row) {
-      const int32_t link = ring_.LinkOf(row);
+      const int32_t link = LinkOf(row);
       if (!RowLink::LeadsToSlot(link)) continue;
       ForgetTail(link, row);
-      ring_.memory().RetireSlot(RowLink::Slot(link));
+      memory_.RetireSlot(RowLink::Slot(link));
       --slots;
     }
   });
-  ring_.EvictBefore(id);
+  begin_ = id;
+  ReleaseBlocksBefore(BlockOf(id));
+}
+
+void LinkedRows::StartAt(int64_t id) {
+  DING_CHECK(id >= end_) << "id " << id << " was used: the next is " << end_;
+  EvictBefore(end_);
+  begin_ = end_ = id;
+  ReleaseBlocksBefore(BlockOf(id));
+}
+
+void LinkedRows::ReleaseBlocksBefore(int64_t block) {
+  for (; first_block_ < std::min(block, end_block_); ++first_block_) {
+    memory_.RetireBlock(std::move(blocks_[first_block_ & place_mask_]));
+  }
+  first_block_ = std::max(first_block_, block);
+  end_block_ = std::max(end_block_, block);
 }
 
 // Called when the row with this link is evicted. If it is the newest row of an open stream, the
@@ -39,12 +78,25 @@ void LinkedRows::ForgetTail(int32_t link, int64_t row) {
 }
 
 void LinkedRows::Append(const ColumnsView& from) {
-  const int64_t first_id = ring_.end_id();
-  ring_.Append(from.rows());
-  ring_.CopyColumns(from, first_id);
-  ring_.ForEachPiece(first_id, ring_.end_id(), [this](int64_t piece_id, int64_t rows) {
-    std::fill_n(ring_.MutableLinksAt(piece_id), rows, 0);
+  const int64_t first_id = end_;
+  AppendUnfilled(from.rows());
+  ForEachPiece(first_id, end_, [&](int64_t piece_id, int64_t rows) {
+    const RowLocation to = Locate(piece_id);
+    for (int field = 0; field < spec_->size(); ++field) {
+      if (IsStack(field)) continue;
+      const int64_t bytes = spec_->row_bytes(field);
+      std::memcpy(MutableAt(to, field), from.raw_column(field) + (piece_id - first_id) * bytes,
+                  static_cast<size_t>(rows * bytes));
+    }
+    std::fill_n(MutableLinksAt(piece_id), rows, 0);
   });
+}
+
+void LinkedRows::AppendUnfilled(int64_t rows) {
+  end_ += rows;
+  for (; end_block_ <= BlockOf(end_ - 1); ++end_block_) {
+    blocks_[end_block_ & place_mask_] = memory_.TakeBlock();
+  }
 }
 
 LinkedRows::Linked LinkedRows::LinkSegment(const Segment& segment, int64_t first_id,
@@ -55,17 +107,17 @@ LinkedRows::Linked LinkedRows::LinkSegment(const Segment& segment, int64_t first
   const auto [tail, inserted] = tails_.try_emplace(segment.stream);
   if (!inserted && tail->second.next_step == segment.first_step) {
     linked.predecessor = tail->second.row;
-    int32_t& link = *ring_.MutableLinksAt(linked.predecessor);
-    ring_.memory().RetireSlot(RowLink::Slot(link));
+    int32_t& link = *MutableLinksAt(linked.predecessor);
+    memory_.RetireSlot(RowLink::Slot(link));
     link = static_cast<int32_t>(first_id - linked.predecessor - 1);
-    --slots_at_[ring_.PlaceOf(linked.predecessor)];
+    --slots_at_[PlaceOf(linked.predecessor)];
   }
-  const int32_t slot = ring_.memory().TakeSlot();
-  linked.final_obs = ring_.memory().LocateSlot(slot);
+  const int32_t slot = memory_.TakeSlot();
+  linked.final_obs = memory_.LocateSlot(slot);
   KeepFinalObs(final_obs, final_row, linked.final_obs);
   stream_of_slot_[slot] = segment.stream;
-  ++slots_at_[ring_.PlaceOf(last)];
-  *ring_.MutableLinksAt(last) = RowLink::ToSlot(slot, segment.end);
+  ++slots_at_[PlaceOf(last)];
+  *MutableLinksAt(last) = RowLink::ToSlot(slot, segment.end);
   if (segment.end == SegmentEnd::kCut) {
     tail->second = {last, segment.first_step + segment.length};
   } else {
@@ -76,17 +128,17 @@ LinkedRows::Linked LinkedRows::LinkSegment(const Segment& segment, int64_t first
 
 void LinkedRows::KeepFinalObs(const ColumnsView& final_obs, int64_t final_row,
                               const RowLocation& slot) {
-  const Spec& spec = *ring_.spec();
-  for (int field = 0; field < ring_.obs_fields(); ++field) {
-    if (ring_.IsStack(field)) continue;
+  const Spec& spec = *spec_;
+  for (int field = 0; field < obs_fields_; ++field) {
+    if (IsStack(field)) continue;
     const int64_t bytes = spec.row_bytes(field);
-    std::memcpy(ring_.MutableAt(slot, field), final_obs.raw_column(field) + final_row * bytes,
+    std::memcpy(MutableAt(slot, field), final_obs.raw_column(field) + final_row * bytes,
                 static_cast<size_t>(bytes));
   }
 }
 
 std::optional<OpenStream> LinkedRows::OpenStreamOf(int64_t id) const {
-  const int32_t link = ring_.LinkOf(id);
+  const int32_t link = LinkOf(id);
   const int64_t stream = stream_of_slot_[RowLink::Slot(link)];
   const Tail* const tail = TailOf(stream);
   if (tail == nullptr || tail->row != id) return std::nullopt;
@@ -95,29 +147,28 @@ std::optional<OpenStream> LinkedRows::OpenStreamOf(int64_t id) const {
 
 absl::StatusOr<int32_t> LinkedRows::AdoptLinks() {
   int32_t slots = 0;
-  for (int64_t id = ring_.begin_id(); id < ring_.end_id(); ++id) {
-    const int32_t link = ring_.LinkOf(id);
-    if (!RowLink::LeadsToSlot(link) && link < ring_.end_id() - id - 1) continue;
+  for (int64_t id = begin_; id < end_; ++id) {
+    const int32_t link = LinkOf(id);
+    if (!RowLink::LeadsToSlot(link) && link < end_ - id - 1) continue;
     if (!RowLink::LeadsToSlot(link) || RowLink::Slot(link) != slots ||
         RowLink::End(link) > SegmentEnd::kTruncated) {
-      return absl::InvalidArgumentError(absl::StrCat("saved link ", link, " of row ",
-                                                     id - ring_.begin_id(), " of ", ring_.size(),
-                                                     " leads nowhere"));
+      return absl::InvalidArgumentError(absl::StrCat("saved link ", link, " of row ", id - begin_,
+                                                     " of ", size(), " leads nowhere"));
     }
     ++slots;
-    ++slots_at_[ring_.PlaceOf(id)];
+    ++slots_at_[PlaceOf(id)];
   }
   return slots;
 }
 
 absl::Status LinkedRows::TakeFirstSlots(int32_t count) {
-  DING_RETURN_IF_ERROR(ring_.memory().TakeFirstSlots(count));
-  stream_of_slot_.resize(static_cast<size_t>(ring_.memory().slots()));
+  DING_RETURN_IF_ERROR(memory_.TakeFirstSlots(count));
+  stream_of_slot_.resize(static_cast<size_t>(memory_.slots()));
   return absl::OkStatus();
 }
 
 bool LinkedRows::AdoptOpenStream(int64_t id, const OpenStream& stream) {
-  const int32_t link = ring_.LinkOf(id);
+  const int32_t link = LinkOf(id);
   if (!RowLink::LeadsToSlot(link) || RowLink::End(link) != SegmentEnd::kCut ||
       !tails_.try_emplace(stream.stream, Tail{id, stream.next_step}).second) {
     return false;

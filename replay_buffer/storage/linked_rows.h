@@ -1,10 +1,20 @@
-// The rows of a RowRing, each with a link to what followed it in its stream:
+// The rows of a RowStore in columns, by id: a ring of blocks whose oldest rows are evicted first. Each row
+// has a link to what followed it in its stream.
 //
-//     obs     [ . . . . ] [ . . . . ]         side slots   [ . . . ]
-//     link    [ 0 1 0 0 ] [ 0 | | 0 ]                        ^ ^
-//                             | +----------------------------+ |  the observation after the last row
-//                             +--------------------------------+  of an episode, or after the newest
-//                                                                 row of a stream
+//     begin_id                                                end_id
+//        │   block 7             block 8             block 9     │
+//        ▼   obs     [ . . . . ] [ . . . . ]         [ . . .     ▼
+//            action  [ . . . . ] [ . . . . ]         [ . . .
+//            previous[ . . . . ] [ . . . . ]         [ . . .       FrameStore; with stacks only
+//            link    [ 0 1 0 0 ] [ 0 | | 0 ]         [ 0 0 0
+//                                    | |
+//                        side slots  [ . . . ]  the observation after the last row of an episode, or
+//                                               after the newest row of a stream
+//
+// Rows are numbered by a 64-bit id in the order of arrival, and an id is never used again. The row
+// with a given id lies in block (id / rows per block). A block is one allocation with all columns
+// (RowLayout). For an observation field that stacks frames it has a column of single frames, which
+// FrameStore fills.
 //
 // A link leads to the row's successor: the next row of its stream, if that row's step is one more.
 // Streams interleave, so the link is the number of rows between the two; the links of a run of
@@ -12,13 +22,16 @@
 // holds the observation after the row. The slot is given back when the successor arrives or the row
 // is evicted. A stream is open while its episode goes on after its newest row.
 //
-// Memory:  a side slot and 8 bytes for each row without a successor, and about 50 bytes for each
-//          open stream.
-// Threads: as RowRing.
+// Ownership: owns the rows and their memory.
+// Memory:    a side slot and 8 bytes for each row without a successor, and about 50 bytes for each
+//            open stream.
+// Threads:   the caller holds the owner's lock for every call, except for spec(), obs_fields(),
+//            layout(), IsStack() and At() of pinned rows.
 #ifndef DING_WORKER_REPLAY_BUFFER_STORAGE_LINKED_ROWS_H_
 #define DING_WORKER_REPLAY_BUFFER_STORAGE_LINKED_ROWS_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -29,8 +42,8 @@
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/replay_buffer/storage/row_layout.h"
 #include "ding_worker/replay_buffer/storage/row_memory.h"
-#include "ding_worker/replay_buffer/storage/row_ring.h"
 
 namespace ding {
 
@@ -74,20 +87,61 @@ inline Segment WithoutFirstRows(Segment segment, int64_t skipped) {
 
 class LinkedRows {
  public:
-  // See RowRing.
-  LinkedRows(SpecPtr rows, int obs_fields, int64_t capacity_rows)
-      : ring_(std::move(rows), obs_fields, capacity_rows),
-        slots_at_(static_cast<size_t>(ring_.places())) {}
+  // The first `obs_fields` fields of `rows` are the observation. The first row's id is 0.
+  LinkedRows(SpecPtr rows, int obs_fields, int64_t capacity_rows);
 
-  RowRing& ring() { return ring_; }
-  const RowRing& ring() const { return ring_; }
+  LinkedRows(const LinkedRows&) = delete;
+  LinkedRows& operator=(const LinkedRows&) = delete;
+
+  // Valid ids are [begin_id, end_id).
+  int64_t begin_id() const { return begin_; }
+  int64_t end_id() const { return end_; }
+  int64_t size() const { return end_ - begin_; }
+  int64_t capacity_rows() const { return capacity_rows_; }
+
+  const SpecPtr& spec() const { return spec_; }
+  int obs_fields() const { return obs_fields_; }
+  const RowLayout& layout() const { return layout_; }
+  // Whether field `field` is a stack, of which a row stores only the newest frame.
+  bool IsStack(int field) const { return layout_.stored_bytes[field] != spec_->row_bytes(field); }
+
+  RowLocation Locate(int64_t id) const { return {blocks_[PlaceOf(id)].get(), id & row_mask_}; }
+  // The address of field `field` of a row, or of a side slot if the field is an observation field
+  // that is not a stack.
+  const std::byte* At(const RowLocation& location, int field) const {
+    return location.block + layout_.offsets[field] + location.row * layout_.stored_bytes[field];
+  }
+  std::byte* MutableAt(const RowLocation& location, int field) {
+    return const_cast<std::byte*>(At(location, field));
+  }
+  // The values of a row in the columns `link` and `previous`, and where they lie.
+  int32_t LinkOf(int64_t id) const { return *NumberOf(id, layout_.links_offset); }
+  int32_t PreviousOf(int64_t id) const { return *NumberOf(id, layout_.previous_offset); }
+  const int32_t* LinksAt(int64_t id) const { return NumberOf(id, layout_.links_offset); }
+  int32_t* MutableLinksAt(int64_t id) { return NumberOf(id, layout_.links_offset); }
+  int32_t* MutablePreviousAt(int64_t id) { return NumberOf(id, layout_.previous_offset); }
+
+  // Whether evicting the rows before `id` releases a block.
+  bool ReleasesBlocks(int64_t id) const { return BlockOf(id) > first_block_; }
+  // Calls f(first id, rows) for each block's part of [begin, end).
+  template <typename F>
+  void ForEachPiece(int64_t begin, int64_t end, F f) const {
+    while (begin < end) {
+      const int64_t piece_end = std::min(end, (BlockOf(begin) + 1) << block_shift_);
+      f(begin, piece_end - begin);
+      begin = piece_end;
+    }
+  }
+
+  RowMemory& memory() { return memory_; }
+  const RowMemory& memory() const { return memory_; }
 
   RowSuccessor Next(int64_t id) const {
-    const int32_t link = ring_.LinkOf(id);
+    const int32_t link = LinkOf(id);
     if (!RowLink::LeadsToSlot(link)) {
-      return {id + link + 1, SegmentEnd::kCut, ring_.Locate(id + link + 1)};
+      return {id + link + 1, SegmentEnd::kCut, Locate(id + link + 1)};
     }
-    return {-1, RowLink::End(link), ring_.memory().LocateSlot(RowLink::Slot(link))};
+    return {-1, RowLink::End(link), memory_.LocateSlot(RowLink::Slot(link))};
   }
 
   // The number of open streams.
@@ -109,8 +163,10 @@ class LinkedRows {
   // and `slots` side slots. kResourceExhausted: out of memory.
   absl::Status Reserve(int64_t first_id, int64_t rows, int64_t slots);
   void EvictBefore(int64_t id);
-  // Adds rows with the columns of `from` and links each to the next one. LinkSegment() then
-  // corrects the links at the ends of each segment.
+  // Drops all rows. The next row gets `id`, which is not below end_id().
+  void StartAt(int64_t id);
+  // Adds rows with the columns of `from` that are not stacks, and links each to the next one.
+  // LinkSegment() then corrects the links at the ends of each segment.
   void Append(const ColumnsView& from);
   // Links the segment's predecessor to its first row, which has the id `first_id`, and its last row
   // to the observation `final_row` of `final_obs`.
@@ -123,11 +179,14 @@ class LinkedRows {
 
   // For saving and loading.
   //
+  // Adds `rows` rows, for which Reserve() has allocated blocks. The caller then fills their columns
+  // and links.
+  void AppendUnfilled(int64_t rows);
   // The number of rows with side slots in the block of row `id`.
-  int64_t SlotsInBlockOf(int64_t id) const { return slots_at_[ring_.PlaceOf(id)]; }
+  int64_t SlotsInBlockOf(int64_t id) const { return slots_at_[PlaceOf(id)]; }
   // The open stream whose newest row is `id`, if there is one. The link of the row leads to a slot.
   std::optional<OpenStream> OpenStreamOf(int64_t id) const;
-  // Adopts links that were loaded into the ring; they number their slots from 0 on. Returns the
+  // Adopts links that were loaded into the rows; they number their slots from 0 on. Returns the
   // number of slots. kInvalidArgument: a link leads nowhere.
   absl::StatusOr<int32_t> AdoptLinks();
   // Takes the slots 0 ... count - 1, none of which were taken before.
@@ -136,10 +195,32 @@ class LinkedRows {
   bool AdoptOpenStream(int64_t id, const OpenStream& stream);
 
  private:
+  int64_t BlockOf(int64_t id) const { return id >> block_shift_; }
+  // The place in the table of blocks of the block that holds row `id`.
+  int64_t PlaceOf(int64_t id) const { return BlockOf(id) & place_mask_; }
+  int32_t* NumberOf(int64_t id, int64_t offset) const {
+    return reinterpret_cast<int32_t*>(blocks_[PlaceOf(id)].get() + offset) + (id & row_mask_);
+  }
+  void ReleaseBlocksBefore(int64_t block);
   void ForgetTail(int32_t link, int64_t row);
   void KeepFinalObs(const ColumnsView& final_obs, int64_t final_row, const RowLocation& slot);
 
-  RowRing ring_;
+  const SpecPtr spec_;
+  const int obs_fields_;
+  const int64_t capacity_rows_;
+  const RowLayout layout_;
+  const int block_shift_;
+  const int64_t row_mask_;
+  int64_t place_mask_ = 0;
+
+  int64_t begin_ = 0;
+  int64_t end_ = 0;
+  // Blocks [first_block_, end_block_), each at its number modulo the size of the table.
+  std::vector<RowMemory::Block> blocks_;
+  int64_t first_block_ = 0;
+  int64_t end_block_ = 0;
+  RowMemory memory_;
+
   // How many valid rows of a block have side slots, by place: eviction ends its search after those.
   std::vector<int64_t> slots_at_;
   std::vector<int64_t> stream_of_slot_;       // the stream of the row that has the slot

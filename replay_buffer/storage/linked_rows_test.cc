@@ -8,10 +8,12 @@
 
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/replay_buffer/storage/row_layout.h"
 #include "ding_worker/replay_buffer/storage/row_memory.h"
-#include "ding_worker/replay_buffer/storage/row_ring.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -31,12 +33,11 @@ class LinkedRowsTest : public testing::Test {
 
   // Pushes at most as many rows as the capacity.
   void Push(const SegmentBatch& data) {
-    RowRing& ring = rows_.ring();
-    const int64_t first_id = ring.end_id();
-    ring.memory().Reclaim();
+    const int64_t first_id = rows_.end_id();
+    rows_.memory().Reclaim();
     ASSERT_THAT(rows_.Reserve(first_id, data.size(), static_cast<int64_t>(data.segments.size())),
                 IsOk());
-    rows_.EvictBefore(first_id + data.size() - ring.capacity_rows());
+    rows_.EvictBefore(first_id + data.size() - rows_.capacity_rows());
     rows_.Append(data.rows.view());
     for (size_t i = 0; i < data.segments.size(); ++i) {
       const Segment& segment = data.segments[i];
@@ -48,7 +49,7 @@ class LinkedRowsTest : public testing::Test {
 
   Place At(const RowLocation& location) const {
     Place place(4);
-    std::memcpy(place.data(), rows_.ring().At(location, 0), 16);
+    std::memcpy(place.data(), rows_.At(location, 0), 16);
     return place;
   }
 
@@ -71,7 +72,7 @@ TEST_F(LinkedRowsTest, OneRowSegmentsOfInterleavedStreamsAreLinked) {
   Push({{1, 1}});
   EXPECT_EQ(rows_.Next(2).id, -1);
   EXPECT_THAT(At(rows_.Next(2).obs), ElementsAre(1, 2, 0, 2));
-  EXPECT_THAT(At(rows_.ring().Locate(4)), ElementsAre(1, 2, 1, 0));
+  EXPECT_THAT(At(rows_.Locate(4)), ElementsAre(1, 2, 1, 0));
 }
 
 TEST_F(LinkedRowsTest, RowsAreNotLinkedAcrossLostSteps) {
@@ -91,7 +92,7 @@ class FourLinkedRowsTest : public LinkedRowsTest {
 TEST_F(FourLinkedRowsTest, EvictedRowIsNotLinkedWhenItsStreamGoesOn) {
   Push({{0, 1}});
   Push({{1, 4}});
-  EXPECT_EQ(rows_.ring().begin_id(), 1);
+  EXPECT_EQ(rows_.begin_id(), 1);
   Push({{0, 1}});
   EXPECT_EQ(rows_.Next(4).id, -1);
   EXPECT_EQ(rows_.Next(5).id, -1);
@@ -103,14 +104,14 @@ TEST_F(LinkedRowsTest, StreamsWithoutValidRowsAreForgotten) {
   int64_t early = 0;
   for (int64_t stream = 0; stream < 20000; ++stream) {
     Push({{stream, 1}});
-    if (stream == 200) early = rows_.ring().memory().allocated_bytes();
+    if (stream == 200) early = rows_.memory().allocated_bytes();
   }
-  EXPECT_EQ(rows_.ring().memory().allocated_bytes(), early);
+  EXPECT_EQ(rows_.memory().allocated_bytes(), early);
   EXPECT_EQ(rows_.open_streams(), 100);
   EXPECT_EQ(rows_.TailOf(3), nullptr);
   ASSERT_NE(rows_.TailOf(19999), nullptr);
   EXPECT_EQ(rows_.TailOf(19999)->row, 19999);
-  rows_.EvictBefore(rows_.ring().end_id());
+  rows_.EvictBefore(rows_.end_id());
   EXPECT_EQ(rows_.open_streams(), 0);
 }
 
@@ -126,7 +127,7 @@ TEST_F(LinkedRowsTest, LinksAgreeWithALinearSearch) {
   Rng rng(11, "linked_rows_test");
   for (int push = 0; push < 500; ++push) {
     const SegmentBatch data = RandomPush(&streams_, &rng, 12);
-    const int64_t first_id = rows_.ring().end_id();
+    const int64_t first_id = rows_.end_id();
     Push(data);
     for (const Segment& segment : data.segments) {
       for (int64_t i = 0; i < segment.length; ++i) {
@@ -135,7 +136,7 @@ TEST_F(LinkedRowsTest, LinksAgreeWithALinearSearch) {
       }
     }
     while (model.size() > 100) model.pop_front();
-    ASSERT_EQ(model.front().id, rows_.ring().begin_id());
+    ASSERT_EQ(model.front().id, rows_.begin_id());
     for (auto row = model.begin(); row != model.end(); ++row) {
       const auto next = std::find_if(
           row + 1, model.end(), [row](const Row& other) { return other.stream == row->stream; });
@@ -148,6 +149,84 @@ TEST_F(LinkedRowsTest, LinksAgreeWithALinearSearch) {
       ASSERT_EQ(after[0], static_cast<float>(row->stream));
       ASSERT_EQ(after[1], static_cast<float>(row->step + 1));
     }
+  }
+}
+
+SpecPtr NumberSpec() {
+  return MakeSpec({Scalar("obs", DType::kInt64), Scalar("half", DType::kInt32)}).value();
+}
+
+// Rows with the numbers first, first + 1, ...
+Batch Numbers(int64_t first, int64_t rows) {
+  BatchBuilder builder = BatchBuilder::Create(NumberSpec(), rows).value();
+  for (int64_t i = 0; i < rows; ++i) {
+    builder.column<int64_t>(0)[static_cast<size_t>(i)] = first + i;
+    builder.column<int32_t>(1)[static_cast<size_t>(i)] = static_cast<int32_t>((first + i) / 2);
+  }
+  return std::move(builder).Seal(rows);
+}
+
+template <typename T>
+T Value(const LinkedRows& rows, int64_t id, int field) {
+  T value;
+  std::memcpy(&value, rows.At(rows.Locate(id), field), sizeof(T));
+  return value;
+}
+
+void Append(LinkedRows* rows, const Batch& batch) {
+  const int64_t first_id = rows->end_id();
+  rows->memory().Reclaim();
+  ASSERT_THAT(rows->Reserve(first_id, batch.rows(), /*slots=*/0), IsOk());
+  rows->EvictBefore(first_id + batch.rows() - rows->capacity_rows());
+  rows->Append(batch.view());
+}
+
+TEST(LinkedRows, ForEachPieceSplitsAtBlockBoundaries) {
+  const LinkedRows rows(NumberSpec(), 1, 32);  // Four rows per block.
+  std::vector<std::vector<int64_t>> pieces;
+  rows.ForEachPiece(2, 13, [&](int64_t first, int64_t rows) { pieces.push_back({first, rows}); });
+  EXPECT_EQ(pieces, (std::vector<std::vector<int64_t>>{{2, 2}, {4, 4}, {8, 4}, {12, 1}}));
+}
+
+TEST(LinkedRows, StartAtDropsAllRowsAndSetsTheNextId) {
+  LinkedRows rows(NumberSpec(), 1, 32);
+  Append(&rows, Numbers(0, 30));
+  rows.StartAt(1001);
+  EXPECT_EQ(rows.size(), 0);
+  Append(&rows, Numbers(7, 5));
+  EXPECT_EQ(rows.begin_id(), 1001);
+  EXPECT_EQ(rows.end_id(), 1006);
+  EXPECT_EQ(Value<int64_t>(rows, 1001, 0), 7);
+  EXPECT_EQ(Value<int64_t>(rows, 1005, 0), 11);
+  EXPECT_DEATH(rows.StartAt(1005), "id 1005 was used");
+}
+
+TEST(LinkedRows, RandomPushesAgreeWithADeque) {
+  Rng rng(5, "row_ring_test");
+  for (const int64_t capacity : {1, 2, 7, 16, 100}) {
+    LinkedRows rows(NumberSpec(), 1, capacity);
+    std::deque<int64_t> model;
+    int64_t next_number = 0;
+    for (int step = 0; step < 300; ++step) {
+      const auto pushed = static_cast<int64_t>(1 + rng.UniformInt(static_cast<uint64_t>(capacity)));
+      if (rng.UniformInt(10) == 0) {
+        rows.EvictBefore(rows.end_id());
+        model.clear();
+      }
+      Append(&rows, Numbers(next_number, pushed));
+      for (int64_t i = 0; i < pushed; ++i) model.push_back(next_number++);
+      while (static_cast<int64_t>(model.size()) > capacity) model.pop_front();
+      ASSERT_EQ(rows.size(), static_cast<int64_t>(model.size()));
+      for (size_t i = 0; i < model.size(); ++i) {
+        const int64_t id = rows.begin_id() + static_cast<int64_t>(i);
+        ASSERT_EQ(id, model[i]);
+        ASSERT_EQ(Value<int64_t>(rows, id, 0), model[i]);
+        ASSERT_EQ(Value<int32_t>(rows, id, 1), model[i] / 2);
+      }
+    }
+    const RowLayout& layout = rows.layout();
+    EXPECT_LE(rows.memory().allocated_bytes(),
+              ((capacity >> layout.block_shift) + 2 + kMaxSpareBlocks) * layout.block_bytes);
   }
 }
 

@@ -8,7 +8,6 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/replay_buffer/storage/row_ring.h"
 #include "ding_worker/replay_buffer/storage/row_store_state.h"
 
 namespace ding {
@@ -51,7 +50,6 @@ absl::Status RowStore::CheckLayout(const SegmentBatch& data, absl::string_view w
 }
 
 absl::Status RowStore::Append(const SegmentBatch& data) {
-  RowRing& ring = rows_.ring();
   const int64_t rows = data.size();
   // Only the newest rows of a push larger than the store are kept.
   const int64_t skipped = std::max<int64_t>(0, rows - capacity_rows());
@@ -59,7 +57,7 @@ absl::Status RowStore::Append(const SegmentBatch& data) {
   const int64_t first_kept = std::clamp(end_id() + rows - capacity_rows(), begin_id(), end_id());
   const bool has_stacks = frames_per_row() > 0;
   auto slots = static_cast<int64_t>(data.segments.size());
-  ring.memory().Reclaim();
+  rows_.memory().Reclaim();
   if (has_stacks) {
     frames_.Plan(data, skipped, first_kept);
     slots += frames_.slots_planned();
@@ -69,7 +67,7 @@ absl::Status RowStore::Append(const SegmentBatch& data) {
   if (has_stacks) frames_.CutBefore(first_kept);
   rows_.EvictBefore(first_kept);
   if (skipped > 0) {
-    ring.StartAt(first_id);
+    rows_.StartAt(first_id);
     frames_.StartAt(first_id);
   }
   const ColumnsView view = data.rows.view();
@@ -86,7 +84,7 @@ absl::Status RowStore::Append(const SegmentBatch& data) {
     if (has_stacks) frames_.LinkSegment(id, linked, final_obs, final_row);
   }
   if (has_stacks) frames_.KeepOlderFrames(view, first_id - skipped);
-  ring.memory().TrimSpareBlocks();
+  rows_.memory().TrimSpareBlocks();
   return absl::OkStatus();
 }
 
@@ -102,7 +100,7 @@ void RowStore::Clear() {
 }
 
 void RowStore::Gather(int field, absl::Span<const RowLocation> rows, std::byte* to) const {
-  const int64_t offset = rows_.ring().layout().offsets[field];
+  const int64_t offset = rows_.layout().offsets[field];
   const int64_t bytes = spec()->row_bytes(field);
   switch (bytes) {
     case 1:

@@ -1,10 +1,10 @@
 // The memory of all replay buffers: it stores the rows of segments in columns, keeps one copy of
 // each observation, and evicts the oldest rows first. Its parts have one job each:
 //
-//     RowStore ─┬─ LinkedRows ── RowRing ── RowMemory
-//               │   what followed  rows in    blocks and side slots,
-//               │   each row       columns    held back by pins
-//               └─ FrameStore      the frames of stacked observations
+//     RowStore ─┬─ LinkedRows ── RowMemory
+//               │   rows in       blocks and side slots,
+//               │   columns       held back by pins
+//               └─ FrameStore     the frames of stacked observations
 //     saved and loaded by row_store_state
 //
 // Rows are numbered by a 64-bit id in the order of arrival, and an id is never used again. The
@@ -69,12 +69,12 @@ class RowStore {
   void Clear();
 
   // Valid ids are [begin_id, end_id).
-  int64_t begin_id() const { return rows_.ring().begin_id(); }
-  int64_t end_id() const { return rows_.ring().end_id(); }
-  int64_t size() const { return rows_.ring().size(); }
-  int64_t capacity_rows() const { return rows_.ring().capacity_rows(); }
+  int64_t begin_id() const { return rows_.begin_id(); }
+  int64_t end_id() const { return rows_.end_id(); }
+  int64_t size() const { return rows_.size(); }
+  int64_t capacity_rows() const { return rows_.capacity_rows(); }
 
-  RowLocation Locate(int64_t id) const { return rows_.ring().Locate(id); }
+  RowLocation Locate(int64_t id) const { return rows_.Locate(id); }
   // Returns what follows a row in its stream.
   Successor Next(int64_t id) const { return rows_.Next(id); }
 
@@ -90,17 +90,17 @@ class RowStore {
   }
 
   // Returns a pin, which must not outlive the store.
-  RowPin Pin() { return rows_.ring().memory().Pin(); }
+  RowPin Pin() { return rows_.memory().Pin(); }
 
   // The following functions are callable without the lock.
-  const SpecPtr& spec() const { return rows_.ring().spec(); }
-  int obs_fields() const { return rows_.ring().obs_fields(); }
+  const SpecPtr& spec() const { return rows_.spec(); }
+  int obs_fields() const { return rows_.obs_fields(); }
   // Whether field `field` is a stack, of which a row stores only the newest frame.
-  bool IsStack(int field) const { return rows_.ring().IsStack(field); }
+  bool IsStack(int field) const { return rows_.IsStack(field); }
   // The address of field `field` of a row, which for a stack is that of its newest frame. For the
   // observation after a row, `field` must be an observation field that is not a stack.
   const std::byte* At(const RowLocation& location, int field) const {
-    return rows_.ring().At(location, field);
+    return rows_.At(location, field);
   }
   // Copies field `field`, which is not a stack, of pinned rows to `to`, one after the other.
   void Gather(int field, absl::Span<const RowLocation> rows, std::byte* to) const;
@@ -121,7 +121,7 @@ class RowStore {
   // The number of streams whose newest row waits for a successor.
   int64_t open_streams() const { return rows_.open_streams(); }
   // The bytes allocated for rows, links and final observations, spare blocks included.
-  int64_t allocated_bytes() const { return rows_.ring().memory().allocated_bytes(); }
+  int64_t allocated_bytes() const { return rows_.memory().allocated_bytes(); }
 
  private:
   RowStore(SpecPtr rows, int obs_fields, int64_t capacity_rows)

@@ -16,7 +16,6 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/replay_buffer/storage/row_layout.h"
 #include "ding_worker/replay_buffer/storage/row_memory.h"
-#include "ding_worker/replay_buffer/storage/row_ring.h"
 
 namespace ding {
 namespace {
@@ -40,10 +39,10 @@ Shape StacksShape(int64_t rows, int64_t frames, const FieldSpec& field) {
   return ColumnShape(rows, ColumnShape(frames, FrameShape(field)));
 }
 
-// [rows, ...shape of what a row of the ring stores of the field]
-Shape RowsShape(const RowRing& ring, int field, int64_t rows) {
-  const FieldSpec& column = ring.spec()->field(field);
-  return ColumnShape(rows, ring.IsStack(field) ? FrameShape(column) : column.shape);
+// [count, ...shape of what a stored row has of the field]
+Shape RowsShape(const LinkedRows& rows, int field, int64_t count) {
+  const FieldSpec& column = rows.spec()->field(field);
+  return ColumnShape(count, rows.IsStack(field) ? FrameShape(column) : column.shape);
 }
 
 absl::Status Damaged(absl::string_view what, int64_t found, int64_t low, int64_t high) {
@@ -98,17 +97,16 @@ class RowsSaver {
  public:
   RowsSaver(const LinkedRows& rows, const FrameStore& frames, SavedRows* saved)
       : rows_(rows),
-        ring_(rows.ring()),
         frames_(frames),
-        begin_(ring_.begin_id()),
-        end_(ring_.end_id()),
+        begin_(rows_.begin_id()),
+        end_(rows_.end_id()),
         saved_(saved) {}
 
   void Save() {
-    saved_->spec = ring_.spec();
-    saved_->obs_fields = ring_.obs_fields();
+    saved_->spec = rows_.spec();
+    saved_->obs_fields = rows_.obs_fields();
     saved_->begin_id = begin_;
-    saved_->rows = ring_.size();
+    saved_->rows = rows_.size();
     SaveLinks();
     SaveColumns();
     SaveFinalObs();
@@ -125,7 +123,6 @@ class RowsSaver {
   void SaveStacks();
 
   const LinkedRows& rows_;
-  const RowRing& ring_;
   const FrameStore& frames_;
   const int64_t begin_;
   const int64_t end_;
@@ -135,10 +132,10 @@ class RowsSaver {
 
 // Slots are renumbered in the order of their rows, so that evicted rows do not affect the result.
 int32_t RowsSaver::SavedLink(int64_t id) {
-  const int32_t link = ring_.LinkOf(id);
+  const int32_t link = rows_.LinkOf(id);
   if (!RowLink::LeadsToSlot(link)) return link;
   const auto number = static_cast<int32_t>(final_obs_.size());
-  final_obs_.push_back(ring_.memory().LocateSlot(RowLink::Slot(link)));
+  final_obs_.push_back(rows_.memory().LocateSlot(RowLink::Slot(link)));
   if (const std::optional<OpenStream> open = rows_.OpenStreamOf(id); open.has_value()) {
     saved_->tails.push_back(id - begin_);
     saved_->streams.push_back(open->stream);
@@ -155,7 +152,7 @@ void RowsSaver::CopyLinks(int64_t first, int64_t rows) {
 
 // Copies links to slots one by one; the other links stay where they are.
 void RowsSaver::SaveSparseLinks(int64_t first, int64_t rows) {
-  const int32_t* const links = ring_.LinksAt(first);
+  const int32_t* const links = rows_.LinksAt(first);
   int64_t left = rows_.SlotsInBlockOf(first);
   for (int64_t at = 0; at < rows; ++at) {
     const int64_t end =
@@ -174,11 +171,11 @@ void RowsSaver::SaveLinks() {
     return rows_.SlotsInBlockOf(first) * 8 <= rows;
   };
   int64_t copied = 0;
-  ring_.ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
+  rows_.ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
     copied += is_sparse(first, rows) ? rows_.SlotsInBlockOf(first) : rows;
   });
   saved_->copied_links.reserve(static_cast<size_t>(copied));  // Parts point into it.
-  ring_.ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
+  rows_.ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
     if (is_sparse(first, rows)) {
       SaveSparseLinks(first, rows);
     } else {
@@ -188,20 +185,20 @@ void RowsSaver::SaveLinks() {
 }
 
 void RowsSaver::SaveColumns() {
-  for (int field = 0; field < ring_.spec()->size(); ++field) {
+  for (int field = 0; field < rows_.spec()->size(); ++field) {
     std::vector<absl::string_view> parts;
-    ring_.ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
+    rows_.ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
       parts.push_back(
-          BytesAt(ring_.At(ring_.Locate(first), field), rows * ring_.layout().stored_bytes[field]));
+          BytesAt(rows_.At(rows_.Locate(first), field), rows * rows_.layout().stored_bytes[field]));
     });
-    const FieldSpec& column = ring_.spec()->field(field);
+    const FieldSpec& column = rows_.spec()->field(field);
     saved_->columns.push_back({absl::StrCat("rows/", column.name), column.dtype,
-                               RowsShape(ring_, field, ring_.size()), std::move(parts)});
+                               RowsShape(rows_, field, rows_.size()), std::move(parts)});
   }
 }
 
 void RowsSaver::SaveFinalObs() {
-  const Spec& spec = *ring_.spec();
+  const Spec& spec = *rows_.spec();
   const auto rows = static_cast<int64_t>(final_obs_.size());
   const auto save = [&](int field, const Shape& shape, const auto& at_slot) {
     std::vector<absl::string_view> parts;
@@ -213,12 +210,12 @@ void RowsSaver::SaveFinalObs() {
     saved_->columns.push_back(
         {absl::StrCat("final_obs/", column.name), column.dtype, shape, std::move(parts)});
   };
-  for (int field = 0; field < ring_.obs_fields(); ++field) {
-    if (ring_.IsStack(field)) continue;
+  for (int field = 0; field < rows_.obs_fields(); ++field) {
+    if (rows_.IsStack(field)) continue;
     save(field, ColumnShape(rows, spec.field(field).shape),
-         [&](const RowLocation& slot) { return ring_.At(slot, field); });
+         [&](const RowLocation& slot) { return rows_.At(slot, field); });
   }
-  for (const RowLayout::Stack& stack : ring_.layout().stacks) {
+  for (const RowLayout::Stack& stack : rows_.layout().stacks) {
     save(stack.field, StacksShape(rows, stack.frames.frames(), spec.field(stack.field)),
          [&](const RowLocation& slot) { return frames_.SlotAt(slot, stack); });
   }
@@ -229,11 +226,11 @@ void RowsSaver::SaveStacks() {
   // predecessor are still there or were copied before its block was released.
   const auto frames_per_row = static_cast<size_t>(frames_.frames_per_row());
   saved_->has_stacks = true;
-  saved_->previous.reserve(static_cast<size_t>(ring_.size()));
+  saved_->previous.reserve(static_cast<size_t>(rows_.size()));
   std::vector<FrameLocation> frames;  // of the rows with slots
   int32_t slots = 0;
   for (int64_t id = begin_; id < end_; ++id) {
-    const int32_t previous = ring_.PreviousOf(id);
+    const int32_t previous = rows_.PreviousOf(id);
     if (previous > 0 && id - previous >= begin_) {
       saved_->previous.push_back(previous);
       continue;
@@ -242,7 +239,7 @@ void RowsSaver::SaveStacks() {
     frames.resize(frames.size() + frames_per_row);
     frames_.Locate(id, absl::MakeSpan(frames).last(frames_per_row));
   }
-  for (const RowLayout::Stack& stack : ring_.layout().stacks) {
+  for (const RowLayout::Stack& stack : rows_.layout().stacks) {
     std::vector<absl::string_view> parts;
     for (size_t row = 0; row < frames.size(); row += frames_per_row) {
       for (int age = stack.frames.frames() - 1; age > 0; --age) {
@@ -250,7 +247,7 @@ void RowsSaver::SaveStacks() {
                                 stack.frames.frame_bytes()));
       }
     }
-    const FieldSpec& column = ring_.spec()->field(stack.field);
+    const FieldSpec& column = rows_.spec()->field(stack.field);
     saved_->columns.push_back({absl::StrCat("older_frames/", column.name), column.dtype,
                                StacksShape(slots, stack.frames.frames() - 1, column),
                                std::move(parts)});
@@ -261,14 +258,14 @@ void RowsSaver::SaveStacks() {
 class RowsLoader {
  public:
   RowsLoader(StateReader* reader, LinkedRows* rows, FrameStore* frames)
-      : reader_(reader), rows_(rows), ring_(&rows->ring()), frames_(frames) {}
+      : reader_(reader), rows_(rows), frames_(frames) {}
 
   absl::Status Load(const SavedRowsHeader& header);
 
  private:
   absl::Status CheckRows(int64_t rows) const;
   absl::Status CheckSlots(int64_t final_obs, int64_t older_frames) const;
-  absl::Status ReadNumbers(absl::string_view name, int32_t* (RowRing::*at)(int64_t));
+  absl::Status ReadNumbers(absl::string_view name, int32_t* (LinkedRows::*at)(int64_t));
   absl::Status LoadColumns();
   absl::Status LoadFinalObs(int32_t slots);
   absl::Status LoadOlderFrames(int32_t first_slot, int32_t end_slot);
@@ -276,24 +273,23 @@ class RowsLoader {
 
   StateReader* const reader_;
   LinkedRows* const rows_;
-  RowRing* const ring_;
   FrameStore* const frames_;
 };
 
 absl::Status RowsLoader::Load(const SavedRowsHeader& header) {
-  ring_->StartAt(header.begin_id);
+  rows_->StartAt(header.begin_id);
   frames_->StartAt(header.begin_id);
   // This check comes before memory is reserved for rows as long as the spec says.
   DING_RETURN_IF_ERROR(CheckRows(header.rows));
   if (header.rows > 0) {
     DING_RETURN_IF_ERROR(rows_->Reserve(header.begin_id, header.rows, /*slots=*/0));
-    ring_->Append(header.rows);
+    rows_->AppendUnfilled(header.rows);
   }
-  DING_RETURN_IF_ERROR(ReadNumbers("links", &RowRing::MutableLinksAt));
+  DING_RETURN_IF_ERROR(ReadNumbers("links", &LinkedRows::MutableLinksAt));
   DING_ASSIGN_OR_RETURN(const int32_t slots, rows_->AdoptLinks());
   int32_t all_slots = slots;
   if (frames_->frames_per_row() > 0) {
-    DING_RETURN_IF_ERROR(ReadNumbers("previous", &RowRing::MutablePreviousAt));
+    DING_RETURN_IF_ERROR(ReadNumbers("previous", &LinkedRows::MutablePreviousAt));
     DING_ASSIGN_OR_RETURN(all_slots, frames_->AdoptPrevious(slots));
   }
   DING_RETURN_IF_ERROR(CheckSlots(slots, all_slots - slots));
@@ -309,23 +305,23 @@ absl::Status RowsLoader::CheckRows(int64_t rows) const {
   if (frames_->frames_per_row() > 0) {
     DING_RETURN_IF_ERROR(CheckSavedColumn(*reader_, "", Scalar("previous", DType::kInt32), {rows}));
   }
-  const Spec& spec = *ring_->spec();
+  const Spec& spec = *rows_->spec();
   for (int field = 0; field < spec.size(); ++field) {
     DING_RETURN_IF_ERROR(
-        CheckSavedColumn(*reader_, "rows/", spec.field(field), RowsShape(*ring_, field, rows)));
+        CheckSavedColumn(*reader_, "rows/", spec.field(field), RowsShape(*rows_, field, rows)));
   }
   return absl::OkStatus();
 }
 
 absl::Status RowsLoader::CheckSlots(int64_t final_obs, int64_t older_frames) const {
-  const Spec& spec = *ring_->spec();
-  for (int field = 0; field < ring_->obs_fields(); ++field) {
-    if (ring_->IsStack(field)) continue;
+  const Spec& spec = *rows_->spec();
+  for (int field = 0; field < rows_->obs_fields(); ++field) {
+    if (rows_->IsStack(field)) continue;
     const FieldSpec& column = spec.field(field);
     DING_RETURN_IF_ERROR(
         CheckSavedColumn(*reader_, "final_obs/", column, ColumnShape(final_obs, column.shape)));
   }
-  for (const RowLayout::Stack& stack : ring_->layout().stacks) {
+  for (const RowLayout::Stack& stack : rows_->layout().stacks) {
     const FieldSpec& column = spec.field(stack.field);
     const int frames = stack.frames.frames();
     DING_RETURN_IF_ERROR(
@@ -336,44 +332,44 @@ absl::Status RowsLoader::CheckSlots(int64_t final_obs, int64_t older_frames) con
   return absl::OkStatus();
 }
 
-// Reads tensor `name`, one number per row, into the column of the ring that `at` locates.
-absl::Status RowsLoader::ReadNumbers(absl::string_view name, int32_t* (RowRing::*at)(int64_t)) {
+// Reads tensor `name`, one number per row, into the column of the rows that `at` locates.
+absl::Status RowsLoader::ReadNumbers(absl::string_view name, int32_t* (LinkedRows::*at)(int64_t)) {
   std::vector<absl::Span<char>> parts;
-  ring_->ForEachPiece(ring_->begin_id(), ring_->end_id(), [&](int64_t first, int64_t rows) {
-    parts.push_back(WritableAt((ring_->*at)(first), rows * kLinkBytes));
+  rows_->ForEachPiece(rows_->begin_id(), rows_->end_id(), [&](int64_t first, int64_t rows) {
+    parts.push_back(WritableAt((rows_->*at)(first), rows * kLinkBytes));
   });
   return reader_->Read(name, parts);
 }
 
 absl::Status RowsLoader::LoadColumns() {
-  for (int field = 0; field < ring_->spec()->size(); ++field) {
+  for (int field = 0; field < rows_->spec()->size(); ++field) {
     std::vector<absl::Span<char>> parts;
-    ring_->ForEachPiece(ring_->begin_id(), ring_->end_id(), [&](int64_t first, int64_t rows) {
-      parts.push_back(WritableAt(ring_->MutableAt(ring_->Locate(first), field),
-                                 rows * ring_->layout().stored_bytes[field]));
+    rows_->ForEachPiece(rows_->begin_id(), rows_->end_id(), [&](int64_t first, int64_t rows) {
+      parts.push_back(WritableAt(rows_->MutableAt(rows_->Locate(first), field),
+                                 rows * rows_->layout().stored_bytes[field]));
     });
     DING_RETURN_IF_ERROR(
-        reader_->Read(absl::StrCat("rows/", ring_->spec()->field(field).name), parts));
+        reader_->Read(absl::StrCat("rows/", rows_->spec()->field(field).name), parts));
   }
   return absl::OkStatus();
 }
 
 absl::Status RowsLoader::LoadFinalObs(int32_t slots) {
-  const Spec& spec = *ring_->spec();
+  const Spec& spec = *rows_->spec();
   const auto load = [&](int field, const auto& at_slot) {
     std::vector<absl::Span<char>> parts;
     parts.reserve(static_cast<size_t>(slots));
     for (int32_t slot = 0; slot < slots; ++slot) {
-      parts.push_back(WritableAt(at_slot(ring_->memory().LocateSlot(slot)), spec.row_bytes(field)));
+      parts.push_back(WritableAt(at_slot(rows_->memory().LocateSlot(slot)), spec.row_bytes(field)));
     }
     return reader_->Read(absl::StrCat("final_obs/", spec.field(field).name), parts);
   };
-  for (int field = 0; field < ring_->obs_fields(); ++field) {
-    if (ring_->IsStack(field)) continue;
+  for (int field = 0; field < rows_->obs_fields(); ++field) {
+    if (rows_->IsStack(field)) continue;
     DING_RETURN_IF_ERROR(
-        load(field, [&](const RowLocation& slot) { return ring_->MutableAt(slot, field); }));
+        load(field, [&](const RowLocation& slot) { return rows_->MutableAt(slot, field); }));
   }
-  for (const RowLayout::Stack& stack : ring_->layout().stacks) {
+  for (const RowLayout::Stack& stack : rows_->layout().stacks) {
     DING_RETURN_IF_ERROR(
         load(stack.field, [&](const RowLocation& slot) { return frames_->SlotAt(slot, stack); }));
   }
@@ -381,14 +377,14 @@ absl::Status RowsLoader::LoadFinalObs(int32_t slots) {
 }
 
 absl::Status RowsLoader::LoadOlderFrames(int32_t first_slot, int32_t end_slot) {
-  for (const RowLayout::Stack& stack : ring_->layout().stacks) {
+  for (const RowLayout::Stack& stack : rows_->layout().stacks) {
     const int64_t bytes = (stack.frames.frames() - 1) * stack.frames.frame_bytes();
     std::vector<absl::Span<char>> parts;
     for (int32_t slot = first_slot; slot < end_slot; ++slot) {
-      parts.push_back(WritableAt(frames_->SlotAt(ring_->memory().LocateSlot(slot), stack), bytes));
+      parts.push_back(WritableAt(frames_->SlotAt(rows_->memory().LocateSlot(slot), stack), bytes));
     }
     DING_RETURN_IF_ERROR(reader_->Read(
-        absl::StrCat("older_frames/", ring_->spec()->field(stack.field).name), parts));
+        absl::StrCat("older_frames/", rows_->spec()->field(stack.field).name), parts));
   }
   return absl::OkStatus();
 }
@@ -400,13 +396,13 @@ absl::Status RowsLoader::LoadOpenStreams() {
   DING_RETURN_IF_ERROR(reader_->ReadSpan<int64_t>("open_streams", absl::MakeSpan(streams)));
   DING_RETURN_IF_ERROR(reader_->ReadSpan<int64_t>("open_next_steps", absl::MakeSpan(next_steps)));
   for (size_t i = 0; i < tails.size(); ++i) {
-    if (tails[i] < 0 || tails[i] >= ring_->size()) {
-      return Damaged("open tail", tails[i], 0, ring_->size() - 1);
+    if (tails[i] < 0 || tails[i] >= rows_->size()) {
+      return Damaged("open tail", tails[i], 0, rows_->size() - 1);
     }
     // A row is the newest row of at most one stream.
     const bool is_first = i == 0 || tails[i] > tails[i - 1];
     if (!is_first ||
-        !rows_->AdoptOpenStream(ring_->begin_id() + tails[i], {streams[i], next_steps[i]})) {
+        !rows_->AdoptOpenStream(rows_->begin_id() + tails[i], {streams[i], next_steps[i]})) {
       return absl::InvalidArgumentError(
           absl::StrCat("saved row ", tails[i], " cannot be the newest of stream ", streams[i]));
     }
@@ -418,7 +414,7 @@ absl::Status RowsLoader::LoadOpenStreams() {
 
 StateSnapshot SnapshotRows(LinkedRows* rows, const FrameStore& frames) {
   const auto saved = std::make_shared<SavedRows>();
-  saved->pin = rows->ring().memory().Pin();
+  saved->pin = rows->memory().Pin();
   RowsSaver(*rows, frames, saved.get()).Save();
   return [saved](StateWriter* writer) { return saved->Write(writer); };
 }
@@ -442,8 +438,8 @@ absl::StatusOr<SavedRowsHeader> ReadSavedRowsHeader(StateReader* reader) {
 
 absl::Status LoadRows(const SavedRowsHeader& header, StateReader* reader, LinkedRows* rows,
                       FrameStore* frames) {
-  if (header.rows > rows->ring().capacity_rows()) {
-    return Damaged("number of rows", header.rows, 0, rows->ring().capacity_rows());
+  if (header.rows > rows->capacity_rows()) {
+    return Damaged("number of rows", header.rows, 0, rows->capacity_rows());
   }
   return RowsLoader(reader, rows, frames).Load(header);
 }
