@@ -18,7 +18,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
-#include "ding_worker/coordinator/log/sqlite_log.h"
+#include "ding_worker/coordinator/journal/sqlite_log.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/data/wire.h"

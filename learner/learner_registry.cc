@@ -131,8 +131,7 @@ Registry<LearnerCreator>& LearnerRegistry() {
 }
 
 // EntriesOfKind() finds the built-in types, too, before anybody has asked for one.
-[[maybe_unused]] static const bool kListed =
-    (LearnerRegistry(), LearnerHookRegistry(), true);
+[[maybe_unused]] static const bool kListed = (LearnerRegistry(), LearnerHookRegistry(), true);
 
 absl::StatusOr<std::unique_ptr<ILearner>> create_learner(const LearnerConfig& config,
                                                          LearnMode* policy,

@@ -36,11 +36,11 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
-#include "ding_worker/replay_buffer/items/item_book.h"
 #include "ding_worker/replay_buffer/monitors/periodic_thruput_monitor.h"
 #include "ding_worker/replay_buffer/selection/draw_source.h"
 #include "ding_worker/replay_buffer/selection/rate_limiter.h"
 #include "ding_worker/replay_buffer/selection/selector.h"
+#include "ding_worker/replay_buffer/storage/item_book.h"
 #include "ding_worker/replay_buffer/storage/row_layout.h"
 #include "ding_worker/replay_buffer/storage/transition_reader.h"
 

@@ -15,8 +15,8 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/learner/learner.h"
 #include "ding_worker/replay_buffer/buffer.h"
-#include "ding_worker/worker/run/run_checkpoints.h"
-#include "ding_worker/worker/serial_run/serial_pipeline.h"
+#include "ding_worker/worker/pipeline/serial_pipeline.h"
+#include "ding_worker/worker/run_folder/run_checkpoints.h"
 #include "ding_worker/worker/testing/benchmark_parts.h"
 
 namespace ding {

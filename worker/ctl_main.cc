@@ -27,11 +27,11 @@
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/metrics/terminal.h"
-#include "ding_worker/worker/parallel_run/link_flags.h"
-#include "ding_worker/worker/parallel_run/operator_client.h"
-#include "ding_worker/worker/run/paths.h"
-#include "ding_worker/worker/run/program.h"
-#include "ding_worker/worker/run/run_status.h"
+#include "ding_worker/worker/coordination/run_status.h"
+#include "ding_worker/worker/processes/operator_client.h"
+#include "ding_worker/worker/program/link_flags.h"
+#include "ding_worker/worker/program/program.h"
+#include "ding_worker/worker/run_folder/paths.h"
 #include "gflags/gflags.h"
 
 DEFINE_string(coordinator, "", "host:port of the coordinator");

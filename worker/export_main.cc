@@ -11,8 +11,8 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/policy/export/exporter.h"
 #include "ding_worker/worker/list_registry.h"
-#include "ding_worker/worker/run/program.h"
-#include "ding_worker/worker/run/saved_policy.h"
+#include "ding_worker/worker/program/program.h"
+#include "ding_worker/worker/saved_policy/saved_policy.h"
 #include "gflags/gflags.h"
 
 DEFINE_string(checkpoint, "", "folder of a run or of a checkpoint");

@@ -15,8 +15,8 @@
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/experiment.pb.h"
-#include "ding_worker/worker/serial_run/pipeline.h"
-#include "ding_worker/worker/serial_run/supervised_pipeline.h"
+#include "ding_worker/worker/pipeline/pipeline.h"
+#include "ding_worker/worker/pipeline/supervised_pipeline.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -30,7 +30,7 @@
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/experiment.pb.h"
-#include "ding_worker/worker/serial_run/serial_pipeline.h"
+#include "ding_worker/worker/pipeline/serial_pipeline.h"
 #include "ding_worker/worker/testing/in_process_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

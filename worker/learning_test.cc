@@ -20,10 +20,10 @@
 #include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/env/board_games/exhaustive_play.h"
 #include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/evaluation/evaluation.h"
 #include "ding_worker/worker/learning_bars/board_game_bars.h"
-#include "ding_worker/worker/run/evaluation.h"
-#include "ding_worker/worker/serial_run/pipeline.h"
-#include "ding_worker/worker/serial_run/supervised_pipeline.h"
+#include "ding_worker/worker/pipeline/pipeline.h"
+#include "ding_worker/worker/pipeline/supervised_pipeline.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

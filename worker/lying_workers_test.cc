@@ -33,10 +33,10 @@
 #include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/coordination/parallel_setup.h"
 #include "ding_worker/worker/experiment.pb.h"
-#include "ding_worker/worker/parallel_run/configured_collector.h"
-#include "ding_worker/worker/parallel_run/configured_learner.h"
-#include "ding_worker/worker/parallel_run/parallel_setup.h"
+#include "ding_worker/worker/tasks/configured_collector.h"
+#include "ding_worker/worker/tasks/configured_learner.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

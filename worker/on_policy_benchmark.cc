@@ -33,7 +33,7 @@
 #include "ding_worker/policy/rnn/rnn_structure.h"
 #include "ding_worker/policy/testing/random_batch.h"
 #include "ding_worker/worker/config/experiment_config.h"
-#include "ding_worker/worker/serial_run/serial_pipeline.h"
+#include "ding_worker/worker/pipeline/serial_pipeline.h"
 #include "ding_worker/worker/testing/benchmark_parts.h"
 
 namespace ding {

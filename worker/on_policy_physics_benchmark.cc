@@ -22,7 +22,7 @@
 #include "ding_worker/env/classic_control/classic_env.h"
 #include "ding_worker/env/mujoco/bare_half_cheetahs.h"
 #include "ding_worker/worker/config/experiment_config.h"
-#include "ding_worker/worker/serial_run/serial_pipeline.h"
+#include "ding_worker/worker/pipeline/serial_pipeline.h"
 #include "ding_worker/worker/testing/benchmark_parts.h"
 
 namespace ding {

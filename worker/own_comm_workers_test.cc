@@ -46,7 +46,7 @@
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/worker/config/experiment_config.h"
-#include "ding_worker/worker/parallel_run/parallel_problems.h"
+#include "ding_worker/worker/tasks/parallel_problems.h"
 #include "ding_worker/worker/testing/in_process_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

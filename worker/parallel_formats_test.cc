@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/coordinator/log/sqlite_log.h"
+#include "ding_worker/coordinator/journal/sqlite_log.h"
 #include "ding_worker/worker/testing/child_program.h"
 #include "ding_worker/worker/testing/saved_formats.h"
 #include "gmock/gmock.h"

@@ -31,7 +31,7 @@
 #include "ding_worker/interaction/transport/in_process_transport.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/worker/config/experiment_config.h"
-#include "ding_worker/worker/serial_run/serial_pipeline.h"
+#include "ding_worker/worker/pipeline/serial_pipeline.h"
 #include "ding_worker/worker/testing/benchmark_parts.h"
 #include "ding_worker/worker/testing/in_process_run.h"
 

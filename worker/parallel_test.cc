@@ -29,7 +29,7 @@
 #include "ding_worker/interaction/control/session.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/transport/transport.h"
-#include "ding_worker/worker/run/run_result.h"
+#include "ding_worker/worker/run_folder/run_result.h"
 #include "ding_worker/worker/testing/child_program.h"
 #include "ding_worker/worker/testing/parallel_fixture.h"
 #include "gmock/gmock.h"

@@ -13,9 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/worker/parallel_run/replay.h"
-#include "ding_worker/worker/run/paths.h"
-#include "ding_worker/worker/run/program.h"
+#include "ding_worker/worker/processes/replay.h"
+#include "ding_worker/worker/program/program.h"
+#include "ding_worker/worker/run_folder/paths.h"
 #include "gflags/gflags.h"
 
 DEFINE_string(run, "", "folder of the recorded run");

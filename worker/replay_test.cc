@@ -1,6 +1,6 @@
 // Tests the recording of parallel runs, between the threads of one process, and the replay of their learners.
 
-#include "ding_worker/worker/parallel_run/replay.h"
+#include "ding_worker/worker/processes/replay.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -19,9 +19,9 @@
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/text_config.h"
+#include "ding_worker/worker/coordination/parallel_run_folder.h"
 #include "ding_worker/worker/experiment.pb.h"
-#include "ding_worker/worker/parallel_run/parallel_run_folder.h"
-#include "ding_worker/worker/parallel_run/recording.h"
+#include "ding_worker/worker/tasks/recording.h"
 #include "ding_worker/worker/testing/in_process_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

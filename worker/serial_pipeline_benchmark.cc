@@ -40,9 +40,9 @@
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/testing/bare_updates.h"
 #include "ding_worker/worker/config/experiment_config.h"
-#include "ding_worker/worker/run/experiment_setup.h"
+#include "ding_worker/worker/pipeline/serial_pipeline.h"
 #include "ding_worker/worker/serial_registry.h"
-#include "ding_worker/worker/serial_run/serial_pipeline.h"
+#include "ding_worker/worker/setup/experiment_setup.h"
 #include "ding_worker/worker/testing/benchmark_parts.h"
 
 extern char** environ;

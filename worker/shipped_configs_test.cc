@@ -7,7 +7,7 @@
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
 #include "ding_worker/worker/experiment.pb.h"
-#include "ding_worker/worker/parallel_run/parallel_problems.h"
+#include "ding_worker/worker/tasks/parallel_problems.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

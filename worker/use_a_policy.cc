@@ -8,7 +8,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/worker/run/saved_policy.h"
+#include "ding_worker/worker/saved_policy/saved_policy.h"
 
 int Fail(const absl::Status& status) {
   std::cerr << status.message() << "\n";

@@ -27,7 +27,7 @@
 #include "ding_worker/base/file.h"
 #include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
-#include "ding_worker/coordinator/log/sqlite_log.h"
+#include "ding_worker/coordinator/journal/sqlite_log.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/redis/redis_log.h"

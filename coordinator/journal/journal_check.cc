@@ -14,7 +14,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
-#include "ding_worker/coordinator/log/sqlite_log.h"
+#include "ding_worker/coordinator/journal/sqlite_log.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/store/store.h"

@@ -23,7 +23,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
-#include "ding_worker/coordinator/log/sqlite_log.h"
+#include "ding_worker/coordinator/journal/sqlite_log.h"
 #include "ding_worker/interaction/store/store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

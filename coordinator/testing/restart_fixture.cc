@@ -11,7 +11,7 @@
 #include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/coordinator/log/sqlite_log.h"
+#include "ding_worker/coordinator/journal/sqlite_log.h"
 #include "ding_worker/coordinator/testing/coordinator_calls.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/items.h"

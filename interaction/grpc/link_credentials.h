@@ -19,7 +19,7 @@
 
 namespace ding {
 
-// Each option has the name of the flag that sets it (worker/parallel_run/link_flags.h). Only their owner may have
+// Each option has the name of the flag that sets it (worker/program/link_flags.h). Only their owner may have
 // access to files that hold a secret (tls_key, token_file).
 struct GrpcTransportOptions {
   // PEM files. If all are empty, the link does not use TLS.

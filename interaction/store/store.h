@@ -67,7 +67,7 @@ struct LogOptions {
 // another one has the log open (SqliteLog: the file is locked), or begins a new epoch (RedisLog):
 // the next call of the other process then returns kAborted, and changes nothing.
 //
-// Implementations: SqliteLog (coordinator/log), RedisLog (interaction/redis), MemLog
+// Implementations: SqliteLog (coordinator/journal), RedisLog (interaction/redis), MemLog
 // (coordinator/testing).
 //
 // Threads: thread-compatible.

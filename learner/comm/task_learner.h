@@ -26,7 +26,7 @@
 namespace ding {
 
 // Gets all that the parameters of a learner depend on, in the order in which the learner uses it.
-// The implementation (worker/parallel_run/recording.h) reports its errors itself: a recording never
+// The implementation (worker/tasks/recording.h) reports its errors itself: a recording never
 // disturbs the learner.
 //
 // Threads: any thread may call AddChunk(); the learner's thread calls the others.

@@ -66,7 +66,7 @@ Actor::Actor(LoadedActor loaded, const Options& options)
       head_(std::move(loaded.head)),
       sample_(options.sample),
       exploration_(ExplorationOf(model_)),
-      // The stream of the collect mode of a policy that acts (worker/run/saved_policy.h).
+      // The stream of the collect mode of a policy that acts (worker/saved_policy/saved_policy.h).
       rng_(Rng::DeriveSeed(options.seed, "actor"), "policy/collect"),
       network_(model_),
       inputs_(model_.inputs, "", "observations"),

@@ -17,7 +17,7 @@
 #include "ding_worker/env/board_games/connect_four.h"
 #include "ding_worker/env/board_games/tic_tac_toe.h"
 #include "ding_worker/env/env.h"
-#include "ding_worker/worker/run/experiment_setup.h"
+#include "ding_worker/worker/setup/experiment_setup.h"
 
 namespace ding {
 namespace {

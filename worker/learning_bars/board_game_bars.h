@@ -4,7 +4,7 @@
 //     TicTacToe     against everything that the other side can do, first and second: a proof
 //     Connect Four  against a search of fixed depth, from sampled openings, each with both colours
 //
-// Threads: thread-safe.   Errors: as of LoadEvalPolicy() (worker/run/experiment_setup.h).
+// Threads: thread-safe.   Errors: as of LoadEvalPolicy() (worker/setup/experiment_setup.h).
 //
 // Example:
 //   DING_ASSIGN_OR_RETURN(const AllReplies games, PlayTicTacToe("run/ckpt/ckpt_best", /*side=*/0));

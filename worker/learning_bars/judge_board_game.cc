@@ -13,8 +13,8 @@
 #include "absl/status/status.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/worker/learning_bars/board_game_bars.h"
-#include "ding_worker/worker/run/paths.h"
-#include "ding_worker/worker/run/program.h"
+#include "ding_worker/worker/program/program.h"
+#include "ding_worker/worker/run_folder/paths.h"
 #include "gflags/gflags.h"
 
 DEFINE_string(checkpoint, "", "folder of the checkpoint");

@@ -18,7 +18,7 @@
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/policy/mlp/mlp.h"
 #include "ding_worker/worker/experiment.pb.h"
-#include "ding_worker/worker/serial_run/serial_pipeline.h"
+#include "ding_worker/worker/pipeline/serial_pipeline.h"
 
 namespace ding {
 

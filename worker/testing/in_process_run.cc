@@ -5,11 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/collector/comm/comm_collector_registry.h"
 #include "ding_worker/learner/comm/comm_learner_registry.h"
-#include "ding_worker/worker/parallel_run/configured_collector.h"
-#include "ding_worker/worker/parallel_run/configured_learner.h"
-#include "ding_worker/worker/parallel_run/parallel_envs.h"
-#include "ding_worker/worker/parallel_run/parallel_problems.h"
-#include "ding_worker/worker/parallel_run/parallel_setup.h"
+#include "ding_worker/worker/coordination/parallel_setup.h"
+#include "ding_worker/worker/tasks/configured_collector.h"
+#include "ding_worker/worker/tasks/configured_learner.h"
+#include "ding_worker/worker/tasks/parallel_envs.h"
+#include "ding_worker/worker/tasks/parallel_problems.h"
 
 namespace ding {
 

@@ -21,7 +21,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/worker/run/run_memory.h"
+#include "ding_worker/worker/coordination/run_memory.h"
 #include "ding_worker/worker/testing/child_program.h"
 #include "gtest/gtest.h"
 

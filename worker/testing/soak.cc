@@ -23,9 +23,9 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/worker/parallel_run/operator_client.h"
-#include "ding_worker/worker/parallel_run/parallel_run.h"
-#include "ding_worker/worker/parallel_run/parallel_run.pb.h"
+#include "ding_worker/worker/coordination/parallel_run.h"
+#include "ding_worker/worker/coordination/parallel_run.pb.h"
+#include "ding_worker/worker/processes/operator_client.h"
 #include "ding_worker/worker/testing/child_program.h"
 
 namespace ding {

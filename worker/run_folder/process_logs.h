@@ -1,0 +1,61 @@
+// The logs of one process of a run, below the run's folder:
+//
+//   <exp_dir>/log/<process>/             TensorBoard event files
+//   <exp_dir>/log/<csv>                  the same scalars for other readers
+//   <exp_dir>/log/<process>_logger.txt   the text log: everything that the process logs
+//
+// LogToGlog() sends the log lines to glog before there is a run's folder.
+//
+// Threads: thread-safe; ProcessLogs once made.
+#ifndef DING_WORKER_WORKER_RUN_FOLDER_PROCESS_LOGS_H_
+#define DING_WORKER_WORKER_RUN_FOLDER_PROCESS_LOGS_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/metrics/sink.h"
+#include "ding_worker/metrics/text_log.h"
+
+namespace ding {
+
+// "<exp_dir>/log"
+std::string LogFolder(absl::string_view exp_dir);
+
+// Ownership: while this object lives, what this process logs (base/log.h, glog) goes to the text
+//            log; at most one such object lives at a time.
+class ProcessLogs {
+ public:
+  // Appends to existing logs. kPermissionDenied, kResourceExhausted, ...: they cannot be written.
+  static absl::StatusOr<std::unique_ptr<ProcessLogs>> Open(const std::string& exp_dir,
+                                                           const std::string& process,
+                                                           const std::string& csv,
+                                                           const Clock* clock);
+  ~ProcessLogs();
+
+  const std::shared_ptr<MetricSink>& metrics() const { return metrics_; }
+
+  // Returns the first error since the last call; errors of logs never interrupt a run.
+  absl::Status Flush();
+
+ private:
+  class GlogSink;
+
+  ProcessLogs(std::shared_ptr<MetricSink> metrics, std::unique_ptr<TextLog> log);
+
+  const std::shared_ptr<MetricSink> metrics_;
+  const std::unique_ptr<TextLog> log_;
+  const std::unique_ptr<GlogSink> glog_sink_;
+};
+
+// Sends the log lines of this process to glog, which has its own flags, files and sinks, from now
+// on until somebody sets another sink (base/log.h); with glog's flag --v=1 or above also those of
+// severity VERBOSE. May be called again, from any thread.
+void LogToGlog();
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_RUN_FOLDER_PROCESS_LOGS_H_

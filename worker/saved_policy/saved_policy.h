@@ -1,0 +1,115 @@
+// Acts with the policy of a checkpoint in a program of your own, which needs neither its env nor
+// its config: the checkpoint describes its policy and the spaces. FindCheckpoint() finds the
+// checkpoint in the folder of a run. The program links the factory of the policy ("dqn":
+// //policy/dqn:dqn_factory) and of its network ("mlp": //policy/mlp:mlp_factory).
+//
+// Threads: the functions are thread-safe, SavedPolicy is thread-compatible.
+//
+// Example (docs/how_to/use_a_policy.md):
+//   DING_ASSIGN_OR_RETURN(const auto policy, SavedPolicy::Load("run/ckpt/ckpt_best"));
+//   DING_ASSIGN_OR_RETURN(const BatchBuilder obs, BatchBuilder::Create(policy->observation(), 1));
+//   DING_RETURN_IF_ERROR(policy->Begin());
+//   while (...) {
+//     ... fill obs.column<float>(0) ...
+//     DING_ASSIGN_OR_RETURN(const ColumnsView actions, policy->Act(obs.view()));
+//     const int64_t action = actions.column<int64_t>(0)[0];
+//   }
+#ifndef DING_WORKER_WORKER_SAVED_POLICY_SAVED_POLICY_H_
+#define DING_WORKER_WORKER_SAVED_POLICY_SAVED_POLICY_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/checkpoint.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/policy.pb.h"
+#include "ding_worker/policy/policy_registry.h"
+
+namespace ding {
+
+// How a policy acts: by its best actions, or as it does while it collects.
+struct ActorOptions {
+  // False: greedy, by the eval mode. True: by the collect mode, with the settings (such as epsilon)
+  // of the env step at which the checkpoint was saved; its further outputs follow the action.
+  bool sample = false;
+  uint64_t seed = 0;  // of sampled actions
+};
+
+// Recurrent policies keep a state for each id, which Begin() drops. A policy with an action mask
+// reads it from the field "obs/action_mask" of the observation, and takes legal actions only.
+// Observations are normalized as in the training, if they were.
+//
+// Ownership: owns the policy; results of Act() are valid until its next call.
+class SavedPolicy {
+ public:
+  // Loads the policy from the folder of a checkpoint. Errors name the checkpoint:
+  //   kNotFound, kDataLoss  it does not exist, or it is truncated or corrupted; or the policy or
+  //                         its network is not linked
+  //   kFailedPrecondition   it does not hold what is needed: an earlier version wrote it
+  //   kInvalidArgument      it is not of a training, or its model does not fit its description
+  static absl::StatusOr<std::unique_ptr<SavedPolicy>> Load(const std::string& checkpoint,
+                                                           const ActorOptions& options = {});
+
+  // The fields of an observation and of an action, as its env had them.
+  const SpecPtr& observation() const { return observation_; }
+  const SpecPtr& action() const { return action_; }
+
+  // New episodes begin: those of these ids, or all. Policies without memory do not need it.
+  absl::Status Begin(absl::Span<const int> ids = {});
+
+  // Chooses an action for each row of `obs` [B, ...] (observation()) and returns them [B, ...]
+  // (action()). Row i belongs to the episode `ids[i]`, from 0 on, each at most once; without ids,
+  // to the episode i.
+  //   kInvalidArgument  `obs` has other fields than observation(), or a row has no legal action
+  //   kInternal         the policy's outputs are not finite
+  absl::StatusOr<ColumnsView> Act(const ColumnsView& obs, absl::Span<const int> ids = {});
+
+ private:
+  SavedPolicy(SpecPtr observation, SpecPtr action, std::unique_ptr<EvalMode> actor)
+      : observation_(std::move(observation)),
+        action_(std::move(action)),
+        actor_(std::move(actor)) {}
+
+  const SpecPtr observation_;
+  const SpecPtr action_;
+  const std::unique_ptr<EvalMode> actor_;
+  std::optional<BatchBuilder> output_;
+  std::vector<int> row_numbers_;
+};
+
+// Loads the policy of a checkpoint for a program that has its config. `context` gives the spaces;
+// its modes, seed and reward shape are replaced, because acting reads no rewards. The result owns
+// the policy; its threads are those of Policy.
+//   kNotFound         the policy is not linked, or the checkpoint has no model
+//   kInvalidArgument  the config has problems, or the model does not fit it
+absl::StatusOr<std::unique_ptr<EvalMode>> LoadActor(const CheckpointReader& checkpoint,
+                                                    const PolicyConfig& config,
+                                                    PolicyContext context,
+                                                    const ActorOptions& options);
+
+struct FoundCheckpoint {
+  std::string path;
+  // For people: why this one, if it is neither the given folder nor ckpt_best; else empty.
+  std::string note;
+};
+
+// Finds the checkpoint that a person means by `path`, the folder of a checkpoint, of a run, or of a
+// run's checkpoints. Of several, ckpt_best is taken; without it the one with the most train
+// iterations (of those the most env steps), which is said in the note.
+//   kNotFound         there is no such folder, or it has no checkpoints; a run with several
+//                     policies has a folder for each, which the message lists
+//   kInvalidArgument  it is a file
+absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_SAVED_POLICY_SAVED_POLICY_H_
