@@ -201,7 +201,10 @@ absl::Status Journal::Commit(Addition added) {
     added.anew = true;
     return Commit(std::move(added));
   }
-  if (absl::IsUnavailable(first.status())) unknown_ = std::move(added);
+  if (absl::IsUnavailable(first.status())) {
+    unknown_ = std::move(added);
+    return first.status();
+  }
   DING_RETURN_IF_ERROR(first.status());
   int64_t index = *first;
   for (auto& [name, bytes] : added.parts) {
