@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,9 +70,8 @@ struct FieldRun {
   std::string value;
   std::vector<std::string> settings;
   std::string reason;
-  bool is_met = false;  // a field was found for it
 };
-using FieldRuns = std::map<std::string, FieldRun>;
+using FieldRuns = std::map<std::string, FieldRun, std::less<>>;
 
 FieldRuns ReadRunsTable() {
   FieldRuns runs;
@@ -93,28 +95,10 @@ FieldRuns ReadRunsTable() {
   return runs;
 }
 
-// Finds the line for a field: that of the kind of run, of the field, or the longest one for the end of its name.
-const FieldRun& FindRun(Kind kind, const std::string& field, FieldRuns* runs) {
-  static const auto* const kChanges = new FieldRun;
-  const std::string of_kind = absl::StrCat(kKindNames[static_cast<size_t>(kind)], "/", field);
-  for (const std::string& name : {of_kind, field}) {
-    const auto found = runs->find(name);
-    if (found == runs->end()) continue;
-    found->second.is_met = true;
-    return found->second;
-  }
-  FieldRun* best = nullptr;
-  size_t longest = 0;
-  for (auto& [name, run] : *runs) {
-    absl::string_view end = name;
-    if (!absl::ConsumePrefix(&end, "*") || !absl::EndsWith(field, end)) continue;
-    if (end.size() <= longest) continue;
-    longest = end.size();
-    best = &run;
-  }
-  if (best == nullptr) return *kChanges;
-  best->is_met = true;
-  return *best;
+// Finds the line for a field: that of the kind of run, or that of the field.
+FieldRuns::const_iterator FindRun(Kind kind, const std::string& field, const FieldRuns& runs) {
+  const auto of_kind = runs.find(absl::StrCat(kKindNames[static_cast<size_t>(kind)], "/", field));
+  return of_kind != runs.end() ? of_kind : FindLine(runs, field);
 }
 
 // ------------------------------------------------------------------------------------- a run
@@ -437,18 +421,21 @@ class ConfigFieldsChangeTest : public testing::TestWithParam<Kind> {
 
 TEST_P(ConfigFieldsChangeTest, AFieldThatIsUsedChangesTheRun) {
   ASSERT_THAT(RunEarlier(), IsOk());
-  FieldRuns runs = ReadRunsTable();
+  const FieldRuns runs = ReadRunsTable();
   const FieldUses table = ReadConfigFieldsTable();
   for (const ConfigField& field : AllConfigFields()) {
-    const auto found = table.find(field.name);
-    if (found == table.end()) continue;  // config_fields_test reports this.
-    const std::string& uses = found->second.uses;
+    const std::optional<FieldUse> use = FindFieldUse(table, field.name);
+    if (!use.has_value()) continue;  // config_fields_test reports this.
     const size_t kind = static_cast<size_t>(GetParam());
-    if (uses[kind] != 'u') continue;
+    if (use->uses[kind] != 'u') continue;
     // The params of a type are what they are in any kind of run.
-    if (!field.settings.empty() && uses.find('u') != kind) continue;
-    const FieldRun& run = FindRun(GetParam(), field.name, &runs);
-    if (run.effect != '-') CheckField(field, found->second, run);
+    if (!field.settings.empty() && use->uses.find('u') != kind) continue;
+    const auto run = FindRun(GetParam(), field.name, runs);
+    if (run == runs.end()) {
+      CheckField(field, *use, FieldRun());
+    } else if (run->second.effect != '-') {
+      CheckField(field, *use, run->second);
+    }
   }
 }
 
@@ -460,15 +447,20 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(ConfigFieldsChangeTableTest, HasALineForFieldsThatAreUsedOnly) {
-  FieldRuns runs = ReadRunsTable();
+  const FieldRuns runs = ReadRunsTable();
   const FieldUses table = ReadConfigFieldsTable();
-  for (const auto& [name, use] : table) {
+  std::set<std::string> met;
+  for (const ConfigField& field : AllConfigFields()) {
+    const std::optional<FieldUse> use = FindFieldUse(table, field.name);
+    if (!use.has_value()) continue;  // config_fields_test reports this.
     for (const Kind kind : {Kind::kSerial, Kind::kOnPolicy, Kind::kSupervised}) {
-      if (use.uses[static_cast<size_t>(kind)] == 'u') FindRun(kind, name, &runs);
+      if (use->uses[static_cast<size_t>(kind)] != 'u') continue;
+      const auto run = FindRun(kind, field.name, runs);
+      if (run != runs.end()) met.insert(run->first);
     }
   }
   for (const auto& [name, run] : runs) {
-    EXPECT_TRUE(run.is_met) << name << ": no kind of run uses such a field";
+    EXPECT_TRUE(met.count(name) > 0) << name << ": no kind of run uses such a field";
   }
 }
 

@@ -80,13 +80,6 @@ TEST_F(ConfigTreeOfAllTest, EveryFieldIsExplained) {
   });
 }
 
-TEST_F(ConfigTreeOfAllTest, EveryUseOfAFieldIsKnown) {
-  for (const ConfigNode* const value : ListConfigValues(tree_)) {
-    EXPECT_FALSE(DescribeUse(*value).empty() && !absl::StrContains(value->name, '<'))
-        << value->name << " is not in worker/config_fields.txt";
-  }
-}
-
 TEST_F(ConfigTreeOfAllTest, EveryExampleIsAConfigWithTheParamsOfItsType) {
   int examples = 0;
   Visit(tree_, [&examples](const ConfigNode& node) {

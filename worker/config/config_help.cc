@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "absl/strings/match.h"
@@ -190,10 +191,9 @@ std::string DescribeMeaning(const FieldDescriptor& field) {
 }
 
 std::string DescribeUse(const ConfigNode& node) {
-  const FieldUses& uses = KnownFieldUses();
-  const auto found = uses.find(node.name);
-  if (found == uses.end()) return "";
-  return DescribeUse(found->second, absl::StrContains(node.name, '<'));
+  if (node.message != nullptr) return "";
+  const std::optional<FieldUse> use = FindFieldUse(KnownFieldUses(), node.name);
+  return use.has_value() ? DescribeUse(*use, absl::StrContains(node.name, '<')) : "";
 }
 
 std::vector<RegistryEntry> TypesOf(const FieldDescriptor& field) {

@@ -1,5 +1,7 @@
 #include "ding_worker/worker/config/field_uses.h"
 
+#include <fnmatch.h>
+
 #include <cstddef>
 #include <utility>
 
@@ -16,8 +18,13 @@ namespace ding {
 namespace {
 
 constexpr size_t kColumns = 5;
-// Those that train: the others of the kinds come after them.
+// Those that DescribeUse() names, and among them those that train: the others come after them.
+constexpr size_t kDescribedKinds = 6;
 constexpr size_t kTrainingKinds = 5;
+
+// Letters of a field of params: those of the params, and the same but refused by all that train.
+constexpr absl::string_view kAsParams = "=";
+constexpr absl::string_view kRefused = "r";
 
 absl::string_view& Added() {
   static auto* const table = new absl::string_view;
@@ -27,7 +34,7 @@ absl::string_view& Added() {
 // The kinds of runs with this letter.
 std::string KindsWith(const FieldUse& use, char letter) {
   std::vector<absl::string_view> kinds;
-  for (size_t i = 0; i < kKindsOfRuns.size(); ++i) {
+  for (size_t i = 0; i < kDescribedKinds; ++i) {
     if (use.uses[i] == letter) kinds.push_back(kKindsOfRuns[i]);
   }
   return absl::StrJoin(kinds, ", ");
@@ -51,15 +58,42 @@ absl::StatusOr<FieldUses> ParseFieldUses(absl::string_view table) {
     row.value = columns[2];
     row.settings = absl::StrSplit(columns[3], " ; ", absl::SkipEmpty());
     row.note = columns[4];
-    if (row.uses.size() != kKindsOfRuns.size()) {
+    const bool of_params = row.uses == kAsParams || row.uses == kRefused;
+    if (row.uses.size() != kKindsOfRuns.size() && !of_params) {
       return absl::InvalidArgumentError(absl::StrCat("'", line, "' has ", row.uses.size(),
-                                                     " letters, expected ", kKindsOfRuns.size()));
+                                                     " letters, expected ", kKindsOfRuns.size(),
+                                                     ", or '=' or 'r' for a field of params"));
     }
     if (!rows.emplace(columns[0], std::move(row)).second) {
       return absl::InvalidArgumentError(absl::StrCat("'", line, "': the field appears twice"));
     }
   }
   return rows;
+}
+
+bool StandsFor(const std::string& name, const std::string& field) {
+  return fnmatch(name.c_str(), field.c_str(), FNM_NOESCAPE) == 0;
+}
+
+std::string ParamsOf(const std::string& field) {
+  return field.substr(0, field.find('>') + 1);  // npos + 1 is 0
+}
+
+std::optional<FieldUse> FindFieldUse(const FieldUses& table, const std::string& field) {
+  const auto line = FindLine(table, field);
+  if (line == table.end()) return std::nullopt;
+  FieldUse use = line->second;
+  if (use.uses.size() == kKindsOfRuns.size()) return use;
+  const auto params = table.find(ParamsOf(field));
+  if (params == table.end() || params->second.uses.size() != kKindsOfRuns.size()) {
+    return std::nullopt;
+  }
+  const bool refused = use.uses == kRefused;
+  use.uses = params->second.uses;
+  for (size_t i = 0; refused && i < kTrainingKinds; ++i) {
+    if (use.uses[i] == 'u') use.uses[i] = 'r';
+  }
+  return use;
 }
 
 void AddFieldUses(absl::string_view table) { Added() = table; }

@@ -8,6 +8,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,22 +17,48 @@
 
 namespace ding {
 
-// The kinds of runs, in the order of FieldUse::uses.
-inline constexpr std::array<absl::string_view, 6> kKindsOfRuns = {
-    "serial", "on-policy", "supervised", "parallel", "league", "evaluate"};
+// The kinds of runs, in the order of FieldUse::uses. DescribeUse() does not name the last two, which
+// use nearly the same fields as a parallel and as a supervised run.
+inline constexpr std::array<absl::string_view, 8> kKindsOfRuns = {
+    "serial", "on-policy", "supervised",         "parallel",
+    "league", "evaluate",  "on-policy parallel", "supervised parallel"};
 
 // A line of the table.
 struct FieldUse {
-  std::string uses;                   // one letter for each kind
+  std::string uses;                   // one letter for each kind; in the file also "=" or "r"
   std::string value;                  // another value than the default, for the test
   std::vector<std::string> settings;  // further settings that the value needs
   std::string note;
 };
-using FieldUses =
-    std::map<std::string, FieldUse, std::less<>>;  // by name: "policy.params<DqnConfig>.eps.start"
+// By name: "policy.params<DqnConfig>.eps.start"; the name of a line may stand for several fields.
+using FieldUses = std::map<std::string, FieldUse, std::less<>>;
 
-// kInvalidArgument shows a line that has another form, or a field that appears twice.
+// kInvalidArgument shows a line that has another form, or a name that appears twice.
 absl::StatusOr<FieldUses> ParseFieldUses(absl::string_view table);
+
+// Whether the name of a line stands for the field: "*" is any text.
+bool StandsFor(const std::string& name, const std::string& field);
+
+// The params in which a field is: "policy.params<DqnConfig>"; empty if it is in none.
+std::string ParamsOf(const std::string& field);
+
+// Returns the line for a field: the longest name that stands for it, or else the line for its
+// params; end(): there is none.
+template <class Line>
+typename std::map<std::string, Line, std::less<>>::const_iterator FindLine(
+    const std::map<std::string, Line, std::less<>>& table, const std::string& field) {
+  const auto exact = table.find(field);
+  if (exact != table.end()) return exact;
+  auto best = table.end();
+  for (auto line = table.begin(); line != table.end(); ++line) {
+    if (best != table.end() && line->first.size() <= best->first.size()) continue;
+    if (StandsFor(line->first, field)) best = line;
+  }
+  return best != table.end() ? best : table.find(ParamsOf(field));
+}
+
+// Returns the line for a field, with one letter for each kind; nullopt: there is none.
+std::optional<FieldUse> FindFieldUse(const FieldUses& table, const std::string& field);
 
 // Makes the table known to this program; `table` must live as long as the program.
 void AddFieldUses(absl::string_view table);
