@@ -1,7 +1,7 @@
 #include "ding_worker/worker/testing/config_fields.h"
 
-#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -11,43 +11,19 @@
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/core/reward_shaping.h"
-#include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/episodes.h"
-#include "ding_worker/env/board_games/board_games.pb.h"
-#include "ding_worker/env/box2d/box2d.pb.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_registry.h"
-#include "ding_worker/env/gymnasium/gymnasium.pb.h"
-#include "ding_worker/env/mujoco/mujoco.pb.h"
-#include "ding_worker/env/wrappers/wrappers.pb.h"
 #include "ding_worker/learner/stopper.h"
 #include "ding_worker/learner/stopper.pb.h"
 #include "ding_worker/learner/stopper_registry.h"
-#include "ding_worker/metrics/mlflow.pb.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/sink.pb.h"
 #include "ding_worker/metrics/sink_registry.h"
-#include "ding_worker/policy/a2c/a2c.pb.h"
-#include "ding_worker/policy/bc/bc.pb.h"
-#include "ding_worker/policy/cql/cql.pb.h"
-#include "ding_worker/policy/discrete_sac/discrete_sac.pb.h"
-#include "ding_worker/policy/distributional/distributional.pb.h"
-#include "ding_worker/policy/dqn/dqn.pb.h"
-#include "ding_worker/policy/impala/impala.pb.h"
-#include "ding_worker/policy/iql/iql.pb.h"
-#include "ding_worker/policy/ppo/ppo.pb.h"
-#include "ding_worker/policy/r2d2/r2d2.pb.h"
-#include "ding_worker/policy/sac/sac.pb.h"
-#include "ding_worker/policy/td3/td3.pb.h"
-#include "ding_worker/policy/td3bc/td3bc.pb.h"
-#include "ding_worker/replay_buffer/advanced_buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
-#include "ding_worker/replay_buffer/deque_buffer.pb.h"
-#include "ding_worker/replay_buffer/elastic_buffer.pb.h"
-#include "ding_worker/replay_buffer/hindsight_buffer.pb.h"
 #include "ding_worker/replay_buffer/selection/selector.h"
 #include "ding_worker/replay_buffer/sequence_buffer.pb.h"
 #include "ding_worker/worker/config/config_tree.h"
@@ -126,174 +102,110 @@ DING_REGISTER(SinkRegistry(), "of_the_test", DropsAll(), "drops all metrics");
 constexpr char kDqn[] = "dqn { model { encoder_hidden_size: 4 } }";
 constexpr char kRecurrent[] = "dqn { model { type: \"rnn\" recurrent { hidden_size: 4 } } }";
 
-// A type of message that an Any may hold, and the settings that put it there.
+// What a message in params needs, so that the runs which use it accept the config.
 struct Params {
-  std::string any;  // path
-  const Descriptor* type;
-  std::vector<std::string> settings;
+  std::string content;
+  std::vector<std::string> settings = {};  // before those with the params
+  std::string type = "";                   // empty: the first type that takes the message
+  std::string amount = "";                 // of a collector: in policy.collect
 };
 
-const std::vector<Params>& AllParams() {
+// By the name of the message. One without a line needs nothing.
+const std::map<std::string, Params>& AllParams() {
   static const auto* const kAll = [] {
-    const auto policy = [](const std::string& name, const Descriptor* type,
-                           const std::string& content) {
-      return Params{"policy.params",
-                    type,
-                    {absl::StrCat("policy.type=", name),
-                     absl::StrCat("policy.params=", InAny(*type, content))}};
+    const Params of_dqn{kDqn};
+    const Params actor_critic{absl::StrCat("actor_critic {", kSmallModels, "}")};
+    const Params continuous{absl::StrCat("continuous {", kSmallModels, "}"),
+                            {"env.type=Pendulum-v1"}};
+    Params offline = continuous;
+    offline.settings.push_back(absl::StrCat("data_set.path=", EpisodesOf("Pendulum-v1")));
+    const auto sequences = [](int length) {
+      return absl::StrCat(
+          "policy.other.replay_buffer={type:\"sequence\" params",
+          InAny(*SequenceBufferConfig::descriptor(), absl::StrCat("unroll_len:", length)), "}");
     };
-    const auto continuous = [](const std::string& name, const Descriptor* type) {
-      return Params{"policy.params",
-                    type,
-                    {"env.type=Pendulum-v1", absl::StrCat("policy.type=", name),
-                     absl::StrCat("policy.params=",
-                                  InAny(*type, absl::StrCat("continuous {", kSmallModels, "}")))}};
-    };
-    const auto offline = [&continuous](const std::string& name, const Descriptor* type) {
-      Params params = continuous(name, type);
-      params.settings.push_back(absl::StrCat("data_set.path=", EpisodesOf("Pendulum-v1")));
-      return params;
-    };
-    const auto buffer = [](const std::string& name, const Descriptor* type,
-                           const std::string& content = "") {
-      return Params{"policy.other.replay_buffer.params",
-                    type,
-                    {absl::StrCat("policy.other.replay_buffer={type:\"", name, "\" params",
-                                  InAny(*type, content), "}")}};
-    };
-    const auto stopper = [](const std::string& name, const Descriptor* type,
-                            const std::string& content = "") {
-      return Params{
-          "stopper.params",
-          type,
-          {absl::StrCat("stopper=[{type:\"", name, "\" params", InAny(*type, content), "}]")}};
-    };
-    const auto wrapper = [](const std::string& name, const Descriptor* type,
-                            const std::string& content = "") {
-      return Params{
-          "env.wrapper.params",
-          type,
-          {absl::StrCat("env.wrapper=[{type:\"", name, "\" params", InAny(*type, content), "}]")}};
-    };
+    Params impala = actor_critic;
+    impala.settings = {sequences(4)};
     const std::string games = "env={type:\"TicTacToe\" evaluator_type:\"TicTacToe-vs-random\"}";
-    return new std::vector<Params>{
-        {"env.params",
-         BoardGameConfig::descriptor(),
-         {absl::StrCat("env={type:\"ConnectFour-vs-search\" params",
-                       InAny(*BoardGameConfig::descriptor()), "}")}},
-        {"env.params",
-         GymnasiumConfig::descriptor(),
-         {absl::StrCat("env={type:\"gymnasium\" params",
-                       InAny(*GymnasiumConfig::descriptor(), "id: \"CartPole-v1\""), "}")}},
-        {"env.params",
-         LunarLanderParams::descriptor(),
-         {absl::StrCat("env={type:\"LunarLander-v3\" params",
-                       InAny(*LunarLanderParams::descriptor()), "}")}},
-        {"env.params",
-         MjcfParams::descriptor(),
-         {absl::StrCat("env={type:\"MJCF\" params", InAny(*MjcfParams::descriptor()), "}")}},
-        wrapper("time_limit", TimeLimitConfig::descriptor(), "max_steps: 9"),
-        wrapper("action_repeat", ActionRepeatConfig::descriptor()),
-        wrapper("sticky_actions", StickyActionsConfig::descriptor()),
-        wrapper("no_op_starts", NoOpStartsConfig::descriptor()),
-        wrapper("episodic_life", EpisodicLifeConfig::descriptor()),
-        wrapper("reward_scale", RewardScaleConfig::descriptor(), "scale: 2"),
-        wrapper("reward_clip", RewardClipConfig::descriptor()),
-        wrapper("grayscale", GrayscaleConfig::descriptor()),
-        wrapper("resize", ResizeConfig::descriptor()),
-        wrapper("crop", CropConfig::descriptor()),
-        wrapper("channels_first", ChannelsFirstConfig::descriptor()),
-        wrapper("frame_stack", FrameStackConfig::descriptor()),
-        wrapper("one_hot", OneHotConfig::descriptor()),
-        wrapper("mask_fields", MaskFieldsConfig::descriptor()),
-        wrapper("discretize_action", DiscretizeActionConfig::descriptor()),
-        wrapper("rescale_action", RescaleActionConfig::descriptor()),
-        wrapper("clip_action", ClipActionConfig::descriptor()),
-        wrapper("normalize_observation", NormalizeObservationConfig::descriptor()),
-        wrapper("normalize_reward", NormalizeRewardConfig::descriptor()),
-        wrapper("record_video", RecordVideoConfig::descriptor()),
-        policy("dqn", DqnConfig::descriptor(), kSmallModel),
-        policy("c51", C51Config::descriptor(), kDqn),
-        policy("rainbow", RainbowConfig::descriptor(), kDqn),
-        policy("qrdqn", QrdqnConfig::descriptor(), kDqn),
-        policy("iqn", IqnConfig::descriptor(), kDqn),
-        policy("cql", CqlConfig::descriptor(), kDqn),
-        Params{"policy.params",
-               R2d2Config::descriptor(),
-               {"policy.type=r2d2", "policy.collect.unroll_len=20",
-                "policy.other.replay_buffer={type:\"sequence\" params" +
-                    InAny(*SequenceBufferConfig::descriptor(), "unroll_len:20") + "}",
-                "policy.params=" + InAny(*R2d2Config::descriptor(), kRecurrent)}},
-        Params{"policy.params",
-               ImpalaConfig::descriptor(),
-               {"policy.type=impala",
-                "policy.other.replay_buffer={type:\"sequence\" params" +
-                    InAny(*SequenceBufferConfig::descriptor(), "unroll_len:4") + "}",
-                "policy.params=" + InAny(*ImpalaConfig::descriptor(),
-                                         absl::StrCat("actor_critic {", kSmallModels, "}"))}},
-        continuous("sac", SacConfig::descriptor()),
-        continuous("td3", Td3Config::descriptor()),
-        continuous("ddpg", DdpgConfig::descriptor()),
-        offline("td3bc", Td3BcConfig::descriptor()),
-        offline("iql", IqlConfig::descriptor()),
-        policy("discrete_sac", DiscreteSacConfig::descriptor(), kSmallModels),
-        policy("ppo", PpoConfig::descriptor(), absl::StrCat("actor_critic {", kSmallModels, "}")),
-        policy("a2c", A2cConfig::descriptor(), absl::StrCat("actor_critic {", kSmallModels, "}")),
-        policy("bc", BcConfig::descriptor(), kSmallModel),
-        {"policy.collect.collector.params",
-         EpisodeCollectorParams::descriptor(),
-         {"policy.collect={n_episode:8 collector{type:\"episode\" params" +
-          InAny(*EpisodeCollectorParams::descriptor(), "get_train_sample: true") + "}}"}},
-        {"policy.collect.collector.params",
-         BattleSampleCollectorParams::descriptor(),
-         {games, "policy.collect.collector={type:\"sample_1v1\" params" +
-                     InAny(*BattleSampleCollectorParams::descriptor()) + "}"}},
-        {"policy.collect.collector.params",
-         BattleEpisodeCollectorParams::descriptor(),
-         {games, "policy.collect={n_episode:8 collector{type:\"episode_1v1\" params" +
-                     InAny(*BattleEpisodeCollectorParams::descriptor()) + "}}"}},
-        {"policy.eval.evaluator.params",
-         InteractionEvaluatorParams::descriptor(),
-         {"policy.eval.evaluator.params=" + InAny(*InteractionEvaluatorParams::descriptor())}},
-        buffer("advanced", AdvancedBufferConfig::descriptor()),
-        buffer("deque", DequeBufferConfig::descriptor(), "max_use: 5 priority: true"),
-        buffer("elastic", ElasticBufferConfig::descriptor()),
-        buffer("hindsight", HindsightBufferConfig::descriptor(), "radius: 0.05"),
-        buffer("sequence", SequenceBufferConfig::descriptor(), "unroll_len: 4"),
-        stopper("no_improvement", NoImprovementParams::descriptor()),
-        stopper("value_reached", ValueReachedParams::descriptor(), "value: 1"),
-        stopper("wall_clock", WallClockParams::descriptor(), "seconds: 100"),
-        {"metrics.sink.params",
-         MlflowSinkParams::descriptor(),
-         {"metrics.sink=[{type:\"mlflow\" params" + InAny(*MlflowSinkParams::descriptor()) + "}]"}},
+    return new std::map<std::string, Params>{
+        {"BoardGameConfig", {"", {}, "ConnectFour-vs-search"}},
+        {"GymnasiumConfig", {"id: \"CartPole-v1\"", {}, "gymnasium"}},
+        {"TimeLimitConfig", {"max_steps: 9"}},
+        {"RewardScaleConfig", {"scale: 2"}},
+        {"DqnConfig", {kSmallModel}},
+        {"C51Config", of_dqn},
+        {"RainbowConfig", of_dqn},
+        {"QrdqnConfig", of_dqn},
+        {"IqnConfig", of_dqn},
+        {"CqlConfig", of_dqn},
+        {"R2d2Config", {kRecurrent, {"policy.collect.unroll_len=20", sequences(20)}}},
+        {"ImpalaConfig", impala},
+        {"SacConfig", continuous},
+        {"Td3Config", continuous},
+        {"DdpgConfig", continuous},
+        {"Td3BcConfig", offline},
+        {"IqlConfig", offline},
+        {"DiscreteSacConfig", {kSmallModels}},
+        {"PpoConfig", actor_critic},
+        {"A2cConfig", actor_critic},
+        {"BcConfig", {kSmallModel}},
+        {"EpisodeCollectorParams", {"get_train_sample: true", {}, "", "n_episode: 8"}},
+        {"BattleSampleCollectorParams", {"", {games}}},
+        {"BattleEpisodeCollectorParams", {"", {games}, "", "n_episode: 8"}},
+        {"DequeBufferConfig", {"max_use: 5 priority: true"}},
+        {"HindsightBufferConfig", {"radius: 0.05"}},
+        {"SequenceBufferConfig", {"unroll_len: 4"}},
+        {"ValueReachedParams", {"value: 1"}},
+        {"WallClockParams", {"seconds: 100"}},
     };
   }();
   return *kAll;
 }
 
-// The settings that put the params in which the field `name` stands there; null if it stands in no params.
-const Params* ParamsAround(const std::string& name) {
-  const size_t begin = name.find('<');
-  if (begin == std::string::npos) return nullptr;
-  const std::string type = name.substr(begin + 1, name.find('>') - begin - 1);
-  for (const Params& may : AllParams()) {
-    if (may.any == name.substr(0, begin) && may.type->name() == type) return &may;
+// The settings that put the params of the node there.
+std::vector<std::string> SettingsFor(const ConfigNode& node) {
+  const auto found = AllParams().find(std::string(node.message->name()));
+  const Params params = found == AllParams().end() ? Params() : found->second;
+  std::vector<std::string> settings = params.settings;
+  const std::string type = params.type.empty() ? node.types[0] : params.type;
+  const std::string any = InAny(*node.message, params.content);
+  const std::string both = absl::StrCat("type:\"", type, "\" params", any);
+  const std::string place = node.name.substr(0, node.name.rfind(".params<"));
+  if (place == "policy" || place == "policy.eval.evaluator") {
+    if (place == "policy") settings.push_back(absl::StrCat("policy.type=", type));
+    settings.push_back(absl::StrCat(place, ".params=", any));
+  } else if (place == "policy.collect.collector") {
+    settings.push_back(absl::StrCat("policy.collect={", params.amount, " collector{", both, "}}"));
+  } else if (place == "env" || place == "policy.other.replay_buffer") {
+    settings.push_back(absl::StrCat(place, "={", both, "}"));
+  } else {
+    settings.push_back(absl::StrCat(place, "=[{", both, "}]"));
   }
-  ADD_FAILURE() << name << ": AllParams() must say how to make a config with it";
-  return nullptr;
+  return settings;
+}
+
+// Appends the values in the node, with the settings of the params around them.
+void AppendFields(const ConfigNode& node, const std::vector<std::string>& settings,
+                  std::vector<ConfigField>* fields) {
+  if (node.field != nullptr && node.message == nullptr) {
+    fields->push_back({node.name, node.path, node.field, settings});
+  }
+  for (const ConfigNode& inner : node.inside) {
+    if (inner.is_repeated) continue;
+    AppendFields(inner, inner.types.empty() ? settings : SettingsFor(inner), fields);
+  }
 }
 
 }  // namespace
 
 std::vector<ConfigField> AllConfigFields() {
   static const auto* const kTree = new ConfigNode(MakeConfigTree(*ExperimentConfig::descriptor()));
-  std::vector<ConfigField> fields;
-  for (const ConfigNode* const value : ListConfigValues(*kTree)) {
-    const Params* const params = ParamsAround(value->name);
-    fields.push_back({value->name, value->path, value->field,
-                      params == nullptr ? std::vector<std::string>() : params->settings});
-  }
-  return fields;
+  static const auto* const kFields = [] {
+    auto* const fields = new std::vector<ConfigField>;
+    AppendFields(*kTree, {}, fields);
+    return fields;
+  }();
+  return *kFields;
 }
 
 FieldUses ReadConfigFieldsTable() {

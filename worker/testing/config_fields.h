@@ -31,7 +31,6 @@ struct ConfigField {
   std::vector<std::string> settings;
 };
 
-// Adds a test failure for a message in an Any for which no settings are known.
 std::vector<ConfigField> AllConfigFields();
 
 // The lines of the table.
