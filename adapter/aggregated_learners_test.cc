@@ -1,4 +1,5 @@
-// Runs two learner workers behind an aggregator in one process. Everything is real except for the coordinator.
+// Runs two learner workers behind an aggregator in one process. Everything is real except for the
+// coordinator.
 #include <memory>
 #include <string>
 #include <thread>

@@ -1,10 +1,10 @@
-// Random runs of an aggregator between a coordinator and learners that send valid and invalid messages. Whatever
-// they send, the aggregator must keep working, tell the coordinator only what a learner may say, and give
-// each drawn row to exactly one learner. At the end of each run, well-behaved learners must be able to train
-// together.
+// Random runs of an aggregator between a coordinator and learners that send valid and invalid
+// messages. Whatever they send, the aggregator must keep working, tell the coordinator only what a
+// learner may say, and give each drawn row to exactly one learner. At the end of each run,
+// well-behaved learners must be able to train together.
 //
-// After each message, the run waits until the aggregator and all learners have handled everything, so that it
-// depends on its seed only.
+// After each message, the run waits until the aggregator and all learners have handled everything,
+// so that it depends on its seed only.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -200,7 +200,8 @@ class RandomRun {
     }
     learner->Say(message);
   }
-  // The report, or an empty one if its lists have different lengths: the aggregator refuses such reports.
+  // The report, or an empty one if its lists have different lengths: the aggregator refuses such
+  // reports.
   static LearnerInfo Paired(const LearnerInfo& info) {
     const bool paired = info.priority_size() == info.replay_unique_id_size() &&
                         info.priority_size() == info.replay_buffer_idx_size();
@@ -294,8 +295,8 @@ class RandomRun {
     return true;
   }
 
-  // Waits until everybody has handled everything. A learner may see that it was disconnected before the aggregator
-  // has drawn the consequences.
+  // Waits until everybody has handled everything. A learner may see that it was disconnected before
+  // the aggregator has drawn the consequences.
   void Settle() {
     const Deadline patience = Deadline::After(absl::Seconds(10));
     for (bool is_lost = true; is_lost;) {
@@ -320,8 +321,8 @@ class RandomRun {
     CheckResources();
   }
 
-  // Waits until the aggregator has handled what came before. It answers a message before it checks what the elapsed
-  // time calls for; the messages of that check come before the second answer.
+  // Waits until the aggregator has handled what came before. It answers a message before it checks
+  // what the elapsed time calls for; the messages of that check come before the second answer.
   void PingTwice() {
     for (int i = 0; i < 2; ++i) {
       CoordinatorMessage ping;

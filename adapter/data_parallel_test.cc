@@ -1,5 +1,5 @@
-// N learners that train on the parts of a batch get the same parameters as one learner that trains on the whole
-// batch. Tested for policies from the registry, in one process.
+// N learners that train on the parts of a batch get the same parameters as one learner that trains
+// on the whole batch. Tested for policies from the registry, in one process.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -48,8 +48,8 @@ AllReduceCreator InProcess() {
   return [](const AllReduceOptions& options, Rendezvous*) { return hub->Connect(options); };
 }
 
-// The rows of this rank, from rank * rows / world_size on. If the rows cannot be divided evenly, some parts have
-// one row more.
+// The rows of this rank, from rank * rows / world_size on. If the rows cannot be divided evenly,
+// some parts have one row more.
 Batch PartOf(const Batch& batch, int rank, int world_size) {
   const int64_t begin = batch.rows() * rank / world_size;
   return batch.Slice(begin, batch.rows() * (rank + 1) / world_size - begin);
@@ -255,7 +255,8 @@ TEST(DataParallelTest, StatisticsAreThoseOfTheRowsOfAllRanks) {
   });
 }
 
-// Runs LogReduceHook in a group: the logged value is the mean of the values that the ranks reported.
+// Runs LogReduceHook in a group: the logged value is the mean of the values that the ranks
+// reported.
 TEST(DataParallelTest, TheHookLogsTheMeanOverTheRanks) {
   RunRanks(InProcess(), 2, kLong, [](AllReduce* reduce) {
     GroupMember group;

@@ -308,7 +308,8 @@ void GroupCore::BreakGeneration(const std::string& why) {
   message.mutable_break_group()->set_generation(task_->generation());
   for (const uint32_t worker : roster_.InState(State::kMember)) to_learner_(worker, message);
   demands_.EndGeneration();
-  // If rank 0 has sent the last report of the run, it is passed on now: the others may never send theirs.
+  // If rank 0 has sent the last report of the run, it is passed on now: the others may never send
+  // theirs.
   const std::optional<LearnerInfo> last = infos_.LastOfRun();
   if (last.has_value() && roster_.Has(task_->members().front())) {
     WorkerMessage done;

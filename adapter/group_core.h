@@ -1,12 +1,13 @@
-// The rules of LearnerAggregator, without connections, threads and locks: what its group of learners does with a message of
-// the coordinator or of a learner, and when time has passed. It connects the parts of the group: the learners
-// (group_roster.h), the generations of the task (group_task.h), demands (group_demands.h), reports of training
-// (group_demands.h) and the status (group_task.h).
+// The rules of LearnerAggregator, without connections, threads and locks: what its group of
+// learners does with a message of the coordinator or of a learner, and when time has passed. It
+// connects the parts of the group: the learners (group_roster.h), the generations of the task
+// (group_task.h), demands (group_demands.h), reports of training (group_demands.h) and the status
+// (group_task.h).
 //
 // Ownership: what the two functions use must outlive it.
 // Threads:   thread-compatible.
-// Errors:    an error of TakeFromLearner() means that the learner has sent something that the coordinator would refuse. The
-//            coordinator has not received it.
+// Errors:    an error of TakeFromLearner() means that the learner has sent something that the
+//            coordinator would refuse. The coordinator has not received it.
 #ifndef DING_WORKER_ADAPTER_GROUP_CORE_H_
 #define DING_WORKER_ADAPTER_GROUP_CORE_H_
 
@@ -30,8 +31,8 @@ class GroupCore {
   using ToLearner = std::function<void(uint32_t worker, const CoordinatorMessage& message)>;
   using ToCoordinator = std::function<void(const WorkerMessage& message)>;
 
-  // `welcome` is what the coordinator has told the aggregator. `report_period` is the least time between two reports of the
-  // group's members.
+  // `welcome` is what the coordinator has told the aggregator. `report_period` is the least time
+  // between two reports of the group's members.
   GroupCore(const GroupTask::Options& options, absl::Duration report_period, const Welcome& welcome,
             ToLearner to_learner, ToCoordinator to_coordinator);
 

@@ -15,8 +15,8 @@
 namespace ding {
 namespace {
 
-// Below the coordinator's limits for one worker, so that it never disconnects the whole group for the fault of
-// one learner.
+// Below the coordinator's limits for one worker, so that it never disconnects the whole group for
+// the fault of one learner.
 constexpr size_t kMaxWaitingDemands = 32;
 constexpr size_t kMaxUnreadDemands = 512;
 
@@ -37,7 +37,8 @@ void GroupDemands::EndTask() {
 }
 
 absl::Status GroupDemands::Add(uint32_t learner, const LearnerDemand& demand) {
-  // If no learner's demand is greater than its share, the coordinator accepts the demand of the group.
+  // If no learner's demand is greater than its share, the coordinator accepts the demand of the
+  // group.
   LearnerDemand of_all = demand;
   DING_RETURN_IF_ERROR(CheckDemand(demand));
   DING_RETURN_IF_ERROR(Annotate(CheckSteps(demand.train_iter()), "train iterations"));

@@ -34,7 +34,8 @@ namespace ding {
 // (LearnerDemand.collect_iter), as learner 0 says. A round may have more or fewer rows than were
 // demanded, and is split evenly.
 //
-// Errors: an error of Add() is the fault of that learner, an error of Split() that of the coordinator.
+// Errors: an error of Add() is the fault of that learner, an error of Split() that of the
+// coordinator.
 class GroupDemands {
  public:
   // The part of an answer for one learner.
@@ -52,8 +53,8 @@ class GroupDemands {
   void EndTask();
 
   // Adds the demand of a member of the generation.
-  //   kInvalidArgument    the coordinator would refuse this demand, or the sum if all members sent the same;
-  //                       or it says that an answer is read which has not been given
+  //   kInvalidArgument    the coordinator would refuse this demand, or the sum if all members sent
+  //                       the same; or it says that an answer is read which has not been given
   //   kResourceExhausted  the learner is too many demands ahead of the others
   absl::Status Add(uint32_t learner, const LearnerDemand& demand);
   // Returns the next demand of the group, or nullopt if a member has none or if enough demands are
@@ -96,7 +97,8 @@ class GroupDemands {
 //                                           ├─ Next(): step 5, priorities a b
 //   Add(): learner 1, step 5, priorities b ─┘
 //
-// Errors: an error of Add() is the fault of that learner. Next() fails if the learners are at different
+// Errors: an error of Add() is the fault of that learner. Next() fails if the learners are at
+// different
 //         steps, which cannot be blamed on one of them.
 class GroupInfos {
  public:
@@ -107,11 +109,13 @@ class GroupInfos {
 
   // Adds the report of a member of the generation.
   //   kInvalidArgument    the coordinator would refuse the report
-  //   kResourceExhausted  this learner is too many reports, or too many bytes of them, ahead of the others
+  //   kResourceExhausted  this learner is too many reports, or too many bytes of them, ahead of the
+  //                       others
   absl::Status Add(uint32_t learner, const LearnerInfo& info);
   // Returns the next report of the group, or nullopt if a member has not reported yet. Call it
   // after each Add(), until it returns nullopt.
-  //   kFailedPrecondition  the learners are not at the same step, or disagree on whether they are done
+  //   kFailedPrecondition  the learners are not at the same step, or disagree on whether they are
+  //                        done
   absl::StatusOr<std::optional<LearnerInfo>> Next();
   // The last report of rank 0, if it still waits for the reports of the others and says that the
   // run is done.

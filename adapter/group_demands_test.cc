@@ -37,8 +37,8 @@ LearnerData Answer(uint64_t sequence) {
   return data;
 }
 
-// Adds demands of learner 1, the only one, from number `sequence` on, until the group may not send another one.
-// Returns how many demands of the group were made.
+// Adds demands of learner 1, the only one, from number `sequence` on, until the group may not send
+// another one. Returns how many demands of the group were made.
 uint64_t DemandUntilFull(GroupDemands* demands, uint64_t sequence) {
   uint64_t made = 0;
   while (true) {

@@ -10,8 +10,8 @@
 namespace ding {
 namespace {
 
-// Limits of the group values that a learner sends in one generation. It needs few of them to connect with the
-// others, and all members receive each.
+// Limits of the group values that a learner sends in one generation. It needs few of them to
+// connect with the others, and all members receive each.
 constexpr int kMaxValues = 16;
 constexpr size_t kMaxValueBytes = size_t{1} << 20;
 

@@ -60,15 +60,17 @@ class GroupRoster {
   // The sum of the learners' resources, at most what the coordinator accepts from one worker.
   Resources resources() const;
 
-  // Notes that a learner has started, or has left its generation, and waits for the next one. `generation`
-  // is the present generation.
-  //   kInvalidArgument     it has left another generation than the present one, or `ready` is impossible
+  // Notes that a learner has started, or has left its generation, and waits for the next one.
+  // `generation` is the present generation.
+  //   kInvalidArgument     it has left another generation than the present one, or `ready` is
+  //                        impossible
   //   kFailedPrecondition  its model differs from the model of the others
   absl::Status TakeReady(uint32_t worker, const GroupReady& ready, uint32_t generation);
   // Makes `members` the members of a new generation.
   void BeginGeneration(const std::vector<uint32_t>& members);
   // Counts a value that is sent to all members.
-  //   kResourceExhausted  the learner has sent too many values in this generation, or too many bytes
+  //   kResourceExhausted  the learner has sent too many values in this generation, or too many
+  //                       bytes
   absl::Status CountValue(uint32_t worker, const GroupValue& value);
 
  private:

@@ -14,8 +14,8 @@ namespace {
 using State = GroupRoster::State;
 using Step = GroupTask::Step;
 
-// How many version numbers a policy may skip. Rank 0 counts by one. Without this limit, a learner could use
-// the largest number that there is, and its successor could publish nothing.
+// How many version numbers a policy may skip. Rank 0 counts by one. Without this limit, a learner
+// could use the largest number that there is, and its successor could publish nothing.
 constexpr uint64_t kMaxSkippedVersions = 1000;
 
 Step Fail(const absl::Status& why) { return {Step::Kind::kFail, why}; }
@@ -115,7 +115,8 @@ void GroupTask::BeginGeneration(const GroupRoster& roster) {
   };
   std::sort(members_.begin(), members_.end(),
             [&](uint32_t a, uint32_t b) { return rank_of(a) < rank_of(b); });
-  // The first member is the one whose state all copy. The others follow in the order in which they joined.
+  // The first member is the one whose state all copy. The others follow in the order in which they
+  // joined.
   std::sort(members_.begin() + 1, members_.end());
   ++generation_;
   EnterPhase(Phase::kRunning);
@@ -149,7 +150,8 @@ absl::Status GroupTask::TakePolicy(const PolicyVersion& version) {
 }
 
 void GroupTask::TakeFailure(const absl::Status& why) {
-  // Later failures are consequences: those learners could not take a step because the first one could not.
+  // Later failures are consequences: those learners could not take a step because the first one
+  // could not.
   if (failure_.ok()) failure_ = why;
 }
 

@@ -17,7 +17,8 @@ namespace {
 
 // Run() waits at most so long before it checks what the elapsed time calls for.
 constexpr absl::Duration kWaitTimeout = absl::Milliseconds(50);
-// The window to the coordinator is full only if the coordinator is stuck; then the lease ends before this.
+// The window to the coordinator is full only if the coordinator is stuck; then the lease ends
+// before this.
 constexpr absl::Duration kSendTimeout = absl::Minutes(1);
 
 absl::Status CheckIsLearner(const Hello& hello) {

@@ -1,5 +1,5 @@
-// Makes several learners that train together act as one. To the coordinator it looks like a learner, to the
-// learners like their coordinator.
+// Makes several learners that train together act as one. To the coordinator it looks like a
+// learner, to the learners like their coordinator.
 //
 //                    ┌──────────────────────┐ ◄── GroupReady, LearnerDemand, LearnerInfo ── learner, rank 0
 //  coordinator ◄───► │  LearnerAggregator   │ ── FormGroup, LearnerData, BreakGroup ──►       ▲ all-reduce
@@ -8,26 +8,30 @@
 //                    │  infos merged        │
 //                    └──────────────────────┘
 //
-// Parameters and gradients do not pass through it: rank 0 publishes policies to the store, and the learners
-// exchange gradients among themselves (interaction/all_reduce/all_reduce.h).
+// Parameters and gradients do not pass through it: rank 0 publishes policies to the store, and the
+// learners exchange gradients among themselves (interaction/all_reduce/all_reduce.h).
 //
 //   gathering ─► running ──► a learner is lost, or comes ──► forming ─► running ...
 //
-// A generation is a fixed set of learners with ranks. It ends when a learner is lost, or reports that it lost
-// another one. The remaining learners then report how far they are and form the next generation, with ranks
-// without gaps. Rank 0 is the learner that is farthest, and all continue from its state. A learner that
-// comes later waits for the next generation; for its sake, the present one is ended no sooner than
-// admit_period after its beginning. If no learner is left that was in a generation, the task fails, and the
-// coordinator gives it out again from the last checkpoint.
+// A generation is a fixed set of learners with ranks. It ends when a learner is lost, or reports
+// that it lost another one. The remaining learners then report how far they are and form the next
+// generation, with ranks without gaps. Rank 0 is the learner that is farthest, and all continue
+// from its state. A learner that comes later waits for the next generation; for its sake, the
+// present one is ended no sooner than admit_period after its beginning. If no learner is left that
+// was in a generation, the task fails, and the coordinator gives it out again from the last
+// checkpoint.
 //
 // The rules are in group_core.h. This class connects them with the coordinator and the learners.
 //
-// Ownership: the session and the transport must outlive it. It owns its WorkerServer. It sets the ready
+// Ownership: the session and the transport must outlive it. It owns its WorkerServer. It sets the
+// ready
 //            callback of the session.
-// Threads:   one thread calls Run(), and does all work; any thread may call Close(), ended() and status().
-// Errors:    a learner is disconnected with the reason if its model differs from the others', or if it sends
-//            something that the coordinator would refuse; the coordinator never receives that. If the task
-//            fails on a learner, it fails for all, unless that learner was only about to join.
+// Threads:   one thread calls Run(), and does all work; any thread may call Close(), ended() and
+//            status().
+// Errors:    a learner is disconnected with the reason if its model differs from the others', or if
+//            it sends something that the coordinator would refuse; the coordinator never receives
+//            that. If the task fails on a learner, it fails for all, unless that learner was only
+//            about to join.
 //
 // Example: adapter/example_test.cc.
 #ifndef DING_WORKER_ADAPTER_LEARNER_AGGREGATOR_H_
@@ -54,21 +58,22 @@ namespace ding {
 class LearnerAggregator : private WorkerHandler {
  public:
   struct Options {
-    // The number of learners with which a task begins. After connect_timeout it begins with fewer. At least 1.
+    // The number of learners with which a task begins. After connect_timeout it begins with fewer.
+    // At least 1.
     int learner_num = 1;
     absl::Duration connect_timeout = absl::Seconds(60);
-    // How long the members have to notice that their generation is over. It must be above the time-out of
-    // their all-reduce. The next generation begins without the members that are late.
+    // How long the members have to notice that their generation is over. It must be above the
+    // time-out of their all-reduce. The next generation begins without the members that are late.
     absl::Duration form_timeout = absl::Seconds(45);
     // The least time between two generations if the second one begins because a learner has come.
     absl::Duration admit_period = absl::Seconds(10);
     // How long the learners have at the end of the run to end their task and leave.
     absl::Duration leave_timeout = absl::Seconds(15);
-    // The least time between two reports of the group's members to the coordinator. A report is sent only if
-    // something has changed.
+    // The least time between two reports of the group's members to the coordinator. A report is
+    // sent only if something has changed.
     absl::Duration report_period = absl::Seconds(1);
-    // Where and how to listen. Create() replaces check_hello, the welcome message (by the coordinator's) and,
-    // if the coordinator has announced one, the lease.
+    // Where and how to listen. Create() replaces check_hello, the welcome message (by the
+    // coordinator's) and, if the coordinator has announced one, the lease.
     WorkerServer::Options server;
     const Clock* clock = Clock::Real();
   };
@@ -82,8 +87,8 @@ class LearnerAggregator : private WorkerHandler {
   // The address to which learners connect.
   const std::string& address() const { return server_->address(); }
 
-  // Works until the run ends, and returns the coordinator's last message. By then the learners have been told,
-  // and have left or leave_timeout has passed.
+  // Works until the run ends, and returns the coordinator's last message. By then the learners have
+  // been told, and have left or leave_timeout has passed.
   //   kCancelled  Close() was called
   //   others      the session with the coordinator ended, for this reason
   absl::StatusOr<EndRun> Run();

@@ -42,7 +42,8 @@ absl::StatusOr<std::vector<std::string>> SplitRound(absl::string_view items, siz
 
 // Merges reports: lists are concatenated in the order of `infos`; learner_step, learner_done and
 // the other single fields are those of the first report. There must be at least one report.
-//   kFailedPrecondition  the learners are not at the same step, or disagree on whether they are done
+//   kFailedPrecondition  the learners are not at the same step, or disagree on whether they are
+//                        done
 absl::StatusOr<LearnerInfo> MergeInfos(absl::Span<const LearnerInfo> infos);
 
 // The sum of CPUs, of memory and of GPUs.

@@ -135,7 +135,8 @@ TEST(SplitItemsFuzz, MutatedBytesAreSplitOrRefused) {
   EXPECT_GT(split, 0);
 }
 
-// The contract (section 13) says: lists are concatenated, all other fields are those of the first report.
+// The contract (section 13) says: lists are concatenated, all other fields are those of the first
+// report.
 TEST(MergeInfosTest, EqualsAnElementByElementMerge) {
   Fuzz(2000, [](Mutator* mutator) {
     Rng* const rng = mutator->rng();

@@ -1,5 +1,6 @@
-// What the learner aggregator does with options and calls that nobody should give it. Run it with AddressSanitizer,
-// UndefinedBehaviorSanitizer and ThreadSanitizer, too. aggregator_fuzz_test has the messages of workers.
+// What the learner aggregator does with options and calls that nobody should give it. Run it with
+// AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer, too. aggregator_fuzz_test has
+// the messages of workers.
 #include <cstdint>
 #include <limits>
 #include <memory>

@@ -23,8 +23,8 @@ void* Allocate(std::size_t size) {
 
 void* operator new(std::size_t size) { return Allocate(size); }
 void* operator new[](std::size_t size) { return Allocate(size); }
-// The standard library's forms without exceptions would call ours above, but AddressSanitizer has its own, and reports memory of theirs
-// that our operator delete gets.
+// The standard library's forms without exceptions would call ours above, but AddressSanitizer has
+// its own, and reports memory of theirs that our operator delete gets.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   return AllocateOrNull(size);
 }

@@ -1,5 +1,5 @@
-// Counts the allocations of a program, for tests which show that some code allocates nothing. A program
-// that links this target gets a counting operator new.
+// Counts the allocations of a program, for tests which show that some code allocates nothing. A
+// program that links this target gets a counting operator new.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_BASE_ALLOCATION_COUNT_H_
@@ -9,7 +9,8 @@
 
 namespace ding {
 
-// The number of calls of operator new since the program started, without those for memory of extended alignment.
+// The number of calls of operator new since the program started, without those for memory of
+// extended alignment.
 int64_t AllocationCount();
 
 }  // namespace ding

@@ -28,8 +28,9 @@ void AppendNumber(T value, std::string* out) {
   out->append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-// Reads values one after another. Does not own the bytes, which must outlive it. Once a value is missing
-// because the bytes end, every later read fails, too, so that it is enough to check ok() at the end.
+// Reads values one after another. Does not own the bytes, which must outlive it. Once a value is
+// missing because the bytes end, every later read fails, too, so that it is enough to check ok() at
+// the end.
 class ByteCursor {
  public:
   explicit ByteCursor(absl::string_view bytes) : bytes_(bytes) {}

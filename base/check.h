@@ -1,5 +1,6 @@
-// DING_CHECK ends the program if one of our own invariants is broken. It is for packages that do not log
-// (they cannot use glog's CHECK), and never for errors in input, peers or files: those return a Status.
+// DING_CHECK ends the program if one of our own invariants is broken. It is for packages that do
+// not log (they cannot use glog's CHECK), and never for errors in input, peers or files: those
+// return a Status.
 //
 // Threads: thread-safe.
 //
@@ -15,7 +16,8 @@
 
 namespace ding::internal_base {
 
-// Collects the message; its destructor, at the end of the statement, prints it and ends the program.
+// Collects the message; its destructor, at the end of the statement, prints it and ends the
+// program.
 class CheckFailure {
  public:
   CheckFailure(const char* file, int line, const char* condition);
@@ -33,8 +35,8 @@ struct Voidify {
 
 }  // namespace ding::internal_base
 
-// Prints file, line, condition and the streamed message to stderr and aborts, unless `condition` is true.
-// The message is not evaluated if it is.
+// Prints file, line, condition and the streamed message to stderr and aborts, unless `condition` is
+// true. The message is not evaluated if it is.
 #define DING_CHECK(condition)           \
   ABSL_PREDICT_TRUE(condition)          \
   ? (void)0                             \

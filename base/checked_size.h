@@ -1,4 +1,5 @@
-// Sums, products and ranges of sizes, indices and steps that a caller, a file or a peer gave, without overflow.
+// Sums, products and ranges of sizes, indices and steps that a caller, a file or a peer gave,
+// without overflow.
 //
 // Threads: thread-safe (pure functions).
 //

@@ -27,7 +27,8 @@ Tables MakeTables() {
   return tables;
 }
 
-// For machines without the CRC instruction: processes eight bytes per step with tables ("slicing by 8").
+// For machines without the CRC instruction: processes eight bytes per step with tables ("slicing by
+// 8").
 uint32_t ExtendByTable(const uint8_t* data, size_t size, uint32_t crc) {
   static const Tables* const tables = new Tables(MakeTables());
   const Tables& t = *tables;
@@ -44,13 +45,13 @@ uint32_t ExtendByTable(const uint8_t* data, size_t size, uint32_t crc) {
 }
 
 #if defined(__x86_64__)
-// The instruction takes three cycles, but the processor can begin one in each cycle. So three consecutive
-// blocks are processed at the same time, and their checksums are combined.
+// The instruction takes three cycles, but the processor can begin one in each cycle. So three
+// consecutive blocks are processed at the same time, and their checksums are combined.
 constexpr size_t kLargeBlock = 1024;
 constexpr size_t kSmallBlock = 128;  // for messages of a few kilobytes
 
-// For each position and value of a byte in a checksum: its contribution to the checksum after a block of
-// zeros was appended.
+// For each position and value of a byte in a checksum: its contribution to the checksum after a
+// block of zeros was appended.
 using ShiftTables = std::array<std::array<uint32_t, 256>, 4>;
 
 template <size_t kBlockBytes>

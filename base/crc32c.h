@@ -11,8 +11,8 @@
 
 namespace ding {
 
-// The checksum of `bytes`. If they continue earlier data, pass the checksum of that data as `crc`: the
-// result is the checksum of both together.
+// The checksum of `bytes`. If they continue earlier data, pass the checksum of that data as `crc`:
+// the result is the checksum of both together.
 uint32_t Crc32c(absl::string_view bytes, uint32_t crc = 0);
 
 namespace internal_base {

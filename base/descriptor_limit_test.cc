@@ -16,8 +16,8 @@ struct Outcome {
   int64_t limit = 0;
 };
 
-// Calls RaiseDescriptorLimit(most) under limits of `soft` and `hard`, in a child process because the hard
-// limit cannot be raised again.
+// Calls RaiseDescriptorLimit(most) under limits of `soft` and `hard`, in a child process because
+// the hard limit cannot be raised again.
 Outcome RaiseUnder(rlim_t soft, rlim_t hard, int64_t most = kMaxDescriptorLimit) {
   int ends[2];
   EXPECT_EQ(pipe(ends), 0);

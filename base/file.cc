@@ -29,7 +29,8 @@ absl::Status SyncDirectory(const std::string& folder) {
   if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot open folder '", folder, "'"));
   const int error = fsync(fd) == 0 ? 0 : errno;
   close(fd);
-  // Some file systems cannot sync a folder. There, the file system alone decides how safe a rename is.
+  // Some file systems cannot sync a folder. There, the file system alone decides how safe a rename
+  // is.
   if (error == 0 || error == EINVAL || error == ENOTSUP) return absl::OkStatus();
   return ErrnoStatus(error, absl::StrCat("cannot flush folder '", folder, "'"));
 }

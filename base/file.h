@@ -1,8 +1,9 @@
-// Reads and writes files and folders. Errors name the path and the reason. Writing is atomic: a reader sees
-// the old file or the new one, and a failed write (full disk) leaves the old one as it was.
+// Reads and writes files and folders. Errors name the path and the reason. Writing is atomic: a
+// reader sees the old file or the new one, and a failed write (full disk) leaves the old one as it
+// was.
 //
-// Threads: thread-safe. If two threads write the same path, the file of the last rename stays; it is never
-// a mixture of both.
+// Threads: thread-safe. If two threads write the same path, the file of the last rename stays; it
+// is never a mixture of both.
 #ifndef DING_WORKER_BASE_FILE_H_
 #define DING_WORKER_BASE_FILE_H_
 
@@ -21,8 +22,8 @@
 
 namespace ding {
 
-// Joins "a" and "b" to "a/b". Returns `path` alone if it is absolute or `folder` is empty. Every path of a
-// run is built with it.
+// Joins "a" and "b" to "a/b". Returns `path` alone if it is absolute or `folder` is empty. Every
+// path of a run is built with it.
 std::string JoinPath(absl::string_view folder, absl::string_view path);
 
 // The last component of a path ("a/b/c" -> "c").
@@ -53,14 +54,15 @@ class OpenFile {
   mode_t mode_;
 };
 
-// Opens a file that somebody else may have put there, like open(2) with the same `flags` and `mode`. It
-// never waits: for a FIFO, a device, a folder or a socket it returns an error that says what was found.
-// Our code opens every existing file with this function.
+// Opens a file that somebody else may have put there, like open(2) with the same `flags` and
+// `mode`. It never waits: for a FIFO, a device, a folder or a socket it returns an error that says
+// what was found. Our code opens every existing file with this function.
 //   kInvalidArgument   the path is not a regular file; with O_NOFOLLOW, it is a symbolic link
 //   kNotFound, kPermissionDenied, kResourceExhausted, kInternal  open(2) failed
 absl::StatusOr<OpenFile> OpenRegularFile(const std::string& path, int flags, mode_t mode = 0);
 
-// The default size limit of ReadFile(): larger than any config, address file or log that is read as a whole.
+// The default size limit of ReadFile(): larger than any config, address file or log that is read as
+// a whole.
 inline constexpr int64_t kMaxReadBytes = int64_t{256} << 20;
 
 // Returns the content of the whole file.
@@ -92,8 +94,8 @@ class AtomicFileWriter {
 
   // The errors are those of WriteFileAtomically.
   absl::Status Append(absl::string_view bytes);
-  // Flushes the file to the disk and renames it to `path`. The writer cannot be used afterwards, even if this
-  // fails. The errors are those of WriteFileAtomically.
+  // Flushes the file to the disk and renames it to `path`. The writer cannot be used afterwards,
+  // even if this fails. The errors are those of WriteFileAtomically.
   absl::Status Commit();
 
  private:
@@ -140,14 +142,14 @@ absl::Status CreateNewDirectory(const std::string& path);
 // Makes a new folder beside `path` with a unique name, `path.tmp.<pid>.<n>`, and returns its path.
 absl::StatusOr<std::string> CreateTemporaryDirectory(const std::string& path);
 
-// Renames a file or folder and flushes the parent folder to the disk. A file at `to` is replaced; a folder
-// must not exist there.
+// Renames a file or folder and flushes the parent folder to the disk. A file at `to` is replaced; a
+// folder must not exist there.
 absl::Status RenamePath(const std::string& from, const std::string& to);
 
-// Moves folder `from` to `to`. If there is already a folder at `to`, it is replaced in one step and then
-// removed, provided that the file system can exchange two names (all usual ones of Linux can). On other file
-// systems the old folder is first renamed to `to.old.<pid>`. If this fails, `to` is still complete: it is
-// the old folder, or the new one if only the removal of the old one failed.
+// Moves folder `from` to `to`. If there is already a folder at `to`, it is replaced in one step and
+// then removed, provided that the file system can exchange two names (all usual ones of Linux can).
+// On other file systems the old folder is first renamed to `to.old.<pid>`. If this fails, `to` is
+// still complete: it is the old folder, or the new one if only the removal of the old one failed.
 absl::Status ReplaceDirectory(const std::string& from, const std::string& to);
 
 // Removes a file. OK if there is nothing at `path`; an error if it is a folder.
@@ -159,8 +161,8 @@ absl::Status RemoveRecursively(const std::string& path);
 // The names in a folder, sorted, without "." and "..".
 absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path);
 
-// The error for a failed system call: the text "<what>: <strerror>" and the status code that matches
-// `error`, an errno.
+// The error for a failed system call: the text "<what>: <strerror>" and the status code that
+// matches `error`, an errno.
 absl::Status ErrnoStatus(int error, absl::string_view what);
 
 }  // namespace ding

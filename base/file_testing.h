@@ -1,4 +1,5 @@
-// Helpers for tests that write files: a new folder for each test, and the simulation of a full disk.
+// Helpers for tests that write files: a new folder for each test, and the simulation of a full
+// disk.
 //
 // Threads: for the test's main thread; FileSizeLimit changes a limit of the whole process.
 #ifndef DING_WORKER_BASE_FILE_TESTING_H_

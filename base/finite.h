@@ -1,5 +1,5 @@
-// Looks for NaN and infinity in columns and parameters, fast enough to check every batch. The loop is
-// compiled for several instruction sets; the best one is chosen at run time.
+// Looks for NaN and infinity in columns and parameters, fast enough to check every batch. The loop
+// is compiled for several instruction sets; the best one is chosen at run time.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_BASE_FINITE_H_
@@ -16,9 +16,9 @@ namespace ding {
 
 namespace internal_finite {
 
-// Returns a number other than 0 if a value is not finite. Infinity and NaN are the values whose exponent is
-// all ones, and only such an exponent carries into the sign bit when 1 is added to it. This is integer
-// arithmetic, so that the compiler may reorder and vectorize it.
+// Returns a number other than 0 if a value is not finite. Infinity and NaN are the values whose
+// exponent is all ones, and only such an exponent carries into the sign bit when 1 is added to it.
+// This is integer arithmetic, so that the compiler may reorder and vectorize it.
 __attribute__((always_inline)) inline uint32_t CarryOf(const float* values, size_t count) {
   constexpr uint32_t kExponent = 0x7f800000u;
   constexpr uint32_t kOne = 0x00800000u;

@@ -1,5 +1,5 @@
-// The main() of a fuzz test that runs by seeds: tries every file of the corpus and mutants of each. The
-// environment variables of base/fuzz_testing.h set the number of mutants and the first seed.
+// The main() of a fuzz test that runs by seeds: tries every file of the corpus and mutants of each.
+// The environment variables of base/fuzz_testing.h set the number of mutants and the first seed.
 //
 //   <test> ROUNDS FILE...
 

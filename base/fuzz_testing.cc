@@ -56,8 +56,8 @@ uint64_t FromEnv(const char* name, uint64_t otherwise) {
   return text != nullptr && absl::SimpleAtoi(text, &value) ? value : otherwise;
 }
 
-// The seed of the commit, from base/fuzz_seed.txt among the test's files. 0 if there is no such file, for
-// example when a test program is started by hand.
+// The seed of the commit, from base/fuzz_seed.txt among the test's files. 0 if there is no such
+// file, for example when a test program is started by hand.
 uint64_t SeedOfCommit() {
   const char* const files = std::getenv("TEST_SRCDIR");
   const char* const workspace = std::getenv("TEST_WORKSPACE");

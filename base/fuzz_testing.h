@@ -1,12 +1,12 @@
-// Makes mutants (damaged copies) of well-formed bytes, for tests of decoders. A mutant depends on its seed
-// only, and there are as many as one has time for.
+// Makes mutants (damaged copies) of well-formed bytes, for tests of decoders. A mutant depends on
+// its seed only, and there are as many as one has time for.
 //
-// Each round has its own seed. The first rounds count up from seed 0, so that what a test expects of all
-// rounds together does not depend on chance. When tools/test runs the test, the same number of rounds
-// follows from a seed that is derived from the commit: every commit tries other mutants, and the same
-// commit always the same ones. The environment variable DING_FUZZ_SEED replaces both first seeds by one, and
-// DING_FUZZ_ROUNDS sets the number of rounds for each first seed. A failure prints the two settings that
-// repeat it.
+// Each round has its own seed. The first rounds count up from seed 0, so that what a test expects
+// of all rounds together does not depend on chance. When tools/test runs the test, the same number
+// of rounds follows from a seed that is derived from the commit: every commit tries other mutants,
+// and the same commit always the same ones. The environment variable DING_FUZZ_SEED replaces both
+// first seeds by one, and DING_FUZZ_ROUNDS sets the number of rounds for each first seed. A failure
+// prints the two settings that repeat it.
 //
 //   Fuzz(10000, [&](Mutator* mutator) {
 //     const auto decoded = Decode(mutator->Mutate(good));
@@ -48,8 +48,9 @@ class Mutator {
   Rng rng_;
 };
 
-// Replaces the last four bytes by the checksum of the bytes before them, which is where our formats have it.
-// With a wrong checksum, a mutant would be refused before it reaches the code that is to be tested.
+// Replaces the last four bytes by the checksum of the bytes before them, which is where our formats
+// have it. With a wrong checksum, a mutant would be refused before it reaches the code that is to
+// be tested.
 std::string WithChecksum(std::string bytes);
 
 // The first seeds: 0 and, if tools/test runs the test, the seed of the commit.
@@ -59,7 +60,8 @@ uint64_t FirstFuzzSeed();
 // The number of rounds: DING_FUZZ_ROUNDS, or `ordinarily` if it is not set.
 uint64_t FuzzRounds(uint64_t ordinarily);
 
-// Calls `check(mutator)` in every round until a test assertion fails; the failure's trace has the seed.
+// Calls `check(mutator)` in every round until a test assertion fails; the failure's trace has the
+// seed.
 template <typename Check>
 void Fuzz(uint64_t rounds, Check check) {
   rounds = FuzzRounds(rounds);

@@ -1,5 +1,5 @@
-// Reads or writes all bytes of several buffers through a file or a socket, with as many system calls as it
-// takes.
+// Reads or writes all bytes of several buffers through a file or a socket, with as many system
+// calls as it takes.
 //
 // Threads: thread-safe (pure functions). The caller owns the bytes.
 //
@@ -29,8 +29,8 @@ inline iovec VectorOf(absl::string_view bytes) {
   return {const_cast<char*>(bytes.data()), bytes.size()};
 }
 
-// Removes the first `count` bytes of the vectors that begin at index *first, and advances *first past the
-// vectors that are then empty.
+// Removes the first `count` bytes of the vectors that begin at index *first, and advances *first
+// past the vectors that are then empty.
 inline void DropFront(size_t count, IoVectors* vectors, size_t* first) {
   while (*first < vectors->size() && count >= (*vectors)[*first].iov_len) {
     count -= (*vectors)[*first].iov_len;
@@ -45,8 +45,8 @@ inline void DropFront(size_t count, IoVectors* vectors, size_t* first) {
 // The result of MoveAll() when there are no more bytes to read.
 inline constexpr int kIoEnded = -1;
 
-// Calls `move` (writev, readv or the like) until all bytes are moved. The first `moved` bytes count as moved
-// already. Returns 0, an errno, or kIoEnded.
+// Calls `move` (writev, readv or the like) until all bytes are moved. The first `moved` bytes count
+// as moved already. Returns 0, an errno, or kIoEnded.
 template <typename Move>
 int MoveAll(Move move, IoVectors vectors, size_t moved = 0) {
   size_t first = 0;

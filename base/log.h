@@ -1,6 +1,6 @@
-// Log lines. They go to stderr, or to the sink that the program sets: our own programs set glog, and a program that links
-// one of our modules may set its own. Only packages that run something log (collector, learner, coordinator and those
-// above them); the others return a Status.
+// Log lines. They go to stderr, or to the sink that the program sets: our own programs set glog,
+// and a program that links one of our modules may set its own. Only packages that run something log
+// (collector, learner, coordinator and those above them); the others return a Status.
 //
 // Ownership: the caller owns the sink.
 // Threads:   thread-safe.
@@ -8,7 +8,8 @@
 // Example:
 //   DING_LOG(INFO) << name << " joined as worker " << id;
 //   DING_LOG_IF(WARNING, lost > 0) << lost << " rows are lost";
-//   DING_LOG_EVERY_N(WARNING, 100) << status.message();   // the 1st, 101st, 201st ... time that it is reached
+//   DING_LOG_EVERY_N(WARNING, 100) << status.message();   // the 1st, 101st, 201st ... time that it
+//                                                         is reached
 //   DING_LOG_FIRST_N(WARNING, 1) << status.message();     // the first time
 //
 //   class MySink : public ding::LogSink {
@@ -40,16 +41,18 @@ struct LogLine {
 class LogSink {
  public:
   virtual ~LogSink() = default;
-  // Any thread may call it, also several at the same time. If it logs a line itself, it is called for that line, too.
+  // Any thread may call it, also several at the same time. If it logs a line itself, it is called
+  // for that line, too.
   virtual void Send(const LogLine& line) = 0;
 };
 
-// Sends the lines to `sink` from now on, or to stderr if it is null. Returns the sink before, null if that was stderr. A
-// sink may be destroyed when another one is set and all calls that were logging at that time have returned.
+// Sends the lines to `sink` from now on, or to stderr if it is null. Returns the sink before, null
+// if that was stderr. A sink may be destroyed when another one is set and all calls that were
+// logging at that time have returned.
 LogSink* SetLogSink(LogSink* sink);
 
-// From now on lines below `least` are left out, and their messages are not made. Returns the bound before, which is kInfo
-// at first.
+// From now on lines below `least` are left out, and their messages are not made. Returns the bound
+// before, which is kInfo at first.
 LogSeverity SetMinLogSeverity(LogSeverity least);
 
 namespace internal_log {
@@ -94,7 +97,8 @@ class Message {
     return reached.fetch_add(1);            \
   }()
 
-// The severity is VERBOSE, INFO, WARNING or ERROR. If the line is left out, its message is not evaluated.
+// The severity is VERBOSE, INFO, WARNING or ERROR. If the line is left out, its message is not
+// evaluated.
 #define DING_LOG(severity) DING_LOG_STREAM_(DING_LOG_SEVERITY_##severity, true)
 #define DING_LOG_IF(severity, condition) DING_LOG_STREAM_(DING_LOG_SEVERITY_##severity, condition)
 #define DING_LOG_EVERY_N(severity, n) \

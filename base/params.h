@@ -1,5 +1,5 @@
-// Reads, checks or refuses the parameters of a type that a config chooses by name. A config holds them as a
-// google.protobuf.Any, most often in the field `params`:
+// Reads, checks or refuses the parameters of a type that a config chooses by name. A config holds
+// them as a google.protobuf.Any, most often in the field `params`:
 //
 //     commander { type: "mine"  params { [type.googleapis.com/my.WindowParams] { length: 3 } } }
 //
@@ -40,18 +40,18 @@ struct GivenParams {
   absl::string_view field;              // the name of the field, for messages
 };
 
-// Reads what is given into `*params`, the message that the type takes; a null `params` says that the type takes
-// none. Without given parameters `*params` is unchanged.
-//   kInvalidArgument  the type takes no parameters, or another message; or the bytes are no such message. The
-//                     text names the field, the type and both messages, as in "params hold a my.WindowParams, but
-//                     type 'solo' takes none".
+// Reads what is given into `*params`, the message that the type takes; a null `params` says that
+// the type takes none. Without given parameters `*params` is unchanged.
+//   kInvalidArgument  the type takes no parameters, or another message; or the bytes are no such
+//                     message. The text names the field, the type and both messages, as in "params
+//                     hold a my.WindowParams, but type 'solo' takes none".
 absl::Status ReadParams(const GivenParams& given, google::protobuf::Message* params);
 // Does the same, and adds the text of an error to `*problems` (base/status_macros.h).
 void ReadParams(const GivenParams& given, google::protobuf::Message* params,
                 std::vector<std::string>* problems);
 
-// Tells whether a type can work with the given parameters without creating anything, so that a run refuses them
-// before it begins. Stands beside the factory in a registry.
+// Tells whether a type can work with the given parameters without creating anything, so that a run
+// refuses them before it begins. Stands beside the factory in a registry.
 using ParamsCheck = std::function<absl::Status(const GivenParams&)>;
 // The check of a type that takes none.
 absl::Status TakesNoParams(const GivenParams& given);
@@ -62,8 +62,8 @@ absl::Status TakesParams(const GivenParams& given) {
   return ReadParams(given, &params);
 }
 
-// Returns what `check` says; OK if `check` is empty, because then the factory decides. If `check` throws, the
-// exception becomes an error.
+// Returns what `check` says; OK if `check` is empty, because then the factory decides. If `check`
+// throws, the exception becomes an error.
 absl::Status CheckParams(const ParamsCheck& check, const GivenParams& given);
 
 }  // namespace ding

@@ -60,8 +60,8 @@ class MemoryScan {
                                                      " bytes of memory"));
   }
 
-  // Scans a message up to the stream's limit, or to the end of a group. `type` is nullptr inside of unknown
-  // fields.
+  // Scans a message up to the stream's limit, or to the end of a group. `type` is nullptr inside of
+  // unknown fields.
   absl::Status Message(const Descriptor* type, int depth) {
     if (depth > kMaxParsedDepth) {
       return absl::InvalidArgumentError(

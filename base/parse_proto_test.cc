@@ -36,9 +36,9 @@ ParsedThing Example() {
   return thing;
 }
 
-// A message that contains a message, and so on, `depth` levels deep. It is written byte by byte, from the
-// inside out, because protobuf recurses once per level and has too little stack for that under
-// AddressSanitizer.
+// A message that contains a message, and so on, `depth` levels deep. It is written byte by byte,
+// from the inside out, because protobuf recurses once per level and has too little stack for that
+// under AddressSanitizer.
 std::string Nested(int depth) {
   const int field = ParsedThing::kThingFieldNumber;
   std::string reversed;

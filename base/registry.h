@@ -1,19 +1,21 @@
 // Maps names to factories, so that a program finds the implementations that are linked into it.
 //
-// Each interface has one registry, which stands beside it as a leaked function-local static. The target of an
-// implementation's factory registers itself at start-up with DING_REGISTER and has `alwayslink`. Each
-// registration has one line of help, which `--list_modules` of a program prints beside the name. A type that takes
-// parameters (base/params.h) also names the message that holds them, so that `--set` and `--help_config` know it.
+// Each interface has one registry, which stands beside it as a leaked function-local static. The
+// target of an implementation's factory registers itself at start-up with DING_REGISTER and has
+// `alwayslink`. Each registration has one line of help, which `--list_modules` of a program prints
+// beside the name. A type that takes parameters (base/params.h) also names the message that holds
+// them, so that `--set` and `--help_config` know it.
 //
-// DING_REPLACE puts another factory in the place of one that is registered, for a program that needs an
-// implementation of its own under a name that configs already use. The order in which the two are linked
-// does not matter.
+// DING_REPLACE puts another factory in the place of one that is registered, for a program that
+// needs an implementation of its own under a name that configs already use. The order in which the
+// two are linked does not matter.
 //
-//   - A name that is registered twice or replaced twice ends the program at start-up with a message that
-//     names both places: the binary was put together wrongly, and no config could choose between the two.
+//   - A name that is registered twice or replaced twice ends the program at start-up with a message
+//     that names both places: the binary was put together wrongly, and no config could choose
+//     between the two.
 //   - So does help that is empty, longer than kMaxRegistryHelp or has a line break.
-//   - A replacement of a name that nothing registers is found when the registry is used: every Find() fails
-//     and names its place.
+//   - A replacement of a name that nothing registers is found when the registry is used: every
+//     Find() fails and names its place.
 //   - An unknown name is a mistake of the user: Find() returns NotFound and lists the linked names.
 //
 // Threads: thread-safe.
@@ -27,7 +29,8 @@
 //   }
 //   DING_REGISTER(BufferRegistry(), "naive", CreateNaiveBuffer,  // in naive_buffer_factory.cc
 //                 "transitions, drawn uniformly");
-//   DING_REGISTER(BufferRegistry(), "deque", CreateDequeBuffer,  // takes params of a message of its own
+//   DING_REGISTER(BufferRegistry(), "deque", CreateDequeBuffer,  // takes params of a message of
+//                                                                its own
 //                 "transitions, drawn by priority", &DequeBufferConfig::descriptor);
 //   DING_REPLACE(BufferRegistry(), "naive", CreateFasterBuffer,  // in a program of one's own
 //                "transitions, drawn uniformly, in half the time");
@@ -61,8 +64,9 @@ namespace ding {
 // The longest help of a registration, in bytes.
 inline constexpr size_t kMaxRegistryHelp = 100;
 
-// Returns the descriptor of the message that holds the parameters of a type, as `&MyParams::descriptor` does; null
-// if a registration names none. It is a function since registrations run before main().
+// Returns the descriptor of the message that holds the parameters of a type, as
+// `&MyParams::descriptor` does; null if a registration names none. It is a function since
+// registrations run before main().
 using ParamsMessage = const google::protobuf::Descriptor* (*)();
 
 // What a registration tells people and `--set` about a type.
@@ -94,7 +98,8 @@ class ListedRegistry {
   virtual std::vector<RegistryEntry> Entries() const = 0;
 };
 
-// All entries of the registries of this kind that this program has, sorted by name: none if there is no such registry.
+// All entries of the registries of this kind that this program has, sorted by name: none if there
+// is no such registry.
 std::vector<RegistryEntry> EntriesOfKind(absl::string_view kind);
 
 namespace registry_internal {
@@ -122,15 +127,16 @@ class Registry final : public ListedRegistry {
   Registry& operator=(const Registry&) = delete;
   ~Registry() override { registry_internal::Unlist(this); }
 
-  // `help` is one line for users, `where` the file and line of the registration. A name that is registered
-  // already and help that is not one line of 1 to kMaxRegistryHelp bytes end the program.
+  // `help` is one line for users, `where` the file and line of the registration. A name that is
+  // registered already and help that is not one line of 1 to kMaxRegistryHelp bytes end the
+  // program.
   void Register(absl::string_view name, Factory factory, const RegistryHelp& help,
                 absl::string_view where) ABSL_LOCKS_EXCLUDED(mutex_) {
     Add(&Slot::registered, "registered", name, std::move(factory), help, where);
   }
 
-  // Takes the place of the registration of `name`, which may come earlier or later. A name that is replaced
-  // already ends the program, and so does `help` as in Register().
+  // Takes the place of the registration of `name`, which may come earlier or later. A name that is
+  // replaced already ends the program, and so does `help` as in Register().
   void Replace(absl::string_view name, Factory factory, const RegistryHelp& help,
                absl::string_view where) ABSL_LOCKS_EXCLUDED(mutex_) {
     Add(&Slot::replacement, "replaced", name, std::move(factory), help, where);
@@ -229,8 +235,8 @@ class Registry final : public ListedRegistry {
   std::map<std::string, Slot, std::less<>> slots_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Replaces or adds a factory while it lives, for tests; its destructor restores the old state. It takes
-// precedence over a DING_REPLACE of the name. The registry must outlive it.
+// Replaces or adds a factory while it lives, for tests; its destructor restores the old state. It
+// takes precedence over a DING_REPLACE of the name. The registry must outlive it.
 template <typename Factory>
 class ScopedRegistration {
  public:
@@ -275,9 +281,10 @@ class ScopedRegistration {
                          __FILE__ ":" DING_REGISTER_STRINGIFY_(__LINE__)),               \
        true)
 
-// Registers `factory` (an expression convertible to the registry's factory type) under `name` at start-up. Two more
-// arguments describe it: one line of help of at most kMaxRegistryHelp bytes and, if the type takes parameters, their
-// message as `&MyParams::descriptor`. Use it at namespace scope of a .cc file whose target has `alwayslink = True`.
+// Registers `factory` (an expression convertible to the registry's factory type) under `name` at
+// start-up. Two more arguments describe it: one line of help of at most kMaxRegistryHelp bytes and,
+// if the type takes parameters, their message as `&MyParams::descriptor`. Use it at namespace scope
+// of a .cc file whose target has `alwayslink = True`.
 #define DING_REGISTER(registry, name, factory, ...) \
   DING_REGISTER_AT_START_(Register, registry, name, factory, __VA_ARGS__)
 

@@ -32,7 +32,8 @@ int Always() {
 DING_REGISTER(Numbers(), "two", Always<2>, "the number of hands");
 DING_REGISTER(Numbers(), "one", Always<1>, "the number of heads");
 
-// Start-up goes through a file from the top: one name is replaced before it is registered, one after that.
+// Start-up goes through a file from the top: one name is replaced before it is registered, one
+// after that.
 Registry<Factory>& Numerals() {
   static auto* const registry = new Registry<Factory>("numeral");
   return *registry;

@@ -86,8 +86,8 @@ TEST(Rng, DifferentNamesGiveDifferentStreams) {
   EXPECT_EQ(static_cast<int>(first.size()), streams);
 }
 
-// The sample correlation of two independent streams of n uniforms has a standard deviation of 1/sqrt(n).
-// By chance, it exceeds 5 standard deviations about once in a million.
+// The sample correlation of two independent streams of n uniforms has a standard deviation of
+// 1/sqrt(n). By chance, it exceeds 5 standard deviations about once in a million.
 TEST(Rng, StreamsOfNeighbouringNamesAreUncorrelated) {
   constexpr int kCount = 100000;
   const auto correlation = [](Rng a, Rng b) {
@@ -102,8 +102,9 @@ TEST(Rng, StreamsOfNeighbouringNamesAreUncorrelated) {
   EXPECT_GT(correlation(Rng(1, "x", 0), Rng(1, "x", 0)), 0.9);
 }
 
-// Chi-squared over k cells has k - 1 degrees of freedom: mean k - 1, variance 2 (k - 1). The bounds are 5
-// standard deviations on both sides, because a generator that is too even is as wrong as a biased one.
+// Chi-squared over k cells has k - 1 degrees of freedom: mean k - 1, variance 2 (k - 1). The bounds
+// are 5 standard deviations on both sides, because a generator that is too even is as wrong as a
+// biased one.
 void ExpectUniform(const std::vector<int>& cells, double expected) {
   double chi_squared = 0;
   for (const int count : cells) chi_squared += (count - expected) * (count - expected) / expected;
@@ -152,8 +153,9 @@ TEST(Rng, UniformIntFillsItsRangeEvenly) {
   EXPECT_EQ(rng.UniformInt(1), 0u);
 }
 
-// With n = 3 * 2^62, simple methods give a third of all values double weight: the remainder gives it to the
-// values below 2^62; the high word of the product, without rejection, to the values of one residue modulo 3.
+// With n = 3 * 2^62, simple methods give a third of all values double weight: the remainder gives
+// it to the values below 2^62; the high word of the product, without rejection, to the values of
+// one residue modulo 3.
 TEST(Rng, UniformIntHasNoBiasForLargeRanges) {
   const uint64_t n = 3ull << 62;
   constexpr int kCount = 100000;
@@ -170,7 +172,8 @@ TEST(Rng, UniformIntHasNoBiasForLargeRanges) {
   ExpectUniform(residues, kCount / 3.0);
 }
 
-// The standard errors of the moments of n normals: mean 1/sqrt(n), variance sqrt(2/n), fourth moment sqrt(96/n).
+// The standard errors of the moments of n normals: mean 1/sqrt(n), variance sqrt(2/n), fourth
+// moment sqrt(96/n).
 TEST(Rng, NormalHasTheMomentsOfANormal) {
   constexpr int kCount = 200000;
   Rng rng(6, "normal");

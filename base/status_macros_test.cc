@@ -28,7 +28,8 @@ TEST(ReturnIfError, ReturnsErrorsAndGoesOnOtherwise) {
   EXPECT_TRUE(went_on);
 }
 
-// Uses the macro twice in one scope, with move-only values, for a declaration and for an assignment.
+// Uses the macro twice in one scope, with move-only values, for a declaration and for an
+// assignment.
 absl::StatusOr<int> Sum(absl::StatusOr<std::unique_ptr<int>> a,
                         absl::StatusOr<std::unique_ptr<int>> b) {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<int> first, std::move(a));

@@ -48,7 +48,8 @@ MATCHER_P2(StatusIs, code, message_matcher,
 #define DING_TEST_CONCAT_INNER_(a, b) a##b
 #define DING_TEST_CONCAT_(a, b) DING_TEST_CONCAT_INNER_(a, b)
 
-// Assigns the value of `expr`, a StatusOr, to `lhs`, which may be a declaration; or fails and ends the test.
+// Assigns the value of `expr`, a StatusOr, to `lhs`, which may be a declaration; or fails and ends
+// the test.
 #define DING_ASSERT_OK_AND_ASSIGN(lhs, expr) \
   DING_ASSERT_OK_AND_ASSIGN_IMPL_(DING_TEST_CONCAT_(ding_test_value_, __LINE__), lhs, expr)
 #define DING_ASSERT_OK_AND_ASSIGN_IMPL_(var, lhs, expr) \

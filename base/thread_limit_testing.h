@@ -18,9 +18,10 @@
 
 namespace ding {
 
-// Lets the system refuse all further threads of this process. It limits the address space, because root is exempt
-// from the limit of processes. 512 MiB remain, less than the stack of a thread, and the stack of an earlier thread is
-// too small to be used again. Sanitizers need more address space, so such tests have the tag "no-sanitizer".
+// Lets the system refuse all further threads of this process. It limits the address space, because
+// root is exempt from the limit of processes. 512 MiB remain, less than the stack of a thread, and
+// the stack of an earlier thread is too small to be used again. Sanitizers need more address space,
+// so such tests have the tag "no-sanitizer".
 inline void RefuseThreads() {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
@@ -33,7 +34,8 @@ inline void RefuseThreads() {
   ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
 }
 
-// Runs `body` in a child process, because a limit cannot be raised again. Fails if `body` has failed.
+// Runs `body` in a child process, because a limit cannot be raised again. Fails if `body` has
+// failed.
 inline void RunInChild(const std::function<void()>& body) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);

@@ -9,7 +9,8 @@
 namespace ding {
 namespace {
 
-// Returns the length of the character at the beginning of the text, which is not empty; 0 if it is not UTF-8.
+// Returns the length of the character at the beginning of the text, which is not empty; 0 if it is
+// not UTF-8.
 size_t CharacterBytes(absl::string_view text) {
   const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -26,8 +27,8 @@ size_t CharacterBytes(absl::string_view text) {
   return length;
 }
 
-// Whether readers of YAML or of lines refuse the character, or end a line at it: U+0080 to U+009F, U+2028, U+2029,
-// U+FFFE and U+FFFF.
+// Whether readers of YAML or of lines refuse the character, or end a line at it: U+0080 to U+009F,
+// U+2028, U+2029, U+FFFE and U+FFFF.
 bool IsUnprintable(absl::string_view character) {
   if (character.size() == 1) return absl::ascii_iscntrl(static_cast<unsigned char>(character[0]));
   return (character[0] == '\xC2' && static_cast<unsigned char>(character[1]) < 0xA0) ||

@@ -12,8 +12,8 @@ namespace ding {
 
 bool IsUtf8(absl::string_view text);
 
-// Returns the text as UTF-8 in one line: each byte that is not UTF-8, or belongs to a control character or line break that
-// is not in `keep`, becomes "\xNN", its two hexadecimal digits.
+// Returns the text as UTF-8 in one line: each byte that is not UTF-8, or belongs to a control
+// character or line break that is not in `keep`, becomes "\xNN", its two hexadecimal digits.
 std::string PrintableUtf8(absl::string_view text, absl::string_view keep = "");
 
 }  // namespace ding

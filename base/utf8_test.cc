@@ -24,7 +24,8 @@ TEST(Utf8Test, PrintableUtf8_ShowsOtherBytesByTheirDigits) {
   EXPECT_EQ(PrintableUtf8("a\xFF\xC3z\n\x7F"), "a\\xFF\\xC3z\\x0A\\x7F");
   EXPECT_EQ(PrintableUtf8("a\n\tb\r", "\n\t"), "a\n\tb\\x0D");
   EXPECT_EQ(PrintableUtf8(absl::string_view("\0", 1)), "\\x00");
-  // U+0085, U+2028 and U+FFFE, which end lines or are refused by readers of YAML; beside them U+00A0, U+2027 and U+FFFD.
+  // U+0085, U+2028 and U+FFFE, which end lines or are refused by readers of YAML; beside them
+  // U+00A0, U+2027 and U+FFFD.
   EXPECT_EQ(PrintableUtf8("\xC2\x85 \xE2\x80\xA8 \xEF\xBF\xBE"),
             "\\xC2\\x85 \\xE2\\x80\\xA8 \\xEF\\xBF\\xBE");
   EXPECT_EQ(PrintableUtf8("\xC2\xA0\xE2\x80\xA7\xEF\xBF\xBD"), "\xC2\xA0\xE2\x80\xA7\xEF\xBF\xBD");

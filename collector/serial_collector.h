@@ -1,7 +1,8 @@
-// Collects data with a policy and an env manager on the caller's thread: ISerialCollector in envs for one player,
-// IBattleCollector in games (env/env.h).
+// Collects data with a policy and an env manager on the caller's thread: ISerialCollector in envs
+// for one player, IBattleCollector in games (env/env.h).
 //
-// Ownership: a collector owns neither policy nor env manager; they must outlive it or be replaced by
+// Ownership: a collector owns neither policy nor env manager; they must outlive it or be replaced
+// by
 //            ResetPolicy() and ResetEnv() before they are destroyed.
 // Threads:   thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_SERIAL_COLLECTOR_H_
@@ -35,18 +36,19 @@ struct CollectOptions {
   bool drop_extra = true;
   // Whether to log finished episodes (false while a random policy collects).
   bool record_episodes = true;
-  // Whether to draw actions uniformly from the action space (RandomCollectMode) instead of asking the policy, in our
-  // collectors. GetTrainSample() of the policy is called as usual. kInvalidArgument if the policy stores more of a step
-  // than its action.
+  // Whether to draw actions uniformly from the action space (RandomCollectMode) instead of asking
+  // the policy, in our collectors. GetTrainSample() of the policy is called as usual.
+  // kInvalidArgument if the policy stores more of a step than its action.
   bool random_collect = false;
   // Settings of the forward pass of the policy: "eps", ...
   NamedValues policy_settings;
-  // Tensors for the forward pass, for policies that take some (CollectMode::ForwardWith); others refuse them. Random
-  // actions ignore both.
+  // Tensors for the forward pass, for policies that take some (CollectMode::ForwardWith); others
+  // refuse them. Random actions ignore both.
   TensorMap policy_tensors;
   // The level seed of each env, stored in the rows as `level_seed`; empty: not stored.
   std::vector<int64_t> level_seeds;
-  // If set, it is called between two vector steps; true ends the collect with kCancelled, as an error of an env does.
+  // If set, it is called between two vector steps; true ends the collect with kCancelled, as an
+  // error of an env does.
   std::function<bool()> cancelled;
 };
 
@@ -54,8 +56,8 @@ class ISerialCollector {
  public:
   virtual ~ISerialCollector() = default;
 
-  // Uses `env` from now on and launches it if needed; null: begins new episodes in the current envs. Drops
-  // partial trajectories and recurrent state.
+  // Uses `env` from now on and launches it if needed; null: begins new episodes in the current
+  // envs. Drops partial trajectories and recurrent state.
   //   kInvalidArgument  the actions of policy and envs differ
   virtual absl::Status ResetEnv(EnvManager* env) = 0;
   // Uses `policy` from now on; null: keeps the current one. Drops its recurrent state.
@@ -64,19 +66,20 @@ class ISerialCollector {
   // Does both, drops partial trajectories and statistics, and sets envstep() to 0.
   virtual absl::Status Reset(CollectMode* policy, EnvManager* env) = 0;
 
-  // Drops the partial trajectories and the recurrent state of these envs and does not link their next
-  // rows to earlier ones. Call it after LoadState() for the envs that EnvManager::LoadState() restarted.
+  // Drops the partial trajectories and the recurrent state of these envs and does not link their
+  // next rows to earlier ones. Call it after LoadState() for the envs that EnvManager::LoadState()
+  // restarted.
   virtual absl::Status DropEpisodes(absl::Span<const int> env_ids) = 0;
 
-  // Acts until the target is reached and returns the training data, after GetTrainSample() of the policy.
-  // Rows have the observation fields, the output fields of the policy (first `action`), `reward` []
-  // float32 and `collect_iter` [] int64.
+  // Acts until the target is reached and returns the training data, after GetTrainSample() of the
+  // policy. Rows have the observation fields, the output fields of the policy (first `action`),
+  // `reward` [] float32 and `collect_iter` [] int64.
   //   kInvalidArgument     no target, or one below 1
   //   kFailedPrecondition  no env is ready, for instance because all are done
   //   kResourceExhausted   an env was abnormal too often
-  //   other codes          an env or the policy failed; the error names it. Call ResetEnv(nullptr); the
-  //                        next Collect() returns the rows made so far. An episode collector drops them
-  //                        and resets the envs itself
+  //   other codes          an env or the policy failed; the error names it. Call ResetEnv(nullptr);
+  //                        the next Collect() returns the rows made so far. An episode collector
+  //                        drops them and resets the envs itself
   virtual absl::StatusOr<SegmentBatch> Collect(const CollectOptions& options) = 0;
 
   // The number of env steps so far.
@@ -86,8 +89,9 @@ class ISerialCollector {
   // The mean return of the last episodes, for people who watch the run. Not set: it is not known.
   virtual std::optional<double> recent_return() const { return std::nullopt; }
 
-  // Logs the episodes that were not logged yet, and flushes the metrics. Afterwards Collect() returns
-  // kFailedPrecondition. A further call does nothing. The env manager stays open: its owner closes it.
+  // Logs the episodes that were not logged yet, and flushes the metrics. Afterwards Collect()
+  // returns kFailedPrecondition. A further call does nothing. The env manager stays open: its owner
+  // closes it.
   virtual absl::Status Close() { return absl::OkStatus(); }
 
   // Save and load partial trajectories, counters and statistics, but not env manager and policy.
@@ -104,15 +108,15 @@ struct PlayerEpisode {
 };
 
 struct BattleData {
-  // The data of each player; empty for players that are not collected. Rows are as in ISerialCollector,
-  // with the observation fields, action and reward of the player.
+  // The data of each player; empty for players that are not collected. Rows are as in
+  // ISerialCollector, with the observation fields, action and reward of the player.
   std::vector<SegmentBatch> players;
   // For each player, the episodes that finished during this Collect(), env by env.
   std::vector<std::vector<PlayerEpisode>> episodes;
 };
 
-// Policy p plays player p. One policy may play several players, or all of them (self-play): it is called
-// once per player and gets seats env * players + player instead of env ids.
+// Policy p plays player p. One policy may play several players, or all of them (self-play): it is
+// called once per player and gets seats env * players + player instead of env ids.
 class IBattleCollector {
  public:
   virtual ~IBattleCollector() = default;
@@ -123,8 +127,8 @@ class IBattleCollector {
   virtual absl::Status Reset(std::vector<CollectMode*> policies, EnvManager* env) = 0;
   virtual absl::Status DropEpisodes(absl::Span<const int> env_ids) = 0;
 
-  // Errors as for ISerialCollector::Collect(). The target applies to each player; its default is that of
-  // the policy of player 0. All policies get the same policy_settings.
+  // Errors as for ISerialCollector::Collect(). The target applies to each player; its default is
+  // that of the policy of player 0. All policies get the same policy_settings.
   virtual absl::StatusOr<BattleData> Collect(const CollectOptions& options) = 0;
 
   // The number of env steps, independent of the number of players.

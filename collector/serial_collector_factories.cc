@@ -1,4 +1,5 @@
-// Registers the serial collectors: "sample" and "episode", and for games "sample_1v1" and "episode_1v1".
+// Registers the serial collectors: "sample" and "episode", and for games "sample_1v1" and
+// "episode_1v1".
 #include <memory>
 #include <string>
 #include <utility>
@@ -25,7 +26,8 @@ constexpr char kEpisode[] = "episode";
 constexpr char kBattleSample[] = "sample_1v1";
 constexpr char kBattleEpisode[] = "episode_1v1";
 
-// Creates a collector. `options` have what its params say, and `problems` what is wrong with them; the rest is read here.
+// Creates a collector. `options` have what its params say, and `problems` what is wrong with them;
+// the rest is read here.
 template <typename Collector, typename Policies>
 absl::StatusOr<std::unique_ptr<Collector>> Create(const SerialCollectorConfig& config,
                                                   typename Collector::Options options,

@@ -1,5 +1,6 @@
-// Evaluates a policy: plays whole episodes without exploration, keeps the best result, and says when
-// training may stop. ISerialEvaluator does so in envs for one player, IBattleEvaluator in games (env/env.h).
+// Evaluates a policy: plays whole episodes without exploration, keeps the best result, and says
+// when training may stop. ISerialEvaluator does so in envs for one player, IBattleEvaluator in
+// games (env/env.h).
 //
 // Ownership and threads: as ISerialCollector.
 #ifndef DING_WORKER_COLLECTOR_SERIAL_EVALUATOR_H_
@@ -45,8 +46,9 @@ struct EvalResult {
   int64_t envstep_count = 0;           // env steps of the evaluation
   int64_t abnormal_episode_count = 0;  // episodes that an abnormal step ended; they do not count
   std::vector<double> episode_return;  // all returns, env by env
-  // The values of episodes by name, env by env: what the env gave at their ends, as "info/<name>", and of ours
-  // "eval_episode_return" and, of a reward with components, "return_0", "return_1", ... Not every episode may have one.
+  // The values of episodes by name, env by env: what the env gave at their ends, as "info/<name>",
+  // and of ours "eval_episode_return" and, of a reward with components, "return_0", "return_1", ...
+  // Not every episode may have one.
   std::map<std::string, std::vector<double>> episode_info;
 };
 

@@ -1,5 +1,5 @@
-// Registers the evaluators "interaction", "battle_interaction" (for games) and "metric" (on labelled data), and the metrics
-// "accuracy" and "action_mse".
+// Registers the evaluators "interaction", "battle_interaction" (for games) and "metric" (on
+// labelled data), and the metrics "accuracy" and "action_mse".
 #include <map>
 #include <memory>
 #include <string>

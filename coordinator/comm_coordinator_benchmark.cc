@@ -1,7 +1,9 @@
-// Acknowledgements per second of a coordinator with that many collectors, over gRPC between threads of one process.
+// Acknowledgements per second of a coordinator with that many collectors, over gRPC between threads
+// of one process.
 //
-//   Acknowledge/workers   each collector has up to 32 announcements of one row under way. `cpu_us`: processor time of
-//                         both sides for one acknowledgement, which a busy machine changes less than the rate
+//   Acknowledge/workers   each collector has up to 32 announcements of one row under way. `cpu_us`:
+//                         processor time of both sides for one acknowledgement, which a busy
+//                         machine changes less than the rate
 #include <cstdint>
 #include <ctime>
 #include <functional>

@@ -1,5 +1,5 @@
-// Closes a coordinator and its end of the connections, from several threads, while workers come, work
-// and go on many others, and checks what holds afterwards.
+// Closes a coordinator and its end of the connections, from several threads, while workers come,
+// work and go on many others, and checks what holds afterwards.
 
 #include <atomic>
 #include <cstdint>
@@ -252,7 +252,8 @@ class CloseTest : public testing::Test {
     }
     for (std::thread& closer : closers) closer.join();
 
-    // The coordinator was told that each worker is gone. Nobody else is heard, and nobody is told anything.
+    // The coordinator was told that each worker is gone. Nobody else is heard, and nobody is told
+    // anything.
     const int64_t calls = handler_->calls();
     EXPECT_THAT(handler_->here(), IsEmpty());
     CoordinatorMessage message;

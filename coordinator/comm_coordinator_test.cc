@@ -226,8 +226,8 @@ TEST_F(CommCoordinatorTest, AdmitsWorkersAndPassesOnTheirMessages) {
   comm_->Send(999, message);  // No worker has this number: not an error.
 }
 
-// Messages for one incarnation of a worker do not reach another, and the coordinator tells apart the
-// messages of both.
+// Messages for one incarnation of a worker do not reach another, and the coordinator tells apart
+// the messages of both.
 TEST_F(CommCoordinatorTest, AWorkerThatJoinsAgainGetsANewNumber) {
   std::vector<uint32_t> senders;
   coordinator_.on_handle = [&senders](uint32_t worker, const WorkerMessage&) {
@@ -510,7 +510,8 @@ TEST_F(CommCoordinatorTest, MoreWorkersThanAllowedAreTurnedAwayUntilOneLeaves) {
   ExpectServed(a.get(), "a");
   b->Close("done");
   EXPECT_THAT(coordinator_.WhyLost("b"), StatusIs(absl::StatusCode::kAborted));
-  // The place of a worker is free again when its thread is joined: when the next peer connects, or a second later.
+  // The place of a worker is free again when its thread is joined: when the next peer connects, or
+  // a second later.
   absl::StatusOr<std::unique_ptr<WorkerSession>> joined = TryJoin(third);
   const absl::Time deadline = absl::Now() + kLong;
   while (!joined.ok() && absl::Now() < deadline) joined = TryJoin(third);
@@ -544,8 +545,8 @@ TEST_F(CommCoordinatorTest, AWorkerThatTakesNoMessagesIsDisconnected) {
   message.mutable_close_task()->set_task_id("x");
   // More messages than a window holds. Send() does not wait; it drops those that do not fit.
   for (int i = 0; i < 2 * options_.session.window; ++i) comm_->Send(number, message);
-  // The worker reads again before it is disconnected. There is room now, but messages were dropped: what is sent
-  // next must not follow that gap.
+  // The worker reads again before it is disconnected. There is room now, but messages were dropped:
+  // what is sent next must not follow that gap.
   for (int i = 0; i < options_.session.window / 2; ++i) {
     ASSERT_THAT(stuck->Receive(kLong), IsOk());
   }

@@ -1,10 +1,12 @@
-// The thread of the coordinator: lets a RunDriver apply the events that calls make, one after the other.
+// The thread of the coordinator: lets a RunDriver apply the events that calls make, one after the
+// other.
 //
 //     Handle(), Admit(), ... ──► queue ──► RunDriver: Apply() all that wait, Commit() ──► the callbacks
 //
-// Events that wait share one write of the journal. The queue is bounded: it has at most a few events of each worker,
-// because a worker's next message comes when the one before is done. While the run pauses, because the journal cannot be
-// written, events stay in the queue; only questions and the end of the run are served.
+// Events that wait share one write of the journal. The queue is bounded: it has at most a few
+// events of each worker, because a worker's next message comes when the one before is done. While
+// the run pauses, because the journal cannot be written, events stay in the queue; only questions
+// and the end of the run are served.
 #include "ding_worker/coordinator/coordinator.h"
 
 #include <algorithm>
@@ -54,7 +56,8 @@ constexpr absl::Duration kWriteRetry = absl::Milliseconds(20);
 struct Job {
   std::function<void()> run;
   bool while_paused = false;  // whether it may run while the run pauses
-  // If it is not null, it becomes true when this job has run and the effects of all jobs up to it are carried out.
+  // If it is not null, it becomes true when this job has run and the effects of all jobs up to it
+  // are carried out.
   bool* done = nullptr;
 };
 
@@ -111,7 +114,8 @@ class CoordinatorImpl : public Coordinator {
 
   // The body of the thread.
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits for jobs that may run now, or for the timer, or for the end of the pause. Returns false if the thread must end.
+  // Waits for jobs that may run now, or for the timer, or for the end of the pause. Returns false
+  // if the thread must end.
   bool TakeJobs(std::vector<Job>* jobs) ABSL_LOCKS_EXCLUDED(mutex_);
   // Commits what was applied, and calls back those whose events are written.
   void Finish() ABSL_LOCKS_EXCLUDED(mutex_);

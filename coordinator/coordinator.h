@@ -1,6 +1,6 @@
-// The coordinator of a parallel run: it gives tasks to workers, keeps the buffers of the rows that collectors announce,
-// answers the demands of learners, and decides when the run is over. It knows workers by their numbers, and does not
-// know how messages travel.
+// The coordinator of a parallel run: it gives tasks to workers, keeps the buffers of the rows that
+// collectors announce, answers the demands of learners, and decides when the run is over. It knows
+// workers by their numbers, and does not know how messages travel.
 //
 //                 BaseCommander: which tasks
 //                        │
@@ -9,38 +9,46 @@
 //     WorkerLost   ──►   │     └──► DataDeleter               chunks and policies that nobody needs
 //                    IBuffer per buffer_id
 //
-// A call becomes an event. One thread applies events, and the timeouts of tasks and of the run. It takes all events that
-// wait, writes the journal once for them, and then sends the answers.
+// A call becomes an event. One thread applies events, and the timeouts of tasks and of the run. It
+// takes all events that wait, writes the journal once for them, and then sends the answers.
 //
 //   tasks    given ──► waits (for its buffer's learner, for a free worker) ──► runs ──► over
-//            The buffer is made before the task of its learner is sent. Collectors get tasks when that learner has
-//            started. A worker is free again when it has reported the end of its task, or when it was sent CloseTask;
-//            later messages about the task are dropped. The settings of a task are for the programs; the coordinator
-//            only asks whether they are valid. A task with invalid settings is given back to the commander, and a few
-//            of them in a row end the run.
-//   data     Rows are pushed and then acknowledged. While the buffer refuses a push for its rate, the message is not
-//            done, and its worker waits. A row that was acknowledged is in the buffer, or was drawn or evicted by the rules of
-//            the buffer, even if its worker or the learner dies.
-//   demands  A demand is answered as soon as there are rows, with all batches that can be drawn then.
-//   ratio    With Options::replay_ratio a push waits while too few rows are drawn per row pushed, and a demand waits
-//            while too many would be.
-//   chunks   A chunk is deleted when its last item has left the buffer, and all demands that were answered before that
-//            have been read. All items of a chunk come in one message, and chunks come in the order of their numbers.
-//   policies Collectors act by the newest version. A version is deleted when there are two newer ones, and neither the
+//            The buffer is made before the task of its learner is sent. Collectors get tasks when
+//            that learner has started. A worker is free again when it has reported the end of its
+//            task, or when it was sent CloseTask; later messages about the task are dropped. The
+//            settings of a task are for the programs; the coordinator only asks whether they are
+//            valid. A task with invalid settings is given back to the commander, and a few of them
+//            in a row end the run.
+//   data     Rows are pushed and then acknowledged. While the buffer refuses a push for its rate,
+//            the message is not done, and its worker waits. A row that was acknowledged is in the
+//            buffer, or was drawn or evicted by the rules of the buffer, even if its worker or the
+//            learner dies.
+//   demands  A demand is answered as soon as there are rows, with all batches that can be drawn
+//            then.
+//   ratio    With Options::replay_ratio a push waits while too few rows are drawn per row pushed,
+//            and a demand waits while too many would be.
+//   chunks   A chunk is deleted when its last item has left the buffer, and all demands that were
+//            answered before that have been read. All items of a chunk come in one message, and
+//            chunks come in the order of their numbers.
+//   policies Collectors act by the newest version. A version is deleted when there are two newer
+//   ones, and neither the
 //            commander nor a task needs it.
-//   peers    Claims of workers are checked (docs/explanation/coordinator_design.md, "What a peer says"). Env steps count only as far as
-//            the pushed rows support them. An evaluation that would end the run counts only if another worker confirms
-//            it, and one outside of min_return..max_return never counts.
-//   restart  With a journal, everything that was acknowledged or told to a worker survives this process: rows, steps,
-//            policies, the state of the commander, and numbers. A new coordinator with the same journal continues the
-//            run; tasks that ran count as failed, and workers join again. The requests of operators survive, too:
-//            collectors that were being drained are told to leave, and a run that was stopped ends.
+//   peers    Claims of workers are checked (docs/explanation/coordinator_design.md, "What a peer
+//            says"). Env steps count only as far as the pushed rows support them. An evaluation
+//            that would end the run counts only if another worker confirms it, and one outside of
+//            min_return..max_return never counts.
+//   restart  With a journal, everything that was acknowledged or told to a worker survives this
+//            process: rows, steps, policies, the state of the commander, and numbers. A new
+//            coordinator with the same journal continues the run; tasks that ran count as failed,
+//            and workers join again. The requests of operators survive, too: collectors that were
+//            being drained are told to leave, and a run that was stopped ends.
 //
 // Ownership: owns the commander and the buffers. The sender must outlive it.
 //            The commander, the buffers, the stoppers and Parts must not call the coordinator.
-// Threads:   thread-safe. The functions of WorkerHandler do not wait, but for WorkerJoined(), which may list keys of the
-//            store. Their callbacks are called by the coordinator's thread, and must not wait for the coordinator. While the
-//            journal cannot be written, no event is applied but the end of the run, and only status requests are answered.
+// Threads:   thread-safe. The functions of WorkerHandler do not wait, but for WorkerJoined(), which
+//            may list keys of the store. Their callbacks are called by the coordinator's thread,
+//            and must not wait for the coordinator. While the journal cannot be written, no event
+//            is applied but the end of the run, and only status requests are answered.
 // Errors:    An error of Handle() means that the message is invalid: the caller ends the worker's
 //            session and calls WorkerLost(). WaitUntilDone() returns the errors of the run itself.
 //
@@ -85,19 +93,22 @@ class Coordinator : public WorkerHandler {
     std::string run;  // the name of the run
     absl::Duration collector_task_timeout = absl::Seconds(30);
     absl::Duration learner_task_timeout = absl::Seconds(600);
-    // The number of collectors for which the commander's task space is made. Each further collector adds a task.
+    // The number of collectors for which the commander's task space is made. Each further collector
+    // adds a task.
     int collectors = 1;
     // How many collectors there should be. The coordinator starts none: it only reports the number,
     // which an operator may change.
     int wanted_collectors = 0;
     int max_collectors = 64;  // the most that an operator may ask for, at least 1
-    // The run fails when so many tasks of one kind have failed in a row although their workers were alive.
+    // The run fails when so many tasks of one kind have failed in a row although their workers were
+    // alive.
     int max_task_failures = 3;
     // The run ends when one of them is reached; 0: no limit.
     int64_t max_env_step = 0;
     int64_t max_train_iter = 0;
     absl::Duration max_time = absl::ZeroDuration();
-    // Whether an opponent learns beside the policy (kOpponentTask): its iterations use up no budget.
+    // Whether an opponent learns beside the policy (kOpponentTask): its iterations use up no
+    // budget.
     bool has_opponent = false;
     // The range of mean returns that the env's reward bounds allow.
     double min_return = -std::numeric_limits<double>::infinity();
@@ -105,27 +116,30 @@ class Coordinator : public WorkerHandler {
     // After this time without progress a learner is reported as stalled, in the log and in
     // RunStatus.
     absl::Duration stall_timeout = absl::Seconds(10);
-    // Bounds on the rows drawn per row pushed, for each buffer (docs/reference/parallel_learning.md). Not set: no bounds.
+    // Bounds on the rows drawn per row pushed, for each buffer
+    // (docs/reference/parallel_learning.md). Not set: no bounds.
     std::optional<ReplayRatioLimiter::Options> replay_ratio;
-    // For an on-policy policy, whose buffers must use each row once (docs/reference/parallel_learning.md). Not set: the
-    // policy is off-policy.
+    // For an on-policy policy, whose buffers must use each row once
+    // (docs/reference/parallel_learning.md). Not set: the policy is off-policy.
     std::optional<LearningRounds> rounds;
     // The env steps of an earlier run that this run continues: it counts on from there. At least 0.
     int64_t first_env_step = 0;
     // The rows of each buffer that are collected at random before the policy acts.
     int64_t random_collect_size = 0;
-    // In lockstep: how many collecting tasks are a round. Their rows are pushed in the order of the tasks, and each demand is
-    // answered when a further round is pushed. A task that fails ends the run. 0: not in lockstep.
+    // In lockstep: how many collecting tasks are a round. Their rows are pushed in the order of the
+    // tasks, and each demand is answered when a further round is pushed. A task that fails ends the
+    // run. 0: not in lockstep.
     int lockstep_tasks = 0;
     // How collectors cut their rows into items. Buffers, limits and counters count items.
     ItemSequences sequences;
     // Whether a run in the journal that an operator has stopped goes on; otherwise it ends at once.
     bool goes_on_after_stop = false;
-    // The policies of which there is a checkpoint of this run. Their learners resume from it, also if the journal has
-    // lost that they had begun.
+    // The policies of which there is a checkpoint of this run. Their learners resume from it, also
+    // if the journal has lost that they had begun.
     std::set<std::string> saved_policies;
   };
-  // Makes a buffer for a learner task with these settings. It must pass `on_removed` on to the buffer.
+  // Makes a buffer for a learner task with these settings. It must pass `on_removed` on to the
+  // buffer.
   using BufferFactory = std::function<absl::StatusOr<std::unique_ptr<IBuffer>>(
       const std::string& buffer_id, absl::Span<const std::string> settings, OnRemoved on_removed)>;
   // Returns an error that says what is wrong with the settings of a task, or OK.
@@ -137,8 +151,8 @@ class Coordinator : public WorkerHandler {
     SettingsCheck check_settings;  // null: no task may have settings
     DataDeleter delete_key;        // deletes a key of the store: of a chunk, or of a policy
     CoordinatorSender* sender = nullptr;
-    // Records what must survive the process. It must outlive the coordinator. If it has a run already, that run goes on.
-    // Null: nothing survives.
+    // Records what must survive the process. It must outlive the coordinator. If it has a run
+    // already, that run goes on. Null: nothing survives.
     Journal* journal = nullptr;
     // The layout of the items that collectors announce; null: that of the first push.
     SpecPtr items;
@@ -167,25 +181,30 @@ class Coordinator : public WorkerHandler {
   // Begins to give tasks. Call it once.
   virtual void Start() = 0;
 
-  // As WorkerHandler::Handle(). A message whose data wait is done when they are pushed, or when its worker is lost: the task
-  // is then given to another one, and the rows that it has announced stay. Operators get RunStatus and OperatorReply.
+  // As WorkerHandler::Handle(). A message whose data wait is done when they are pushed, or when its
+  // worker is lost: the task is then given to another one, and the rows that it has announced stay.
+  // Operators get RunStatus and OperatorReply.
   //   kInvalidArgument, kDataLoss  the message is invalid
   //   kResourceExhausted           the learner demands more than it reads
   //   kPermissionDenied            the worker was sent away
   //   kNotFound                    there is no such worker
   void Handle(uint32_t worker, WorkerMessage message, Done done) override = 0;
 
-  // The verbs of DI-engine, for a program that has the content of a message: each calls Handle() with one kind of message.
+  // The verbs of DI-engine, for a program that has the content of a message: each calls Handle()
+  // with one kind of message.
   void DealWithCollectorSendData(uint32_t worker, CollectorData data, Done done);
   void DealWithCollectorFinishTask(uint32_t worker, CollectorFinished info, Done done);
   void DealWithLearnerGetData(uint32_t worker, LearnerDemand demand, Done done);
   void DealWithLearnerSendInfo(uint32_t worker, LearnerInfo info, Done done);
-  // As DealWithLearnerSendInfo(), and says that the learner is done. The task ends if the commander agrees.
+  // As DealWithLearnerSendInfo(), and says that the learner is done. The task ends if the commander
+  // agrees.
   void DealWithLearnerFinishTask(uint32_t worker, LearnerInfo info, Done done);
-  // Return whether the commander would finish the task of the message now; false if no worker runs the task.
+  // Return whether the commander would finish the task of the message now; false if no worker runs
+  // the task.
   virtual bool DealWithCollectorJudgeFinish(const CollectorFinished& info) const = 0;
   virtual bool DealWithLearnerJudgeFinish(const LearnerInfo& info) const = 0;
-  // A collector has joined, or is gone. The commander's task space follows, beyond Options::collectors.
+  // A collector has joined, or is gone. The commander's task space follows, beyond
+  // Options::collectors.
   void DealWithIncreaseCollector(uint32_t worker, const Hello& hello, const std::string& peer) {
     WorkerJoined(worker, hello, peer);
   }
@@ -200,22 +219,24 @@ class Coordinator : public WorkerHandler {
   // The status of the run.
   virtual RunStatus status() const = 0;
 
-  // Waits for the end of the run. Returns OK if it has converged or used up a budget, or if Close() was called; otherwise
-  // the reason of its failure.
+  // Waits for the end of the run. Returns OK if it has converged or used up a budget, or if Close()
+  // was called; otherwise the reason of its failure.
   //   kAborted           another coordinator has taken over the run
   //   kDeadlineExceeded  the run is not over after `timeout`
   virtual absl::Status WaitUntilDone(absl::Duration timeout) = 0;
   // Ends the run, if it is not over, and tells every worker.
   virtual void RequestEnd(const std::string& reason) = 0;
-  // Completes the journal. After it has returned OK, the journal holds everything that was acknowledged, and nothing more is
-  // written to it, so that a resumed run finds what Close() forgets. Call it once, after RequestEnd().
+  // Completes the journal. After it has returned OK, the journal holds everything that was
+  // acknowledged, and nothing more is written to it, so that a resumed run finds what Close()
+  // forgets. Call it once, after RequestEnd().
   //   kUnavailable  the store of the journal cannot be reached; the call may be repeated
   //   kAborted      another coordinator has taken over this run, and owns what is in the store
   virtual absl::Status CloseJournal() = 0;
   // Makes Close() leave the chunks and policies in the store, for a run that is resumed.
   virtual void KeepData() = 0;
-  // Does the same as RequestEnd(). Then it forgets all rows, and deletes their chunks and the policies unless KeepData() was
-  // called. Returns the first error of deleting. May be called again; a call waits for one of another thread.
+  // Does the same as RequestEnd(). Then it forgets all rows, and deletes their chunks and the
+  // policies unless KeepData() was called. Returns the first error of deleting. May be called
+  // again; a call waits for one of another thread.
   virtual absl::Status Close(const std::string& reason) = 0;
 
   virtual Counters counters() const = 0;

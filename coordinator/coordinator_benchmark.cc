@@ -1,5 +1,5 @@
-// The cost of a collector's message and of a learner's demand for the coordinator, beside the floor:
-// decoding and pushing the items, drawing and encoding them.
+// The cost of a collector's message and of a learner's demand for the coordinator, beside the
+// floor: decoding and pushing the items, drawing and encoding them.
 //
 //   TakeData/items, TakeDataFloor/items     one message with that many items
 //   AnswerDemand/rows, AnswerDemandFloor/rows

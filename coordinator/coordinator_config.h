@@ -15,8 +15,8 @@
 
 namespace ding {
 
-// Sets the options that the config has. The program sets the name and the budgets of the run. Coordinator::Problems()
-// checks all of them.
+// Sets the options that the config has. The program sets the name and the budgets of the run.
+// Coordinator::Problems() checks all of them.
 inline void ReadCoordinatorOptions(const CoordinatorConfig& config, Coordinator::Options* options) {
   options->collector_task_timeout = absl::Seconds(config.collector_task_timeout());
   options->learner_task_timeout = absl::Seconds(config.learner_task_timeout());
@@ -25,8 +25,8 @@ inline void ReadCoordinatorOptions(const CoordinatorConfig& config, Coordinator:
   options->max_task_failures = config.max_task_failures();
 }
 
-// Returns the bounds on the replay ratio of a buffer, from which `batch_size` rows are drawn at a time; nullopt if the
-// config sets none.
+// Returns the bounds on the replay ratio of a buffer, from which `batch_size` rows are drawn at a
+// time; nullopt if the config sets none.
 inline std::optional<ReplayRatioLimiter::Options> ReadReplayRatio(const BufferConfig& config,
                                                                   int64_t batch_size) {
   const ReplayRatioConfig& section = config.replay_ratio();

@@ -210,7 +210,8 @@ TEST_F(CoordinatorTest, AChunkIsDeletedWhenItsLastReaderIsDone) {
   Handle(kLearner, Demand(learner_.task_id(), 4, 4, /*read=*/2));
   EXPECT_THAT(DeletedWhen(2), Contains(ChunkKey(Chunk(kCollector, 2))));
   EXPECT_EQ(coordinator_->status().buffer(0).chunks(), 2);
-  // Demand 3 was answered with chunk 3. When the learner is gone, nobody can read the chunk any more.
+  // Demand 3 was answered with chunk 3. When the learner is gone, nobody can read the chunk any
+  // more.
   Lose(kLearner);
   EXPECT_THAT(DeletedWhen(3), Contains(ChunkKey(Chunk(kCollector, 3))));
   EXPECT_THAT(DeletedAfterClose(), SizeIs(4));

@@ -376,7 +376,8 @@ TEST_F(CoordinatorTest, ALearnerThatTrainsBetweenFailuresIsTriedAgain) {
               StatusIs(absl::StatusCode::kDataLoss));
 }
 
-// If no checkpoint can be saved (the disk is full, say), each learner begins where the first one did.
+// If no checkpoint can be saved (the disk is full, say), each learner begins where the first one
+// did.
 TEST_F(CoordinatorTest, ALearnerThatKeepsFailingAtOneIterationEndsTheRun) {
   StartTraining();
   for (int i = 0; i < 3; ++i) {

@@ -322,7 +322,8 @@ TEST_P(RandomRun, LosesNoAcknowledgedRowAndDeletesNoneThatIsRead) {
   std::sort(keys.begin(), keys.end());
   std::vector<std::string> deleted;
   for (const std::string& key : DeletedAfterClose()) {
-    // The coordinator also deletes chunks that lost collectors might have stored; these are left out here.
+    // The coordinator also deletes chunks that lost collectors might have stored; these are left
+    // out here.
     if (std::binary_search(keys.begin(), keys.end(), key)) deleted.push_back(key);
   }
   std::sort(deleted.begin(), deleted.end());

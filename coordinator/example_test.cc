@@ -26,7 +26,8 @@
 namespace ding {
 namespace {
 
-// Keeps the last message to each worker. A program's sender puts messages into the workers' sessions.
+// Keeps the last message to each worker. A program's sender puts messages into the workers'
+// sessions.
 class LastMessages : public CoordinatorSender {
  public:
   void Send(uint32_t worker, const CoordinatorMessage& message) override {
@@ -57,8 +58,8 @@ absl::StatusOr<std::unique_ptr<Coordinator>> MakeCoordinator(CoordinatorSender* 
   return Coordinator::Create(Coordinator::Options(), std::move(parts), ComponentDeps());
 }
 
-// Has the coordinator handle a message, and waits until it is done. A program does not wait: a WorkerServer hands the
-// worker's next message over when this one is done.
+// Has the coordinator handle a message, and waits until it is done. A program does not wait: a
+// WorkerServer hands the worker's next message over when this one is done.
 absl::Status Handle(Coordinator* coordinator, uint32_t worker, const WorkerMessage& message) {
   const auto done = std::make_shared<std::promise<absl::Status>>();
   coordinator->Handle(worker, message, [done](const absl::Status& s) { done->set_value(s); });

@@ -1,6 +1,6 @@
 // Random runs whose workers say what they should and what nobody should: whatever it is, the
-// coordinator goes on, loses no row that it acknowledged, deletes no chunk that is in use, and counts
-// no more than rows, versions and evaluations that came can explain.
+// coordinator goes on, loses no row that it acknowledged, deletes no chunk that is in use, and
+// counts no more than rows, versions and evaluations that came can explain.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -295,7 +295,8 @@ class RandomRun {
     const RunStatus status = coordinator_->status();
     const Coordinator::Counters counters = coordinator_->counters();
     EXPECT_LE(counters.rows_acknowledged, counters.rows_pushed);
-    // These hold whatever steps, versions and returns the workers claimed. A version may skip numbers.
+    // These hold whatever steps, versions and returns the workers claimed. A version may skip
+    // numbers.
     EXPECT_LE(status.envstep(), kStepsPerItem * counters.rows_pushed);
     EXPECT_LE(status.policy_version(), 1001u * static_cast<uint64_t>(workers_.versions()));
     EXPECT_TRUE(std::isfinite(status.eval_value()) && std::isfinite(status.best_eval_value()));

@@ -1,5 +1,5 @@
-// What the coordinator does with options, numbers, calls and parts that nobody should give it. Run it with
-// AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer, too.
+// What the coordinator does with options, numbers, calls and parts that nobody should give it. Run
+// it with AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer, too.
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -165,7 +165,8 @@ class CoordinatorMisuse : public CoordinatorTest {
   absl::Status Create(const Coordinator::Options& options) {
     return Coordinator::Create(options, MakeParts(), deps_).status();
   }
-  // Lets workers do what calls each function of a commander. Returns the end of the run, which may have ended early.
+  // Lets workers do what calls each function of a commander. Returns the end of the run, which may
+  // have ended early.
   absl::Status RunWith(Coordinator::Parts parts) {
     coordinator_ = Coordinator::Create(options_, std::move(parts), deps_).value();
     coordinator_->Start();

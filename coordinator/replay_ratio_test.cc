@@ -196,7 +196,8 @@ TEST_F(ReplayRatioTest, SeveralCollectorsAndALearnerKeepTheRatio) {
       answers = static_cast<int64_t>(TakeAnswers(kLearner).size());
       const BufferStatus buffer = OfBuffer();
       EXPECT_LE(buffer.sample_count(), 2 * std::max<int64_t>(0, buffer.push_count() - 10));
-      // The buffer may have counted one push of each collector that the limiter has not counted yet.
+      // The buffer may have counted one push of each collector that the limiter has not counted
+      // yet.
       EXPECT_GE(buffer.sample_count() + 4 + 4 * kRows, 2 * (buffer.push_count() - 10 - kRows));
     }
     answered += answers;

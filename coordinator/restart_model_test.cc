@@ -26,8 +26,8 @@ INSTANTIATE_TEST_SUITE_P(Journal, RestartModelTest,
                          testing::Values(JournalMedium::kFile, JournalMedium::kMem),
                          JournalMediumName);
 
-// The coordinator is killed at random moments of a random sequence of messages. Its successor has the
-// rows that the model expects: the newest of all that were acknowledged.
+// The coordinator is killed at random moments of a random sequence of messages. Its successor has
+// the rows that the model expects: the newest of all that were acknowledged.
 TEST_P(RestartModelTest, EqualsTheModelAfterEveryKill) {
   const uint64_t seed = static_cast<uint64_t>(absl::ToUnixNanos(absl::Now()));
   SCOPED_TRACE(absl::StrCat("seed ", seed));

@@ -206,8 +206,8 @@ TEST_P(RestartTest, ADoubtedEvaluationIsLost) {
   for (PlayedWorker& collector : collectors_) Push(&collector, 1, 1);
 }
 
-// What was drawn counts on, so that neither a kill nor --resume makes the learner or the collectors wait
-// anew.
+// What was drawn counts on, so that neither a kill nor --resume makes the learner or the collectors
+// wait anew.
 TEST_P(RestartTest, TheReplayRatioGoesOn) {
   options_.replay_ratio = ReplayRatioLimiter::Options{1, 1, 2, 1};
   options_.random_collect_size = 3;

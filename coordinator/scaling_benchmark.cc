@@ -2,10 +2,10 @@
 //
 //   bazel run //coordinator:scaling -- [--workers=10,100,1000] [--seconds=5]
 //
-// It prints a row of a table for each number of workers. The workers are simulated, and so is the time: each simulated
-// second, every collector sends 10 messages with 100 rows each, the learner sends 200 demands for 256 rows, 10
-// reports, and a version of its policy. Only what the coordinator does with them is measured, not how they are made
-// or travel.
+// It prints a row of a table for each number of workers. The workers are simulated, and so is the
+// time: each simulated second, every collector sends 10 messages with 100 rows each, the learner
+// sends 200 demands for 256 rows, 10 reports, and a version of its policy. Only what the
+// coordinator does with them is measured, not how they are made or travel.
 #include <malloc.h>
 #include <sys/resource.h>
 
@@ -138,7 +138,8 @@ class Load {
     coordinator_->Handle(worker, message,
                          [](const absl::Status& status) { DING_CHECK(status.ok()) << status; });
   }
-  // Returns what the workers send in a tenth of a second: one message from each collector, and some from the learner.
+  // Returns what the workers send in a tenth of a second: one message from each collector, and some
+  // from the learner.
   std::vector<std::pair<uint32_t, WorkerMessage>> NextMessages() {
     std::vector<std::pair<uint32_t, WorkerMessage>> messages;
     ++sequence_;

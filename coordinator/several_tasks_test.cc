@@ -1,5 +1,5 @@
-// Several learner tasks in one run: what happens to one leaves the others alone. Tasks with settings, and tasks
-// that begin with the parameters of another policy.
+// Several learner tasks in one run: what happens to one leaves the others alone. Tasks with
+// settings, and tasks that begin with the parameters of another policy.
 #include <array>
 #include <cstdint>
 #include <map>

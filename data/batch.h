@@ -1,6 +1,6 @@
 // Rows that own their memory. A Batch is a const, reference-counted view of B rows in a block; a
-// BatchBuilder is the only writer of a block until it is sealed; a BlockPool lends blocks and reuses
-// them.
+// BatchBuilder is the only writer of a block until it is sealed; a BlockPool lends blocks and
+// reuses them.
 //
 // A block is one aligned allocation that holds every column of a Spec:
 //
@@ -8,14 +8,15 @@
 //         ▲                                                                  │ last reference gone
 //         └──────────────────────────── block ◄──────────────────────────────┘
 //
-// Reusing blocks matters: the page faults of a fresh block take 3.5 times as long as the copy itself.
+// Reusing blocks matters: the page faults of a fresh block take 3.5 times as long as the copy
+// itself.
 //
 // The columns of a block begin at multiples of 64 bytes; the columns of a slice need not.
 //
 // Ownership: a Batch, and every Tensor taken from it, keeps its block alive, also after the pool is
 //            destroyed.
-// Threads:   a Batch is immutable and therefore thread-safe; BlockPool is thread-safe; BatchBuilder is
-//            thread-compatible.
+// Threads:   a Batch is immutable and therefore thread-safe; BlockPool is thread-safe; BatchBuilder
+//            is thread-compatible.
 #ifndef DING_WORKER_DATA_BATCH_H_
 #define DING_WORKER_DATA_BATCH_H_
 
@@ -52,8 +53,8 @@ class Batch {
   const Spec& spec() const { return *block_->spec; }
   const SpecPtr& spec_ptr() const { return block_->spec; }
   int64_t rows() const { return rows_; }
-  // T if the rows are sequences of T consecutive rows, with row t of sequence b at b * T + t; 1 if they are
-  // single rows. It divides rows().
+  // T if the rows are sequences of T consecutive rows, with row t of sequence b at b * T + t; 1 if
+  // they are single rows. It divides rows().
   int64_t sequence_length() const { return sequence_length_; }
   // Returns the same rows as sequences of `length` rows, which must divide rows().
   Batch AsSequences(int64_t length) const;
@@ -94,7 +95,8 @@ class Batch {
 
 class BatchBuilder {
  public:
-  // Creates a builder with a block of its own, without a pool. kResourceExhausted without the memory.
+  // Creates a builder with a block of its own, without a pool. kResourceExhausted without the
+  // memory.
   static absl::StatusOr<BatchBuilder> Create(SpecPtr spec, int64_t capacity_rows);
 
   BatchBuilder(BatchBuilder&&) = default;

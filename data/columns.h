@@ -8,9 +8,9 @@
 //
 // Ownership: none; the function that returns or passes a view says how long it is valid.
 // Threads:   views are values; two threads may write different rows.
-// Errors:    asking for a field or row that does not exist, or for a column as another type than its own,
-//            throws std::invalid_argument. This is a mistake of the caller; if a user's env or policy makes
-//            it, its caller turns the exception into a Status.
+// Errors:    asking for a field or row that does not exist, or for a column as another type than
+//            its own, throws std::invalid_argument. This is a mistake of the caller; if a user's
+//            env or policy makes it, its caller turns the exception into a Status.
 #ifndef DING_WORKER_DATA_COLUMNS_H_
 #define DING_WORKER_DATA_COLUMNS_H_
 
@@ -30,7 +30,8 @@ namespace internal_data {
 [[noreturn]] void ThrowNoSuchRows(int64_t begin, int64_t count, int64_t rows);
 // The spec of a view without fields.
 const Spec* NoFields();
-// Throws std::invalid_argument unless fields [first, first + fields.size()) of `spec` have the layout of `fields`.
+// Throws std::invalid_argument unless fields [first, first + fields.size()) of `spec` have the
+// layout of `fields`.
 void CheckFields(const Spec& spec, const Spec* fields, int first);
 
 inline void CheckRows(int64_t begin, int64_t count, int64_t rows) {
@@ -109,8 +110,8 @@ inline void CopyRow(const RowView& from, const RowRef& to) {
   }
 }
 
-// Rows x fields, read only. `columns` points to one base pointer per field; row 0 of the view is row
-// `first_row` of the columns.
+// Rows x fields, read only. `columns` points to one base pointer per field; row 0 of the view is
+// row `first_row` of the columns.
 class ColumnsView {
  public:
   ColumnsView() = default;
@@ -139,8 +140,8 @@ class ColumnsView {
     internal_data::CheckRows(begin, rows, rows_);
     return ColumnsView(spec_, columns_, first_row_ + begin, rows);
   }
-  // Returns a view of spec->size() fields from field `first` on, with the names of `spec`, which must
-  // outlive the view. The layouts must be equal; the names may differ.
+  // Returns a view of spec->size() fields from field `first` on, with the names of `spec`, which
+  // must outlive the view. The layouts must be equal; the names may differ.
   ColumnsView Fields(const Spec* spec, int first) const {
     internal_data::CheckFields(*spec_, spec, first);
     return ColumnsView(spec, columns_ + first, first_row_, rows_);

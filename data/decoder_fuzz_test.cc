@@ -1,6 +1,6 @@
-// Feeds decoders with mutated messages, files and manifests: whatever the bytes are, a decoder returns
-// a value or an error and stays within bounds. Run it under a sanitizer; base/fuzz_testing.h says how
-// to try more mutants.
+// Feeds decoders with mutated messages, files and manifests: whatever the bytes are, a decoder
+// returns a value or an error and stays within bounds. Run it under a sanitizer;
+// base/fuzz_testing.h says how to try more mutants.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

@@ -6,8 +6,9 @@
 //   final_obs/... [E, ...] the observation after the last row of each episode
 //   length, end [E] rows of each episode, and how it ended (SegmentEnd)
 //
-// The files are safetensors with a checksum in them (data/safetensors.h): Python can read them, and a file that was
-// truncated or altered is refused. The values are not checked; code that uses an action as an index must check it.
+// The files are safetensors with a checksum in them (data/safetensors.h): Python can read them, and
+// a file that was truncated or altered is refused. The values are not checked; code that uses an
+// action as an index must check it.
 //
 // Threads: thread-safe (pure functions).
 //
@@ -29,20 +30,22 @@
 namespace ding {
 
 struct EpisodeSet {
-  // One segment for each episode. In a set that was read from a file, episode i is stream i, beginning with step 0.
+  // One segment for each episode. In a set that was read from a file, episode i is stream i,
+  // beginning with step 0.
   SegmentBatch episodes;
   std::string env;  // the env in which they were played
   // The checksum of the file from which the set was read, which tells two sets apart; 0 for others.
   uint32_t checksum = 0;
 };
 
-// Returns OK if there are episodes, and each segment reaches the end of its episode. (The segments of a collector of
-// episodes also begin with their episode.)
-//   kInvalidArgument  there are no episodes, or a segment ends before its episode; the message names the first one
+// Returns OK if there are episodes, and each segment reaches the end of its episode. (The segments
+// of a collector of episodes also begin with their episode.)
+//   kInvalidArgument  there are no episodes, or a segment ends before its episode; the message
+//                     names the first one
 absl::Status ValidateEpisodes(const SegmentBatch& episodes);
 
-// Writes a file, which replaces an old one at `path` when all of it is written. Returns the errors of
-// WriteSafetensors() and ValidateEpisodes().
+// Writes a file, which replaces an old one at `path` when all of it is written. Returns the errors
+// of WriteSafetensors() and ValidateEpisodes().
 absl::Status WriteEpisodes(const std::string& path, const EpisodeSet& set);
 
 // Reads a file of WriteEpisodes().
@@ -52,8 +55,8 @@ absl::Status WriteEpisodes(const std::string& path, const EpisodeSet& set);
 //   kInvalidArgument     the file is intact, but is not a file of episodes, or has no episodes
 absl::StatusOr<EpisodeSet> ReadEpisodes(const std::string& path);
 
-// Returns the return of each episode: the sum of its rewards, over all components of column "reward" [N] or [N, R].
-// kNotFound if there is no such column.
+// Returns the return of each episode: the sum of its rewards, over all components of column
+// "reward" [N] or [N, R]. kNotFound if there is no such column.
 absl::StatusOr<std::vector<double>> EpisodeReturns(const SegmentBatch& episodes);
 
 }  // namespace ding

@@ -1,5 +1,6 @@
-// For tests: saved states with numbers near the ends of their type, as a damaged file may have them. Run such a test with
-// UndefinedBehaviorSanitizer: the component must refuse them, or work with them without an overflow.
+// For tests: saved states with numbers near the ends of their type, as a damaged file may have
+// them. Run such a test with UndefinedBehaviorSanitizer: the component must refuse them, or work
+// with them without an overflow.
 //
 // Threads: thread-compatible.
 //
@@ -24,7 +25,8 @@
 
 namespace ding {
 
-// Calls `use` with copies of `saved`. In each copy the first or the last element of one tensor of int64 is extreme.
+// Calls `use` with copies of `saved`. In each copy the first or the last element of one tensor of
+// int64 is extreme.
 template <typename Use>
 void ForEachExtremeNumber(const StateDict& saved, const Use& use) {
   constexpr int64_t kExtreme[] = {

@@ -1,6 +1,6 @@
-// Tasks with a goal: what the fields of their observations are called, and the reward of being there. Envs write
-// them, and hindsight replay reads them: it puts a goal that was reached into the place of the one that was asked
-// for, and computes the reward anew.
+// Tasks with a goal: what the fields of their observations are called, and the reward of being
+// there. Envs write them, and hindsight replay reads them: it puts a goal that was reached into the
+// place of the one that was asked for, and computes the reward anew.
 //
 //     obs/observation     float32[N]  what the agent sees without the goal
 //     obs/achieved_goal   float32[G]  where it is, in the terms of a goal
@@ -42,7 +42,8 @@ inline float SparseGoalReward(absl::Span<const float> achieved, absl::Span<const
   return GoalDistance(achieved, desired) <= radius ? 0.0f : -1.0f;
 }
 
-// kInvalidArgument, naming what is missing, unless `fields` has both goals, as float32 of the same shape.
+// kInvalidArgument, naming what is missing, unless `fields` has both goals, as float32 of the same
+// shape.
 absl::Status CheckGoalFields(const Spec& fields);
 
 }  // namespace ding

@@ -63,8 +63,8 @@ absl::StatusOr<SegmentBatch> MakeItems(Batch rows) {
   SegmentBatch items;
   items.rows = std::move(rows);
   if (items.rows.empty()) return items;
-  // Items end as terminated, so that no buffer waits for further rows of their stream. Batches are immutable, so all items
-  // share the observation behind them, which has no fields.
+  // Items end as terminated, so that no buffer waits for further rows of their stream. Batches are
+  // immutable, so all items share the observation behind them, which has no fields.
   static const auto* const no_observation = new absl::StatusOr<Batch>(MakeNoObservation());
   DING_ASSIGN_OR_RETURN(items.final_obs, *no_observation);
   items.segments = {

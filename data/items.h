@@ -42,7 +42,8 @@ inline bool operator==(const Item& a, const Item& b) {
 
 // How rows are cut into items: one item for each sequence of rows. The default is one for each row.
 struct ItemSequences {
-  // Each episode is one item, of as many rows as the episode has. The other fields then keep their defaults.
+  // Each episode is one item, of as many rows as the episode has. The other fields then keep their
+  // defaults.
   bool whole_episodes = false;
   int64_t length = 1;   // rows of a sequence, burn-in included; at least 1
   int64_t overlap = 0;  // rows that two consecutive sequences share; 0 to length - 1
@@ -70,7 +71,8 @@ bool IsItems(const Spec& rows);
 absl::Status CheckItemFields(const Spec& rows);
 
 // Makes one segment of `rows`, which may come from a peer, to push into a buffer.
-//   kInvalidArgument  errors of CheckItemFields, or an item has an impossible row or length; names it
+//   kInvalidArgument  errors of CheckItemFields, or an item has an impossible row or length; names
+//                     it
 absl::StatusOr<SegmentBatch> MakeItems(Batch rows);
 
 }  // namespace ding

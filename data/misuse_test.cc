@@ -1,5 +1,5 @@
-// What the public functions of this package do with sizes, indices and steps that nobody should give them. Run it with
-// AddressSanitizer and UndefinedBehaviorSanitizer, too.
+// What the public functions of this package do with sizes, indices and steps that nobody should
+// give them. Run it with AddressSanitizer and UndefinedBehaviorSanitizer, too.
 #include <cstdint>
 #include <limits>
 #include <stdexcept>

@@ -1,5 +1,5 @@
-// A few named numbers: settings of a policy's forward pass ("eps"), parameters of a reset, statistics
-// of an episode.
+// A few named numbers: settings of a policy's forward pass ("eps"), parameters of a reset,
+// statistics of an episode.
 //
 // Ownership: a value.   Threads: thread-compatible.
 #ifndef DING_WORKER_DATA_NAMED_VALUES_H_

@@ -15,8 +15,8 @@ using testing::ElementsAre;
 using testing::FloatEq;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-// Results are float32 numbers below 256, computed from float32 inputs by float64 sums: half a unit in
-// the last place of 128..256 is 7.7e-6.
+// Results are float32 numbers below 256, computed from float32 inputs by float64 sums: half a unit
+// in the last place of 128..256 is 7.7e-6.
 constexpr double kTolerance = 8e-6;
 
 struct RandomSegment {

@@ -1,13 +1,15 @@
-// Writes and reads state in files of the safetensors format (https://github.com/huggingface/safetensors, "Format").
-// Python can read such files, and nothing in them is ever executed.
+// Writes and reads state in files of the safetensors format
+// (https://github.com/huggingface/safetensors, "Format"). Python can read such files, and nothing
+// in them is ever executed.
 //
 //   8 bytes   length of the header, little endian
 //   header    JSON: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...,
 //             "__metadata__": {"key": "value", ...}}, padded with spaces to a multiple of 8
 //   data      the tensors, one after the other without a gap
 //
-// The data are sorted by element size, the largest first, so that all tensors are aligned for readers that map them
-// into memory. The header has the tensors in the order in which they were written.
+// The data are sorted by element size, the largest first, so that all tensors are aligned for
+// readers that map them into memory. The header has the tensors in the order in which they were
+// written.
 //
 // Threads: an open SafetensorsReader is thread-safe.
 #ifndef DING_WORKER_DATA_SAFETENSORS_H_
@@ -30,8 +32,8 @@
 
 namespace ding {
 
-// The version of our use of the format, which the metadata have as `ding_worker_version`. A file without it comes from
-// another program and is read like any other.
+// The version of our use of the format, which the metadata have as `ding_worker_version`. A file
+// without it comes from another program and is read like any other.
 inline constexpr absl::string_view kSafetensorsVersion = "1.0";
 
 using StringMap = std::map<std::string, std::string>;
@@ -44,12 +46,14 @@ struct SafetensorsFileInfo {
 // The last tensor of a self-checked file, uint8[4]: the CRC-32C of all bytes before it.
 inline constexpr absl::string_view kSafetensorsChecksum = "crc32c";
 
-// Writes the tensors that `save` writes to a file at `path`, through a temporary file. After a failure the old file is
-// still there. `self_checked` adds kSafetensorsChecksum, for files whose checksum is kept nowhere else. No copy of the
-// state is held in memory: `save` is called once to measure and once for each element size that occurs, and must
-// write the same names, types and shapes every time.
+// Writes the tensors that `save` writes to a file at `path`, through a temporary file. After a
+// failure the old file is still there. `self_checked` adds kSafetensorsChecksum, for files whose
+// checksum is kept nowhere else. No copy of the state is held in memory: `save` is called once to
+// measure and once for each element size that occurs, and must write the same names, types and
+// shapes every time.
 //   kAlreadyExists       `save` writes a name twice
-//   kInvalidArgument     a name is not UTF-8 or is "__metadata__", or the parts of a tensor do not have its size
+//   kInvalidArgument     a name is not UTF-8 or is "__metadata__", or the parts of a tensor do not
+//                        have its size
 //   kFailedPrecondition  `save` writes other tensors in a later call
 //   kResourceExhausted   the disk is full
 //   other codes          the errors of WriteFileAtomically() and of `save`
@@ -59,15 +63,18 @@ absl::StatusOr<SafetensorsFileInfo> WriteSafetensors(
 
 class SafetensorsReader : public StateReader {
  public:
-  // Opens a file and checks everything except the values: the header, names, types and sizes, and that the tensors have
-  // no gap and no overlap. With `expected_crc` it reads the whole file once and compares its CRC-32C.
+  // Opens a file and checks everything except the values: the header, names, types and sizes, and
+  // that the tensors have no gap and no overlap. With `expected_crc` it reads the whole file once
+  // and compares its CRC-32C.
   //   kNotFound            there is no file at `path`
-  //   kDataLoss            the file is truncated, corrupted or not of this format; the message says which and where
+  //   kDataLoss            the file is truncated, corrupted or not of this format; the message says
+  //                        which and where
   //   kUnimplemented       a tensor has an element type that is not supported (F16, ...)
   //   kFailedPrecondition  a later major version wrote the file
   static absl::StatusOr<std::unique_ptr<SafetensorsReader>> Open(
       const std::string& path, std::optional<uint32_t> expected_crc = std::nullopt);
-  // Opens a self-checked file, and reads all of it once to compare its checksum. Returns the errors of Open(), and
+  // Opens a self-checked file, and reads all of it once to compare its checksum. Returns the errors
+  // of Open(), and
   //   kDataLoss            the checksum differs
   //   kInvalidArgument     the file has no checksum
   static absl::StatusOr<std::unique_ptr<SafetensorsReader>> OpenSelfChecked(

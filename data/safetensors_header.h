@@ -1,11 +1,12 @@
-// The header of a safetensors file, as text: which tensors the file has, and where. data/safetensors.h describes the
-// format, and reads and writes the files.
+// The header of a safetensors file, as text: which tensors the file has, and where.
+// data/safetensors.h describes the format, and reads and writes the files.
 //
 //   entries, metadata ──MakeSafetensorsHeader──► bytes ──► file ──► text ──ParseSafetensorsHeader──►
 //   entries, metadata ──CheckSafetensorsLayout──► true to the size of the data
 //
 // Threads: thread-safe (pure functions).
-// Errors:  a message names the tensor and says what was found; the caller adds the name of the file.
+// Errors:  a message names the tensor and says what was found; the caller adds the name of the
+//          file.
 #ifndef DING_WORKER_DATA_SAFETENSORS_HEADER_H_
 #define DING_WORKER_DATA_SAFETENSORS_HEADER_H_
 
@@ -47,17 +48,19 @@ struct SafetensorsHeader {
 };
 
 // Returns the padded text, with its length before it.
-//   kInvalidArgument  a name or a string of the metadata is not UTF-8, or there are too many tensors
+//   kInvalidArgument  a name or a string of the metadata is not UTF-8, or there are too many
+//                     tensors
 absl::StatusOr<std::string> MakeSafetensorsHeader(const SafetensorsHeader& header);
 
-// Parses the text, which comes without its length. Does not check the offsets; see CheckSafetensorsLayout().
+// Parses the text, which comes without its length. Does not check the offsets; see
+// CheckSafetensorsLayout().
 //   kDataLoss       the text does not have the format
 //   kUnimplemented  a tensor has an element type that is not supported (F16, ...)
 absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(const std::string& text);
 
 // Checks where the tensors are.
-//   kDataLoss  they do not fill [0, data_bytes) without gap or overlap, or one does not have the size that its type and
-//              shape say
+//   kDataLoss  they do not fill [0, data_bytes) without gap or overlap, or one does not have the
+//              size that its type and shape say
 absl::Status CheckSafetensorsLayout(const std::vector<SafetensorsEntry>& entries,
                                     int64_t data_bytes);
 

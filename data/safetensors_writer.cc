@@ -1,4 +1,5 @@
-// Writing: one pass to measure, and one for each element size, so that no copy of the state is made.
+// Writing: one pass to measure, and one for each element size, so that no copy of the state is
+// made.
 #include <algorithm>
 #include <cstddef>
 #include <set>

@@ -8,12 +8,13 @@
 //     final_obs  [ after s0 , after s1 , after s2 ] the observation that follows each segment's
 //                                                   last row
 //
-// A buffer links a segment to the previous one of its stream when the steps are consecutive, so each
-// observation is stored once: the successor of a row is the next row of its stream, or final_obs where
-// the stream is cut or the episode ends.
+// A buffer links a segment to the previous one of its stream when the steps are consecutive, so
+// each observation is stored once: the successor of a row is the next row of its stream, or
+// final_obs where the stream is cut or the episode ends.
 //
-// Terminated and truncated are distinct: an episode that a time limit cut off would have continued, so
-// the value of final_obs is part of its returns; the bootstrap value of a terminated episode is 0.
+// Terminated and truncated are distinct: an episode that a time limit cut off would have continued,
+// so the value of final_obs is part of its returns; the bootstrap value of a terminated episode is
+// 0.
 //
 // Ownership: a value that shares its blocks.   Threads: do not change it after you passed it on.
 #ifndef DING_WORKER_DATA_SEGMENT_H_
@@ -51,8 +52,8 @@ struct SegmentBatch {
   int64_t size() const { return rows.rows(); }
 };
 
-// Checks that the segments cover the rows in order without gap or overlap, and that final_obs has one
-// row per segment with the first fields of the rows. kInvalidArgument names the first problem.
+// Checks that the segments cover the rows in order without gap or overlap, and that final_obs has
+// one row per segment with the first fields of the rows. kInvalidArgument names the first problem.
 absl::Status ValidateSegments(const SegmentBatch& data);
 
 }  // namespace ding

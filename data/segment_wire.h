@@ -1,9 +1,11 @@
 // Encodes a SegmentBatch as bytes, and decodes it: a chunk of experience, as a store holds it.
 //
-//   magic "DSEG" | major, minor u16 | sizes of the three parts u64 each | segments | rows | final_obs
+//   magic "DSEG" | major, minor u16 | sizes of the three parts u64 each | segments | rows |
+//   final_obs
 //
-// Each part is a batch as data/wire.h encodes it, without a checksum: the store has one for the whole value. The batch of the
-// segments has the columns stream, first_step, length (int64) and end (uint8).
+// Each part is a batch as data/wire.h encodes it, without a checksum: the store has one for the
+// whole value. The batch of the segments has the columns stream, first_step, length (int64) and end
+// (uint8).
 //
 // Rows without an observation (items) are not meant to be stored, and cannot be decoded.
 //
@@ -32,12 +34,12 @@
 
 namespace ding {
 
-// The encoded data in pieces, for a write that gathers them: columns are not copied. It can be moved, but not copied,
-// because the pieces point into it.
+// The encoded data in pieces, for a write that gathers them: columns are not copied. It can be
+// moved, but not copied, because the pieces point into it.
 class EncodedSegments {
  public:
-  // `data` must be valid (ValidateSegments()), with steps of at least 0. Other data, and a lack of memory for the table of
-  // segments, end the program.
+  // `data` must be valid (ValidateSegments()), with steps of at least 0. Other data, and a lack of
+  // memory for the table of segments, end the program.
   explicit EncodedSegments(const SegmentBatch& data);
   EncodedSegments(EncodedSegments&&) = default;
   EncodedSegments& operator=(EncodedSegments&&) = default;
@@ -52,16 +54,17 @@ class EncodedSegments {
   std::vector<absl::string_view> pieces_;
 };
 
-// Returns the data in `bytes`, copied into blocks of their own. They pass ValidateSegments(), and no step is below 0 or
-// overflows. Other bytes than those that were encoded may go unnoticed: Store::Get() finds damage.
+// Returns the data in `bytes`, copied into blocks of their own. They pass ValidateSegments(), and
+// no step is below 0 or overflows. Other bytes than those that were encoded may go unnoticed:
+// Store::Get() finds damage.
 //   kDataLoss            the bytes are truncated, or no segments
 //   kInvalidArgument     the data are not valid
 //   kFailedPrecondition  another major version wrote the bytes
 //   kResourceExhausted   there is not enough memory
 absl::StatusOr<SegmentBatch> DecodeSegments(absl::string_view bytes);
 
-// Does the same with blocks of pools, whose layouts must be those of the data. kInvalidArgument names the first field
-// that differs.
+// Does the same with blocks of pools, whose layouts must be those of the data. kInvalidArgument
+// names the first field that differs.
 absl::StatusOr<SegmentBatch> DecodeSegments(absl::string_view bytes, BlockPool* rows,
                                             BlockPool* final_obs);
 

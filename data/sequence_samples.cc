@@ -61,7 +61,8 @@ void SequenceSamples::AddSamples(const SegmentBatch& data, size_t segment,
   }
 }
 
-// Adds a sample of `rows` rows from row `first` of the segment on, filled up if they are fewer than T.
+// Adds a sample of `rows` rows from row `first` of the segment on, filled up if they are fewer than
+// T.
 void SequenceSamples::AddSample(const SegmentBatch& data, size_t segment, int64_t first,
                                 int64_t rows, std::vector<Segment>* samples) {
   const Segment& from = data.segments[segment];

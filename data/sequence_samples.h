@@ -1,4 +1,5 @@
-// Cuts the segments of a collector into training samples of T rows, for policies that learn from sequences.
+// Cuts the segments of a collector into training samples of T rows, for policies that learn from
+// sequences.
 //
 //     segments   a0 a1 a2 a3 a4 a5 a6 | b0 b1          T = 3
 //
@@ -7,12 +8,13 @@
 //     kLast               a0 a1 a2 | a3 a4 a5 | a4 a5 a6 | b0 b1 b1         0 for the copies
 //     kDrop               a0 a1 a2 | a3 a4 a5                               1
 //
-// A sample has rows of one segment only, so no episode ends inside of it. The rest of a segment are its last
-// rows if they are fewer than T, also where the segment was cut because the collect ended.
+// A sample has rows of one segment only, so no episode ends inside of it. The rest of a segment are
+// its last rows if they are fewer than T, also where the segment was cut because the collect ended.
 //
-// The samples [N * T] are sequences (Batch::AsSequences()) with all columns of the rows, and column "mask"
-// (data/sample_columns.h). Each sample is a segment of the result; that of a padded sample counts the
-// padding. DI-engine pads with transitions of zeros; copies stay within the bounds of every space.
+// The samples [N * T] are sequences (Batch::AsSequences()) with all columns of the rows, and column
+// "mask" (data/sample_columns.h). Each sample is a segment of the result; that of a padded sample
+// counts the padding. DI-engine pads with transitions of zeros; copies stay within the bounds of
+// every space.
 //
 // Ownership: owns pools of blocks; the result shares its blocks with nobody.
 // Threads:   thread-compatible.
@@ -50,8 +52,8 @@ class SequenceSamples {
 
   int64_t length() const { return length_; }
 
-  // Returns the samples, in the order of the segments; there may be none. While sizes repeat it allocates
-  // the list of segments only.
+  // Returns the samples, in the order of the segments; there may be none. While sizes repeat it
+  // allocates the list of segments only.
   //   kInvalidArgument    the segments do not fit the rows, or the rows have a column "mask"
   //   kResourceExhausted  without the memory
   absl::StatusOr<SegmentBatch> Cut(const SegmentBatch& data);

@@ -22,8 +22,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Segments of these lengths. Observation i of the stream of segment s is s * 1000 + i, the action of row r
-// is r % 7; the specs are shared, as those of a collector are.
+// Segments of these lengths. Observation i of the stream of segment s is s * 1000 + i, the action
+// of row r is r % 7; the specs are shared, as those of a collector are.
 class Collector {
  public:
   SegmentBatch Collect(const std::vector<int64_t>& lengths) const {

@@ -1,5 +1,5 @@
-// Returns rows in batches, epoch after epoch: each epoch has every row once, in a random order of its
-// own.
+// Returns rows in batches, epoch after epoch: each epoch has every row once, in a random order of
+// its own.
 //
 // The order of epoch e is a function of the stream (seed, "data/epoch", e), so that two numbers say
 // where to continue exactly.
@@ -30,8 +30,8 @@ class ShuffledEpochs {
   static absl::StatusOr<std::unique_ptr<ShuffledEpochs>> Create(Batch rows, int64_t batch_rows,
                                                                 uint64_t seed);
 
-  // Returns the next batch; the last one of an epoch may have fewer rows. kResourceExhausted without
-  // the memory.
+  // Returns the next batch; the last one of an epoch may have fewer rows. kResourceExhausted
+  // without the memory.
   absl::StatusOr<Batch> Next();
 
   // Makes the batch `number` of all epochs, at least 0, the next one.

@@ -3,9 +3,10 @@
 //   [{"name":"obs","dtype":"float32","shape":[4],"low":[-4.8],"high":[4.8]},
 //    {"name":"obs/action_mask","dtype":"bool","shape":[2]}]
 //
-// Each member of the array is a field of the spec. "categories" is its num_categories, "frame_stack_axis" that
-// of FieldSpec; "low", "high", "categories" and "frame_stack_axis" are left out if they are not set. If
-// low and high are the same for all elements, they are written once; null is -infinity in "low" and infinity in "high".
+// Each member of the array is a field of the spec. "categories" is its num_categories,
+// "frame_stack_axis" that of FieldSpec; "low", "high", "categories" and "frame_stack_axis" are left
+// out if they are not set. If low and high are the same for all elements, they are written once;
+// null is -infinity in "low" and infinity in "high".
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_DATA_SPEC_JSON_H_

@@ -1,5 +1,5 @@
-// Saving and restoring the state of components as named tensors, one after the other, so that a large
-// component (a replay buffer) needs no second copy of its state in memory.
+// Saving and restoring the state of components as named tensors, one after the other, so that a
+// large component (a replay buffer) needs no second copy of its state in memory.
 //
 // A component has `absl::Status SaveState(StateWriter*) const` and `absl::Status
 // LoadState(StateReader*)`. SaveState must write the same names, types and shapes each time it is
@@ -71,8 +71,8 @@ class StateReader {
   virtual std::vector<std::string> Names() const = 0;
 
   absl::StatusOr<Tensor> ReadTensor(absl::string_view name);
-  // Reads a tensor into `values`. kInvalidArgument, with the found and the expected, if dtype or number
-  // of elements differ.
+  // Reads a tensor into `values`. kInvalidArgument, with the found and the expected, if dtype or
+  // number of elements differ.
   template <typename T>
   absl::Status ReadSpan(absl::string_view name, absl::Span<T> values) {
     absl::Status status = CheckInfo(name, kDTypeOf<T>, static_cast<int64_t>(values.size()));
@@ -81,8 +81,8 @@ class StateReader {
                                         values.size() * sizeof(T))});
   }
   absl::StatusOr<int64_t> ReadInt(absl::string_view name);
-  // Read counts, such as steps and iterations. kInvalidArgument unless each is `least` to kMaxSavedCount, so that a
-  // run that counts on does not overflow.
+  // Read counts, such as steps and iterations. kInvalidArgument unless each is `least` to
+  // kMaxSavedCount, so that a run that counts on does not overflow.
   absl::StatusOr<int64_t> ReadCount(absl::string_view name, int64_t least = 0);
   absl::Status ReadCounts(absl::string_view name, absl::Span<int64_t> values, int64_t least = 0);
   absl::StatusOr<double> ReadDouble(absl::string_view name);
@@ -141,8 +141,8 @@ class StateDict : public StateWriter, public StateReader {
   std::string source_;
 };
 
-// The state of a component at one moment. It can be written several times, later, on any thread, while
-// the component continues: it shares or owns all that it writes.
+// The state of a component at one moment. It can be written several times, later, on any thread,
+// while the component continues: it shares or owns all that it writes.
 using StateSnapshot = std::function<absl::Status(StateWriter*)>;
 
 // Returns a snapshot that copies what `save` writes; for small states.

@@ -17,8 +17,8 @@ using testing::ElementsAre;
 using testing::FloatEq;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-// Results are float32 numbers below 256, computed from float32 inputs by float64 sums: half a unit in
-// the last place of 128..256 is 7.7e-6.
+// Results are float32 numbers below 256, computed from float32 inputs by float64 sums: half a unit
+// in the last place of 128..256 is 7.7e-6.
 constexpr double kTolerance = 8e-6;
 
 // Steps with ends of all kinds inside.
@@ -116,7 +116,8 @@ TEST(VTrace, EqualsTheDefinitionOnRandomStepsWithEndsInside) {
   EXPECT_GT(clipped, 500);
 }
 
-// Calls `check` with each run of steps up to an end, as the columns of data/returns.h, and the first step.
+// Calls `check` with each run of steps up to an end, as the columns of data/returns.h, and the
+// first step.
 template <typename Check>
 void ForEachRun(const Steps& steps, Check check) {
   for (size_t begin = 0; begin < steps.size();) {

@@ -1,9 +1,10 @@
-// Uses the symbols of docs/reference/mapping.md and di_engine_workers.md, so that a row that names a symbol which is
-// gone, or has other arguments, does not compile. A row of this file is a name of DI-engine and what stands for it; the
-// test compares the names with docs/names.txt.
+// Uses the symbols of docs/reference/mapping.md and di_engine_workers.md, so that a row that names
+// a symbol which is gone, or has other arguments, does not compile. A row of this file is a name of
+// DI-engine and what stands for it; the test compares the names with docs/names.txt.
 //
-// To add a row: `{"Class.method", Uses(&Class::Method)}`. An overloaded function, or one whose arguments matter, is a
-// lambda that calls it: `Uses([](Class* object) { return object->Method(1); })`.
+// To add a row: `{"Class.method", Uses(&Class::Method)}`. An overloaded function, or one whose
+// arguments matter, is a lambda that calls it: `Uses([](Class* object) { return object->Method(1);
+// })`.
 #include <map>
 #include <set>
 #include <string>

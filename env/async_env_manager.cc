@@ -42,7 +42,8 @@ AsyncEnvManager::AsyncEnvManager(Options options, Blocks blocks,
 
 absl::Status AsyncEnvManager::StepEnvs(absl::Span<const int> env_ids, const ColumnsView& actions,
                                        absl::Span<const int>* answered) {
-  // `actions` may have further columns; the env gets its own only. A step of no envs may come without columns.
+  // `actions` may have further columns; the env gets its own only. A step of no envs may come
+  // without columns.
   const ColumnsView own_actions =
       env_ids.empty() ? ColumnsView() : actions.Fields(env_spec().action.get(), 0);
   if (env_ids == all_ids()) {
@@ -136,7 +137,8 @@ absl::Status AsyncEnvManager::ResetEnvs(absl::Span<const int> env_ids) {
     }
     DING_RETURN_IF_ERROR(
         Began(env_id, starts_[static_cast<size_t>(env_id)], workers_->answer(env_id).status));
-    // A caller that waits for all envs would wait for the next reset anyway; others go on meanwhile.
+    // A caller that waits for all envs would wait for the next reset anyway; others go on
+    // meanwhile.
     if (!waits_for_all() || !BeginsNextEpisode(env_id) || has_on_episode_end()) continue;
     workers_->PrepareReset(env_id, PeekNextEpisode(env_id));
   }

@@ -9,8 +9,8 @@
 //                       later calls. Which envs answer together depends on timing, so such runs
 //                       are not repeatable.
 //
-// After a Step() that failed, the failing env is in kError and all others that answered in that call
-// are in kNeedReset; the envs that are still busy continue.
+// After a Step() that failed, the failing env is in kError and all others that answered in that
+// call are in kNeedReset; the envs that are still busy continue.
 //
 // SaveState() does not wait: it saves a busy env like one that cannot save its state, and that env
 // begins a new episode after a load.
@@ -43,8 +43,8 @@ class AsyncEnvManager : public EnvManagerCore {
     int wait_num = 0;
   };
 
-  // kInvalidArgument with all problems of the options for `env_num` envs, and with `problems`, which
-  // the caller has found.
+  // kInvalidArgument with all problems of the options for `env_num` envs, and with `problems`,
+  // which the caller has found.
   static absl::Status Check(const Options& options, int env_num, std::vector<std::string> problems);
 
   //   kInvalidArgument  invalid options; the error lists all problems

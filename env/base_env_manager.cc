@@ -25,7 +25,8 @@ BaseEnvManager::BaseEnvManager(Options options, Blocks blocks, std::unique_ptr<L
 
 absl::Status BaseEnvManager::StepEnvs(absl::Span<const int> env_ids, const ColumnsView& actions,
                                       absl::Span<const int>* answered) {
-  // `actions` may have further columns; the env gets its own only. A step of no envs may come without columns.
+  // `actions` may have further columns; the env gets its own only. A step of no envs may come
+  // without columns.
   const ColumnsView own_actions =
       env_ids.empty() ? ColumnsView() : actions.Fields(env_spec().action.get(), 0);
   const MutableColumnsView obs = rows();

@@ -72,7 +72,8 @@ absl::Status CheckActionColumn(const EnvSpec& spec, int field, absl::Span<const 
 }  // namespace
 
 absl::string_view EnvStateName(EnvState state) {
-  // A switch, like those of other enums, and not a shared table: the compiler warns if a name is missing.
+  // A switch, like those of other enums, and not a shared table: the compiler warns if a name is
+  // missing.
   switch (state) {
     case EnvState::kVoid:
       return "VOID";

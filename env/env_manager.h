@@ -1,9 +1,9 @@
 // Steps several envs together and returns their observations as columns.
 //
 // The manager owns one block with a row per env. An env writes each observation into its row, and
-// ready_obs() is a view of these rows. When an episode ends, the manager copies its last observation
-// to Timesteps::final_obs and resets the env, so that the row holds the first observation of the next
-// episode:
+// ready_obs() is a view of these rows. When an episode ends, the manager copies its last
+// observation to Timesteps::final_obs and resets the env, so that the row holds the first
+// observation of the next episode:
 //
 //     ready_obs() ──► policy ──► Step(actions) ──► Timesteps { reward, ends, final_obs }
 //         ▲                          │
@@ -13,8 +13,8 @@
 // returns when wait_num of the busy envs have answered. The others are outstanding: they are not in
 // ready_obs(), cannot be stepped, and answer in a later call, which may be a Step() of no envs.
 // Timesteps::env_ids lists the envs that answered. An env whose episode ended may be outstanding in
-// kReset; it then becomes ready without a row in Timesteps. Reset() and LoadState() wait for the envs
-// that they concern and drop the answers.
+// kReset; it then becomes ready without a row in Timesteps. Reset() and LoadState() wait for the
+// envs that they concern and drop the answers.
 //
 // Life of an env:
 //     kVoid ──Launch──► kRun ──episode over──► kReset ──► kRun ...  ──episode_num reached──► kDone
@@ -23,8 +23,8 @@
 //
 // Ownership: the manager owns its envs. Views are valid until the next call of a non-const method.
 // Threads:   thread-compatible: one caller at a time. An implementation may use threads internally.
-// Errors:    an error names the env by its number. After a failed Step() that env is in kError and can
-//            be reset; after a failed reset the manager is closed.
+// Errors:    an error names the env by its number. After a failed Step() that env is in kError and
+//            can be reset; after a failed reset the manager is closed.
 #ifndef DING_WORKER_ENV_ENV_MANAGER_H_
 #define DING_WORKER_ENV_ENV_MANAGER_H_
 
@@ -70,29 +70,31 @@ struct FinishedEpisode {
   double episode_return = 0;
   std::vector<double> other_returns;  // in a game, the returns of players 1, 2, ...
   int64_t length = 0;                 // in steps
-  // StepResult::info of the last step, and the single numbers of EnvSpec::info: names of the env's own.
+  // StepResult::info of the last step, and the single numbers of EnvSpec::info: names of the env's
+  // own.
   NamedValues info;
-  // The returns of the components, if the reward has components, also where `reward_weights` make one of them.
+  // The returns of the components, if the reward has components, also where `reward_weights` make
+  // one of them.
   std::vector<double> component_returns;
 };
 
-// A player of a game that ended in this step: before the game, or in its last step in another way than the game
-// (StepResult::player_ends).
+// A player of a game that ended in this step: before the game, or in its last step in another way
+// than the game (StepResult::player_ends).
 struct EndedPlayer {
   int row = 0;  // its row in Timesteps
   int player = 0;
   bool terminated = false;  // else truncated
 };
 
-// Why a step is abnormal, if the env did not report it itself: the env failed and was renewed, or its
-// process died or did not answer in time.
+// Why a step is abnormal, if the env did not report it itself: the env failed and was renewed, or
+// its process died or did not answer in time.
 struct AbnormalCause {
   int row = 0;         // its row in Timesteps
   absl::Status cause;  // names the env
 };
 
-// The results of N steps; the spans per env have N elements, in the order in which Step() got the env
-// ids. A manager that does not wait for all envs returns those that answered, by increasing id.
+// The results of N steps; the spans per env have N elements, in the order in which Step() got the
+// env ids. A manager that does not wait for all envs returns those that answered, by increasing id.
 struct Timesteps {
   absl::Span<const int> env_ids;
   absl::Span<const float>
@@ -127,8 +129,8 @@ class EnvManager {
   virtual const EnvSpec& env_spec() const = 0;
 
   // Seeds env i with seeds[i], or with seed + i. If `dynamic`, each episode of an env starts from a
-  // seed of its own that is derived from the env's seed; otherwise all episodes of an env start from
-  // the same seed. Takes effect at the next reset.
+  // seed of its own that is derived from the env's seed; otherwise all episodes of an env start
+  // from the same seed. Takes effect at the next reset.
   virtual absl::Status Seed(absl::Span<const uint64_t> seeds, bool dynamic) = 0;
   absl::Status Seed(uint64_t seed, bool dynamic);
 
@@ -142,15 +144,15 @@ class EnvManager {
   // Returns the envs in kRun that are not outstanding. It is empty when all envs are done or
   // outstanding; if an env is in kRun or kReset, a Step() of no envs waits for some.
   virtual ReadyObs ready_obs() = 0;
-  // Steps the envs `env_ids` with the rows of `actions`: row i is for env_ids[i], and the first fields
-  // are the env's actions (one, or one per player).
-  // kInvalidArgument or kFailedPrecondition, and no env was stepped, if an env is not ready, an id
-  // occurs twice or an action is illegal.
+  // Steps the envs `env_ids` with the rows of `actions`: row i is for env_ids[i], and the first
+  // fields are the env's actions (one, or one per player). kInvalidArgument or kFailedPrecondition,
+  // and no env was stepped, if an env is not ready, an id occurs twice or an action is illegal.
   virtual absl::StatusOr<const Timesteps*> Step(absl::Span<const int> env_ids,
                                                 const ColumnsView& actions) = 0;
 
-  // Whether this player takes part in the running episode of the env. A player of a game that has ended does
-  // not until the next episode: Step() takes any action for it. False if there is no such env or player.
+  // Whether this player takes part in the running episode of the env. A player of a game that has
+  // ended does not until the next episode: Step() takes any action for it. False if there is no
+  // such env or player.
   virtual bool plays(int /*env_id*/, int /*player*/) const { return true; }
 
   virtual EnvState env_state(int env_id) const = 0;
@@ -158,10 +160,11 @@ class EnvManager {
   virtual bool done() const = 0;
   virtual bool closed() const = 0;
   virtual absl::StatusOr<Image> Render(int env_id) = 0;
-  // From the next episodes on, Step() calls function(env_id) when an episode has ended, before the env begins the next
-  // one, so that Render(env_id) shows how it ended. Void episodes have no such end. Null, as at first: nothing is called.
-  // An exception of it is an error of the step. Calls from it that would change the envs are kFailedPrecondition, and
-  // after a Close() the step is. A manager that cannot call it ignores it.
+  // From the next episodes on, Step() calls function(env_id) when an episode has ended, before the
+  // env begins the next one, so that Render(env_id) shows how it ended. Void episodes have no such
+  // end. Null, as at first: nothing is called. An exception of it is an error of the step. Calls
+  // from it that would change the envs are kFailedPrecondition, and after a Close() the step is. A
+  // manager that cannot call it ignores it.
   virtual void set_on_episode_end(std::function<void(int env_id)> /*function*/) {}
 
   // Saves and loads seeds, counts, observations and the states of the envs. An env that cannot save
@@ -169,8 +172,9 @@ class EnvManager {
   virtual absl::Status SaveState(StateWriter* writer) const = 0;
   virtual absl::Status LoadState(StateReader* reader, std::vector<int>* restarted) = 0;
 
-  // Statistics of all envs by which they change what they show (wrapper normalize_observation). A policy can act only with
-  // those of its training: every checkpoint holds them, and the envs that evaluate load them. Most envs have none.
+  // Statistics of all envs by which they change what they show (wrapper normalize_observation). A
+  // policy can act only with those of its training: every checkpoint holds them, and the envs that
+  // evaluate load them. Most envs have none.
   virtual bool has_statistics() const { return false; }
   virtual absl::Status SaveStatistics(StateWriter* /*writer*/) const { return absl::OkStatus(); }
   virtual absl::Status LoadStatistics(StateReader* /*reader*/) { return absl::OkStatus(); }
@@ -182,13 +186,14 @@ class EnvManager {
 // Which players act in which envs (EnvManager::plays()); actions of others are not checked.
 using PlaysFn = absl::FunctionRef<bool(int env_id, int player)>;
 inline bool AllPlay(int /*env_id*/, int /*player*/) { return true; }
-// Checks that the first fields of `actions` are the env's actions and that every element is legal: a
-// category in range, or a finite number within its bounds. kInvalidArgument names the env, the value
-// and the legal values.
+// Checks that the first fields of `actions` are the env's actions and that every element is legal:
+// a category in range, or a finite number within its bounds. kInvalidArgument names the env, the
+// value and the legal values.
 absl::Status CheckActions(const EnvSpec& spec, absl::Span<const int> env_ids,
                           const ColumnsView& actions, PlaysFn plays = AllPlay);
 // Checks that the action masks allow the actions; kInvalidArgument likewise. `masks` has the mask's
-// field in the observation for each player, or -1 (ActionMaskField()); row i of `obs` is that of env i.
+// field in the observation for each player, or -1 (ActionMaskField()); row i of `obs` is that of
+// env i.
 absl::Status CheckActionMasks(const EnvSpec& spec, absl::Span<const int> masks,
                               absl::Span<const int> env_ids, const ColumnsView& actions,
                               const ColumnsView& obs, PlaysFn plays = AllPlay);

@@ -1,6 +1,6 @@
 // The common part of all env managers, which differ only in where the envs run. It keeps seeds,
-// counts of episodes, states, returns and lengths, checks ids, actions and numbers, handles abnormal
-// steps, and saves its state.
+// counts of episodes, states, returns and lengths, checks ids, actions and numbers, handles
+// abnormal steps, and saves its state.
 //
 //     Step ──► checks ──► StepEnvs() ──► all rewards and     ──► end episodes: set the last
 //                         (subclass)     observations finite?    observation aside, ResetEnvs()
@@ -10,7 +10,8 @@
 //   - Step: EnvHost makes up to max_retry attempts; RetryType::kRenew builds a new env, which makes
 //     the step abnormal.
 //   - A step with NaN or infinity is never retried, because training must not continue past it. It
-//     fails, or it is abnormal (drop_not_finite). A reset with them may begin the next episode instead.
+//     fails, or it is abnormal (drop_not_finite). A reset with them may begin the next episode
+//     instead.
 // After a failed Step() the failing env is in kError. The steps of the other envs that answered in
 // this call are lost and these envs are in kNeedReset: continuing would leave a gap in their
 // episodes.
@@ -103,19 +104,19 @@ class EnvManagerCore : public EnvManager {
     std::optional<BatchBuilder> info;  // Timesteps::info, if the env declares fields
   };
 
-  // kInvalidArgument with all problems of `options`, and with `problems`, those of options that only
-  // the subclass has.
+  // kInvalidArgument with all problems of `options`, and with `problems`, those of options that
+  // only the subclass has.
   static absl::Status CheckOptions(const Options& options, std::vector<std::string> problems);
 
-  // Row i of `rows` holds the last observation of env i, at first zeros. `rows` must stay valid during
-  // all calls.
+  // Row i of `rows` holds the last observation of env i, at first zeros. `rows` must stay valid
+  // during all calls.
   EnvManagerCore(Options options, EnvSpec spec, MutableColumnsView rows, Blocks blocks);
 
   // The methods that a subclass implements. The ids are valid and the envs are in a suitable state.
 
-  // Steps each env with its row of `actions`, and calls AccountReward() and, if needed, AccountRest()
-  // for each env that has answered. Sets `answered` to these envs, in the order of their rows. Returns
-  // an error of StepFailed() or AccountRest().
+  // Steps each env with its row of `actions`, and calls AccountReward() and, if needed,
+  // AccountRest() for each env that has answered. Sets `answered` to these envs, in the order of
+  // their rows. Returns an error of StepFailed() or AccountRest().
   virtual absl::Status StepEnvs(absl::Span<const int> env_ids, const ColumnsView& actions,
                                 absl::Span<const int>* answered) = 0;
   // Begins an episode of each env from its NextEpisode() and calls Began(), whose error it returns.
@@ -139,9 +140,11 @@ class EnvManagerCore : public EnvManager {
 
   // Returns seed and parameters of the episode that this env begins now, and counts the episode.
   EpisodeStart NextEpisode(int env_id);
-  // What NextEpisode() will return as soon as this episode is over, if nobody seeds or resets the env before.
+  // What NextEpisode() will return as soon as this episode is over, if nobody seeds or resets the
+  // env before.
   EpisodeStart PeekNextEpisode(int env_id) const;
-  // Whether somebody looks at an env between the end of its episode and the beginning of the next one.
+  // Whether somebody looks at an env between the end of its episode and the beginning of the next
+  // one.
   bool has_on_episode_end() const { return on_episode_end_ != nullptr; }
   // Whether the env begins the next episode by itself as soon as this one is over.
   bool BeginsNextEpisode(int env_id) const {
@@ -163,13 +166,13 @@ class EnvManagerCore : public EnvManager {
     const bool ended = result.terminated | result.truncated | result.abnormal;
     return ABSL_PREDICT_TRUE(!(ended | has_more_));
   }
-  // Notes the rewards of the other players or the components, the info fields, the end of an episode, and an abnormal
-  // step with its cause, if `void_cause` is an error. `result` must be cleared before it is used again.
-  // kInternal after too many abnormal steps.
+  // Notes the rewards of the other players or the components, the info fields, the end of an
+  // episode, and an abnormal step with its cause, if `void_cause` is an error. `result` must be
+  // cleared before it is used again. kInternal after too many abnormal steps.
   absl::Status AccountRest(size_t row, int env_id, const absl::Status& void_cause,
                            StepResult* result);
-  // Whether an env whose reset ended with this status is to begin its next episode instead, because the
-  // first observation of this one is not finite.
+  // Whether an env whose reset ended with this status is to begin its next episode instead, because
+  // the first observation of this one is not finite.
   bool SkipsEpisode(int env_id, const absl::Status& status);
   // Whether a step that failed so is abnormal instead.
   bool DropsStep(const absl::Status& failure) const {
@@ -177,13 +180,13 @@ class EnvManagerCore : public EnvManager {
   }
   // Returns `failure` of a step whose attempts are used up, naming the env and the step.
   absl::Status StepFailed(int env_id, const absl::Status& failure) const;
-  // Sets the env in `failed_row` to kError and the other envs in rows [0, stepped_rows), whose steps
-  // are lost, to kNeedReset. Returns `failure`.
+  // Sets the env in `failed_row` to kError and the other envs in rows [0, stepped_rows), whose
+  // steps are lost, to kNeedReset. Returns `failure`.
   absl::Status FailStep(absl::Span<const int> env_ids, size_t failed_row, size_t stepped_rows,
                         const absl::Status& failure);
 
-  // Note that an env was asked for a step or a reset, and that it has answered. In between it is busy:
-  // it is not ready and cannot be stepped, and its state is kRun or kReset.
+  // Note that an env was asked for a step or a reset, and that it has answered. In between it is
+  // busy: it is not ready and cannot be stepped, and its state is kRun or kReset.
   void NoteAsked(int env_id, EnvState state);
   void NoteAnswered(int env_id);
   bool asked(int env_id) const { return slots_[static_cast<size_t>(env_id)].asked; }
@@ -236,7 +239,8 @@ class EnvManagerCore : public EnvManager {
   // Writes the info fields of a step to row `row`.
   absl::Status NoteInfo(size_t row, int env_id, StepResult* result);
   absl::Status NoteEnd(int row, int env_id, const absl::Status& void_cause, StepResult* result);
-  // Makes the step in this row void; `cause` names the env, or is OK. kInternal after too many of them.
+  // Makes the step in this row void; `cause` names the env, or is OK. kInternal after too many of
+  // them.
   absl::Status NoteVoid(int row, int env_id, const absl::Status& cause);
   absl::Status CheckFinite(absl::Span<const int> env_ids);
   // Makes a step void that was noted as one like others.
@@ -257,7 +261,8 @@ class EnvManagerCore : public EnvManager {
   absl::Status CheckOpen(absl::string_view call) const;
   // The error of a call that on_episode_end makes.
   static absl::Status InCallback(absl::string_view call);
-  // Calls on_episode_end. An exception is an error, and so is a Close() from it, which the caller then does.
+  // Calls on_episode_end. An exception is an error, and so is a Close() from it, which the caller
+  // then does.
   absl::Status TellEpisodeEnd(int env_id);
 
   absl::Status SaveRows(StateWriter* writer) const;

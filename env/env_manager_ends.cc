@@ -1,5 +1,5 @@
-// The ends of episodes of EnvManagerCore: it sets the last observations aside, tells on_episode_end, and begins the
-// next episodes.
+// The ends of episodes of EnvManagerCore: it sets the last observations aside, tells
+// on_episode_end, and begins the next episodes.
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -67,7 +67,8 @@ absl::Status EnvManagerCore::TellEpisodeEnd(int env_id) {
 
 namespace {
 
-// Adds the single numbers among the fields of a row of info to the values of the episode that it ends.
+// Adds the single numbers among the fields of a row of info to the values of the episode that it
+// ends.
 void AddNumbers(const RowView& row, NamedValues* values) {
   for (int i = 0; i < row.spec().size(); ++i) {
     const FieldSpec& field = row.spec().field(i);

@@ -1,4 +1,5 @@
-// What EnvManagerCore does for the players of a game: their rewards, and ends before the end of the game.
+// What EnvManagerCore does for the players of a game: their rewards, and ends before the end of the
+// game.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,8 @@
-// The saved state of EnvManagerCore. Tensors: "env" (name), "dynamic_seed"; "state", "seed", "saved"
-// and the counters of kCounters with one element per env; "episode_return" with one per env and
-// player; "player_out" likewise, if a player has ended before its game; "component_return" with one per env and component of the reward, if it has components;
-// "row/<field>" with a row per env; "params/<i>/..." and "env/<i>/..." for env i.
+// The saved state of EnvManagerCore. Tensors: "env" (name), "dynamic_seed"; "state", "seed",
+// "saved" and the counters of kCounters with one element per env; "episode_return" with one per env
+// and player; "player_out" likewise, if a player has ended before its game; "component_return" with
+// one per env and component of the reward, if it has components; "row/<field>" with a row per env;
+// "params/<i>/..." and "env/<i>/..." for env i.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -123,8 +124,8 @@ absl::Status EnvManagerCore::SaveState(StateWriter* writer) const {
   return SaveEnvs(writer);
 }
 
-// While a request to an env is open, its thread or process may be writing its row. Such an env begins
-// a new episode after a load, so zeros are saved in the place of its row.
+// While a request to an env is open, its thread or process may be writing its row. Such an env
+// begins a new episode after a load, so zeros are saved in the place of its row.
 absl::Status EnvManagerCore::SaveRows(StateWriter* writer) const {
   if (absl::c_none_of(slots_, [](const Slot& slot) { return slot.asked; })) {
     return SaveColumns(rows_, kRowPrefix, writer);

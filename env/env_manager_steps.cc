@@ -1,4 +1,5 @@
-// How EnvManagerCore accounts for the steps that envs have made: rewards, and steps that are void, failed or not finite.
+// How EnvManagerCore accounts for the steps that envs have made: rewards, and steps that are void,
+// failed or not finite.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -26,7 +27,8 @@ absl::Status EnvManagerCore::AccountRest(size_t row, int env_id, const absl::Sta
     DING_RETURN_IF_ERROR(NoteOtherRewards(row, env_id, *result));
     DING_RETURN_IF_ERROR(NotePlayerEnds(row, env_id, result));
   }
-  // An env without components that fills them is noticed at the end of its episode, at no cost in between.
+  // An env without components that fills them is noticed at the end of its episode, at no cost in
+  // between.
   const bool has_components = components_ > 0 || !result->reward_components.empty();
   if (has_components && !result->abnormal) {
     DING_RETURN_IF_ERROR(NoteRewardComponents(row, env_id, *result));

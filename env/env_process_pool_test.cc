@@ -132,8 +132,8 @@ class TestEnv : public Env {
   int step_ = 0;
 };
 
-// A process copies the factories of its envs when it starts, before it waits for calls. So the copy can
-// make the process die at its start.
+// A process copies the factories of its envs when it starts, before it waits for calls. So the copy
+// can make the process die at its start.
 class TestEnvFactory {
  public:
   TestEnvFactory() = default;
@@ -471,7 +471,8 @@ TEST_F(EnvProcessPoolTest, AReplacementThatEndsAtItsStartIsNotReportedWithTheEnv
   EXPECT_THAT(Call(&pool, 0, EnvCall::kReset), IsOk());
 }
 
-// UndefinedBehaviorSanitizer opens a pipe to look at an object, which the limit of this test refuses.
+// UndefinedBehaviorSanitizer opens a pipe to look at an object, which the limit of this test
+// refuses.
 #ifndef __SANITIZE_ADDRESS__
 TEST_F(EnvProcessPoolTest, AProcessThatTheSystemRefusesIsReportedAsEnded) {
   // The shared memory is a file and the fork server opens two, so none is left for the stderr of a
@@ -612,7 +613,8 @@ TEST_F(EnvProcessPoolTest, ProcessesEndWithAProgramThatIsKilled) {
 
 // Errors.
 
-// UndefinedBehaviorSanitizer opens a pipe to look at an object, which the limit of this test refuses.
+// UndefinedBehaviorSanitizer opens a pipe to look at an object, which the limit of this test
+// refuses.
 #ifndef __SANITIZE_ADDRESS__
 TEST_F(EnvProcessPoolTest, APoolThatTheSystemRefusesIsUnavailable) {
   {
@@ -651,7 +653,8 @@ TEST(ForkServerTest, Spawn_Stdin_IsEmpty) {
   for (const int file : {before, ends[0], ends[1]}) close(file);
 }
 
-// Linux may schedule each session as a group (sched_autogroup): processes of another session would get their turns late.
+// Linux may schedule each session as a group (sched_autogroup): processes of another session would
+// get their turns late.
 TEST(ForkServerTest, Spawn_WithATerminal_LeavesItAndStaysInTheSession) {
   const pid_t with_terminal = fork();
   if (with_terminal == 0) {

@@ -38,14 +38,14 @@ class EnvWorkers {
   // Row i holds the action of env i, which the caller writes before AskStep().
   virtual MutableColumnsView actions() const = 0;
 
-  // Ask an env that is not busy for a step or a reset. It is busy until Wait() has returned it. It may
-  // begin at once, or when Wait() is called.
+  // Ask an env that is not busy for a step or a reset. It is busy until Wait() has returned it. It
+  // may begin at once, or when Wait() is called.
   virtual void AskStep(int env_id) = 0;
   // Builds the env if there is none.
   virtual void AskReset(int env_id, const EpisodeStart& start) = 0;
-  // Says how the next episode of an env that is not busy will begin. An env may then reset as soon as its episode is over,
-  // so that AskReset() with the same start, which the caller still makes, finds the reset done. If AskReset() has
-  // another start, the env resets once more.
+  // Says how the next episode of an env that is not busy will begin. An env may then reset as soon
+  // as its episode is over, so that AskReset() with the same start, which the caller still makes,
+  // finds the reset done. If AskReset() has another start, the env resets once more.
   virtual void PrepareReset(int /*env_id*/, const EpisodeStart& /*start*/) {}
 
   // Appends the envs that have answered since the last call. Returns when `at_least` envs have

@@ -1,4 +1,5 @@
-// Tests of the info fields that an env declares (EnvSpec::info): all env managers, and what is refused.
+// Tests of the info fields that an env declares (EnvSpec::info): all env managers, and what is
+// refused.
 #include <algorithm>
 #include <cstdint>
 #include <functional>

@@ -1,5 +1,5 @@
-// An env process may die while it writes or damage the shared memory: whatever the bytes are, a reader
-// takes values within bounds or refuses them.
+// An env process may die while it writes or damage the shared memory: whatever the bytes are, a
+// reader takes values within bounds or refuses them.
 #include <cstdint>
 #include <string>
 

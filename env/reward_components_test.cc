@@ -1,5 +1,5 @@
-// Tests of rewards of several components: all env managers against a replay of the episodes by hand, what is
-// refused, and MakeWeightedReward().
+// Tests of rewards of several components: all env managers against a replay of the episodes by
+// hand, what is refused, and MakeWeightedReward().
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

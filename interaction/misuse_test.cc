@@ -1,6 +1,7 @@
-// What transports, sessions, servers, stores and all-reduce groups do with options, times, numbers and callbacks that
-// nobody should give them. Run it with AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer, too.
-// TransportConformance has the calls that every transport must bear.
+// What transports, sessions, servers, stores and all-reduce groups do with options, times, numbers
+// and callbacks that nobody should give them. Run it with AddressSanitizer,
+// UndefinedBehaviorSanitizer and ThreadSanitizer, too. TransportConformance has the calls that
+// every transport must bear.
 #include <cstddef>
 #include <cstdint>
 #include <limits>

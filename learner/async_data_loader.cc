@@ -90,8 +90,8 @@ void ThreadedDataLoader::Ask() {
   while (true) {
     {
       const MutexLock lock(&mutex_);
-      // When all slots are full, pause until half of them are free: with few processors, threads that
-      // alternate batch by batch mostly wait for each other.
+      // When all slots are full, pause until half of them are free: with few processors, threads
+      // that alternate batch by batch mostly wait for each other.
       while (full && !ended_ && slots_.size() > max_slots_ / 2) {
         room_.WaitFor(&mutex_, absl::Hours(1));
       }

@@ -2,16 +2,16 @@
 //
 //     DataSource ──BatchLoader──► threads ──► ready batches, in the order of the source ──► Next()
 //
-// One thread calls the source, which may block. The source returns functions that each load one batch
-// (read files, gather rows), and `num_workers` threads run these. At most
-// max(2 * num_workers, batches_ahead) batches are requested, being loaded or ready. Next() is a
+// One thread calls the source, which may block. The source returns functions that each load one
+// batch (read files, gather rows), and `num_workers` threads run these. At most max(2 *
+// num_workers, batches_ahead) batches are requested, being loaded or ready. Next() is a
 // BaseLearner::DataSource.
 //
 // Ownership: owns its threads, which Close() joins.
 // Threads:   one thread may call Next(); any thread may call Close(), except from the source or a
 //            loader.
-// Blocking:  Next() waits for a batch. Close() wakes Next(), wakes the source by `cancel`, and waits
-//            until the batches that are being loaded are finished.
+// Blocking:  Next() waits for a batch. Close() wakes Next(), wakes the source by `cancel`, and
+//            waits until the batches that are being loaded are finished.
 #ifndef DING_WORKER_LEARNER_ASYNC_DATA_LOADER_H_
 #define DING_WORKER_LEARNER_ASYNC_DATA_LOADER_H_
 

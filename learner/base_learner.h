@@ -4,11 +4,12 @@
 //
 //     before_iter hooks ─► Learn() ─► priorities ─► ( count ─► OnIteration() ─► after_iter hooks ) per step
 //
-// A derived class overrides what it does in another way: Learn() for the optimizer steps, OnIteration()
-// for the values that they report, Train() for the batch itself, SaveState() and LoadState() for state of
-// its own. A learner that has a BaseLearner as a part calls set_outer().
+// A derived class overrides what it does in another way: Learn() for the optimizer steps,
+// OnIteration() for the values that they report, Train() for the batch itself, SaveState() and
+// LoadState() for state of its own. A learner that has a BaseLearner as a part calls set_outer().
 //
-// Ownership, threads, errors: as ILearner. An exception that a policy, a hook, a source of data, Learn() or
+// Ownership, threads, errors: as ILearner. An exception that a policy, a hook, a source of data,
+// Learn() or
 //            OnIteration() throws becomes an error. Train() and Start() refuse to be called from within themselves,
 //            as by a hook (kFailedPrecondition).
 //
@@ -116,36 +117,39 @@ class BaseLearner : public ILearner {
   const Monitor& timings() const final { return timings_; }
   absl::Status Close() override;
 
-  // From now on it trains `policy`, which must outlive it. Counters and hooks stay; averages and priorities, which are
-  // those of the policy before, are dropped.
+  // From now on it trains `policy`, which must outlive it. Counters and hooks stay; averages and
+  // priorities, which are those of the policy before, are dropped.
   //   kInvalidArgument     null
   //   kFailedPrecondition  between the iterations of a batch, as from an after_iter hook
   absl::Status ResetPolicy(LearnMode* policy);
   const LearnerHooks& hooks() const { return hooks_; }
   const Options& options() const { return options_; }
-  // For a learner of which this one is a part: hooks are called with `outer` (not null), Start() trains by
-  // its Train(), and SaveCheckpoint() saves its state. `outer` lives as long as this learner is used.
+  // For a learner of which this one is a part: hooks are called with `outer` (not null), Start()
+  // trains by its Train(), and SaveCheckpoint() saves its state. `outer` lives as long as this
+  // learner is used.
   void set_outer(ILearner* outer) { outer_ = outer; }
 
  protected:
   // `parts` are such that CheckParts() accepts them.
   explicit BaseLearner(Parts parts);
 
-  // Takes the optimizer steps of one batch and reports them, an entry of `steps` for each; no entry: the
-  // batch is skipped. `steps` still has the entries of the previous batch. After an error the parameters must
-  // be as before, as after an error of LearnMode::Forward(), which the default calls.
+  // Takes the optimizer steps of one batch and reports them, an entry of `steps` for each; no
+  // entry: the batch is skipped. `steps` still has the entries of the previous batch. After an
+  // error the parameters must be as before, as after an error of LearnMode::Forward(), which the
+  // default calls.
   virtual absl::Status Learn(const Batch& data, const NamedValues& settings,
                              std::vector<LearnStep>* steps);
-  // Called for each iteration in turn, before its after_iter hooks; train_iter() counts it. It may change
-  // `step`, which the hooks see, except for the priorities: Learn() decides on those. The default does
-  // nothing. An error ends Train().
+  // Called for each iteration in turn, before its after_iter hooks; train_iter() counts it. It may
+  // change `step`, which the hooks see, except for the priorities: Learn() decides on those. The
+  // default does nothing. An error ends Train().
   virtual absl::Status OnIteration(LearnStep* step);
 
  private:
   // Begins with `policy`, if it is not null.
   void UsePolicy(LearnMode* policy);
   absl::Status FinishIteration(LearnStep* step);
-  // Keeps the priorities of the last step that has any: one for each row of `data`, or for each sequence, by its first row.
+  // Keeps the priorities of the last step that has any: one for each row of `data`, or for each
+  // sequence, by its first row.
   absl::Status RememberPriorities(const Batch& data);
 
   const Options options_;

@@ -32,18 +32,18 @@ std::vector<CheckpointComponent> LearnerComponents(const ILearner& learner);
 CheckpointInfo CheckpointInfoOf(int64_t train_iter, int64_t env_step);
 CheckpointInfo LearnerCheckpointInfo(const ILearner& learner);
 
-// Writes the components to the folder `path` and creates its parent if needed. If it fails, an existing
-// checkpoint is unchanged.
+// Writes the components to the folder `path` and creates its parent if needed. If it fails, an
+// existing checkpoint is unchanged.
 absl::Status SaveLearnerCheckpoint(const ILearner& learner, const std::string& path);
 
-// Loads policy, train state and counters. Nothing is changed if the folder is damaged or the model does
-// not fit the policy.
+// Loads policy, train state and counters. Nothing is changed if the folder is damaged or the model
+// does not fit the policy.
 absl::Status LoadLearnerCheckpoint(const std::string& path, ILearner* learner);
 // Likewise, from an open checkpoint.
 absl::Status LoadLearnerComponents(const CheckpointReader& checkpoint, ILearner* learner);
 
-// Encodes the state that the next step depends on, and the counters, for a learner of the same model in
-// another process. It has no averages, which each learner keeps for itself.
+// Encodes the state that the next step depends on, and the counters, for a learner of the same
+// model in another process. It has no averages, which each learner keeps for itself.
 absl::StatusOr<EncodedBatch> EncodeLearner(const ILearner& learner);
 absl::Status DecodeLearner(absl::string_view bytes, ILearner* learner);
 

@@ -17,7 +17,8 @@
 namespace ding {
 namespace {
 
-// SavePeriodicallyHook pauses for so long in its first period, and for so many times as a save takes.
+// SavePeriodicallyHook pauses for so long in its first period, and for so many times as a save
+// takes.
 constexpr absl::Duration kEarlyPeriod = absl::Seconds(1);
 constexpr int kMinPauseBySave = 20;
 

@@ -1,4 +1,5 @@
-// Tests learners that derive from BaseLearner or are composed of it, and the registry that makes them.
+// Tests learners that derive from BaseLearner or are composed of it, and the registry that makes
+// them.
 
 #include <algorithm>
 #include <cstdint>

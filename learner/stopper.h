@@ -1,6 +1,6 @@
-// Stoppers end a run before its budget is used up. The program asks each of them after every evaluation and,
-// in between, after every round (in a parallel run: about once per second). A run that a stopper ends has
-// come to its end normally.
+// Stoppers end a run before its budget is used up. The program asks each of them after every
+// evaluation and, in between, after every round (in a parallel run: about once per second). A run
+// that a stopper ends has come to its end normally.
 //
 // Ownership: owned by the program (StopperList).
 // Threads:   thread-compatible; called by one thread at a time.
@@ -43,8 +43,8 @@ class IStopper {
   // Why the run should end now, in words that follow "the run ends: "; empty: it should go on.
   virtual std::string WhyStop(const RunMoment& now) = 0;
 
-  // Save and load what the stopper remembers of earlier calls, so that a resumed run ends as it would have
-  // ended without the interruption. The default is for stoppers that remember nothing.
+  // Save and load what the stopper remembers of earlier calls, so that a resumed run ends as it
+  // would have ended without the interruption. The default is for stoppers that remember nothing.
   virtual absl::Status SaveState(StateWriter* /*writer*/) const { return absl::OkStatus(); }
   virtual absl::Status LoadState(StateReader* /*reader*/) { return absl::OkStatus(); }
 };

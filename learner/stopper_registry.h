@@ -37,12 +37,13 @@ struct StopperDeps {
   double max_return = std::numeric_limits<double>::infinity();
   // The time after which the run ends in any case; infinite if there is no such limit.
   absl::Duration max_time = absl::InfiniteDuration();
-  // The most evaluations that the run's budget allows; the highest number if there is no such limit.
+  // The most evaluations that the run's budget allows; the highest number if there is no such
+  // limit.
   int64_t max_evaluations = std::numeric_limits<int64_t>::max();
 };
 
-// Makes a stopper. kInvalidArgument: the parameters are wrong, or the stopper could never end the run; the
-// text says what was found and what would be right.
+// Makes a stopper. kInvalidArgument: the parameters are wrong, or the stopper could never end the
+// run; the text says what was found and what would be right.
 using StopperCreator = std::function<absl::StatusOr<std::unique_ptr<IStopper>>(const StopperConfig&,
                                                                                const StopperDeps&)>;
 Registry<StopperCreator>& StopperRegistry();
@@ -66,19 +67,21 @@ absl::StatusOr<std::unique_ptr<IStopper>> create_stopper(const StopperConfig& co
 class StopperList {
  public:
   StopperList() = default;
-  // kInvalidArgument lists the problems of all stoppers: unknown types, and what create_stopper() refuses.
+  // kInvalidArgument lists the problems of all stoppers: unknown types, and what create_stopper()
+  // refuses.
   static absl::StatusOr<StopperList> Create(
       const google::protobuf::RepeatedPtrField<StopperConfig>& configs, const StopperDeps& deps);
 
   bool empty() const { return stoppers_.empty(); }
-  // Asks them one after another, until one of them wants to stop; then none is asked again. An exception of a
-  // stopper is the error kInternal.
+  // Asks them one after another, until one of them wants to stop; then none is asked again. An
+  // exception of a stopper is the error kInternal.
   absl::Status Ask(const RunMoment& now);
   // The reason of the one that wants to stop, with its type; empty: the run goes on.
   const std::string& why() const { return why_; }
 
-  // A stopper whose config is the same as when it was saved goes on where it was, any other begins anew. The
-  // reason to stop is kept if all configs are the same. A state without stoppers is valid.
+  // A stopper whose config is the same as when it was saved goes on where it was, any other begins
+  // anew. The reason to stop is kept if all configs are the same. A state without stoppers is
+  // valid.
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);
 

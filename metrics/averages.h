@@ -39,10 +39,12 @@ class WindowAverage {
   std::vector<double> values_;
 };
 
-// A window per name, attributes that are computed from the windows, and a clock of ticks that the owner steps.
+// A window per name, attributes that are computed from the windows, and a clock of ticks that the
+// owner steps.
 class Monitor {
  public:
-  // Returns a statistic of the windows of `monitor`, such as the largest value of one; nullopt if it has no value yet.
+  // Returns a statistic of the windows of `monitor`, such as the largest value of one; nullopt if
+  // it has no value yet.
   using AttributeFn = std::function<std::optional<double>(const Monitor& monitor)>;
 
   explicit Monitor(int window);
@@ -64,21 +66,22 @@ class Monitor {
   // kNotFound if no such attribute is registered, kFailedPrecondition if it has no value yet.
   absl::StatusOr<double> GetAttribute(absl::string_view attribute,
                                       absl::string_view property) const;
-  // Returns the attributes that have a value as "<property>_<attribute>", in the order of their registration.
+  // Returns the attributes that have a value as "<property>_<attribute>", in the order of their
+  // registration.
   std::vector<std::pair<std::string, double>> Attributes() const;
 
-  // The clock: current_time() is the number of ticks. Between Freeze() and Unfreeze() all reads see the windows as they were
-  // at Freeze(), which is fixed_time(). Values that are added meanwhile show after Unfreeze(). If nothing is frozen,
-  // fixed_time() is the current time.
+  // The clock: current_time() is the number of ticks. Between Freeze() and Unfreeze() all reads see
+  // the windows as they were at Freeze(), which is fixed_time(). Values that are added meanwhile
+  // show after Unfreeze(). If nothing is frozen, fixed_time() is the current time.
   void Step(int64_t ticks = 1) { time_ += ticks; }
   int64_t current_time() const { return time_; }
   int64_t fixed_time() const { return frozen_.has_value() ? frozen_->time : time_; }
   void Freeze() { frozen_ = Frozen{time_, entries_}; }
   void Unfreeze() { frozen_.reset(); }
 
-  // Save and load the values in the windows, but not the clock, so that a resumed run logs the averages of an
-  // uninterrupted one. LoadState() declares the saved names after those that are already declared. It
-  // keeps the newest values of a longer window.
+  // Save and load the values in the windows, but not the clock, so that a resumed run logs the
+  // averages of an uninterrupted one. LoadState() declares the saved names after those that are
+  // already declared. It keeps the newest values of a longer window.
   //   kInvalidArgument  the state was not written by SaveState()
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);

@@ -9,16 +9,16 @@
 // wall_time  seconds since 1970, with milliseconds
 // tag        quoted according to RFC 4180 if it has a comma, a quote or a line break
 //
-// A histogram becomes the scalars <tag>/count, /mean, /std (of the population), /min and /max of its
-// finite values, and <tag>/non_finite if there are others. Text is not written, because the value
-// column has numbers only.
+// A histogram becomes the scalars <tag>/count, /mean, /std (of the population), /min and /max of
+// its finite values, and <tag>/non_finite if there are others. Text is not written, because the
+// value column has numbers only.
 //
-// An existing file is continued, so that a resumed run has one file. It has two rows for a step that
-// was run twice, of which the last is valid. A torn last line after a crash is cut off.
+// An existing file is continued, so that a resumed run has one file. It has two rows for a step
+// that was run twice, of which the last is valid. A torn last line after a crash is cut off.
 //
-// Ownership, threads, errors: as MetricSink. The clock must outlive the sink. The file is written, in
-// whole lines, when a buffer is full, on a value that comes `flush_interval` after the last write, on
-// Flush() and on destruction.
+// Ownership, threads, errors: as MetricSink. The clock must outlive the sink. The file is written,
+// in whole lines, when a buffer is full, on a value that comes `flush_interval` after the last
+// write, on Flush() and on destruction.
 #ifndef DING_WORKER_METRICS_CSV_H_
 #define DING_WORKER_METRICS_CSV_H_
 

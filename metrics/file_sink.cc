@@ -51,8 +51,8 @@ void AddBuckets(absl::Span<const float> values, int bucket_count, HistogramSumma
   }
 }
 
-// Returns the size of the file up to and including its last `record_end`; -1, with errno, if it cannot
-// be read.
+// Returns the size of the file up to and including its last `record_end`; -1, with errno, if it
+// cannot be read.
 int64_t WholeRecordsBytes(int fd, int64_t size_bytes, char record_end) {
   char block[4096];
   while (size_bytes > 0) {

@@ -48,7 +48,8 @@ struct Bin {
   std::array<double, 3> color = {};  // their mean
 };
 
-// Bins [begin, end) that get one colour. `gain` is the sum of the squares of the errors of `axis`, the worst one.
+// Bins [begin, end) that get one colour. `gain` is the sum of the squares of the errors of `axis`,
+// the worst one.
 struct Box {
   size_t begin = 0;
   size_t end = 0;
@@ -98,7 +99,8 @@ std::vector<Bin> CountColors(const Image& picture, size_t pixels) {
   return used;
 }
 
-// Makes a palette that fits the picture: divides its colours into boxes, always the one with the largest error at its mean.
+// Makes a palette that fits the picture: divides its colours into boxes, always the one with the
+// largest error at its mean.
 void FittedPalette(const Image& picture, Palette* palette, std::vector<uint8_t>* pixels) {
   std::vector<Bin> bins = CountColors(picture, pixels->size());
   std::vector<Box> boxes = {MeasureBox(bins, 0, bins.size())};

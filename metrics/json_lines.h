@@ -10,12 +10,15 @@
 // value  null if it is not finite, which JSON cannot say
 // end    "finished", "interrupted" or "failed"
 //
-// Pictures are not written. An existing file is continued; a torn last line after a crash is cut off.
+// Pictures are not written. An existing file is continued; a torn last line after a crash is cut
+// off.
 //
-// Ownership, threads, errors: as MetricSink. The clock must outlive the sink. The file is written, in whole lines, when a
-// buffer is full, on a value that comes `flush_interval` after the last write, on Flush() and on destruction.
+// Ownership, threads, errors: as MetricSink. The clock must outlive the sink. The file is written,
+// in whole lines, when a buffer is full, on a value that comes `flush_interval` after the last
+// write, on Flush() and on destruction.
 //
-// The sink of type "json_lines" (metrics/json_lines_factory.cc) writes <exp_dir>/log/<process>.jsonl.
+// The sink of type "json_lines" (metrics/json_lines_factory.cc) writes
+// <exp_dir>/log/<process>.jsonl.
 #ifndef DING_WORKER_METRICS_JSON_LINES_H_
 #define DING_WORKER_METRICS_JSON_LINES_H_
 

@@ -1,4 +1,5 @@
-// Registers the sink "json_lines" (metrics/json_lines.h): a file of JSON lines for each process of a run.
+// Registers the sink "json_lines" (metrics/json_lines.h): a file of JSON lines for each process of
+// a run.
 #include <memory>
 #include <string>
 

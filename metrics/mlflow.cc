@@ -76,7 +76,8 @@ std::string Quoted(absl::string_view text) {
   return absl::StrCat("'", absl::StrReplaceAll(PrintableUtf8(text), {{"'", "''"}}), "'");
 }
 
-// Writes whole lines by one call, so that a reader sees no half of one. Returns an errno; 0: all is written.
+// Writes whole lines by one call, so that a reader sees no half of one. Returns an errno; 0: all is
+// written.
 int WriteAtOnce(int fd, absl::string_view bytes) {
   const ssize_t count = write(fd, bytes.data(), bytes.size());
   if (count < 0) return errno;
@@ -199,7 +200,8 @@ MlflowSink::Series& MlflowSink::SeriesOf(absl::string_view tag) {
   if (known != series_.end()) return known->second;
   Series& series = series_[std::string(tag)];
   series.file = FileOf(tag);
-  // "a" and "a/b" cannot both be paths: "a" would be a file and a folder. The later one gets another path.
+  // "a" and "a/b" cannot both be paths: "a" would be a file and a folder. The later one gets
+  // another path.
   for (size_t slash = series.file.find('/'); slash != std::string::npos;
        slash = series.file.find('/', slash + 1)) {
     const std::string folder = series.file.substr(0, slash);
@@ -267,7 +269,8 @@ absl::Status MlflowSink::AppendTo(const std::string& path, absl::string_view lin
   return ErrnoStatus(error, absl::StrCat("cannot write '", path, "'"));
 }
 
-// A temporary file beside it would be a metric or a parameter for MLflow, which may be gone when it reads it.
+// A temporary file beside it would be a metric or a parameter for MLflow, which may be gone when it
+// reads it.
 absl::Status MlflowSink::Place(const std::string& path, absl::string_view content) const {
   DING_RETURN_IF_ERROR(CreateDirectories(path.substr(0, path.rfind('/'))));
   const std::string temporary = JoinPath(run_folder_, "next_file");

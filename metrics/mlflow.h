@@ -1,24 +1,28 @@
-// Writes metrics to a folder in the format of MLflow's file store, which `mlflow ui --backend-store-uri <folder>` shows:
+// Writes metrics to a folder in the format of MLflow's file store, which `mlflow ui
+// --backend-store-uri <folder>` shows:
 //
 //   <folder>/<experiment id>/meta.yaml                   the experiment, which may have many runs
 //   <folder>/<experiment id>/<run id>/meta.yaml          name, status, times
 //                                     params/<name>      a hyperparameter
-//                                     metrics/<tag>      lines "<milliseconds since 1970> <value> <step>"
+//                                     metrics/<tag>      lines "<milliseconds since 1970> <value>
+//                                                        <step>"
 //                                     artifacts/         empty
 //
-// The format is that which mlflow/store/tracking/file_store.py (MLflow 2) reads. It refuses a whole experiment if one metric
-// has no line, so a file of a metric appears with its first lines. Only scalars, hyperparameters and results (metrics
-// "result/<name>") are written.
+// The format is that which mlflow/store/tracking/file_store.py (MLflow 2) reads. It refuses a whole
+// experiment if one metric has no line, so a file of a metric appears with its first lines. Only
+// scalars, hyperparameters and results (metrics "result/<name>") are written.
 //
-// Names. MLflow allows letters, digits and "_-. /" in names that are paths. Every other byte is written as "-" and its two
-// hexadecimal digits, "-E5"; so is a byte that would make another path of the name (of "..", "//"), or that would read as such
-// an escape. No two names have one file; names of 250 bytes or more end with a digest. Where "a" is a file, "a/b" is "a-2Fb".
+// Names. MLflow allows letters, digits and "_-. /" in names that are paths. Every other byte is
+// written as "-" and its two hexadecimal digits, "-E5"; so is a byte that would make another path
+// of the name (of "..", "//"), or that would read as such an escape. No two names have one file;
+// names of 250 bytes or more end with a digest. Where "a" is a file, "a/b" is "a-2Fb".
 //
-// The run id is kept in a file of the run's folder, so that a resumed run is the same run there: it is RUNNING again. A run that
-// ends without EndRun(), because it could not begin, is FAILED.
+// The run id is kept in a file of the run's folder, so that a resumed run is the same run there: it
+// is RUNNING again. A run that ends without EndRun(), because it could not begin, is FAILED.
 //
-// Ownership, threads, errors: as MetricSink. The clock must outlive the sink. All files are written when the buffer is full, on a
-// value that comes `flush_interval` after the last write, on Flush() and on destruction. On a full disk up to 8 MiB wait.
+// Ownership, threads, errors: as MetricSink. The clock must outlive the sink. All files are written
+// when the buffer is full, on a value that comes `flush_interval` after the last write, on Flush()
+// and on destruction. On a full disk up to 8 MiB wait.
 #ifndef DING_WORKER_METRICS_MLFLOW_H_
 #define DING_WORKER_METRICS_MLFLOW_H_
 

@@ -1,4 +1,5 @@
-// Registers the sink "mlflow" (metrics/mlflow.h): a run of MLflow's file store for each process of a run.
+// Registers the sink "mlflow" (metrics/mlflow.h): a run of MLflow's file store for each process of
+// a run.
 #include <memory>
 #include <string>
 

@@ -109,8 +109,8 @@ nlohmann::ordered_json Limit(int64_t limit) {
   return limit;
 }
 
-// Returns the seconds until `limit` is reached at the pace of `done` in `seconds`; nullopt if there is no limit or
-// no progress.
+// Returns the seconds until `limit` is reached at the pace of `done` in `seconds`; nullopt if there
+// is no limit or no progress.
 std::optional<double> SecondsTo(int64_t limit, int64_t now, int64_t done, double seconds) {
   if (limit == ProgressOptions::kNoLimit) return std::nullopt;
   if (now >= limit) return 0.0;
@@ -288,8 +288,8 @@ size_t Progress::Columns() const {
 }
 
 void Progress::DrawOver(const ProgressLine& line) {
-  // Blanks, not an escape sequence: every terminal knows them. The line must not break where the terminal is narrower
-  // than it was.
+  // Blanks, not an escape sequence: every terminal knows them. The line must not break where the
+  // terminal is narrower than it was.
   const size_t covered = std::min(drawn_columns_, Columns());
   const size_t blanks = covered > line.columns ? covered - line.columns : 0;
   std::string text = absl::StrCat("\r", line.text, std::string(blanks, ' '));

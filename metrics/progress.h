@@ -1,14 +1,14 @@
-// The progress of a run in one line: counters, values that the run names (return, loss, epsilon), the last and
-// best evaluation, the rate of the last seconds, time used and left.
+// The progress of a run in one line: counters, values that the run names (return, loss, epsilon),
+// the last and best evaluation, the rate of the last seconds, time used and left.
 //
 //   env_step 12345/50000 (25%)  return 187.4  eval 187.4 best 195  loss 0.0123  eps 0.31
 //       train_iter 7715  1234 env_step/s  elapsed 0:10  left 0:31
 //
-// On a terminal one line is drawn over and over, at most five times a second, in the width that the terminal
-// has then: fields that do not fit are shortened or left out, the least important ones first. Other messages
-// must be written with WriteMessage() (terminal.h), so that they do not mix with the line. Elsewhere (a file, a
-// pipe) whole lines are written 1, 2, 4, ... seconds apart, later once a minute. As JSON, one object in a line is
-// written once a second, and at the end:
+// On a terminal one line is drawn over and over, at most five times a second, in the width that the
+// terminal has then: fields that do not fit are shortened or left out, the least important ones
+// first. Other messages must be written with WriteMessage() (terminal.h), so that they do not mix
+// with the line. Elsewhere (a file, a pipe) whole lines are written 1, 2, 4, ... seconds apart,
+// later once a minute. As JSON, one object in a line is written once a second, and at the end:
 //
 //   {"env_step":12345,"max_env_step":50000,"train_iter":7715,"max_train_iter":null,"env_steps_per_second":1234,
 //    "train_iters_per_second":771.2,"eval":187.4,"best_eval":195,"elapsed_seconds":10.02,"left_seconds":31.5,
@@ -16,7 +16,8 @@
 //
 // A number that is missing or not finite is null.
 //
-// Ownership: the clock and what the callbacks use must outlive the Progress, or the call of Finish().
+// Ownership: the clock and what the callbacks use must outlive the Progress, or the call of
+// Finish().
 // Threads:   thread-safe; the callbacks are called under a lock, one at a time.
 // Errors:    none; output that cannot be written is lost.
 //
@@ -54,7 +55,9 @@ struct ProgressState {
   std::optional<double> last_eval;
   std::optional<double> best_eval;
   std::string
-      detail;  // shown as the last field; of "evaluating (...) ...", the first word also where space is short
+      // shown as the last field; of "evaluating (...) ...", the first word also where space is
+      // short
+      detail;
 };
 
 // Names and values that are shown, the most important first.
@@ -93,8 +96,8 @@ struct ProgressOptions {
   const Clock* clock = Clock::Real();
 };
 
-// Options that write to `stream`, which must outlive the Progress: a line with colours if it is a terminal that
-// can show them.
+// Options that write to `stream`, which must outlive the Progress: a line with colours if it is a
+// terminal that can show them.
 ProgressOptions ProgressTo(std::FILE* stream);
 
 class Progress {
@@ -109,8 +112,8 @@ class Progress {
   // Notes `state`, and shows it if that is due. Cheap if it is not.
   void Update(const ProgressState& state) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Removes the line from the terminal, so that something else can be written. The next Update() that
-  // is due draws it again. WriteMessage() (terminal.h) does not need this.
+  // Removes the line from the terminal, so that something else can be written. The next Update()
+  // that is due draws it again. WriteMessage() (terminal.h) does not need this.
   void Clear() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Shows the last state and leaves the cursor at the beginning of a new line. Later calls of any

@@ -1,5 +1,5 @@
-// Finds metric sinks by the name in their config. Each process of a run makes the sinks of its config, beside
-// its TensorBoard and CSV files: "json_lines", "mlflow", and sinks of your own.
+// Finds metric sinks by the name in their config. Each process of a run makes the sinks of its
+// config, beside its TensorBoard and CSV files: "json_lines", "mlflow", and sinks of your own.
 //
 // Example:
 //   SinkDescriptor WebPage() {
@@ -29,8 +29,8 @@ namespace ding {
 // The dependencies of a sink, beside its config.
 struct SinkDeps {
   std::string exp_dir;  // folder of the run
-  // The process whose metrics these are: "serial", "coordinator", or the name of a worker. A sink that writes
-  // a file should put it into the name.
+  // The process whose metrics these are: "serial", "coordinator", or the name of a worker. A sink
+  // that writes a file should put it into the name.
   std::string process;
 };
 
@@ -43,8 +43,8 @@ struct SinkDescriptor {
 };
 Registry<SinkDescriptor>& SinkRegistry();
 
-// Makes the sink that `config` names. It turns an exception of the sink into an error of its Flush(), since
-// errors of sinks never interrupt a run.
+// Makes the sink that `config` names. It turns an exception of the sink into an error of its
+// Flush(), since errors of sinks never interrupt a run.
 //   kNotFound         no linked sink has this name; the message lists the names that are linked
 //   kInvalidArgument  the type refuses the parameters
 //   kInternal         the factory threw or returned null; the message names the type

@@ -1,17 +1,18 @@
 // Writes metrics to an event file that TensorBoard opens: `tensorboard --logdir <folder>`.
 //
-// Each sink creates a new file `events.out.tfevents.<unix seconds>.<host>.<pid>.<n>`; TensorBoard shows
-// the files of a run and of its resumption as one. The file is created at once and written when a
-// buffer is full, on an event that comes `flush_interval` after the last write, on Flush() and on
-// destruction.
+// Each sink creates a new file `events.out.tfevents.<unix seconds>.<host>.<pid>.<n>`; TensorBoard
+// shows the files of a run and of its resumption as one. The file is created at once and written
+// when a buffer is full, on an event that comes `flush_interval` after the last write, on Flush()
+// and on destruction.
 //
 // Format: TFRecord (length, masked CRC-32C of the length, data, masked CRC-32C of the data, little
 //         endian) of Event messages (tensorboard.proto).
 // Values: scalars are stored as float32, as TensorBoard requires, including NaN and infinities. A
 //         histogram has the finite values only, in 30 buckets; the number of other values, if there
 //         are any, is the scalar "<tag>_non_finite".
-// Runs:   BeginRun() and EndRun() write what the HParams dashboard shows: a row per run with its hyperparameters, and its
-//         results, which are scalars "result/<name>". A number is shown as one, so that it can be sorted and plotted.
+// Runs:   BeginRun() and EndRun() write what the HParams dashboard shows: a row per run with its
+//         hyperparameters, and its results, which are scalars "result/<name>". A number is shown as
+//         one, so that it can be sorted and plotted.
 // Ownership, threads, errors: as MetricSink. The clock must outlive the sink.
 #ifndef DING_WORKER_METRICS_TENSORBOARD_H_
 #define DING_WORKER_METRICS_TENSORBOARD_H_

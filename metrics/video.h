@@ -1,5 +1,6 @@
-// Encodes the pictures of an episode as the bytes of a video file. Formats are registered by the ending of their
-// files: "gif" (metrics/gif.h) is in every program that needs videos, "mp4" (metrics/mp4.h) in those that link it.
+// Encodes the pictures of an episode as the bytes of a video file. Formats are registered by the
+// ending of their files: "gif" (metrics/gif.h) is in every program that needs videos, "mp4"
+// (metrics/mp4.h) in those that link it.
 //
 // Ownership: an encoder owns its bytes until Finish().   Threads: thread-compatible.
 //
@@ -28,8 +29,8 @@ class VideoEncoder {
  public:
   virtual ~VideoEncoder() = default;
 
-  // kInvalidArgument if the picture is empty or too large for the format, has a wrong number of bytes, or
-  // another size than the first.
+  // kInvalidArgument if the picture is empty or too large for the format, has a wrong number of
+  // bytes, or another size than the first.
   virtual absl::Status AddFrame(const Image& picture) = 0;
 
   virtual int64_t frames() const = 0;
@@ -37,11 +38,13 @@ class VideoEncoder {
   virtual int width() const = 0;
   virtual int height() const = 0;
 
-  // Returns the file. Afterwards the encoder must not be used. kFailedPrecondition without a picture.
+  // Returns the file. Afterwards the encoder must not be used. kFailedPrecondition without a
+  // picture.
   virtual absl::StatusOr<std::string> Finish() = 0;
 };
 
-// The check of AddFrame() for an encoder that takes sides of up to `max_side`. `format` begins messages.
+// The check of AddFrame() for an encoder that takes sides of up to `max_side`. `format` begins
+// messages.
 absl::Status CheckVideoFrame(absl::string_view format, const VideoEncoder& video,
                              const Image& picture, int max_side);
 

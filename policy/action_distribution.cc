@@ -311,8 +311,8 @@ class NormalDistribution : public ActionDistribution {
   }
 
  protected:
-  // The action in units of half its range, as far as it is within [-1, 1], and its derivative, which learning takes for
-  // that of what is beyond, too.
+  // The action in units of half its range, as far as it is within [-1, 1], and its derivative,
+  // which learning takes for that of what is beyond, too.
   virtual float ToUnit(float raw) const = 0;
   virtual double UnitSlope(float raw) const = 0;
 
@@ -358,8 +358,8 @@ class ClippedNormal final : public NormalDistribution {
   double UnitSlope(float /*raw*/) const override { return 1; }
 };
 
-// The nodes above 0 of the Gauss-Hermite sum of 20 nodes for the standard normal distribution, and their weights, as far
-// as these are above 1e-9; those below 0 are symmetric.
+// The nodes above 0 of the Gauss-Hermite sum of 20 nodes for the standard normal distribution, and
+// their weights, as far as these are above 1e-9; those below 0 are symmetric.
 struct Node {
   double z;
   double weight;

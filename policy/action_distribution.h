@@ -1,5 +1,5 @@
-// Distributions over actions, from the outputs of a network: samples, log-probabilities, entropies and
-// their gradients.
+// Distributions over actions, from the outputs of a network: samples, log-probabilities, entropies
+// and their gradients.
 //
 //     network ──head [B, W]──► Set() ──► Sample(), Mode() ──► actions
 //                                └─────► LogProb(), Entropy()
@@ -15,33 +15,35 @@
 //   Box, squashed            likewise                   the action is tanh(raw_action), scaled to the
 //                                                       bounds; the probability is that of the tanh
 //
-// The env gets the clipped or squashed action; the raw action is stored as well, because the probability is computed
-// from the sampled value: no tanh is inverted. The standard deviation does not depend on the observation, as usual for PPO: it
-// cannot collapse where data is sparse.
+// The env gets the clipped or squashed action; the raw action is stored as well, because the
+// probability is computed from the sampled value: no tanh is inverted. The standard deviation does
+// not depend on the observation, as usual for PPO: it cannot collapse where data is sparse.
 //
 // With p = softmax(z), H the entropy, u = (x - mean) / std:
 //   d log p_a / d z_j  = [j = a] - p_j           d H / d z_j     = -p_j (log p_j + H)
 //   d log p / d mean   = u / std                 d H / d log std = 1
 //   d log p / d log std = u^2 - 1
 // Squashed by a = tanh(x), with z standard normal:
-//   log p(a) = log p(x) - sum log(1 - a^2)          log(1 - a^2) = 2 (log 2 - |x| - log(1 + exp(-2 |x|)))
+//   log p(a) = log p(x) - sum log(1 - a^2)          log(1 - a^2) = 2 (log 2 - |x| - log(1 + exp(-2
+//                                                   |x|)))
 //   H(a)     = H(x) + sum E[log(1 - tanh(mean + std z)^2)]
-//   d H / d mean = E[-2 tanh(mean + std z)]         d H / d log std = 1 + E[-2 tanh(mean + std z) std z]
-// The gradients of log p are those of the normal, because x is given. The expectations are Gauss-Hermite sums of 20
-// nodes: the entropy is within 2e-4 for deviations up to 1.5, 2e-3 up to 2, and 2e-2 up to 3. The mode that acts is
-// tanh(mean), the median, as in policy/continuous.
-// The imitation loss of given actions a needs no deviation:
+//   d H / d mean = E[-2 tanh(mean + std z)]         d H / d log std = 1 + E[-2 tanh(mean + std z)
+//                                                   std z]
+// The gradients of log p are those of the normal, because x is given. The expectations are
+// Gauss-Hermite sums of 20 nodes: the entropy is within 2e-4 for deviations up to 1.5, 2e-3 up to
+// 2, and 2e-2 up to 3. The mode that acts is tanh(mean), the median, as in policy/continuous. The
+// imitation loss of given actions a needs no deviation:
 //   categories         loss = -log p_a, summed over the elements
-//   normals            loss = (mean - x)^2, averaged over the elements, where x is a before scaling; squashed:
-//                      (tanh(mean) - x)^2
-// The latter is the likelihood with a fixed deviation. A learned deviation would fall to 0 on actions
-// that are a function of the observation, as those of most experts are, and the gradient by the mean
-// would grow without bound.
-// Sources: Sutton and Barto 2018, exercise 13.3 (softmax) and eq. 13.19 (normal); Williams 1992,
-// section 6; the entropies by differentiation. The tests compare with finite differences.
+//   normals            loss = (mean - x)^2, averaged over the elements, where x is a before
+//                      scaling; squashed: (tanh(mean) - x)^2
+// The latter is the likelihood with a fixed deviation. A learned deviation would fall to 0 on
+// actions that are a function of the observation, as those of most experts are, and the gradient by
+// the mean would grow without bound. Sources: Sutton and Barto 2018, exercise 13.3 (softmax) and
+// eq. 13.19 (normal); Williams 1992, section 6; the entropies by differentiation. The tests compare
+// with finite differences.
 //
-// Shapes: rows [B], row-major. Sums use float64, columns are float32.
-// Ownership: owns the log-std and working memory that grows with the largest batch. The arguments of
+// Shapes: rows [B], row-major. Sums use float64, columns are float32. Ownership: owns the log-std
+// and working memory that grows with the largest batch. The arguments of
 //            Set() must stay unchanged until the last call that uses them.
 // Threads:   thread-compatible.
 // Errors:    Set() returns a Status for invalid inputs. Spans of a wrong length, and calls without
@@ -65,9 +67,10 @@ namespace ding {
 
 class ActionDistribution {
  public:
-  // `action` is an action space: one field "action". `initial_log_std` is used for Box only, in units
-  // of half the width of the bounds. `squash`: tanh bounds the actions, instead of clipping.
-  //   kInvalidArgument  an action space that is not listed above, or categories that shall be squashed
+  // `action` is an action space: one field "action". `initial_log_std` is used for Box only, in
+  // units of half the width of the bounds. `squash`: tanh bounds the actions, instead of clipping.
+  //   kInvalidArgument  an action space that is not listed above, or categories that shall be
+  //                     squashed
   static absl::StatusOr<std::unique_ptr<ActionDistribution>> Create(const Spec& action,
                                                                     double initial_log_std = 0,
                                                                     bool squash = false);
@@ -85,12 +88,14 @@ class ActionDistribution {
   virtual absl::Span<float> parameters() { return {}; }
   virtual absl::Span<float> gradients() { return {}; }
 
-  // Sets the distributions for the next calls, one per row of `head` [B, W]. `mask` is [B, W] or empty.
+  // Sets the distributions for the next calls, one per row of `head` [B, W]. `mask` is [B, W] or
+  // empty.
   //   kInvalidArgument  a row of the mask has no legal action; the error names it
   //   kInternal         NaN or infinity in `head`; the error names the row
   virtual absl::Status Set(absl::Span<const float> head, absl::Span<const uint8_t> mask) = 0;
 
-  // Draws an action per row into rows [0, B) of the first fields of `out`, which are sample_fields().
+  // Draws an action per row into rows [0, B) of the first fields of `out`, which are
+  // sample_fields().
   virtual void Sample(Rng* rng, const MutableColumnsView& out) = 0;
   // Writes the most probable action of each row, among equals the lowest, to field 0 of `out`.
   virtual void Mode(const MutableColumnsView& out) = 0;
@@ -103,8 +108,8 @@ class ActionDistribution {
                         absl::Span<const float> d_entropy, absl::Span<float> d_head) = 0;
 
   // Returns the imitation loss of the actions in field `field` of `rows`, which has the layout of
-  // "action", averaged over the rows. Writes its gradient to `d_head` [B, W]. The categories must exist;
-  // the loss is infinite for an illegal action.
+  // "action", averaged over the rows. Writes its gradient to `d_head` [B, W]. The categories must
+  // exist; the loss is infinite for an illegal action.
   virtual double ImitationLoss(const ColumnsView& rows, int field, absl::Span<float> d_head) = 0;
 };
 

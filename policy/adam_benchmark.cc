@@ -1,5 +1,5 @@
-// Measures an Adam step over n parameters, and as its floor the necessary memory traffic: reading four
-// arrays and writing three.
+// Measures an Adam step over n parameters, and as its floor the necessary memory traffic: reading
+// four arrays and writing three.
 #include <algorithm>
 #include <vector>
 

@@ -22,8 +22,8 @@ struct AdamFactors {
 };
 
 struct AdamLoops {
-  // Takes one step on `size` parameters: updates both moments and the parameters. The arrays must not
-  // overlap.
+  // Takes one step on `size` parameters: updates both moments and the parameters. The arrays must
+  // not overlap.
   void (*step)(const AdamFactors& factors, int64_t size, const float* gradient, float* first_moment,
                float* second_moment, float* parameter);
   double (*sum_of_squares)(const float* values, int64_t size);

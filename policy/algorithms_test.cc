@@ -163,7 +163,8 @@ std::vector<AlgorithmCase> Algorithms() {
 
 DING_TEST_ALGORITHMS(All, Algorithms());
 
-// Algorithms whose updates several threads may share, with networks and batches that are large enough for it.
+// Algorithms whose updates several threads may share, with networks and batches that are large
+// enough for it.
 class LearnThreadsTest : public testing::TestWithParam<AlgorithmCase> {
  protected:
   // Returns all that is saved after a few updates.

@@ -48,8 +48,8 @@ DING_REGISTER(
 
 class FieldSchedulesTest : public ::testing::Test {
  protected:
-  // Makes schedules of "learning_rate" (setting "lr", at least 0), "eps" (a probability of the collect mode) and
-  // "target" (any finite number) from the schedules of `text`.
+  // Makes schedules of "learning_rate" (setting "lr", at least 0), "eps" (a probability of the
+  // collect mode) and "target" (any finite number) from the schedules of `text`.
   FieldSchedules Make(const std::string& text) {
     PolicyConfig config;
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config)) << text;

@@ -1,5 +1,5 @@
-// What the functions of this package that policies share do with sizes and actions that nobody should give them. Run it
-// with AddressSanitizer and UndefinedBehaviorSanitizer, too.
+// What the functions of this package that policies share do with sizes and actions that nobody
+// should give them. Run it with AddressSanitizer and UndefinedBehaviorSanitizer, too.
 #include <cstdint>
 #include <limits>
 #include <vector>

@@ -1,13 +1,14 @@
-// Noisy layers (Fortunato et al. 2018, "Noisy Networks for Exploration", with factorised noise) around any network
-// with linear heads: the weights and biases of the heads are random, with learned deviations.
+// Noisy layers (Fortunato et al. 2018, "Noisy Networks for Exploration", with factorised noise)
+// around any network with linear heads: the weights and biases of the heads are random, with
+// learned deviations.
 //
 //     weight = mean + deviation * f(e_out) f(e_in)^T     bias = mean + deviation * f(e_out)
 //     f(x) = sign(x) sqrt(|x|), e standard normal
 //
-// The heads are the layers "<output field>/..." of the inner network, with parameters ".../weight" [out, in] and
-// ".../bias" [out]. Its parameters are the means; the deviations come after them, as ".../weight_deviation" and
-// ".../bias_deviation". They begin as deviation / sqrt(in). The numbers e are equal for all rows of a batch, as
-// policy/network.h says; with UseMeans() they are 0.
+// The heads are the layers "<output field>/..." of the inner network, with parameters ".../weight"
+// [out, in] and ".../bias" [out]. Its parameters are the means; the deviations come after them, as
+// ".../weight_deviation" and ".../bias_deviation". They begin as deviation / sqrt(in). The numbers
+// e are equal for all rows of a batch, as policy/network.h says; with UseMeans() they are 0.
 //
 // Ownership: owns the inner network, whose parameters are working memory from then on.
 // Threads, errors: as policy/network.h.

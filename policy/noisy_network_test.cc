@@ -88,7 +88,8 @@ TEST(NoisyNetworkTest, WithoutNoiseItIsTheInnerNetwork) {
 }
 
 // The effective weights of a linear head, read off its outputs, have the moments of the definition:
-// E f(e) = 0 and E f(e)^2 = E |e| = sqrt(2 / pi), so that a weight has the variance deviation^2 * 2 / pi.
+// E f(e) = 0 and E f(e)^2 = E |e| = sqrt(2 / pi), so that a weight has the variance deviation^2 * 2
+// / pi.
 TEST(NoisyNetworkTest, TheNoiseOfAWeightHasTheVarianceOfItsDefinition) {
   MlpOptions options;
   options.head_layer_num = 0;

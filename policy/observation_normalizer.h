@@ -1,7 +1,9 @@
-// Normalizes observations by the mean and standard deviation of the rows that it was shown (data/running_normalizer.h),
-// each field for itself. The statistics are part of a model, so that a process that loads it normalizes as in training.
+// Normalizes observations by the mean and standard deviation of the rows that it was shown
+// (data/running_normalizer.h), each field for itself. The statistics are part of a model, so that a
+// process that loads it normalizes as in training.
 //
-// Saved: "model/statistics/<field>/..." as RunningNormalizer::SaveState(), where actors look for it.
+// Saved: "model/statistics/<field>/..." as RunningNormalizer::SaveState(), where actors look for
+// it.
 //
 // Ownership: a value.   Threads: thread-compatible.
 #ifndef DING_WORKER_POLICY_OBSERVATION_NORMALIZER_H_
@@ -28,11 +30,13 @@ class ObservationNormalizer {
   //   kInvalidArgument  a field is not float32, or `clip` is not above 0
   static absl::StatusOr<ObservationNormalizer> Create(const SpecPtr& observation, double clip);
 
-  // Makes the statistics those of `rows`, whose first fields are the observation: finite, and not normalized.
+  // Makes the statistics those of `rows`, whose first fields are the observation: finite, and not
+  // normalized.
   void Set(const ColumnsView& rows);
   // Likewise, adds `rows` to the statistics.
   void Update(const ColumnsView& rows);
-  // Likewise, for the rows of a group (RunningNormalizer::Update()). Nothing is changed if `sum` fails.
+  // Likewise, for the rows of a group (RunningNormalizer::Update()). Nothing is changed if `sum`
+  // fails.
   absl::Status Update(const ColumnsView& rows, GroupSum sum);
 
   // Returns the normalized rows of `obs`, in `memory`, which has the spec of the observation.

@@ -20,7 +20,8 @@ using testing::HasSubstr;
 
 SpecPtr Observation() { return *MakeSpec({Box("obs/place", {2}), Box("obs/goal", {1})}); }
 
-// Rows whose places are (1, 10) and (3, 30), and goals 5 and 7, before a column that is not observed.
+// Rows whose places are (1, 10) and (3, 30), and goals 5 and 7, before a column that is not
+// observed.
 Batch Rows() {
   BatchBuilder rows = *BatchBuilder::Create(
       *MakeSpec({Box("obs/place", {2}), Box("obs/goal", {1}), Box("action", {1})}), 2);

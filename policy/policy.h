@@ -250,8 +250,8 @@ class GradientReducer {
   virtual absl::Status Average(absl::Span<const absl::Span<float>> values, int64_t rows,
                                const absl::Status& status) = 0;
 
-  // Replaces each value by its sum over all learners, such as counts and statistics of their rows. `status` and errors are as
-  // those of Average().
+  // Replaces each value by its sum over all learners, such as counts and statistics of their rows.
+  // `status` and errors are as those of Average().
   virtual absl::Status Sum(absl::Span<double> values, const absl::Status& status) = 0;
 };
 

@@ -284,8 +284,8 @@ TEST_P(PolicyConformance, RefusesAModelWithAnUnknownTensor) {
               StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("more")));
 }
 
-// The tests below need a recurrent policy, which stores its state with each row; they pass at once for the
-// others.
+// The tests below need a recurrent policy, which stores its state with each row; they pass at once
+// for the others.
 
 // Returns the column of recurrent states, or nothing if there is none.
 std::vector<float> StoredStates(const Batch& outputs) {

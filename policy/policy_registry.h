@@ -22,8 +22,8 @@ struct PolicyContext {
   SpecPtr action;
   uint64_t seed = 0;  // streams: "policy/init", "policy/collect", ...
   PolicyModes modes;
-  // Averages gradients with the other learners of a group; null: a single learner. It must outlive the
-  // policy.
+  // Averages gradients with the other learners of a group; null: a single learner. It must outlive
+  // the policy.
   GradientReducer* reducer = nullptr;
   // As in EnvSpec; create_policy() refuses components that the policy does not take.
   Shape reward_shape = {};
@@ -34,14 +34,15 @@ using PolicyCreator = std::function<absl::StatusOr<std::unique_ptr<Policy>>(cons
                                                                             const PolicyContext&)>;
 Registry<PolicyCreator>& PolicyRegistry();
 
-// Creates a network. The fields of `outputs` are its heads (output_spec()). Parameters are drawn from
-// the stream (seed, "policy/init").
+// Creates a network. The fields of `outputs` are its heads (output_spec()). Parameters are drawn
+// from the stream (seed, "policy/init").
 using NetworkCreator = std::function<absl::StatusOr<std::unique_ptr<Network>>(
     const NetworkConfig&, const SpecPtr& input, const SpecPtr& outputs, uint64_t seed)>;
 Registry<NetworkCreator>& NetworkRegistry();
 
 // kNotFound lists the linked names; kInvalidArgument lists all problems of the config and all
-// mismatches of spaces, or refuses a reward of several components for a policy that learns or collects.
+// mismatches of spaces, or refuses a reward of several components for a policy that learns or
+// collects.
 absl::StatusOr<std::unique_ptr<Policy>> create_policy(const PolicyConfig& config,
                                                       const PolicyContext& context);
 absl::StatusOr<std::unique_ptr<Network>> create_network(const NetworkConfig& config,

@@ -44,7 +44,8 @@ void SampleBox(const FieldSpec& field, absl::Span<float> values, Rng* rng) {
   const int64_t elements = field.num_elements();
   for (size_t i = 0; i < values.size(); ++i) {
     const int64_t element = static_cast<int64_t>(i) % elements;
-    // The bounds of an action are float32 values (Spec::Create), so that rounding does not pass them.
+    // The bounds of an action are float32 values (Spec::Create), so that rounding does not pass
+    // them.
     values[i] =
         static_cast<float>(rng->Uniform(Bound(field.low, element), Bound(field.high, element)));
   }

@@ -1,13 +1,13 @@
-// A policy that takes random actions: to fill a replay buffer before learning starts, and to test and
-// measure envs and workers without a network.
+// A policy that takes random actions: to fill a replay buffer before learning starts, and to test
+// and measure envs and workers without a network.
 //
 // An action is uniform over the action space: each element of a discrete field over its categories,
 // each element of a box over [low, high]. A box without finite bounds is refused.
 //
 // Ownership: RandomPolicy owns its modes; each uses a random stream of its own.
 // Threads:   thread-compatible.
-// Errors:    kInvalidArgument for an action space that cannot be sampled, naming the field, and for an
-//            output that does not have the layout of the action space.
+// Errors:    kInvalidArgument for an action space that cannot be sampled, naming the field, and for
+//            an output that does not have the layout of the action space.
 #ifndef DING_WORKER_POLICY_RANDOM_POLICY_H_
 #define DING_WORKER_POLICY_RANDOM_POLICY_H_
 
@@ -35,7 +35,8 @@ class ActionSampler {
 
   const SpecPtr& spec() const { return spec_; }
   // Fills a row of `out`, which has the layout spec(), per row of `obs`.
-  //   kInvalidArgument  `obs` does not have the layout of the observation, or a row has no legal action
+  //   kInvalidArgument  `obs` does not have the layout of the observation, or a row has no legal
+  //                     action
   absl::Status Sample(const ColumnsView& obs, const MutableColumnsView& out);
   Rng& rng() { return rng_; }
   const Rng& rng() const { return rng_; }
@@ -53,8 +54,8 @@ class ActionSampler {
   std::optional<int> mask_field_;
 };
 
-// A random replacement of any policy's collect_mode(). It has no parameters: LoadModel() accepts only
-// an empty model.
+// A random replacement of any policy's collect_mode(). It has no parameters: LoadModel() accepts
+// only an empty model.
 class RandomCollectMode : public CollectMode {
  public:
   // Draws from the stream (seed, "policy/collect"). `observation` may be null. If it has an action

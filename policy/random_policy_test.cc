@@ -105,7 +105,8 @@ TEST(RandomCollectMode, BoxActionsFillTheBoundsOfEachElement) {
     ASSERT_LE(values[i], high);
     sum[i % 2] += values[i];
   }
-  // The standard deviation of the mean of n uniforms is width / sqrt(12 n); five of these are allowed.
+  // The standard deviation of the mean of n uniforms is width / sqrt(12 n); five of these are
+  // allowed.
   EXPECT_NEAR(sum[0] / 4000, 0, 5 * 2 / 219.0);
   EXPECT_NEAR(sum[1] / 4000, 20, 5 * 20 / 219.0);
 }

@@ -1,5 +1,5 @@
-// The recurrent states of the envs for which a policy acts, between two steps: one row of floats per env,
-// which is 0 until the env's first step and after Reset().
+// The recurrent states of the envs for which a policy acts, between two steps: one row of floats
+// per env, which is 0 until the env's first step and after Reset().
 //
 // Ownership: owns the states; the span of Gather() is valid until the next call.
 // Threads:   thread-compatible.
@@ -27,22 +27,24 @@ class RecurrentStates {
 
   int64_t size() const { return size_; }
 
-  // The highest id is kMaxIds - 1. There are states for the ids that were used, and 4 bytes for each one below.
+  // The highest id is kMaxIds - 1. There are states for the ids that were used, and 4 bytes for
+  // each one below.
   static constexpr int kMaxIds = 1 << 20;
-  // kInvalidArgument unless there is an id from 0 to kMaxIds - 1 for each of `rows` rows. To be called with ids of
-  // a caller before Gather().
+  // kInvalidArgument unless there is an id from 0 to kMaxIds - 1 for each of `rows` rows. To be
+  // called with ids of a caller before Gather().
   static absl::Status CheckIds(absl::Span<const int> env_ids, int64_t rows);
 
-  // Returns the states of these envs as rows [env_ids.size(), size()] to be changed in place; nothing is kept
-  // until Scatter(). An id that CheckIds() refuses has a state of 0.
+  // Returns the states of these envs as rows [env_ids.size(), size()] to be changed in place;
+  // nothing is kept until Scatter(). An id that CheckIds() refuses has a state of 0.
   absl::Span<float> Gather(absl::Span<const int> env_ids);
-  // Keeps the rows of the last Gather() as the states of the same envs. Ids that CheckIds() refuses end the program.
+  // Keeps the rows of the last Gather() as the states of the same envs. Ids that CheckIds() refuses
+  // end the program.
   void Scatter(absl::Span<const int> env_ids);
   // Sets the states of these envs to 0, or those of all envs if `env_ids` is empty.
   void Reset(absl::Span<const int> env_ids);
 
-  // Tensors "size" and "states" [envs * size()]. LoadState() returns kInvalidArgument, and changes nothing, if
-  // the states have another size or hold NaN or infinity.
+  // Tensors "size" and "states" [envs * size()]. LoadState() returns kInvalidArgument, and changes
+  // nothing, if the states have another size or hold NaN or infinity.
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);
 

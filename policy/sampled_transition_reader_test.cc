@@ -35,7 +35,8 @@ std::vector<FieldSpec> Fields() {
           Scalar("reward", DType::kFloat32)};
 }
 
-// Makes rows whose float column i has the values 10 i, 10 i + 1, ...; categories and bytes count from 0.
+// Makes rows whose float column i has the values 10 i, 10 i + 1, ...; categories and bytes count
+// from 0.
 BatchBuilder MakeRows(std::vector<FieldSpec> fields, int64_t rows) {
   BatchBuilder builder = *BatchBuilder::Create(*MakeSpec(std::move(fields)), rows);
   for (int i = 0; i < builder.spec().size(); ++i) {

@@ -1,6 +1,7 @@
 // Finds schedules by the name in their config: how a field of a policy changes in a run.
 //
-// A schedule goes from `start` to `end` within `steps` steps; x is the number of steps since it began.
+// A schedule goes from `start` to `end` within `steps` steps; x is the number of steps since it
+// began.
 //
 //   type         value
 //   linear       end + (start - end) (1 - x / steps)
@@ -10,9 +11,11 @@
 //   constant     start
 //   warm_up      as linear, from 0 to the value of the field, unless the config says otherwise
 //
-// These are linked with the registry. Values depend on x only, so that a resumed run needs no state of a schedule.
+// These are linked with the registry. Values depend on x only, so that a resumed run needs no state
+// of a schedule.
 //
-// Example of one's own, `policy { schedule { field: "learning_rate" type: "square_root" steps: 100000 } }`:
+// Example of one's own, `policy { schedule { field: "learning_rate" type: "square_root" steps:
+// 100000 } }`:
 //
 //   class SquareRoot : public ISchedule {
 //    public:
@@ -45,14 +48,16 @@
 
 namespace ding {
 
-// What a config asks for, with all defaults filled in; the numbers are finite, and `steps` is above 0.
+// What a config asks for, with all defaults filled in; the numbers are finite, and `steps` is above
+// 0.
 struct ScheduleRange {
   double start = 0;
   double end = 0;
   double steps = 1;
 };
 
-// Makes a schedule. `config` may hold `params`; the factory refuses those that it does not take (base/params.h).
+// Makes a schedule. `config` may hold `params`; the factory refuses those that it does not take
+// (base/params.h).
 using ScheduleFactory = std::function<absl::StatusOr<std::unique_ptr<ISchedule>>(
     const FieldScheduleConfig& config, const ScheduleRange& range)>;
 Registry<ScheduleFactory>& ScheduleRegistry();

@@ -1,4 +1,5 @@
-// The normal distribution of ActionDistribution that tanh squashes, against brute force in double precision.
+// The normal distribution of ActionDistribution that tanh squashes, against brute force in double
+// precision.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The temperature alpha of soft actor-critic: the weight of the entropy, which is learned so that the entropy of the policy
-// becomes a target (policy/loss/off_policy_loss.h).
+// The temperature alpha of soft actor-critic: the weight of the entropy, which is learned so that
+// the entropy of the policy becomes a target (policy/loss/off_policy_loss.h).
 //
 // Ownership: owns log alpha and its gradient; it must stay where it is while group() is used.
 // Threads:   thread-compatible.
@@ -58,7 +58,8 @@ class Temperature {
         [this](double read) { log_alpha_ = static_cast<float>(read); });
   }
 
-  // Computes the gradient from the log-probabilities of actions, or from their means; returns the mean entropy.
+  // Computes the gradient from the log-probabilities of actions, or from their means; returns the
+  // mean entropy.
   double ComputeGradient(absl::Span<const float> log_prob) {
     const TemperatureLossResult result =
         ComputeTemperatureLoss(log_prob, log_alpha_, target_entropy_);

@@ -1,7 +1,7 @@
 // Prioritized replay at memory speed: AdvancedReplayBuffer beside the same work by hand.
 //
-//   Cycle/capacity/rows       Sample, and Update with new priorities of what was drawn; full buffer,
-//                             4 x float32 observations, priorities spread over e^6
+//   Cycle/capacity/rows       Sample, and Update with new priorities of what was drawn; full
+//                             buffer, 4 x float32 observations, priorities spread over e^6
 //   CycleFloor/capacity/rows  the bare tree: stratified points, searches, p^alpha, changes; and the
 //                             columns gathered from flat arrays by hand
 //   Sample/capacity/rows      without the update

@@ -27,8 +27,8 @@ namespace {
 
 using Options = AdvancedReplayBuffer::Options;
 
-// A simple model of the buffer: a deque of rows that is searched linearly. CheckDraw() checks a batch
-// and counts its uses.
+// A simple model of the buffer: a deque of rows that is searched linearly. CheckDraw() checks a
+// batch and counts its uses.
 class Model {
  public:
   struct Row {

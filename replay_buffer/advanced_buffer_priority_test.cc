@@ -1,5 +1,5 @@
-// Tests priorities: how they are given and updated, how rows are drawn in proportion to them, and the
-// importance weights.
+// Tests priorities: how they are given and updated, how rows are drawn in proportion to them, and
+// the importance weights.
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -140,8 +140,8 @@ TEST(AdvancedReplayBuffer, UpdatesOfRowsThatAreGoneAreSkippedAndCounted) {
   EXPECT_EQ(buffer->counters().skipped_updates, 1);
   ASSERT_THAT(buffer->Push(TestRows(0, 6), 0), IsOk());
   const TensorMap before = Saved(*buffer);
-  // These are an evicted row, a row that is not there yet, a row with a wrong replay_buffer_idx, and a
-  // negative id.
+  // These are an evicted row, a row that is not there yet, a row with a wrong replay_buffer_idx,
+  // and a negative id.
   ASSERT_THAT(buffer->Update({{9, 9, 9, 9}, {1, 6, 3, -5}, {1, 2, 2, int64_t{1} << 60}}), IsOk());
   EXPECT_EQ(buffer->counters().skipped_updates, 5);
   EXPECT_TRUE(SameBytes(before, Saved(*buffer)));

@@ -104,8 +104,8 @@ TEST(AdvancedReplayBuffer, StateWithAnotherMaxUseOrBetaIsRefused) {
   EXPECT_THAT(load(other), IsOk());
 }
 
-// A state holds priorities without their exponent, so loaded rows are drawn with the alpha and nstep of
-// the buffer that loads them.
+// A state holds priorities without their exponent, so loaded rows are drawn with the alpha and
+// nstep of the buffer that loads them.
 TEST(AdvancedReplayBuffer, LoadedRowsAreDrawnByTheOptionsOfTheirNewBuffer) {
   Options options;
   options.capacity_rows = 4;

@@ -66,8 +66,8 @@ class IBuffer {
   // Appends the rows of all segments, and evicts the oldest rows when the buffer is full. The first
   // push fixes the spec of the rows. `cur_collector_envstep` is for statistics and for the window
   // of ElasticReplayBuffer; -1: not known.
-  //   kInvalidArgument  the rows have another spec than those of the first push; the message names the
-  //                     field
+  //   kInvalidArgument  the rows have another spec than those of the first push; the message names
+  //                     the field
   virtual absl::Status Push(const SegmentBatch& data, int64_t cur_collector_envstep) = 0;
   // Push one or several transitions, which do not continue earlier ones. Also return the errors of
   // MakeSegments(). A class that overrides Push() shows them by `using IBuffer::Push;`.
@@ -80,11 +80,11 @@ class IBuffer {
   }
 
   // Draws `size` rows (or sequences or episodes, where these are drawn).
-  //   kInvalidArgument     `size` or SampleOptions::newest is below 1, or SampleOptions::range is empty
-  //                        however many rows there are, or SampleOptions::sequence is not what this
-  //                        buffer can draw
-  //   kFailedPrecondition  there are fewer valid rows to draw from than `size` or, with replacement, none;
-  //                        the message says how many there are
+  //   kInvalidArgument     `size` or SampleOptions::newest is below 1, or SampleOptions::range is
+  //                        empty however many rows there are, or SampleOptions::sequence is not
+  //                        what this buffer can draw
+  //   kFailedPrecondition  there are fewer valid rows to draw from than `size` or, with
+  //                        replacement, none; the message says how many there are
   virtual absl::StatusOr<Batch> Sample(int64_t size, int64_t cur_learner_iter,
                                        const SampleOptions& options = {}) = 0;
 
@@ -114,7 +114,8 @@ class IBuffer {
   virtual StateSnapshot Snapshot() const = 0;
   absl::Status SaveState(StateWriter* writer) const { return Snapshot()(writer); }
   // Replaces the content. After an error the buffer is unchanged.
-  //   kInvalidArgument     the saved buffer has another type, spec or capacity, or the state is not valid
+  //   kInvalidArgument     the saved buffer has another type, spec or capacity, or the state is not
+  //                        valid
   //   kFailedPrecondition  another version of this type saved the state
   virtual absl::Status LoadState(StateReader* reader) = 0;
 };

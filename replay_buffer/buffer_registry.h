@@ -63,8 +63,9 @@ Registry<BufferDescriptor>& BufferRegistry();
 
 // Creates a buffer, or finds its type.
 //   kNotFound         no linked type has this name; the message lists the names that are linked
-//   kInvalidArgument  the config has problems, all of which the message lists; or on_removed is set,
-//                     but this type cannot report removed items, or a remover, but it takes none
+//   kInvalidArgument  the config has problems, all of which the message lists; or on_removed is
+//                     set, but this type cannot report removed items, or a remover, but it takes
+//                     none
 //   kInternal         the factory threw or returned null; the message names the type
 absl::StatusOr<std::unique_ptr<IBuffer>> create_buffer(const BufferConfig& config,
                                                        const BufferDeps& deps);

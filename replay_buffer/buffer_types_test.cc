@@ -1,5 +1,5 @@
-// Tests that every type of buffer must pass, whatever it draws. Seeds are fixed, and a failure's trace
-// names them.
+// Tests that every type of buffer must pass, whatever it draws. Seeds are fixed, and a failure's
+// trace names them.
 #include "ding_worker/replay_buffer/testing/buffer_types.h"
 
 #include <algorithm>
@@ -77,8 +77,8 @@ PriorityInfo PrioritiesFor(const Batch& batch, Rng* rng) {
   return info;
 }
 
-// In a batch of sequences: each row is the one after the row before it, if it begins an episode with
-// the next episode, or padding and the same.
+// In a batch of sequences: each row is the one after the row before it, if it begins an episode
+// with the next episode, or padding and the same.
 absl::Status CheckSequences(const Batch& batch, int64_t sequences) {
   const auto place = batch.column<float>("obs/place");
   const auto mask = batch.column<uint8_t>("mask");

@@ -1,5 +1,5 @@
-// A replay buffer that is composed of parts. This class does what all buffers have in common: it pushes,
-// draws, counts, waits, reports items that left, saves and loads.
+// A replay buffer that is composed of parts. This class does what all buffers have in common: it
+// pushes, draws, counts, waits, reports items that left, saves and loads.
 //
 //     Push ──► IRateLimiter ──► RowStore ──► DrawSource ──► ItemBook
 //               allowed?         the rows     candidates     items that left
@@ -7,13 +7,14 @@
 //               allowed?         which?       columns        copies, without the lock
 //            └► IRemover: rows that leave before the draw
 //
-// The buffers of this package (naive, advanced, sequence, episode) derive from it and only choose the
-// parts. Parts::selector and Parts::remover are those of the user, if there are any.
+// The buffers of this package (naive, advanced, sequence, episode) derive from it and only choose
+// the parts. Parts::selector and Parts::remover are those of the user, if there are any.
 //
 // Ownership: copies what it is pushed; owns its parts.
 // Threads:   thread-safe. Rows are chosen under the lock and copied after it.
-// Errors:    as IBuffer says; all begin with the buffer's name. A call that fails changes nothing, except
-//            that stale rows which a draw has retired stay retired (DrawSource::RetireStale).
+// Errors:    as IBuffer says; all begin with the buffer's name. A call that fails changes nothing,
+//            except that stale rows which a draw has retired stay retired
+//            (DrawSource::RetireStale).
 #ifndef DING_WORKER_REPLAY_BUFFER_COMPOSED_BUFFER_H_
 #define DING_WORKER_REPLAY_BUFFER_COMPOSED_BUFFER_H_
 
@@ -70,8 +71,8 @@ class ComposedBuffer : public IBuffer {
     double periodic_thruput_seconds = 60;
     const Clock* clock = Clock::Real();
     OnRemoved on_removed;  // only for rows that are items
-    // How long a push or draw that exceeds the rate limits, or a draw for which there are too few rows,
-    // waits for other threads to change this before it is refused; zero: it does not wait.
+    // How long a push or draw that exceeds the rate limits, or a draw for which there are too few
+    // rows, waits for other threads to change this before it is refused; zero: it does not wait.
     absl::Duration max_wait = absl::ZeroDuration();
   };
   struct Parts {
@@ -137,16 +138,16 @@ class ComposedBuffer : public IBuffer {
   PeriodicThruputMonitor monitor_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The options that the buffers with one ring of rows share: naive, sequence and episode. Their Options derive from
-// it. AdvancedReplayBuffer has options of its own, because its clock, metrics, selector and default capacity
-// mean something else.
+// The options that the buffers with one ring of rows share: naive, sequence and episode. Their
+// Options derive from it. AdvancedReplayBuffer has options of its own, because its clock, metrics,
+// selector and default capacity mean something else.
 //
 // Ownership: a value; shares the metrics and the selector, and `clock` must outlive the buffer.
 // Threads:   thread-compatible.
 struct RingOptions {
   int64_t capacity_rows = 10000;  // replay_buffer_size of the config
-  // replay_buffer_bytes of the config. If set, the capacity is as many rows as fit (RowCapacity), and
-  // capacity_rows is ignored.
+  // replay_buffer_bytes of the config. If set, the capacity is as many rows as fit (RowCapacity),
+  // and capacity_rows is ignored.
   std::optional<int64_t> capacity_bytes;
   int64_t nstep = 1;
   double gamma = 0.99;  // discount_factor of the config

@@ -166,7 +166,8 @@ absl::Status UseSequencesAcrossEpisodes() {
   return absl::OkStatus();
 }
 
-// Draws recent transitions more often: the k-th newest in proportion to 0.999^k, perhaps more than once.
+// Draws recent transitions more often: the k-th newest in proportion to 0.999^k, perhaps more than
+// once.
 class RecencySelector : public ISelector {
  public:
   absl::Status Select(const Candidates& from, int64_t newest, bool /*replace*/, Rng* rng,

@@ -1,8 +1,8 @@
 // A ring of transitions of an env with goals, drawn uniformly, with goals in hindsight
 // (replay_buffer/selection/hindsight_source.h). Otherwise it is a NaiveReplayBuffer.
 //
-// Ownership, threads: as NaiveReplayBuffer.
-// Errors: as NaiveReplayBuffer; Push() returns kInvalidArgument for rows without goals, and names the first row
+// Ownership, threads: as NaiveReplayBuffer. Errors: as NaiveReplayBuffer; Push() returns
+// kInvalidArgument for rows without goals, and names the first row
 //         whose reward is not the one that a relabelled row of the same goals would get.
 #ifndef DING_WORKER_REPLAY_BUFFER_HINDSIGHT_BUFFER_H_
 #define DING_WORKER_REPLAY_BUFFER_HINDSIGHT_BUFFER_H_

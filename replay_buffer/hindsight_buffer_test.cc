@@ -30,7 +30,8 @@ SpecPtr ObsSpec() {
   return *MakeSpec({Box("obs/achieved_goal", {2}), Box("obs/desired_goal", {2})});
 }
 
-// Rows `first` to `first + length - 1` of an episode: the goal that is achieved before row t is {episode, t}.
+// Rows `first` to `first + length - 1` of an episode: the goal that is achieved before row t is
+// {episode, t}.
 SegmentBatch Rows(int64_t episode, int64_t first, int64_t length, SegmentEnd end) {
   BatchBuilder rows = *BatchBuilder::Create(
       *MakeSpec({Box("obs/achieved_goal", {2}), Box("obs/desired_goal", {2}), Discrete("action", 2),
@@ -163,7 +164,8 @@ TEST(HindsightReplayBuffer, KeepsTheOwnGoalsOfTheOtherRows) {
   EXPECT_NEAR(static_cast<double>(Draw(buffer.get()).own) / 3200, 0.2, 0.03);
 }
 
-// Rows of one episode that goes from {0, 0} along the second axis towards {0, 3}, with these rewards.
+// Rows of one episode that goes from {0, 0} along the second axis towards {0, 3}, with these
+// rewards.
 SegmentBatch TowardsGoal(const std::vector<float>& rewards) {
   const auto length = static_cast<int64_t>(rewards.size());
   SegmentBatch batch = Rows(0, 0, length, SegmentEnd::kTruncated);

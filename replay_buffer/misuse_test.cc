@@ -1,5 +1,5 @@
-// What replay buffers do with sizes, steps, options and callbacks that nobody should give them. Run it with
-// AddressSanitizer and UndefinedBehaviorSanitizer, too.
+// What replay buffers do with sizes, steps, options and callbacks that nobody should give them. Run
+// it with AddressSanitizer and UndefinedBehaviorSanitizer, too.
 #include <cstdint>
 #include <limits>
 #include <memory>

@@ -32,10 +32,10 @@ namespace ding {
 // n_step.
 //
 // Ownership: copies the rows that are pushed.
-// Threads:   thread-safe. Rows are chosen under the lock and copied after it, so a draw delays a push by
-//            about a microsecond, not by the time that copying the batch takes. A snapshot holds the lock
-//            while it searches the links, at most 4 bytes per row, for the ends of episodes; with stacks of
-//            frames it also copies 4 bytes per row.
+// Threads:   thread-safe. Rows are chosen under the lock and copied after it, so a draw delays a
+//            push by about a microsecond, not by the time that copying the batch takes. A snapshot
+//            holds the lock while it searches the links, at most 4 bytes per row, for the ends of
+//            episodes; with stacks of frames it also copies 4 bytes per row.
 // Errors:    as IBuffer says; all begin with the buffer's name.
 //
 // Example:
@@ -56,10 +56,11 @@ class NaiveReplayBuffer : public ComposedBuffer {
   static absl::StatusOr<std::unique_ptr<NaiveReplayBuffer>> Create(const Options& options);
 
   // Push() also returns, besides what IBuffer says:
-  //   kInvalidArgument    the fields are not those that TransitionReader needs; on_removed is set, and
-  //                       the rows are not items; at the first push: not one row fits in capacity_bytes
-  //   kResourceExhausted  at the first push: the capacity is more than this machine's memory (the message
-  //                       shows the sum); later: out of memory
+  //   kInvalidArgument    the fields are not those that TransitionReader needs; on_removed is set,
+  //                       and the rows are not items; at the first push: not one row fits in
+  //                       capacity_bytes
+  //   kResourceExhausted  at the first push: the capacity is more than this machine's memory (the
+  //                       message shows the sum); later: out of memory
 
  private:
   explicit NaiveReplayBuffer(const Options& options);

@@ -130,8 +130,8 @@ TEST(NaiveReplayBuffer, RowsWithoutReplacementAreAllDifferent) {
   }
 }
 
-// The columns are written out here and in advanced_buffer_test.cc, so that each test shows all that its buffer
-// returns.
+// The columns are written out here and in advanced_buffer_test.cc, so that each test shows all that
+// its buffer returns.
 TEST(NaiveReplayBuffer, TheColumnsOfABatch) {
   const std::unique_ptr<IBuffer> buffer = MakeNaive({});
   TestStreams streams;

@@ -1,6 +1,6 @@
-// Tests of rewards of several components, for all types of buffer: each component is what a buffer of that
-// component alone draws with the same seed, which the other tests compare with brute force; and the n-step
-// returns are those of a brute-force recorder.
+// Tests of rewards of several components, for all types of buffer: each component is what a buffer
+// of that component alone draws with the same seed, which the other tests compare with brute force;
+// and the n-step returns are those of a brute-force recorder.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -35,8 +35,8 @@ float ComponentOf(float reward, int64_t c) {
   return static_cast<float>(c + 1) * reward - static_cast<float>(c * c);
 }
 
-// Returns the rows with rewards of `shape`: {R} for the components 0 to R - 1 (first 0), {} for the number
-// that is component `first`.
+// Returns the rows with rewards of `shape`: {R} for the components 0 to R - 1 (first 0), {} for the
+// number that is component `first`.
 SegmentBatch WithRewards(const SegmentBatch& data, int64_t first, const Shape& shape) {
   const Spec& spec = data.rows.spec();
   const int reward = *spec.Find(kColumnReward);

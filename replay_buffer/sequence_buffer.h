@@ -1,56 +1,63 @@
-// A ring of rows that is drawn as sequences of consecutive rows of one stream, for recurrent policies
-// (stored state and burn-in: Kapturowski et al., "Recurrent experience replay in distributed
-// reinforcement learning", ICLR 2019). EpisodeReplayBuffer draws whole episodes in the same way.
+// A ring of rows that is drawn as sequences of consecutive rows of one stream, for recurrent
+// policies (stored state and burn-in: Kapturowski et al., "Recurrent experience replay in
+// distributed reinforcement learning", ICLR 2019). EpisodeReplayBuffer draws whole episodes in the
+// same way.
 //
-// A draw of B sequences of T rows is a batch of [B * T] rows, with row t of sequence b at b * T + t: a
-// column [B * T, ...] is a dense [B, T, ...]. A batch has the columns of NaiveReplayBuffer, and:
+// A draw of B sequences of T rows is a batch of [B * T] rows, with row t of sequence b at b * T +
+// t: a column [B * T, ...] is a dense [B, T, ...]. A batch has the columns of NaiveReplayBuffer,
+// and:
 //
 //   mask     bool  []  0: the row is padding, a repetition of the sequence's last row
-//   burn_in  bool  []  1: the row is among the first `burn_in`, which only warm up the recurrent state
-//   is_first bool  []  with `cross_episodes` only. 1: the row begins an episode and is no padding, so the
+//   burn_in  bool  []  1: the row is among the first `burn_in`, which only warm up the recurrent
+//            state
+//   is_first bool  []  with `cross_episodes` only. 1: the row begins an episode and is no padding,
+//                  so the
 //                      recurrent state must be reset there
 //
-// The recurrent state can be any field that the policy adds to its rows. The state that was stored when the
-// first row of sequence b was collected is at row b * T.
+// The recurrent state can be any field that the policy adds to its rows. The state that was stored
+// when the first row of sequence b was collected is at row b * T.
 //
 // Sequences follow the links of the rows, so they never cross the end of an episode, nor steps that
 // their stream lost. Their first rows are `unroll_len - overlap` rows apart, counted from the first
-// row of the episode or from the row after lost steps. A sequence that the end of an episode or lost
-// steps cut short is left out. With `padding` it is filled up, and can be drawn once the episode has
-// ended or the stream has gone on after the lost steps. A row leaves as the oldest of a full ring,
-// and with it the sequence that it begins.
+// row of the episode or from the row after lost steps. A sequence that the end of an episode or
+// lost steps cut short is left out. With `padding` it is filled up, and can be drawn once the
+// episode has ended or the stream has gone on after the lost steps. A row leaves as the oldest of a
+// full ring, and with it the sequence that it begins.
 //
-// With `cross_episodes` a sequence continues with the next episode of its stream, and ends only where the
-// stream lost steps; first rows are `unroll_len - overlap` rows apart in the stream:
+// With `cross_episodes` a sequence continues with the next episode of its stream, and ends only
+// where the stream lost steps; first rows are `unroll_len - overlap` rows apart in the stream:
 //
 //     episodes   a0 a1 a2 a3 a4 | b0 b1 | c0 c1 ...       unroll_len = 4, overlap = 1
 //                [---------]
 //                         [-----------]                   is_first: 0 0 1 0
 //                                    [-------- ...
 //
-// Nothing else crosses the end of an episode: next_obs, n-step windows and stacks of frames stay within the
-// episode of their row, so that next_obs of a4 is the observation after a4, not that of b0.
+// Nothing else crosses the end of an episode: next_obs, n-step windows and stacks of frames stay
+// within the episode of their row, so that next_obs of a4 is the observation after a4, not that of
+// b0.
 //
-// SampleOptions::sequence sets T of one draw, which must be above `burn_in`. Its sequences begin where sequences of
-// `unroll_len` rows begin. A T above `unroll_len` adds padding where the episode ends, or where its newest row is, whatever
-// `padding` says. A T above the longest run of rows so far is refused.
+// SampleOptions::sequence sets T of one draw, which must be above `burn_in`. Its sequences begin
+// where sequences of `unroll_len` rows begin. A T above `unroll_len` adds padding where the episode
+// ends, or where its newest row is, whatever `padding` says. A T above the longest run of rows so
+// far is refused.
 //
-// With Options::priority, sequences are drawn in proportion to priority^alpha, and batches also have the
-// columns weight, priority and replay_buffer_idx (advanced_buffer.h has the formulas). All T rows of a
-// sequence have its values, and Update() takes the replay_unique_id of its first row. A sequence that can be
-// drawn for the first time gets the largest priority that Update() was ever given, at first 1. Update() skips
-// rows that begin no sequence. As in AdvancedReplayBuffer, a sequence with more than 1/B of the total weight
-// can occur more than once in a batch, and all importance weights are 1 with a selector of your own. Pushed
-// rows must have no column "priority".
+// With Options::priority, sequences are drawn in proportion to priority^alpha, and batches also
+// have the columns weight, priority and replay_buffer_idx (advanced_buffer.h has the formulas). All
+// T rows of a sequence have its values, and Update() takes the replay_unique_id of its first row. A
+// sequence that can be drawn for the first time gets the largest priority that Update() was ever
+// given, at first 1. Update() skips rows that begin no sequence. As in AdvancedReplayBuffer, a
+// sequence with more than 1/B of the total weight can occur more than once in a batch, and all
+// importance weights are 1 with a selector of your own. Pushed rows must have no column "priority".
 //
-// count() is the number of sequences that can be drawn. SampleOptions::newest and range count sequences, whose
-// age is that of their first row. Draws are uniform over sequences, and without replacement unless
-// SampleOptions::replace is set: the sequences of a batch then differ, but may overlap.
+// count() is the number of sequences that can be drawn. SampleOptions::newest and range count
+// sequences, whose age is that of their first row. Draws are uniform over sequences, and without
+// replacement unless SampleOptions::replace is set: the sequences of a batch then differ, but may
+// overlap.
 //
 // Ownership: copies the rows that are pushed.
 // Threads:   thread-safe. Rows are chosen under the lock, in O(B (T + log capacity)), and copied
-//            after it. A snapshot holds the lock while it copies 8 bytes per sequence (and 8 per row
-//            with `priority`), and looks at 4 bytes per row with `cross_episodes`.
+//            after it. A snapshot holds the lock while it copies 8 bytes per sequence (and 8 per
+//            row with `priority`), and looks at 4 bytes per row with `cross_episodes`.
 // Errors:    as IBuffer says; all begin with the buffer's name.
 //
 // Example:
@@ -80,15 +87,16 @@ namespace ding {
 class SequenceReplayBuffer : public ComposedBuffer {
  public:
   struct Options : RingOptions {
-    // T, burn-in included. If it is not set, only complete episodes are drawn, each as a whole; T is then
-    // the length of the longest episode drawn.
+    // T, burn-in included. If it is not set, only complete episodes are drawn, each as a whole; T
+    // is then the length of the longest episode drawn.
     std::optional<int64_t> unroll_len = 80;
     int64_t burn_in = 0;  // below unroll_len
     // Rows that two consecutive sequences share; not set: unroll_len - 1, so that every row
     // may begin a sequence. Not for whole episodes.
     std::optional<int64_t> overlap;
-    // Whether to draw also sequences that the end of an episode or lost steps cut short, filled up with
-    // padding. With cross_episodes only lost steps cut a sequence short. Not for whole episodes.
+    // Whether to draw also sequences that the end of an episode or lost steps cut short, filled up
+    // with padding. With cross_episodes only lost steps cut a sequence short. Not for whole
+    // episodes.
     bool padding = false;
     // Sequences continue with the next episode of their stream. Not for whole episodes.
     bool cross_episodes = false;
@@ -101,17 +109,17 @@ class SequenceReplayBuffer : public ComposedBuffer {
   // Returns kInvalidArgument, with all of them, if there are any.
   static absl::StatusOr<std::unique_ptr<SequenceReplayBuffer>> Create(const Options& options);
 
-  // Besides what IBuffer says: Push() returns the errors of NaiveReplayBuffer, and at the first push
-  // kInvalidArgument if fewer than unroll_len rows fit in capacity_bytes.
-  // Sample() draws `size` sequences. It returns kFailedPrecondition, with the numbers of sequences and rows,
-  // if fewer sequences are long enough. If none is, the message also has the rows of the longest run so far,
-  // and what to set.
-  // Update() with priorities: the errors of AdvancedReplayBuffer. LoadState() returns kInvalidArgument if the
-  // saved sequences have priorities and this buffer has none, or another beta or anneal_step. A buffer with
-  // priorities also loads sequences without; these then have priority 1, and beta its first value.
+  // Besides what IBuffer says: Push() returns the errors of NaiveReplayBuffer, and at the first
+  // push kInvalidArgument if fewer than unroll_len rows fit in capacity_bytes. Sample() draws
+  // `size` sequences. It returns kFailedPrecondition, with the numbers of sequences and rows, if
+  // fewer sequences are long enough. If none is, the message also has the rows of the longest run
+  // so far, and what to set. Update() with priorities: the errors of AdvancedReplayBuffer.
+  // LoadState() returns kInvalidArgument if the saved sequences have priorities and this buffer has
+  // none, or another beta or anneal_step. A buffer with priorities also loads sequences without;
+  // these then have priority 1, and beta its first value.
 
-  // Returns the number of rows, without padding, of each sequence that can be drawn, the one with the oldest
-  // first row first.
+  // Returns the number of rows, without padding, of each sequence that can be drawn, the one with
+  // the oldest first row first.
   std::vector<int64_t> SequenceLengths() const;
 
  protected:
@@ -119,20 +127,21 @@ class SequenceReplayBuffer : public ComposedBuffer {
   explicit SequenceReplayBuffer(const Options& options, OnRemoved on_removed = nullptr);
 };
 
-// A ring of rows that is drawn as whole episodes, for policies that learn from complete episodes. An
-// episode can be drawn from when its end has arrived, terminated or truncated, until its first row is
-// evicted. The first row of a stream counts as the beginning of an episode. An episode that lost steps is
-// never complete.
+// A ring of rows that is drawn as whole episodes, for policies that learn from complete episodes.
+// An episode can be drawn from when its end has arrived, terminated or truncated, until its first
+// row is evicted. The first row of a stream counts as the beginning of an episode. An episode that
+// lost steps is never complete.
 //
-// A draw of B episodes is a batch of [B * T] rows, where T is the length of the longest one; shorter ones
-// are padded. Columns and order are those of SequenceReplayBuffer, and T = rows / B. count() is the number
-// of complete episodes. SampleOptions::newest and range count episodes, whose age is that of their first row. The
-// capacity is in rows: an episode that is longer is never complete.
+// A draw of B episodes is a batch of [B * T] rows, where T is the length of the longest one;
+// shorter ones are padded. Columns and order are those of SequenceReplayBuffer, and T = rows / B.
+// count() is the number of complete episodes. SampleOptions::newest and range count episodes, whose
+// age is that of their first row. The capacity is in rows: an episode that is longer is never
+// complete.
 //
-// Rows may be items (data/items.h), as a parallel run has: each item then stands for a whole episode of
-// `length` rows, which lie elsewhere. A draw is a batch of items, and count() their number. A capacity in rows
-// is that of the episodes: as many of the newest are kept as have so many rows together. A capacity in bytes
-// is that of the items.
+// Rows may be items (data/items.h), as a parallel run has: each item then stands for a whole
+// episode of `length` rows, which lie elsewhere. A draw is a batch of items, and count() their
+// number. A capacity in rows is that of the episodes: as many of the newest are kept as have so
+// many rows together. A capacity in bytes is that of the items.
 //
 // Ownership: copies the rows that are pushed.
 // Threads:   thread-safe, as SequenceReplayBuffer.
@@ -149,8 +158,8 @@ class EpisodeReplayBuffer : public SequenceReplayBuffer {
   // Returns kInvalidArgument, with all of them, if there are any.
   static absl::StatusOr<std::unique_ptr<EpisodeReplayBuffer>> Create(const Options& options);
 
-  // Push() returns kInvalidArgument if on_removed is set and the rows are not items, or if an item is an episode
-  // without rows.
+  // Push() returns kInvalidArgument if on_removed is set and the rows are not items, or if an item
+  // is an episode without rows.
 
   // Returns the number of rows of each complete episode, the oldest first.
   std::vector<int64_t> episode_len() const { return SequenceLengths(); }

@@ -6,8 +6,10 @@
 //   SampleSequences/B    uniform draw of B sequences with next_obs
 //   ...Across            the same with cross_episodes
 //   SampleSequencesFloor the same number of rows, one after the other, gathered from flat arrays
-//   CycleByPriority/B    with priorities spread over e^6: a draw of B sequences, and Update with new ones
-//   CycleByPriorityFloor SampleSequencesFloor with searches and changes of the bare tree, and p^alpha
+//   CycleByPriority/B    with priorities spread over e^6: a draw of B sequences, and Update with
+//                        new ones
+//   CycleByPriorityFloor SampleSequencesFloor with searches and changes of the bare tree, and
+//   p^alpha
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -45,7 +45,8 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateSequenceBuffer(const BufferConfig
   return SequenceReplayBuffer::Create(options);
 }
 
-// A capacity of n rows becomes n / (unroll_len - overlap) items, at least 1; a capacity in bytes stays, and counts items.
+// A capacity of n rows becomes n / (unroll_len - overlap) items, at least 1; a capacity in bytes
+// stays, and counts items.
 absl::StatusOr<ItemBuffer> SequenceItems(const BufferConfig& config) {
   SequenceBufferConfig params;
   if (!config.params().UnpackTo(&params)) params.Clear();

@@ -94,8 +94,9 @@ class StateFuzz : public testing::TestWithParam<FuzzCase> {};
 INSTANTIATE_TEST_SUITE_P(Types, StateFuzz, testing::ValuesIn(FuzzCases()),
                          [](const auto& info) { return info.param.type.name; });
 
-// Returns the rows with the field "obs/place" as a goal that was achieved, and as one that is desired. The place after a
-// row is another one, so each reward is that of a goal which was not reached.
+// Returns the rows with the field "obs/place" as a goal that was achieved, and as one that is
+// desired. The place after a row is another one, so each reward is that of a goal which was not
+// reached.
 Batch WithGoals(const Batch& rows) {
   std::vector<FieldSpec> fields = {Box(kAchievedGoalField, {4}), Box(kDesiredGoalField, {4})};
   fields.insert(fields.end(), rows.spec().fields().begin(), rows.spec().fields().end());

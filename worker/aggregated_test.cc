@@ -1,6 +1,6 @@
-// Tests a parallel run whose learner is two processes that learn together, as people start it: with real processes, some of
-// which are killed. They use the default all-reduce in a program without libtorch, or Gloo if ALL_REDUCE=gloo is in the
-// environment.
+// Tests a parallel run whose learner is two processes that learn together, as people start it: with
+// real processes, some of which are killed. They use the default all-reduce in a program without
+// libtorch, or Gloo if ALL_REDUCE=gloo is in the environment.
 
 #include <unistd.h>
 

@@ -1,8 +1,9 @@
-// Every field that the serial program uses changes a run: the test trains for a moment by a small config, again with the
-// field set to another value, and compares everything that the two runs leave. worker/config_fields.txt says which kinds of
-// run use a field; worker/config_fields_runs.txt, whose head says how to read it, with what other value and beside what
-// settings a field has an effect, and which fields change nothing, for a reason. A line there is tested, too: a field of
-// which it says that it changes nothing must change nothing.
+// Every field that the serial program uses changes a run: the test trains for a moment by a small
+// config, again with the field set to another value, and compares everything that the two runs
+// leave. worker/config_fields.txt says which kinds of run use a field;
+// worker/config_fields_runs.txt, whose head says how to read it, with what other value and beside
+// what settings a field has an effect, and which fields change nothing, for a reason. A line there
+// is tested, too: a field of which it says that it changes nothing must change nothing.
 
 #include <algorithm>
 #include <cstddef>
@@ -57,8 +58,8 @@ namespace {
 
 constexpr char kRunsTable[] = "worker/config_fields_runs.txt";
 
-// The kinds of run of the serial program: the first columns of the table of uses, with the names that lines of the table
-// of runs begin with.
+// The kinds of run of the serial program: the first columns of the table of uses, with the names
+// that lines of the table of runs begin with.
 enum class Kind : size_t { kSerial, kOnPolicy, kSupervised };
 constexpr const char* kKindNames[] = {"serial", "on-policy", "supervised"};
 
@@ -210,8 +211,8 @@ absl::Status AddFiles(const std::string& folder, const std::string& below, Leavi
   return absl::OkStatus();
 }
 
-// Time is simulated, so that a run has no other input than its config. It passes between rounds, not during evaluations, whose
-// progress has a detail.
+// Time is simulated, so that a run has no other input than its config. It passes between rounds,
+// not during evaluations, whose progress has a detail.
 absl::StatusOr<Leavings> Train(const ExperimentConfig& config, const std::string& folder) {
   DING_RETURN_IF_ERROR(CreateNewDirectory(folder));
   const LogLines log;
@@ -304,7 +305,8 @@ constexpr char kMjcf[] = R"(
   <actuator><motor joint="slide" ctrlrange="-1 1"/></actuator>
 </mujoco>)";
 
-// A checkpoint is flushed to its disk, for which a thousand runs would wait for minutes: in memory, where that is possible.
+// A checkpoint is flushed to its disk, for which a thousand runs would wait for minutes: in memory,
+// where that is possible.
 std::string TemporaryFolder() { return IsDirectory("/dev/shm") ? "/dev/shm" : testing::TempDir(); }
 
 class ConfigFieldsChangeTest : public testing::TestWithParam<Kind> {
@@ -338,8 +340,8 @@ class ConfigFieldsChangeTest : public testing::TestWithParam<Kind> {
     return Train(config, JoinPath(folder_, "earlier")).status();
   }
 
-  // As Run(), but a run is made when it is first asked for, and is made twice then: two equal runs that differ would hide
-  // that a field changes nothing.
+  // As Run(), but a run is made when it is first asked for, and is made twice then: two equal runs
+  // that differ would hide that a field changes nothing.
   const absl::StatusOr<Leavings>& RunOnce(const std::vector<std::string>& settings) {
     const std::string key = absl::StrJoin(settings, "\n");
     const auto found = runs_.find(key);

@@ -75,7 +75,8 @@ TEST(ConfigFieldsTest, TheTableHasAllFieldsAndNoOthers) {
   for (const auto& [name, use] : table) EXPECT_TRUE(met.count(name) > 0) << name << ": no field";
 }
 
-// ------------------------------------------------------------------------------------- the programs
+// ------------------------------------------------------------------------------------- the
+// programs
 
 // $0 is the env, $1 is the policy.
 constexpr char kConfig[] = R"(
@@ -211,7 +212,8 @@ TEST(ConfigFieldsTest, AnEvaluationRefusesToSetWhatItDoesNotRead) {
   }
 }
 
-// A network has layers by default, so that a policy needs no params. Those that learn from sequences need a buffer of them.
+// A network has layers by default, so that a policy needs no params. Those that learn from
+// sequences need a buffer of them.
 TEST(ConfigFieldsTest, APolicyNeedsNoParams) {
   for (const char* const type : {"dqn", "c51", "rainbow", "qrdqn", "iqn", "ppo", "a2c"}) {
     DING_ASSERT_OK_AND_ASSIGN(

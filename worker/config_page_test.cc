@@ -1,5 +1,6 @@
-// docs/reference/config.md is what the .proto files, the registries and worker/config_fields.txt say; every field is explained,
-// every example can be parsed, and every type takes the message that its registration names.
+// docs/reference/config.md is what the .proto files, the registries and worker/config_fields.txt
+// say; every field is explained, every example can be parsed, and every type takes the message that
+// its registration names.
 //
 // With DING_PRINT_DOCS=1 in the environment the test prints what docs/reference/config.md must be.
 
@@ -108,7 +109,8 @@ TEST_F(ConfigTreeOfAllTest, AllParamsBelongToATypeAndEveryRegistryIsListed) {
   }
 }
 
-// ------------------------------------------------------------------------ the factories of all types
+// ------------------------------------------------------------------------ the factories of all
+// types
 
 // A config of a type with params that none of our types takes.
 template <typename Config>

@@ -1,5 +1,5 @@
-// //worker:evaluate: plays episodes with the policies of checkpoints, films and records them if asked to. A program
-// links it with the factories of the modules that it offers.
+// //worker:evaluate: plays episodes with the policies of checkpoints, films and records them if
+// asked to. A program links it with the factories of the modules that it offers.
 
 #include <cstdio>
 #include <string>

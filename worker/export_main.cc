@@ -1,5 +1,5 @@
-// //worker:export: writes the policy of a checkpoint in formats of other programs. A program links it with the
-// exporters that it offers.
+// //worker:export: writes the policy of a checkpoint in formats of other programs. A program links
+// it with the exporters that it offers.
 
 #include <cstdio>
 #include <string>

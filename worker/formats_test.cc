@@ -51,8 +51,8 @@ class FormatsTest : public testing::Test {
 
   std::string Path(const std::string& name) const { return JoinPath(folder_, name); }
 
-  // Copies the safetensors file at `from`, with its tensors "version" increased by ten: the next version of a
-  // sequence buffer exists, for those with priorities.
+  // Copies the safetensors file at `from`, with its tensors "version" increased by ten: the next
+  // version of a sequence buffer exists, for those with priorities.
   static void CopyAsLaterVersion(const std::string& from, const std::string& to) {
     DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<SafetensorsReader> reader,
                               SafetensorsReader::OpenSelfChecked(from));

@@ -1,5 +1,5 @@
-// A CartPole of Python, trained by DQN and PPO as shipped configs say, gives the same policy, bit for bit, as the one of
-// C++. The shipped configs for Gymnasium are those of C++ but for the env.
+// A CartPole of Python, trained by DQN and PPO as shipped configs say, gives the same policy, bit
+// for bit, as the one of C++. The shipped configs for Gymnasium are those of C++ but for the env.
 #include <memory>
 #include <string>
 #include <vector>
@@ -95,7 +95,8 @@ TEST(GymnasiumRunTest, NoTwoEnvsHaveTheSameNumber) {
                                           "evaluator 2 ", "evaluator 3 "));
 }
 
-// The bounds of its actions are float64 numbers that float32 does not have. The env refuses any action outside of them.
+// The bounds of its actions are float64 numbers that float32 does not have. The env refuses any
+// action outside of them.
 class NarrowActionsTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(NarrowActionsTest, ActionsAreInsideOfTheSpace_InItsDtype) {

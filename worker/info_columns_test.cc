@@ -1,5 +1,5 @@
-// Info fields that an env declares (EnvSpec::info), in whole runs: a hook of the learner finds them beside the
-// observations in what a buffer draws, in one process and in parallel.
+// Info fields that an env declares (EnvSpec::info), in whole runs: a hook of the learner finds them
+// beside the observations in what a buffer draws, in one process and in parallel.
 #include <atomic>
 #include <cstdint>
 #include <memory>

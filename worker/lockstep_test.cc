@@ -1,4 +1,5 @@
-// Tests parallel runs in lockstep, between the threads of one process: the number of collectors changes nothing.
+// Tests parallel runs in lockstep, between the threads of one process: the number of collectors
+// changes nothing.
 
 #include <filesystem>
 #include <memory>

@@ -6,9 +6,11 @@
 //                 optimizer
 //   Collect       the first half of a round
 //   CollectFloor  the passes of that half
-//   CollectRecurrent       collecting by worker/configs/cartpole_masked_ppo_lstm.textproto: 8 CartPoles, 128 steps of
-//                          each, actor and critic 2-64-LSTM 64 that keep a state per env
-//   CollectRecurrentFloor  the passes of these networks, one step at a time, and a loop over bare CartPoles
+//   CollectRecurrent       collecting by worker/configs/cartpole_masked_ppo_lstm.textproto: 8
+//                          CartPoles, 128 steps of each, actor and critic 2-64-LSTM 64 that keep a
+//                          state per env
+//   CollectRecurrentFloor  the passes of these networks, one step at a time, and a loop over bare
+//                          CartPoles
 // Items are env steps. The working folder must be the root of the checkout.
 #include <cstddef>
 #include <cstdint>
@@ -117,7 +119,8 @@ void BM_CollectRecurrent(benchmark::State& state) {
   for (auto _ : state) {
     benchmark::DoNotOptimize(CollectOnce(pipeline.get()).segments.data());
   }
-  // Samples of several steps overlap at the ends of episodes: a collect has more rows than it takes steps.
+  // Samples of several steps overlap at the ends of episodes: a collect has more rows than it takes
+  // steps.
   state.SetItemsProcessed(pipeline->collector()->envstep());
   state.SetLabel("reach=1.3");
 }

@@ -1,8 +1,12 @@
-// Measures training by PPO on envs with physics, by worker/configs/lunar_lander_ppo.textproto and half_cheetah_ppo.textproto with a
-// learning rate of 0, so that the episodes stay as they are at the beginning of a run:
-//   Lander, HalfCheetah             a round, collecting and learning, as the loop of the pipeline does it
-//   LanderFloor, HalfCheetahFloor   the physics of as many steps, and the passes of actor and critic: Infer() for each step of all
-//                                   envs, Forward() and Backward() for each minibatch; without env, distribution, loss, optimizer
+// Measures training by PPO on envs with physics, by worker/configs/lunar_lander_ppo.textproto and
+// half_cheetah_ppo.textproto with a learning rate of 0, so that the episodes stay as they are at
+// the beginning of a run:
+//   Lander, HalfCheetah             a round, collecting and learning, as the loop of the pipeline
+//                                   does it
+//   LanderFloor, HalfCheetahFloor   the physics of as many steps, and the passes of actor and
+//                                   critic: Infer() for each step of all envs, Forward() and
+//                                   Backward() for each minibatch; without env, distribution, loss,
+//                                   optimizer
 // Items are env steps. The working folder must be the root of the checkout.
 #include <cstddef>
 #include <cstdint>

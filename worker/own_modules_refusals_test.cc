@@ -1,5 +1,5 @@
-// What becomes of a module of a user that throws, returns none, is registered twice, or is given params of
-// another message: the same for every registry, with a sentence that names the module.
+// What becomes of a module of a user that throws, returns none, is registered twice, or is given
+// params of another message: the same for every registry, with a sentence that names the module.
 #include <cstddef>
 #include <cstdint>
 #include <functional>

@@ -1,4 +1,5 @@
-// The examples of docs/reference/collector_core.md for a collector, an evaluator and a parallel collector of one's own, and runs with them.
+// The examples of docs/reference/collector_core.md for a collector, an evaluator and a parallel
+// collector of one's own, and runs with them.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -70,8 +71,8 @@ using testing::StartsWith;
 
 // ------------------------------------------------------------------------------------- a collector
 
-// Collects until `target` episodes were successes, and returns all episodes that ended. Those that still run
-// are returned by a later Collect().
+// Collects until `target` episodes were successes, and returns all episodes that ended. Those that
+// still run are returned by a later Collect().
 class SuccessCollector : public CoreCollector {
  public:
   static absl::StatusOr<std::unique_ptr<ISerialCollector>> Create(
@@ -131,7 +132,8 @@ SerialCollectorDescriptor SuccessDescriptor() {
 DING_REGISTER(SerialCollectorRegistry(), "success", SuccessDescriptor(),
               "collects until so many episodes were successes");
 
-// ------------------------------------------------------------------------------------- an evaluator
+// ------------------------------------------------------------------------------------- an
+// evaluator
 
 // Judges a policy by its worst episode.
 class WorstCaseEvaluator : public CoreEvaluator {
@@ -172,7 +174,8 @@ absl::StatusOr<Batch> RowsOf(const Batch& from, const std::vector<int64_t>& rows
   return std::move(to).Seal(count);
 }
 
-// Sends only the episodes with at least 20 rows. The policy must have n_episode: whole episodes are sent.
+// Sends only the episodes with at least 20 rows. The policy must have n_episode: whole episodes are
+// sent.
 class LongEpisodesCollector : public ParallelCollectorCore {
  public:
   static absl::StatusOr<std::unique_ptr<BaseParallelCollector>> Create(

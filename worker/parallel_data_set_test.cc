@@ -1,5 +1,5 @@
-// Tests parallel runs with a data set, between the threads of one process: they learn, they learn the same as a serial
-// run, also when their learner is replaced, and refuse what has no effect.
+// Tests parallel runs with a data set, between the threads of one process: they learn, they learn
+// the same as a serial run, also when their learner is replaced, and refuse what has no effect.
 
 #include <algorithm>
 #include <atomic>
@@ -199,7 +199,8 @@ TEST_F(ParallelDataSetTest, TheStopValueOfTheMetricEndsIt) {
   EXPECT_LT(run.status.train_iter(), 1000);
 }
 
-// The learner leaves the run; another one goes on from what it has saved, with the batch at which it was.
+// The learner leaves the run; another one goes on from what it has saved, with the batch at which
+// it was.
 TEST_F(ParallelDataSetTest, ALearnerThatIsReplacedLearnsTheSame) {
   const std::vector<std::string> settings = {"max_train_iter=2000",
                                              "policy.eval.metric_evaluator.eval_freq=500",

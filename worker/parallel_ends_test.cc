@@ -1,5 +1,5 @@
-// How parallel runs end: by a confirmed stop value, by stoppers, and by hooks of the learner. Their workers
-// are threads of this process.
+// How parallel runs end: by a confirmed stop value, by stoppers, and by hooks of the learner. Their
+// workers are threads of this process.
 #include <cstdint>
 #include <functional>
 #include <memory>

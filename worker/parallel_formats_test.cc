@@ -1,5 +1,5 @@
-// Tests that a journal of an earlier or a later version is refused by an error that names both versions.
-// See docs/explanation/testing.md.
+// Tests that a journal of an earlier or a later version is refused by an error that names both
+// versions. See docs/explanation/testing.md.
 
 #include <cstdlib>
 #include <string>

@@ -1,5 +1,5 @@
-// Tests games in parallel runs without a league, and the settings of evaluations: collectors play and evaluate as
-// those of serial runs do.
+// Tests games in parallel runs without a league, and the settings of evaluations: collectors play
+// and evaluate as those of serial runs do.
 
 #include <cstddef>
 #include <cstdint>
@@ -142,8 +142,8 @@ class ParallelGamesTest : public testing::Test {
   ComponentDeps deps_;
 };
 
-// The bar is a mean return of 0.7 against random play. A policy that also plays at random gets 0, and one that
-// learns with a wrong sign loses nearly all games.
+// The bar is a mean return of 0.7 against random play. A policy that also plays at random gets 0,
+// and one that learns with a wrong sign loses nearly all games.
 TEST_F(ParallelGamesTest, LearnsBySelfPlayWithoutALeague) {
   const ExperimentConfig config = Config(
       {"env.evaluator_type=TicTacToe-vs-random", "env.stop_value=0.7", "max_train_iter=40000",

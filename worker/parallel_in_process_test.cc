@@ -249,7 +249,8 @@ TEST_P(CartPoleRunTest, LearnsForSomeIterationsAndLeavesNothing) {
   EXPECT_GT(counters_.demands_answered, 0);
 }
 
-// However fast the workers are, rows are drawn four times on average, after those of a random policy.
+// However fast the workers are, rows are drawn four times on average, after those of a random
+// policy.
 TEST_P(CartPoleRunTest, KeepsItsReplayRatio) {
   Run(Config({"max_train_iter=200", "policy.random_collect_size=100", "policy.learn.batch_size=16",
               "policy.other.replay_buffer.replay_ratio={min: 4 max: 4}"}));

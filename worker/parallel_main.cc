@@ -154,8 +154,9 @@ absl::StatusOr<ExperimentConfig> LoadConfig(const std::vector<std::string>& sett
       absl::StrCat(FLAGS_config, " cannot run in parallel:\n  ", absl::StrJoin(problems, "\n  ")));
 }
 
-// A pipe can be read only once, and a file behind /dev/stdin only by this process, but each coordinator of the run reads the config.
-// They get a copy in memory, which lives as long as this process.
+// A pipe can be read only once, and a file behind /dev/stdin only by this process, but each
+// coordinator of the run reads the config. They get a copy in memory, which lives as long as this
+// process.
 absl::Status CopyConfigOfPipe(const std::vector<std::string>& settings) {
   struct stat info;
   const bool of_process = FLAGS_config == "/dev/stdin" ||
@@ -356,8 +357,8 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
   CatchInterrupts();
   if (FLAGS_role == "all") return StartAll(*config, settings, &transport);
   if (coordinates) return Coordinate(*config, &deadline, &transport);
-  // The run goes on, or is resumed, without a worker that is in something that takes long. An aggregator first ends its
-  // learners.
+  // The run goes on, or is resumed, without a worker that is in something that takes long. An
+  // aggregator first ends its learners.
   if (FLAGS_role != "aggregator") deadline.Enter([] {});
   DING_RETURN_IF_ERROR(Work(config.has_value() ? ConfigDigest(*config) : "", &transport));
   // This tells the supervisor of this process that its work is done.

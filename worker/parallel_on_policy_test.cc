@@ -1,5 +1,6 @@
-// Parallel runs of on-policy policies between the threads of one process: PPO learns with two collectors, and a
-// learner that notes what it learns from shows that each row is used once, and none that is too old.
+// Parallel runs of on-policy policies between the threads of one process: PPO learns with two
+// collectors, and a learner that notes what it learns from shows that each row is used once, and
+// none that is too old.
 
 #include <algorithm>
 #include <atomic>
@@ -279,14 +280,15 @@ TEST_F(OnPolicyRunTest, PpoLearnsWithTwoCollectors) {
   for (const auto& [age, rows] : learned_.rows_by_age) {
     EXPECT_TRUE(age == 0 || age == 1) << rows << " rows of age " << age;
   }
-  // Each row that was acknowledged was learned from, was too old, or is one of those that were left at the end.
+  // Each row that was acknowledged was learned from, was too old, or is one of those that were left
+  // at the end.
   EXPECT_LE(learned_.rows + buffer_.too_old_count(), counters_.rows_pushed);
   EXPECT_GE(learned_.rows + buffer_.too_old_count() + 4 * kRound, counters_.rows_acknowledged);
   EXPECT_LT(buffer_.too_old_count(), counters_.rows_pushed / 10) << "collectors wait instead";
 }
 
-// Two learners learn from each round together, each from its half. A row that is lost, or learned from by both, shows in the
-// counts.
+// Two learners learn from each round together, each from its half. A row that is lost, or learned
+// from by both, shows in the counts.
 TEST_F(OnPolicyRunTest, TwoLearnersShareTheRounds) {
   Run(Config({"env.stop_value=195", "policy.learn.learner_num=2"}));
   EXPECT_TRUE(status_.converged()) << status_.eval_value();
@@ -339,7 +341,8 @@ TEST_F(OnPolicyRunTest, WithoutAgeAllRowsAreOfTheNewestVersion) {
   EXPECT_EQ(learned_.rows_by_age.begin()->first, 0);
 }
 
-// The coordinator lets collectors be three rounds ahead of a learner that wants rows of the newest version only.
+// The coordinator lets collectors be three rounds ahead of a learner that wants rows of the newest
+// version only.
 TEST_F(OnPolicyRunTest, RowsThatAreTooOldAreNotLearnedFrom) {
   learned_.pause = absl::Milliseconds(5);
   Run(Config({"max_train_iter=160", "policy.learn.max_data_age=3"}), /*collectors=*/2,
@@ -412,7 +415,8 @@ TEST_F(OnPolicyRunTest, StatisticsAreThoseOfTheRowsThatWereLearnedFrom) {
   ExpectStatistics(&learned_.model, "model/return_statistics", learned_.raw_returns, 1);
 }
 
-// Parts of different sizes, because an episode is not divided; and the statistics of both are those of all rows.
+// Parts of different sizes, because an episode is not divided; and the statistics of both are those
+// of all rows.
 TEST_F(OnPolicyRunTest, TwoLearnersShareRoundsOfEpisodesAndTheirStatistics) {
   std::vector<std::string> settings = Episodes("");
   settings.emplace_back("policy.learn.learner_num=2");

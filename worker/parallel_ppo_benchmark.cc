@@ -1,9 +1,13 @@
-// Measures parallel PPO beside serial PPO on an env that costs 50 us a step: 8 CartPoles per collector, rounds of 256 rows,
-// 4 epochs x 4 minibatches of 64 rows, actor and critic 4-64-64 with tanh.
-//   ParallelPpo       worker/configs/cartpole_ppo_parallel.textproto: two collectors, a learner and the coordinator, as threads
-//   ParallelPpoFloor  worker/configs/cartpole_ppo.textproto: collecting and learning in turns, as the loop of the pipeline does it
-// The time is that of 1,000 env steps, in a run of at least kSteps from its beginning. 1.5 times the env steps per second are
-// 0.67 times the time; this needs two cores that do nothing else. The working folder must be the root of the checkout.
+// Measures parallel PPO beside serial PPO on an env that costs 50 us a step: 8 CartPoles per
+// collector, rounds of 256 rows, 4 epochs x 4 minibatches of 64 rows, actor and critic 4-64-64 with
+// tanh.
+//   ParallelPpo       worker/configs/cartpole_ppo_parallel.textproto: two collectors, a learner and
+//                     the coordinator, as threads
+//   ParallelPpoFloor  worker/configs/cartpole_ppo.textproto: collecting and learning in turns, as
+//                     the loop of the pipeline does it
+// The time is that of 1,000 env steps, in a run of at least kSteps from its beginning. 1.5 times
+// the env steps per second are 0.67 times the time; this needs two cores that do nothing else. The
+// working folder must be the root of the checkout.
 #include <cstdint>
 #include <cstdlib>
 #include <memory>

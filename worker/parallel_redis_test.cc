@@ -82,7 +82,8 @@ TEST_F(RedisTest, MayBeAwayWhenTheRunEnds) {
   StartRedis(options);
   const auto program = Start("run", RedisArgs(kSoakConfig, {kForever, kLongLease, kFewPolicies}));
   WaitForStatus(*program, IsTraining);
-  // The first evaluation brings a best policy. If it could not be saved, the run would end with another status.
+  // The first evaluation brings a best policy. If it could not be saved, the run would end with
+  // another status.
   EXPECT_TRUE(
       Eventually([&] { return PathExists(JoinPath(RunPath("a"), "ckpt/ckpt_best")); }, kPatience));
   redis_->Kill();

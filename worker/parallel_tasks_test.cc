@@ -1,5 +1,5 @@
-// Tests runs of several learner tasks with real processes: both converge, whichever learner is killed, and a
-// resumed run goes on with both.
+// Tests runs of several learner tasks with real processes: both converge, whichever learner is
+// killed, and a resumed run goes on with both.
 
 #include <signal.h>
 #include <sys/types.h>

@@ -1,5 +1,5 @@
-// The facade of the project. One include gives every registry and the functions that make modules from their configs, for
-// serial and for parallel runs.
+// The facade of the project. One include gives every registry and the functions that make modules
+// from their configs, for serial and for parallel runs.
 //
 //   create_env, create_policy, create_buffer, ...     worker/serial_registry.h: what serial runs use, too
 //   create_parallel_collector, get_parallel_collector_cls   collector/parallel_registry.h
@@ -10,8 +10,9 @@
 //   CodecRegistry                                     interaction/store/compressed_store.h
 //   AllReduceRegistry                                 interaction/all_reduce/all_reduce_registry.h
 //
-// Only linked modules can be made: a program lists the factory targets that it wants, or //worker:default_modules, and
-// //worker:parallel_modules for parallel runs. The registries alone need neither gRPC nor Redis.
+// Only linked modules can be made: a program lists the factory targets that it wants, or
+// //worker:default_modules, and //worker:parallel_modules for parallel runs. The registries alone
+// need neither gRPC nor Redis.
 #ifndef DING_WORKER_WORKER_REGISTRY_H_
 #define DING_WORKER_WORKER_REGISTRY_H_
 
@@ -28,7 +29,8 @@
 
 namespace ding {
 
-// Returns the text that `--list_modules` prints: each registry with its names and one line of help for each, as list_registry.h says.
+// Returns the text that `--list_modules` prints: each registry with its names and one line of help
+// for each, as list_registry.h says.
 std::string ListModules();
 
 }  // namespace ding

@@ -1,4 +1,5 @@
-// The list of modules of a serial program. tools/presubmit checks that no registry is missing in it.
+// The list of modules of a serial program. tools/presubmit checks that no registry is missing in
+// it.
 #include "ding_worker/worker/serial_registry.h"
 #include "gtest/gtest.h"
 

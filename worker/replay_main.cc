@@ -1,5 +1,5 @@
-// //worker:replay: runs the learner of a recorded parallel run again, and compares. A program links it with the factories
-// of the modules that the run has used.
+// //worker:replay: runs the learner of a recorded parallel run again, and compares. A program links
+// it with the factories of the modules that the run has used.
 
 #include <cstdint>
 #include <cstdio>

@@ -1,4 +1,5 @@
-// Tests the recording of parallel runs, between the threads of one process, and the replay of their learners.
+// Tests the recording of parallel runs, between the threads of one process, and the replay of their
+// learners.
 
 #include "ding_worker/worker/processes/replay.h"
 

@@ -146,8 +146,8 @@ struct RunCounts {
 // how many steps it takes to solve CartPole: from 1,000 to 5,000.
 constexpr uint64_t kRunSeeds = 5;
 
-// Both runs stop at the evaluation that reaches the stop value, without the 100 further episodes that confirm it: the
-// floor has no counterpart of them.
+// Both runs stop at the evaluation that reaches the stop value, without the 100 further episodes
+// that confirm it: the floor has no counterpart of them.
 constexpr char kWithoutConfirmation[] = "--set=env.n_confirm_episode=0";
 
 // Counts by doing a run with the same seed in this process, which takes the same course.

@@ -1,5 +1,5 @@
-// The registries of serial runs, and the functions that make modules from their configs. A program of one process needs no more;
-// worker/registry.h also has the registries of parallel runs.
+// The registries of serial runs, and the functions that make modules from their configs. A program
+// of one process needs no more; worker/registry.h also has the registries of parallel runs.
 //
 //   create_env, create_env_manager                    env/env_registry.h
 //   create_policy, create_network                     policy/policy_registry.h
@@ -42,8 +42,8 @@
 
 namespace ding {
 
-// Returns the text that `--list_modules` of a serial program prints: each registry of the includes above with its names and
-// one line of help for each, as list_registry.h says.
+// Returns the text that `--list_modules` of a serial program prints: each registry of the includes
+// above with its names and one line of help for each, as list_registry.h says.
 std::string ListSerialModules();
 
 }  // namespace ding

@@ -1,5 +1,5 @@
-// The example of docs/how_to/use_a_policy.md: acts with the policy of a checkpoint. Each line of the input is an observation;
-// the output is its action.
+// The example of docs/how_to/use_a_policy.md: acts with the policy of a checkpoint. Each line of
+// the input is an observation; the output is its action.
 #include <cstdint>
 #include <iostream>
 

@@ -1,6 +1,7 @@
-// Measures what it costs that two learners train together: DQN with a 256x256 network and a batch of 256 rows, on
-// two threads with a core each, connected by Gloo or by "tcp". The floor is two independent learners of 128 rows each,
-// with one bare all-reduce of as many numbers after each step.
+// Measures what it costs that two learners train together: DQN with a 256x256 network and a batch
+// of 256 rows, on two threads with a core each, connected by Gloo or by "tcp". The floor is two
+// independent learners of 128 rows each, with one bare all-reduce of as many numbers after each
+// step.
 #include <cstdint>
 #include <memory>
 #include <string>

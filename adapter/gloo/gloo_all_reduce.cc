@@ -1,7 +1,7 @@
 #include "ding_worker/adapter/gloo/gloo_all_reduce.h"
 
-// libtorch's build has c10d with Gloo, but its headers declare it only if the code that includes them defines
-// this.
+// libtorch's build has c10d with Gloo, but its headers declare it only if the code that includes
+// them defines this.
 #define USE_C10D_GLOO 1
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -37,9 +37,10 @@
 #include "torch/csrc/distributed/c10d/ProcessGroupGloo.hpp"
 #include "torch/csrc/distributed/c10d/Store.hpp"
 
-// Gloo asks for the name of a connection's other end to say that the connection broke while it was being accepted. It
-// asks in a thread of its own, and the library's function throws if the other end is gone: whoever connects to the port
-// and leaves at once would end the process. A definition in the program takes precedence over that of a shared library.
+// Gloo asks for the name of a connection's other end to say that the connection broke while it was
+// being accepted. It asks in a thread of its own, and the library's function throws if the other
+// end is gone: whoever connects to the port and leaves at once would end the process. A definition
+// in the program takes precedence over that of a shared library.
 gloo::transport::tcp::Address gloo::transport::tcp::Address::fromPeerName(int fd) {
   sockaddr_storage name = {};
   name.ss_family = AF_INET;  // 0.0.0.0:0 if the other end is gone
@@ -57,9 +58,9 @@ std::string FirstLine(const char* what) {
   return text.substr(0, text.find('\n'));
 }
 
-// While it lives, this thread and the threads that it starts block SIGPIPE. Gloo's threads write to ranks that
-// may be gone, and report that by themselves; without the block, the signal would end the process. The other
-// threads of the program, which may rely on SIGPIPE, are left alone.
+// While it lives, this thread and the threads that it starts block SIGPIPE. Gloo's threads write to
+// ranks that may be gone, and report that by themselves; without the block, the signal would end
+// the process. The other threads of the program, which may rely on SIGPIPE, are left alone.
 class StartsThreadsWithoutSigpipe {
  public:
   StartsThreadsWithoutSigpipe() {
@@ -147,9 +148,10 @@ int PortOfConnection(int fd) {
   return connected ? PortOf(own) : 0;
 }
 
-// A Gloo group whose connections can be ended while an operation waits for one of them. When Gloo closes a connection
-// itself, it takes the socket away without an error, and what waits for it at this end waits until the timeout. So this
-// class keeps a second descriptor of each socket, and shuts the sockets down: then Gloo fails at both ends.
+// A Gloo group whose connections can be ended while an operation waits for one of them. When Gloo
+// closes a connection itself, it takes the socket away without an error, and what waits for it at
+// this end waits until the timeout. So this class keeps a second descriptor of each socket, and
+// shuts the sockets down: then Gloo fails at both ends.
 class ClosableGroup : public c10d::ProcessGroupGloo {
  public:
   using c10d::ProcessGroupGloo::ProcessGroupGloo;
@@ -157,8 +159,8 @@ class ClosableGroup : public c10d::ProcessGroupGloo {
     for (const int socket : sockets_) close(socket);
   }
 
-  // Finds the sockets, which Gloo does not show, by their ports: each connection has one of its own at this end.
-  // A connection that the other rank has left already is not found.
+  // Finds the sockets, which Gloo does not show, by their ports: each connection has one of its own
+  // at this end. A connection that the other rank has left already is not found.
   void FindSockets() {
     const std::set<int> ports = Ports();
     std::vector<int> found;
@@ -294,8 +296,9 @@ absl::StatusOr<std::unique_ptr<AllReduce>> ConnectGloo(const AllReduceOptions& o
     store->Connected();
     ClosableGroup* const connected = group.get();
     auto made = std::make_unique<GlooAllReduce>(options, std::move(group));
-    // A rank that leaves before another one has accepted its connection makes that one wait until the timeout. So no rank
-    // leaves before all have accepted their connections; this sum waits for that.
+    // A rank that leaves before another one has accepted its connection makes that one wait until
+    // the timeout. So no rank leaves before all have accepted their connections; this sum waits for
+    // that.
     double all_are_there = 1;
     DING_RETURN_IF_ERROR(made->Sum(absl::MakeSpan(&all_are_there, 1)));
     connected->FindSockets();

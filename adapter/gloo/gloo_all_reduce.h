@@ -1,8 +1,9 @@
-// All-reduce between processes, by libtorch's c10d with Gloo: a TCP connection from each rank to each other
-// rank. The connections are not encrypted, so use them on a private network only (docs/reference/adapter.md).
+// All-reduce between processes, by libtorch's c10d with Gloo: a TCP connection from each rank to
+// each other rank. The connections are not encrypted, so use them on a private network only
+// (docs/reference/adapter.md).
 //
-// The ranks find each other by the rendezvous, whose values travel over the control plane. Therefore no
-// additional port has to listen for that, and none accepts connections from strangers.
+// The ranks find each other by the rendezvous, whose values travel over the control plane.
+// Therefore no additional port has to listen for that, and none accepts connections from strangers.
 //
 // Ownership, threads, errors: the same as for AllReduce.
 #ifndef DING_WORKER_ADAPTER_GLOO_GLOO_ALL_REDUCE_H_
@@ -15,7 +16,8 @@
 
 namespace ding {
 
-// Connects this rank to the others of its group. It is an AllReduceCreator, registered as type "gloo".
+// Connects this rank to the others of its group. It is an AllReduceCreator, registered as type
+// "gloo".
 absl::StatusOr<std::unique_ptr<AllReduce>> ConnectGloo(const AllReduceOptions& options,
                                                        Rendezvous* rendezvous);
 

@@ -1,5 +1,5 @@
-// Learners that train on parts of a batch, connected by Gloo, get the same parameters as one learner that trains
-// on the whole batch; this holds for networks of libtorch, too.
+// Learners that train on parts of a batch, connected by Gloo, get the same parameters as one
+// learner that trains on the whole batch; this holds for networks of libtorch, too.
 #include <memory>
 #include <string>
 #include <vector>
@@ -56,9 +56,10 @@ TEST_P(GlooDataParallel, LearnersOfPartsEqualOneLearnerOfTheWhole) {
       models.push_back(ModelOf(*policy->learn_mode()));
     });
     EXPECT_THAT(models, Each(Eq(models.front()))) << "all ranks must have the same bits";
-    // The sums of gradients are rounded in another order, and Adam divides by the size of a gradient: where it
-    // is near 0, rounding moves the parameter by a share of the learning rate (3.2e-5 seen with libtorch on a
-    // processor with AVX-512). A part that is left out or counted twice moves it by up to 1e-2.
+    // The sums of gradients are rounded in another order, and Adam divides by the size of a
+    // gradient: where it is near 0, rounding moves the parameter by a share of the learning rate
+    // (3.2e-5 seen with libtorch on a processor with AVX-512). A part that is left out or counted
+    // twice moves it by up to 1e-2.
     EXPECT_THAT(models.front(), Pointwise(FloatNear(1e-4f), ModelOf(*alone->learn_mode())));
   }
 }

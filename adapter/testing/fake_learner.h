@@ -42,8 +42,8 @@ class FakeLearner {
   void Ready(uint32_t generation = 0, int64_t train_iter = 0, const std::string& digest = "d");
   // Demands two batches of `rows` rows.
   void Demand(uint64_t sequence, int64_t rows, uint64_t read = 0);
-  // Reports the priority of one row. The row's unique id is ten times the priority, its buffer index a hundred
-  // times.
+  // Reports the priority of one row. The row's unique id is ten times the priority, its buffer
+  // index a hundred times.
   void Info(int64_t step, float priority, bool done = false);
   void Policy(uint64_t version);
   void Fail(absl::StatusCode code, const std::string& why);

@@ -101,8 +101,8 @@ std::string TestPolicyName(TestPolicy kind) {
 
 std::unique_ptr<Policy> MakeTestPolicy(TestPolicy kind, GradientReducer* reducer,
                                        const std::string& network) {
-  // Only one thread at a time may do this: Debian's libprotobuf is not built with ThreadSanitizer, which does not
-  // see that libprotobuf's default strings are initialized only once.
+  // Only one thread at a time may do this: Debian's libprotobuf is not built with ThreadSanitizer,
+  // which does not see that libprotobuf's default strings are initialized only once.
   static Mutex mutex;
   MutexLock lock(&mutex);
   PolicyConfig config;

@@ -21,7 +21,8 @@ enum class TestPolicy { kDqn, kPpo, kPpoWithMaxKl, kPpoInMinibatches, kA2c, kBc,
 
 // The policy's type in the registry.
 std::string TestPolicyName(TestPolicy kind);
-// Makes a policy, each time with the same parameters. `network` is a type in the registry of networks.
+// Makes a policy, each time with the same parameters. `network` is a type in the registry of
+// networks.
 std::unique_ptr<Policy> MakeTestPolicy(TestPolicy kind, GradientReducer* reducer,
                                        const std::string& network = "mlp");
 // Makes a random batch that this policy can learn from.
@@ -33,7 +34,8 @@ NamedValues TestSettings();
 // All parameters of the policy in one vector.
 std::vector<float> ModelOf(const LearnMode& policy);
 
-// Returns an object that forwards to `reduce`, for functions that want to own one. `reduce` must outlive it.
+// Returns an object that forwards to `reduce`, for functions that want to own one. `reduce` must
+// outlive it.
 std::unique_ptr<AllReduce> Borrow(AllReduce* reduce);
 
 }  // namespace ding

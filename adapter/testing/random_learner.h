@@ -1,6 +1,6 @@
-// A learner for random test runs of an aggregator. It sends the messages of a real learner in random order,
-// and checks the messages that it receives. After each message it asks the aggregator for its status and
-// waits for the answer, so that a run depends on its seed only.
+// A learner for random test runs of an aggregator. It sends the messages of a real learner in
+// random order, and checks the messages that it receives. After each message it asks the aggregator
+// for its status and waits for the answer, so that a run depends on its seed only.
 //
 // Ownership: the coordinator, whose transport it uses, must outlive it.
 // Threads:   thread-compatible.
@@ -50,8 +50,8 @@ class RandomLearner {
 
   // Makes a random message that a learner could send now; an empty one if it has nothing to send.
   WorkerMessage Says(Rng* rng);
-  // These fill in a message. Info() counts steps from the beginning of the generation, so that all learners of a
-  // generation are at the same step.
+  // These fill in a message. Info() counts steps from the beginning of the generation, so that all
+  // learners of a generation are at the same step.
   void Ready(GroupReady* ready);
   void Info(bool done, LearnerInfo* info);
   void Demand(int64_t rows, LearnerDemand* demand);

@@ -142,7 +142,8 @@ absl::Status BaseCommCollector::SendData(const SegmentBatch& data,
   DING_RETURN_IF_ERROR(slave_.TaskStatus());
   const int64_t chunk = ChunkNumber(slave_.worker(), ++chunks_);
   DING_ASSIGN_OR_RETURN(std::string items, EncodeItems(data, chunk, sequences_));
-  // Without items only the progress is new. The chunk is not stored: no learner would read it, and nothing would delete it.
+  // Without items only the progress is new. The chunk is not stored: no learner would read it, and
+  // nothing would delete it.
   const bool has_items = !items.empty();
   absl::Status sent = has_items ? PutChunk(chunk, data) : absl::OkStatus();
   if (sent.ok()) {
@@ -196,8 +197,8 @@ absl::StatusOr<std::optional<PolicyUpdate>> BaseCommCollector::GetPolicyUpdate(
       return *std::move(update);
     }
     const absl::Status& why = update.status();
-    // Old versions are deleted, and damaged ones put there again: there is a newer one, or will be in
-    // a moment, where newer ones count.
+    // Old versions are deleted, and damaged ones put there again: there is a newer one, or will be
+    // in a moment, where newer ones count.
     if (IsLost(why) ? !slave_.FollowsPolicy(player) : !WorthTryingAgain(why)) return why;
     DING_LOG_IF(WARNING, !was_unreadable && !absl::IsNotFound(why) && IsLost(why))
         << newest->key() << " cannot be read, and is waited for: " << why.message();

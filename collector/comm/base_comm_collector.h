@@ -1,6 +1,7 @@
-// A collector worker of a parallel run: it takes tasks from the coordinator for as long as the run lasts, and makes a
-// parallel collector for each task. Rows and policies go through a store, messages through a session. It does what
-// DI-engine's FlaskFileSystemCollector does by HTTP and pickled files; its types are "grpc_fs" and "grpc_redis".
+// A collector worker of a parallel run: it takes tasks from the coordinator for as long as the run
+// lasts, and makes a parallel collector for each task. Rows and policies go through a store,
+// messages through a session. It does what DI-engine's FlaskFileSystemCollector does by HTTP and
+// pickled files; its types are "grpc_fs" and "grpc_redis".
 //
 //     task ─► CreateCollector() ─► BaseParallelCollector::Run() ─► the result of the task
 //                                    │ rows               ▲ newest policy
@@ -9,17 +10,19 @@
 //                         SendMetadata(): its items       ▲
 //                                    └── CollectorSlave ──┘  messages: which keys to read
 //
-// While the store is full or not reachable, the collector pauses. It reports that, and tries again until it succeeds, so
-// that no data are lost.
+// While the store is full or not reachable, the collector pauses. It reports that, and tries again
+// until it succeeds, so that no data are lost.
 //
-// A collector worker of your own inherits from this class and overrides the steps that it changes. One with another place
-// for its data overrides SendStepData(), DropStepData() and GetPolicyUpdateInfo(); the learners must find the rows there.
-// docs/how_to/own_collector.md has one.
+// A collector worker of your own inherits from this class and overrides the steps that it changes.
+// One with another place for its data overrides SendStepData(), DropStepData() and
+// GetPolicyUpdateInfo(); the learners must find the rows there. docs/how_to/own_collector.md has
+// one.
 //
 // Ownership: session, store and factory must outlive it.
-// Threads:   one thread calls Run(), which starts threads of its own and joins them; any thread may call Close(). The
-//            steps are called on the thread of the task, one after the other.
-// Errors:    an error or an exception of a step fails the task; the coordinator gives it to a worker again.
+// Threads:   one thread calls Run(), which starts threads of its own and joins them; any thread may
+//            call Close(). The steps are called on the thread of the task, one after the other.
+// Errors:    an error or an exception of a step fails the task; the coordinator gives it to a
+//            worker again.
 #ifndef DING_WORKER_COLLECTOR_COMM_BASE_COMM_COLLECTOR_H_
 #define DING_WORKER_COLLECTOR_COMM_BASE_COMM_COLLECTOR_H_
 
@@ -61,7 +64,8 @@ using TaskCollectorFactory = std::function<absl::StatusOr<std::unique_ptr<TaskCo
 // It is the link of its collectors.
 class BaseCommCollector : public CollectorLink {
  public:
-  // `retry` is the time between two attempts to write to a store that is full or not reachable; above zero.
+  // `retry` is the time between two attempts to write to a store that is full or not reachable;
+  // above zero.
   BaseCommCollector(WorkerSession* session, Store* store, TaskCollectorFactory factory,
                     absl::Duration retry = absl::Milliseconds(200));
 
@@ -77,7 +81,8 @@ class BaseCommCollector : public CollectorLink {
   virtual absl::StatusOr<std::unique_ptr<TaskCollector>> CreateCollector(const CollectorTask& task,
                                                                          CollectorLink* link);
   // Reads a version of a policy from the place of its key.
-  //   kNotFound, kDataLoss, kFailedPrecondition, kInvalidArgument  it is gone or damaged: a newer one is waited for
+  //   kNotFound, kDataLoss, kFailedPrecondition, kInvalidArgument  it is gone or damaged: a newer
+  //                                                                one is waited for
   //   kUnavailable, kResourceExhausted                             called again
   virtual absl::StatusOr<PolicyUpdate> GetPolicyUpdateInfo(const PolicyVersion& version);
   // Puts rows where the learners find the chunk of this number.
@@ -85,8 +90,9 @@ class BaseCommCollector : public CollectorLink {
   virtual absl::Status SendStepData(int64_t chunk, const SegmentBatch& data);
   // Deletes a chunk that was not announced. Perhaps SendStepData() has stored nothing of it.
   virtual absl::Status DropStepData(int64_t chunk);
-  // Announces `items` (EncodeItems()) of a chunk that SendStepData() has put, with the progress so far. Without items there
-  // is progress alone. Waits while the coordinator delays its acknowledgements.
+  // Announces `items` (EncodeItems()) of a chunk that SendStepData() has put, with the progress so
+  // far. Without items there is progress alone. Waits while the coordinator delays its
+  // acknowledgements.
   virtual absl::Status SendMetadata(std::string items, const CollectorProgress& progress);
 
   CollectorSlave* slave() { return &slave_; }
@@ -103,7 +109,8 @@ class BaseCommCollector : public CollectorLink {
   void CloseTask();
 
   absl::StatusOr<CollectorFinishInfo> Collect(const CollectorTask& task);
-  // Reports why no policy can be read, if that was not reported yet. An empty `reason` reports that it can be read again.
+  // Reports why no policy can be read, if that was not reported yet. An empty `reason` reports that
+  // it can be read again.
   absl::Status ReportPolicyStall(const std::string& reason);
   // Sends the rows, and repeats that until it succeeds or the task is closed.
   absl::Status PutChunk(int64_t chunk, const SegmentBatch& data);

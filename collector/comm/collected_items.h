@@ -1,5 +1,6 @@
-// Makes the items (data/items.h) that announce collected rows: each row, or each sequence of rows, becomes an item. It
-// says where the rows are in the store, and has the columns that a buffer needs.
+// Makes the items (data/items.h) that announce collected rows: each row, or each sequence of rows,
+// becomes an item. It says where the rows are in the store, and has the columns that a buffer
+// needs.
 //
 // Threads: thread-safe (a pure function).
 #ifndef DING_WORKER_COLLECTOR_COMM_COLLECTED_ITEMS_H_
@@ -15,16 +16,18 @@
 
 namespace ding {
 
-// Returns the fields of the items for such rows: chunk, row and length, and the columns collect_iter and priority if the
-// rows have them.
+// Returns the fields of the items for such rows: chunk, row and length, and the columns
+// collect_iter and priority if the rows have them.
 absl::StatusOr<SpecPtr> ItemsOf(const Spec& rows);
 
-// Returns one item for each sequence of `data`, the content of chunk `chunk`, encoded by data/wire.h. By default there is
-// one item for each row. The result is empty if no row is part of a sequence.
+// Returns one item for each sequence of `data`, the content of chunk `chunk`, encoded by
+// data/wire.h. By default there is one item for each row. The result is empty if no row is part of
+// a sequence.
 //
-// A sequence begins every `period()` rows of a segment, from its first row on, and does not leave the segment. With
-// padding, the rows at the end of a segment that are in no sequence belong to one more item, which is shorter; it is
-// left out if all of its rows are burn-in. Without padding, these rows are left out.
+// A sequence begins every `period()` rows of a segment, from its first row on, and does not leave
+// the segment. With padding, the rows at the end of a segment that are in no sequence belong to one
+// more item, which is shorter; it is left out if all of its rows are burn-in. Without padding,
+// these rows are left out.
 //
 //     segment   a0 a1 a2 a3 a4 a5 a6 a7     length = 4, overlap = 1
 //               [---------]

@@ -1,13 +1,15 @@
-// A collector's side of the control plane: it announces the rows of the running task, and keeps the newest version of
-// each policy.
+// A collector's side of the control plane: it announces the rows of the running task, and keeps the
+// newest version of each policy.
 //
 //     Announce(), Finish() ──────► CollectorData, CollectorFinished
 //     NewerPolicy() ◄───────────── PolicyVersion: only the newest one of each player is kept
 //
-// At most kMaxUnacknowledged announcements are under way: when the coordinator's buffer delays its acknowledgements,
-// Announce() waits. A task may set a smaller number; with 0, Announce() waits for its own acknowledgement.
+// At most kMaxUnacknowledged announcements are under way: when the coordinator's buffer delays its
+// acknowledgements, Announce() waits. A task may set a smaller number; with 0, Announce() waits for
+// its own acknowledgement.
 //
-// CollectorProtocol says what messages mean, without waiting. The simulation of the control plane runs it, too.
+// CollectorProtocol says what messages mean, without waiting. The simulation of the control plane
+// runs it, too.
 //
 // Ownership, threads, blocking: as Slave; CollectorProtocol is thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_COMM_COLLECTOR_SLAVE_H_
@@ -45,7 +47,8 @@ class CollectorProtocol {
   bool MayGoOn() const { return under_way() <= max_unacknowledged_; }
   // Returns the next announcement; MayAnnounce() must be true.
   CollectorData Announce(std::string items, const CollectorProgress& progress);
-  // Says that the last announcement could not be sent: the coordinator expects the same number next.
+  // Says that the last announcement could not be sent: the coordinator expects the same number
+  // next.
   void TakeBack() { --announced_; }
   CollectorData Stalled(absl::string_view reason) const;
 
@@ -78,14 +81,17 @@ class CollectorSlave : public Slave {
  public:
   using Slave::Slave;
 
-  // Announces rows of the running task. `items` (EncodeItems()) refer to chunks that are in the store already.
+  // Announces rows of the running task. `items` (EncodeItems()) refer to chunks that are in the
+  // store already.
   absl::Status Announce(std::string items, const CollectorProgress& progress);
-  // Reports why the collector sends no data at the moment. An empty `reason` reports that it sends data again.
+  // Reports why the collector sends no data at the moment. An empty `reason` reports that it sends
+  // data again.
   absl::Status ReportStall(absl::string_view reason);
   // Reports that the task is over. `info` need not have the id of the task.
   absl::Status Finish(CollectorFinished info);
-  // Returns the newest policy of this player of the task if it is newer than `version`; waits for one for at most
-  // `timeout`. An evaluation begins with the policy that its task names, even if there is a newer one.
+  // Returns the newest policy of this player of the task if it is newer than `version`; waits for
+  // one for at most `timeout`. An evaluation begins with the policy that its task names, even if
+  // there is a newer one.
   //   kInvalidArgument  the task has no such player
   absl::StatusOr<std::optional<PolicyVersion>> NewerPolicy(int player, uint64_t version,
                                                            absl::Duration timeout);

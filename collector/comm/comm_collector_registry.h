@@ -25,7 +25,8 @@ struct CommCollectorDescriptor {
   // `create` decides (base/params.h).
   ParamsCheck check_params;
   CommCollectorCreator create;
-  // The only scheme of a store that the type works with, as "redis"; empty: any store that processes share.
+  // The only scheme of a store that the type works with, as "redis"; empty: any store that
+  // processes share.
   std::string store_scheme;
 };
 Registry<CommCollectorDescriptor>& CommCollectorRegistry();

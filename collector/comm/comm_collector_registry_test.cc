@@ -51,9 +51,8 @@ TEST(CommCollectorRegistryTest, OurTypesTakeNoParams) {
   }
 }
 
-// A type that notes what its params say.
-// CommLearnerRegistry has the same tests: almost every line names a type of the registry, so a template of both
-// would be longer than the second copy.
+// A type that notes what its params say. CommLearnerRegistry has the same tests: almost every line
+// names a type of the registry, so a template of both would be longer than the second copy.
 class ParamsOfAUser : public testing::Test {
  protected:
   CommCollectorDescriptor Descriptor() {

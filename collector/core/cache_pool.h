@@ -1,11 +1,12 @@
-// Keeps one value for each env, such as the row that waits for the answer of the env. The envs of a manager
-// may be ready and answer at different times: a value is replaced or removed for one env, and the values of
-// the others stay.
+// Keeps one value for each env, such as the row that waits for the answer of the env. The envs of a
+// manager may be ready and answer at different times: a value is replaced or removed for one env,
+// and the values of the others stay.
 //
-// Ownership: owns its values. Values that share memory (tensors) keep sharing it, unless `deepcopy` is set.
+// Ownership: owns its values. Values that share memory (tensors) keep sharing it, unless `deepcopy`
+// is set.
 // Threads:   thread-compatible.
-// Errors:    Update() and Reset() of an env that does not exist end the program, with the name of the pool: the
-//            caller has a bug.
+// Errors:    Update() and Reset() of an env that does not exist end the program, with the name of
+//            the pool: the caller has a bug.
 //
 // Example:
 //   CachePool<int64_t> rows("rows", env_num);
@@ -31,7 +32,8 @@ namespace ding {
 template <typename T>
 class CachePool {
  public:
-  // No env has a value at first. With `deepcopy`, a tensor that is passed is copied, so that its owner may change it.
+  // No env has a value at first. With `deepcopy`, a tensor that is passed is copied, so that its
+  // owner may change it.
   CachePool(std::string name, int env_num, bool deepcopy = false)
       : name_(std::move(name)), deepcopy_(deepcopy), values_(static_cast<size_t>(env_num)) {}
 
@@ -52,7 +54,8 @@ class CachePool {
   // Removes the value of this env.
   void Reset(int env_id) { Slot(env_id).reset(); }
 
-  // Returns the value of this env, or null if it has none or does not exist. Valid until its next change.
+  // Returns the value of this env, or null if it has none or does not exist. Valid until its next
+  // change.
   const T* Get(int env_id) const {
     if (env_id < 0 || env_id >= env_num()) return nullptr;
     const std::optional<T>& value = values_[static_cast<size_t>(env_id)];

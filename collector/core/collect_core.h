@@ -1,25 +1,29 @@
-// The building block of serial collectors: it steps an env manager with one policy per player, stores the
-// rows, and counts steps, episodes and samples. A collector decides which envs act and when it has enough.
+// The building block of serial collectors: it steps an env manager with one policy per player,
+// stores the rows, and counts steps, episodes and samples. A collector decides which envs act and
+// when it has enough.
 //
 //     ready_obs ──► rows of player 0 ──► policies[0] ──► action/0 ─┐
 //         │    └──► rows of player 1 ──► policies[1] ──► action/1 ─┴─► Step(views of those rows)
 //         └── PlayerObs(): views                                            │
 //                 rewards, ends, last observations of each player ◄─────────┘
 //
-// A single-player env has one player, 0. The stream of player p in env i is stream_base + i * players + p.
-// In a game the policies get the seats i * players + p instead of env ids, so that one policy may play
-// several players. A player that ends before its game (EnvManager::plays()) has no rows until the next game. Its last
-// row is terminated, or truncated with its last observation.
+// A single-player env has one player, 0. The stream of player p in env i is stream_base + i *
+// players + p. In a game the policies get the seats i * players + p instead of env ids, so that one
+// policy may play several players. A player that ends before its game (EnvManager::plays()) has no
+// rows until the next game. Its last row is terminated, or truncated with its last observation.
 //
-// A collector of your own creates a core, inherits from CoreCollector (or BattleCoreCollector) and writes Collect():
-// steps, until it has enough; TakeTrainSamples(); FinishCollect(). CollectLoop (serial/serial_collectors.h) is such a loop, to be
-// used as it is. docs/reference/collector_core.md has a whole collector.
+// A collector of your own creates a core, inherits from CoreCollector (or BattleCoreCollector) and
+// writes Collect(): steps, until it has enough; TakeTrainSamples(); FinishCollect(). CollectLoop
+// (serial/serial_collectors.h) is such a loop, to be used as it is.
+// docs/reference/collector_core.md has a whole collector.
 //
-// Ownership: as ISerialCollector: the core owns neither envs nor policies, and these must outlive it.
+// Ownership: as ISerialCollector: the core owns neither envs nor policies, and these must outlive
+// it.
 // Threads:   thread-compatible: one caller at a time, whose thread calls envs and policies.
-// Errors:    those of Create() and of what ISerialCollector asks for name the collector. Those of the steps of
-//            a collect do not: Collect() returns them with Annotate(status, core->deps().name). After a failed
-//            step the rows of episodes in which an env had to answer are dropped, and the other rows stay.
+// Errors:    those of Create() and of what ISerialCollector asks for name the collector. Those of
+//            the steps of a collect do not: Collect() returns them with Annotate(status,
+//            core->deps().name). After a failed step the rows of episodes in which an env had to
+//            answer are dropped, and the other rows stay.
 //
 // Example:
 //   absl::StatusOr<SegmentBatch> Collect(const CollectOptions& options) override {
@@ -69,10 +73,11 @@ namespace ding {
 struct SerialCollectorOptions {
   // Train iterations between two log lines, at least 1.
   int64_t collect_print_freq = 100;
-  // The number of abnormal steps of one env, without a row or episode of it returned in between, after
-  // which Collect() fails; at least 1.
+  // The number of abnormal steps of one env, without a row or episode of it returned in between,
+  // after which Collect() fails; at least 1.
   int max_abnormal = 10;
-  // The stream of env 0, or of player 0 in it. Collectors that feed one buffer need disjoint streams.
+  // The stream of env 0, or of player 0 in it. Collectors that feed one buffer need disjoint
+  // streams.
   int64_t stream_base = 0;
 
   // Returns all problems of the options; empty if there are none.
@@ -83,16 +88,19 @@ class CollectCore {
  public:
   struct Options {
     SerialCollectorOptions common;
-    // Whether to return rows of complete episodes only. With traj_len_inf of a policy it does so anyway.
+    // Whether to return rows of complete episodes only. With traj_len_inf of a policy it does so
+    // anyway.
     bool whole_episodes = false;
     // The most rows of a running episode to hold, at least 1. See TrajBuffer.
     std::optional<int64_t> maxlen;
     bool game = false;  // whether the env is a game with a player per policy
-    // Whether to log metrics of the returned samples; else of the time. docs/reference/collector.md lists both.
+    // Whether to log metrics of the returned samples; else of the time. docs/reference/collector.md
+    // lists both.
     bool log_samples = true;
     bool measure_steps = false;  // enables TakeStepTimes()
-    // The two halves of a vector step, for a collector that replaces them; each is called once for all its envs. Empty:
-    // Forward() of the policy, and Step() of the env manager. The answer of `env_step` is valid until its next call.
+    // The two halves of a vector step, for a collector that replaces them; each is called once for
+    // all its envs. Empty: Forward() of the policy, and Step() of the env manager. The answer of
+    // `env_step` is valid until its next call.
     std::function<absl::Status(CollectMode* policy, const ColumnsView& obs,
                                absl::Span<const int> env_ids, const NamedValues& settings,
                                const MutableColumnsView& out)>
@@ -100,7 +108,8 @@ class CollectCore {
     std::function<absl::StatusOr<const Timesteps*>(absl::Span<const int> env_ids,
                                                    const ColumnsView& actions)>
         env_step;
-    // Problems that the collector has found, for instance in its params: Create() reports them with others.
+    // Problems that the collector has found, for instance in its params: Create() reports them with
+    // others.
     std::vector<std::string> problems;
   };
   // The times of vector steps.
@@ -122,21 +131,23 @@ class CollectCore {
   EnvManager* env() const { return env_; }
   const ComponentDeps& deps() const { return deps_; }
   int player_num() const { return static_cast<int>(players_.size()); }
-  // Here and below, `player` is from 0 to player_num() - 1. Any other is kInvalidArgument, or ends the program where
-  // no status is returned.
+  // Here and below, `player` is from 0 to player_num() - 1. Any other is kInvalidArgument, or ends
+  // the program where no status is returned.
   const CollectAttributes& attributes(int player) const {
     DING_CHECK(CheckPlayer(player).ok()) << CheckPlayer(player).message();
     return players_[player].attributes;
   }
 
-  // Before the steps of a collect. The first one checks the level seeds: from then on rows have them, or have
-  // none if `level_seeds` is empty; a collector that does not call it has rows without. The second one makes
-  // room for `rows` ready rows of each player, so that steps need not copy them.
+  // Before the steps of a collect. The first one checks the level seeds: from then on rows have
+  // them, or have none if `level_seeds` is empty; a collector that does not call it has rows
+  // without. The second one makes room for `rows` ready rows of each player, so that steps need not
+  // copy them.
   absl::Status PrepareLevelSeeds(const std::vector<int64_t>& level_seeds);
   absl::Status Reserve(int64_t rows);
 
-  // Steps all ready envs and returns what the envs have answered, valid until the next call of the env
-  // manager. If no env is ready and none has to answer, waits for one, so that a caller may simply repeat it:
+  // Steps all ready envs and returns what the envs have answered, valid until the next call of the
+  // env manager. If no env is ready and none has to answer, waits for one, so that a caller may
+  // simply repeat it:
   //   kFailedPrecondition  no env can become ready, or none did within a minute
   //   kResourceExhausted   an env was abnormal too often
   //   other codes          an env or a policy failed
@@ -147,8 +158,9 @@ class CollectCore {
   // Returns the times of the steps since the last call; zeros without Options::measure_steps.
   StepTimes TakeStepTimes() { return std::exchange(step_times_, StepTimes()); }
 
-  // The envs that may be in the middle of an episode: those that have acted in it, and those of a manager
-  // that ran already when it was passed to the core. The second function begins new episodes in them.
+  // The envs that may be in the middle of an episode: those that have acted in it, and those of a
+  // manager that ran already when it was passed to the core. The second function begins new
+  // episodes in them.
   std::vector<int> unfinished_envs() const;
   absl::Status RestartUnfinishedEnvs();
 
@@ -156,23 +168,25 @@ class CollectCore {
   int64_t ready_rows(int player) const { return RowsOf(player).ready_rows(); }
   // The number of complete samples of this player among them (CollectAttributes::unroll_len).
   int64_t ready_samples(int player) const { return RowsOf(player).ready_samples(); }
-  // Changes the rewards of player 0 in the last finished episode of this env. Only with whole_episodes.
+  // Changes the rewards of player 0 in the last finished episode of this env. Only with
+  // whole_episodes.
   absl::Status ReshapeRewards(int env_id, const RewardShaping& shaping);
-  // Returns at most `max_rows` ready rows of this player and drops the others (TrajBuffer::Take() says which).
-  // `now` is env()->ready_obs(); it may be empty if all these rows are of episodes that ended.
+  // Returns at most `max_rows` ready rows of this player and drops the others (TrajBuffer::Take()
+  // says which). `now` is env()->ready_obs(); it may be empty if all these rows are of episodes
+  // that ended.
   absl::StatusOr<SegmentBatch> Take(int player, int64_t max_rows, const ReadyObs& now);
   // Passes the data through GetTrainSample() of the policy.
   absl::Status MakeTrainSamples(int player, SegmentBatch* data);
-  // At the end of a collect: drops the rows of this player that wait for the end of their episode, if its policy
-  // is on-policy.
+  // At the end of a collect: drops the rows of this player that wait for the end of their episode,
+  // if its policy is on-policy.
   void DropHeldRowsIfOnPolicy(int player);
   // Does these three for all ready rows of this player and returns the training data.
   absl::StatusOr<SegmentBatch> TakeTrainSamples(int player);
   // Drops all rows, because no running episode is to be continued.
   absl::Status DropAllRows();
 
-  // Returns the episodes that finished since the last call, env by env; call it after Take(), which counts
-  // their rows. Keeps them for the log if `record`.
+  // Returns the episodes that finished since the last call, env by env; call it after Take(), which
+  // counts their rows. Keeps them for the log if `record`.
   std::vector<CollectedEpisode> TakeFinishedEpisodes(bool record);
   // What ISerialCollector says; further steps are refused.
   absl::Status Close();
@@ -191,8 +205,8 @@ class CollectCore {
     PlayerActs acts;                      // of the current step, in a game
     std::unique_ptr<CollectMode> random;  // null before the first random_collect
   };
-  // For OverCore and what derives from it: what ISerialCollector asks for. Empty `policies` keep the current ones. The
-  // state includes which envs are in the middle of an episode.
+  // For OverCore and what derives from it: what ISerialCollector asks for. Empty `policies` keep
+  // the current ones. The state includes which envs are in the middle of an episode.
   absl::Status ResetEnv(EnvManager* env);
   absl::Status ResetPolicies(std::vector<CollectMode*> policies);
   absl::Status Reset(std::vector<CollectMode*> policies, EnvManager* env);
@@ -213,8 +227,8 @@ class CollectCore {
     DING_CHECK(CheckPlayer(player).ok()) << CheckPlayer(player).message();
     return rows_.of(player);
   }
-  // Uses these from now on: checks that they fit together, launches the env manager if needed, and keeps
-  // the rows if their layout is unchanged.
+  // Uses these from now on: checks that they fit together, launches the env manager if needed, and
+  // keeps the rows if their layout is unchanged.
   absl::Status Use(EnvManager* env, const std::vector<CollectMode*>& policies);
   std::vector<CollectMode*> policies() const;
   CollectStatistics FreshStatistics(const EnvManager& env) const;
@@ -257,8 +271,8 @@ class CollectCore {
   StepTimes step_times_;
 };
 
-// Returns the policies of a core with one player; empty if `policy` is null, which Create() refuses and
-// ResetPolicies() and Reset() take as "the current one".
+// Returns the policies of a core with one player; empty if `policy` is null, which Create() refuses
+// and ResetPolicies() and Reset() take as "the current one".
 std::vector<CollectMode*> PoliciesOf(CollectMode* policy);
 
 // What collectors over a core pass on to it, whether they are for games or not.
@@ -285,7 +299,8 @@ class OverCore : public Interface {
   const std::unique_ptr<CollectCore> core_;
 };
 
-// A serial collector over a core with one player: passes on to it all that ISerialCollector asks for, but Collect().
+// A serial collector over a core with one player: passes on to it all that ISerialCollector asks
+// for, but Collect().
 class CoreCollector : public OverCore<ISerialCollector> {
  public:
   absl::Status ResetPolicy(CollectMode* policy) override {

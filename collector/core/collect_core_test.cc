@@ -1,4 +1,5 @@
-// Tests of the core as a building block; those of the serial and battle collectors test the rest of it.
+// Tests of the core as a building block; those of the serial and battle collectors test the rest of
+// it.
 #include "ding_worker/collector/core/collect_core.h"
 
 #include <cstdint>
@@ -43,7 +44,8 @@ class TestCollector : public CoreCollector {
   }
 };
 
-// Three envs, whose episodes have three steps with the rewards 0, 1, 2; a hundred more in each later episode.
+// Three envs, whose episodes have three steps with the rewards 0, 1, 2; a hundred more in each
+// later episode.
 struct Fixture : SerialParts {
   explicit Fixture(CollectCore::Options options = {}, FakeEnvManager::Options env_options = {},
                    const CollectAttributes& attributes = {})

@@ -1,5 +1,5 @@
-// The statistics of a serial collector: env steps, episodes, returned samples, and metrics of them. In
-// games an episode has one return per player. A sample has unroll_len rows of the policy
+// The statistics of a serial collector: env steps, episodes, returned samples, and metrics of them.
+// In games an episode has one return per player. A sample has unroll_len rows of the policy
 // (CollectAttributes), so that with 1 the samples are the rows.
 //
 // Ownership: a value.   Threads: thread-compatible.
@@ -56,26 +56,28 @@ class CollectStatistics {
   void set_envstep(int64_t envstep) { envstep_ = envstep; }
   int64_t total_episode_count() const { return total_episode_count_; }
   int64_t total_train_sample_count() const { return total_train_sample_count_; }
-  // The mean return of the last 20 episodes that were recorded since the start or the last resume; in games
-  // that of the first player. Not set: there are none.
+  // The mean return of the last 20 episodes that were recorded since the start or the last resume;
+  // in games that of the first player. Not set: there are none.
   std::optional<double> recent_return() const { return recent_returns_.Average(); }
 
   // Notes that all envs begin new episodes; their number may have changed.
   void ForgetEpisodes(int env_num);
   void ForgetEpisode(int env_id) { envs_[env_id].samples = 0; }
 
-  // Accounts for a vector step; `next_step` is that of TrajBuffer. Fills `ended_envs` with the envs whose
-  // episode is over, also if it returns kResourceExhausted because an env was abnormal too often.
+  // Accounts for a vector step; `next_step` is that of TrajBuffer. Fills `ended_envs` with the envs
+  // whose episode is over, also if it returns kResourceExhausted because an env was abnormal too
+  // often.
   absl::Status Account(const Timesteps& timesteps, absl::Span<const int64_t> next_step,
                        const ComponentDeps& deps, std::vector<int>* ended_envs);
-  // Counts these segments as returned, with the numbers of samples that were completed in each of them.
+  // Counts these segments as returned, with the numbers of samples that were completed in each of
+  // them.
   void CountSamples(const std::vector<Segment>& segments,
                     absl::Span<const int64_t> samples_of_segments);
-  // Returns the episodes that finished since the last call, env by env, at the end of a collect. Keeps
-  // them for the log if `record`.
+  // Returns the episodes that finished since the last call, env by env, at the end of a collect.
+  // Keeps them for the log if `record`.
   std::vector<CollectedEpisode> TakeFinished(bool record);
-  // Counts the time and logs if it is due, with the policy's settings among the metrics; without `record` it
-  // drops the values to log instead.
+  // Counts the time and logs if it is due, with the policy's settings among the metrics; without
+  // `record` it drops the values to log instead.
   void FinishCollect(bool record, double seconds, int64_t train_iter, const NamedValues& settings,
                      const ComponentDeps& deps);
   // Logs the episodes that wait for the next log, as of the last collect.

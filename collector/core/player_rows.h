@@ -1,5 +1,6 @@
-// The rows that a collector has made: a TrajBuffer for each player of its envs. In a game it splits among the players what
-// the envs have answered, also among players that end before their game (EnvManager::plays()).
+// The rows that a collector has made: a TrajBuffer for each player of its envs. In a game it splits
+// among the players what the envs have answered, also among players that end before their game
+// (EnvManager::plays()).
 //
 // Ownership: owns the rows.   Threads: thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_CORE_PLAYER_ROWS_H_
@@ -27,7 +28,8 @@ class PlayerRows {
  public:
   struct Options {
     int64_t stream_base = 0;  // the stream of player p in env i is stream_base + i * players + p
-    // As in TrajBuffer. With traj_len_inf of a policy the rows of its player are returned by whole episodes anyway.
+    // As in TrajBuffer. With traj_len_inf of a policy the rows of its player are returned by whole
+    // episodes anyway.
     bool whole_episodes = false;
     std::optional<int64_t> maxlen;
   };
@@ -39,7 +41,8 @@ class PlayerRows {
   absl::StatusOr<std::vector<TrajBuffer>> Make(const EnvManager& env,
                                                absl::Span<CollectMode* const> policies,
                                                bool with_level_seed) const;
-  // Uses the buffers of Make() from now on. Keeps the rows of a player whose old buffer has the same layout.
+  // Uses the buffers of Make() from now on. Keeps the rows of a player whose old buffer has the
+  // same layout.
   void Use(const EnvSpec& env, std::vector<TrajBuffer> fresh);
 
   int players() const { return static_cast<int>(players_.size()); }

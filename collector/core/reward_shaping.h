@@ -1,8 +1,8 @@
-// Functions that change the rewards of a finished episode before it is returned: hindsight rewards, bonuses
-// that depend on its end. Logged returns stay those of the env.
+// Functions that change the rewards of a finished episode before it is returned: hindsight rewards,
+// bonuses that depend on its end. Logged returns stay those of the env.
 //
-// Such a function runs in the collector's process and is registered by name. It is not a method of Env,
-// because an env in another process has no access to the collected rows.
+// Such a function runs in the collector's process and is registered by name. It is not a method of
+// Env, because an env in another process has no access to the collected rows.
 //
 // Threads: called on the thread of the collector.
 //
@@ -28,9 +28,9 @@
 
 namespace ding {
 
-// Changes `rewards`, the rewards of the `rows` of an episode, oldest first: [T], or [T, R] if the env's
-// rewards have R components, which it keeps (env.reward_weights make one reward of them). An error or
-// exception fails the collect.
+// Changes `rewards`, the rewards of the `rows` of an episode, oldest first: [T], or [T, R] if the
+// env's rewards have R components, which it keeps (env.reward_weights make one reward of them). An
+// error or exception fails the collect.
 using RewardShaping =
     std::function<absl::Status(int env_id, const ColumnsView& rows, absl::Span<float> rewards)>;
 

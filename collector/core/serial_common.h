@@ -1,5 +1,5 @@
-// Helpers of serial collectors and evaluators: they call a policy, check that it fits its envs, and write
-// metrics.
+// Helpers of serial collectors and evaluators: they call a policy, check that it fits its envs, and
+// write metrics.
 #ifndef DING_WORKER_COLLECTOR_CORE_SERIAL_COMMON_H_
 #define DING_WORKER_COLLECTOR_CORE_SERIAL_COMMON_H_
 
@@ -44,18 +44,19 @@ absl::Status CallPolicy(Call&& call) {
   return Annotate(CallUser("it", std::forward<Call>(call)), "policy");
 }
 
-// Checks that there is one policy, or in a `game` one per player, and that the first field of each output
-// is the action of a player. kInvalidArgument names the found and the expected.
+// Checks that there is one policy, or in a `game` one per player, and that the first field of each
+// output is the action of a player. kInvalidArgument names the found and the expected.
 absl::Status CheckPoliciesFitEnv(absl::Span<const SpecPtr> policy_outputs, bool game,
                                  const EnvSpec& env);
 
-// Returns the ids that the policy of `player` gets: seats env * players + player in a game, else the env
-// ids. Valid until `*seats` changes.
+// Returns the ids that the policy of `player` gets: seats env * players + player in a game, else
+// the env ids. Valid until `*seats` changes.
 absl::Span<const int> GameSeats(int player, int players, absl::Span<const int> env_ids,
                                 std::vector<int>* seats);
 
-// The envs in which a player of a game acts, among those that are stepped. In the others the player has ended
-// before its game (EnvManager::plays()): its policy is not asked, and its action is 0, which nobody reads.
+// The envs in which a player of a game acts, among those that are stepped. In the others the player
+// has ended before its game (EnvManager::plays()): its policy is not asked, and its action is 0,
+// which nobody reads.
 //
 // Example:
 //   if (acting.Choose(*env, player, env_ids)) {
@@ -68,7 +69,8 @@ class PlayerActs {
   bool Choose(const EnvManager& env, int player, absl::Span<const int> env_ids);
   absl::Span<const int> env_ids() const { return env_ids_; }
   absl::Span<const int64_t> rows() const { return rows_; }  // places in the ids that Choose() got
-  // Returns `count` rows of actions, valid until the next call: in rows() those at `actions`, else zeros.
+  // Returns `count` rows of actions, valid until the next call: in rows() those at `actions`, else
+  // zeros.
   std::byte* Spread(const std::byte* actions, int64_t row_bytes, size_t count);
 
  private:
@@ -77,8 +79,8 @@ class PlayerActs {
   std::vector<std::byte> spread_;
 };
 
-// Decides when an evaluation is due: at iteration 0, then every eval_freq train iterations, at most once
-// per iteration.
+// Decides when an evaluation is due: at iteration 0, then every eval_freq train iterations, at most
+// once per iteration.
 class EvalSchedule {
  public:
   explicit EvalSchedule(int64_t eval_freq) : eval_freq_(eval_freq) {}
@@ -103,10 +105,10 @@ class EvalSchedule {
 // Saves the checkpoint "ckpt_best" by `save`, if it is set.
 absl::Status SaveBest(const SaveCheckpointFn& save, absl::string_view name);
 
-// To be called when no env is ready. Returns OK if an env for which wanted(env_id) is true runs or resets in the
-// background, so that a step of no envs may return it. Counts calls in `*waits` and sleeps for a
-// millisecond from the second call on. kFailedPrecondition, with the states of all envs, if there is no
-// such env or after a minute.
+// To be called when no env is ready. Returns OK if an env for which wanted(env_id) is true runs or
+// resets in the background, so that a step of no envs may return it. Counts calls in `*waits` and
+// sleeps for a millisecond from the second call on. kFailedPrecondition, with the states of all
+// envs, if there is no such env or after a minute.
 absl::Status WaitForEnv(const EnvManager& env, absl::FunctionRef<bool(int env_id)> wanted,
                         int* waits);
 
@@ -118,8 +120,8 @@ std::string CauseOfAbnormal(const Timesteps& timesteps, size_t row);
 // Adds <prefix>_mean, _std (of the population), _max and _min of `values`, which must not be empty.
 void AddStatistics(absl::string_view prefix, absl::Span<const double> values, NamedValues* metrics);
 
-// Returns the name under which a statistic of an env is reported: "info/<name>", so that none replaces a value of ours. Bytes
-// that cannot stand in a line of UTF-8 are written as "\xNN".
+// Returns the name under which a statistic of an env is reported: "info/<name>", so that none
+// replaces a value of ours. Bytes that cannot stand in a line of UTF-8 are written as "\xNN".
 std::string EnvStatisticName(absl::string_view name);
 
 // A value that an env gives at the end of its episodes.
@@ -131,13 +133,13 @@ struct EpisodeValue {
 };
 std::vector<EpisodeValue> SummarizeEpisodeInfo(
     const std::map<std::string, std::vector<double>>& info);
-// Adds each of them as "<name>_mean". Unless all `episodes` gave a finite value, adds "<name>_count" (how many did) and, if any is
-// not finite, "<name>_not_finite".
+// Adds each of them as "<name>_mean". Unless all `episodes` gave a finite value, adds
+// "<name>_count" (how many did) and, if any is not finite, "<name>_not_finite".
 void AddEpisodeInfo(const std::map<std::string, std::vector<double>>& info, int64_t episodes,
                     NamedValues* metrics);
 
-// Calls a metric sink, which a user may have written. If it throws, the first time is a warning in the log, and the run
-// goes on.
+// Calls a metric sink, which a user may have written. If it throws, the first time is a warning in
+// the log, and the run goes on.
 void CallSink(absl::FunctionRef<void()> call);
 // Flushes a metric sink; an exception of it is an error.
 inline absl::Status FlushSink(MetricSink* sink) {
@@ -147,12 +149,13 @@ inline absl::Status FlushSink(MetricSink* sink) {
 // Writes each metric to "<name>_iter/<metric>" at train_iter.
 void WriteIterMetrics(const NamedValues& metrics, absl::string_view name, int64_t train_iter,
                       MetricSink* sink);
-// The same, and each metric, except `except`, to "<name>_step/<metric>" at envstep, as the sink wants it
-// (MetricSink::axis()). An envstep below 0 is not known.
+// The same, and each metric, except `except`, to "<name>_step/<metric>" at envstep, as the sink
+// wants it (MetricSink::axis()). An envstep below 0 is not known.
 void WriteMetrics(const NamedValues& metrics, absl::string_view name, int64_t train_iter,
                   int64_t envstep, absl::string_view except, MetricSink* sink);
 
-// Formats metrics for the log: "reward_mean 21.5, reward_std 3.2"; after the first hundred, says how many there are.
+// Formats metrics for the log: "reward_mean 21.5, reward_std 3.2"; after the first hundred, says
+// how many there are.
 std::string MetricsLine(const NamedValues& metrics);
 
 }  // namespace ding

@@ -1,28 +1,32 @@
-// Builds segments: stores the rows of several envs, one vector step after the other, and returns them as
-// runs of consecutive rows per stream.
+// Builds segments: stores the rows of several envs, one vector step after the other, and returns
+// them as runs of consecutive rows per stream.
 //
 //     Append(obs) ──► rows of the arena ──► the policy writes its outputs to them
 //     Store(timesteps) ──► reward and end of each row
 //     Take(n) ──► SegmentBatch: the arena itself if the rows of each segment are contiguous in it, else
 //                 a gathered copy
 //
-// A row has the observation fields, the output fields of the policy, `reward` [] float32 (or [R], if the
-// env's rewards have R components), `collect_iter` [] int64, optionally `level_seed` [] int64, and the fields that the
-// env declares in EnvSpec::info. An observation is copied once, from the block of the env manager to the arena.
+// A row has the observation fields, the output fields of the policy, `reward` [] float32 (or [R],
+// if the env's rewards have R components), `collect_iter` [] int64, optionally `level_seed` []
+// int64, and the fields that the env declares in EnvSpec::info. An observation is copied once, from
+// the block of the env manager to the arena.
 //
-// `step` numbers the rows of stream `stream_base + env`. Dropped rows keep their number, so that there is a
-// gap where rows are missing and no buffer links across it.
+// `step` numbers the rows of stream `stream_base + env`. Dropped rows keep their number, so that
+// there is a gap where rows are missing and no buffer links across it.
 //
-// A truncated episode whose last observation allows no action (policy/action_space.h) is stored as terminated, because
-// nothing can follow: no policy needs the value of an action that is forbidden. The first one is logged.
+// A truncated episode whose last observation allows no action (policy/action_space.h) is stored as
+// terminated, because nothing can follow: no policy needs the value of an action that is forbidden.
+// The first one is logged.
 //
-// It counts samples (CollectAttributes::unroll_len): each unroll_len rows of an episode, counted from its
-// first row, are one, and so are the rows that are left at its end. After a gap, and after Take() with
-// Options::cut_samples, counting begins anew.
+// It counts samples (CollectAttributes::unroll_len): each unroll_len rows of an episode, counted
+// from its first row, are one, and so are the rows that are left at its end. After a gap, and after
+// Take() with Options::cut_samples, counting begins anew.
 //
-// With Options::maxlen it holds a bounded number of rows of a running episode, however long the episode is.
+// With Options::maxlen it holds a bounded number of rows of a running episode, however long the
+// episode is.
 //
-// Ownership: owns its arena; the result of Take() owns its memory. Blocks come from pools and return to
+// Ownership: owns its arena; the result of Take() owns its memory. Blocks come from pools and
+// return to
 //            them after their last use.
 // Threads:   thread-compatible.
 // Errors:    kResourceExhausted without the memory for the rows.
@@ -78,8 +82,8 @@ struct TrajLayout {
 bool operator==(const TrajLayout& a, const TrajLayout& b);
 inline bool operator!=(const TrajLayout& a, const TrajLayout& b) { return !(a == b); }
 
-// Some or all of the ready envs, for which to act: the observation of env_ids[i] is row rows[i] of `obs`, or
-// row i if `rows` is empty.
+// Some or all of the ready envs, for which to act: the observation of env_ids[i] is row rows[i] of
+// `obs`, or row i if `rows` is empty.
 struct ActingEnvs {
   ActingEnvs() = default;
   ActingEnvs(const ReadyObs& all) : env_ids(all.env_ids), obs(all.obs) {}  // NOLINT: all of them.
@@ -99,12 +103,13 @@ class TrajBuffer {
     // The stream of env i is stream_base + i * stream_stride.
     int64_t stream_base = 0;
     int64_t stream_stride = 1;
-    // Whether to return the rows of an episode only when it is complete. The rest of an episode whose
-    // beginning was dropped counts as complete.
+    // Whether to return the rows of an episode only when it is complete. The rest of an episode
+    // whose beginning was dropped counts as complete.
     bool whole_episodes = false;
-    // The most rows of the running episode of an env to hold, at least 1. With whole_episodes a further row drops
-    // the oldest one. Without, the rows are a trajectory: they are ready together, when they are so many or the
-    // episode is over. Not set: the rows of an episode are not bounded, other rows are ready at once.
+    // The most rows of the running episode of an env to hold, at least 1. With whole_episodes a
+    // further row drops the oldest one. Without, the rows are a trajectory: they are ready
+    // together, when they are so many or the episode is over. Not set: the rows of an episode are
+    // not bounded, other rows are ready at once.
     std::optional<int64_t> maxlen;
     // The rows of a sample, at least 1.
     int64_t unroll_len = 1;
@@ -120,8 +125,8 @@ class TrajBuffer {
   const Options& options() const { return options_; }
   // Whether `other` has the same layout, number of envs and options.
   bool Fits(const TrajBuffer& other) const;
-  // Continues the numbering of `old`, which it replaces, and its unfinished samples if no rows of it are
-  // lost.
+  // Continues the numbering of `old`, which it replaces, and its unfinished samples if no rows of
+  // it are lost.
   void ContinueAfter(const TrajBuffer& old);
   // The step of the next row of each stream.
   absl::Span<const int64_t> next_step() const { return next_step_; }
@@ -133,19 +138,21 @@ class TrajBuffer {
     ColumnsView obs;            // the copied observations
     MutableColumnsView output;  // the policy must write these fields before Store()
   };
-  // Adds one row per env with its observation, `collect_iter` and, if the layout has it, its level seed
-  // (level_seeds[env]). The views are valid until the next call. No env may have a row whose answer is
-  // pending. May drop the oldest row of the running episode of each env (Options::maxlen).
+  // Adds one row per env with its observation, `collect_iter` and, if the layout has it, its level
+  // seed (level_seeds[env]). The views are valid until the next call. No env may have a row whose
+  // answer is pending. May drop the oldest row of the running episode of each env
+  // (Options::maxlen).
   absl::StatusOr<Appended> Append(const ActingEnvs& acting, int64_t collect_iter,
                                   absl::Span<const int64_t> level_seeds);
-  // Stores the answers of the envs. An abnormal step drops its row and the stored rows of its episode.
-  // kInternal if an env has no pending row, or an episode ends without last observation.
+  // Stores the answers of the envs. An abnormal step drops its row and the stored rows of its
+  // episode. kInternal if an env has no pending row, or an episode ends without last observation.
   absl::Status Store(const Timesteps& timesteps);
-  // For a player of a game: the row of this env that Store() ends next is the player's last one, but the game
-  // goes on. Until EndGame(), the episode is not complete and DropEpisode() drops its rows.
+  // For a player of a game: the row of this env that Store() ends next is the player's last one,
+  // but the game goes on. Until EndGame(), the episode is not complete and DropEpisode() drops its
+  // rows.
   void LeaveGame(int env_id) { out_of_game_[env_id] = 1; }
-  // Ends the game, also of a player that has not left it. The next row of the stream gets at least the step
-  // `next_step`, so that all players number the rows of the next game alike.
+  // Ends the game, also of a player that has not left it. The next row of the stream gets at least
+  // the step `next_step`, so that all players number the rows of the next game alike.
   void EndGame(int env_id, int64_t next_step);
   // Drops the pending row of this env and the stored rows of its running episode, which does not
   // continue.
@@ -153,8 +160,8 @@ class TrajBuffer {
   // Drops the rows that wait for the end of their episode, but no pending rows.
   void DropHeldRows();
   // Calls `reshape` with the rows of the last finished episode of this env, oldest first, and their
-  // rewards [T] or [T, R], which it may change. A failure changes nothing. Only with whole_episodes,
-  // before Take().
+  // rewards [T] or [T, R], which it may change. A failure changes nothing. Only with
+  // whole_episodes, before Take().
   absl::Status ReshapeRewards(
       int env_id,
       absl::FunctionRef<absl::Status(const ColumnsView& rows, absl::Span<float> rewards)> reshape);
@@ -168,18 +175,19 @@ class TrajBuffer {
   // Whether the row of this env waits for the answer of the env.
   bool under_way(int env_id) const { return under_way_.Get(env_id) != nullptr; }
 
-  // Returns at most `max_rows` of the ready rows, with segments in the order of their first row, and drops
-  // the others:
+  // Returns at most `max_rows` of the ready rows, with segments in the order of their first row,
+  // and drops the others:
   //   - the newest rows, so that the segments before them end as kCut;
-  //   - with whole_episodes, the first rows of the episode that ended last, so that all returned rows
-  //     reach the end of their episode.
+  //   - with whole_episodes, the first rows of the episode that ended last, so that all returned
+  //     rows reach the end of their episode.
   // `now` has the observations after the newest rows.
   absl::StatusOr<SegmentBatch> Take(int64_t max_rows, const ReadyObs& now);
-  // The number of samples that were completed in each segment of the last Take(), valid until the next one.
+  // The number of samples that were completed in each segment of the last Take(), valid until the
+  // next one.
   absl::Span<const int64_t> taken_samples() const { return taken_samples_; }
 
-  // Leaves out pending rows, as if dropped: their envs begin a new episode after a load, and the caller
-  // must then call DropEpisode().
+  // Leaves out pending rows, as if dropped: their envs begin a new episode after a load, and the
+  // caller must then call DropEpisode().
   absl::Status SaveState(StateWriter* writer) const;
   // kInvalidArgument if the saved state has another layout or number of envs.
   absl::Status LoadState(StateReader* reader);
@@ -233,7 +241,8 @@ class TrajBuffer {
   bool Follows(int64_t row, int64_t previous) const {
     return !Ended(previous) && infos_[row].step == infos_[previous].step + 1;
   }
-  // Whether a row that its env has answered makes the rows of its episode ready. If so, further ones are counted anew.
+  // Whether a row that its env has answered makes the rows of its episode ready. If so, further
+  // ones are counted anew.
   bool EndsTrajectory(int env_id, bool complete);
   // Marks a row as ready, and the earlier rows of its episode that are held.
   void MarkReady(int64_t row);
@@ -258,8 +267,8 @@ class TrajBuffer {
   absl::Status KeepRows(bool also_ready);
   // Computes links, final rows and readiness from step, env_id and state of the rows.
   void Link();
-  // Whether a saved state says where samples end. One of an older version does not; then counting begins
-  // anew.
+  // Whether a saved state says where samples end. One of an older version does not; then counting
+  // begins anew.
   bool SavedSamples(const StateReader& reader) const;
   absl::StatusOr<std::vector<RowInfo>> LoadInfos(StateReader* reader) const;
 

@@ -1,6 +1,6 @@
 // What TrajBuffer saves: the rows that were not dropped, with their env, step and state; the last
-// observations of the episodes that ended; which players have left their game, if any; and, if samples have
-// several rows, where they end and how many rows unfinished ones have.
+// observations of the episodes that ended; which players have left their game, if any; and, if
+// samples have several rows, where they end and how many rows unfinished ones have.
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -1,4 +1,5 @@
-// How TrajBuffer returns its ready rows: which ones it drops, the segments, and the observations after them.
+// How TrajBuffer returns its ready rows: which ones it drops, the segments, and the observations
+// after them.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Tests of layouts, storage and errors; sample_serial_collector_exactness_test.cc compares the collected
-// rows with a model.
+// Tests of layouts, storage and errors; sample_serial_collector_exactness_test.cc compares the
+// collected rows with a model.
 #include "ding_worker/collector/core/traj_buffer.h"
 
 #include <algorithm>
@@ -175,8 +175,8 @@ TEST(TrajBufferTest, StoresEveryField) {
   EXPECT_THAT(data.rows.column<float>("reward"), ElementsAre(1.5, 1.5));
   EXPECT_THAT(data.rows.column<int64_t>("collect_iter"), ElementsAre(9, 9));
   EXPECT_THAT(data.rows.column<int64_t>("level_seed"), ElementsAre(70, 71));
-  // The row of env 0 is followed by its current observation; the episode of env 1 ended with final_obs,
-  // which this test fills with the first ready row.
+  // The row of env 0 is followed by its current observation; the episode of env 1 ended with
+  // final_obs, which this test fills with the first ready row.
   EXPECT_THAT(data.final_obs.column<float>("obs/a"), ElementsAre(3, -3, 1, -1));
 }
 

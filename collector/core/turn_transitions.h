@@ -1,6 +1,6 @@
-// Makes training data for one policy from its rows in all seats of a game of turns: it keeps the rows in
-// which the player had a choice (transitions between the player's own turns) and links each to the next
-// choice of that player.
+// Makes training data for one policy from its rows in all seats of a game of turns: it keeps the
+// rows in which the player had a choice (transitions between the player's own turns) and links each
+// to the next choice of that player.
 //
 //     rows of player 0       a0 (wait) b0 (wait) c0 ─ wins         rewards  0 0 0 0 1
 //     rows of player 1     (wait) a1 (wait) b1 (wait) ─ loses      rewards  0 0 0 0 -1
@@ -8,21 +8,21 @@
 //     returned rows          a0 ──► b0 ──► c0 terminated           rewards  0 0 1
 //                            a1 ──► b1 terminated                  rewards  0 -1
 //
-// A row is a choice if its action mask allows two or more categories of some element; without a mask every
-// row is a choice. A row without a choice (waiting, or a forced move) becomes part of the transition
-// between two choices:
-//   - its reward is added to the player's previous choice, so that a loser's last move gets the reward
-//     that the winner's move caused; before the first choice of an episode it is dropped
+// A row is a choice if its action mask allows two or more categories of some element; without a
+// mask every row is a choice. A row without a choice (waiting, or a forced move) becomes part of
+// the transition between two choices:
+//   - its reward is added to the player's previous choice, so that a loser's last move gets the
+//     reward that the winner's move caused; before the first choice of an episode it is dropped
 //   - it does not count as a step: discounts count the player's own choices
 //   - the next observation of a choice is that of the next choice, or the last one of the game
-// Training on all rows also works (tictactoe_ppo with all rows). But half of them give the policy nothing to
-// learn, each move would be discounted twice, and values of moves would depend on values of positions in
-// which the player waits.
+// Training on all rows also works (tictactoe_ppo with all rows). But half of them give the policy
+// nothing to learn, each move would be discounted twice, and values of moves would depend on values
+// of positions in which the player waits.
 //
-// The next observation of a player's newest choice may not be known yet when rows are returned. That choice
-// is held back until the next rows of its stream arrive, and dropped if these are missing. In a truncated
-// game whose last observation leaves the player no choice, there is no bootstrap value: the last choice is
-// dropped, and the one before it ends as kCut.
+// The next observation of a player's newest choice may not be known yet when rows are returned.
+// That choice is held back until the next rows of its stream arrive, and dropped if these are
+// missing. In a truncated game whose last observation leaves the player no choice, there is no
+// bootstrap value: the last choice is dropped, and the one before it ends as kCut.
 //
 // Rows keep the stream of their player and are numbered anew.
 //
@@ -99,8 +99,8 @@ class TurnTransitions {
   // Whether row `row` of `obs`, whose first fields are the observation, allows a choice.
   bool IsChoice(const ColumnsView& obs, int64_t row) const;
   absl::Status CheckRows(const SegmentBatch& data) const;
-  // Processes segment `index` of `data`, whose rows are table `table` and whose final_obs are the next
-  // table.
+  // Processes segment `index` of `data`, whose rows are table `table` and whose final_obs are the
+  // next table.
   void Follow(const SegmentBatch& data, size_t index, int table, Stream* stream, Plan* plan) const;
   absl::StatusOr<Batch> Copy(const std::vector<ColumnsView>& tables, absl::Span<const Source> from,
                              BlockPool* pool, absl::Span<const float> rewards) const;

@@ -209,8 +209,8 @@ TEST(TurnTransitionsTest, RefusesAMaskThatDoesNotFitTheAction) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("action mask")));
 }
 
-// Rows and links are the same for any division of a stream into parts, and for any saves and loads in
-// between.
+// Rows and links are the same for any division of a stream into parts, and for any saves and loads
+// in between.
 TEST(TurnTransitionsTest, DataInPartsGiveTheSameAsAtOnce) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));

@@ -1,10 +1,11 @@
-// The building block of evaluators that play episodes: it has an env manager, a policy per player, the schedule
-// and the best result. A single-player env has one player; player 0 is evaluated.
+// The building block of evaluators that play episodes: it has an env manager, a policy per player,
+// the schedule and the best result. A single-player env has one player; player 0 is evaluated.
 //
-// An evaluator of your own creates a core, inherits from CoreEvaluator and makes its result of the Outcome.
-// Options::score says what "better" means. docs/reference/collector_core.md has one.
+// An evaluator of your own creates a core, inherits from CoreEvaluator and makes its result of the
+// Outcome. Options::score says what "better" means. docs/reference/collector_core.md has one.
 //
-// Ownership: as ISerialEvaluator: the core owns neither envs nor policies, and these must outlive it.
+// Ownership: as ISerialEvaluator: the core owns neither envs nor policies, and these must outlive
+// it.
 // Threads:   thread-compatible: one caller at a time, whose thread calls envs and policies.
 // Errors:    errors name the evaluator. After an error the best result is as before.
 //
@@ -47,11 +48,11 @@ struct SerialEvaluatorOptions {
   int64_t eval_freq = 1000;  // train iterations between two evaluations, at least 1
   int64_t n_episode = 4;     // per evaluation, at least one per env
   double stop_value = 1e10;  // mean return at which training may stop
-  // The number of abnormal steps of one env, without a finished episode in between, after which Eval()
-  // fails; at least 1.
+  // The number of abnormal steps of one env, without a finished episode in between, after which
+  // Eval() fails; at least 1.
   int max_abnormal = 10;
-  // Steps after which an episode is cut, with a warning; it counts with the return that it has by then. 0:
-  // kMaxEpisodeSteps, or the env's own limit if that is higher.
+  // Steps after which an episode is cut, with a warning; it counts with the return that it has by
+  // then. 0: kMaxEpisodeSteps, or the env's own limit if that is higher.
   int64_t max_episode_steps = 0;
   static constexpr int64_t kMaxEpisodeSteps = 100000;
 
@@ -64,10 +65,12 @@ class EvalCore {
   struct Options {
     SerialEvaluatorOptions common;
     bool game = false;  // whether the env is a game with a player per policy
-    // How good an evaluation was, from its finished episodes: the best score saves "ckpt_best", and the one
-    // that reaches stop_value may end the training. NaN does neither. Null: the mean return of player 0.
+    // How good an evaluation was, from its finished episodes: the best score saves "ckpt_best", and
+    // the one that reaches stop_value may end the training. NaN does neither. Null: the mean return
+    // of player 0.
     std::function<double(const VectorEvalMonitor& episodes)> score;
-    // Problems that the evaluator has found, for instance in its params: Create() reports them with others.
+    // Problems that the evaluator has found, for instance in its params: Create() reports them with
+    // others.
     std::vector<std::string> problems;
   };
   // The result of an evaluation.
@@ -100,8 +103,8 @@ class EvalCore {
   // The best score so far; minus infinity before the first evaluation.
   double best_score() const { return best_score_; }
 
-  // Plays n_episode whole episodes, logs, and keeps the best result. Records pictures in `videos` unless it is
-  // null.
+  // Plays n_episode whole episodes, logs, and keeps the best result. Records pictures in `videos`
+  // unless it is null.
   absl::StatusOr<Outcome> Eval(const EvalOptions& options, EvalVideos* videos);
 
   // Returns an error if the envs cannot be rendered.
@@ -178,11 +181,12 @@ class EvalCore {
   bool has_cut_ = false;                    // whether it has warned of an episode without an end
 };
 
-// Returns the policies of a core with one player; empty if `policy` is null, which Create() refuses and
-// ResetPolicies() and Reset() take as "the current one".
+// Returns the policies of a core with one player; empty if `policy` is null, which Create() refuses
+// and ResetPolicies() and Reset() take as "the current one".
 std::vector<EvalMode*> PoliciesOf(EvalMode* policy);
 
-// An evaluator over a core with one player: passes on to it all that ISerialEvaluator asks for, but Eval().
+// An evaluator over a core with one player: passes on to it all that ISerialEvaluator asks for, but
+// Eval().
 //
 // Ownership: owns the core.
 class CoreEvaluator : public ISerialEvaluator {

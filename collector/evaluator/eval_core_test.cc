@@ -24,7 +24,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Three envs. An evaluation begins with a reset; the returns of the second episodes are 100 + 101 + 102.
+// Three envs. An evaluation begins with a reset; the returns of the second episodes are 100 + 101 +
+// 102.
 struct Fixture : SerialParts {
   explicit Fixture(EvalCore::Options options)
       : SerialParts({}, {}, "e"),

@@ -1,22 +1,23 @@
 // Evaluates a policy by its mean return over n_episode whole episodes without exploration.
 //
-//   - Each env plays its share of the episodes (VectorEvalMonitor) and is then not stepped any more.
+//   - Each env plays its share of the episodes (VectorEvalMonitor) and is then not stepped any
+//     more.
 //   - A new best mean return saves "ckpt_best"; if that fails, Eval() fails and the result does not
 //     count as the best.
 //   - Training may stop when the mean return has reached stop_value and train_iter > 0.
 //   - Every evaluation first resets all envs: with seeds that are not dynamic they play the same
 //     episodes each time.
-// An abnormal episode does not count; its env plays another one. Envs need a time limit: Eval() does not
-// return while an episode does not end.
+// An abnormal episode does not count; its env plays another one. Envs need a time limit: Eval()
+// does not return while an episode does not end.
 //
 // Videos: an evaluation that is filmed writes the worst, the median and the best episode as GIFs
-// (collector/evaluator/vector_eval_monitor.h): the picture "<name>_train_iter/<which>" (or "_envstep") in the
-// metrics, and the file <figure_path>/<name>_train_iter_<n>_<which>.gif. The last picture of an
-// episode is the one before its last step. An env that cannot be rendered fails the evaluation at its
-// first picture; a folder that cannot be written fails it before it begins.
+// (collector/evaluator/vector_eval_monitor.h): the picture "<name>_train_iter/<which>" (or
+// "_envstep") in the metrics, and the file <figure_path>/<name>_train_iter_<n>_<which>.gif. The
+// last picture of an episode is the one before its last step. An env that cannot be rendered fails
+// the evaluation at its first picture; a folder that cannot be written fails it before it begins.
 //
-// Each evaluation writes the metrics that docs/reference/collector.md lists, as "<name>_iter/<metric>" and
-// "<name>_step/<metric>", and a line in the log.
+// Each evaluation writes the metrics that docs/reference/collector.md lists, as
+// "<name>_iter/<metric>" and "<name>_step/<metric>", and a line in the log.
 //
 // Ownership and threads: as ISerialEvaluator.
 //
@@ -53,12 +54,12 @@ class InteractionSerialEvaluator : public CoreEvaluator {
  public:
   enum class RenderMode { kTrainIter, kEnvstep };
   struct Options : SerialEvaluatorOptions {
-    // The least train iterations or env steps (render_mode) between two filmed evaluations; -1: only
-    // evaluations with force_render are filmed.
+    // The least train iterations or env steps (render_mode) between two filmed evaluations; -1:
+    // only evaluations with force_render are filmed.
     int64_t render_freq = -1;
     RenderMode render_mode = RenderMode::kTrainIter;
-    // The folder of the GIF files, relative to the folder of the run; it is created if needed. Empty:
-    // videos go to the metrics only.
+    // The folder of the GIF files, relative to the folder of the run; it is created if needed.
+    // Empty: videos go to the metrics only.
     std::string figure_path;
     // The maximal number of pictures per episode, at least 1; further ones are dropped.
     int64_t max_video_frames = 2000;
@@ -89,8 +90,8 @@ class InteractionSerialEvaluator : public CoreEvaluator {
   // Returns the train iterations or env steps that render_freq counts.
   int64_t RenderClock(const EvalOptions& options) const;
   bool ShouldRender(const EvalOptions& options) const;
-  // Fails in the first evaluation if videos are wanted, but could not be made, and not when the first of them is due, which may
-  // be hours later.
+  // Fails in the first evaluation if videos are wanted, but could not be made, and not when the
+  // first of them is due, which may be hours later.
   absl::Status CheckCanFilm(const EvalOptions& options);
   std::string FigureFolder() const;
   absl::Status CheckFigurePath() const;
@@ -101,8 +102,9 @@ class InteractionSerialEvaluator : public CoreEvaluator {
   bool can_film_ = false;  // whether CheckCanFilm() has found that it can
 };
 
-// Likewise for games of two or more players, without videos. Policy p plays player p, and player 0 is evaluated. In the
-// metrics reward_* is for player 0, and reward<p>_mean, _std, _max and _min for each other player p.
+// Likewise for games of two or more players, without videos. Policy p plays player p, and player 0
+// is evaluated. In the metrics reward_* is for player 0, and reward<p>_mean, _std, _max and _min
+// for each other player p.
 class BattleInteractionSerialEvaluator : public IBattleEvaluator {
  public:
   struct Options : SerialEvaluatorOptions {

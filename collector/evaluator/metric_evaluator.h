@@ -1,10 +1,10 @@
-// The interfaces of an evaluator on labelled data and of these data: what a supervised run knows of them. MetricSerialEvaluator
-// (metric_serial_evaluator.h) is the default; one of your own is registered in MetricEvaluatorRegistry()
-// (collector/serial_registry.h).
+// The interfaces of an evaluator on labelled data and of these data: what a supervised run knows of
+// them. MetricSerialEvaluator (metric_serial_evaluator.h) is the default; one of your own is
+// registered in MetricEvaluatorRegistry() (collector/serial_registry.h).
 //
 // Ownership: policy, data and metric must outlive it.   Threads: thread-compatible.
-// Errors:    name the evaluator. A run turns an exception of a function that returns a Status into an error;
-//            the other functions must not throw.
+// Errors:    name the evaluator. A run turns an exception of a function that returns a Status into
+//            an error; the other functions must not throw.
 #ifndef DING_WORKER_COLLECTOR_EVALUATOR_METRIC_EVALUATOR_H_
 #define DING_WORKER_COLLECTOR_EVALUATOR_METRIC_EVALUATOR_H_
 
@@ -29,7 +29,8 @@ namespace ding {
 
 // Compares outputs of a policy with labels, for instance by accuracy.
 //
-// A metric of your own is registered by name, and a config names it (policy.eval.metric_evaluator.metric):
+// A metric of your own is registered by name, and a config names it
+// (policy.eval.metric_evaluator.metric):
 //   DING_REGISTER(MetricRegistry(), "top_two", std::make_shared<const TopTwo>(), "share of ...");
 // MetricRegistry() is that of collector/serial_registry.h.
 //
@@ -41,16 +42,16 @@ class IMetric {
   // Measures one batch: compares row i of `output`, the policy's output, with row i of `label`.
   virtual absl::StatusOr<NamedValues> Eval(const ColumnsView& output,
                                            const ColumnsView& label) const = 0;
-  // Combines the values of all batches, which have `rows` rows. By default it returns means over the
-  // rows, so that a shorter last batch has less weight.
+  // Combines the values of all batches, which have `rows` rows. By default it returns means over
+  // the rows, so that a shorter last batch has less weight.
   virtual NamedValues ReduceMean(absl::Span<const NamedValues> values,
                                  absl::Span<const int64_t> rows) const;
   // Whether `a` is as good as `b` or better.
   virtual bool GreaterOrEqual(const NamedValues& a, const NamedValues& b) const = 0;
 };
 
-// "accuracy": the share, from 0 to 1, of rows whose action (the first field of the output) equals the first
-// field of the label in all elements.
+// "accuracy": the share, from 0 to 1, of rows whose action (the first field of the output) equals
+// the first field of the label in all elements.
 class ActionAccuracy : public IMetric {
  public:
   // kInvalidArgument if the two fields differ in type or shape.
@@ -59,8 +60,9 @@ class ActionAccuracy : public IMetric {
   bool GreaterOrEqual(const NamedValues& a, const NamedValues& b) const override;
 };
 
-// "action_mse": the mean squared difference, in the units of the env, between the elements of the action
-// (the first field of the output, float32) and of the first field of the label. Less is better.
+// "action_mse": the mean squared difference, in the units of the env, between the elements of the
+// action (the first field of the output, float32) and of the first field of the label. Less is
+// better.
 class ActionSquaredError : public IMetric {
  public:
   // kInvalidArgument if the two fields differ in type or shape, or are not float32.
@@ -74,8 +76,8 @@ struct LabelledBatch {
   Batch label;  // the labels, with as many rows
 };
 
-// Labelled data to evaluate a policy on. Batches are requested by number, so that they can be read from
-// files when needed.
+// Labelled data to evaluate a policy on. Batches are requested by number, so that they can be read
+// from files when needed.
 class IEvalData {
  public:
   virtual ~IEvalData() = default;
@@ -115,14 +117,14 @@ class IMetricEvaluator {
   virtual absl::Status ResetData(IEvalData* data, const IMetric* metric) = 0;
   // Uses `policy` from now on; null: keeps the current one and drops its recurrent state.
   virtual absl::Status ResetPolicy(EvalMode* policy) = 0;
-  // Does both, and drops the best and the last result and the time of the last evaluation. Null `data` or
-  // `metric` keep the current ones.
+  // Does both, and drops the best and the last result and the time of the last evaluation. Null
+  // `data` or `metric` keep the current ones.
   virtual absl::Status Reset(EvalMode* policy, IEvalData* data, const IMetric* metric) = 0;
 
   // Whether an evaluation is due at this train iteration, as in ISerialEvaluator.
   virtual bool ShouldEval(int64_t train_iter) = 0;
-  // Evaluates, and saves "ckpt_best" by options.save_checkpoint if the result is the best so far. n_episode
-  // and force_render of the options have no meaning here.
+  // Evaluates, and saves "ckpt_best" by options.save_checkpoint if the result is the best so far.
+  // n_episode and force_render of the options have no meaning here.
   virtual absl::StatusOr<MetricEvalResult> Eval(const EvalOptions& options) = 0;
   // As in ISerialEvaluator.
   virtual absl::Status Close() { return absl::OkStatus(); }

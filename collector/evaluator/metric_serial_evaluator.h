@@ -1,9 +1,10 @@
 // Evaluates a policy on labelled data by a metric, for supervised training and imitation.
 //
-// The policy computes outputs for every batch, the metric compares them with the labels, and the result is
-// the mean over all rows. A result that is at least as good as the best so far saves "ckpt_best"; the first
-// one always does. Training may stop when the result is at least as good as the stop value and
-// train_iter > 0. A value that is NaN is an error, and so is a stop value that the metric does not have.
+// The policy computes outputs for every batch, the metric compares them with the labels, and the
+// result is the mean over all rows. A result that is at least as good as the best so far saves
+// "ckpt_best"; the first one always does. Training may stop when the result is at least as good as
+// the stop value and train_iter > 0. A value that is NaN is an error, and so is a stop value that
+// the metric does not have.
 //
 // Metrics of each evaluation: data_length, evaluate_time, avg_time_per_data and those of the
 // metric, as "<name>_iter/<metric>" and "<name>_step/<metric>", and a line in the log.

@@ -1,12 +1,13 @@
-// Adapts the evaluation in games to ISerialEvaluator: the policy is player 0, and an opponent plays all
-// other seats.
+// Adapts the evaluation in games to ISerialEvaluator: the policy is player 0, and an opponent plays
+// all other seats.
 //
 //     policy ──► seat 0 ─┐
 //                        ├─► IBattleEvaluator ──► result of player 0
 //     opponent ──► 1, ...┘
 //
-// A new opponent is created for each evaluation, so that a random opponent acts the same in all of them. If
-// the envs also play the same episodes, results are comparable and a resumed run continues exactly.
+// A new opponent is created for each evaluation, so that a random opponent acts the same in all of
+// them. If the envs also play the same episodes, results are comparable and a resumed run continues
+// exactly.
 //
 // Ownership, threads, errors: as ISerialEvaluator. Games are not filmed (force_render is refused).
 //
@@ -42,7 +43,8 @@ class OpponentEvaluator : public ISerialEvaluator {
   // Creates the evaluator of the games with a policy per player.
   using MakeBattleEvaluator = std::function<absl::StatusOr<std::unique_ptr<IBattleEvaluator>>(
       EnvManager* env, const std::vector<EvalMode*>& policies)>;
-  // Creates an opponent with an eval mode. It may return the same object if that acts the same always.
+  // Creates an opponent with an eval mode. It may return the same object if that acts the same
+  // always.
   using MakeOpponent = std::function<absl::StatusOr<std::shared_ptr<Policy>>()>;
 
   // `name` is used in messages.

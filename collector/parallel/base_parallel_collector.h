@@ -41,8 +41,9 @@ struct CollectorProgress {
 //
 // Ownership: the link must outlive the collector.
 // Threads:   called on the collector's thread.
-// Blocking:  a call waits while the other side is slow or not reachable (a full store, a buffer that
-//            pushes back), and reports that. Closing the collector's task ends the wait with kCancelled.
+// Blocking:  a call waits while the other side is slow or not reachable (a full store, a buffer
+//            that pushes back), and reports that. Closing the collector's task ends the wait with
+//            kCancelled.
 class CollectorLink {
  public:
   virtual ~CollectorLink() = default;

@@ -1,34 +1,39 @@
-// The building block of parallel collectors: runs a task with one policy in envs for one player, with one
-// policy in all seats of games (self-play), or with a policy for each seat.
+// The building block of parallel collectors: runs a task with one policy in envs for one player,
+// with one policy in all seats of games (self-play), or with a policy for each seat.
 //
 //     GetPolicyUpdate ──► policies ──► envs ──► TrajBuffer ──► GetTrainSample ──► SendData
 //      each vector step                             └─ n_sample samples, or whole episodes
 //
-// It waits for the first version of each player's policy. Before later vector steps it loads newer versions
-// for the players that learn. Each row has, as `collect_iter`, the train iteration of the version that
-// acted (in games that of player 0). The check for a newer version is a local call of the link.
+// It waits for the first version of each player's policy. Before later vector steps it loads newer
+// versions for the players that learn. Each row has, as `collect_iter`, the train iteration of the
+// version that acted (in games that of player 0). The check for a newer version is a local call of
+// the link.
 //
-// Rows are sent when all envs together have n_sample samples (rows, if unroll_len is 1). The rows of a running episode are
-// a segment that ends as kCut. With n_episode so many whole episodes, of any envs, are sent together, or a few more that
-// end in the same step. An on-policy policy begins only n_episode episodes between two sends, as in a serial run, so
-// that short episodes are not preferred. With traj_len_inf or reward_shaping the rows of an episode count when it is over. Each
-// env plays episodes_per_env episodes; after the last one the remaining rows are sent. An abnormal step drops
-// the rows of its episode that were not sent yet, and its env plays another episode. When the task is
-// closed, rows that were not sent are dropped.
+// Rows are sent when all envs together have n_sample samples (rows, if unroll_len is 1). The rows
+// of a running episode are a segment that ends as kCut. With n_episode so many whole episodes, of
+// any envs, are sent together, or a few more that end in the same step. An on-policy policy begins
+// only n_episode episodes between two sends, as in a serial run, so that short episodes are not
+// preferred. With traj_len_inf or reward_shaping the rows of an episode count when it is over. Each
+// env plays episodes_per_env episodes; after the last one the remaining rows are sent. An abnormal
+// step drops the rows of its episode that were not sent yet, and its env plays another episode.
+// When the task is closed, rows that were not sent are dropped.
 //
-// In a game the sent rows are the choices of the players that learn (turn_transitions.h), as those of a serial
-// run (collector/serial/self_play_collector.h), and n_sample counts the samples of the seat that has the most, including
-// waiting.
+// In a game the sent rows are the choices of the players that learn (turn_transitions.h), as those
+// of a serial run (collector/serial/self_play_collector.h), and n_sample counts the samples of the
+// seat that has the most, including waiting.
 //
-// A task with eval_flag waits for a policy, evaluates it with episodes_per_env episodes per env, and sends no
-// data: with ParallelCollectorParts::evaluator, or else like InteractionSerialEvaluator.
+// A task with eval_flag waits for a policy, evaluates it with episodes_per_env episodes per env,
+// and sends no data: with ParallelCollectorParts::evaluator, or else like
+// InteractionSerialEvaluator.
 //
-// Metrics of a collecting task, every print_freq sends and at least 5 seconds apart: averages over the last
-// 2 * print_freq sends of `policy_time` and `env_time` (seconds per vector step) and `payload_bytes` (of a
-// sent row with its share of the final observations), as "<name>_iter/<metric>", and a line in the log.
+// Metrics of a collecting task, every print_freq sends and at least 5 seconds apart: averages over
+// the last 2 * print_freq sends of `policy_time` and `env_time` (seconds per vector step) and
+// `payload_bytes` (of a sent row with its share of the final observations), as
+// "<name>_iter/<metric>", and a line in the log.
 //
-// A parallel collector of your own is a class that inherits from this one: its Create() calls Prepare(), and it overrides
-// the steps that it changes. docs/reference/collector_core.md has one. Run() calls the steps in this order:
+// A parallel collector of your own is a class that inherits from this one: its Create() calls
+// Prepare(), and it overrides the steps that it changes. docs/reference/collector_core.md has one.
+// Run() calls the steps in this order:
 //
 //     UpdatePolicy() ─► PolicyInference() ─► EnvStep() ─► ProcessTimestep() ─► SelectRows() ─► send ─► IterAfterHook()
 //      when it is due      each policy          all envs      NeedNewEpisode()        when rows are due
@@ -38,8 +43,8 @@
 // An evaluation calls UpdatePolicy() alone: its evaluator does the rest.
 //
 // Ownership, threads: as BaseParallelCollector. Steps are called on the thread of Run().
-// Errors:    Prepare() lists all problems of options, task and parts. Errors of Run() name the collector. An error or an
-//            exception of a step ends Run().
+// Errors:    Prepare() lists all problems of options, task and parts. Errors of Run() name the
+//            collector. An error or an exception of a step ends Run().
 //
 // Example:
 //   class MyCollector : public ParallelCollectorCore {
@@ -96,11 +101,11 @@ class ParallelCollectorCore : public BaseParallelCollector {
     int64_t print_freq = 5;
     // The time between two checks for a newer policy; 0: before every vector step.
     absl::Duration update_policy_period;
-    // The number of abnormal steps of one env, without a row or episode of it sent in between, after
-    // which Run() fails; at least 1.
+    // The number of abnormal steps of one env, without a row or episode of it sent in between,
+    // after which Run() fails; at least 1.
     int max_abnormal = 10;
-    // Name in RewardShapingRegistry() of the function that changes the rewards of finished episodes;
-    // rows are then sent when their episode is over. Empty: none. Not for games.
+    // Name in RewardShapingRegistry() of the function that changes the rewards of finished
+    // episodes; rows are then sent when their episode is over. Empty: none. Not for games.
     std::string reward_shaping;
 
     // Returns all problems of the options; empty if there are none.
@@ -127,10 +132,11 @@ class ParallelCollectorCore : public BaseParallelCollector {
     std::vector<ParallelPlayer> players;
     bool is_game = false;
   };
-  // `players` are those of a collecting task: one for each player of the envs, or one that plays all of them; an
-  // evaluation ignores them. `is_game` says that the sign of a return is the result of a game. The default name is
-  // "collector" or "evaluator".
-  //   kInvalidArgument  lists all problems, `more_problems` among them: those that the caller has found
+  // `players` are those of a collecting task: one for each player of the envs, or one that plays
+  // all of them; an evaluation ignores them. `is_game` says that the sign of a return is the result
+  // of a game. The default name is "collector" or "evaluator".
+  //   kInvalidArgument  lists all problems, `more_problems` among them: those that the caller has
+  //                     found
   static absl::StatusOr<Setup> Prepare(const Options& options, ParallelCollectorTask task,
                                        const ParallelCollectorParts& parts, ComponentDeps deps,
                                        std::vector<ParallelPlayer> players, bool is_game = false,
@@ -143,28 +149,30 @@ class ParallelCollectorCore : public BaseParallelCollector {
   // The number of episodes that the env has finished.
   int64_t episodes(int env_id) const { return episodes_[static_cast<size_t>(env_id)]; }
 
-  // Loads the policy of `player` if there is a newer version; waits for one for at most `timeout`. Returns whether the
-  // player has a policy now. No env is stepped before each player has one.
+  // Loads the policy of `player` if there is a newer version; waits for one for at most `timeout`.
+  // Returns whether the player has a policy now. No env is stepped before each player has one.
   virtual absl::StatusOr<bool> UpdatePolicy(int player, absl::Duration timeout);
-  // Chooses the actions of a vector step: as CollectMode::Forward(), or ForwardWith() if the task has tensors. In a game it
-  // is called once for each seat.
+  // Chooses the actions of a vector step: as CollectMode::Forward(), or ForwardWith() if the task
+  // has tensors. In a game it is called once for each seat.
   virtual absl::Status PolicyInference(CollectMode* policy, const ColumnsView& obs,
                                        absl::Span<const int> env_ids, const NamedValues& settings,
                                        const MutableColumnsView& out);
-  // Steps the envs: as EnvManager::Step(). What it returns is what is stored, for instance with other rewards. It must be
-  // valid until the next call.
+  // Steps the envs: as EnvManager::Step(). What it returns is what is stored, for instance with
+  // other rewards. It must be valid until the next call.
   virtual absl::StatusOr<const Timesteps*> EnvStep(absl::Span<const int> env_ids,
                                                    const ColumnsView& actions);
-  // Takes the results of a vector step, after `core` has stored its rows: counts steps and episodes for GetFinishInfo(),
-  // and shapes rewards.
+  // Takes the results of a vector step, after `core` has stored its rows: counts steps and episodes
+  // for GetFinishInfo(), and shapes rewards.
   virtual absl::Status ProcessTimestep(const Timesteps& timesteps, CollectCore* core);
-  // Whether the env plays another episode; called once when one has ended. Until episodes_per_env by default; more need
-  // an env manager without episode_num.
+  // Whether the env plays another episode; called once when one has ended. Until episodes_per_env
+  // by default; more need an env manager without episode_num.
   virtual absl::StatusOr<bool> NeedNewEpisode(int env_id);
-  // Returns the rows to send of those that are due; the default is all of them. They are training data already,
-  // and whole episodes if the policy has n_episode. If it returns none, nothing is sent.
+  // Returns the rows to send of those that are due; the default is all of them. They are training
+  // data already, and whole episodes if the policy has n_episode. If it returns none, nothing is
+  // sent.
   virtual absl::StatusOr<SegmentBatch> SelectRows(SegmentBatch data) { return data; }
-  // Called at the end of each vector step, after its rows were sent. Logs and writes the averages when they are due.
+  // Called at the end of each vector step, after its rows were sent. Logs and writes the averages
+  // when they are due.
   virtual absl::Status IterAfterHook();
 
  private:
@@ -215,7 +223,8 @@ class ParallelCollectorCore : public BaseParallelCollector {
   std::vector<uint8_t> plays_;            // whether an env has episodes left
   int64_t envs_playing_ = 0;              // number of envs that have
   int64_t episodes_to_send_ = 0;          // number of episodes that ended since rows were sent
-  // With n_episode of an on-policy policy: how many more episodes begin before rows are sent, and the envs in one.
+  // With n_episode of an on-policy policy: how many more episodes begin before rows are sent, and
+  // the envs in one.
   std::optional<int64_t> episodes_to_begin_;
   std::vector<uint8_t> in_episode_;
   std::vector<int> playing_ids_;       // scratch of Playing()

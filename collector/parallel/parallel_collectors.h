@@ -1,30 +1,34 @@
-// The two parallel collectors. parallel_collector_core.h describes how they play and which rows they send.
+// The two parallel collectors. parallel_collector_core.h describes how they play and which rows
+// they send.
 //
-// ZerglingParallelCollector has one policy: in envs for one player, or by self-play in all seats of a game. Self-play is
-// there and not in MarineParallelCollector, since all rows of its one policy are training data.
+// ZerglingParallelCollector has one policy: in envs for one player, or by self-play in all seats of
+// a game. Self-play is there and not in MarineParallelCollector, since all rows of its one policy
+// are training data.
 //
-// MarineParallelCollector is for leagues. It has two policies, and one of them may be an opponent. Its seat changes from task
-// to task. It reports the results of games, from which the league computes payoffs.
+// MarineParallelCollector is for leagues. It has two policies, and one of them may be an opponent.
+// Its seat changes from task to task. It reports the results of games, from which the league
+// computes payoffs.
 //
 //     player 0 (home) ──► seat home_seat      ─┐
 //                                              ├──► the game ──► rows of learning players
 //     player 1        ──► the other seat      ─┘                     │
 //                                                      TurnTransitions ◄┘   their choices, linked
 //
-// A player that learns (ParallelPlayer::updates) sends rows and loads newer versions of its policy. The
-// policy of the other player, an earlier version, is loaded once, and its rows are dropped. In self-play
-// both learn, and the rows of both seats belong to one policy.
+// A player that learns (ParallelPlayer::updates) sends rows and loads newer versions of its policy.
+// The policy of the other player, an earlier version, is loaded once, and its rows are dropped. In
+// self-play both learn, and the rows of both seats belong to one policy.
 //
-// The env decides which player begins. The task sets the seat of player 0, so that commanders can alternate
-// it from task to task and a policy learns both sides.
+// The env decides which player begins. The task sets the seat of player 0, so that commanders can
+// alternate it from task to task and a policy learns both sides.
 //
-// In a game of turns the training data are the rows in which a player had a choice, each linked to that
-// player's next choice (turn_transitions.h), so that off-policy algorithms can use them. No transition spans
-// episodes; the last rows of an episode are sent with the next rows, at the latest when the task is done.
-// n_sample counts the samples of one seat, including those in which the player waits.
+// In a game of turns the training data are the rows in which a player had a choice, each linked to
+// that player's next choice (turn_transitions.h), so that off-policy algorithms can use them. No
+// transition spans episodes; the last rows of an episode are sent with the next rows, at the latest
+// when the task is done. n_sample counts the samples of one seat, including those in which the
+// player waits.
 //
-// An evaluation has one policy in single-player envs: the env plays the opponent. With an evaluator that plays
-// opponents itself (ParallelCollectorParts::evaluator) it may be in games.
+// An evaluation has one policy in single-player envs: the env plays the opponent. With an evaluator
+// that plays opponents itself (ParallelCollectorParts::evaluator) it may be in games.
 //
 // The sign of the return of player 0 is the result: above 0 a win, below 0 a loss, else a draw.
 //
@@ -57,8 +61,8 @@ namespace ding {
 class ZerglingParallelCollector : public ParallelCollectorCore {
  public:
   // The default name is "collector" or "evaluator".
-  //   kInvalidArgument  lists all problems of options and parts, such as a policy with neither n_sample nor
-  //                     n_episode
+  //   kInvalidArgument  lists all problems of options and parts, such as a policy with neither
+  //                     n_sample nor n_episode
   static absl::StatusOr<std::unique_ptr<ZerglingParallelCollector>> Create(
       const Options& options, ParallelCollectorTask task, const ParallelCollectorParts& parts,
       ComponentDeps deps);
@@ -70,9 +74,9 @@ class ZerglingParallelCollector : public ParallelCollectorCore {
 class MarineParallelCollector : public ParallelCollectorCore {
  public:
   // The default name is "collector" or "evaluator".
-  //   kInvalidArgument  lists all problems of options and parts: a collecting task needs a two-player
-  //                     game and two players, one of which learns; an evaluation needs a single-player
-  //                     env, or an evaluator, and no players
+  //   kInvalidArgument  lists all problems of options and parts: a collecting task needs a
+  //                     two-player game and two players, one of which learns; an evaluation needs a
+  //                     single-player env, or an evaluator, and no players
   static absl::StatusOr<std::unique_ptr<MarineParallelCollector>> Create(
       const Options& options, ParallelCollectorTask task, const ParallelCollectorParts& parts,
       ComponentDeps deps);

@@ -1,14 +1,16 @@
-// A policy that acts at random at first (policy.random_collect_size): one for collectors to use in the
-// place of the policy that it covers.
+// A policy that acts at random at first (policy.random_collect_size): one for collectors to use in
+// the place of the policy that it covers.
 //
 //     Forward ──► at_random(): RandomCollectMode      all else ──► the policy
 //             └─► then: the policy
 //
-// Everything but Forward() goes to the policy, so that its model is the newest when it begins to act.
+// Everything but Forward() goes to the policy, so that its model is the newest when it begins to
+// act.
 //
-// Ownership: the policy must outlive it.   Threads: as CollectMode; `at_random` is called by Forward().
-// Errors:    kInvalidArgument for a policy that stores more of a step than the action, which a random
-//            policy cannot know, and for actions that cannot be drawn at random.
+// Ownership: the policy must outlive it.   Threads: as CollectMode; `at_random` is called by
+// Forward().
+// Errors:    kInvalidArgument for a policy that stores more of a step than the action, which a
+//            random policy cannot know, and for actions that cannot be drawn at random.
 #ifndef DING_WORKER_COLLECTOR_PARALLEL_RANDOM_START_H_
 #define DING_WORKER_COLLECTOR_PARALLEL_RANDOM_START_H_
 
@@ -34,7 +36,8 @@ namespace ding {
 
 class RandomStart : public CollectMode {
  public:
-  // `player` is the env as a player sees it. It acts at random for as long as `at_random` returns true.
+  // `player` is the env as a player sees it. It acts at random for as long as `at_random` returns
+  // true.
   static absl::StatusOr<std::unique_ptr<RandomStart>> Create(CollectMode* policy,
                                                              const EnvSpec& player, uint64_t seed,
                                                              std::function<bool()> at_random);

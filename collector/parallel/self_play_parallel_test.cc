@@ -1,5 +1,5 @@
-// Tests of parallel collectors in games: self-play of one policy, whole episodes, and evaluations by an
-// evaluator of the run.
+// Tests of parallel collectors in games: self-play of one policy, whole episodes, and evaluations
+// by an evaluator of the run.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Tests of BattleSampleSerialCollector and BattleEpisodeSerialCollector. The data of each player are
-// compared with those of the single-player collector of the same kind on the same fake envs; the tests of
-// these compare with a model.
+// Tests of BattleSampleSerialCollector and BattleEpisodeSerialCollector. The data of each player
+// are compared with those of the single-player collector of the same kind on the same fake envs;
+// the tests of these compare with a model.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -202,7 +202,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"EpisodeLate", true, 2, true, true, 0.2}),
     [](const testing::TestParamInfo<Case>& info) { return info.param.name; });
 
-// A script whose players end before their game, with it, and in another way than it. One plays on to its end.
+// A script whose players end before their game, with it, and in another way than it. One plays on
+// to its end.
 FakeEnvManager::Episode EarlyEnds(uint64_t seed, uint64_t players, double abnormal, int env_id,
                                   int64_t episode) {
   Episode script = FakeEnvManager::RandomScript(seed, 8, abnormal)(env_id, episode);
@@ -570,8 +571,8 @@ TEST_P(BattleCollectorsTest, ChecksItsArguments) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("as many as before, 2")));
 }
 
-// A game of four steps. Player p sees {p, step, its last action, the other's last action}; the player with
-// the larger action wins the difference.
+// A game of four steps. Player p sees {p, step, its last action, the other's last action}; the
+// player with the larger action wins the difference.
 class SayMore : public Env {
  public:
   SayMore() {

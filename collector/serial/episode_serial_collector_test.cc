@@ -1,5 +1,5 @@
-// Compares the collected episodes with the records of the fake envs over random scripts, and tests further
-// properties.
+// Compares the collected episodes with the records of the fake envs over random scripts, and tests
+// further properties.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

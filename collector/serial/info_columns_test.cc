@@ -1,4 +1,5 @@
-// Tests of collectors and evaluators in envs that declare info fields (EnvSpec::info), and of tensors for policies.
+// Tests of collectors and evaluators in envs that declare info fields (EnvSpec::info), and of
+// tensors for policies.
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -40,7 +41,8 @@ std::unique_ptr<BaseEnvManager> Envs(int count = 3) {
       {}, std::vector<EnvFactory>(static_cast<size_t>(count), TellingEnv::Make));
 }
 
-// Checks the info of each row of TellingEnv against its observation, which is that before the step, and its action.
+// Checks the info of each row of TellingEnv against its observation, which is that before the step,
+// and its action.
 void ExpectInfoOfRows(const Batch& rows) {
   const absl::Span<const float> obs = rows.column<float>("obs");
   const absl::Span<const int64_t> action = rows.column<int64_t>("action");

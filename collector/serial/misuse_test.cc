@@ -1,5 +1,5 @@
-// What serial collectors and their core do with targets, players and ids that nobody should give them. Run it with
-// AddressSanitizer and UndefinedBehaviorSanitizer, too.
+// What serial collectors and their core do with targets, players and ids that nobody should give
+// them. Run it with AddressSanitizer and UndefinedBehaviorSanitizer, too.
 #include <cstdint>
 #include <limits>
 #include <memory>

@@ -1,5 +1,5 @@
-// Tests of collectors in envs whose rewards have several components: every row against a recorder in the
-// envs, and what is refused.
+// Tests of collectors in envs whose rewards have several components: every row against a recorder
+// in the envs, and what is refused.
 #include <cstddef>
 #include <cstdint>
 #include <memory>

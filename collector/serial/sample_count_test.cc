@@ -1,6 +1,6 @@
 // Tests of what SampleSerialCollector counts if a sample has several rows
-// (CollectAttributes::unroll_len). A naive count computes the expected numbers from the recorded steps of
-// the fake envs.
+// (CollectAttributes::unroll_len). A naive count computes the expected numbers from the recorded
+// steps of the fake envs.
 #include <algorithm>
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,5 @@
-// The cost that SampleSerialCollector adds to the envs: 8 CartPoles and a policy that only copies actions
-// from a table.
+// The cost that SampleSerialCollector adds to the envs: 8 CartPoles and a policy that only copies
+// actions from a table.
 //   Collect/n       Collect() of n rows, whose data is thrown away; 8: one vector step
 //   CollectFloor/n  the same rows by ready_obs(), the policy and Step()
 // items_per_second counts rows. With a network, and beside bare envs: serial_pipeline_benchmark.

@@ -1,5 +1,5 @@
-// Compares SampleSerialCollector over random scripts of episodes with a simple model, which computes the
-// expected rows from the recorded steps of the fake envs.
+// Compares SampleSerialCollector over random scripts of episodes with a simple model, which
+// computes the expected rows from the recorded steps of the fake envs.
 #include <algorithm>
 #include <array>
 #include <cstdint>

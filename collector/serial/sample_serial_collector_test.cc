@@ -1,4 +1,5 @@
-// Further tests; sample_serial_collector_exactness_test.cc compares the collected rows with a model.
+// Further tests; sample_serial_collector_exactness_test.cc compares the collected rows with a
+// model.
 #include <cstdint>
 #include <map>
 #include <memory>

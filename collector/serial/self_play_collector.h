@@ -1,20 +1,22 @@
-// Adapts games to ISerialCollector. In self-play a policy plays all seats of a game, and its training data are the
-// rows of all players in which it had a choice. Against an opponent it plays player 0, and the opponent all others.
+// Adapts games to ISerialCollector. In self-play a policy plays all seats of a game, and its
+// training data are the rows of all players in which it had a choice. Against an opponent it plays
+// player 0, and the opponent all others.
 //
 //     IBattleCollector ── rows of each player ──► TurnTransitions ──► GetTrainSample ──► SegmentBatch
 //       policy, policy, ...     (as collected)     (choices, linked)   (once, for all)
 //       policy, opponent, ...   rows of player 0 ─────── likewise ───────────────────► SegmentBatch
 //                               rows of the others ───── likewise, if it learns ─────► TakeOpponentData()
 //
-// Code for ISerialCollector can therefore run self-play. The target counts the samples of each player
-// like the battle collector, and their rows include waiting: in a game of turns, n_sample rows of each of
-// two players are about n_sample choices in total. At least one row is returned.
+// Code for ISerialCollector can therefore run self-play. The target counts the samples of each
+// player like the battle collector, and their rows include waiting: in a game of turns, n_sample
+// rows of each of two players are about n_sample choices in total. At least one row is returned.
 //
 // A choice whose next observation is not known when Collect() ends is returned by a later Collect()
-// (collector/core/turn_transitions.h). For an on-policy policy it is dropped. An episode collector loses none.
+// (collector/core/turn_transitions.h). For an on-policy policy it is dropped. An episode collector
+// loses none.
 //
-// Ownership, threads, errors: as ISerialCollector. Further errors: kInvalidArgument for level seeds;
-// kFailedPrecondition if no player ever has a complete choice.
+// Ownership, threads, errors: as ISerialCollector. Further errors: kInvalidArgument for level
+// seeds; kFailedPrecondition if no player ever has a complete choice.
 //
 // Example:
 //   const auto make = [](EnvManager* env, const std::vector<CollectMode*>& policies) {
@@ -75,10 +77,11 @@ class SelfPlayCollector : public ISerialCollector {
   absl::Status DropEpisodes(absl::Span<const int> env_ids) override;
   absl::StatusOr<SegmentBatch> Collect(const CollectOptions& options) override;
 
-  // Sets the settings of the opponent's later forward passes. The settings of Collect() are for the policy alone.
+  // Sets the settings of the opponent's later forward passes. The settings of Collect() are for the
+  // policy alone.
   void set_opponent_settings(NamedValues settings);
-  // Removes and returns the training data of the opponent since the last call. Saved states are without them. None if it
-  // does not learn.
+  // Removes and returns the training data of the opponent since the last call. Saved states are
+  // without them. None if it does not learn.
   std::vector<SegmentBatch> TakeOpponentData() { return std::exchange(opponent_data_, {}); }
 
   int64_t envstep() const override { return games_->envstep(); }

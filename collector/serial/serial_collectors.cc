@@ -69,7 +69,8 @@ BattleData ToBattleData(Collected collected) {
   return data;
 }
 
-// A collect of whole episodes waits for their ends, and keeps their rows. It warns of an episode of this length.
+// A collect of whole episodes waits for their ends, and keeps their rows. It warns of an episode of
+// this length.
 constexpr int64_t kLongEpisode = 100000;
 // No machine has memory for more samples or episodes.
 constexpr int64_t kMostTarget = int64_t{1} << 40;
@@ -220,8 +221,8 @@ absl::StatusOr<std::vector<SegmentBatch>> CollectLoop::StepAndTake(int64_t targe
   std::vector<SegmentBatch> data(static_cast<size_t>(core_->player_num()));
   for (int i = 0; i < core_->player_num(); ++i) {
     const bool wanted = std::binary_search(options_.players.begin(), options_.players.end(), i);
-    // There are no extra episodes. A row of a longer sample is never extra: it may be the first one of a sample that
-    // the next collect completes.
+    // There are no extra episodes. A row of a longer sample is never extra: it may be the first one
+    // of a sample that the next collect completes.
     const bool drop_extra =
         !options_.by_episode && options.drop_extra && core_->attributes(i).unroll_len == 1;
     const int64_t rows = !wanted ? 0 : drop_extra ? target : core_->ready_rows(i);

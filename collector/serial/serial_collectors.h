@@ -32,8 +32,8 @@
 // the rows of its player.
 //
 // Metrics: every collect_print_freq train iterations, if an episode has finished, the metrics that
-// docs/reference/collector.md lists, as "<name>_iter/<metric>" and "<name>_step/<metric>", and a line in the log. Games
-// have reward<p>_mean, _std, _max and _min for each player p.
+// docs/reference/collector.md lists, as "<name>_iter/<metric>" and "<name>_step/<metric>", and a
+// line in the log. Games have reward<p>_mean, _std, _max and _min for each player p.
 //
 // Ownership, threads, errors: as ISerialCollector.
 //
@@ -106,9 +106,10 @@ struct Collected {
 // an episode when a collect begins are reset first.
 //
 // Ownership: the core must outlive it.   Threads: thread-compatible.
-// Errors:    as ISerialCollector::Collect(); errors name the collector. After an error the rows made so far stay
-//            in the core, and the next Collect() returns them. By episode, all episodes of that collect are dropped,
-//            including finished ones: short episodes finish first and would be a biased sample.
+// Errors:    as ISerialCollector::Collect(); errors name the collector. After an error the rows
+//            made so far stay in the core, and the next Collect() returns them. By episode, all
+//            episodes of that collect are dropped, including finished ones: short episodes finish
+//            first and would be a biased sample.
 //
 // Example:
 //   CollectLoop loop({}, core.get());

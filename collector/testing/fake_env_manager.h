@@ -1,11 +1,12 @@
-// An env manager without envs for tests: it plays episodes that a test can compute and records every step.
-// Like asynchronous managers, it can report only some of the envs as ready and answer later.
+// An env manager without envs for tests: it plays episodes that a test can compute and records
+// every step. Like asynchronous managers, it can report only some of the envs as ready and answer
+// later.
 //
-// The observation "obs" float32[3] is {env, episode, step of the episode}, which identifies each row;
-// the episodes of an env are counted from 0. The reward is 100 * episode + step.
+// The observation "obs" float32[3] is {env, episode, step of the episode}, which identifies each
+// row; the episodes of an env are counted from 0. The reward is 100 * episode + step.
 //
-// With several players it is a game: player p sees "obs/<p>" {env + 1000 p, episode, step}, and its reward
-// is (p + 1) times that of player 0, or 0 once it has ended (Episode::player_ends).
+// With several players it is a game: player p sees "obs/<p>" {env + 1000 p, episode, step}, and its
+// reward is (p + 1) times that of player 0, or 0 once it has ended (Episode::player_ends).
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_TESTING_FAKE_ENV_MANAGER_H_
@@ -37,7 +38,8 @@ class FakeEnvManager : public EnvManager {
   struct Episode {
     int64_t length = 1;  // in steps, including an abnormal last one
     End end = End::kTerminated;
-    // In a game, for players that end before it or in another way: the step at which, and how. 0: they do not.
+    // In a game, for players that end before it or in another way: the step at which, and how. 0:
+    // they do not.
     std::vector<std::pair<int64_t, End>> player_ends = {};
   };
   struct Options {
@@ -54,7 +56,8 @@ class FakeEnvManager : public EnvManager {
     bool late = false;        // whether some envs answer in a later call
     int64_t episode_num = 0;  // episodes of an env before it is done; 0: no limit
   };
-  // Returns a script of episodes with random lengths up to `max_length` and random ends, some abnormal.
+  // Returns a script of episodes with random lengths up to `max_length` and random ends, some
+  // abnormal.
   static std::function<Episode(int, int64_t)> RandomScript(uint64_t seed, int64_t max_length,
                                                            double abnormal);
 
@@ -82,8 +85,8 @@ class FakeEnvManager : public EnvManager {
   // Makes the next Step() fail.
   void set_step_error(absl::Status status) { step_error_ = std::move(status); }
 
-  // The interface of EnvManager. EnvManagerCore has the same declarations, because a class declares its overrides
-  // itself.
+  // The interface of EnvManager. EnvManagerCore has the same declarations, because a class declares
+  // its overrides itself.
   int env_num() const override { return options_.env_num; }
   const EnvSpec& env_spec() const override { return spec_; }
   using EnvManager::Seed;
@@ -152,8 +155,8 @@ class FakeEnvManager : public EnvManager {
 FakeEnvManager::Options WithScript(
     int env_num, std::function<FakeEnvManager::Episode(int env_id, int64_t episode)> script);
 
-// Returns the options of `env_num` envs whose episodes are those of FakeEnvManager::RandomScript(). `seed` also
-// decides which of them are ready, if the test sets `subsets` or `late`.
+// Returns the options of `env_num` envs whose episodes are those of FakeEnvManager::RandomScript().
+// `seed` also decides which of them are ready, if the test sets `subsets` or `late`.
 FakeEnvManager::Options RandomEnvs(int env_num, uint64_t seed, int64_t max_length, double abnormal);
 
 }  // namespace ding

@@ -1,6 +1,7 @@
 // A link for tests: the test publishes policies, and the link keeps the sent data.
 //
-// Threads: thread-safe, except the functions that a test sets: set them before use; they are called on the
+// Threads: thread-safe, except the functions that a test sets: set them before use; they are called
+// on the
 //          collector's thread.
 #ifndef DING_WORKER_COLLECTOR_TESTING_FAKE_LINK_H_
 #define DING_WORKER_COLLECTOR_TESTING_FAKE_LINK_H_

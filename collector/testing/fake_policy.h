@@ -1,4 +1,5 @@
-// A policy for tests that acts by counting and records its calls. It is both a collect and an eval mode.
+// A policy for tests that acts by counting and records its calls. It is both a collect and an eval
+// mode.
 //
 // Its output is "action" (Discrete) and "logit" float32[2]; the n-th row that it fills has action
 // n % action_count and logit {env, n}.

@@ -39,8 +39,8 @@ absl::StatusOr<SegmentBatch> OneRow(int number) {
 
 }  // namespace
 
-// NaiveLearner has the same frame up to RunTask(). Both stay, because each is a small example of a whole worker and is
-// read on its own.
+// NaiveLearner has the same frame up to RunTask(). Both stay, because each is a small example of a
+// whole worker and is read on its own.
 NaiveCollector::NaiveCollector(WorkerSession* session, Store* store)
     : session_(session),
       store_(store),

@@ -1,5 +1,6 @@
-// A collector worker without envs and policies, for tests of a coordinator: for each task it stores and announces 20
-// chunks of one row, and then reports that the task is done. It is a small example of a worker made of a slave alone.
+// A collector worker without envs and policies, for tests of a coordinator: for each task it stores
+// and announces 20 chunks of one row, and then reports that the task is done. It is a small example
+// of a worker made of a slave alone.
 //
 // Ownership, threads: as BaseCommCollector.
 #ifndef DING_WORKER_COLLECTOR_TESTING_NAIVE_COLLECTOR_H_

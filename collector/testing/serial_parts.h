@@ -1,5 +1,5 @@
-// The surroundings of a serial collector or evaluator in its tests: fake envs, a fake policy, and dependencies whose
-// clock stands still and whose sink records the metrics.
+// The surroundings of a serial collector or evaluator in its tests: fake envs, a fake policy, and
+// dependencies whose clock stands still and whose sink records the metrics.
 //
 // Ownership: owns all parts; what a test makes from them must not outlive them.
 // Threads:   thread-compatible.
@@ -40,7 +40,8 @@ struct SerialParts {
     deps.name = std::string(name);
   }
 
-  // Makes a collector or evaluator of type T from the parts. The test fails, and ends, if the options do not fit.
+  // Makes a collector or evaluator of type T from the parts. The test fails, and ends, if the
+  // options do not fit.
   template <typename T>
   std::unique_ptr<T> Make(typename T::Options options) {
     absl::StatusOr<std::unique_ptr<T>> made = T::Create(std::move(options), &envs, &policy, deps);

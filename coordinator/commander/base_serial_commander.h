@@ -1,5 +1,5 @@
-// Asks the command mode of a policy, in a serial run, for the settings of the other modes, such as epsilon as a function
-// of the env steps so far.
+// Asks the command mode of a policy, in a serial run, for the settings of the other modes, such as
+// epsilon as a function of the env steps so far.
 //
 // Ownership: owns none of its arguments, which must outlive it.
 // Threads:   thread-compatible.
@@ -19,16 +19,17 @@ namespace ding {
 
 class BaseSerialCommander {
  public:
-  // `policy` may be null: there are no settings then. So may be `evaluator` and `buffer`, which the commander only keeps
-  // for commanders that derive from it.
+  // `policy` may be null: there are no settings then. So may be `evaluator` and `buffer`, which the
+  // commander only keeps for commanders that derive from it.
   BaseSerialCommander(const ILearner* learner, const ISerialCollector* collector,
                       CommandMode* policy, const ISerialEvaluator* evaluator = nullptr,
                       const IBuffer* buffer = nullptr);
 
   // Returns the settings for the next Collect(), given the progress of learner and collector.
   NamedValues Step();
-  // Returns the settings for the next batch of the learner, such as the learning rate. `envstep` is the number of env steps
-  // that the learner knows of, which may be less than that of a collector that works at the same time.
+  // Returns the settings for the next batch of the learner, such as the learning rate. `envstep` is
+  // the number of env steps that the learner knows of, which may be less than that of a collector
+  // that works at the same time.
   NamedValues LearnSettings(int64_t envstep);
 
   const ISerialEvaluator* evaluator() const { return evaluator_; }

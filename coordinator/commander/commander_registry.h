@@ -24,24 +24,29 @@ struct CommanderDeps : ComponentDeps {
   CommanderDeps() = default;
   CommanderDeps(ComponentDeps component) : ComponentDeps(std::move(component)) {}  // NOLINT: above
 
-  // Gives the settings of collecting tasks, as functions of the progress of the run. It may be null, and must outlive the
-  // commander.
+  // Gives the settings of collecting tasks, as functions of the progress of the run. It may be
+  // null, and must outlive the commander.
   CommandMode* policy = nullptr;
   // The mean return of an evaluation at which the run has converged.
   double stop_value = std::numeric_limits<double>::infinity();
-  // Whether a confirmation, with fresh episodes, must reach the stop value, too (CollectorTask.confirmation).
+  // Whether a confirmation, with fresh episodes, must reach the stop value, too
+  // (CollectorTask.confirmation).
   bool confirms = false;
-  // Whether rows are collected. If not, the learner learns from a data set, and all collecting tasks are evaluations.
+  // Whether rows are collected. If not, the learner learns from a data set, and all collecting
+  // tasks are evaluations.
   bool collects = true;
-  // Whether there is an env to evaluate in. If rows are collected, there is, but nothing is evaluated in lockstep.
+  // Whether there is an env to evaluate in. If rows are collected, there is, but nothing is
+  // evaluated in lockstep.
   bool evaluates = true;
-  // Whether collecting tasks are given in rounds: as many as collector_task_space for each version of the policy.
+  // Whether collecting tasks are given in rounds: as many as collector_task_space for each version
+  // of the policy.
   bool lockstep = false;
   // The env steps of an earlier run that this run continues: it counts on from there.
   int64_t first_env_step = 0;
   // The least number of train iterations between two log lines about collected data.
   int64_t collect_print_freq = 0;
-  // Whether an opponent learns beside the policy, and what gives the settings of its collecting tasks, as `policy`.
+  // Whether an opponent learns beside the policy, and what gives the settings of its collecting
+  // tasks, as `policy`.
   bool has_opponent = false;
   CommandMode* opponent = nullptr;
   // The opponents that the evaluations of a league play.
@@ -53,7 +58,8 @@ struct CommanderDescriptor {
   std::string name;
   CommanderConfig default_config;
   bool plays_games = false;  // whether its collecting tasks have two players instead of one
-  // Whether it obeys CommanderDeps::collects and evaluates. Runs with a data set accept only such commanders.
+  // Whether it obeys CommanderDeps::collects and evaluates. Runs with a data set accept only such
+  // commanders.
   bool for_data_sets = false;
   bool for_lockstep = false;  // whether it obeys CommanderDeps::lockstep
   bool for_opponent = false;  // whether it obeys CommanderDeps::has_opponent
@@ -66,8 +72,8 @@ struct CommanderDescriptor {
 };
 Registry<CommanderDescriptor>& CommanderRegistry();
 
-// kNotFound lists the names that are linked; kInvalidArgument says why the type refuses config.params,
-// or else reports every other problem of the config at once.
+// kNotFound lists the names that are linked; kInvalidArgument says why the type refuses
+// config.params, or else reports every other problem of the config at once.
 absl::StatusOr<std::unique_ptr<BaseCommander>> create_parallel_commander(
     const CommanderConfig& config, const CommanderDeps& deps);
 absl::StatusOr<CommanderDescriptor> get_parallel_commander_cls(const CommanderConfig& config);

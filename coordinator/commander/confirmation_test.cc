@@ -1,5 +1,5 @@
-// How SoloCommander confirms that a policy has reached the stop value, and which version it keeps as the
-// best.
+// How SoloCommander confirms that a policy has reached the stop value, and which version it keeps
+// as the best.
 #include <cstdint>
 #include <memory>
 #include <optional>

@@ -1,5 +1,6 @@
-// What commanders do with options, numbers, results and tasks that nobody should give them. Run it with
-// AddressSanitizer and UndefinedBehaviorSanitizer, too. Their callbacks are in the test of the coordinator.
+// What commanders do with options, numbers, results and tasks that nobody should give them. Run it
+// with AddressSanitizer and UndefinedBehaviorSanitizer, too. Their callbacks are in the test of the
+// coordinator.
 #include <cstdint>
 #include <limits>
 #include <memory>

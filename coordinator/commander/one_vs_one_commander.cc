@@ -111,13 +111,15 @@ bool OneVsOneCommander::FinishCollectorTask(const CollectorTask& task,
     Report(task, info);
   }
   const bool converged = SoloCommander::FinishCollectorTask(task, info);
-  // The best result so far was against an easier opponent, and cannot be compared with the next ones.
+  // The best result so far was against an easier opponent, and cannot be compared with the next
+  // ones.
   if (level_ > level) ForgetBest();
   return converged;
 }
 
 void OneVsOneCommander::Judge(const CollectorTask& evaluation, const CollectorFinished& info) {
-  // An evaluation that began before the difficulty was raised says nothing about the opponent whose turn it is now.
+  // An evaluation that began before the difficulty was raised says nothing about the opponent whose
+  // turn it is now.
   if (evaluation.eval_opponent() != eval_opponent().name || !IsWon(eval_opponent(), info)) return;
   beat_hardest_ = level_ + 1 == opponents_.size();
   if (beat_hardest_) return;

@@ -1,4 +1,5 @@
-// Tests SoloCommander with several learner tasks: turns, convergence, what is reported, and its state.
+// Tests SoloCommander with several learner tasks: turns, convergence, what is reported, and its
+// state.
 
 #include <algorithm>
 #include <cstdint>
@@ -204,7 +205,8 @@ TEST_F(SeveralPoliciesTest, TheRunConvergesWhenAllHave) {
   EXPECT_FALSE(has_converged_);
   EXPECT_TRUE(commander_->policies()[0].converged());
 
-  // The learner of the converged policy is done with its next report. Then nobody learns or collects for the policy.
+  // The learner of the converged policy is done with its next report. Then nobody learns or
+  // collects for the policy.
   LearnerInfo info;
   info.set_task_id(learners_[1].task_id());
   EXPECT_FALSE(commander_->JudgeLearnerFinish(info));

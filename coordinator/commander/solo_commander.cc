@@ -321,7 +321,8 @@ void SoloCommander::NoteConfirmation(const CollectorFinished& info) {
 
 void SoloCommander::NoteBest(const CollectorTask& task, const CollectorFinished& info,
                              TrainedPolicy* policy) {
-  // The result says nothing about the version of the task if the collector could not read it and took another one.
+  // The result says nothing about the version of the task if the collector could not read it and
+  // took another one.
   const PolicyVersion& version = task.policy();
   if (version.key().empty() || version.version() != info.policy_version()) return;
   if (options_.confirms && !task.has_confirmation() && ReachesStopValue(task, info) &&
@@ -400,7 +401,8 @@ void SoloCommander::Measure(absl::string_view kind, const TrainedPolicy& policy,
   // The iteration is -1 if no parameters acted; charts begin at 0.
   const int64_t train_iter = std::max<int64_t>(info.train_iter(), 0);
   DING_LOG(INFO) << what << " at iteration " << train_iter << ": " << MetricsLine(metrics);
-  // A run that does not collect has no env steps; -1 makes WriteMetrics() write over train iterations.
+  // A run that does not collect has no env steps; -1 makes WriteMetrics() write over train
+  // iterations.
   WriteMetrics(metrics, what, train_iter, options_.collects ? policy.env_steps() : -1,
                "total_envstep_count", deps_.metrics.get());
   if (!evaluates) return;

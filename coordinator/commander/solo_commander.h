@@ -1,5 +1,6 @@
-// Trains a policy: a learner learns from the rows of collectors, and the policy is evaluated from time to time. With a
-// learner_task_space of n it trains n policies at a time, each with its own buffer and evaluations.
+// Trains a policy: a learner learns from the rows of collectors, and the policy is evaluated from
+// time to time. With a learner_task_space of n it trains n policies at a time, each with its own
+// buffer and evaluations.
 //
 //     learner task      policy_<n>, buffer_<n> ──► collector tasks for both, the first an evaluation
 //         │ its worker dies                          and then one whenever eval_interval is over
@@ -10,29 +11,34 @@
 //         │ an evaluation reaches stop_value, and so does its confirmation
 //         └──► no task any more. The run has converged when all of its policies have
 //
-// Evaluations: an evaluation takes the place of a collecting task. A policy has at most one at a time, and between two of
-// them a collecting task begins, so that evaluations that take longer than eval_interval do not starve the learner. If
-// nothing is collected, because the learner has a data set, collectors only evaluate.
+// Evaluations: an evaluation takes the place of a collecting task. A policy has at most one at a
+// time, and between two of them a collecting task begins, so that evaluations that take longer than
+// eval_interval do not starve the learner. If nothing is collected, because the learner has a data
+// set, collectors only evaluate.
 //
-// Confirmations (Options::confirms): after an evaluation that reaches stop_value, a confirmation plays fresh episodes with
-// the same version of the policy. Their mean return minus its standard error must reach stop_value, too.
+// Confirmations (Options::confirms): after an evaluation that reaches stop_value, a confirmation
+// plays fresh episodes with the same version of the policy. Their mean return minus its standard
+// error must reach stop_value, too.
 //
-// The best version of a policy is the one with the highest mean return, where that of a confirmation replaces that of its
-// evaluation. The status of the run names it, and it stays in the store.
+// The best version of a policy is the one with the highest mean return, where that of a
+// confirmation replaces that of its evaluation. The status of the run names it, and it stays in the
+// store.
 //
-// Turns: the next task is for the policy with the fewest running collecting tasks and evaluations, and among equals for
-// the one with the fewest env steps. A policy that begins later starts to count with the lowest count of the others.
-// Policies whose learner has not published a version yet get tasks only if there are no others.
+// Turns: the next task is for the policy with the fewest running collecting tasks and evaluations,
+// and among equals for the one with the fewest env steps. A policy that begins later starts to
+// count with the lowest count of the others. Policies whose learner has not published a version yet
+// get tasks only if there are no others.
 //
-// Opponents (Options::has_opponent): the second of two policies is the opponent of the first in a game of two. Its learner
-// task is named "opponent", and it is never evaluated: the run has converged when the first policy has. Each task is for one
-// of the two, whose rows are collected; the other one plays the version that was the newest when the task was given. The
-// policy has seat 0, also in the opponent's tasks. No task is given before both have published a version.
+// Opponents (Options::has_opponent): the second of two policies is the opponent of the first in a
+// game of two. Its learner task is named "opponent", and it is never evaluated: the run has
+// converged when the first policy has. Each task is for one of the two, whose rows are collected;
+// the other one plays the version that was the newest when the task was given. The policy has seat
+// 0, also in the opponent's tasks. No task is given before both have published a version.
 //
-// Metrics: those of finished tasks are "collector_iter/...", "collector_step/...", "evaluator_iter/..." and
-// "evaluator_step/...", with the names of serial runs; with several policies "policy_<n>_collector_iter/..." and so on.
-// Collecting tasks may finish hundreds of times a second, so those within log_interval and log_train_iters are one
-// measurement.
+// Metrics: those of finished tasks are "collector_iter/...", "collector_step/...",
+// "evaluator_iter/..." and "evaluator_step/...", with the names of serial runs; with several
+// policies "policy_<n>_collector_iter/..." and so on. Collecting tasks may finish hundreds of times
+// a second, so those within log_interval and log_train_iters are one measurement.
 //
 // Ownership: as BaseCommander. The command mode must outlive it.
 // Threads:   as BaseCommander.
@@ -76,7 +82,8 @@ class SoloCommander : public BaseCommander {
     int collector_task_space = 1;
     int learner_task_space = 1;
     double eval_interval = 60;  // seconds, at least 0
-    // Whether an opponent learns beside the policy: see Opponents above. The learner_task_space must be 2 then.
+    // Whether an opponent learns beside the policy: see Opponents above. The learner_task_space
+    // must be 2 then.
     bool has_opponent = false;
     CommandMode* opponent = nullptr;  // as `policy` of Create(); must outlive the commander
     // As in CommanderDeps.
@@ -93,12 +100,14 @@ class SoloCommander : public BaseCommander {
     bool confirms = false;          // whether a confirmation must reach it, too
     double stop_after_seconds = 0;  // seconds since it was made; no policy converges before
     int64_t first_env_step = 0;     // the env steps of an earlier run that this one continues
-    // Called when an evaluation has reached stop_value; returns whether the policy has converged then. Null: it has.
+    // Called when an evaluation has reached stop_value; returns whether the policy has converged
+    // then. Null: it has.
     std::function<bool()> may_converge;
-    // Called for the learner task of each new policy, with the other policies. It may give the task settings, resources or
-    // an init_policy. Null: the task stays as it is.
+    // Called for the learner task of each new policy, with the other policies. It may give the task
+    // settings, resources or an init_policy. Null: the task stays as it is.
     std::function<void(const TrainedPolicies& others, LearnerTask* task)> prepare;
-    // Called with each report of a learner; returns whether its policy is given up for a new one. Null: it never is.
+    // Called with each report of a learner; returns whether its policy is given up for a new one.
+    // Null: it never is.
     std::function<bool(const TrainedPolicy& policy, const TrainedPolicies& all)> give_up;
   };
   // Returns a sentence for each option that is out of range.
@@ -111,9 +120,11 @@ class SoloCommander : public BaseCommander {
 
   std::optional<CollectorTask> GetCollectorTask() override;
   std::optional<LearnerTask> GetLearnerTask() override;
-  // The time until the next evaluation is due. Without collecting tasks nothing else may happen until then.
+  // The time until the next evaluation is due. Without collecting tasks nothing else may happen
+  // until then.
   absl::Duration AskAgainAfter() const override;
-  // Does not call may_converge. With Options::confirms, only a confirmation makes a policy converge.
+  // Does not call may_converge. With Options::confirms, only a confirmation makes a policy
+  // converge.
   bool WouldConverge(const CollectorTask& task, const CollectorFinished& info) const override;
   bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) override;
   // Also true if the policy of the task has converged or is given up.
@@ -123,8 +134,8 @@ class SoloCommander : public BaseCommander {
   void NotifyFailLearnerTask(const LearnerTask& task) override;
   void UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) override;
   void PolicyPublished(const PolicyVersion& version) override;
-  // Keeps the best version of each policy, a version that is being confirmed, and the newest version of a policy that has
-  // converged.
+  // Keeps the best version of each policy, a version that is being confirmed, and the newest
+  // version of a policy that has converged.
   bool KeepsPolicy(const PolicyVersion& version) const override;
   void AddStatus(RunStatus* status) const override;
   void IncreaseCollectorTaskSpace() override { collector_space_.Increase(); }
@@ -138,7 +149,8 @@ class SoloCommander : public BaseCommander {
     return {state_.last_eval_return().begin(), state_.last_eval_return().end()};
   }
 
-  // Forgets the best versions, because later evaluations are harder: the next one is then the best in any case.
+  // Forgets the best versions, because later evaluations are harder: the next one is then the best
+  // in any case.
   void ForgetBest() { state_.clear_best(); }
 
   // The policies that are trained or have converged, in the order in which they began.
@@ -166,10 +178,12 @@ class SoloCommander : public BaseCommander {
 
   TrainedPolicy* Find(const std::string& policy_id);
   const TrainedPolicy* Find(const std::string& policy_id) const;
-  // Returns the policy that gets the next collecting task, evaluation or confirmation; null if there is none.
+  // Returns the policy that gets the next collecting task, evaluation or confirmation; null if
+  // there is none.
   TrainedPolicy* NextInTurn();
   TrainedPolicy* AddPolicy();
-  // In lockstep: returns whether the round of the policy's version has a further task, and counts it.
+  // In lockstep: returns whether the round of the policy's version has a further task, and counts
+  // it.
   bool TakeTaskOfRound(const TrainedPolicy& policy);
   bool EvaluationIsDue(const TrainedPolicy& policy) const;
   // With an opponent: whether the policy is the opponent.
@@ -178,9 +192,11 @@ class SoloCommander : public BaseCommander {
   const PolicyVersion* NewestOfOther(const TrainedPolicy& policy) const;
   void AddPlayers(const TrainedPolicy& policy, const PolicyVersion& other,
                   CollectorTask* task) const;
-  // Names the task of a new policy. The first policy keeps its usual names; the second is the opponent.
+  // Names the task of a new policy. The first policy keeps its usual names; the second is the
+  // opponent.
   void NameAgainstOpponent(LearnerTask* task) const;
-  // The time until eval_interval has passed since the policy's last evaluation began; not above 0 if none has begun.
+  // The time until eval_interval has passed since the policy's last evaluation began; not above 0
+  // if none has begun.
   absl::Duration UntilNextEvaluation(const TrainedPolicy& policy) const;
   void ReleaseCollectorTask(const CollectorTask& task);
   void AddCollectSetting(const TrainedPolicy& policy, CollectorTask* task) const;
@@ -188,7 +204,8 @@ class SoloCommander : public BaseCommander {
   void NoteEvaluation(const CollectorTask& task, const CollectorFinished& info);
   // Whether an evaluation, or a confirmation, reaches stop_value.
   bool ReachesStopValue(const CollectorTask& task, const CollectorFinished& info) const;
-  // Keeps the version of the policy as the best one if the result says so, and if the version is known.
+  // Keeps the version of the policy as the best one if the result says so, and if the version is
+  // known.
   void NoteBest(const CollectorTask& task, const CollectorFinished& info, TrainedPolicy* policy);
   void NoteConfirmation(const CollectorFinished& info);
   // Ends the training of a policy that has converged.
@@ -210,7 +227,8 @@ class SoloCommander : public BaseCommander {
   int64_t made_nanos_;
   TaskSpace collector_space_;
   TaskSpace learner_space_;
-  // In lockstep: the version of the policy that the last tasks were given for, and how many they are.
+  // In lockstep: the version of the policy that the last tasks were given for, and how many they
+  // are.
   uint64_t round_version_ = 0;
   int round_tasks_ = 0;
   SoloCommanderState state_;

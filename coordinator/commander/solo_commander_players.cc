@@ -1,4 +1,5 @@
-// What a collecting task says about the policies that play: their settings, and the opponent (Options::has_opponent).
+// What a collecting task says about the policies that play: their settings, and the opponent
+// (Options::has_opponent).
 #include <algorithm>
 #include <cstdint>
 #include <string>

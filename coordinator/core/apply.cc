@@ -39,14 +39,15 @@ void Start(RunState* run) {
 absl::StatusOr<uint32_t> Admit(RunState* run, const Hello& hello) {
   DING_RETURN_IF_ERROR(CheckHelloFields(hello));
   DING_RETURN_IF_ERROR(run->workers.CheckNotSentAway(hello, run->now()));
-  // Only the coordinator that the worker knew can tell that the worker was replaced. When that coordinator died, the
-  // worker and its replacement may both have lost their sessions.
+  // Only the coordinator that the worker knew can tell that the worker was replaced. When that
+  // coordinator died, the worker and its replacement may both have lost their sessions.
   if (hello.previous_incarnation() == run->incarnation) {
     for (const auto& [id, worker] : run->workers) {
       DING_RETURN_IF_ERROR(CheckNotReplaced(hello, worker.hello));
     }
   }
-  // No key contains the number of an operator. It is not saved, and may be given again after a restart.
+  // No key contains the number of an operator. It is not saved, and may be given again after a
+  // restart.
   if (hello.role() != Hello::OPERATOR) run->records.NoteState();
   return run->workers.NewNumber();
 }
@@ -223,7 +224,8 @@ void End(RunState* run, const absl::Status& status, const std::string& reason) {
   if (run->ended) return;
   run->ended = true;
   run->progress.End();
-  // WaitUntilDone() returns kDeadlineExceeded while the run goes on, so a task's error gets another code.
+  // WaitUntilDone() returns kDeadlineExceeded while the run goes on, so a task's error gets another
+  // code.
   run->final_status =
       absl::IsDeadlineExceeded(status) ? absl::InternalError(status.message()) : status;
   run->end_reason = reason;

@@ -1,5 +1,5 @@
-// Checks of workers' claims that need more than one message, and what follows from false claims and failed tasks.
-// docs/reference/worker_claims.md lists the checks of each field.
+// Checks of workers' claims that need more than one message, and what follows from false claims and
+// failed tasks. docs/reference/worker_claims.md lists the checks of each field.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -24,10 +24,11 @@ namespace {
 
 // A collector is sent away after so many of its chunks could not be learned from.
 constexpr int64_t kMaxBadChunksOfWorker = 3;
-// A learner is named in the log if it complains of more than a tenth of the chunks, and of at least so many.
+// A learner is named in the log if it complains of more than a tenth of the chunks, and of at least
+// so many.
 constexpr int64_t kManyBadChunks = 32;
-// A worker makes fewer steps per second than this. A task may claim kFreeSteps more, so that one that has just begun is
-// not refused.
+// A worker makes fewer steps per second than this. A task may claim kFreeSteps more, so that one
+// that has just begun is not refused.
 constexpr double kMaxStepsPerSecond = 1e7;
 constexpr double kFreeSteps = 1e6;
 
@@ -46,9 +47,9 @@ void SendAway(RunState* run, const std::string& why, Worker* worker) {
   if (has_task) FailTask(run, worker);  // This also tells the worker to leave.
 }
 
-// Returns whether the learner itself may be at fault, because it cannot learn from the chunks of any collector. Its
-// reports then send no collector away. A learner that complains of many chunks is only named in the log: otherwise a
-// collector could stay by sending very many bad chunks.
+// Returns whether the learner itself may be at fault, because it cannot learn from the chunks of
+// any collector. Its reports then send no collector away. A learner that complains of many chunks
+// is only named in the log: otherwise a collector could stay by sending very many bad chunks.
 bool IsDoubted(RunState* run, const std::string& learner, RunningTask* task) {
   const BufferChunks& chunks = *task->buffer->chunks();
   const bool some_are_good =
@@ -111,8 +112,8 @@ int64_t NewestIter(const RunState& run, const std::string& policy_id) {
 absl::Status CheckIter(const RunState& run, const RunningTask& task, int64_t iter) {
   DING_RETURN_IF_ERROR(Annotate(CheckSteps(iter), "train iterations"));
   if (task.first_iter >= 0) return CheckPace(run, task, iter - task.first_iter);
-  // The first learner may begin with a checkpoint of another run, so its iteration is not checked. Later learners go on
-  // from a checkpoint of this run.
+  // The first learner may begin with a checkpoint of another run, so its iteration is not checked.
+  // Later learners go on from a checkpoint of this run.
   if (!task.learner().resume()) return absl::OkStatus();
   const int64_t known = NewestIter(run, task.learner().policy_id());
   if (IsPossible(iter - known, run.progress.Elapsed())) return absl::OkStatus();
@@ -173,7 +174,8 @@ absl::Status HandleBadChunks(RunState* run, Worker* worker, const BadChunks& bad
     const BufferChunks::Marked marked = task->buffer->chunks()->MarkBad(chunk.chunk());
     if (marked == BufferChunks::Marked::kUnknown) continue;
     if (marked == BufferChunks::Marked::kHeld) {
-      // The journal notes the chunk as one that has left the buffer, so that a restarted coordinator drops its rows.
+      // The journal notes the chunk as one that has left the buffer, so that a restarted
+      // coordinator drops its rows.
       run->records.NoteRemoved({chunk.chunk()});
       ForgetChunks(run, {chunk.chunk()});
     }

@@ -35,8 +35,8 @@ namespace ding {
 namespace internal_coordinator {
 namespace {
 
-// Checks that announced items have the columns of `expected`, and that each has as many rows as `sequences` says. An
-// item that is an episode may have any number.
+// Checks that announced items have the columns of `expected`, and that each has as many rows as
+// `sequences` says. An item that is an episode may have any number.
 absl::Status CheckItemLayout(const Spec& expected, const ItemSequences& sequences,
                              const Batch& items) {
   DING_RETURN_IF_ERROR(CheckSameLayout(expected, items.spec(), "items"));
@@ -48,8 +48,8 @@ absl::Status CheckItemLayout(const Spec& expected, const ItemSequences& sequence
   return absl::OkStatus();
 }
 
-// Checks the train iterations at which rows were collected, if the items have them: none may be beyond `newest`, the
-// highest one of a published policy.
+// Checks the train iterations at which rows were collected, if the items have them: none may be
+// beyond `newest`, the highest one of a published policy.
 absl::Status CheckCollectIters(const Batch& items, int64_t newest) {
   const std::optional<int> field = items.spec().Find(kColumnCollectIter);
   const bool is_number = field.has_value() && items.spec().field(*field).dtype == DType::kInt64 &&
@@ -169,7 +169,8 @@ absl::Status PushItems(RunState* run, const RunningTask& task, const CollectorDa
 }
 
 // Draws in lockstep: all demanded batches, or the whole round of an on-policy policy.
-//   kFailedPrecondition  the tasks of the round have not handed over all rows yet; any other error is final
+//   kFailedPrecondition  the tasks of the round have not handed over all rows yet; any other error
+//                        is final
 absl::StatusOr<LearnerData> DrawInLockstep(RunState* run, TaskBuffer* buffer) {
   const int64_t tasks = (run->lockstep_rounds + 1) * run->options.lockstep_tasks;
   if (run->lockstep_task < tasks) {
@@ -256,8 +257,8 @@ void SetHoldsBack(bool holds_back, RunningTask* task) {
   task->holds_back = holds_back;
 }
 
-// Pushes the data if they are not pushed yet, and acknowledges them when their collector may go on. Each step may end
-// the task. An error means that the message is invalid.
+// Pushes the data if they are not pushed yet, and acknowledges them when their collector may go on.
+// Each step may end the task. An error means that the message is invalid.
 absl::StatusOr<Tried> TryData(RunState* run, Worker* sender, const CollectorData& message,
                               HeldData* data) {
   TaskBuffer* const buffer = data->buffer.get();
@@ -289,8 +290,8 @@ absl::StatusOr<Tried> TryData(RunState* run, Worker* sender, const CollectorData
     if (buffer->has_rounds()) Serve(run, buffer);  // These rows may complete a round.
   }
   RunningTask* const task = sender->FindTask(task_id);
-  // With rounds the collector waits until its rows are wanted. Otherwise it would collect by a policy that is too
-  // old when its rows are learned from. In lockstep they are.
+  // With rounds the collector waits until its rows are wanted. Otherwise it would collect by a
+  // policy that is too old when its rows are learned from. In lockstep they are.
   if (task != nullptr && buffer->has_rounds() && !run->lockstep()) {
     SetHoldsBack(true, task);
     const absl::Status status = buffer->CheckGoOn(buffer->rows()->count(), buffer->collecting());
@@ -353,7 +354,8 @@ void RetryHeldData(RunState* run) {
   run->retry_held = false;
   run->retried_nanos = run->now();
   std::vector<uint32_t> waiting;
-  // Once a buffer has refused data, those behind wait, too: the data to push behind each other, and so the pushed ones.
+  // Once a buffer has refused data, those behind wait, too: the data to push behind each other, and
+  // so the pushed ones.
   std::set<std::pair<const TaskBuffer*, bool>> refused;
   for (const uint32_t worker : std::exchange(run->held, {})) {
     Worker* const sender = run->workers.Find(worker);

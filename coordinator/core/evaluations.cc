@@ -92,8 +92,9 @@ void RefuseResult(RunState* run, const std::string& name, const CollectorTask& t
   NotifyFail(run, task);
 }
 
-// Lets another worker evaluate the same version of the policy; the newest one if that version is not stored any more.
-// Evaluations of one version have the same seeds, so two honest workers report the same returns.
+// Lets another worker evaluate the same version of the policy; the newest one if that version is
+// not stored any more. Evaluations of one version have the same seeds, so two honest workers report
+// the same returns.
 void AskWitness(RunState* run, DoubtedEvaluation doubted) {
   const PolicyVersion* const evaluated =
       run->policies.FindStored(doubted.task.policy_id(), doubted.result.policy_version());
@@ -114,7 +115,8 @@ void AskWitness(RunState* run, DoubtedEvaluation doubted) {
   run->doubted.push_back(std::move(doubted));
 }
 
-// Removes and returns the evaluation that this task of a witness confirms; none if it is no task of a witness.
+// Removes and returns the evaluation that this task of a witness confirms; none if it is no task of
+// a witness.
 std::optional<DoubtedEvaluation> TakeDoubted(RunState* run, const std::string& task_id) {
   const auto found = std::find_if(
       run->doubted.begin(), run->doubted.end(),
@@ -125,8 +127,9 @@ std::optional<DoubtedEvaluation> TakeDoubted(RunState* run, const std::string& t
   return doubted;
 }
 
-// Counts the possible one of the two results, or the lower one if both are possible. An impossible result does not
-// count even if a witness confirms it: both workers may be one process, which has joined again under another name.
+// Counts the possible one of the two results, or the lower one if both are possible. An impossible
+// result does not count even if a witness confirms it: both workers may be one process, which has
+// joined again under another name.
 void Settle(RunState* run, const DoubtedEvaluation& doubted, const std::string& witness,
             const CollectorFinished& info) {
   const bool first = doubted.result.episode_return_size() > 0 && IsPossible(*run, doubted.result);

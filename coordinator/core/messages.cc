@@ -25,8 +25,8 @@ namespace {
 // The number of policy versions that are sent to a worker which sends nothing itself.
 constexpr int kMaxPoliciesUnheard = 64;
 
-// A silent worker, which may be stopped, gets no further versions until it sends something, and then only the newest.
-// Otherwise its messages would pile up, and it would count as stuck.
+// A silent worker, which may be stopped, gets no further versions until it sends something, and
+// then only the newest. Otherwise its messages would pile up, and it would count as stuck.
 void SendPolicy(RunState* run, const PolicyVersion& version, Worker* worker) {
   worker->withheld_policy = version;
   if (worker->policies_since_heard >= kMaxPoliciesUnheard) return;
@@ -95,7 +95,8 @@ absl::Status HandleCollectorFinished(RunState* run, Worker* sender, const Collec
   }
   NoteSuccess(run, task->start, sender);
   const RunningTask finished = EndTask(run, sender);
-  // The commander gets the numbers that the coordinator has counted, not those that the worker claims.
+  // The commander gets the numbers that the coordinator has counted, not those that the worker
+  // claims.
   CollectorFinished result = info;
   result.set_eval_flag(finished.collector().eval_flag());
   if (!result.eval_flag()) {
@@ -129,8 +130,9 @@ absl::Status UpdatePriorities(const LearnerInfo& info, TaskBuffer* buffer) {
   return buffer->rows()->Update(priorities);
 }
 
-// Notes the train iteration that a learner reports. The failures of the policy's tasks are forgotten if it is trained
-// further than ever before: a learner that repeats what was lost may fail at the same place again.
+// Notes the train iteration that a learner reports. The failures of the policy's tasks are
+// forgotten if it is trained further than ever before: a learner that repeats what was lost may
+// fail at the same place again.
 void NoteTrained(RunState* run, int64_t iter, Worker* sender) {
   RunningTask* const task = &*sender->task;
   const std::string& policy_id = task->learner().policy_id();
@@ -170,7 +172,8 @@ absl::Status HandleLearnerInfo(RunState* run, Worker* sender, const LearnerInfo&
 }
 
 absl::Status HandlePolicyVersion(RunState* run, Worker* sender, const PolicyVersion& version) {
-  // The key is made here and not taken from the learner: it is deleted later, so it must be the key of a policy.
+  // The key is made here and not taken from the learner: it is deleted later, so it must be the key
+  // of a policy.
   const std::string key = PolicyKey(version.policy_id(), version.version(), sender->id);
   if (!sender->task.has_value() || sender->task->learner().policy_id() != version.policy_id()) {
     ++run->counters.late_messages;
@@ -254,7 +257,8 @@ absl::Status HandleMessage(RunState* run, uint32_t worker, const WorkerMessage& 
                                                    " sent a message that only a ",
                                                    Hello::Role_Name(role), " sends: kind ", kind));
   };
-  // GroupCore (adapter) has a switch over some of these kinds, too; it does other things with the messages.
+  // GroupCore (adapter) has a switch over some of these kinds, too; it does other things with the
+  // messages.
   switch (message.message_case()) {
     case WorkerMessage::kTaskStarted:
       return HandleTaskStarted(run, sender, message.task_started());

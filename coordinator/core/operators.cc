@@ -40,7 +40,8 @@ absl::Status CheckKnown(const RunState& run, const std::string& name) {
                                  : absl::StrCat("expected one of: ", absl::StrJoin(known, ", "))));
 }
 
-// Changes the number of collectors that should be there. Surplus ones leave when their task is over.
+// Changes the number of collectors that should be there. Surplus ones leave when their task is
+// over.
 absl::StatusOr<std::string> Resize(RunState* run, const OperatorRequest& request) {
   const int64_t by = request.has_grow() ? request.grow() : request.shrink();
   if (by < 1) {

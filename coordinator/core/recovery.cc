@@ -46,8 +46,8 @@ using ListKeys = std::function<absl::StatusOr<std::vector<std::string>>(const st
 // Numbers are given one by one, so a higher one in the store is not ours.
 constexpr uint32_t kMaxWorkerNumber = uint32_t{1} << 30;
 
-// Returns the number of the worker that has put the key ("data/<worker>/<n>", "policy/<id>/<version>-<worker>"); 0: it
-// says none.
+// Returns the number of the worker that has put the key ("data/<worker>/<n>",
+// "policy/<id>/<version>-<worker>"); 0: it says none.
 uint32_t WorkerOfKey(absl::string_view key) {
   uint32_t number = 0;
   if (absl::ConsumePrefix(&key, kDataPrefix)) {
@@ -60,8 +60,9 @@ uint32_t WorkerOfKey(absl::string_view key) {
 
 // Returns the keys of the store; nullopt if the store cannot list them.
 //
-// A machine that goes down may take the newest records of the journal with it, while the data of those workers stay in
-// the store. No worker gets their numbers again: what is deleted would be mistaken for its own data.
+// A machine that goes down may take the newest records of the journal with it, while the data of
+// those workers stay in the store. No worker gets their numbers again: what is deleted would be
+// mistaken for its own data.
 std::optional<KeySet> FindKeys(const ListKeys& list_keys, const std::string& prefix,
                                RunState* run) {
   if (list_keys == nullptr) return std::nullopt;
@@ -132,7 +133,8 @@ absl::Status RecoverState(const RecordedRun& saved, RunState* run) {
   return absl::OkStatus();
 }
 
-// Repeats the pushes of a journal. The buffers then evict the same rows as before, by their own rules.
+// Repeats the pushes of a journal. The buffers then evict the same rows as before, by their own
+// rules.
 class RowRecovery {
  public:
   // `present` has the keys of all chunks in the store; nullopt: all are there.
@@ -142,7 +144,8 @@ class RowRecovery {
 
   absl::Status Repeat(const PushRecord& push) {
     const auto buffer = run_->buffers.find(push.buffer_id());
-    // With rounds no row may be learned from twice, and the journal does not say which rows were drawn.
+    // With rounds no row may be learned from twice, and the journal does not say which rows were
+    // drawn.
     if (buffer == run_->buffers.end() || run_->options.rounds.has_value()) {
       for (const int64_t chunk : push.chunk()) {
         if (journal_.IsLive(chunk)) lost_chunks_.push_back(chunk);
@@ -172,7 +175,8 @@ class RowRecovery {
 
   // Call it behind the last push.
   void Finish() {
-    // The journal says that these chunks are lost, so that the next coordinator does not count them again.
+    // The journal says that these chunks are lost, so that the next coordinator does not count them
+    // again.
     run_->records.NoteRemoved(lost_chunks_);
     for (const std::string& key : run_->effects.deleted) kept_.erase(key);
     for (const BufferRecord& known : saved_.state.buffer()) {
@@ -280,8 +284,9 @@ std::vector<JournalRecord> TakeRecords(RunState* run) {
     records.emplace_back().set_commander(*std::move(commander));
     return records;
   }
-  // A commander that has failed is not called again, so that the journal keeps its state before. The tasks have to fit to
-  // that state: those that it has given are in the journal until the next coordinator gives them back, and no others.
+  // A commander that has failed is not called again, so that the journal keeps its state before.
+  // The tasks have to fit to that state: those that it has given are in the journal until the next
+  // coordinator gives them back, and no others.
   const auto is_of_task = [](const JournalRecord& record) {
     return record.has_task_over() || record.has_learner_task() || record.has_collector_task();
   };

@@ -54,8 +54,8 @@ absl::Status RunDriver::Commit(int64_t now_nanos) {
   return absl::OkStatus();
 }
 
-// Another coordinator goes on with the run, and workers join it. So this one sends and deletes nothing more: the
-// rows of the other coordinator may need all data.
+// Another coordinator goes on with the run, and workers join it. So this one sends and deletes
+// nothing more: the rows of the other coordinator may need all data.
 void RunDriver::EndReplaced(int64_t now_nanos, const absl::Status& why) {
   replaced_ = why;
   Event end;

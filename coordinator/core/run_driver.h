@@ -1,10 +1,11 @@
-// Applies events to the state of a run, writes what must survive, and carries out what the events want done.
+// Applies events to the state of a run, writes what must survive, and carries out what the events
+// want done.
 //
 //     Apply(event) ──► state ──► effects ─┐
 //     Apply(event) ──► state ──► effects ─┴─► Commit(): Journal::Append, then send, delete, log
 //
-// If the journal cannot be written, nothing of what was applied becomes visible until it can: call Commit() again, and
-// apply nothing meanwhile but the end of the run.
+// If the journal cannot be written, nothing of what was applied becomes visible until it can: call
+// Commit() again, and apply nothing meanwhile but the end of the run.
 //
 // Threads: thread-compatible. coordinator.cc calls it from one thread at a time.
 #ifndef DING_WORKER_COORDINATOR_CORE_RUN_DRIVER_H_
@@ -35,8 +36,8 @@ class RunDriver {
   // `parts` as for Coordinator::Create(); `now_nanos` is the time.
   RunDriver(const Coordinator::Options& options, Coordinator::Parts parts, int64_t now_nanos);
 
-  // Continues the run in the journal, if there is one. Call it once, before any other function. After an error the
-  // journal and the data are as before, and the driver changes neither.
+  // Continues the run in the journal, if there is one. Call it once, before any other function.
+  // After an error the journal and the data are as before, and the driver changes neither.
   absl::Status Recover();
 
   // Applies the event at this time.
@@ -55,7 +56,8 @@ class RunDriver {
   // As Coordinator::CloseJournal().
   absl::Status CloseJournal(int64_t now_nanos);
   void KeepData() { keeps_data_ = true; }
-  // Forgets all rows, and has chunks and policies deleted unless KeepData() was called. Writes nothing.
+  // Forgets all rows, and has chunks and policies deleted unless KeepData() was called. Writes
+  // nothing.
   void Close(int64_t now_nanos);
 
   RunState* mutable_state() { return &state_; }

@@ -1,11 +1,11 @@
-// The state of a parallel run, and the function that changes it: for the sources of the coordinator only. Users
-// include coordinator.h.
+// The state of a parallel run, and the function that changes it: for the sources of the coordinator
+// only. Users include coordinator.h.
 //
 //     Event ──► Apply(RunState*) ──► RunState::effects: messages to send, keys to delete, lines to log
 //                     └──TakeRecords──► journal: what must be written before
 //
-// Apply() takes no lock, does no IO, starts no thread and reads no clock: time comes with the event. RunDriver calls
-// it, and carries out the effects once the records are in the journal.
+// Apply() takes no lock, does no IO, starts no thread and reads no clock: time comes with the
+// event. RunDriver calls it, and carries out the effects once the records are in the journal.
 //
 //   parts of the state that are objects:
 //     WorkerRoster      the workers, their tasks, their data that wait for room, and who is free
@@ -67,9 +67,11 @@ inline constexpr char kDataPrefix[] = "data/";
 inline constexpr char kPolicyPrefix[] = "policy/";
 // The reason for the end of a run that an operator has stopped.
 inline constexpr char kStopped[] = "an operator has stopped it";
-// How often data that wait for room are tried again, since the rate control of buffers fades with time.
+// How often data that wait for room are tried again, since the rate control of buffers fades with
+// time.
 inline constexpr absl::Duration kRetryPeriod = absl::Milliseconds(5);
-// The journal is written at least so often: writing is how a coordinator learns that another one has taken its place.
+// The journal is written at least so often: writing is how a coordinator learns that another one
+// has taken its place.
 inline constexpr absl::Duration kWritePeriod = absl::Seconds(10);
 
 // What the driver has to do for the events that were applied.
@@ -97,8 +99,9 @@ struct Outcome {
   bool waits = false;     // the data of the message wait; Effects::handled says what became of them
 };
 
-// What has to be written into the journal before anything is told to anyone. Records keep the order in which they were
-// noted. The state of the run and the state of the commander are written once, behind them.
+// What has to be written into the journal before anything is told to anyone. Records keep the order
+// in which they were noted. The state of the run and the state of the commander are written once,
+// behind them.
 class UnwrittenRecords {
  public:
   // With `keeps` false there is no journal, and nothing is noted.
@@ -107,7 +110,8 @@ class UnwrittenRecords {
   // Say that the state of the run, or the state of the commander, has changed.
   void NoteState() { state_changed_ = true; }
   void NoteCommander() { commander_changed_ = true; }
-  // Say that the commander has given a task, or that a task is over. Both also change the commander's state.
+  // Say that the commander has given a task, or that a task is over. Both also change the
+  // commander's state.
   void NoteGiven(const StartTask& task) {
     commander_changed_ = true;
     if (keeps_) records_.push_back(RecordOf(task));
@@ -248,7 +252,8 @@ struct RunState {
   std::unordered_set<std::string> recovered_keys;
   // The workers with data that wait, in the order in which the data came.
   std::vector<uint32_t> held;
-  // In lockstep: the number of the task whose rows are pushed now, later ones that are over, and the rounds that were drawn.
+  // In lockstep: the number of the task whose rows are pushed now, later ones that are over, and
+  // the rounds that were drawn.
   int64_t lockstep_task = 0;
   std::set<int64_t> lockstep_finished;
   int64_t lockstep_rounds = 0;
@@ -257,8 +262,8 @@ struct RunState {
   Effects effects;            // of the events that were applied; the driver takes them
 };
 
-// Changes the state as the event says, and adds to its effects. They must not be seen before the records are written
-// that TakeRecords() returns. Several events may share one call of it.
+// Changes the state as the event says, and adds to its effects. They must not be seen before the
+// records are written that TakeRecords() returns. Several events may share one call of it.
 Outcome Apply(const Event& event, RunState* run);
 
 // Returns records of all that has changed since the last call and must survive the process.
@@ -267,22 +272,23 @@ std::vector<JournalRecord> TakeRecords(RunState* run);
 // The time after which a timer event is needed although nothing else happens.
 absl::Duration TimeToNextEvent(const RunState& run);
 
-// Continues the run of the journal, if it has one. `list_keys` as in Coordinator::Parts. Call it once, before the first
-// event. After an error the journal and the data are as before.
+// Continues the run of the journal, if it has one. `list_keys` as in Coordinator::Parts. Call it
+// once, before the first event. After an error the journal and the data are as before.
 absl::Status Recover(
     const Journal& journal,
     const std::function<absl::StatusOr<std::vector<std::string>>(const std::string& prefix)>&
         list_keys,
     RunState* run);
 
-// Forgets all that is left at the end of the program. With `keeps_data` chunks and policies stay in the store.
+// Forgets all that is left at the end of the program. With `keeps_data` chunks and policies stay in
+// the store.
 void Forget(bool keeps_data, RunState* run);
 
 // Returns whether a witness has this task: the commander did not give it.
 bool IsWitnessTask(const RunState& run, const std::string& task_id);
 RunStatus StatusOf(const RunState& run);
-// Removes all workers and buffers from a status that do not have this name; an empty name leaves all. Learners of an
-// aggregator are found, too.
+// Removes all workers and buffers from a status that do not have this name; an empty name leaves
+// all. Learners of an aggregator are found, too.
 void KeepNamed(const std::string& name, RunStatus* status);
 
 }  // namespace internal_coordinator

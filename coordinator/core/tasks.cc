@@ -1,4 +1,5 @@
-// Which worker does what: gives the commander's tasks to workers, ends them, and has deleted what they leave.
+// Which worker does what: gives the commander's tasks to workers, ends them, and has deleted what
+// they leave.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -31,8 +32,8 @@ namespace ding {
 namespace internal_coordinator {
 namespace {
 
-// More than the chunks that a collector can have stored and not announced: at most eight announcements are
-// under way, and one chunk is stored for the next.
+// More than the chunks that a collector can have stored and not announced: at most eight
+// announcements are under way, and one chunk is stored for the next.
 constexpr int64_t kMaxUnannouncedChunks = 16;
 
 constexpr char kUnmet[] = "no worker has the resources that a task needs";
@@ -231,7 +232,8 @@ bool StartCollectorTask(RunState* run, const CollectorTask& waiting,
     }
   }
   if (!waiting.eval_flag()) {
-    // Few announcements may be under way: what they announce is collected beyond the bounds, or at random.
+    // Few announcements may be under way: what they announce is collected beyond the bounds, or at
+    // random.
     if (buffer->has_rounds()) {
       task.set_max_unacknowledged(0);
     } else if (buffer->holds_pushes() || buffer->wants_random_rows()) {
@@ -254,8 +256,8 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> BufferOf(RunState* run, const std::s
       TaskBuffer::Limits{run->options.replay_ratio, run->options.random_collect_size,
                          run->options.rounds},
       std::move(settings));
-  // The captured TaskBuffer owns the rows that call this function, so it lives for as long as they do. They call it
-  // only while they are called themselves.
+  // The captured TaskBuffer owns the rows that call this function, so it lives for as long as they
+  // do. They call it only while they are called themselves.
   const auto on_removed = [run, buffer = buffer.get()](const RemovedItems& removed) {
     buffer->Removed(removed);
     ForgetRemoved(run, buffer);
@@ -324,8 +326,8 @@ void NotifyFail(RunState* run, const CollectorTask& task) {
   run->commander.Call(&BaseCommander::NotifyFailCollectorTask, task);
 }
 
-// Ends the task of a learner that is done. Its buffer is closed, and with it end the tasks that collect for it;
-// evaluations go on.
+// Ends the task of a learner that is done. Its buffer is closed, and with it end the tasks that
+// collect for it; evaluations go on.
 void FinishLearnerTask(RunState* run, Worker* worker) {
   CloseTask(run, *worker);
   const RunningTask finished = EndTask(run, worker);

@@ -1,4 +1,5 @@
-// The functions of the coordinator that change a RunState, as far as more than one source calls them.
+// The functions of the coordinator that change a RunState, as far as more than one source calls
+// them.
 #ifndef DING_WORKER_COORDINATOR_CORE_TRANSITIONS_H_
 #define DING_WORKER_COORDINATOR_CORE_TRANSITIONS_H_
 
@@ -24,8 +25,8 @@ void CheckBudget(RunState* run);
 // In data.cc: messages with data and demands. An error means that the message is invalid.
 absl::Status HandleCollectorData(RunState* run, Worker* sender, const CollectorData& data);
 absl::Status HandleLearnerDemand(RunState* run, Worker* sender, const LearnerDemand& demand);
-// Notes how far a collecting task says that it is, and how many rows it has pushed. Steps count as far as rows support
-// them.
+// Notes how far a collecting task says that it is, and how many rows it has pushed. Steps count as
+// far as rows support them.
 void CountSteps(RunState* run, int64_t steps, int64_t rows, RunningTask* task);
 // Answers demands for as long as there are rows.
 void Serve(RunState* run, TaskBuffer* buffer);
@@ -77,8 +78,8 @@ void AssignWitnesses(RunState* run);
 void GiveBack(RunState* run, const CollectorTask& task);
 void DropDoubted(RunState* run);
 
-// In claims.cc. An error is the fault of the worker that made the claim.
-// Checks that a task claims no more env steps, rows or train iterations than any worker makes in its time.
+// In claims.cc. An error is the fault of the worker that made the claim. Checks that a task claims
+// no more env steps, rows or train iterations than any worker makes in its time.
 absl::Status CheckPace(const RunState& run, const RunningTask& task, int64_t steps);
 // The highest train iteration that collectors of the policy may act by.
 int64_t NewestIter(const RunState& run, const std::string& policy_id);

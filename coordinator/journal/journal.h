@@ -1,17 +1,18 @@
-// A record of what must survive the coordinator's process. The coordinator appends to it before it tells anybody what has
-// happened.
+// A record of what must survive the coordinator's process. The coordinator appends to it before it
+// tells anybody what has happened.
 //
 //   push ─────────────────────────────► a record of the log, until all its chunks have left their buffer
 //   state, commander, a task ─────────► a part of the log's snapshot, in the place of the one before; a task that is over
 //                                       leaves none
 //   a chunk left its buffer ──────────► "removed/<chunk>", until its push needs no record any more
 //
-// A record or part has a CRC-32C, so that a page that a disk has changed is noticed. A log that may lose something (Redis) is
-// held in memory, too, and written anew when it has.
+// A record or part has a CRC-32C, so that a page that a disk has changed is noticed. A log that may
+// lose something (Redis) is held in memory, too, and written anew when it has.
 //
 // Ownership: owns the log.
 // Threads:   thread-compatible.
-// Errors:    those of Log; every message names the log. A failed Append() may be repeated, except after
+// Errors:    those of Log; every message names the log. A failed Append() may be repeated, except
+//            after
 //   kAborted   another coordinator has taken over this run, and nothing can be appended any more
 //
 // Example: coordinator/journal/journal_test.cc.
@@ -55,8 +56,8 @@ class Journal {
   //   kDataLoss  a record is damaged
   static absl::StatusOr<std::unique_ptr<Journal>> Open(std::unique_ptr<Log> log);
 
-  // Appends all of the records or, after an error, none of them. After kUnavailable it is not known: the next call must
-  // begin with the same records, which are then written once.
+  // Appends all of the records or, after an error, none of them. After kUnavailable it is not
+  // known: the next call must begin with the same records, which are then written once.
   absl::Status Append(absl::Span<const JournalRecord> records);
   // Returns when all that was appended is on the disk.
   absl::Status Sync() { return log_->Sync(); }
@@ -64,11 +65,13 @@ class Journal {
   // Returns nullopt if nothing has happened yet.
   //   kDataLoss  there are pushes, but no state of the run
   absl::StatusOr<std::optional<RecordedRun>> ReadRun() const;
-  // Calls `visit` for each push that has a chunk in a buffer, in their order. `visit` must not call Append().
+  // Calls `visit` for each push that has a chunk in a buffer, in their order. `visit` must not call
+  // Append().
   absl::Status ReadPushes(const std::function<absl::Status(const PushRecord&)>& visit) const;
   // Whether a chunk was pushed and has not left its buffer.
   bool IsLive(int64_t chunk) const { return live_.count(chunk) > 0; }
-  // Returns the keys of the store that the run needs to continue: the live chunks, and the policies.
+  // Returns the keys of the store that the run needs to continue: the live chunks, and the
+  // policies.
   absl::StatusOr<std::vector<std::string>> LiveKeys() const;
 
   // The number of records and parts.

@@ -1,11 +1,15 @@
 // The cost of the coordinator's journal: an append precedes each acknowledgement.
 //
-//   AppendToFile/items, AppendToFileFloor/items      a push of that many items; write(2) of its bytes
-//   AppendGroupToFile/pushes                         that many pushes of 32 items, and the state of the run, as a run appends
-//                                                    them; the chunks leave their buffer after a while
-//   AppendToRedis/items, AppendToRedisFloor/items    the same in a Redis of this machine; a bare SET
-//   RecoverFile/rows, RecoverRedis/rows              opening a journal of that many rows, in pushes of 32, and reading the
-//                                                    run and its rows: rows/s
+//   AppendToFile/items, AppendToFileFloor/items      a push of that many items; write(2) of its
+//                                                    bytes
+//   AppendGroupToFile/pushes                         that many pushes of 32 items, and the state of
+//                                                    the run, as a run appends them; the chunks
+//                                                    leave their buffer after a while
+//   AppendToRedis/items, AppendToRedisFloor/items    the same in a Redis of this machine; a bare
+//                                                    SET
+//   RecoverFile/rows, RecoverRedis/rows              opening a journal of that many rows, in pushes
+//                                                    of 32, and reading the run and its rows:
+//                                                    rows/s
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -38,7 +42,8 @@
 namespace ding {
 namespace {
 
-// A journal that gets larger is begun anew, so that neither memory nor the disk limits what is measured.
+// A journal that gets larger is begun anew, so that neither memory nor the disk limits what is
+// measured.
 constexpr int64_t kMaxBytes = int64_t{64} << 20;
 constexpr int64_t kItems = 32;
 

@@ -1,15 +1,18 @@
-// Finds the readable records of a damaged journal file, and makes a journal of them, for `ctl journal check` and `repair`.
+// Finds the readable records of a damaged journal file, and makes a journal of them, for `ctl
+// journal check` and `repair`.
 //
 //   CheckJournal ──► JournalReport: what SQLite says of the file, which records are whole, what a resume finds in them
 //   RepairJournal    a new file of the whole records ──► in the place of the old one, which is kept
 //
-// Both read a copy, so that the file stays as it is. It is safe to go on without a record that was lost: a lost push only
-// costs its rows. After a lost removal, rows come back whose data are gone, and a resume drops these. Of all other records
-// the last one counts, and tasks that seem to run count as failed.
+// Both read a copy, so that the file stays as it is. It is safe to go on without a record that was
+// lost: a lost push only costs its rows. After a lost removal, rows come back whose data are gone,
+// and a resume drops these. Of all other records the last one counts, and tasks that seem to run
+// count as failed.
 //
 // Threads: thread-safe (pure functions).
 // Errors:  every message names the file.
-//   kFailedPrecondition  the file is not a journal, or has another version; RepairJournal(): a process is using it
+//   kFailedPrecondition  the file is not a journal, or has another version; RepairJournal(): a
+//                        process is using it
 //   kInvalidArgument     the path is not a regular file
 //   kNotFound            there is no file
 //   kDataLoss            the beginning of the file is damaged, so that nothing of it can be read
@@ -57,9 +60,11 @@ struct JournalReport {
 
 absl::StatusOr<JournalReport> CheckJournal(const std::string& path);
 
-// Writes a new file with the whole records. Keeps the old file as `<path>.damaged` or, if that exists, `<path>.damaged.2` and
-// so on. Changes nothing if the whole file is intact. Returns a description, for people, of what was done.
-//   kFailedPrecondition  a run could not be resumed from the records that would be kept; nothing is changed
+// Writes a new file with the whole records. Keeps the old file as `<path>.damaged` or, if that
+// exists, `<path>.damaged.2` and so on. Changes nothing if the whole file is intact. Returns a
+// description, for people, of what was done.
+//   kFailedPrecondition  a run could not be resumed from the records that would be kept; nothing is
+//                        changed
 //   kResourceExhausted   the disk is full; nothing is changed
 absl::StatusOr<std::string> RepairJournal(const std::string& path);
 

@@ -87,7 +87,8 @@ TEST_F(JournalTest, Append_ARemovalBeforeItsPush_Counts) {
   EXPECT_THAT(Read(*Open()), ElementsAre("state 1", "push 2"));
 }
 
-// The chunks that are removed from pushes with other chunks are many more than one part of the snapshot has.
+// The chunks that are removed from pushes with other chunks are many more than one part of the
+// snapshot has.
 TEST_F(JournalTest, Append_ManyPushesArePartlyRemoved_SaysWhatIsLive) {
   auto journal = Open();
   ASSERT_THAT(journal->Append({State(1)}), IsOk());

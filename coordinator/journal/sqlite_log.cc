@@ -31,7 +31,8 @@ constexpr char kTables[] =
     "CREATE TABLE snapshot (name BLOB PRIMARY KEY, bytes BLOB) WITHOUT ROWID;";
 // SQLite moves pages from <file>-wal to the file when it has this many. Each time it flushes both.
 constexpr int kCheckpointPages = 8000;
-// A resume reads the file several times: it stays in memory meanwhile, unless it is larger than this.
+// A resume reads the file several times: it stays in memory meanwhile, unless it is larger than
+// this.
 constexpr int kCacheKib = 32 << 10;
 constexpr auto kSyncPeriodNanos = static_cast<int64_t>(1e9 * kLogSyncSeconds);
 

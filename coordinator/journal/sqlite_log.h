@@ -1,5 +1,5 @@
-// A log in a file of SQLite: the file, and <file>-wal beside it while it is open, which SQLite applies when the file is opened
-// again.
+// A log in a file of SQLite: the file, and <file>-wal beside it while it is open, which SQLite
+// applies when the file is opened again.
 //
 // The file is locked: who opens it second is refused. A file system without locks is refused, too.
 //
@@ -33,7 +33,8 @@ class SqliteLog : public Log {
   // Opens the file, or creates it.
   //   kNotFound            there is no file, and must_exist is set
   //   kDataLoss            the file is damaged; the message says what to do
-  //   kFailedPrecondition  it is no log, of another run or version, or in use, or its file system has no locks
+  //   kFailedPrecondition  it is no log, of another run or version, or in use, or its file system
+  //                        has no locks
   //   kInvalidArgument     the path is not a regular file
   static absl::StatusOr<std::unique_ptr<SqliteLog>> Open(const std::string& path,
                                                          const LogOptions& options);
@@ -55,7 +56,8 @@ class SqliteLog : public Log {
   const std::string& run() const { return run_; }
   // Returns what SQLite says about the structure of the file; empty: it is whole.
   std::string CheckIntegrity();
-  // Like Read(), but leaves out what cannot be read. Returns the number of places that were left out.
+  // Like Read(), but leaves out what cannot be read. Returns the number of places that were left
+  // out.
   absl::StatusOr<int64_t> ReadWhole(const Visitor& visit);
 
  private:
@@ -90,7 +92,8 @@ class SqliteLog : public Log {
   int64_t synced_nanos_ = 0;
 };
 
-// Refuses a journal that SQLite did not write, such as one of ding_worker 0.1.0, without opening it. OK if there is none.
+// Refuses a journal that SQLite did not write, such as one of ding_worker 0.1.0, without opening
+// it. OK if there is none.
 //   kFailedPrecondition  what it is, and how to go on with its run
 absl::Status CheckLogVersion(const std::string& path);
 

@@ -39,7 +39,8 @@ struct Correction {
   double w;
 };
 
-// Returns the effect of a win. `t` is by how much the winner was ahead before the game, in units of the spread.
+// Returns the effect of a win. `t` is by how much the winner was ahead before the game, in units of
+// the spread.
 Correction CorrectionOfWin(double t, double margin) {
   const double x = t - margin;
   const double probability = Probability(x);

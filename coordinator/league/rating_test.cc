@@ -67,7 +67,8 @@ TEST(LeagueMetricTest, ComesCloseToThePosterior) {
   LeagueMetricConfig config;
   config.set_draw_probability(0.2);
   const LeagueMetric metric(config);
-  // P(|difference of plays| < margin) is 0.2 for equal skills: an error function of margin/(2 beta).
+  // P(|difference of plays| < margin) is 0.2 for equal skills: an error function of margin/(2
+  // beta).
   double margin = 0;
   while (std::erf(margin / (2 * config.beta())) < 0.2) margin += 1e-4;
   const auto probability = [](double x) { return std::erfc(-x / M_SQRT2) / 2; };

@@ -32,7 +32,8 @@ void Invariants::NoteAcknowledged(const Process& process, const Row& row) {
 
 void Invariants::NoteStart() {
   if (!power_was_lost_) return;
-  // The disk may have forgotten numbers. Those that name something in the store must not be given again.
+  // The disk may have forgotten numbers. Those that name something in the store must not be given
+  // again.
   std::set<uint32_t> named;
   for (const uint32_t number : numbers_) {
     const std::string hex = absl::StrCat(absl::Hex(number));

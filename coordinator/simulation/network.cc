@@ -114,7 +114,8 @@ void Network::Cut(int index, bool half_open) {
   SimLoop& loop = world_->loop;
   const uint64_t who = half_open ? loop.rng()->UniformInt(3) : 3;
   if (half_open) loop.In(kLease, [this, index] { EndLease(index); });
-  // A connection that is silent stays so: what it has swallowed must not be missing between other messages.
+  // A connection that is silent stays so: what it has swallowed must not be missing between other
+  // messages.
   if (who == 2) session(index).silent = true;
   const char* const why = "the connection is cut";
   if (who == 1 || who == 3) {

@@ -1,4 +1,5 @@
-// The connections between workers and processes of the coordinator: messages need time, and connections break.
+// The connections between workers and processes of the coordinator: messages need time, and
+// connections break.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_COORDINATOR_SIMULATION_NETWORK_H_

@@ -1,4 +1,5 @@
-// The clock of the simulation, and all that is to happen, in the order of time. It also keeps the result of the run.
+// The clock of the simulation, and all that is to happen, in the order of time. It also keeps the
+// result of the run.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_COORDINATOR_SIMULATION_SIM_LOOP_H_

@@ -2,8 +2,8 @@
 //
 //   simulate --runs=100000 --seed=7 [--plant=3] [--threads=2]
 //
-// Exits with 0 if all runs are clean, with 1 if one breaks a rule (it prints the seed, the step and the rule, and what
-// happened with as few faults as possible), and with 2 if it is used wrongly.
+// Exits with 0 if all runs are clean, with 1 if one breaks a rule (it prints the seed, the step and
+// the rule, and what happened with as few faults as possible), and with 2 if it is used wrongly.
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -153,7 +153,8 @@ SimulationResult Simulate(const SimulationOptions& options) {
   world.coordinators.Start();
   world.workers.Supervise();
   SimLoop& loop = world.loop;
-  // When the run is over, everybody is to hear of it, and a coordinator that was replaced may wake up.
+  // When the run is over, everybody is to hear of it, and a coordinator that was replaced may wake
+  // up.
   while (loop.result()->broken.empty() && loop.Step()) world.coordinators.Check();
   if (!world.coordinators.over() && loop.result()->broken.empty()) {
     if (!loop.empty()) world.workers.TraceStatus();

@@ -1,6 +1,7 @@
-// Runs a whole control plane in one thread on a virtual clock: the coordinator's real state machine, driver and journal,
-// with models of its collectors, its learner, operators, the store, the network and the disk. Faults happen at random
-// moments. After every step the world is checked against what must always hold.
+// Runs a whole control plane in one thread on a virtual clock: the coordinator's real state
+// machine, driver and journal, with models of its collectors, its learner, operators, the store,
+// the network and the disk. Faults happen at random moments. After every step the world is checked
+// against what must always hold.
 //
 //     seed ──► faults, delays ──► [ workers ◄─ network ─► RunDriver ◄─► Journal ◄─► disk ] ──► a broken rule, or none
 //

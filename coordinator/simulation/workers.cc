@@ -343,7 +343,8 @@ void Workers::Learn(Agent* agent) {
 void Workers::ReadBatch(Agent* agent) {
   const auto [sequence, items] = std::move(agent->drawn.front());
   agent->drawn.pop_front();
-  // Nobody waits for a learner whose session is over, or whose coordinator was replaced, or for the end of a run.
+  // Nobody waits for a learner whose session is over, or whose coordinator was replaced, or for the
+  // end of a run.
   const Session& session = world_->network.session(agent->session);
   const bool counts = !world_->coordinators.over() && session.coordinator_open &&
                       session.process->epoch == world_->disk.epoch();

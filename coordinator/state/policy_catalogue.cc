@@ -9,8 +9,8 @@
 namespace ding {
 namespace {
 
-// Versions of a policy are numbered one after the other. A learner that takes the place of another one skips some
-// numbers, at most so many.
+// Versions of a policy are numbered one after the other. A learner that takes the place of another
+// one skips some numbers, at most so many.
 constexpr uint64_t kMaxSkippedVersions = 1000;
 constexpr int kKeptVersions = 2;
 

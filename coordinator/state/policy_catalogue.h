@@ -43,7 +43,8 @@ class PolicyCatalogue {
   const PolicyVersion* FindStored(const std::string& policy_id, uint64_t version) const;
   std::vector<std::string> StoredKeys() const;
 
-  // Notes that a task begins to train the policy. Returns the number of the first version that the task will publish.
+  // Notes that a task begins to train the policy. Returns the number of the first version that the
+  // task will publish.
   uint64_t Begin(const std::string& policy_id);
   // Notes that the task that trained the policy is over.
   void Finish(const std::string& policy_id) { policies_[policy_id].set_finished(true); }
@@ -52,20 +53,21 @@ class PolicyCatalogue {
   }
 
   // Checks a version that a learner wants to publish.
-  //   kInvalidArgument  its number is not above the last one, or is far above it; or its key is not `key`
+  //   kInvalidArgument  its number is not above the last one, or is far above it; or its key is not
+  //                     `key`
   absl::Status CheckNext(const PolicyVersion& version, const std::string& key) const;
   void Publish(const PolicyVersion& version);
 
   // Forgets the versions that are neither among the two newest nor kept. Returns their keys.
   std::vector<std::string> DropOld(const std::string& policy_id, IsKept is_kept);
-  // Forgets all versions of finished policies, except for policies that a task plays and versions that are kept.
-  // Returns their keys.
+  // Forgets all versions of finished policies, except for policies that a task plays and versions
+  // that are kept. Returns their keys.
   std::vector<std::string> DropFinished(IsPlayed is_played, IsKept is_kept);
 
   // For the journal.
   void Save(StateRecord* state) const;
-  // Continues from the record of Save(). `present` are the keys that the store still has. Null: the store cannot
-  // list its keys, and has all of them.
+  // Continues from the record of Save(). `present` are the keys that the store still has. Null: the
+  // store cannot list its keys, and has all of them.
   void Load(const StateRecord& state, const std::unordered_set<std::string>* present);
 
  private:

@@ -45,7 +45,8 @@ void RunProgress::NoteReturns(absl::Span<const double> returns) {
   for (const double episode_return : returns) recent_returns_.Add(episode_return);
 }
 
-// Copies at most kMaxShown values. Their names come from workers, so they are made fit for people to read.
+// Copies at most kMaxShown values. Their names come from workers, so they are made fit for people
+// to read.
 void RunProgress::Keep(const Settings& values, Settings* kept) {
   kept->Clear();
   for (const Setting& value : values) {

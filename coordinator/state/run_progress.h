@@ -1,4 +1,5 @@
-// The progress of the run (time, env steps, train iterations, returns), and the budgets that end it.
+// The progress of the run (time, env steps, train iterations, returns), and the budgets that end
+// it.
 //
 // If a new coordinator continues the run, it counts on from the saved progress (Load()).
 //
@@ -53,8 +54,9 @@ class RunProgress {
   void set_train_iter_of(const std::string& policy_id, int64_t train_iter) {
     train_iters_[policy_id] = train_iter;
   }
-  // Note what the status shows: the returns of training episodes, the values of a learner, and the settings of a
-  // collecting task. The first kMaxShown of a learner's values and of the settings are kept.
+  // Note what the status shows: the returns of training episodes, the values of a learner, and the
+  // settings of a collecting task. The first kMaxShown of a learner's values and of the settings
+  // are kept.
   static constexpr int kMaxShown = 8;
   using Settings = google::protobuf::RepeatedPtrField<Setting>;
   void NoteReturns(absl::Span<const double> returns);

@@ -53,7 +53,8 @@ std::vector<int64_t> Drawable(const Batch& batch, const ChunkSet* undrawable) {
   return rows;
 }
 
-// Removes the rows whose collect_iter is none of `iters` from `rows`. Removes none if `iters` is empty.
+// Removes the rows whose collect_iter is none of `iters` from `rows`. Removes none if `iters` is
+// empty.
 void KeepRowsOf(const Batch& batch, const std::set<int64_t>& iters, std::vector<int64_t>* rows) {
   const std::optional<int> index = batch.spec().Find(kColumnCollectIter);
   if (iters.empty() || !index.has_value()) return;
@@ -102,8 +103,8 @@ absl::Status DrawRound(IBuffer* rows, const LearnerDemand& demand, const ChunkSe
                        Drawn* drawn) {
   const std::set<int64_t> iters(demand.collect_iter().begin(), demand.collect_iter().end());
   while (drawn->rows == 0) {
-    // A round takes its share of all rows that are there. Rows that it left over would be older than the other rows
-    // of the next round.
+    // A round takes its share of all rows that are there. Rows that it left over would be older
+    // than the other rows of the next round.
     const int64_t there = rows->count();
     const int64_t rounds = std::max<int64_t>(1, there / demand.batch_size());
     const int64_t size = std::max(demand.batch_size(), there / rounds);
@@ -208,7 +209,8 @@ absl::Status TaskBuffer::CheckPush(int64_t rows) {
 absl::Status TaskBuffer::CheckGoOn(int64_t rows, int collecting) const {
   const LearningRounds& rounds = *limits_.rounds;
   const int64_t coming = collecting * rounds.hand_over_rows;
-  // A demand that waits adds one round: its rows are learned from by the same version that collects them now.
+  // A demand that waits adds one round: its rows are learned from by the same version that collects
+  // them now.
   const int64_t wanted = rounds.ahead + (demands_.empty() ? 0 : 1);
   if (rows + coming < wanted * rounds.rows) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat(

@@ -4,17 +4,19 @@
 //                                │
 //     Removed ──► chunks that left ──► chunks()->TakeDeletable
 //
-// Limits say when a push or a draw has to wait, by the rows pushed and drawn since the beginning of the run. While a
-// demand waits because there are too few rows, no push waits: the learner could not go on without it.
+// Limits say when a push or a draw has to wait, by the rows pushed and drawn since the beginning of
+// the run. While a demand waits because there are too few rows, no push waits: the learner could
+// not go on without it.
 //
-// With Limits::rounds a buffer has the rows of an on-policy policy. A demand draws a round: the oldest rows, each once.
-// Rows that were collected by too old a policy (LearnerDemand.collect_iter) are left out. Collectors wait after a push,
-// until rows are wanted again:
+// With Limits::rounds a buffer has the rows of an on-policy policy. A demand draws a round: the
+// oldest rows, each once. Rows that were collected by too old a policy (LearnerDemand.collect_iter)
+// are left out. Collectors wait after a push, until rows are wanted again:
 //
-//     rows there + rows that are being collected  <  LearningRounds::ahead rounds, and one that a demand waits for
+//     rows there + rows that are being collected  <  LearningRounds::ahead rounds, and one that a
+//                                                 demand waits for
 //
-// Then no row is learned from more than `ahead` versions after the version that collected it. The rows that are being
-// collected are estimated from the number of collectors.
+// Then no row is learned from more than `ahead` versions after the version that collected it. The
+// rows that are being collected are estimated from the number of collectors.
 //
 // Ownership: owns the buffer.
 // Threads:   thread-compatible.
@@ -44,8 +46,8 @@ namespace ding {
 
 // Returns the chunks of `items`, each once, in the order of their numbers.
 // Consecutive items of a chunk may have `overlap` rows in common, but not the same first row.
-//   kInvalidArgument  `worker` did not make one of them; two items of a chunk have more rows in common;
-//                     a row number that no chunk has
+//   kInvalidArgument  `worker` did not make one of them; two items of a chunk have more rows in
+//                     common; a row number that no chunk has
 absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worker,
                                               int64_t overlap = 0);
 
@@ -53,8 +55,8 @@ class TaskBuffer {
  public:
   struct Limits {
     std::optional<ReplayRatioLimiter::Options> replay_ratio;
-    // The first rows that are pushed, for which collectors act at random. No row is drawn before they
-    // are there, and they do not count in the replay ratio.
+    // The first rows that are pushed, for which collectors act at random. No row is drawn before
+    // they are there, and they do not count in the replay ratio.
     int64_t random_rows = 0;
     std::optional<LearningRounds> rounds;  // for an on-policy policy
   };
@@ -73,18 +75,21 @@ class TaskBuffer {
   // Sets the buffer, once. It is made after this object, because it reports to it what it removes.
   void set_rows(std::unique_ptr<IBuffer> rows) { rows_ = std::move(rows); }
 
-  // Returns how many rows were pushed since the beginning of the run, also under earlier coordinators.
+  // Returns how many rows were pushed since the beginning of the run, also under earlier
+  // coordinators.
   int64_t rows_total() const { return rows_before_ + rows_->push_count(); }
   // The env steps of the policy that learns from this buffer.
   int64_t env_steps() const { return env_steps_; }
   void AddEnvSteps(int64_t steps) { env_steps_ += steps; }
   int64_t rows_lost() const { return rows_lost_; }
   int64_t rows_drawn() const { return rows_drawn_; }
-  // Says that the buffer has got back the rows of an earlier coordinator. `record` has the counts of that
-  // coordinator, and the data of `rows_lost` rows are gone. Call it before anything else is pushed.
+  // Says that the buffer has got back the rows of an earlier coordinator. `record` has the counts
+  // of that coordinator, and the data of `rows_lost` rows are gone. Call it before anything else is
+  // pushed.
   void Recovered(const BufferRecord& record, int64_t rows_lost);
 
-  // Returns whether CheckPush() and Pushed() must be called for each push; the answer does not change.
+  // Returns whether CheckPush() and Pushed() must be called for each push; the answer does not
+  // change.
   bool limited() const { return limiter_.has_value(); }
   // Returns whether collectors wait for the learner at times.
   bool holds_pushes() const {
@@ -100,8 +105,8 @@ class TaskBuffer {
   // The number of collectors at work for this buffer, without those that are held back.
   int collecting() const { return collecting_; }
   void AddCollecting(int change) { collecting_ += change; }
-  // Asks whether a collector goes on when `rows` rows are there and `collecting` collectors are at work. Only for
-  // buffers with rounds.
+  // Asks whether a collector goes on when `rows` rows are there and `collecting` collectors are at
+  // work. Only for buffers with rounds.
   //   kUnavailable  the collector has to wait
   absl::Status CheckGoOn(int64_t rows, int collecting) const;
   // Returns whether collectors of this buffer act at random for now.
@@ -124,12 +129,15 @@ class TaskBuffer {
   absl::Status AddDemand(const LearnerDemand& demand);
   bool has_demand() const { return !demands_.empty(); }
   const LearnerDemand& first_demand() const { return demands_.front(); }
-  // Answers the first demand with as many of its batches as there are rows for, at least one; with `whole` with all of
-  // them. Rows of bad chunks are left out, and others are drawn in their place; a row may then be in a batch twice.
+  // Answers the first demand with as many of its batches as there are rows for, at least one; with
+  // `whole` with all of them. Rows of bad chunks are left out, and others are drawn in their place;
+  // a row may then be in a batch twice.
   //
-  // With rounds the answer has the oldest rows, at least as many as are demanded, and each once: if n times as many are
-  // there, an n-th of all; with `whole` all. Rows of bad chunks, and those that are too old, are left out of it.
-  //   kFailedPrecondition  there are too few rows, or the replay ratio allows no batch now: the demand waits
+  // With rounds the answer has the oldest rows, at least as many as are demanded, and each once: if
+  // n times as many are there, an n-th of all; with `whole` all. Rows of bad chunks, and those that
+  // are too old, are left out of it.
+  //   kFailedPrecondition  there are too few rows, or the replay ratio allows no batch now: the
+  //                        demand waits
   //   otherwise            the error of the buffer
   absl::StatusOr<LearnerData> DrawFirst(bool whole = false);
   // The number of rows that were left out because they were too old, since this coordinator began.

@@ -148,8 +148,8 @@ TEST_F(DrawFirstTest, Rounds_LeaveOutRowsThatAreTooOldAndThoseOfBadChunks) {
   demand.add_collect_iter(30);
   buffer_.chunks()->Add({3});
   buffer_.chunks()->MarkBad(3);
-  // The first four are all too old. Of the next ones, two are too old, and one is of a bad chunk; 25 is no
-  // iteration of a version.
+  // The first four are all too old. Of the next ones, two are too old, and one is of a bad chunk;
+  // 25 is no iteration of a version.
   EXPECT_THAT(ChunksDrawn(demand), ElementsAre(5, 5, 5, 5));
   EXPECT_EQ(buffer_.rows_too_old(), 7);
   EXPECT_EQ(StatusOf(buffer_).staleness_iterations(), 2);

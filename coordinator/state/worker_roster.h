@@ -1,11 +1,13 @@
-// The workers of a run: who is here, what each one does, who is free, and who must not come back yet.
+// The workers of a run: who is here, what each one does, who is free, and who must not come back
+// yet.
 //
 //     NewNumber ──► Add ──► SetFree ──Assign──► has a task ──► SetFree ──► ... ──► Remove
 //
-// A number is given once, also across restarts. A worker that is draining gets no further task. A worker that was sent
-// away is not admitted again for ten minutes.
+// A number is given once, also across restarts. A worker that is draining gets no further task. A
+// worker that was sent away is not admitted again for ten minutes.
 //
-// Ownership: a value of RunState. Tasks share their buffers with it. Pointers to workers are valid until Remove().
+// Ownership: a value of RunState. Tasks share their buffers with it. Pointers to workers are valid
+// until Remove().
 // Threads:   thread-compatible.
 #ifndef DING_WORKER_COORDINATOR_STATE_WORKER_ROSTER_H_
 #define DING_WORKER_COORDINATOR_STATE_WORKER_ROSTER_H_
@@ -31,8 +33,9 @@
 namespace ding {
 namespace internal_coordinator {
 
-// A collector may claim at most so many env steps per row; more do not count. One step per row would be too few: in
-// a game against an older player every second step has a row, and an env may drop episodes.
+// A collector may claim at most so many env steps per row; more do not count. One step per row
+// would be too few: in a game against an older player every second step has a row, and an env may
+// drop episodes.
 inline constexpr int64_t kStepsPerRow = 4;
 
 struct RunningTask {
@@ -74,8 +77,8 @@ struct AnnouncedItems {
   int64_t rows() const { return items.rows.rows(); }
 };
 
-// Data that wait: for room in their buffer or, once they are pushed, until their collector may go on. The worker sends
-// nothing more meanwhile.
+// Data that wait: for room in their buffer or, once they are pushed, until their collector may go
+// on. The worker sends nothing more meanwhile.
 struct HeldData {
   CollectorData message;
   AnnouncedItems announced;
@@ -103,7 +106,8 @@ struct Worker {
   bool draining = false;
   std::string sent_away;   // why; its messages are not accepted any more
   int64_t bad_chunks = 0;  // how many of its chunks a learner could not learn from
-  // True if it joined without resources, as an aggregator does: it gets the resources of its learners later.
+  // True if it joined without resources, as an aggregator does: it gets the resources of its
+  // learners later.
   bool may_grow = false;
   GroupStatus group;        // the last report of an aggregator
   int64_t group_nanos = 0;  // when that report came
@@ -114,7 +118,8 @@ struct Worker {
   }
 };
 
-// Returns whether the task begins with that version, evaluates it, or plays against it for as long as the task lasts.
+// Returns whether the task begins with that version, evaluates it, or plays against it for as long
+// as the task lasts.
 bool NeedsVersion(const StartTask& task, const PolicyVersion& version);
 
 class WorkerRoster {
@@ -127,7 +132,8 @@ class WorkerRoster {
     last_number_ = std::max(last_number_, number);
     earlier_number_ = last_number_;
   }
-  // Returns whether this coordinator may have given that number. After a power loss an earlier one may have, too.
+  // Returns whether this coordinator may have given that number. After a power loss an earlier one
+  // may have, too.
   bool MayHaveGiven(uint32_t number) const { return number > earlier_number_; }
   // The worker must not be here. It is not free yet.
   Worker* Add(uint32_t id, const Hello& hello, const std::string& peer, int64_t now_nanos);
@@ -146,15 +152,17 @@ class WorkerRoster {
   void SetFree(Worker* worker);
   // Says that the worker gets no further task, and leaves when it has none.
   void Drain(Worker* worker);
-  // Returns a free worker of the role with all that is needed, which is not free any more: of several the one with
-  // the most CPUs, and of these the one that has been free for longest. It is not `except`. Null if there is none.
+  // Returns a free worker of the role with all that is needed, which is not free any more: of
+  // several the one with the most CPUs, and of these the one that has been free for longest. It is
+  // not `except`. Null if there is none.
   Worker* Assign(Hello::Role role, const Resources& needed,
                  std::optional<uint32_t> except = std::nullopt);
   // Returns whether a worker of the role was ever assigned.
   bool HasAssigned(Hello::Role role) const { return assigned_.count(role) > 0; }
-  // Returns a sentence if no worker of the role has all that the task needs: what it needs, by the names of the
-  // config's fields, and what the best worker has. Workers with a task count; those that are draining do not.
-  // Returns nullopt if a worker has it all, and if there is no worker of the role.
+  // Returns a sentence if no worker of the role has all that the task needs: what it needs, by the
+  // names of the config's fields, and what the best worker has. Workers with a task count; those
+  // that are draining do not. Returns nullopt if a worker has it all, and if there is no worker of
+  // the role.
   std::optional<std::string> WhyUnmet(const StartTask& task) const;
 
   // Returns whether a worker runs the task.
@@ -166,8 +174,8 @@ class WorkerRoster {
   // Returns whether a collector other than this worker gets tasks.
   bool HasOtherCollector(uint32_t id) const;
   int collectors() const;
-  // Returns the collectors to drain so that `wanted` are left: those without a task first, and the newest first
-  // among both.
+  // Returns the collectors to drain so that `wanted` are left: those without a task first, and the
+  // newest first among both.
   std::vector<uint32_t> Surplus(int64_t wanted) const;
   // Returns the names of all workers, and of the learners behind aggregators.
   std::vector<std::string> Names() const;

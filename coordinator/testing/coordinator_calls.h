@@ -1,4 +1,5 @@
-// Calls of a coordinator that return when they have had their effects. Programs do not wait: they pass callbacks.
+// Calls of a coordinator that return when they have had their effects. Programs do not wait: they
+// pass callbacks.
 //
 // Threads: thread-safe, but for the thread of the coordinator.
 #ifndef DING_WORKER_COORDINATOR_TESTING_COORDINATOR_CALLS_H_
@@ -17,7 +18,8 @@
 
 namespace ding {
 
-// A copy that shares nothing: ThreadSanitizer cannot see how Debian's Abseil counts the owners of a status.
+// A copy that shares nothing: ThreadSanitizer cannot see how Debian's Abseil counts the owners of a
+// status.
 inline absl::Status Unshared(const absl::Status& status) {
   return absl::Status(status.code(), std::string(status.message()));
 }

@@ -1,5 +1,5 @@
-// A test fixture with a coordinator. The test plays its workers: it passes their messages to Handle(), and takes
-// what the coordinator has sent them from a sender that keeps it.
+// A test fixture with a coordinator. The test plays its workers: it passes their messages to
+// Handle(), and takes what the coordinator has sent them from a sender that keeps it.
 //
 // Threads: the fixture belongs to the thread of the test. FakeSender and FakeStore are thread-safe.
 #ifndef DING_WORKER_COORDINATOR_TESTING_COORDINATOR_FIXTURE_H_
@@ -163,7 +163,8 @@ inline Hello HelloOf(Hello::Role role, double cpus = 1) {
   return hello;
 }
 
-// A SoloCommander that keeps version 2 of the policy, and whose first collecting task plays against version 1.
+// A SoloCommander that keeps version 2 of the policy, and whose first collecting task plays against
+// version 1.
 class KeepingCommander : public SoloCommander {
  public:
   explicit KeepingCommander(const SoloCommander& solo) : SoloCommander(solo) {}
@@ -237,8 +238,8 @@ class CoordinatorTest : public testing::Test {
     coordinator_ = Coordinator::Create(options_, std::move(parts), deps_).value();
     coordinator_->Start();
   }
-  // Starts the coordinator, lets a learner and a collector join, and finishes the first evaluation: kLearner then has
-  // the task learner_, and kCollector the collecting task collector_.
+  // Starts the coordinator, lets a learner and a collector join, and finishes the first evaluation:
+  // kLearner then has the task learner_, and kCollector the collecting task collector_.
   void StartTraining() {
     Start();
     Join(kLearner, Hello::LEARNER);
@@ -295,8 +296,8 @@ class CoordinatorTest : public testing::Test {
   void Handle(uint32_t worker, const WorkerMessage& message) {
     EXPECT_THAT(HandleNow(coordinator_.get(), worker, message), IsOk());
   }
-  // Take...() and IsLetGo() take all messages that were sent to the worker since the last of these calls, and drop
-  // those of other kinds.
+  // Take...() and IsLetGo() take all messages that were sent to the worker since the last of these
+  // calls, and drop those of other kinds.
   //
   // Returns the last task; it has no id if there was none.
   LearnerTask TakeLearnerTask(uint32_t worker) {
@@ -327,7 +328,8 @@ class CoordinatorTest : public testing::Test {
     }
     return answers;
   }
-  // Closes the coordinator, which then has deleted everything that it must, and returns the deleted keys.
+  // Closes the coordinator, which then has deleted everything that it must, and returns the deleted
+  // keys.
   std::vector<std::string> DeletedAfterClose() {
     EXPECT_THAT(coordinator_->Close("over"), IsOk());
     return store_.deleted();

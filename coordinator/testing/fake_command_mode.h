@@ -1,4 +1,5 @@
-// A command mode for tests. Its settings show which progress of the run the coordinator has passed to it.
+// A command mode for tests. Its settings show which progress of the run the coordinator has passed
+// to it.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_COORDINATOR_TESTING_FAKE_COMMAND_MODE_H_

@@ -1,5 +1,5 @@
-// The parts that tests of journals share: functions that make and describe records, and random records with a model of
-// what a journal must hold.
+// The parts that tests of journals share: functions that make and describe records, and random
+// records with a model of what a journal must hold.
 //
 // Threads: thread-compatible; a test uses them in its own thread.
 #ifndef DING_WORKER_COORDINATOR_TESTING_JOURNAL_FIXTURE_H_

@@ -1,5 +1,5 @@
-// A log in memory, for tests: a naive model of what a log must hold, which can fail as it is told. What is in `MemLogData`
-// outlives the log, as a file does.
+// A log in memory, for tests: a naive model of what a log must hold, which can fail as it is told.
+// What is in `MemLogData` outlives the log, as a file does.
 //
 // Threads: set_status() is thread-safe; one thread at a time calls the rest.
 #ifndef DING_WORKER_COORDINATOR_TESTING_MEM_LOG_H_
@@ -65,7 +65,8 @@ class MemLog : public Log {
   }
   bool may_lose() const override { return true; }
 
-  // From now on Commit() fails with this; if it is kUnavailable, `makes` says whether it makes the change nevertheless.
+  // From now on Commit() fails with this; if it is kUnavailable, `makes` says whether it makes the
+  // change nevertheless.
   void set_status(absl::Status status, bool makes = false) {
     MutexLock lock(&mutex_);
     status_ = std::move(status);

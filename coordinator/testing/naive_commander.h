@@ -1,4 +1,5 @@
-// A commander to try out a coordinator: it gives the same tasks over and over, for one buffer and one policy.
+// A commander to try out a coordinator: it gives the same tasks over and over, for one buffer and
+// one policy.
 //
 // Ownership, threads: as BaseCommander.
 #ifndef DING_WORKER_COORDINATOR_TESTING_NAIVE_COMMANDER_H_
@@ -28,7 +29,8 @@ class NaiveCommander : public BaseCommander {
   // kInvalidArgument lists the options that are out of range.
   static absl::StatusOr<std::unique_ptr<NaiveCommander>> Create(const Options& options);
 
-  // Returns task "collector_task_id<n>" for buffer "test" and policy "test.pth", with eps 0.9. It is never an evaluation.
+  // Returns task "collector_task_id<n>" for buffer "test" and policy "test.pth", with eps 0.9. It
+  // is never an evaluation.
   std::optional<CollectorTask> GetCollectorTask() override;
   // Returns task "learner_task_id<n>" for the same buffer and policy.
   std::optional<LearnerTask> GetLearnerTask() override;

@@ -1,8 +1,9 @@
-// A test fixture with a coordinator that the test kills at any moment, and starts again from the same journal, so
-// that the run goes on. The test plays the workers: it sends their messages, and keeps a model of the rows that
-// the coordinator has acknowledged.
+// A test fixture with a coordinator that the test kills at any moment, and starts again from the
+// same journal, so that the run goes on. The test plays the workers: it sends their messages, and
+// keeps a model of the rows that the coordinator has acknowledged.
 //
-// Ownership: the fixture owns the coordinator, its journal and its store. The store and the journal's
+// Ownership: the fixture owns the coordinator, its journal and its store. The store and the
+// journal's
 //            bytes outlive each coordinator.
 // Threads:   the fixture belongs to the thread of the test.
 #ifndef DING_WORKER_COORDINATOR_TESTING_RESTART_FIXTURE_H_
@@ -45,8 +46,8 @@ class NewestMessages : public CoordinatorSender {
   OperatorReply reply;
 };
 
-// A store as one process sees it. Once that process is dead, it changes nothing in `store` any more,
-// which must outlive it.
+// A store as one process sees it. Once that process is dead, it changes nothing in `store` any
+// more, which must outlive it.
 class MortalStore : public Store {
  public:
   explicit MortalStore(Store* store) : store_(store) {}
@@ -143,8 +144,8 @@ class RestartTest : public testing::TestWithParam<JournalMedium> {
 
   // Puts the next chunk of the worker into the store, without announcing it. Returns its number.
   int64_t StoreChunk(PlayedWorker* worker);
-  // Lets the worker, which has a task that collects, push `chunks` new chunks of `items` items each, which
-  // are rows unless options_.sequences says otherwise.
+  // Lets the worker, which has a task that collects, push `chunks` new chunks of `items` items
+  // each, which are rows unless options_.sequences says otherwise.
   void Push(PlayedWorker* worker, int chunks, int64_t items);
   // Lets the worker finish its task.
   void Finish(PlayedWorker* worker, double mean_return = 1);

@@ -3,18 +3,18 @@
 //     player 0, 1   which policy acts; a single-player env has player 0 only
 //     side 0, 1     of the board: side 0 makes the first move
 //
-// Each player sees obs/board and obs/action_mask (env/board_games/board_player.h). Its action is a move
-// or, as the last category, to wait. In a two-player game the player whose turn it is not waits, so
-// that every step is one move and both players see every position. In a single-player env a step is a
-// move of the player and the answer of the opponent. The spaces of a player are the same in both, so
-// that a policy can be used in either.
+// Each player sees obs/board and obs/action_mask (env/board_games/board_player.h). Its action is a
+// move or, as the last category, to wait. In a two-player game the player whose turn it is not
+// waits, so that every step is one move and both players see every position. In a single-player env
+// a step is a move of the player and the answer of the opponent. The spaces of a player are the
+// same in both, so that a policy can be used in either.
 //
-// Reward: with the last move 1 for the winner and -1 for the loser, else 0. An episode terminates with
-// the game and is never truncated.
+// Reward: with the last move 1 for the winner and -1 for the loser, else 0. An episode terminates
+// with the game and is never truncated.
 //
 // The seed of an episode decides which player begins, unless that is fixed, and the first
-// `opening_moves` moves, which are drawn uniformly from the legal moves. The parameters "first_player"
-// and "opening_moves" of a reset replace the options.
+// `opening_moves` moves, which are drawn uniformly from the legal moves. The parameters
+// "first_player" and "opening_moves" of a reset replace the options.
 //
 // Threads: as Env.   Errors: an option or parameter out of range, an illegal step, a step after the
 // end of the game, a saved position that cannot occur in a game.

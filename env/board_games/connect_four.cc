@@ -10,8 +10,8 @@ namespace {
 // Greater than any value.
 constexpr int kInfinity = 2 * ConnectFourSearch::kWin;
 
-// The first cells of lines of four, in columns 0 to `columns` - 1 and rows `low` to `high`, as bits of
-// ConnectFour::stones().
+// The first cells of lines of four, in columns 0 to `columns` - 1 and rows `low` to `high`, as bits
+// of ConnectFour::stones().
 constexpr uint64_t Starts(int columns, int low, int high) {
   uint64_t starts = 0;
   for (int column = 0; column < columns; ++column) {

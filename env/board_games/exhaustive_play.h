@@ -30,7 +30,8 @@
 
 namespace ding {
 
-// A deterministic policy: returns the action for `board` and `mask` (env/board_games/board_player.h).
+// A deterministic policy: returns the action for `board` and `mask`
+// (env/board_games/board_player.h).
 using BoardPolicy = std::function<absl::StatusOr<int64_t>(absl::Span<const float> board,
                                                           absl::Span<const uint8_t> mask)>;
 

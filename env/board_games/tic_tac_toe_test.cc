@@ -42,8 +42,8 @@ void CountAll(const TicTacToe& position, Counts* counts) {
   }
 }
 
-// The known numbers: 255168 games, of which the first side wins 131184 and the second 77904, through
-// 5478 positions.
+// The known numbers: 255168 games, of which the first side wins 131184 and the second 77904,
+// through 5478 positions.
 TEST(TicTacToeTest, HasTheKnownNumberOfGamesAndPositions) {
   Counts counts;
   CountAll(TicTacToe(), &counts);

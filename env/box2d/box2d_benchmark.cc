@@ -1,7 +1,8 @@
-// Measures what an env manager adds to the physics of Box2D: 8 envs with random actions, reset as their episodes
-// end.
+// Measures what an env manager adds to the physics of Box2D: 8 envs with random actions, reset as
+// their episodes end.
 //   Lander, Walker             BaseEnvManager
-//   LanderFloor, WalkerFloor   the same games in one loop, which write their observations to one array
+//   LanderFloor, WalkerFloor   the same games in one loop, which write their observations to one
+//                              array
 // items_per_second counts env steps.
 #include <array>
 #include <cstddef>

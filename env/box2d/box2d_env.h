@@ -1,5 +1,5 @@
-// The common part of the Box2D tasks as envs: time limit, start of an episode from a seed, saving and restoring.
-// The task itself is a Game, which holds the world of one episode:
+// The common part of the Box2D tasks as envs: time limit, start of an episode from a seed, saving
+// and restoring. The task itself is a Game, which holds the world of one episode:
 //
 //     class Game {
 //      public:
@@ -12,16 +12,17 @@
 //       Image Draw() const;
 //     };
 //
-// Saved state: Box2D keeps much that it shows to nobody (contacts in the order in which they began, impulses to
-// start the solver from, a tree of boxes whose shape depends on its history), and all of it decides about the
-// last bits of a step. So the env saves the seed and all actions of the episode, and a load plays them again in
-// a new world. The last observation is saved, too, and compared bit for bit: another version of Box2D or of the
-// math library would play another episode, and is refused.
+// Saved state: Box2D keeps much that it shows to nobody (contacts in the order in which they began,
+// impulses to start the solver from, a tree of boxes whose shape depends on its history), and all
+// of it decides about the last bits of a step. So the env saves the seed and all actions of the
+// episode, and a load plays them again in a new world. The last observation is saved, too, and
+// compared bit for bit: another version of Box2D or of the math library would play another episode,
+// and is refused.
 //
 // Each episode has a world of its own, so that nothing is left of the one before.
 //
-// Threads: as Env.   Errors: a reset with parameters, a step after the end of an episode. A step after which an
-// observation or the reward is not finite is abnormal.
+// Threads: as Env.   Errors: a reset with parameters, a step after the end of an episode. A step
+// after which an observation or the reward is not finite is abnormal.
 #ifndef DING_WORKER_ENV_BOX2D_BOX2D_ENV_H_
 #define DING_WORKER_ENV_BOX2D_BOX2D_ENV_H_
 
@@ -88,8 +89,8 @@ class Box2dEnv final : public Env {
     return absl::OkStatus();
   }
 
-  // "seed" of the episode; "actions": all numbers of all its actions in order; "obs": the observation after them;
-  // "over": 0 or 1. Before the first reset "obs" has no elements.
+  // "seed" of the episode; "actions": all numbers of all its actions in order; "obs": the
+  // observation after them; "over": 0 or 1. Before the first reset "obs" has no elements.
   absl::Status SaveState(StateWriter* writer) const override {
     DING_RETURN_IF_ERROR(writer->WriteInt("seed", static_cast<int64_t>(seed_)));
     DING_RETURN_IF_ERROR(writer->WriteSpan<Action>("actions", actions_));

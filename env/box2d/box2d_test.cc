@@ -1,6 +1,6 @@
-// Tests of the Box2D tasks as the registry creates them: they conform, a saved episode continues bit for bit in
-// the middle of contacts, a simple pilot lands, and they render. formulas_test.sh compares rewards and observations
-// with formulas written apart.
+// Tests of the Box2D tasks as the registry creates them: they conform, a saved episode continues
+// bit for bit in the middle of contacts, a simple pilot lands, and they render. formulas_test.sh
+// compares rewards and observations with formulas written apart.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

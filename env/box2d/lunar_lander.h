@@ -1,15 +1,15 @@
 // LunarLander: land between two flags with a main engine and two side engines.
 //
-// Dynamics, observations and rewards as in Gymnasium's LunarLander-v3 and LunarLanderContinuous-v3, on Box2D 2.4
-// (Gymnasium has 2.3). Lengths in m, of which 30 pixels make one; 50 steps per second.
+// Dynamics, observations and rewards as in Gymnasium's LunarLander-v3 and LunarLanderContinuous-v3,
+// on Box2D 2.4 (Gymnasium has 2.3). Lengths in m, of which 30 pixels make one; 50 steps per second.
 //
-// Observation: float32[8]: x and y of the lander relative to the pad (in half widths of the picture and half
-// heights), velocities (scaled likewise), angle (rad), angular velocity (rad in 0.4 s), and whether legs 0 and 1
-// touch the ground (0 or 1).
-// Action: discrete: 0 nothing, 1 left engine, 2 main engine, 3 right engine. Continuous: float32[2] in [-1, 1]:
-// main engine (above 0: 50 % to 100 % of its power), side engines (below -0.5 left, above 0.5 right).
-// Reward: the change of -100 distance - 100 speed - 100 |angle| + 10 per leg on the ground, less 0.3 per step of
-// the main engine and 0.03 per step of a side engine; instead -100 for a crash or for leaving the picture
+// Observation: float32[8]: x and y of the lander relative to the pad (in half widths of the picture
+// and half heights), velocities (scaled likewise), angle (rad), angular velocity (rad in 0.4 s),
+// and whether legs 0 and 1 touch the ground (0 or 1). Action: discrete: 0 nothing, 1 left engine, 2
+// main engine, 3 right engine. Continuous: float32[2] in [-1, 1]: main engine (above 0: 50 % to 100
+// % of its power), side engines (below -0.5 left, above 0.5 right). Reward: the change of -100
+// distance - 100 speed - 100 |angle| + 10 per leg on the ground, less 0.3 per step of the main
+// engine and 0.03 per step of a side engine; instead -100 for a crash or for leaving the picture
 // sideways, and 100 for coming to rest. All three terminate the episode.   Time limit: 1,000 steps.
 //
 // Threads: thread-compatible.
@@ -46,7 +46,8 @@ class LunarLanderGame {
   static constexpr int kChunks = 11;  // corners of the ground
   static constexpr int kObsSize = 8;
 
-  // The power of the engines in a step, 0 or 0.5 to 1; of the side engines also their direction, -1 or 1.
+  // The power of the engines in a step, 0 or 0.5 to 1; of the side engines also their direction, -1
+  // or 1.
   struct Engines {
     double main = 0;
     double side = 0;

@@ -1,6 +1,6 @@
-// Prints episodes of the Box2D tasks, one JSON object per line, for testdata/formulas.py: what the env showed and
-// paid, beside what the bodies of the same episode did. Actions are random, but each is kept for a while, so that
-// the episodes are not all alike.
+// Prints episodes of the Box2D tasks, one JSON object per line, for testdata/formulas.py: what the
+// env showed and paid, beside what the bodies of the same episode did. Actions are random, but each
+// is kept for a while, so that the episodes are not all alike.
 #include <cstdint>
 #include <iostream>
 #include <memory>

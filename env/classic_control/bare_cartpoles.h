@@ -1,5 +1,5 @@
-// The floor of stepping CartPoles, for benchmarks: only the equations of kCount states, observations
-// written to one array, and resets at the ends of episodes.
+// The floor of stepping CartPoles, for benchmarks: only the equations of kCount states,
+// observations written to one array, and resets at the ends of episodes.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_ENV_CLASSIC_CONTROL_BARE_CARTPOLES_H_

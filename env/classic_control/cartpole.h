@@ -38,8 +38,8 @@ inline constexpr double kCartPoleXLimit = 2.4;
 inline constexpr double kCartPoleThetaLimit = 12 * 2 * 3.14159265358979323846 / 360;
 inline constexpr double kCartPoleHalfLength = 0.5;
 
-// The system is unstable, so rounding errors show after some hundred steps: the operations are in the
-// order of the original.
+// The system is unstable, so rounding errors show after some hundred steps: the operations are in
+// the order of the original.
 inline ClassicOutcome CartPoleStep(int64_t action, CartPoleState* state) {
   constexpr double kGravity = 9.8;
   constexpr double kPoleMass = 0.1;

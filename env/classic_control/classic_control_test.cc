@@ -36,7 +36,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// goals_test.cc has the same two functions: the registry holds the envs that a test links, so that each test lists its own.
+// goals_test.cc has the same two functions: the registry holds the envs that a test links, so that
+// each test lists its own.
 absl::StatusOr<std::unique_ptr<Env>> Create(const std::string& name) {
   EnvConfig config;
   config.set_type(name);

@@ -4,8 +4,8 @@
 // gravity 10, integrated by the semi-implicit Euler method with steps of 0.05 s.
 //
 // Observation: float32[3], cosine and sine of the angle from upright, angular velocity (rad/s, at
-// most 8).   Action: float32[1], torque in [-2, 2]; the env manager refuses an action
-// outside, where Gymnasium clips it.   Reward: -(angle^2 + 0.1 velocity^2 + 0.001 torque^2), for the state
+// most 8).   Action: float32[1], torque in [-2, 2]; the env manager refuses an action outside,
+// where Gymnasium clips it.   Reward: -(angle^2 + 0.1 velocity^2 + 0.001 torque^2), for the state
 // before the step.   Never terminated.   Time limit: 200 steps.
 //
 // "-masked-velocity" shows cosine and sine only, float32[2].

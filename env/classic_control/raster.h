@@ -1,8 +1,8 @@
 // Draws polygons, circles and lines into an Image, without a graphics library: enough to show a
 // classic control problem. Edges are antialiased (4 x 4 samples per pixel).
 //
-// Coordinates are pixels; the origin is the lower left corner and y points up. Shapes are clipped to
-// the image.
+// Coordinates are pixels; the origin is the lower left corner and y points up. Shapes are clipped
+// to the image.
 //
 // Ownership: a Canvas owns its image until it is moved out.   Threads: thread-compatible.
 //

@@ -1,5 +1,5 @@
-// Tests of the tasks with a goal as the registry creates them: they conform, their rewards are those of the goal
-// fields, walls stop the point, and the reward is rare for a random walk.
+// Tests of the tasks with a goal as the registry creates them: they conform, their rewards are
+// those of the goal fields, walls stop the point, and the reward is rare for a random walk.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -34,7 +34,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// classic_control_test.cc has the same two functions: the registry holds the envs that a test links, so that each test lists its own.
+// classic_control_test.cc has the same two functions: the registry holds the envs that a test
+// links, so that each test lists its own.
 absl::StatusOr<std::unique_ptr<Env>> Create(const std::string& name) {
   EnvConfig config;
   config.set_type(name);

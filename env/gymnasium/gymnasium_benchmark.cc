@@ -1,6 +1,7 @@
-// Compares Python envs of a manager with bare Python loops of the same envs in as many processes, which run at the same
-// time. Actions are random; episodes are reset as they end.
-//   CartPoles    8 CartPoles, written as Gymnasium's is, in 2 processes; with 2 cores, one of them is shared with the manager
+// Compares Python envs of a manager with bare Python loops of the same envs in as many processes,
+// which run at the same time. Actions are random; episodes are reset as they end.
+//   CartPoles    8 CartPoles, written as Gymnasium's is, in 2 processes; with 2 cores, one of them
+//                is shared with the manager
 //   OneProcess   the same in 1 process
 //   Pixels       2 envs of pictures [84, 84, 4] in 2 processes
 //   ...Floor     the bare loops

@@ -1,16 +1,18 @@
-// Python environments with Gymnasium's interface, in Python processes of their own: all envs of a process are woken
-// at once, read their actions from and write their observations to memory that the manager shares with them.
+// Python environments with Gymnasium's interface, in Python processes of their own: all envs of a
+// process are woken at once, read their actions from and write their observations to memory that
+// the manager shares with them.
 //
 //     AsyncEnvManager ──► process workers ──futex──► python: env 0, 1, 2, 3
 //                                         └────────► python: env 4, 5, 6, 7
 //
-// Episodes: reset(seed=...) gets the seed of the episode; EpisodeStart::params arrive as `options`. An episode is a
-// function of its seed if the env's code keeps to it. The numbers in the info of its last step are its statistics.
-// State: saved by get_state() and set_state(state) of the env, if it has them.
+// Episodes: reset(seed=...) gets the seed of the episode; EpisodeStart::params arrive as `options`.
+// An episode is a function of its seed if the env's code keeps to it. The numbers in the info of
+// its last step are its statistics. State: saved by get_state() and set_state(state) of the env, if
+// it has them.
 //
 // Ownership, threads: as EnvManager and Env; creating them forks (ForkServer).
-// Errors:    those of ProbePythonEnv(). A process that dies, hangs or passes its memory limit makes the step
-//            abnormal, as with every env process (docs/explanation/env_failures.md).
+// Errors:    those of ProbePythonEnv(). A process that dies, hangs or passes its memory limit makes
+//            the step abnormal, as with every env process (docs/explanation/env_failures.md).
 #ifndef DING_WORKER_ENV_GYMNASIUM_GYMNASIUM_ENVS_H_
 #define DING_WORKER_ENV_GYMNASIUM_GYMNASIUM_ENVS_H_
 
@@ -28,9 +30,10 @@
 
 namespace ding {
 
-// A manager of `env_num` envs, options.envs_per_process in each Python process. `wrappers`, if not null, makes the
-// wrappers of each; they run in the caller's thread. `around` is the EnvConfig of the env, of which this reads the use,
-// out_of_bounds, and which observation fields its wrappers leave out: those may have spaces that this project does not know.
+// A manager of `env_num` envs, options.envs_per_process in each Python process. `wrappers`, if not
+// null, makes the wrappers of each; they run in the caller's thread. `around` is the EnvConfig of
+// the env, of which this reads the use, out_of_bounds, and which observation fields its wrappers
+// leave out: those may have spaces that this project does not know.
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateGymnasiumEnvs(
     const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
     const WrapperStackFactory& wrappers = nullptr, const EnvConfig& around = {});
@@ -46,8 +49,8 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreatePettingZooEnvs(
 absl::StatusOr<std::unique_ptr<Env>> CreatePettingZooEnv(const GymnasiumConfig& config,
                                                          const EnvConfig& around = {});
 
-// What the env's compute_reward(achieved_goal, desired_goal, info) says, as the wrappers leave rewards; none without this
-// function, or if a wrapper fails for the env or wraps all envs at once.
+// What the env's compute_reward(achieved_goal, desired_goal, info) says, as the wrappers leave
+// rewards; none without this function, or if a wrapper fails for the env or wraps all envs at once.
 absl::StatusOr<std::vector<GoalReward>> SampleGymnasiumGoalRewards(
     const GymnasiumConfig& config, const WrapperStackFactory& wrappers, const EnvConfig& around);
 

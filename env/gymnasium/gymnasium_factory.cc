@@ -1,4 +1,5 @@
-// Registers the env types "gymnasium" and "pettingzoo": one env alone, and the managers whose processes are Python's.
+// Registers the env types "gymnasium" and "pettingzoo": one env alone, and the managers whose
+// processes are Python's.
 #include <memory>
 #include <utility>
 

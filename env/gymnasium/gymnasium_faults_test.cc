@@ -1,5 +1,5 @@
-// What goes wrong in Python envs: their code fails, their process ends, they are not there, or they do not keep to
-// their spaces. Each error says what was found, what was expected and what to do.
+// What goes wrong in Python envs: their code fails, their process ends, they are not there, or they
+// do not keep to their spaces. Each error says what was found, what was expected and what to do.
 #include <sys/stat.h>
 
 #include <cstdint>
@@ -298,7 +298,8 @@ TEST_F(GymnasiumFaultsTest, MissingModulesClassesAndPackagesAreNamed) {
   by_id.set_id("NoSuchEnv-v3");
   EXPECT_THAT(ErrorOf(by_id), StatusIs(absl::StatusCode::kFailedPrecondition,
                                        HasSubstr("-m pip install gymnasium")));
-  // A gymnasium that lacks a module of its own is there, but broken: the stub without the folder of its CartPole.
+  // A gymnasium that lacks a module of its own is there, but broken: the stub without the folder of
+  // its CartPole.
   GymnasiumConfig broken = by_id;
   broken.clear_python_path();
   broken.add_python_path("env/gymnasium/testdata/stub");

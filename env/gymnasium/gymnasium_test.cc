@@ -1,5 +1,5 @@
-// Python envs through the manager and alone: all spaces, masks, seeds, statistics, pictures, saved states, and a
-// CartPole in Python that gives the same bits as the one in C++.
+// Python envs through the manager and alone: all spaces, masks, seeds, statistics, pictures, saved
+// states, and a CartPole in Python that gives the same bits as the one in C++.
 #include <unistd.h>
 
 #include <cmath>

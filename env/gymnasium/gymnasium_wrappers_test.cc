@@ -1,5 +1,5 @@
-// Wrapped envs of Python processes give the same bits as the same env of C++ with the same wrappers, and go on
-// exactly after a load.
+// Wrapped envs of Python processes give the same bits as the same env of C++ with the same
+// wrappers, and go on exactly after a load.
 #include <cstddef>
 #include <cstdint>
 #include <memory>

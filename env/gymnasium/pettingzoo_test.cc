@@ -1,5 +1,5 @@
-// Games of Python with PettingZoo's parallel interface: their spaces, rewards, masks and ends, agents that leave early,
-// exact resume, errors, and the conformance suite.
+// Games of Python with PettingZoo's parallel interface: their spaces, rewards, masks and ends,
+// agents that leave early, exact resume, errors, and the conformance suite.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -39,7 +39,8 @@ constexpr char kScript[] =
 // The exit code of a process that could not become the interpreter.
 constexpr int kNoInterpreter = 127;
 
-// Returns a file in memory that a program which this process becomes can read; -1 if there is no memory.
+// Returns a file in memory that a program which this process becomes can read; -1 if there is no
+// memory.
 int MemoryFile(const char* name, absl::string_view first, absl::string_view second) {
   const int file = memfd_create(name, 0);
   if (file < 0) return -1;

@@ -43,20 +43,21 @@ struct PythonEnv {
 // kInvalidArgument with all problems of the config that show without Python.
 absl::Status CheckGymnasiumConfig(const GymnasiumConfig& config, PythonInterface interface);
 
-// Builds the env in a process of its own, which then ends, resets it, and returns its spec. Does so once in this process
-// for equal configs. Of `around` it reads the use, and which fields the wrappers leave out: those may have spaces that
-// this project does not know.
+// Builds the env in a process of its own, which then ends, resets it, and returns its spec. Does so
+// once in this process for equal configs. Of `around` it reads the use, and which fields the
+// wrappers leave out: those may have spaces that this project does not know.
 //   kInvalidArgument     the config, or a space that this project does not support
 //   kNotFound            there is no such module or class
 //   kFailedPrecondition  the interpreter has no numpy or gymnasium
 //   kDeadlineExceeded    the env was not built within `timeout`
-//   kUnavailable         there is no such interpreter, its process died before, or the system refuses processes
+//   kUnavailable         there is no such interpreter, its process died before, or the system
+//                        refuses processes
 //   kInternal            the env's code failed; with the traceback
 absl::StatusOr<PythonEnv> ProbePythonEnv(const GymnasiumConfig& config, PythonInterface interface,
                                          const EnvConfig& around, absl::Duration timeout);
 
-// A process becomes the interpreter, which runs the envs of this process. `notify_each`: it wakes the manager after
-// each answer, and not only when all envs that were asked have answered.
+// A process becomes the interpreter, which runs the envs of this process. `notify_each`: it wakes
+// the manager after each answer, and not only when all envs that were asked have answered.
 EnvProcessPool::Run RunPython(const PythonEnv& env, bool notify_each);
 
 }  // namespace ding

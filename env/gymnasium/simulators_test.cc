@@ -1,5 +1,6 @@
-// Envs that do what simulators do (testdata/simulators.py): they have processes of their own, parse arguments, need a
-// display, a port, or seeds of 32 bits, reset themselves, are debugged, and say in many forms what is legal.
+// Envs that do what simulators do (testdata/simulators.py): they have processes of their own, parse
+// arguments, need a display, a port, or seeds of 32 bits, reset themselves, are debugged, and say
+// in many forms what is legal.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

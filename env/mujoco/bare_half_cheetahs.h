@@ -1,4 +1,5 @@
-// Half-cheetahs in bare MuJoCo, as the floor of benchmarks: what an env step of HalfCheetah-v4 costs without an env.
+// Half-cheetahs in bare MuJoCo, as the floor of benchmarks: what an env step of HalfCheetah-v4
+// costs without an env.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_ENV_MUJOCO_BARE_HALF_CHEETAHS_H_
@@ -19,8 +20,8 @@ class BareHalfCheetahs {
  public:
   explicit BareHalfCheetahs(size_t count);
 
-  // Moves one of them by an env step, with normal actions that are cut to their range, as those of a policy at the beginning of a run
-  // are. It starts again after 1,000 steps.
+  // Moves one of them by an env step, with normal actions that are cut to their range, as those of
+  // a policy at the beginning of a run are. It starts again after 1,000 steps.
   void Step(size_t which);
 
  private:

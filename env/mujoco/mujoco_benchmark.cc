@@ -1,6 +1,7 @@
 // Measures what an env and its manager add to the physics of MuJoCo: 8 envs with random actions.
 //   HalfCheetah, Hopper             BaseEnvManager
-//   HalfCheetahFloor, HopperFloor   mj_step on 8 states of the same model, with qpos and qvel copied to one array
+//   HalfCheetahFloor, HopperFloor   mj_step on 8 states of the same model, with qpos and qvel
+//                                   copied to one array
 // items_per_second counts env steps.
 #include <algorithm>
 #include <array>

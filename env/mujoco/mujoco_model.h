@@ -1,14 +1,16 @@
 // A model of MuJoCo: an MJCF file or text, compiled, with what is needed to find its parts by name.
 //
-// All envs of a process that name the same file share one model (it is freed with the last of them), so a file
-// that changes is read again only after that. Our own models are texts in the program.
+// All envs of a process that name the same file share one model (it is freed with the last of
+// them), so a file that changes is read again only after that. Our own models are texts in the
+// program.
 //
-// MuJoCo ends the process when it fails inside of a step (for example without memory); its warnings, which it
-// would write into a file in the current folder, are dropped: an env looks at the counts in its mjData.
+// MuJoCo ends the process when it fails inside of a step (for example without memory); its
+// warnings, which it would write into a file in the current folder, are dropped: an env looks at
+// the counts in its mjData.
 //
 // Ownership: shared.   Threads: thread-safe; a model is never changed.
-// Errors:    kNotFound without the file; kInvalidArgument, with MuJoCo's text, for one that it refuses; both name
-//            the file.
+// Errors:    kNotFound without the file; kInvalidArgument, with MuJoCo's text, for one that it
+//            refuses; both name the file.
 #ifndef DING_WORKER_ENV_MUJOCO_MUJOCO_MODEL_H_
 #define DING_WORKER_ENV_MUJOCO_MUJOCO_MODEL_H_
 
@@ -25,7 +27,8 @@ class MujocoModel {
  public:
   // Returns the model of an MJCF file, which may include others and meshes beside it.
   static absl::StatusOr<std::shared_ptr<const MujocoModel>> FromFile(const std::string& path);
-  // Returns the model of an MJCF text; `name` stands for it in messages and among the shared models.
+  // Returns the model of an MJCF text; `name` stands for it in messages and among the shared
+  // models.
   static absl::StatusOr<std::shared_ptr<const MujocoModel>> FromText(const std::string& name,
                                                                      absl::string_view text);
   ~MujocoModel();
@@ -35,9 +38,11 @@ class MujocoModel {
   const std::string& name() const { return name_; }
   const mjModel& get() const { return *model_; }
 
-  // The number of a part of the model. kInvalidArgument, naming the parts that there are, without such a name.
+  // The number of a part of the model. kInvalidArgument, naming the parts that there are, without
+  // such a name.
   absl::StatusOr<int> Find(mjtObj kind, absl::string_view name) const;
-  // The place of a joint in qpos and qvel; kInvalidArgument also for one with several numbers (ball, free).
+  // The place of a joint in qpos and qvel; kInvalidArgument also for one with several numbers
+  // (ball, free).
   struct JointPlace {
     int qpos;
     int qvel;

@@ -1,6 +1,6 @@
-// Tests of the tasks on MuJoCo as the registry creates them: they conform, a saved episode continues bit for bit,
-// envs share a model, and a model of the user is refused with a reason or runs. formulas_test.sh compares rewards
-// and observations with formulas written apart.
+// Tests of the tasks on MuJoCo as the registry creates them: they conform, a saved episode
+// continues bit for bit, envs share a model, and a model of the user is refused with a reason or
+// runs. formulas_test.sh compares rewards and observations with formulas written apart.
 #include "mujoco/mujoco.h"
 
 #include <algorithm>

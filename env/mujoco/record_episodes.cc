@@ -1,6 +1,6 @@
-// Prints episodes of the tasks on MuJoCo, one JSON object per line, for testdata/formulas.py: what the env showed
-// and paid, beside the state of a second simulation of the same model, which takes each step from the state in which the
-// env takes it.
+// Prints episodes of the tasks on MuJoCo, one JSON object per line, for testdata/formulas.py: what
+// the env showed and paid, beside the state of a second simulation of the same model, which takes
+// each step from the state in which the env takes it.
 #include <cstdint>
 #include <iostream>
 #include <memory>

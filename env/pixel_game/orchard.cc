@@ -104,7 +104,8 @@ class Orchard final : public Env {
     return absl::OkStatus();
   }
 
-  // Saves "seed" of the episode, "steps" so far, and "baskets", the columns of the basket, newest first.
+  // Saves "seed" of the episode, "steps" so far, and "baskets", the columns of the basket, newest
+  // first.
   absl::Status SaveState(StateWriter* writer) const override {
     DING_RETURN_IF_ERROR(writer->WriteInt("seed", static_cast<int64_t>(seed_)));
     DING_RETURN_IF_ERROR(writer->WriteInt("steps", steps_));

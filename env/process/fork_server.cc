@@ -37,9 +37,9 @@
 namespace ding {
 namespace {
 
-// Without a terminal no process is stopped because it reads from it or writes to it. The process stays in its session:
-// Linux may schedule each session as a group (sched_autogroup), and then sched_yield() of the program that waits for a
-// process of another session does not yield to it.
+// Without a terminal no process is stopped because it reads from it or writes to it. The process
+// stays in its session: Linux may schedule each session as a group (sched_autogroup), and then
+// sched_yield() of the program that waits for a process of another session does not yield to it.
 void LeaveTerminal() {
   const int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
   if (terminal < 0) return;  // There is none.
@@ -73,8 +73,8 @@ struct Request {
   int child;
 };
 
-// The children of this process, which has one thread. One that has ended counts until it is reaped, so
-// that nobody else has its id.
+// The children of this process, which has one thread. One that has ended counts until it is reaped,
+// so that nobody else has its id.
 std::vector<pid_t> Children() {
   std::vector<pid_t> pids;
   std::ifstream children(absl::StrCat("/proc/self/task/", getpid(), "/children"));
@@ -82,8 +82,8 @@ std::vector<pid_t> Children() {
   return pids;
 }
 
-// Kills and reaps all children of this process, and theirs, which it adopts one generation after the
-// other. Gives up on those that the system does not let go.
+// Kills and reaps all children of this process, and theirs, which it adopts one generation after
+// the other. Gives up on those that the system does not let go.
 void KillAllBelow() {
   const Deadline deadline = Deadline::After(kSweepPatience);
   while (!deadline.Passed()) {
@@ -107,7 +107,8 @@ struct ForkServer::Shared {
     // Told by the keeper, which ends next.
     std::atomic<int> has_ended{0};
     std::atomic<int> keepers_word{0};  // its wait status then
-    // A ring: the last byte is at (tail_size - 1) % kTailBytes. Not read before the child has ended.
+    // A ring: the last byte is at (tail_size - 1) % kTailBytes. Not read before the child has
+    // ended.
     int64_t tail_size = 0;
     char tail[kTailBytes];
   };
@@ -127,8 +128,8 @@ class ForkServer::Server {
         keepers_(static_cast<size_t>(options_.num_children), 0) {}
 
   [[noreturn]] void Run() {
-    // Ctrl-C is the parent's business; so is everything else that ends it. SIGUSR1, by which a batch system warns all
-    // processes of a job, stays ignored in the children.
+    // Ctrl-C is the parent's business; so is everything else that ends it. SIGUSR1, by which a
+    // batch system warns all processes of a job, stays ignored in the children.
     setpgid(0, 0);
     LeaveTerminal();
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1}) {
@@ -167,7 +168,8 @@ class ForkServer::Server {
     return fds[0].revents == 0 || HandleRequest();
   }
 
-  // Reads a request of the parent and carries it out. Returns false if the parent has closed the socket.
+  // Reads a request of the parent and carries it out. Returns false if the parent has closed the
+  // socket.
   bool HandleRequest() {
     Request request;
     const ssize_t size = recv(socket_, &request, sizeof(request), 0);
@@ -200,8 +202,8 @@ class ForkServer::Server {
     keepers_[static_cast<size_t>(i)] = pid;
   }
 
-  // Is the parent of a child, and of those whom the child's processes leave behind. Told by SIGTERM to
-  // kill the child.
+  // Is the parent of a child, and of those whom the child's processes leave behind. Told by SIGTERM
+  // to kill the child.
   [[noreturn]] void BeKeeper(int i, int standard_error) {
     sigset_t told;
     sigemptyset(&told);
@@ -321,8 +323,8 @@ class ForkServer::Server {
     if (adopted) KillAdopted();
   }
 
-  // Kills the processes that children left whose keepers were killed. The end of each is reaped, which
-  // calls this function again.
+  // Kills the processes that children left whose keepers were killed. The end of each is reaped,
+  // which calls this function again.
   void KillAdopted() {
     for (const pid_t pid : Children()) {
       if (std::find(keepers_.begin(), keepers_.end(), pid) == keepers_.end()) kill(pid, SIGKILL);

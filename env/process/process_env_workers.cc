@@ -30,8 +30,8 @@ constexpr int64_t kShortWaitNanos = 200'000;
 // The number of waits that are not spent awake after the machine was found to be busy.
 constexpr int kWaitsAsleep = 100;
 
-// Asks the envs through the shared memory and collects their answers. The path of a step is in this class
-// and in inline functions of EnvProcessPool, which starts, watches and ends the processes.
+// Asks the envs through the shared memory and collects their answers. The path of a step is in this
+// class and in inline functions of EnvProcessPool, which starts, watches and ends the processes.
 class ProcessEnvWorkers : public EnvWorkers {
  public:
   ProcessEnvWorkers(const EnvRetryOptions& retry, EnvSpec spec, EnvProcessPool processes,
@@ -174,7 +174,8 @@ class ProcessEnvWorkers : public EnvWorkers {
     memory_->env(env_id).turn.store(ProcessMemory::kIdle, std::memory_order_relaxed);
   }
 
-  // Answers a reset that the env has already made as it was prepared to. Otherwise forgets what was prepared.
+  // Answers a reset that the env has already made as it was prepared to. Otherwise forgets what was
+  // prepared.
   bool TakePrepared(int env_id) {
     Seat& seat = this->seat(env_id);
     ProcessMemory::Env& env = memory_->env(env_id);
@@ -235,14 +236,16 @@ class ProcessEnvWorkers : public EnvWorkers {
     return count;
   }
 
-  // Waits until `done` returns true. Sleeps until `at_least` of the busy envs have answered, or a process
-  // has ended, or kCheckInterval has passed. The shared count of answers only says when to wake up: it may
-  // be too low, because a process can end after it has answered and before it has counted that.
+  // Waits until `done` returns true. Sleeps until `at_least` of the busy envs have answered, or a
+  // process has ended, or kCheckInterval has passed. The shared count of answers only says when to
+  // wake up: it may be too low, because a process can end after it has answered and before it has
+  // counted that.
   template <typename Done>
   absl::Status WaitUntil(int at_least, const Done& done) {
     WakeAsked();
     if (done()) return absl::OkStatus();
-    // If the answers came soon the last time, they will again: to sleep and to be woken would take longer.
+    // If the answers came soon the last time, they will again: to sleep and to be woken would take
+    // longer.
     const int64_t begin = Clock::Real()->MonotonicNanos();
     bool answered = false;
     if (waits_asleep_ > 0) {
@@ -252,7 +255,8 @@ class ProcessEnvWorkers : public EnvWorkers {
                            : crowded_                         ? kCrowdedSpinNanos
                                                               : kSpinNanos;
       answered = SpinUntil(done, crowded_, spin);
-      // Somebody else has computed on this core meanwhile. A thread that wakes up gets it sooner than one that yields.
+      // Somebody else has computed on this core meanwhile. A thread that wakes up gets it sooner
+      // than one that yields.
       if (Clock::Real()->MonotonicNanos() - begin > spin + kShortWaitNanos) {
         waits_asleep_ = kWaitsAsleep;
       }
@@ -281,8 +285,8 @@ class ProcessEnvWorkers : public EnvWorkers {
     }
   }
 
-  // Handles processes that have ended, kills those that take too long, and makes the attempts at a reset
-  // that are due.
+  // Handles processes that have ended, kills those that take too long, and makes the attempts at a
+  // reset that are due.
   absl::Status CheckProcesses() {
     DING_RETURN_IF_ERROR(processes_.Alive());
     const absl::Time now = EnvProcessPool::Now();
@@ -329,9 +333,9 @@ class ProcessEnvWorkers : public EnvWorkers {
         AnswerFor(env_id, its_cause);
         continue;
       }
-      // An env that the process had not yet turned to has lost no attempt. But if the process ended before
-      // it called any env, all its envs have lost one; otherwise the attempts would never end if no process
-      // can start.
+      // An env that the process had not yet turned to has lost no attempt. But if the process ended
+      // before it called any env, all its envs have lost one; otherwise the attempts would never
+      // end if no process can start.
       const bool lost_attempt = env_id == running || running < 0;
       const int made =
           lost_attempt ? std::max(ending.attempts, seat.attempts_made + 1) : seat.attempts_made;
@@ -418,7 +422,8 @@ class ProcessEnvWorkers : public EnvWorkers {
     if (answer.reset && answer.status.ok()) answer.status = CheckFiniteRow(row);
   }
 
-  // Makes one call of an idle env and returns what the env sent back. Other envs may be busy meanwhile.
+  // Makes one call of an idle env and returns what the env sent back. Other envs may be busy
+  // meanwhile.
   absl::StatusOr<std::string> Call(int env_id, EnvCall call, absl::string_view request) {
     CheckEnd(processes_.ProcessOf(env_id));
     Seat& seat = this->seat(env_id);

@@ -1,7 +1,8 @@
 // Packs values into bytes that one process of a program sends to another. There is no version, and
 // numbers have the machine's own layout.
 //
-// Errors: values must be taken in the order in which they were put. Reading past the end returns zeros
+// Errors: values must be taken in the order in which they were put. Reading past the end returns
+// zeros
 //         and makes ok() false: the sender may have died while it wrote.
 //
 // Example:

@@ -1,10 +1,10 @@
-// Tests that every Env must pass. They check that the spec is valid, that an env writes its whole row
-// and nothing else, that values are within the declared bounds, that an episode is a function of its
-// seed and actions, that the time limit holds, and that a saved episode continues exactly (skipped
-// for an env that cannot save its state).
+// Tests that every Env must pass. They check that the spec is valid, that an env writes its whole
+// row and nothing else, that values are within the declared bounds, that an episode is a function
+// of its seed and actions, that the time limit holds, and that a saved episode continues exactly
+// (skipped for an env that cannot save its state).
 //
-// The suite plays episodes of at most `max_steps` steps, with random legal actions of all players. A
-// failure says what the env did, in which call, and what its spec promises.
+// The suite plays episodes of at most `max_steps` steps, with random legal actions of all players.
+// A failure says what the env did, in which call, and what its spec promises.
 //
 // Example (in the test of an env; depends on //env/testing:env_conformance and gtest_main):
 //   INSTANTIATE_TEST_SUITE_P(CartPole, EnvConformance,

@@ -1,9 +1,9 @@
 // An env for tests whose reward has several components, or, with none, is one number.
 //
-// Episode with seed s: x and a length of 1 to 7 steps are drawn from s; the last step terminates the
-// episode if the length is odd, else truncates it. A step with action 1 adds 0.5 to x, with action 0 it
-// takes 0.25 away. After step t the observation is {x, t}, and component c of the reward is
-// (c + 1) * x + t. A reward of one number is component 0.
+// Episode with seed s: x and a length of 1 to 7 steps are drawn from s; the last step terminates
+// the episode if the length is odd, else truncates it. A step with action 1 adds 0.5 to x, with
+// action 0 it takes 0.25 away. After step t the observation is {x, t}, and component c of the
+// reward is (c + 1) * x + t. A reward of one number is component 0.
 //
 // Threads: as Env.
 #ifndef DING_WORKER_ENV_TESTING_OBJECTIVES_ENV_H_

@@ -1,13 +1,13 @@
 // An env that follows a script: at given calls it fails, throws, writes NaN or reports an abnormal
 // step, and it logs all calls. For tests of env managers and of code that uses them.
 //
-// A test can compute its outputs: the observation "obs" float32[3] is {episode, step of the episode,
-// last action (-1 after a reset)}, where `episode` counts the resets of its factory from 1; the reward
-// is `reward`, and an episode ends after `episode_length` steps.
+// A test can compute its outputs: the observation "obs" float32[3] is {episode, step of the
+// episode, last action (-1 after a reset)}, where `episode` counts the resets of its factory from
+// 1; the reward is `reward`, and an episode ends after `episode_length` steps.
 //
-// Ownership: the test and all envs of one factory, also renewed ones, share script and log: "the 3rd
-// step" counts over all of them. The log is in memory that forked processes share, so the test sees
-// the calls of an env in a child.
+// Ownership: the test and all envs of one factory, also renewed ones, share script and log: "the
+// 3rd step" counts over all of them. The log is in memory that forked processes share, so the test
+// sees the calls of an env in a child.
 // Threads:   thread-compatible.
 //
 // Example:
@@ -39,8 +39,8 @@ enum class EnvFault {
   kAbnormal,        // steps only
 };
 
-// The last kKept starts of episodes, in plain memory: each with at most 4 parameters, whose names are
-// cut after 23 letters.
+// The last kKept starts of episodes, in plain memory: each with at most 4 parameters, whose names
+// are cut after 23 letters.
 class ScriptedEnvStarts {
  public:
   static constexpr int64_t kKept = 128;
@@ -97,7 +97,8 @@ struct ScriptedEnvScript : ScriptedEnvOrders {
   ~ScriptedEnvScript();
 
   ScriptedEnvLog& log;
-  // While set, steps or resets block before they do anything; envs of other scripts are not affected.
+  // While set, steps or resets block before they do anything; envs of other scripts are not
+  // affected.
   std::atomic<bool>& hold_steps;
   std::atomic<bool>& hold_resets;
 

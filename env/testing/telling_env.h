@@ -1,8 +1,8 @@
 // An env for tests that declares info fields of several types and shapes.
 //
-// Episode with seed s: 3 + s % 3 steps. After step t with action a the observation is {t}, the reward 1, and the info
-// is: info/step int64 [] t; info/position float64 [2] {t, a}; info/seen bool [] whether a is 1; info/goal int32 [2, 2]
-// {t, 2 t, 3 t, 4 t}.
+// Episode with seed s: 3 + s % 3 steps. After step t with action a the observation is {t}, the
+// reward 1, and the info is: info/step int64 [] t; info/position float64 [2] {t, a}; info/seen bool
+// [] whether a is 1; info/goal int32 [2, 2] {t, 2 t, 3 t, 4 t}.
 //
 // Threads: as Env.
 #ifndef DING_WORKER_ENV_TESTING_TELLING_ENV_H_

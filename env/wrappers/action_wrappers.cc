@@ -1,5 +1,6 @@
-// Registers the wrappers that change actions: discretize_action, rescale_action and clip_action. They have no state. The
-// first two map their actions to the bounds of the env, so they cannot stand behind the third, which hides these bounds.
+// Registers the wrappers that change actions: discretize_action, rescale_action and clip_action.
+// They have no state. The first two map their actions to the bounds of the env, so they cannot
+// stand behind the third, which hides these bounds.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The wrappers of all envs of a manager: what they compute, that they go on exactly after a load, that evaluations change
-// no statistics, videos, and what is refused.
+// The wrappers of all envs of a manager: what they compute, that they go on exactly after a load,
+// that evaluations change no statistics, videos, and what is refused.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Registers the wrappers that change how episodes run: time_limit, action_repeat, sticky_actions, no_op_starts and
-// episodic_life. Each saves what the rest of an episode depends on.
+// Registers the wrappers that change how episodes run: time_limit, action_repeat, sticky_actions,
+// no_op_starts and episodic_life. Each saves what the rest of an episode depends on.
 #include <algorithm>
 #include <cstdint>
 #include <memory>

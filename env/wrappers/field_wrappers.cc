@@ -1,4 +1,5 @@
-// Registers the wrappers that change the fields of observations: flatten, one_hot and mask_fields. They have no state.
+// Registers the wrappers that change the fields of observations: flatten, one_hot and mask_fields.
+// They have no state.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

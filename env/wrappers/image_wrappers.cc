@@ -1,5 +1,5 @@
-// Registers the wrappers of images: grayscale, resize, crop, channels_first and frame_stack. Only frame_stack has a state:
-// the frames that it shows.
+// Registers the wrappers of images: grayscale, resize, crop, channels_first and frame_stack. Only
+// frame_stack has a state: the frames that it shows.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -85,7 +85,8 @@ class ImageWrapper : public EnvWrapper {
   const Change change_;
 };
 
-// Makes a wrapper whose field has the extents `to`; `change` is called with pointers of the type of the values.
+// Makes a wrapper whose field has the extents `to`; `change` is called with pointers of the type of
+// the values.
 template <typename Change>
 absl::StatusOr<std::unique_ptr<EnvWrapper>> MakeImageWrapper(const EnvSpec& inner, int index,
                                                              const Extents& to, Change change) {
@@ -110,7 +111,8 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> MakeImageWrapper(const EnvSpec& inne
 void Store(float value, float* to) { *to = value; }
 void Store(float value, uint8_t* to) { *to = static_cast<uint8_t>(value + 0.5f); }
 
-// The luma of ITU-R BT.601. Bytes are added up as integers of 1/65536, which is faster than in floats, and rounded.
+// The luma of ITU-R BT.601. Bytes are added up as integers of 1/65536, which is faster than in
+// floats, and rounded.
 float Luma(float red, float green, float blue) {
   return 0.299f * red + 0.587f * green + 0.114f * blue;
 }
@@ -371,8 +373,8 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateFrameStack(const EnvWrapperCon
   };
   repeat(&field.low);
   repeat(&field.high);
-  // A picture of one channel becomes a channel of the stack. Of others the first axis gets longer, too, which a buffer
-  // takes for one frame only if it had the extent 1.
+  // A picture of one channel becomes a channel of the stack. Of others the first axis gets longer,
+  // too, which a buffer takes for one frame only if it had the extent 1.
   if (field.shape[0] == 1) field.frame_stack_axis = 0;
   field.shape[0] *= params.count();
   DING_ASSIGN_OR_RETURN(EnvSpec spec, WithObsField(inner, index, std::move(field)));

@@ -1,9 +1,10 @@
-// Registers the wrappers that normalize by statistics of all envs: normalize_observation and normalize_reward. They work
-// in the thread of the manager's caller, on the rows of a step at once. In managers that evaluate, the first one applies
-// the statistics that it has loaded and learns nothing; the second one leaves rewards as they are.
+// Registers the wrappers that normalize by statistics of all envs: normalize_observation and
+// normalize_reward. They work in the thread of the manager's caller, on the rows of a step at once.
+// In managers that evaluate, the first one applies the statistics that it has loaded and learns
+// nothing; the second one leaves rewards as they are.
 //
-// State: the statistics, "<field>/..."; the normalized rows, because statistics may have moved on since, and which rows are still to be
-// normalized; the running discounted return of each env.
+// State: the statistics, "<field>/..."; the normalized rows, because statistics may have moved on
+// since, and which rows are still to be normalized; the running discounted return of each env.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

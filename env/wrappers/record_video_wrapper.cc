@@ -1,7 +1,7 @@
 // Registers the wrapper record_video: videos of each N-th episode of env 0, whatever the manager.
 //
-// State: the number of episodes of env 0, and the steps of the running one. A video that was being recorded when the state was saved is left out; the next
-// one that is due is recorded.
+// State: the number of episodes of env 0, and the steps of the running one. A video that was being
+// recorded when the state was saved is left out; the next one that is due is recorded.
 #include <cstdint>
 #include <functional>
 #include <memory>

@@ -1,5 +1,5 @@
-// Registers the wrappers that change rewards: reward_scale and reward_clip. The return of an episode stays that of the
-// env ("eval_episode_return"); its sum so far is saved.
+// Registers the wrappers that change rewards: reward_scale and reward_clip. The return of an
+// episode stays that of the env ("eval_episode_return"); its sum so far is saved.
 #include <algorithm>
 #include <cmath>
 #include <memory>

@@ -26,14 +26,15 @@ absl::StatusOr<Params> ReadWrapperParams(const EnvWrapperConfig& config) {
   return params;
 }
 
-// Returns the index of the observation field `name`; if it is empty, of the only one besides the action mask. kNotFound
-// and kInvalidArgument name the fields that there are.
+// Returns the index of the observation field `name`; if it is empty, of the only one besides the
+// action mask. kNotFound and kInvalidArgument name the fields that there are.
 absl::StatusOr<int> FindObsField(const EnvSpec& spec, const std::string& name);
 // Returns the spec with another field in the place of observation field `index`.
 absl::StatusOr<EnvSpec> WithObsField(const EnvSpec& spec, int index, FieldSpec field);
 // Returns the spec with another action.
 absl::StatusOr<EnvSpec> WithAction(const EnvSpec& spec, FieldSpec action);
-// kInvalidArgument, naming field and value, unless `action` is a category of the env's one discrete action.
+// kInvalidArgument, naming field and value, unless `action` is a category of the env's one discrete
+// action.
 absl::Status CheckCategory(const EnvSpec& spec, int64_t action);
 // kInvalidArgument if the reward has components.
 absl::Status CheckOneReward(const EnvSpec& spec);

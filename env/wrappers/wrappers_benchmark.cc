@@ -1,5 +1,6 @@
-// Compares wrappers with bare loops that do the same work by hand (...Floor) on the same env, whose own step costs next to
-// nothing: one env alone, and for the wrappers of all envs 8 vectors of 64 numbers in a manager of type base.
+// Compares wrappers with bare loops that do the same work by hand (...Floor) on the same env, whose
+// own step costs next to nothing: one env alone, and for the wrappers of all envs 8 vectors of 64
+// numbers in a manager of type base.
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -46,7 +47,8 @@ constexpr int kSide = 84;
 constexpr int kPixels = kSide * kSide;
 constexpr int kEpisode = 500;
 
-// Shows a picture of [84, 84, channels] bytes, or a vector of `width` floats, that changes with each step.
+// Shows a picture of [84, 84, channels] bytes, or a vector of `width` floats, that changes with
+// each step.
 class Screen : public Env {
  public:
   Screen(int channels, int width, int actions) {
@@ -95,7 +97,8 @@ class Screen : public Env {
   int steps_ = 0;
 };
 
-// Shows a gray picture, one of kKinds categories, and a number of lives, of which one is lost each 100 steps.
+// Shows a gray picture, one of kKinds categories, and a number of lives, of which one is lost each
+// 100 steps.
 constexpr int kKinds = 16;
 class Room : public Env {
  public:
@@ -211,8 +214,8 @@ void RunByHand(benchmark::State& state, absl::string_view env, const Work& work)
   state.SetItemsProcessed(state.iterations());
 }
 
-// Calls `change(given, taken)` before each step of the bare env, which makes the action that is taken of the `n` elements of
-// the given one.
+// Calls `change(given, taken)` before each step of the bare env, which makes the action that is
+// taken of the `n` elements of the given one.
 template <typename Given, typename Taken, size_t n, typename Change>
 void RunWithActions(benchmark::State& state, absl::string_view env, const Change& change) {
   Player player(env);
@@ -638,8 +641,8 @@ class VideoFolder {
   std::string path_ = (std::filesystem::temp_directory_path() / "wrappers_XXXXXX").string();
 };
 
-// Each episode of env 0, so that all steps cost the same. Most of the time goes into the video, which is encoded by the same
-// code in both.
+// Each episode of env 0, so that all steps cost the same. Most of the time goes into the video,
+// which is encoded by the same code in both.
 void BM_RecordVideo(benchmark::State& state) {
   const VideoFolder folder;
   RunWrappedManager(state, Wrapper("record_video", "RecordVideoConfig", "every: 1"),

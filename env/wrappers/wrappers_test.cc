@@ -1,4 +1,5 @@
-// The wrappers, on envs of C++ through create_env(): each alone, many at once, their errors, and the conformance suite.
+// The wrappers, on envs of C++ through create_env(): each alone, many at once, their errors, and
+// the conformance suite.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -39,8 +40,9 @@ using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
-// An env of 20 steps that shows what it was told: the last action, the steps of the episode, the lives, which get fewer
-// every 5 steps, and an image of [2, 3, 3] bytes that are all ten times the number of steps. Its reward is 10.
+// An env of 20 steps that shows what it was told: the last action, the steps of the episode, the
+// lives, which get fewer every 5 steps, and an image of [2, 3, 3] bytes that are all ten times the
+// number of steps. Its reward is 10.
 class Diary : public Env {
  public:
   static absl::StatusOr<std::unique_ptr<Env>> Create(const EnvConfig&) {
@@ -262,8 +264,8 @@ TEST(WrappersTest, AnEpisodePerLife) {
   EXPECT_THAT(game.told(), ElementsAre(0, 0));
 }
 
-// All that a Diary tells in the steps [from, to), whose numbers decide the actions and seeds. `over`: a reset comes first. The
-// last number says whether one would come next.
+// All that a Diary tells in the steps [from, to), whose numbers decide the actions and seeds.
+// `over`: a reset comes first. The last number says whether one would come next.
 std::vector<float> Tell(Game* game, int from, int to, bool over) {
   std::vector<float> seen;
   for (int i = from; i < to; ++i) {
@@ -278,8 +280,8 @@ std::vector<float> Tell(Game* game, int from, int to, bool over) {
   return seen;
 }
 
-// Not a case of the conformance suite, which wants episodes that do not depend on the ones before: a life goes on where the
-// one before it ended.
+// Not a case of the conformance suite, which wants episodes that do not depend on the ones before:
+// a life goes on where the one before it ended.
 TEST(WrappersTest, LivesGoOnExactlyAfterALoad) {
   const std::string wrappers =
       Wrapper("no_op_starts", "NoOpStartsConfig", "max_steps: 3 action: 1") +
@@ -399,7 +401,8 @@ TEST(WrappersTest, APixelIsTheMeanOfItsArea) {
   // The mean of 0, 1, 6 and 7 is 3.5, which is rounded up.
   EXPECT_THAT(half.obs().field<uint8_t>(0), ElementsAre(4, 6, 8, 16, 18, 20));
   Game uneven("Picture", Wrapper("resize", "ResizeConfig", "width: 4 height: 4"));
-  // 0 and half of 1; half of 1, and 2; ... of the first row: (0 + 0.5) / 1.5 = 0.33, (0.5 + 2) / 1.5 = 1.67, ...
+  // 0 and half of 1; half of 1, and 2; ... of the first row: (0 + 0.5) / 1.5 = 0.33, (0.5 + 2) /
+  // 1.5 = 1.67, ...
   EXPECT_THAT(uneven.obs().field<uint8_t>(0).first(4), ElementsAre(0, 2, 3, 5));
   Game same("Picture", Wrapper("resize", "ResizeConfig", "width: 6 height: 4"));
   EXPECT_EQ(same.obs().field<uint8_t>(0)[23], 23);

@@ -1,5 +1,5 @@
-// Reads observations of CartPole, a line of four numbers each, and prints the best action: 0 left, 1 right.
-// With --time it prints how long Act() takes instead.
+// Reads observations of CartPole, a line of four numbers each, and prints the best action: 0 left,
+// 1 right. With --time it prints how long Act() takes instead.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>

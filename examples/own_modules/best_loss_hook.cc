@@ -1,5 +1,5 @@
-// A hook of the learner: "best_loss" writes the least loss so far after every `freq` iterations, as the
-// metric own/best_loss.
+// A hook of the learner: "best_loss" writes the least loss so far after every `freq` iterations, as
+// the metric own/best_loss.
 //   learner { hook { hook { type: "best_loss" freq: 10 } } }
 #include <algorithm>
 #include <limits>

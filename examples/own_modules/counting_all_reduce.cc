@@ -1,5 +1,5 @@
-// An all-reduce of a parallel run: "counting" adds as "tcp" does, and logs now and then how many numbers its learner has
-// added. All learners of a run must have the same one.
+// An all-reduce of a parallel run: "counting" adds as "tcp" does, and logs now and then how many
+// numbers its learner has added. All learners of a run must have the same one.
 //   policy { learn { all_reduce: "counting" } }
 #include <cstdint>
 #include <memory>

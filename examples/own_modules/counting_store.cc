@@ -1,5 +1,5 @@
-// A store of a parallel run: "counting:URL" keeps its values in the store of URL, and logs now and then
-// how many values its process has written and read. The scheme of system.store_url names it.
+// A store of a parallel run: "counting:URL" keeps its values in the store of URL, and logs now and
+// then how many values its process has written and read. The scheme of system.store_url names it.
 //   system { store_url: "counting:file:/dev/shm/runs" }
 #include <atomic>
 #include <memory>

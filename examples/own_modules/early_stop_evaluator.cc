@@ -1,5 +1,5 @@
-// A metric evaluator: "early_stop" ends a supervised run when several evaluations in a row were not better
-// than the best one before. It has a MetricSerialEvaluator as a part, which evaluates.
+// A metric evaluator: "early_stop" ends a supervised run when several evaluations in a row were not
+// better than the best one before. It has a MetricSerialEvaluator as a part, which evaluates.
 //   metric_evaluator { type: "early_stop" params { [type.googleapis.com/own.EarlyStopParams] { patience: 5 } } }
 #include <algorithm>
 #include <limits>

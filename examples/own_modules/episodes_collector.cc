@@ -1,5 +1,5 @@
-// A serial collector: "whole_episodes" collects until the episodes that ended have n_sample rows or more.
-// CollectCore does the steps; the class decides when it has enough, and has rewards shaped.
+// A serial collector: "whole_episodes" collects until the episodes that ended have n_sample rows or
+// more. CollectCore does the steps; the class decides when it has enough, and has rewards shaped.
 //   collector { type: "whole_episodes" params { [type.googleapis.com/own.WholeEpisodesParams] {} } }
 #include <memory>
 #include <utility>

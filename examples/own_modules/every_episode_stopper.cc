@@ -1,5 +1,5 @@
-// A stopper: "every_episode" ends the run when each episode of an evaluation has a return of at least
-// `value`.
+// A stopper: "every_episode" ends the run when each episode of an evaluation has a return of at
+// least `value`.
 //   stopper { type: "every_episode" params { [type.googleapis.com/own.EveryEpisodeParams] { value: 180 } } }
 #include <algorithm>
 #include <memory>
@@ -21,7 +21,8 @@ class EveryEpisodeStopper : public ding::IStopper {
   explicit EveryEpisodeStopper(double value) : value_(value) {}
 
   std::string WhyStop(const ding::RunMoment& now) override {
-    // Between evaluations there is nothing new. It remembers nothing, so that it has no state to save.
+    // Between evaluations there is nothing new. It remembers nothing, so that it has no state to
+    // save.
     if (now.evaluation == nullptr || now.evaluation->episode_return.empty()) return "";
     const auto& returns = now.evaluation->episode_return;
     const double least = *std::min_element(returns.begin(), returns.end());

@@ -1,4 +1,5 @@
-// A policy that learns nothing: "first_move" plays the first legal move. An engine of your own can be an opponent like this.
+// A policy that learns nothing: "first_move" plays the first legal move. An engine of your own can
+// be an opponent like this.
 //   opponent { type: "first_move" }
 #include <algorithm>
 #include <cstddef>

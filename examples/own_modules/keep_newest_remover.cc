@@ -1,5 +1,5 @@
-// A remover: "keep_newest" removes all but the newest rows of a buffer, before each draw. A buffer of type
-// "advanced" takes one.
+// A remover: "keep_newest" removes all but the newest rows of a buffer, before each draw. A buffer
+// of type "advanced" takes one.
 //   replay_buffer { type: "advanced" remover { type: "keep_newest" } }
 #include <memory>
 #include <vector>

@@ -1,5 +1,5 @@
-// A metric sink: "lines" writes scalars as lines "tag step value" to a file beside the other logs of the
-// process. Each process of a run has its own: lines_serial.txt, lines_coordinator.txt, ...
+// A metric sink: "lines" writes scalars as lines "tag step value" to a file beside the other logs
+// of the process. Each process of a run has its own: lines_serial.txt, lines_coordinator.txt, ...
 //   metrics { sink { type: "lines" params { [type.googleapis.com/own.LinesSinkParams] { prefix: "own/" } } } }
 #include <fstream>
 #include <memory>

@@ -1,5 +1,5 @@
-// A commander of a parallel run: "patient" is "solo", but the run has converged only when several evaluations
-// have reached env.stop_value. A commander with other tasks implements BaseCommander.
+// A commander of a parallel run: "patient" is "solo", but the run has converged only when several
+// evaluations have reached env.stop_value. A commander with other tasks implements BaseCommander.
 //   commander { type: "patient" params { [type.googleapis.com/own.PatientCommanderParams] { evaluations: 3 } } }
 #include <memory>
 

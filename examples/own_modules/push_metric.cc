@@ -1,5 +1,5 @@
-// A metric of labelled data: "right_recall" is the share of the recorded pushes to the right (action 1) that
-// the policy would make, too.
+// A metric of labelled data: "right_recall" is the share of the recorded pushes to the right
+// (action 1) that the policy would make, too.
 //   metric_evaluator { metric: "right_recall" }
 #include <algorithm>
 #include <memory>

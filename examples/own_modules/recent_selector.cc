@@ -1,5 +1,5 @@
-// A selector: "recent" draws new rows more often than old ones, whatever the buffer calls a row: in a
-// parallel run it is an item, in a buffer of sequences a sequence.
+// A selector: "recent" draws new rows more often than old ones, whatever the buffer calls a row: in
+// a parallel run it is an item, in a buffer of sequences a sequence.
 //   replay_buffer { selector { type: "recent" } }
 #include <memory>
 

@@ -1,5 +1,5 @@
-// A buffer of sequences: "recent_sequence" is "sequence", and in a parallel run the coordinator draws its sequences by the
-// selector "recent" of this folder.
+// A buffer of sequences: "recent_sequence" is "sequence", and in a parallel run the coordinator
+// draws its sequences by the selector "recent" of this folder.
 //   replay_buffer { type: "recent_sequence" params { [type.googleapis.com/ding.SequenceBufferConfig] { unroll_len: 4 } } }
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"

@@ -1,5 +1,5 @@
-// A learner: "repeat" trains several times on each batch. It derives from BaseLearner, so that hooks,
-// checkpoints and resuming work as ever.
+// A learner: "repeat" trains several times on each batch. It derives from BaseLearner, so that
+// hooks, checkpoints and resuming work as ever.
 //   learner { type: "repeat" params { [type.googleapis.com/own.RepeatLearnerParams] { times: 3 } } }
 #include <memory>
 #include <utility>

@@ -1,5 +1,6 @@
-// A function that shapes rewards: "fall_costs" sets the last reward of an episode to -1: a pole that falls
-// costs something. Logged returns stay those of the env. Collector "episode" has the field, too.
+// A function that shapes rewards: "fall_costs" sets the last reward of an episode to -1: a pole
+// that falls costs something. Logged returns stay those of the env. Collector "episode" has the
+// field, too.
 //   collector { params { [type.googleapis.com/own.WholeEpisodesParams] { reward_shaping: "fall_costs" } } }
 #include "ding_worker/collector/core/reward_shaping.h"
 

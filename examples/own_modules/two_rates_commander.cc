@@ -1,6 +1,7 @@
-// A commander of a parallel run: "two_rates" trains with two learning rates side by side, each in a learner task of
-// its own. When both policies have been evaluated a few times, the worse one is given up, and a new one goes on with the
-// parameters of the better one and a lower rate: population-based training in its smallest form.
+// A commander of a parallel run: "two_rates" trains with two learning rates side by side, each in a
+// learner task of its own. When both policies have been evaluated a few times, the worse one is
+// given up, and a new one goes on with the parameters of the better one and a lower rate:
+// population-based training in its smallest form.
 //   commander { type: "two_rates" learner_task_space: 2
 //               params { [type.googleapis.com/own.TwoRatesParams] { rate: [0.001, 0.0001] evaluations: 3 } } }
 #include <algorithm>

@@ -1,4 +1,5 @@
-// A parallel collector: "warm_up" is "zergling", but explores at first and does not send these rows of each task.
+// A parallel collector: "warm_up" is "zergling", but explores at first and does not send these rows
+// of each task.
 //   parallel_collector { type: "warm_up" params { [type.googleapis.com/own.WarmUpParams] { rows: 100 } } }
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,5 @@
-// A buffer: "window" draws from the newest rows only. It has a buffer of ding_worker as a part and passes on
-// everything else; a buffer may as well implement IBuffer without one.
+// A buffer: "window" draws from the newest rows only. It has a buffer of ding_worker as a part and
+// passes on everything else; a buffer may as well implement IBuffer without one.
 //   replay_buffer { type: "window" params { [type.googleapis.com/own.WindowBufferParams] { window: 500 } } }
 #include <algorithm>
 #include <memory>

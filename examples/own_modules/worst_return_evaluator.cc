@@ -1,4 +1,5 @@
-// A serial evaluator: "worst_return" judges a policy by the worst of its returns, in one process and in several.
+// A serial evaluator: "worst_return" judges a policy by the worst of its returns, in one process
+// and in several.
 //   eval { evaluator { type: "worst_return" } }
 #include <algorithm>
 #include <memory>

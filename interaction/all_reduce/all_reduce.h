@@ -4,11 +4,11 @@
 //     rank 1 [3 4] ──┼── Sum ──► [9 9] in every rank, identical to the bit
 //     rank 2 [5 3] ──┘
 //
-// Implementations: tcp_all_reduce.h (processes), adapter/gloo (processes, libtorch's c10d), in_process_all_reduce.h
-// (threads of one process; tests).
+// Implementations: tcp_all_reduce.h (processes), adapter/gloo (processes, libtorch's c10d),
+// in_process_all_reduce.h (threads of one process; tests).
 //
-// Every rank makes the same calls with the same sizes in the same order. After an error the group cannot
-// be used any more: the remaining ranks form a new group, with new ranks.
+// Every rank makes the same calls with the same sizes in the same order. After an error the group
+// cannot be used any more: the remaining ranks form a new group, with new ranks.
 //
 // Ownership: each rank owns its own object. Destroying it leaves the group, which ends the group.
 // Threads:   thread-compatible, except for Abort(), which any thread may call.
@@ -49,8 +49,8 @@ class AllReduce {
   virtual void Abort() = 0;
 };
 
-// Lets the ranks of a group find each other before they are connected: every rank can get a value that any
-// rank has set.
+// Lets the ranks of a group find each other before they are connected: every rank can get a value
+// that any rank has set.
 class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
@@ -70,14 +70,15 @@ struct AllReduceOptions {
   std::string host = "127.0.0.1";
 };
 
-// Connects one rank to its group. Returns when all ranks are connected; `rendezvous` is used until then.
+// Connects one rank to its group. Returns when all ranks are connected; `rendezvous` is used until
+// then.
 //   kInvalidArgument  the rank is outside the group, or the host is invalid
 //   else              as for AllReduce
 using AllReduceCreator = std::function<absl::StatusOr<std::unique_ptr<AllReduce>>(
     const AllReduceOptions& options, Rendezvous* rendezvous)>;
 
-// kInvalidArgument if the rank is outside the group, the group is larger than 65536 ranks, or the timeout is not
-// positive or more than a year.
+// kInvalidArgument if the rank is outside the group, the group is larger than 65536 ranks, or the
+// timeout is not positive or more than a year.
 absl::Status CheckAllReduceOptions(const AllReduceOptions& options);
 
 }  // namespace ding

@@ -113,7 +113,8 @@ TEST_P(AllReduceConformance, AbortWakesWaitingRanks) {
   });
 }
 
-// As at the end of a run, when all ranks are told at the same time, and some of them wait for others.
+// As at the end of a run, when all ranks are told at the same time, and some of them wait for
+// others.
 TEST_P(AllReduceConformance, RanksThatAbortWakeTheirOwnCalls) {
   RunRanks(GetParam(), 3, kLong, [&](AllReduce* group) {
     if (group->rank() == 2) {

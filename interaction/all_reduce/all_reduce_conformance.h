@@ -13,8 +13,8 @@
 
 namespace ding {
 
-// The parameter creates the ranks of a group. It is called once for each rank, each time on a thread of its
-// own, with the rendezvous of the group.
+// The parameter creates the ranks of a group. It is called once for each rank, each time on a
+// thread of its own, with the rendezvous of the group.
 class AllReduceConformance : public testing::TestWithParam<AllReduceCreator> {};
 
 }  // namespace ding

@@ -11,8 +11,8 @@
 namespace ding {
 namespace {
 
-// Tells the other ranks this rank's type, and compares it with theirs: ranks of different types would wait for each
-// other until the timeout.
+// Tells the other ranks this rank's type, and compares it with theirs: ranks of different types
+// would wait for each other until the timeout.
 absl::Status CheckSameType(absl::string_view type, const AllReduceOptions& options,
                            Rendezvous* rendezvous) {
   const Deadline deadline = Deadline::After(options.timeout);

@@ -1,5 +1,5 @@
-// Finds an all-reduce by name. It knows the ones that are linked into the program: "tcp" (tcp_all_reduce.h), and in
-// programs with libtorch "gloo" (adapter/gloo).
+// Finds an all-reduce by name. It knows the ones that are linked into the program: "tcp"
+// (tcp_all_reduce.h), and in programs with libtorch "gloo" (adapter/gloo).
 //
 // Threads: thread-safe, as Registry is (base/registry.h).
 #ifndef DING_WORKER_INTERACTION_ALL_REDUCE_ALL_REDUCE_REGISTRY_H_

@@ -11,8 +11,8 @@
 
 namespace ding {
 
-// The state that the ranks share. The ranks meet in each call: the last rank to arrive does the work for all
-// of them, while the others wait.
+// The state that the ranks share. The ranks meet in each call: the last rank to arrive does the
+// work for all of them, while the others wait.
 class InProcessAllReduceHub::Group {
  public:
   enum class Kind { kFloats, kDoubles, kBytes };

@@ -1,5 +1,5 @@
-// All-reduce groups whose ranks are threads of one process, for tests. The values are added in the order of
-// the ranks, so the sums are the same every time.
+// All-reduce groups whose ranks are threads of one process, for tests. The values are added in the
+// order of the ranks, so the sums are the same every time.
 //
 // Ownership: the hub must outlive its groups.
 // Threads:   the hub is thread-safe.

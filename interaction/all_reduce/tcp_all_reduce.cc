@@ -61,8 +61,8 @@ class Socket {
 std::string ErrnoText() { return std::strerror(errno); }
 bool WouldWait() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
-// Waits for an event of a descriptor. Returns false if the deadline has passed, whatever has happened: a peer that never
-// stops must not keep this rank.
+// Waits for an event of a descriptor. Returns false if the deadline has passed, whatever has
+// happened: a peer that never stops must not keep this rank.
 bool Poll(std::vector<pollfd>* fds, const Deadline& deadline) {
   while (!deadline.Passed()) {
     const int64_t left = absl::ToInt64Milliseconds(deadline.Left());
@@ -352,7 +352,8 @@ class TcpAllReduce : public AllReduce {
         });
   }
 
-  // Sends `out`, and receives `size` bytes in pieces: each into room(), after which took(bytes) is called.
+  // Sends `out`, and receives `size` bytes in pieces: each into room(), after which took(bytes) is
+  // called.
   template <typename Room, typename Took>
   absl::Status Move(absl::string_view out, size_t size, const Room& room, const Took& took) {
     while (!out.empty() || size > 0) {

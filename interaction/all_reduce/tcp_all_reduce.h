@@ -1,18 +1,19 @@
-// An all-reduce between processes over TCP, without libtorch. The ranks form a ring, and each one sends to the next.
+// An all-reduce between processes over TCP, without libtorch. The ranks form a ring, and each one
+// sends to the next.
 //
 //     Sum, 2 (N - 1) steps of 1/N of the values each:   rank 0 ──► rank 1 ──► ... ──► rank N - 1 ──► rank 0
 //     Broadcast, in blocks:                             rank 0 ──► rank 1 ──► ... ──► rank N - 1
 //
-// Each value is added along the ring, from a rank that depends only on its index, and the sum is copied to the others. So
-// sums are the same in all ranks and in all runs.
+// Each value is added along the ring, from a rank that depends only on its index, and the sum is
+// copied to the others. So sums are the same in all ranks and in all runs.
 //
-// A rank accepts a connection only from the rank before it: that one knows a secret from the rendezvous. Other
-// connections are dropped. What the ranks send is not encrypted.
+// A rank accepts a connection only from the rank before it: that one knows a secret from the
+// rendezvous. Other connections are dropped. What the ranks send is not encrypted.
 //
-// Memory: 256 KiB for each rank, and what Broadcast() returns.
-// Errors: a rank that is lost closes its connections. The next rank then fails and closes its own, and so on: so all ranks
-//         that wait return kUnavailable, with the name of the rank before them. Sizes and types that differ are noticed
-//         by the next rank, which names both.
+// Memory: 256 KiB for each rank, and what Broadcast() returns. Errors: a rank that is lost closes
+// its connections. The next rank then fails and closes its own, and so on: so all ranks
+//         that wait return kUnavailable, with the name of the rank before them. Sizes and types
+//         that differ are noticed by the next rank, which names both.
 #ifndef DING_WORKER_INTERACTION_ALL_REDUCE_TCP_ALL_REDUCE_H_
 #define DING_WORKER_INTERACTION_ALL_REDUCE_TCP_ALL_REDUCE_H_
 

@@ -17,7 +17,8 @@ using testing::HasSubstr;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// Expects that `check` accepts `good`, and refuses it after `change` with an error that contains `says`.
+// Expects that `check` accepts `good`, and refuses it after `change` with an error that contains
+// `says`.
 template <typename Message>
 void ExpectRefused(const Message& good, absl::Status (*check)(const Message&),
                    const std::function<void(Message*)>& change, const std::string& says) {

@@ -39,7 +39,8 @@ absl::Status CheckNotReplaced(const Hello& hello, const Hello& other);
 
 // Parse a message that came from a peer.
 //   kInvalidArgument    `bytes` are not a message, or the message has no known content
-//   kResourceExhausted  the message would take more memory than a peer may cause (base/parse_proto.h)
+//   kResourceExhausted  the message would take more memory than a peer may cause
+//                       (base/parse_proto.h)
 absl::StatusOr<WorkerMessage> ParseWorkerMessage(absl::string_view bytes);
 absl::StatusOr<CoordinatorMessage> ParseCoordinatorMessage(absl::string_view bytes);
 

@@ -155,7 +155,8 @@ absl::Status Session::Send(std::string message, absl::Duration timeout) {
   SessionFrame& frame = outgoing_.emplace_back();
   frame.kind = Kind::kMessage;
   frame.message = std::move(message);
-  // A user that does not wait may answer each message that it takes. The answers to messages that wait are sent together.
+  // A user that does not wait may answer each message that it takes. The answers to messages that
+  // wait are sent together.
   if (timeout <= absl::ZeroDuration() && !inbox_.empty() && outgoing_.size() < kAnswers) {
     SessionPump::Wake(job_.get(), kAnswerDelay);
   } else {
@@ -251,8 +252,8 @@ absl::StatusOr<std::string> Session::Receive(absl::Duration timeout) {
   ReturnBudget(cost);
   ++taken_;
   untold_bytes_ += cost;
-  // The peer is told at once if that is a good part of its window, lest it waits for room. Otherwise it is told with
-  // the next message or at the end of the pump's period.
+  // The peer is told at once if that is a good part of its window, lest it waits for room.
+  // Otherwise it is told with the next message or at the end of the pump's period.
   const uint64_t many = std::max<uint64_t>(1, static_cast<uint64_t>(options_.window) / 4);
   if (taken_ - told_taken_ >= many || untold_bytes_ >= own_window_bytes_ / 4) {
     tell_now_ = true;

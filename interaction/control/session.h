@@ -1,25 +1,27 @@
 // A connection with a lease: messages arrive in order and none is missing, or both sides learn that
-// the session is over. Processes of a parallel run know only by their sessions that the others live.
+// the session is over. Processes of a parallel run know only by their sessions that the others
+// live.
 //
 //     Send ──► window ──► frames {number, taken, window bytes, message} ──► Receive, in order
 //                ▲                                                             │
 //                └────────────────────────── taken ◄───────────────────────────┘
 //
-// The transport keeps the order and loses nothing; a connection that breaks ends its session, and a frame
-// with another number than the next one is a violation that ends it, too. A session adds:
+// The transport keeps the order and loses nothing; a connection that breaks ends its session, and a
+// frame with another number than the next one is a violation that ends it, too. A session adds:
 //
 // - The lease. Every frame renews it, and one goes out at least every lease / 4. A side that has
 //   heard nothing for the length of the lease ends the session for good, even if it was stopped
-//   (SIGSTOP) for that long and finds frames waiting when it wakes. So a side whose session lives has
-//   not been replaced by another one, except during a time that its own clock does not count.
-// - The window: messages and bytes under way, that is sent and not yet received by the peer's user. A
-//   side that wants to send more waits. The receiver says how many bytes it takes: few until Admit(). A
-//   peer that exceeds its window ends the session. What has arrived is taken from the connection at once,
-//   so a slow receiver keeps its lease.
-// - The end with a reason, which the other side is told. The first end counts: the peer closes the session
-//   or breaks the rules, Close(), the connection breaks, or the lease runs out.
+//   (SIGSTOP) for that long and finds frames waiting when it wakes. So a side whose session lives
+//   has not been replaced by another one, except during a time that its own clock does not count.
+// - The window: messages and bytes under way, that is sent and not yet received by the peer's user.
+//   A side that wants to send more waits. The receiver says how many bytes it takes: few until
+//   Admit(). A peer that exceeds its window ends the session. What has arrived is taken from the
+//   connection at once, so a slow receiver keeps its lease.
+// - The end with a reason, which the other side is told. The first end counts: the peer closes the
+//   session or breaks the rules, Close(), the connection breaks, or the lease runs out.
 //
-// Ownership: owns its connection. The two threads that all sessions of a process share (session_pump.h)
+// Ownership: owns its connection. The two threads that all sessions of a process share
+// (session_pump.h)
 //            work for it.
 // Threads:   thread-safe.
 // Blocking:  Send() waits for room in the window, Receive() for a message; Close() wakes both.
@@ -67,13 +69,15 @@ inline constexpr int64_t kMaxWindowBytes = int64_t{1} << 40;
 // What each message counts for besides its bytes.
 inline constexpr int64_t kMessageOverheadBytes = 64;
 
-// Bounds the bytes that all sessions of a server hold together: messages that have arrived and that the
-// server's user has not received yet, and messages that were sent and that the peer's user has not received yet.
+// Bounds the bytes that all sessions of a server hold together: messages that have arrived and that
+// the server's user has not received yet, and messages that were sent and that the peer's user has
+// not received yet.
 //
 //     |<── half: the sessions that ask first ──>|<─ half: max_sessions equal shares ─>|
 //
-// A session that holds less than its share can always take bytes up to its share. So a session that holds much
-// cannot stop the others, and all sessions together never hold more than `bytes`. Thread-safe.
+// A session that holds less than its share can always take bytes up to its share. So a session that
+// holds much cannot stop the others, and all sessions together never hold more than `bytes`.
+// Thread-safe.
 class SessionBudget {
  public:
   // `max_sessions`, the largest number of sessions at a time, is at least 1.
@@ -82,8 +86,8 @@ class SessionBudget {
   SessionBudget(const SessionBudget&) = delete;
   SessionBudget& operator=(const SessionBudget&) = delete;
 
-  // Takes `bytes` for a session that already holds `held` bytes. Returns false, and takes nothing, if the session
-  // may not have them.
+  // Takes `bytes` for a session that already holds `held` bytes. Returns false, and takes nothing,
+  // if the session may not have them.
   bool Take(int64_t held, int64_t bytes) {
     const int64_t taken = taken_.fetch_add(bytes) + bytes;
     if (taken <= bytes_ / 2 || held + bytes <= share_) return true;
@@ -132,26 +136,29 @@ class Session {
   // Closes the session as Close() does.
   virtual ~Session() { Close("its owner is gone"); }
 
-  // To be called when we know that the peer is the right one: from now on it may send larger messages, and
-  // more of them.
+  // To be called when we know that the peer is the right one: from now on it may send larger
+  // messages, and more of them.
   void Admit();
 
-  // Sends `message`, after waiting for room in the window for up to `timeout`. With a timeout of zero, and while more of
-  // the peer's messages wait, it may wait a few milliseconds to be sent together with the next ones.
+  // Sends `message`, after waiting for room in the window for up to `timeout`. With a timeout of
+  // zero, and while more of the peer's messages wait, it may wait a few milliseconds to be sent
+  // together with the next ones.
   //   kDeadlineExceeded  no room in the window; the message is not sent
   //   kInvalidArgument   larger than kMaxSessionMessageBytes; the session goes on
   //   otherwise          status(): the session is over
   absl::Status Send(std::string message, absl::Duration timeout);
 
-  // Returns the next message, for which it waits up to `timeout`. What came before the peer closed the
-  // session, or before the connection broke, is still handed out; what came before the lease ran out is not.
+  // Returns the next message, for which it waits up to `timeout`. What came before the peer closed
+  // the session, or before the connection broke, is still handed out; what came before the lease
+  // ran out is not.
   //   kDeadlineExceeded  no message came in time
   //   otherwise          status(): the session is over
   absl::StatusOr<std::string> Receive(absl::Duration timeout);
 
-  // Sets a callback for users that do not wait. After Receive() has returned kDeadlineExceeded, or if it was never
-  // called, `ready` is called when Receive() would return at once. It is also called once when the session is over. A
-  // thread of the pump calls it until Close() has returned. It must not wait or throw. Set it once.
+  // Sets a callback for users that do not wait. After Receive() has returned kDeadlineExceeded, or
+  // if it was never called, `ready` is called when Receive() would return at once. It is also
+  // called once when the session is over. A thread of the pump calls it until Close() has returned.
+  // It must not wait or throw. Set it once.
   void SetReadyCallback(std::function<void()> ready);
   // Whether the session is over, and everything that had arrived was received.
   bool exhausted();
@@ -165,14 +172,14 @@ class Session {
   //   kResourceExhausted   the peer sent more than its window, or than the budget allows
   absl::Status status() const;
 
-  // Ends the session; may be repeated. The peer is told the reason, up to 4 kB of it, behind what was
-  // sent before. Waits at most a second and a half until the connection has taken it.
+  // Ends the session; may be repeated. The peer is told the reason, up to 4 kB of it, behind what
+  // was sent before. Waits at most a second and a half until the connection has taken it.
   void Close(absl::string_view reason);
   // The same without waiting. Close() must be called later; the destructor does so, too.
   void BeginClose(absl::string_view reason);
 
-  // From now on the lease is that long; at least kMinSessionLease. A worker that joins learns the length
-  // from the other side.
+  // From now on the lease is that long; at least kMinSessionLease. A worker that joins learns the
+  // length from the other side.
   void set_lease(absl::Duration lease);
 
   // As Connection::peer() and Connection::identity() of its connection.
@@ -185,16 +192,16 @@ class Session {
           const SessionOptions& options);
 
  private:
-  // The pump's job: takes what has arrived, sends what waits, and looks after the lease. Returns when it must do so
-  // again.
+  // The pump's job: takes what has arrived, sends what waits, and looks after the lease. Returns
+  // when it must do so again.
   absl::Duration Work();
 
   // ---- Sending. Whoever has something to send calls Flush().
 
   // Takes room in the window and in the budget; false if there is none.
   bool TakeRoom(int64_t cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Sends what waits as far as the connection takes it. Releases the mutex meanwhile, because a connection may call the
-  // peer's session, in this process.
+  // Sends what waits as far as the connection takes it. Releases the mutex meanwhile, because a
+  // connection may call the peer's session, in this process.
   void Flush() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Moves the next frame to *frame; false if there is none.
   bool NextFrame(std::string* frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -212,13 +219,14 @@ class Session {
   // ---- The end
 
   absl::Duration LeaseTime() const { return absl::Nanoseconds(options_.clock->MonotonicNanos()); }
-  // Why the session is over, or OK. Finds that the lease has expired, too, but does not end the session.
+  // Why the session is over, or OK. Finds that the lease has expired, too, but does not end the
+  // session.
   absl::Status CurrentStatus() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Ends the session if the lease has expired: another process may have our place and the same messages by then. Call it
-  // before looking at status_, and before sending or receiving.
+  // Ends the session if the lease has expired: another process may have our place and the same
+  // messages by then. Call it before looking at status_, and before sending or receiving.
   void CheckLease() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Ends the session, unless it is over. The peer is told `reason` behind what was sent before; without a reason,
-  // nothing is sent any more.
+  // Ends the session, unless it is over. The peer is told `reason` behind what was sent before;
+  // without a reason, nothing is sent any more.
   void End(const absl::Status& status, std::optional<absl::string_view> reason)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends the session, because the peer broke the rules.

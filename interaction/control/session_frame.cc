@@ -14,8 +14,8 @@ using Kind = SessionFrame::Kind;
 
 constexpr uint8_t kVersion = 2;
 
-// The checksum covers the fields and not the message, because transports keep bytes intact. It detects a peer
-// that speaks another protocol.
+// The checksum covers the fields and not the message, because transports keep bytes intact. It
+// detects a peer that speaks another protocol.
 uint32_t Check(absl::string_view fields) {
   uint32_t hash = 0x811C9DC5;  // FNV-1a
   for (const char c : fields) hash = (hash ^ static_cast<uint8_t>(c)) * 0x01000193;

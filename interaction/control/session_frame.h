@@ -1,6 +1,7 @@
 // The frame of a session: what it sends as one message of its connection.
 //
-//     message bytes | kind u8 | sequence u64 | taken u64 | window bytes u64 | version u8 | check u32
+//     message bytes | kind u8 | sequence u64 | taken u64 | window bytes u64 | version u8 | check
+//     u32
 //
 // The fields are behind the message, so that neither side moves the message.
 //

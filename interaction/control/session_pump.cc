@@ -82,7 +82,8 @@ class SessionPump::Queue {
     }
   }
 
-  // Lets the job run at `due`, or earlier if it is due earlier. Whether a thread may have to be woken for it.
+  // Lets the job run at `due`, or earlier if it is due earlier. Whether a thread may have to be
+  // woken for it.
   bool Schedule(Job* job, absl::Duration due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (job->removed || due >= job->due) return false;
     if (!job->running) {

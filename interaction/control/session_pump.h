@@ -2,7 +2,8 @@
 //
 //     Wake() of a job, or the time that it asked for ──► jobs, by the time when they are due ──► a thread runs it
 //
-// Ownership: the pump lives until the last owner of the pointer from Get() drops it; then its threads end and are
+// Ownership: the pump lives until the last owner of the pointer from Get() drops it; then its
+// threads end and are
 //            joined. Whoever adds a job removes it, before the pump ends.
 // Threads:   thread-safe. Only one thread at a time runs a job, without holding a lock.
 #ifndef DING_WORKER_INTERACTION_CONTROL_SESSION_PUMP_H_
@@ -23,7 +24,8 @@ class SessionPump {
   static constexpr int kThreads = 2;
 
   struct Job;
-  // Does some work; must not wait. Returns how long the job rests afterwards, unless it is woken earlier.
+  // Does some work; must not wait. Returns how long the job rests afterwards, unless it is woken
+  // earlier.
   using Work = std::function<absl::Duration()>;
 
   // The pump of this process.
@@ -35,8 +37,8 @@ class SessionPump {
   std::shared_ptr<Job> Add(Work work);
   // Removes the job. It does not run any more when this returns. A job must not remove itself.
   void Remove(Job* job);
-  // Lets a thread run the job after `delay`, or earlier if it is due earlier. If it is running now, it runs once more.
-  // Without effect once the job is removed, also if the pump has ended by then.
+  // Lets a thread run the job after `delay`, or earlier if it is due earlier. If it is running now,
+  // it runs once more. Without effect once the job is removed, also if the pump has ended by then.
   static void Wake(Job* job, absl::Duration delay = absl::ZeroDuration());
 
  private:

@@ -29,7 +29,8 @@ class CountingJob {
     ran_.SignalAll();
     return again_;
   }
-  // Waits until the job has run `runs` times, but not longer than `timeout` for each run. Whether it has.
+  // Waits until the job has run `runs` times, but not longer than `timeout` for each run. Whether
+  // it has.
   bool WaitForRuns(int runs, absl::Duration timeout) {
     MutexLock lock(&mutex_);
     while (runs_ < runs && ran_.WaitFor(&mutex_, timeout)) {

@@ -204,7 +204,8 @@ TEST(Session, SendWaitsForTheWindowAlsoIfBothAreFull) {
     EXPECT_THAT(session->Send("8", kShort), StatusIs(kDeadlineExceeded, HasSubstr("there")));
     EXPECT_THAT(session->Send("8", absl::ZeroDuration()), StatusIs(kDeadlineExceeded));
   }
-  // The messages that were refused were not sent. The messages that are received make room for others.
+  // The messages that were refused were not sent. The messages that are received make room for
+  // others.
   ReceiveNumbers(sessions.there.get(), 4);
   for (int i = 8; i < 12; ++i) ASSERT_THAT(sessions.here->Send(absl::StrCat(i), kLong), IsOk());
   EXPECT_THAT(sessions.here->Send("x", kShort), StatusIs(kDeadlineExceeded));
@@ -228,8 +229,8 @@ TEST(Session, ASlowReceiverKeepsTheLease) {
   EXPECT_THAT(sessions.there->status(), IsOk());
 }
 
-// A transport keeps the order and loses nothing, so a frame whose number is not the next one means that the peer
-// breaks the rules.
+// A transport keeps the order and loses nothing, so a frame whose number is not the next one means
+// that the peer breaks the rules.
 TEST(Session, ARepeatedMessageEndsTheSession) {
   Puppet puppet(Patient());
   puppet.SendMessage(1, "one");
@@ -585,7 +586,8 @@ TEST(Session, AFrameOfAnotherVersion_EndsTheSessionWithBothVersions) {
   EXPECT_THAT(puppet.NextNumbered().message, HasSubstr("expected version 2"));
 }
 
-// Well-formed frames that break the rules end the session. Messages that came in order before them are received.
+// Well-formed frames that break the rules end the session. Messages that came in order before them
+// are received.
 TEST(SessionFuzz, WellFormedFramesOutOfOrderEndTheSession) {
   Fuzz(100, [](Mutator* mutator) {
     Rng* const rng = mutator->rng();

@@ -11,8 +11,8 @@
 namespace ding {
 namespace {
 
-// Send() waits only while the session's window is full, which means that the coordinator is stuck. The lease
-// runs out before this timeout.
+// Send() waits only while the session's window is full, which means that the coordinator is stuck.
+// The lease runs out before this timeout.
 constexpr absl::Duration kSendTimeout = absl::Minutes(1);
 constexpr absl::Duration kReceiveTimeout = absl::Minutes(1);
 
@@ -52,8 +52,8 @@ bool Slave::Handle(const CoordinatorMessage& message, EndRun* end) {
     return false;
   }
   if (message.has_start_task()) {
-    // StartTask may follow CloseTask immediately. If the new task were known before the old one is over, the old
-    // one would not see that it is closed, or would cancel the new one.
+    // StartTask may follow CloseTask immediately. If the new task were known before the old one is
+    // over, the old one would not see that it is closed, or would cancel the new one.
     CloseTask();
     JoinTask();
     {
@@ -67,8 +67,8 @@ bool Slave::Handle(const CoordinatorMessage& message, EndRun* end) {
         StartThread(absl::StrCat("task ", IdOf(message.start_task())),
                     [this, start = message.start_task()] { RunTask(start); });
     if (!thread.ok()) {
-      // The coordinator then gives the task to another worker, or to this one again. If the report cannot be
-      // sent, the session's status says so.
+      // The coordinator then gives the task to another worker, or to this one again. If the report
+      // cannot be sent, the session's status says so.
       Fail(thread.status()).IgnoreError();
       return true;
     }

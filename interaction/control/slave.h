@@ -1,13 +1,15 @@
-// The worker's side of the control plane, for collectors and learners: takes tasks from the coordinator, one at
-// a time, until the run ends. A subclass for each kind of worker handles the other messages of its tasks.
+// The worker's side of the control plane, for collectors and learners: takes tasks from the
+// coordinator, one at a time, until the run ends. A subclass for each kind of worker handles the
+// other messages of its tasks.
 //
 //     Serve()  ◄── StartTask, CloseTask, EndRun, and the subclass's messages ── coordinator
 //     Started(), Fail() ──────────────────────────────────────────────────────►
 //
-// Ownership: the session must outlive the slave. The slave owns the task's thread, which Serve() joins.
+// Ownership: the session must outlive the slave. The slave owns the task's thread, which Serve()
+// joins.
 // Threads:   thread-safe: one thread runs Serve(), another one the task.
-// Blocking:  a call of a subclass that waits returns kCancelled when the task is being closed, and the
-//            session's status when the session is over.
+// Blocking:  a call of a subclass that waits returns kCancelled when the task is being closed, and
+//            the session's status when the session is over.
 #ifndef DING_WORKER_INTERACTION_CONTROL_SLAVE_H_
 #define DING_WORKER_INTERACTION_CONTROL_SLAVE_H_
 
@@ -30,11 +32,12 @@ namespace ding {
 class Slave {
  public:
   struct Callbacks {
-    // Runs a task to its end on a thread of its own. The task must have reported its end when this returns.
-    // The slave learns of the next task only after that, so all that this task does counts as its own.
+    // Runs a task to its end on a thread of its own. The task must have reported its end when this
+    // returns. The slave learns of the next task only after that, so all that this task does counts
+    // as its own.
     std::function<void(const StartTask&)> run;
-    // Asks the running task to end; TaskStatus() already says so. It is called on the thread of Serve(), also
-    // when no task is running, and must not wait for long. May be empty.
+    // Asks the running task to end; TaskStatus() already says so. It is called on the thread of
+    // Serve(), also when no task is running, and must not wait for long. May be empty.
     std::function<void()> close;
   };
 
@@ -43,15 +46,16 @@ class Slave {
   Slave& operator=(const Slave&) = delete;
   virtual ~Slave() = default;
 
-  // Takes messages until the run ends or the session is over. A task that is still running is then closed; it may
-  // report how it ended, and Serve() waits for it. Call it once.
-  // Returns the message that ended the run, or an error of WorkerSession::Receive().
+  // Takes messages until the run ends or the session is over. A task that is still running is then
+  // closed; it may report how it ended, and Serve() waits for it. Call it once. Returns the message
+  // that ended the run, or an error of WorkerSession::Receive().
   absl::StatusOr<EndRun> Serve();
 
   // The number of this incarnation of the worker.
   uint32_t worker() const { return session_->welcome().worker(); }
 
-  // OK while the running task may go on. kCancelled when it is being closed, or the session's error.
+  // OK while the running task may go on. kCancelled when it is being closed, or the session's
+  // error.
   absl::Status TaskStatus() const;
   // Whether a task is running whose end has not been reported.
   bool HasTask() const;
@@ -67,8 +71,8 @@ class Slave {
  protected:
   // Called when a task starts. The subclass drops the state of the task before.
   virtual void ResetTask(const StartTask& start) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
-  // Called with any other message. The subclass ignores messages that it does not know: they belong to a later
-  // minor version of the protocol.
+  // Called with any other message. The subclass ignores messages that it does not know: they belong
+  // to a later minor version of the protocol.
   virtual void Take(const CoordinatorMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
 
   absl::Status TaskStatusLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -23,10 +23,11 @@ namespace {
 
 // How often the server looks for peers whose time is over.
 constexpr absl::Duration kSweepPeriod = absl::Milliseconds(100);
-// A session or a connection that began to close this long ago can be destroyed without waiting for its peer.
+// A session or a connection that began to close this long ago can be destroyed without waiting for
+// its peer.
 constexpr absl::Duration kLeaveTime = absl::Milliseconds(1600);
-// The largest number of connections without a session that may be closing at a time. Beyond it, the listening
-// thread waits until the oldest one has closed.
+// The largest number of connections without a session that may be closing at a time. Beyond it, the
+// listening thread waits until the oldest one has closed.
 constexpr size_t kMaxDismissed = 256;
 // Connections that are accepted before the server's thread does its other work.
 constexpr int kAcceptBurst = 64;

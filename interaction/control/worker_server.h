@@ -1,5 +1,6 @@
-// The side of the control plane that workers join. It listens for workers and greets them. It hands their
-// messages to a WorkerHandler (a coordinator or a learner aggregator), and sends them the handler's messages.
+// The side of the control plane that workers join. It listens for workers and greets them. It hands
+// their messages to a WorkerHandler (a coordinator or a learner aggregator), and sends them the
+// handler's messages.
 //
 //     Listener ──► a session per peer ──Hello──► Admit, WorkerJoined ──► Handle, one message at a time ──► WorkerLost
 //                         ▲                                                   │
@@ -8,19 +9,22 @@
 // A worker is admitted under these conditions:
 //
 // - It has the same major version of the protocol.
-// - If the transport requires a token, the worker's role is the role of the token that it has shown.
+// - If the transport requires a token, the worker's role is the role of the token that it has
+//   shown.
 // - It was started with the run's config, or without a config.
 // - check_hello and the handler accept it.
 //
-// Whatever a worker sends, the others go on. A worker that sends an invalid message is disconnected with the reason.
+// Whatever a worker sends, the others go on. A worker that sends an invalid message is disconnected
+// with the reason.
 //
-// A worker needs no thread. Its next message is taken from its session when the handler is done with the one before.
-// Until then its messages wait in the session, and when the session's window is full, the worker waits. All sessions
-// together hold at most kServerSessionBytes (SessionBudget).
+// A worker needs no thread. Its next message is taken from its session when the handler is done
+// with the one before. Until then its messages wait in the session, and when the session's window
+// is full, the worker waits. All sessions together hold at most kServerSessionBytes
+// (SessionBudget).
 //
 // Ownership: the transport and the handler must outlive the server.
-// Threads:   thread-safe. One thread accepts and greets; Close() joins it. The threads of the sessions (session_pump.h),
-//            and those that call `done`, take messages.
+// Threads:   thread-safe. One thread accepts and greets; Close() joins it. The threads of the
+//            sessions (session_pump.h), and those that call `done`, take messages.
 #ifndef DING_WORKER_INTERACTION_CONTROL_WORKER_SERVER_H_
 #define DING_WORKER_INTERACTION_CONTROL_WORKER_SERVER_H_
 
@@ -52,8 +56,9 @@ namespace ding {
 // What all sessions of a server hold together, in bytes.
 inline constexpr int64_t kServerSessionBytes = int64_t{256} << 20;
 
-// Gives work to the workers that join. If a function throws, the worker is disconnected with the text of the exception.
-// The functions must not wait, except for WorkerJoined(). The calls for a worker come one after the other.
+// Gives work to the workers that join. If a function throws, the worker is disconnected with the
+// text of the exception. The functions must not wait, except for WorkerJoined(). The calls for a
+// worker come one after the other.
 class WorkerHandler {
  public:
   using Admitted = std::function<void(absl::StatusOr<uint32_t>)>;
@@ -61,20 +66,22 @@ class WorkerHandler {
 
   virtual ~WorkerHandler() = default;
 
-  // Calls `admitted` once, now or later, on any thread, with the number for a worker that wants to join, a number that no
-  // worker had before. An error, such as kFailedPrecondition, refuses the worker; its message is the reason that the
-  // worker is told.
+  // Calls `admitted` once, now or later, on any thread, with the number for a worker that wants to
+  // join, a number that no worker had before. An error, such as kFailedPrecondition, refuses the
+  // worker; its message is the reason that the worker is told.
   virtual void Admit(const Hello& hello, Admitted admitted) = 0;
-  // Tells of a worker that was admitted, but not of an operator. `peer` names its address for people.
+  // Tells of a worker that was admitted, but not of an operator. `peer` names its address for
+  // people.
   virtual void WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) = 0;
   // Tells of a worker that has left or was disconnected. Its last message may still be in work.
   virtual void WorkerLost(uint32_t worker, const absl::Status& why) = 0;
-  // Handles a message of an admitted worker, or a StatusRequest or an OperatorRequest of an operator. Calls `done` once,
-  // now or later, on any thread, but not after the server is destroyed. The worker's next message comes after that. An
-  // error means that the message is invalid: the worker is disconnected.
+  // Handles a message of an admitted worker, or a StatusRequest or an OperatorRequest of an
+  // operator. Calls `done` once, now or later, on any thread, but not after the server is
+  // destroyed. The worker's next message comes after that. An error means that the message is
+  // invalid: the worker is disconnected.
   virtual void Handle(uint32_t worker, WorkerMessage message, Done done) = 0;
-  // The incarnation of the handler: 1 at first, one higher for each handler that continues the work of the one
-  // before.
+  // The incarnation of the handler: 1 at first, one higher for each handler that continues the work
+  // of the one before.
   virtual int32_t incarnation() const { return 1; }
 };
 
@@ -83,9 +90,10 @@ class WorkerSender {
  public:
   virtual ~WorkerSender() = default;
 
-  // Queues a message behind those that were sent to this worker before. It may be called under the handler's lock,
-  // because it does not wait for a worker and does not call the handler. It ignores a worker that is gone;
-  // WorkerLost() tells of it. A worker that takes no messages is disconnected.
+  // Queues a message behind those that were sent to this worker before. It may be called under the
+  // handler's lock, because it does not wait for a worker and does not call the handler. It ignores
+  // a worker that is gone; WorkerLost() tells of it. A worker that takes no messages is
+  // disconnected.
   virtual void Send(uint32_t worker, const CoordinatorMessage& message) = 0;
 };
 
@@ -99,25 +107,26 @@ class WorkerServer : public WorkerSender {
     int max_workers = kMaxWorkers;
     absl::Duration hello_timeout = absl::Seconds(5);  // for the first message of a peer
     std::string address;  // where to listen; an address of the transport
-    // The Welcome for admitted workers. The server fills in its version, worker number and incarnation.
+    // The Welcome for admitted workers. The server fills in its version, worker number and
+    // incarnation.
     Welcome welcome;
-    // The digest of the run's config. A worker that was started with a config must have the same digest. If it is
-    // empty, only workers without a config are admitted.
+    // The digest of the run's config. A worker that was started with a config must have the same
+    // digest. If it is empty, only workers without a config are admitted.
     std::string config_digest;
     // The options of each session. The server sets its budget.
     SessionOptions session;
     // Whether the worker with this Hello may join. May be empty.
     std::function<absl::Status(const Hello&)> check_hello;
-    // Called with a sentence for the log about each peer that was refused, at most kReportsPerSecond times a second;
-    // the next sentence then has the number of peers that were left out. May be empty; must not wait, throw or call
-    // the server.
+    // Called with a sentence for the log about each peer that was refused, at most
+    // kReportsPerSecond times a second; the next sentence then has the number of peers that were
+    // left out. May be empty; must not wait, throw or call the server.
     std::function<void(const std::string&)> report;
     // Called for each worker that left or was lost, with the reason. May be empty; must not wait.
     std::function<void(const Hello&, const absl::Status&)> on_worker_lost;
   };
 
-  // Creates a server that listens at options.address. Errors are those of Transport::Listen(), and kInvalidArgument
-  // if options.welcome exceeds kMaxWelcomeBytes or another option is out of range.
+  // Creates a server that listens at options.address. Errors are those of Transport::Listen(), and
+  // kInvalidArgument if options.welcome exceeds kMaxWelcomeBytes or another option is out of range.
   static absl::StatusOr<std::unique_ptr<WorkerServer>> Create(Options options,
                                                               Transport* transport);
   ~WorkerServer() override;  // as Close()
@@ -131,10 +140,12 @@ class WorkerServer : public WorkerSender {
   //   kFailedPrecondition  it was started before
   //   kCancelled           Close() was called
   absl::Status Start(WorkerHandler* handler);
-  // Waits until all workers have left, but at most for `timeout`; operators may stay. Whether all have left.
+  // Waits until all workers have left, but at most for `timeout`; operators may stay. Whether all
+  // have left.
   bool WaitForWorkersToLeave(absl::Duration timeout);
-  // Disconnects all peers and tells them `reason`. Afterwards the handler is not called any more, and `done` has no effect.
-  // May be called again; a call waits for one of another thread. The handler and the callbacks must not call it.
+  // Disconnects all peers and tells them `reason`. Afterwards the handler is not called any more,
+  // and `done` has no effect. May be called again; a call waits for one of another thread. The
+  // handler and the callbacks must not call it.
   void Close(absl::string_view reason);
 
   void Send(uint32_t worker, const CoordinatorMessage& message) override;
@@ -166,16 +177,17 @@ class WorkerServer : public WorkerSender {
   // The body of the server's thread: accepts and greets peers, and removes those that are gone.
   void Run();
   void Accept();
-  // Starts a session on *connection, unless there are too many peers; then *connection stays with the caller.
+  // Starts a session on *connection, unless there are too many peers; then *connection stays with
+  // the caller.
   absl::Status AddPeer(std::unique_ptr<Connection>* connection);
   // Refuses the peers whose time for a Hello is over, and drops the peers that are gone.
   void Sweep();
   void Report(const std::string& what);
 
-  // Does what is next for a peer until there is nothing to do: takes its Hello, welcomes it, hands its messages to the
-  // handler one after the other, or lets it leave. Releases the mutex meanwhile. If another thread is doing so for this
-  // peer, that one looks again. Only the server's thread does it for a peer that is not served yet, because
-  // WorkerJoined() may wait.
+  // Does what is next for a peer until there is nothing to do: takes its Hello, welcomes it, hands
+  // its messages to the handler one after the other, or lets it leave. Releases the mutex
+  // meanwhile. If another thread is doing so for this peer, that one looks again. Only the server's
+  // thread does it for a peer that is not served yet, because WorkerJoined() may wait.
   void Advance(Peer* peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Lets the server's thread advance the peer.
   void Enqueue(Peer* peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -201,7 +213,8 @@ class WorkerServer : public WorkerSender {
   RateBound reports_;
   std::shared_ptr<SessionPump> pump_;  // its threads start before the first peer connects
   std::thread thread_;
-  // The dismissed connections, oldest first, until they are closed. Only the server's thread uses them.
+  // The dismissed connections, oldest first, until they are closed. Only the server's thread uses
+  // them.
   std::deque<std::pair<Deadline, std::unique_ptr<Connection>>> dismissed_;
   // Held by Close(), which joins the thread. mutex_ may be taken while it is held.
   Mutex close_mutex_;

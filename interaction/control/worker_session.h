@@ -1,5 +1,5 @@
-// A worker's session with the coordinator. The worker joins, learns its number and the settings of the run, and then
-// sends and receives messages. Everything else is as in Session.
+// A worker's session with the coordinator. The worker joins, learns its number and the settings of
+// the run, and then sends and receives messages. Everything else is as in Session.
 //
 // Example:
 //   DING_ASSIGN_OR_RETURN(std::unique_ptr<WorkerSession> session,
@@ -29,11 +29,11 @@ class WorkerSession : public Session {
     absl::Duration join_timeout = absl::Seconds(30);
   };
 
-  // Joins the run of the coordinator at `address`. Join() fills in the version of `hello`. `transport` must outlive
-  // the call.
+  // Joins the run of the coordinator at `address`. Join() fills in the version of `hello`.
+  // `transport` must outlive the call.
   //   kDeadlineExceeded    nobody listens at `address`, or the coordinator does not answer
-  //   kFailedPrecondition  the coordinator refuses the worker, for the reason in the message, or its protocol has
-  //                        another major version
+  //   kFailedPrecondition  the coordinator refuses the worker, for the reason in the message, or
+  //                        its protocol has another major version
   //   kUnauthenticated     credentials were not accepted (Transport::Connect())
   //   kUnavailable         the coordinator is gone, or takes no more workers
   //   kInvalidArgument     the answer is not a Welcome, or its lease is invalid

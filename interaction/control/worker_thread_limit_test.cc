@@ -1,5 +1,5 @@
-// Tests a worker server when the system refuses to start threads. It is a test of its own because it limits the
-// address space, of which sanitizers need much.
+// Tests a worker server when the system refuses to start threads. It is a test of its own because
+// it limits the address space, of which sanitizers need much.
 #include <cstdint>
 #include <memory>
 #include <string>

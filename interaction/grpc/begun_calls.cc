@@ -12,9 +12,9 @@
 namespace ding {
 namespace {
 
-// Channelz answers in JSON. We need only numbers and names, which contain neither quotes nor escapes.
-// TakeField() finds the next field "name":"text" in `*json`, stores its text and removes everything
-// up to the end of that text.
+// Channelz answers in JSON. We need only numbers and names, which contain neither quotes nor
+// escapes. TakeField() finds the next field "name":"text" in `*json`, stores its text and removes
+// everything up to the end of that text.
 bool TakeField(absl::string_view name, absl::string_view* json, absl::string_view* text) {
   size_t at = 0;
   while ((at = json->find(name, at)) != absl::string_view::npos) {

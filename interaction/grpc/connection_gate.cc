@@ -250,7 +250,8 @@ class ConnectionGate::Impl {
 
   // ---- connections of the backend
 
-  // Gives the backend those that have spoken. Returns true if there are more than there is room for.
+  // Gives the backend those that have spoken. Returns true if there are more than there is room
+  // for.
   bool HandOver() ABSL_LOCKS_EXCLUDED(mutex_) {
     for (auto each = waiting_.begin(); each != waiting_.end();) {
       if (!each->spoke) {
@@ -306,7 +307,8 @@ class ConnectionGate::Impl {
     since_count_ = Timer(clock_);
   }
 
-  // Gives back to the machine what a flood of calls took, some time after it: the allocator would keep it.
+  // Gives back to the machine what a flood of calls took, some time after it: the allocator would
+  // keep it.
   void GiveMemoryBack() ABSL_LOCKS_EXCLUDED(mutex_) {
     bool flooded;
     {

@@ -12,11 +12,11 @@
 // seldom the one that goes, even if all come from the same address. A proven connection is never
 // closed to make room.
 //
-// A connection that begins more calls than its allowance, or sends too much before it is proven, is cut.
-// For a time the connections of its address are then handed over one after another, with pauses. gRPC
-// itself takes any number of calls, and needs some 20 kB for each; calls that are reset at once or name an
-// unknown method count, too. The gate accepts by itself because the listener of gRPC 1.51 never accepts
-// again once accept() has failed for want of a descriptor.
+// A connection that begins more calls than its allowance, or sends too much before it is proven, is
+// cut. For a time the connections of its address are then handed over one after another, with
+// pauses. gRPC itself takes any number of calls, and needs some 20 kB for each; calls that are
+// reset at once or name an unknown method count, too. The gate accepts by itself because the
+// listener of gRPC 1.51 never accepts again once accept() has failed for want of a descriptor.
 //
 // The gate owns the connections until they have spoken. The parts that it is made of:
 // link_address.h         the addresses, and the system calls for sockets
@@ -55,8 +55,8 @@ class ConnectionGate {
   static constexpr absl::Duration kSpeakWithin = absl::Seconds(2);
   static constexpr absl::Duration kProveWithin = absl::Seconds(10);
 
-  // The server behind the gate. The gate's thread calls these functions; threads that call CountCall() and
-  // LetIn() call `report`, too.
+  // The server behind the gate. The gate's thread calls these functions; threads that call
+  // CountCall() and LetIn() call `report`, too.
   struct Backend {
     // Takes over a connected, non-blocking socket, and closes it when the connection has ended.
     std::function<void(int fd)> take;
@@ -85,8 +85,8 @@ class ConnectionGate {
   // The port it listens on: the one that the machine has chosen, if 0 was asked for.
   int port() const;
 
-  // A call of `peer` ("127.0.0.1:41234") has arrived, whether or not it is let in later. Returns false if it
-  // was one too many; the connection is cut then.
+  // A call of `peer` ("127.0.0.1:41234") has arrived, whether or not it is let in later. Returns
+  // false if it was one too many; the connection is cut then.
   bool CountCall(const std::string& peer);
   // A call of `peer` is let in: its connection is proven from now on. `known`: by a token.
   //   kFailedPrecondition  one was let in before; the connection is cut

@@ -1,14 +1,15 @@
-// The part of a gRPC connection that does not depend on gRPC: its two queues, the choice of the next
-// operation on the stream, and the way in which both sides close it.
+// The part of a gRPC connection that does not depend on gRPC: its two queues, the choice of the
+// next operation on the stream, and the way in which both sides close it.
 //
 //     Send ──► to_send_ ──► StartWrite(Frames) ... WriteDone      one write at a time
 //     Receive ◄── received_ ◄── ReadDone ... StartRead(Frames)    one read at a time, if there is room
 //
 // A derived class starts the operations and reports their ends, from any thread. Once reading has
-// ended and no operation is under way, Release() tells it to release the stream; Released() is the last
-// report.
+// ended and no operation is under way, Release() tells it to release the stream; Released() is the
+// last report.
 //
-// Ownership: the stream must live until Released(). The owner therefore deletes the connection only if
+// Ownership: the stream must live until Released(). The owner therefore deletes the connection only
+// if
 //            released() after Close(). gRPC never releases a stream whose last report it queued for a
 //            thread that it could not start.
 // Threads:   thread-safe.
@@ -35,9 +36,10 @@
 
 namespace ding {
 
-// The most bytes of messages in one Frames, and the size limit that gRPC is given for it: whatever a
-// peer sends, gRPC allocates no more than that at a time. A longer message is sent in parts. (With
-// 256 KiB, system calls are cheap and a write still starts soon; each message adds a few bytes.)
+// The most bytes of messages in one Frames, and the size limit that gRPC is given for it: whatever
+// a peer sends, gRPC allocates no more than that at a time. A longer message is sent in parts.
+// (With 256 KiB, system calls are cheap and a write still starts soon; each message adds a few
+// bytes.)
 inline constexpr int64_t kFramesBytes = int64_t{256} << 10;
 inline constexpr int64_t kMaxFramesBytes = kFramesBytes + 16 * (kMaxQueuedMessages + 1);
 
@@ -60,8 +62,8 @@ class FramesConnection : public Connection {
   //   kDeadlineExceeded  it did not within `timeout`
   //   kUnavailable       it refused the connection, or is gone
   absl::Status WaitUntilOpen(absl::Duration timeout);
-  // Whether nothing more can be received: the peer has closed or is gone, and everything that it sent
-  // was received.
+  // Whether nothing more can be received: the peer has closed or is gone, and everything that it
+  // sent was received.
   bool exhausted() const;
   // Whether Released() was reported: gRPC does not use the connection any more.
   bool released() const;
@@ -74,8 +76,8 @@ class FramesConnection : public Connection {
   FramesConnection(std::string peer, bool waits);
 
   // The operations. They are called without a lock, on threads that call the public methods or the
-  // reports below, and never for two reads or two writes at once. The frames live until the operation
-  // has ended.
+  // reports below, and never for two reads or two writes at once. The frames live until the
+  // operation has ended.
   virtual void StartRead(link::Frames* frames) = 0;
   virtual void StartWrite(const link::Frames* frames) = 0;
   // Starts the last write. It also ends with WriteDone().
@@ -83,12 +85,12 @@ class FramesConnection : public Connection {
   // Called when nothing is under way and nothing will be started. The derived class then reports
   // Released().
   virtual void Release() = 0;
-  // Makes all operations under way fail soon. It is called at most once, before Released() and with the
-  // lock held, so it must not report anything itself.
+  // Makes all operations under way fail soon. It is called at most once, before Released() and with
+  // the lock held, so it must not report anything itself.
   virtual void Cancel() = 0;
 
-  // Starts the operations that can be started. A derived class calls it once, when its stream can be
-  // used.
+  // Starts the operations that can be started. A derived class calls it once, when its stream can
+  // be used.
   void Advance();
   // The reports of a derived class. With ok = false, no further operation of this kind can succeed.
   void Opened();
@@ -124,7 +126,8 @@ class FramesConnection : public Connection {
   absl::Status TakePart(std::string part, uint64_t rest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckSize(uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Disconnect(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Return the callback to call after the lock is released, or nullptr if nobody waits for the event.
+  // Return the callback to call after the lock is released, or nullptr if nobody waits for the
+  // event.
   Ready WakeReceiver() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Ready WakeSender() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Fills outgoing_ with the next messages to send, as many as fit in one write.
@@ -135,8 +138,8 @@ class FramesConnection : public Connection {
   void CancelOnce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string peer_;
-  // Each is used by the operation under way; if there is none, the thread that holds the lock may use
-  // it.
+  // Each is used by the operation under way; if there is none, the thread that holds the lock may
+  // use it.
   link::Frames incoming_;
   link::Frames outgoing_;
 

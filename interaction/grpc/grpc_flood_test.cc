@@ -1,5 +1,5 @@
-// Tests a listener against peers that only need to be able to connect: they open as many connections
-// and make as many calls as they like, while this process has few descriptors.
+// Tests a listener against peers that only need to be able to connect: they open as many
+// connections and make as many calls as they like, while this process has few descriptors.
 
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -253,8 +253,8 @@ class Caller {
     socket_->Write(absl::StrCat(Http2Hello(), Http2Call(1, kOpen)));
   }
 
-  // Sends frames and waits until the listener has read them. Returns false if the listener has ended
-  // the connection.
+  // Sends frames and waits until the listener has read them. Returns false if the listener has
+  // ended the connection.
   bool Send(const std::string& frames) {
     socket_->Write(absl::StrCat(frames, Http2Frame(kSettings, 0, 0)));
     ++settings_sent_;

@@ -1,5 +1,5 @@
-// Tests which peers are let in, and what the others are told. link_credentials_test.cc tests what the
-// files of one side must contain.
+// Tests which peers are let in, and what the others are told. link_credentials_test.cc tests what
+// the files of one side must contain.
 
 #include <memory>
 #include <string>
@@ -209,7 +209,8 @@ TEST_F(GrpcSecurityTest, CertificatesOfOtherAuthoritiesAreRefused) {
   EXPECT_THAT(listener_->Accept(kShort), StatusIs(kDeadlineExceeded));
 }
 
-// The caller is made by hand, because GrpcTransport checks its own certificate and would not connect.
+// The caller is made by hand, because GrpcTransport checks its own certificate and would not
+// connect.
 TEST_F(GrpcSecurityTest, CallersWithInvalidCertificatesAreRefused) {
   TestCertificate old, young, listens;
   old.valid_to = -absl::Minutes(1);

@@ -5,7 +5,8 @@
 //   Pipelined/threads:4    four sessions with one listener
 //   RoundTrip              a question and its answer, one at a time
 //   RoundTripP50, -P99     the time within which half of them, or 99 of 100, are back
-//   PipelinedTls, RoundTripTls   the same with TLS, certificates of both sides and a token; the floors
+//   PipelinedTls, RoundTripTls   the same with TLS, certificates of both sides and a token; the
+//                                floors
 //                          are the runs without them
 #include <cstdlib>
 #include <filesystem>
@@ -73,7 +74,8 @@ void RoundTripTlsFloor(benchmark::State& state) { RoundTrip(state); }
 void Streams(benchmark::internal::Benchmark* benchmark) {
   benchmark->Arg(64)->Threads(1)->Threads(4)->UseRealTime();
 }
-// The number of iterations is fixed, because the measured time is a quantile and not their duration.
+// The number of iterations is fixed, because the measured time is a quantile and not their
+// duration.
 void Quantile(benchmark::internal::Benchmark* benchmark) {
   benchmark->UseManualTime()->Iterations(5)->Arg(1000);
 }

@@ -1,5 +1,5 @@
-// Tests that connections close in time although gRPC cannot start threads. It is a test of its own because it limits
-// the address space.
+// Tests that connections close in time although gRPC cannot start threads. It is a test of its own
+// because it limits the address space.
 #include <memory>
 #include <string>
 #include <thread>

@@ -39,8 +39,8 @@ using link::Frames;
 using link::Link;
 
 constexpr size_t kMaxWaitingPeers = 128;
-// The bytes that gRPC may receive ahead of the reader: enough for loopback, and bounded, unlike gRPC's
-// own estimate.
+// The bytes that gRPC may receive ahead of the reader: enough for loopback, and bounded, unlike
+// gRPC's own estimate.
 constexpr int kWindowBytes = 512 << 10;
 // How long a connection attempt waits for a server that says nothing.
 constexpr absl::Duration kAttempt = absl::Seconds(2);
@@ -457,8 +457,9 @@ absl::StatusOr<std::unique_ptr<Connection>> GrpcTransport::Connect(const std::st
     connection->CloseWithin(absl::ZeroDuration());
     const absl::Duration left = deadline.Left();
     if (left <= absl::ZeroDuration()) {
-      // An attempt that gRPC has given up is followed by another one, in the state TRANSIENT_FAILURE. In any other state
-      // a call may have reached the listener, which takes one from each connection.
+      // An attempt that gRPC has given up is followed by another one, in the state
+      // TRANSIENT_FAILURE. In any other state a call may have reached the listener, which takes one
+      // from each connection.
       const grpc_connectivity_state state = channel->GetState(/*try_to_connect=*/false);
       if (state == GRPC_CHANNEL_CONNECTING ||
           (state == GRPC_CHANNEL_TRANSIENT_FAILURE && refusal.empty())) {

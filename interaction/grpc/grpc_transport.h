@@ -8,25 +8,27 @@
 // kMaxMessageBytes bytes.
 //
 // Addresses: "127.0.0.1:50051", "[::1]:50051" and "localhost:50051" (which means 127.0.0.1); a
-//            listener with port 0 gets a free port. Listening or connecting beyond loopback needs TLS
-//            and a token: "10.0.0.7:50051", "0.0.0.0:50051" or "[::]:50051" (all addresses of the
-//            machine, IPv4 and IPv6). A caller may also use a name: "trainer.lan:50051".
-// Security:  with TLS, the caller checks that the listener's certificate is signed by tls_ca and names
-//            the host that the caller asked for; the listener checks that the caller's certificate is
-//            signed by tls_ca. With a token_file, the listener lets in only peers that show a token of
-//            that file, and identity() returns the role of the token. Both also apply on loopback if
-//            they are set. Each Listen() and Connect() reads the files again.
+//            listener with port 0 gets a free port. Listening or connecting beyond loopback needs
+//            TLS and a token: "10.0.0.7:50051", "0.0.0.0:50051" or "[::]:50051" (all addresses of
+//            the machine, IPv4 and IPv6). A caller may also use a name: "trainer.lan:50051".
+// Security:  with TLS, the caller checks that the listener's certificate is signed by tls_ca and
+//            names the host that the caller asked for; the listener checks that the caller's
+//            certificate is signed by tls_ca. With a token_file, the listener lets in only peers
+//            that show a token of that file, and identity() returns the role of the token. Both
+//            also apply on loopback if they are set. Each Listen() and Connect() reads the files
+//            again.
 // Threads:   a few threads of gRPC for all connections of the process, and one for each listener.
 // Blocking:  Close() of a connection waits up to a second for the peer to receive what was sent.
 // Bounds:    connection_gate.h limits the number of connections, what they may do before they have
 //            shown a token, and the number of calls they may make.
 // Errors:    a peer that disappears without closing (a machine that hangs) is noticed after two
 //            periods of kKeepAlive. A peer that does not speak link.proto is disconnected.
-//            Connect() tries again until its deadline when 128 peers already wait to be accepted, or
-//            when the listener closes the connection at once. TLS says nothing else to a peer that it
-//            rejects, so the final error lists the possible causes. An invalid certificate or a
-//            refused token ends Connect() at once. An attempt that a silent listener has not answered
-//            by the deadline goes on, and the next Connect() to the same address takes it over.
+//            Connect() tries again until its deadline when 128 peers already wait to be accepted,
+//            or when the listener closes the connection at once. TLS says nothing else to a peer
+//            that it rejects, so the final error lists the possible causes. An invalid certificate
+//            or a refused token ends Connect() at once. An attempt that a silent listener has not
+//            answered by the deadline goes on, and the next Connect() to the same address takes it
+//            over.
 //
 // Example:
 //   GrpcTransport transport;
@@ -60,8 +62,9 @@ class GrpcTransport : public Transport {
  public:
   explicit GrpcTransport(GrpcTransportOptions options = {}) : options_(std::move(options)) {}
 
-  // The most threads that gRPC starts in a process, on a machine of two cores or more. gRPC aborts the
-  // program when it cannot start one, so a program calls CheckThreads() before it makes a transport.
+  // The most threads that gRPC starts in a process, on a machine of two cores or more. gRPC aborts
+  // the program when it cannot start one, so a program calls CheckThreads() before it makes a
+  // transport.
   static constexpr int kThreads = 24;
 
   // The period of the keepalive pings of an idle connection, and how long each ping waits for its
@@ -79,8 +82,8 @@ class GrpcTransport : public Transport {
     std::string target_and_credentials;
     std::shared_ptr<grpc::Channel> channel;
   };
-  // Returns the unfinished channel for the same target and credentials, or nullptr. Drops those that
-  // have ended.
+  // Returns the unfinished channel for the same target and credentials, or nullptr. Drops those
+  // that have ended.
   std::shared_ptr<grpc::Channel> TakeUnfinished(const std::string& target_and_credentials);
 
   const GrpcTransportOptions options_;

@@ -305,10 +305,12 @@ int64_t OpenSockets() {
   });
 }
 
-// Like a listener whose process is stopped for a moment: the kernel takes its connections, and it answers later.
+// Like a listener whose process is stopped for a moment: the kernel takes its connections, and it
+// answers later.
 TEST_F(GrpcTransportTest, AttemptsThatAreAnsweredLate_LeaveNoSocketOpen) {
   listener_
-      .reset();  // Without a listener, gRPC shuts down between two attempts unless a channel is left.
+      // Without a listener, gRPC shuts down between two attempts unless a channel is left.
+      .reset();
   const auto listener = Socket::Listening();
   const int64_t before = OpenSockets();
   // gRPC gives up an attempt after two seconds, and begins another one.
@@ -363,7 +365,8 @@ TEST_F(GrpcTransportTest, PeerThatExceedsALimitIsDisconnected) {
   slightly_large.add_message(std::string(kMaxMessageBytes + 1, 'x'));
   link::Frames many;
   for (int i = 0; i <= kMaxQueuedMessages; ++i) many.add_message("x");
-  // Parts of messages that are too long in all, that announce far too many bytes, and that are empty.
+  // Parts of messages that are too long in all, that announce far too many bytes, and that are
+  // empty.
   link::Frames too_long;
   too_long.add_message(std::string(1000, 'x'));
   too_long.set_rest(kMaxMessageBytes - 999);

@@ -28,8 +28,8 @@ namespace {
 constexpr size_t kMaxNameBytes = 253;
 
 // Whether `name` can be the name of a host, such as "trainer-1.lan", or of a container, such as
-// "rl_coordinator": Docker allows underscores. Its last part must contain a letter; otherwise it is a
-// mistyped numeric address.
+// "rl_coordinator": Docker allows underscores. Its last part must contain a letter; otherwise it is
+// a mistyped numeric address.
 bool IsHostName(absl::string_view name) {
   const absl::string_view last = name.substr(name.rfind('.') + 1);
   const auto is_word = [](char c) { return absl::ascii_isalnum(c) || c == '_'; };
@@ -54,7 +54,8 @@ constexpr int kBacklog = 4096;
 // How long the kernel waits for an answer to what was sent.
 constexpr absl::Duration kUserTimeout = absl::Seconds(20);
 
-// Returns a listening socket of `family`, which can express `endpoint`; -1: errno says why there is none.
+// Returns a listening socket of `family`, which can express `endpoint`; -1: errno says why there is
+// none.
 int ListenAt(const LinkAddress& endpoint, int family, int receive_bytes) {
   const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return -1;
@@ -83,8 +84,8 @@ int ListenAt(const LinkAddress& endpoint, int family, int receive_bytes) {
     v4.sin_port = htons(static_cast<uint16_t>(endpoint.port));
     inet_pton(AF_INET, endpoint.host.c_str(), &v4.sin_addr);
   }
-  // SO_REUSEADDR: what is left of the connections of a listener that is gone does not matter. Accepted
-  // sockets inherit the other options.
+  // SO_REUSEADDR: what is left of the connections of a listener that is gone does not matter.
+  // Accepted sockets inherit the other options.
   if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
       setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof(receive_bytes)) != 0 ||
       setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0 ||
@@ -214,8 +215,8 @@ void SetReceiveBytes(int fd, int bytes) {
 void CutSocket(int fd) {
   sockaddr nobody = {};
   nobody.sa_family = AF_UNSPEC;
-  // Another thread may read from it meanwhile. ThreadSanitizer takes connect() for the creation of the
-  // descriptor and would report a race, so it does not see this call.
+  // Another thread may read from it meanwhile. ThreadSanitizer takes connect() for the creation of
+  // the descriptor and would report a race, so it does not see this call.
   if (syscall(SYS_connect, fd, &nobody, sizeof(nobody)) != 0) shutdown(fd, SHUT_RDWR);
 }
 

@@ -142,8 +142,8 @@ ConnectFailure ExplainFailure(const std::string& said, bool unauthenticated,
   if (credentials.tls && says("wrong version number")) {
     return {"it does not speak TLS, and --tls_ca asks for it", true};
   }
-  // A listener closes a connection like this if it cannot understand the bytes, or if it rejects the
-  // caller's certificate in TLS 1.3. It may also just have stopped.
+  // A listener closes a connection like this if it cannot understand the bytes, or if it rejects
+  // the caller's certificate in TLS 1.3. It may also just have stopped.
   if (says("Socket closed") || says("Connection reset by peer")) {
     return {absl::StrCat("it closes new connections at once, as a listener does ",
                          !credentials.tls           ? "that speaks TLS (--tls_ca is missing here)"

@@ -1,5 +1,5 @@
-// The credentials of one side of a gRPC link: what it shows to its peer and what it asks of it. They
-// are read from the files of GrpcTransportOptions, and checked.
+// The credentials of one side of a gRPC link: what it shows to its peer and what it asks of it.
+// They are read from the files of GrpcTransportOptions, and checked.
 //
 //   tls_ca ────────► the authorities that must have signed a peer's certificate
 //   tls_cert, _key ► the certificate that is shown to peers
@@ -19,8 +19,8 @@
 
 namespace ding {
 
-// Each option has the name of the flag that sets it (worker/program/link_flags.h). Only their owner may have
-// access to files that hold a secret (tls_key, token_file).
+// Each option has the name of the flag that sets it (worker/program/link_flags.h). Only their owner
+// may have access to files that hold a secret (tls_key, token_file).
 struct GrpcTransportOptions {
   // PEM files. If all are empty, the link does not use TLS.
   std::string tls_ca;    // the authorities that sign the certificates of peers, one or more

@@ -1,5 +1,5 @@
-// Fuzzes the addresses in flags and the certificate files of links: the parsers accept or refuse any
-// bytes.
+// Fuzzes the addresses in flags and the certificate files of links: the parsers accept or refuse
+// any bytes.
 #include <string>
 
 #include "absl/status/status.h"

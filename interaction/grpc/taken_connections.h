@@ -1,20 +1,22 @@
-// The connections that a gRPC server has taken over from its ConnectionGate: which of them are proven, how
-// many calls they make, and which of them are cut.
+// The connections that a gRPC server has taken over from its ConnectionGate: which of them are
+// proven, how many calls they make, and which of them are cut.
 //
 //   Add ──► unproven ──LetIn──► proven ──► ended: forgotten by Sweep
 //              │                   │
 //              └──────── cut ◄─────┘
 //
-// A connection that begins more calls than its allowance, or sends too much before it is proven, is cut as
-// a flood: for some time after that, the connections of its address are to be handed over one after another,
-// with pauses (IsItsTurn). A cut connection is counted until the server has closed it.
+// A connection that begins more calls than its allowance, or sends too much before it is proven, is
+// cut as a flood: for some time after that, the connections of its address are to be handed over
+// one after another, with pauses (IsItsTurn). A cut connection is counted until the server has
+// closed it.
 //
-// When there are too many connections of one kind, one of the address that has most of them goes: so an address that opens
-// many makes room with its own, and the others stay.
+// When there are too many connections of one kind, one of the address that has most of them goes:
+// so an address that opens many makes room with its own, and the others stay.
 //
 // Reports: functions that cut a connection return a sentence for the log, or set `*report` to it.
 //
-// Ownership: the server owns the sockets, and closes them when it likes. The number of a closed one may be
+// Ownership: the server owns the sockets, and closes them when it likes. The number of a closed one
+// may be
 //            another file's by then: its inode tells.
 // Threads:   thread-compatible.
 #ifndef DING_WORKER_INTERACTION_GRPC_TAKEN_CONNECTIONS_H_
@@ -40,8 +42,8 @@ namespace ding {
 
 // How many connections of each kind there may be at once.
 struct ConnectionBounds {
-  // The bounds for a process that may open `descriptor_limit` files. A quarter of the descriptors, at
-  // least 64, stays free for everything else.
+  // The bounds for a process that may open `descriptor_limit` files. A quarter of the descriptors,
+  // at least 64, stays free for everything else.
   static ConnectionBounds Within(int64_t descriptor_limit);
 
   int64_t silent = 0;
@@ -50,12 +52,13 @@ struct ConnectionBounds {
 };
 
 // What the kernel receives ahead of gRPC, which reads all that is there and begins all calls in it
-// before it does anything else: for a connection that is not proven, for a proven one of a peer without a
-// token, and for a proven one of a peer with a token.
+// before it does anything else: for a connection that is not proven, for a proven one of a peer
+// without a token, and for a proven one of a peer with a token.
 inline constexpr int kUnprovenBytes = 4 << 10;
 inline constexpr int kUnknownBytes = 64 << 10;
 inline constexpr int kKnownBytes = 1 << 20;
-// What a connection may send before it is proven: a handshake with certificates, settings, one call.
+// What a connection may send before it is proven: a handshake with certificates, settings, one
+// call.
 inline constexpr int64_t kMostUnproven = 64 << 10;
 
 // How many calls a connection may begin: some at once, and more as time passes.
@@ -79,30 +82,34 @@ struct VictimCandidate {
   bool silent = false;  // has sent nothing yet
 };
 
-// Returns the index of the one that goes: the oldest silent one of the address that has most, or any of them if all have
-// spoken. `candidates` must not be empty; silent ones of one address are ordered from the oldest to the newest.
+// Returns the index of the one that goes: the oldest silent one of the address that has most, or
+// any of them if all have spoken. `candidates` must not be empty; silent ones of one address are
+// ordered from the oldest to the newest.
 size_t ChooseVictim(const std::vector<VictimCandidate>& candidates, Rng* rng);
 
 class TakenConnections {
  public:
-  // A connection that is not proven `prove_within` after it was accepted is cut. `clock` must outlive this.
+  // A connection that is not proven `prove_within` after it was accepted is cut. `clock` must
+  // outlive this.
   TakenConnections(const ConnectionBounds& bounds, absl::Duration prove_within, const Clock* clock)
       : bounds_(bounds), prove_within_(prove_within), clock_(clock) {}
 
-  // Adds an unproven connection, which was accepted at the start of `since`. Returns false, and changes
-  // nothing, if another connection of the same peer is still open.
+  // Adds an unproven connection, which was accepted at the start of `since`. Returns false, and
+  // changes nothing, if another connection of the same peer is still open.
   bool Add(int fd, const Remote& remote, const Timer& since);
-  // Whether a connection of `address` may be handed over now. The answer "yes" uses up the turn of an
-  // address that has flooded us.
+  // Whether a connection of `address` may be handed over now. The answer "yes" uses up the turn of
+  // an address that has flooded us.
   bool IsItsTurn(const std::string& address);
 
   bool empty() const { return connections_.empty(); }
   // Connections that are not proven, cut ones included.
   int64_t unproven() const;
 
-  // Counts a call of `peer` that has arrived. Returns false if the connection is cut, now or before.
+  // Counts a call of `peer` that has arrived. Returns false if the connection is cut, now or
+  // before.
   bool CountCall(const std::string& peer, std::string* report);
-  // `peer` has begun `begun` streams since it connected. Calls that are reset at once are seen only here.
+  // `peer` has begun `begun` streams since it connected. Calls that are reset at once are seen only
+  // here.
   std::string CountStreams(const std::string& peer, int64_t begun);
   // A call of `peer` is let in: its connection is proven from now on. `known`: by a token.
   //   kFailedPrecondition  one was let in before; the connection is cut
@@ -110,8 +117,9 @@ class TakenConnections {
   //   kUnavailable         it was cut
   absl::Status LetIn(const std::string& peer, bool known, std::string* report);
 
-  // Forgets connections that have ended, cuts those that are late or send too much, and cuts some unproven
-  // ones if there are as many as there may be while `waiting` other connections wait for their place.
+  // Forgets connections that have ended, cuts those that are late or send too much, and cuts some
+  // unproven ones if there are as many as there may be while `waiting` other connections wait for
+  // their place.
   std::vector<std::string> Sweep(int64_t waiting, Rng* rng);
   // Cuts all that are not proven.
   void CutUnproven(absl::string_view why);

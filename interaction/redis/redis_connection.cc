@@ -80,7 +80,8 @@ RedisReply ToReply(const redisReply& reply) {
   return made;
 }
 
-// Returns the error in a reply or in one of its elements, where EXEC puts the errors of its commands.
+// Returns the error in a reply or in one of its elements, where EXEC puts the errors of its
+// commands.
 absl::Status ErrorIn(const redisReply& reply) {
   if (reply.type == REDIS_REPLY_ERROR) return StatusOfReply({reply.str, reply.len});
   for (size_t i = 0; i < reply.elements; ++i) DING_RETURN_IF_ERROR(ErrorIn(*reply.element[i]));

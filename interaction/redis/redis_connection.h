@@ -3,13 +3,13 @@
 //     pieces ──sendmsg──► Redis        no copy: a value is sent from the memory where it lies, and is
 //     string ◄─recvmsg─── Redis        received into the memory where it is wanted
 //
-// hiredis connects, and reads all replies other than values. It would copy values twice, and read them
-// 16 KiB at a time.
+// hiredis connects, and reads all replies other than values. It would copy values twice, and read
+// them 16 KiB at a time.
 //
 // Errors that Redis replies, for every call; the message quotes the reply and says what to do:
 //   kResourceExhausted   OOM: its maxmemory is full
-//   kUnauthenticated     NOAUTH, WRONGPASS, ERR AUTH: it asks for a password, or refuses ours, or our
-//                        file has none; the connection is broken after it
+//   kUnauthenticated     NOAUTH, WRONGPASS, ERR AUTH: it asks for a password, or refuses ours, or
+//                        our file has none; the connection is broken after it
 //   kUnavailable         LOADING, READONLY, MISCONF, MASTERDOWN, NOREPLICAS, BUSY, TRYAGAIN,
 //                        CLUSTERDOWN, too many clients, a key that vanished: it will recover, or an
 //                        operator must look after it
@@ -23,7 +23,8 @@
 //
 // Ownership: closes its socket.
 // Threads:   thread-compatible.
-// Blocking:  every call blocks while bytes are transferred, and at most `io_timeout` while none are.
+// Blocking:  every call blocks while bytes are transferred, and at most `io_timeout` while none
+//            are.
 #ifndef DING_WORKER_INTERACTION_REDIS_REDIS_CONNECTION_H_
 #define DING_WORKER_INTERACTION_REDIS_REDIS_CONNECTION_H_
 
@@ -49,8 +50,8 @@ namespace ding {
 struct RedisServerAddress {
   std::string host;
   int port = 6379;
-  // The file whose first line is the password. It is read for each new connection, because passwords
-  // are changed from time to time. Empty: the server asks for none.
+  // The file whose first line is the password. It is read for each new connection, because
+  // passwords are changed from time to time. Empty: the server asks for none.
   std::string password_file;
   absl::Duration connect_timeout = absl::Seconds(5);
   absl::Duration io_timeout = absl::Seconds(10);
@@ -71,15 +72,16 @@ class RedisConnection {
   RedisConnection& operator=(const RedisConnection&) = delete;
   ~RedisConnection();
 
-  // Sends a command and returns its reply. `args` begin with the command's name; the pieces of `value`,
-  // if there are any, are sent together as one last argument.
+  // Sends a command and returns its reply. `args` begin with the command's name; the pieces of
+  // `value`, if there are any, are sent together as one last argument.
   absl::StatusOr<RedisReply> Call(absl::Span<const absl::string_view> args,
                                   absl::Span<const absl::string_view> value = {});
 
   // Sends a command whose reply is one string. Its first bytes go to `header`, and the rest goes to
   // `value` from `offset` on; `value` is resized to end with them. Returns the size of the rest, or
   // nothing if Redis has no such string.
-  //   kDataLoss   the string is shorter than the header, or its rest has more than `max_bytes` bytes
+  //   kDataLoss   the string is shorter than the header, or its rest has more than `max_bytes`
+  //               bytes
   absl::StatusOr<std::optional<int64_t>> Get(absl::Span<const absl::string_view> args,
                                              int64_t max_bytes, absl::Span<char> header,
                                              size_t offset, std::string* value);
@@ -95,7 +97,8 @@ class RedisConnection {
   // Marks the connection as broken. `error` is an errno or kIoEnded.
   absl::Status Broken(int error, absl::string_view action);
   absl::Status NoRedis(absl::string_view found);
-  // Returns the error that Redis replied, if it did, and marks a connection that must not be used again.
+  // Returns the error that Redis replied, if it did, and marks a connection that must not be used
+  // again.
   absl::Status Noted(absl::Status replied);
 
   redisContext* const context_;
@@ -135,8 +138,8 @@ absl::Status StatusOfReply(absl::string_view error);
 
 }  // namespace internal_redis
 
-// The connections of a store to one Redis server. Each thread that is in a call has one, up to a bound;
-// they stay open between calls.
+// The connections of a store to one Redis server. Each thread that is in a call has one, up to a
+// bound; they stay open between calls.
 //
 // Ownership: owns the connections that are not taken.
 // Threads:   thread-safe.
@@ -155,8 +158,8 @@ class RedisPool {
   //   kUnavailable  all connections were in use for the server's io_timeout
   //   others        the errors of RedisConnection::Open() and CheckRedisServer()
   absl::StatusOr<Taken> Take() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns a connection of Take(). If it is broken, the idle connections are closed as well, because
-  // the server may have been restarted.
+  // Returns a connection of Take(). If it is broken, the idle connections are closed as well,
+  // because the server may have been restarted.
   void Return(std::unique_ptr<RedisConnection> connection) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -15,7 +15,8 @@ namespace {
 
 constexpr char kVersion[] = "3";
 constexpr int64_t kPageRecords = 500;  // of a read
-// Who opens the log gets a greater epoch than before by at least this: a process begins epochs by itself, too.
+// Who opens the log gets a greater epoch than before by at least this: a process begins epochs by
+// itself, too.
 constexpr int64_t kEpochStep = 1 << 20;
 
 // Each script replies "ok" and more, or what is wrong. KEYS: keys_.
@@ -35,8 +36,8 @@ about = redis.call('HMGET', KEYS[1], 'epoch', 'next', 'commits')
 return {'ok', about[1], about[2], about[3]}
 )";
 
-// ARGV: epoch, commits before, version, run, first index, whether anew, number of removed indexes and of records, and then
-// these, and name and bytes of each part of the snapshot
+// ARGV: epoch, commits before, version, run, first index, whether anew, number of removed indexes
+// and of records, and then these, and name and bytes of each part of the snapshot
 constexpr absl::string_view kCommit = R"(
 local about = redis.call('HMGET', KEYS[1], 'epoch', 'commits')
 local anew = ARGV[6] == '1'

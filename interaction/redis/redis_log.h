@@ -1,14 +1,17 @@
 // A log in Redis: a stream, whose ids are the indexes, and a hash that says to whom it belongs.
 //
-//     <prefix>/.log/about      version, run, epoch, next: the next index, commits: how many there were
+//     <prefix>/.log/about      version, run, epoch, next: the next index, commits: how many there
+//                              were
 //     <prefix>/.log/records    a stream: <index>-0 ──► bytes
 //     <prefix>/.log/snapshot   a hash: name ──► bytes
 //
-// A commit is one script, which Redis runs as a whole. It first looks whether the epoch is still ours, and whether Redis has
-// all earlier commits. An attempt whose reply was lost may still be under way. The next Commit() therefore begins another
-// epoch, which stops that attempt, and then looks whether it was made.
+// A commit is one script, which Redis runs as a whole. It first looks whether the epoch is still
+// ours, and whether Redis has all earlier commits. An attempt whose reply was lost may still be
+// under way. The next Commit() therefore begins another epoch, which stops that attempt, and then
+// looks whether it was made.
 //
-// What the server has acknowledged is as safe as its `appendfsync` makes it: LogOptions::sync has no meaning here.
+// What the server has acknowledged is as safe as its `appendfsync` makes it: LogOptions::sync has
+// no meaning here.
 //
 // Threads:  thread-compatible.
 // Blocking: each call waits for Redis, at most for the timeouts of RedisConnection.

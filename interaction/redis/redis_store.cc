@@ -26,8 +26,8 @@ constexpr absl::string_view kTemporarySeconds = "3600";
 // The head of a list consists of an id that no other list has, and the header.
 constexpr size_t kIdBytes = 16;
 constexpr absl::string_view kScanCount = "1000";
-// How often a value in parts may be replaced while it is read. Each attempt has a good chance, since
-// writing the value takes as long as reading it.
+// How often a value in parts may be replaced while it is read. Each attempt has a good chance,
+// since writing the value takes as long as reading it.
 constexpr int kMaxReadAttempts = 100;
 
 std::string NewId() {
@@ -68,8 +68,8 @@ absl::Status CheckOptions(const RedisStore::Options& options) {
   return absl::OkStatus();
 }
 
-// Returns the next `bytes` bytes of the pieces, as pieces. They begin at `*offset` of piece `*piece`;
-// both are moved to their end.
+// Returns the next `bytes` bytes of the pieces, as pieces. They begin at `*offset` of piece
+// `*piece`; both are moved to their end.
 std::vector<absl::string_view> TakePart(absl::Span<const absl::string_view> pieces, int64_t bytes,
                                         size_t* piece, size_t* offset) {
   std::vector<absl::string_view> part;
@@ -86,8 +86,8 @@ std::vector<absl::string_view> TakePart(absl::Span<const absl::string_view> piec
   return part;
 }
 
-// Appends a part to a list that is being written. The list has an expiry time at every moment, because
-// its writer may be killed.
+// Appends a part to a list that is being written. The list has an expiry time at every moment,
+// because its writer may be killed.
 absl::Status PushPart(absl::string_view list, absl::Span<const absl::string_view> part,
                       RedisConnection* connection) {
   DING_RETURN_IF_ERROR(connection->Call({"MULTI"}).status());
@@ -253,8 +253,8 @@ absl::Status RedisStore::GetParts(absl::string_view name, RedisConnection* conne
       size += **part;
       if (size > kMaxValueBytes) return absl::DataLossError("it has too many parts");
     }
-    // The parts of a list never change, so the parts that were read belong to the head if it is still
-    // the same.
+    // The parts of a list never change, so the parts that were read belong to the head if it is
+    // still the same.
     DING_ASSIGN_OR_RETURN(const std::string last, head());
     if (first != last) return Replaced();
     const std::string damage = DamageOfValue(

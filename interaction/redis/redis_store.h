@@ -1,20 +1,21 @@
-// Keeps values in a Redis server: for runs on several machines, and for data that outlive a process.
+// Keeps values in a Redis server: for runs on several machines, and for data that outlive a
+// process.
 //
-//     <prefix>/data/3/1f       a string: header and value (value_format.h); or a list, if the value is
-//                              larger than a part: head, part, part, ...
+//     <prefix>/data/3/1f       a string: header and value (value_format.h); or a list, if the value
+//                              is larger than a part: head, part, part, ...
 //     <prefix>/.tmp/<name>     a list that is being written. It is renamed when it is complete, and
 //                              expires after an hour if its writer is killed
 //     <prefix>/.store_id       written by the first process that opens the store
 //
-// URL: "redis:HOST:PORT/PREFIX", with the setting "password_file=/FILE" if Redis asks for a password.
-// The password is in a file and not in the URL, because a URL is printed, logged, written to the run's
-// folder and told to all workers. The file must be on each machine, at the same path; only its first
-// line counts. It is read again for each new connection: while the password is being changed, calls
-// return kUnavailable, as while Redis is away.
+// URL: "redis:HOST:PORT/PREFIX", with the setting "password_file=/FILE" if Redis asks for a
+// password. The password is in a file and not in the URL, because a URL is printed, logged, written
+// to the run's folder and told to all workers. The file must be on each machine, at the same path;
+// only its first line counts. It is read again for each new connection: while the password is being
+// changed, calls return kUnavailable, as while Redis is away.
 //
-// A Put that returned OK is as safe as the configuration of Redis makes it (docs/how_to/redis.md). Redis
-// must not evict keys; each new connection checks that. If Redis comes back without its data, Get
-// returns kNotFound, and the message says so: the store's id is gone, or is another one.
+// A Put that returned OK is as safe as the configuration of Redis makes it (docs/how_to/redis.md).
+// Redis must not evict keys; each new connection checks that. If Redis comes back without its data,
+// Get returns kNotFound, and the message says so: the store's id is gone, or is another one.
 //
 // A call whose connection turns out to be closed tries once more with a new one. Otherwise nothing
 // waits for Redis here: calls return kUnavailable, and the caller decides how long to try again.
@@ -23,7 +24,8 @@
 //
 // Threads: thread-safe, also across processes and machines. Calls beyond `max_connections` wait.
 // Errors:  those of Store, and
-//   kUnauthenticated     of Create() only: Redis asks for a password, or refuses the one it was given
+//   kUnauthenticated     of Create() only: Redis asks for a password, or refuses the one it was
+//                        given
 //   kPermissionDenied    Redis does not allow us a command
 //   kFailedPrecondition  Redis evicts keys, or is part of a cluster
 //   kInternal            Redis refuses a command unexpectedly
@@ -84,7 +86,8 @@ class RedisStore : public Store {
 
   // Returns the name in Redis of a key of the store.
   std::string Name(absl::string_view key) const;
-  // Runs `work` with a connection, and once more with a new one if the first turns out to be closed.
+  // Runs `work` with a connection, and once more with a new one if the first turns out to be
+  // closed.
   absl::Status Do(absl::string_view action, absl::string_view key, const Work& work);
   absl::Status OpenStore(RedisConnection* connection);
   absl::Status PutParts(absl::string_view name, absl::string_view header,

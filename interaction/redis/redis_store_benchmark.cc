@@ -2,7 +2,8 @@
 // hiredis. file_store_benchmark has the figures of the file store.
 //
 //   PutGetDelete/bytes         a value is put in three pieces, got into the same string, deleted
-//   PutGetDeleteFloor/bytes    SET, GET and UNLINK of the same bytes with hiredis, without a checksum
+//   PutGetDeleteFloor/bytes    SET, GET and UNLINK of the same bytes with hiredis, without a
+//                              checksum
 //   PutGetDeleteThreads/bytes  the same by two threads, each with values of its own
 //   PutGetDeleteKept/bytes/..  the same with an append-only file in the temporary folder that is
 //                              flushed never (0) or before each reply (1)
@@ -72,8 +73,8 @@ void PutGetDelete(benchmark::State& state) {
   if (state.range(0) == 64 << 10) state.SetLabel("reach=250MB/s");
 }
 
-// The objects that the threads of a benchmark share. A server ends with the thread that started it, so
-// none of these threads may start it.
+// The objects that the threads of a benchmark share. A server ends with the thread that started it,
+// so none of these threads may start it.
 struct Shared {
   std::unique_ptr<RedisServer> redis;
   std::unique_ptr<Store> store;

@@ -199,7 +199,8 @@ TEST_F(RedisStoreTest, DamagedPartsAreDataLoss) {
   ASSERT_THAT(redis_->Command({"DEL", "runs/7/a"}), IsOk());
 }
 
-// Another program has put a value there, of a type that the store never writes. It does not go away.
+// Another program has put a value there, of a type that the store never writes. It does not go
+// away.
 TEST_F(RedisStoreTest, AKeyOfAnotherTypeIsDamageAtOnce) {
   for (const int64_t part_bytes : {RedisStore::kMaxPartBytes, int64_t{4}}) {
     Open({}, part_bytes);

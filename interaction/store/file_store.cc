@@ -29,8 +29,8 @@ namespace fs = std::filesystem;
 
 constexpr absl::string_view kTemporaryPrefix = ".tmp.";
 
-// Returns a name that no other store has. A process id is not enough, because other machines have the
-// same ids, and processes fork.
+// Returns a name that no other store has. A process id is not enough, because other machines have
+// the same ids, and processes fork.
 std::string UniqueName() {
   std::random_device random;
   return absl::StrCat(kTemporaryPrefix, absl::Hex(random(), absl::kZeroPad8),
@@ -200,8 +200,8 @@ absl::Status FileStore::Read(const OpenFile& file, absl::string_view key,
   const int64_t size = stored - header_bytes;
   if (size > kMaxValueBytes)
     return Damaged(key, absl::StrCat("it has ", size, " bytes, more than any value"));
-  // If the same string is used for every read, this clears only the bytes by which a value is longer
-  // than the one before.
+  // If the same string is used for every read, this clears only the bytes by which a value is
+  // longer than the one before.
   value->resize(static_cast<size_t>(size));
   error = MoveAll(read_in, {VectorOf(*value)});
   if (error == kIoEnded) return Damaged(key, "it ends too early");

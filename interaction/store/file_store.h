@@ -8,22 +8,23 @@
 // down, the checksum reveals which of the remaining values are damaged.
 //
 // Create() makes the folder, and Put makes the folders of keys when they are needed. If the folder
-// disappears later (unmounted, removed), it is not made again, since it might then be on another disk:
-// calls return kUnavailable until it is back.
+// disappears later (unmounted, removed), it is not made again, since it might then be on another
+// disk: calls return kUnavailable until it is back.
 //
 // A writer that is killed leaves its temporary file. RemoveTemporaryFiles() removes such files, and
 // Create() removes those that were last written more than an hour ago. The folders of keys stay.
 //
-// A value contains the name of the store's last folder and its key. One that was stored under another
-// key, or copied from the store of another run, therefore counts as damaged. Each machine may mount the
-// folder elsewhere, under the same last name.
+// A value contains the name of the store's last folder and its key. One that was stored under
+// another key, or copied from the store of another run, therefore counts as damaged. Each machine
+// may mount the folder elsewhere, under the same last name.
 //
-// Limits: a key cannot be the folder of another key ('a' and 'a/b'). Processes that may write to the
-// folder are trusted not to be hostile, but may make mistakes: anything in the place of a value that is
-// not a regular file, such as a FIFO, a device or a link, is kDataLoss at once. A link in the place of a
-// folder is followed.
+// Limits: a key cannot be the folder of another key ('a' and 'a/b'). Processes that may write to
+// the folder are trusted not to be hostile, but may make mistakes: anything in the place of a value
+// that is not a regular file, such as a FIFO, a device or a link, is kDataLoss at once. A link in
+// the place of a folder is followed.
 //
-// Threads: thread-safe, also across processes and machines. If two put the same key at the same time,
+// Threads: thread-safe, also across processes and machines. If two put the same key at the same
+// time,
 //          one of the two values remains.
 // Errors:  kResourceExhausted  disk full, quota, file too large
 //          kUnavailable        any other error of the system: no permission, read-only, I/O
@@ -59,8 +60,8 @@ class FileStore : public Store {
   absl::Status Clear() override;
   const std::string& url() const override { return url_; }
 
-  // Removes the temporary files that were last written before `written_before`. If a writer of one is
-  // still alive, its Put returns kUnavailable.
+  // Removes the temporary files that were last written before `written_before`. If a writer of one
+  // is still alive, its Put returns kUnavailable.
   absl::Status RemoveTemporaryFiles(absl::Time written_before);
 
  private:

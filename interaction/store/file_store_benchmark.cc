@@ -3,7 +3,8 @@
 //
 //   PutGetDelete/bytes       a value is put in three pieces, got into the same string, deleted
 //   PutGetDeleteFloor/bytes  the same with write, read and unlink of a file: no rename, no checksum
-//   CopyTwice/bytes          the same bytes copied to and from memory: the cost of the two copies alone
+//   CopyTwice/bytes          the same bytes copied to and from memory: the cost of the two copies
+//                            alone
 //   PutGetDeleteLz4/bytes    values of which half is zero, compressed
 //
 // The store is a part of the path of a chunk, which must reach more than 500 MB/s at 64 KiB in all.

@@ -21,8 +21,8 @@ namespace ding {
 
 class MemStore : public Store {
  public:
-  // All stores with the same `name` in this process share their values. With an empty name the values
-  // are private to this object.
+  // All stores with the same `name` in this process share their values. With an empty name the
+  // values are private to this object.
   explicit MemStore(absl::string_view name = "");
 
   absl::Status Put(absl::string_view key, absl::Span<const absl::string_view> pieces) override;

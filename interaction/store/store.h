@@ -73,10 +73,12 @@ struct LogOptions {
 // Threads: thread-compatible.
 // Errors:  every message names the log.
 //   kResourceExhausted  there is no room; nothing was changed, and the call may be repeated
-//   kUnavailable        it is not known whether the change was made. The next Commit() must have the same change: then it is
-//                       made once
-//   kAborted            another process has taken over this log, and nothing can be written any more
-//   kDataLoss           the log is damaged, or has lost something that was committed: `anew` begins it again
+//   kUnavailable        it is not known whether the change was made. The next Commit() must have
+//                       the same change: then it is made once
+//   kAborted            another process has taken over this log, and nothing can be written any
+//                       more
+//   kDataLoss           the log is damaged, or has lost something that was committed: `anew` begins
+//                       it again
 class Log {
  public:
   // An error ends the reading. If it is kDataLoss, Read() says how to repair the log.

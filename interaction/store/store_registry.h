@@ -6,8 +6,8 @@
 //   file:/dev/shm/run7?compress=lz4  the same, with compressed values (compressed_store.h)
 //   redis:HOST:PORT/run7?password_file=/etc/redis.password&compress=lz4
 //
-// Settings follow a '?', with '&' between them. "compress" is for every scheme; the others belong to
-// one scheme.
+// Settings follow a '?', with '&' between them. "compress" is for every scheme; the others belong
+// to one scheme.
 //
 // The schemes and codecs are those whose *_factory.cc and *_codec.cc the program links.
 //
@@ -37,7 +37,8 @@ using StoreFactory = std::function<absl::StatusOr<std::unique_ptr<Store>>(
     const std::string& place, const StoreSettings& settings)>;
 Registry<StoreFactory>& StoreRegistry();
 
-// Returns kInvalidArgument if there is a setting whose name is not among `known`. Factories call it.
+// Returns kInvalidArgument if there is a setting whose name is not among `known`. Factories call
+// it.
 absl::Status CheckStoreSettings(const StoreSettings& settings,
                                 absl::Span<const absl::string_view> known);
 

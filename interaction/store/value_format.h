@@ -4,9 +4,9 @@
 //     value
 //
 // All numbers are little endian; the checksum covers everything but itself. The name identifies the
-// value and its store ("run7/data/3/1f"), so that a value that lies in the place of another, or comes
-// from the store of another run, is detected. The header is checked before memory is allocated for the
-// value.
+// value and its store ("run7/data/3/1f"), so that a value that lies in the place of another, or
+// comes from the store of another run, is detected. The header is checked before memory is
+// allocated for the value.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_INTERACTION_STORE_VALUE_FORMAT_H_

@@ -137,8 +137,8 @@ class FaultyTransport::FaultyConnection : public Connection {
     }
   }
 
-  // Sends the message to `to`, and waits for room. Returns false if `to` is gone, at a cut, or if the
-  // user has closed and `to` accepts nothing for kPatience.
+  // Sends the message to `to`, and waits for room. Returns false if `to` is gone, at a cut, or if
+  // the user has closed and `to` accepts nothing for kPatience.
   bool Pass(const std::string& message, Connection* to) {
     absl::Duration waited;
     while (control_->cuts() == cuts_ && waited < kPatience) {

@@ -1,13 +1,13 @@
-// A transport for tests that delays the messages of another transport, breaks its connections, or lets
-// them fall silent. Like every transport it keeps the order of messages, and loses no message of a
-// connection that is alive and not in a black hole.
+// A transport for tests that delays the messages of another transport, breaks its connections, or
+// lets them fall silent. Like every transport it keeps the order of messages, and loses no message
+// of a connection that is alive and not in a black hole.
 //
 //     user ◄──► [relay: the seed determines the delay of each message] ◄──► connection of `base`
 //
-// It affects both directions of all connections that are made through it. To affect only one worker,
-// give that worker a FaultyTransport of its own. The delay of a message is drawn from the seed, the
-// number of the connection and the position of the message; the exact time of its arrival depends on
-// the scheduler.
+// It affects both directions of all connections that are made through it. To affect only one
+// worker, give that worker a FaultyTransport of its own. The delay of a message is drawn from the
+// seed, the number of the connection and the position of the message; the exact time of its arrival
+// depends on the scheduler.
 //
 // Ownership: `base` outlives it. Connections keep alive what they need of it.
 // Threads:   thread-safe. Every connection has two threads, which end with it.
@@ -26,8 +26,8 @@ namespace ding {
 
 struct Faults {
   uint64_t seed = 0;
-  // The probability with which each message is held back for up to max_delay. The messages behind it
-  // wait as well.
+  // The probability with which each message is held back for up to max_delay. The messages behind
+  // it wait as well.
   double delay = 0;
   absl::Duration max_delay = absl::Milliseconds(20);
 };

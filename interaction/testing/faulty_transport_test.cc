@@ -85,7 +85,8 @@ TEST(FaultyTransport, DelaysBothDirectionsAndKeepsTheOrder) {
       ASSERT_EQ(message, absl::StrCat(i));
     }
     EXPECT_THAT(to->Receive(kLong), StatusIs(kUnavailable));
-    // The seed gives 100 delays of 2.5 ms on average, and no message arrives before its delay is over.
+    // The seed gives 100 delays of 2.5 ms on average, and no message arrives before its delay is
+    // over.
     EXPECT_GT(absl::Now() - begin, absl::Milliseconds(150));
   }
 }

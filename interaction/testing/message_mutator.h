@@ -1,4 +1,5 @@
-// Mutates well-formed messages, for tests of the code that handles messages. The mutants still parse.
+// Mutates well-formed messages, for tests of the code that handles messages. The mutants still
+// parse.
 //
 //   Fuzz(1000, [&](Mutator* mutator) {
 //     WorkerMessage message = good;
@@ -15,8 +16,8 @@
 
 namespace ding {
 
-// Changes one to three fields, at any depth: clears, repeats or drops them, or fills them with numbers
-// at the ends of their ranges, with numbers that are off by one, or with mutated bytes.
+// Changes one to three fields, at any depth: clears, repeats or drops them, or fills them with
+// numbers at the ends of their ranges, with numbers that are off by one, or with mutated bytes.
 void MutateMessage(Mutator* mutator, google::protobuf::Message* message);
 
 }  // namespace ding

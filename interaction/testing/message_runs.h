@@ -1,5 +1,5 @@
-// The runs that all benchmarks of connections and sessions make between the two ends of one, so that
-// their figures can be compared.
+// The runs that all benchmarks of connections and sessions make between the two ends of one, so
+// that their figures can be compared.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_INTERACTION_TESTING_MESSAGE_RUNS_H_
@@ -105,8 +105,8 @@ void RunRoundTrips(MessageEnds<End> ends, benchmark::State& state) {
   answering.join();
 }
 
-// Does the same, but an iteration makes state.range(0) round trips and counts with the given quantile of
-// their times.
+// Does the same, but an iteration makes state.range(0) round trips and counts with the given
+// quantile of their times.
 template <typename End>
 void RunRoundTripQuantile(MessageEnds<End> ends, double quantile, benchmark::State& state) {
   std::thread answering([&ends] { AnswerQuestions(ends.there.get()); });

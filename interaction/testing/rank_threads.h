@@ -1,5 +1,5 @@
-// Runs the ranks of a group as threads of one process, for tests. In a real run they are processes of
-// learners.
+// Runs the ranks of a group as threads of one process, for tests. In a real run they are processes
+// of learners.
 //
 // Threads: thread-safe; each rank has one thread.
 //
@@ -38,8 +38,8 @@ class LocalRendezvous : public Rendezvous {
   std::map<std::string, std::string> values_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Returns mutants of the values that Tell() gives it as those of another rank, and this rank's own values
-// unchanged. Thread-compatible.
+// Returns mutants of the values that Tell() gives it as those of another rank, and this rank's own
+// values unchanged. Thread-compatible.
 class ToldRendezvous : public Rendezvous {
  public:
   absl::Status Set(const std::string& key, const std::string& value) override {
@@ -65,8 +65,8 @@ class ToldRendezvous : public Rendezvous {
   Mutator* mutator_ = nullptr;
 };
 
-// Connects a group, calls `run` for each rank on a thread of its own, and waits for all of them. The
-// test fails if the group cannot be connected.
+// Connects a group, calls `run` for each rank on a thread of its own, and waits for all of them.
+// The test fails if the group cannot be connected.
 void RunRanks(const AllReduceCreator& connect, int world_size, absl::Duration timeout,
               const std::function<void(AllReduce*)>& run);
 

@@ -1,5 +1,5 @@
-// Tests a worker whose coordinator sends anything. Whatever the worker has received, it must end when it
-// is told to, or when its coordinator is gone.
+// Tests a worker whose coordinator sends anything. Whatever the worker has received, it must end
+// when it is told to, or when its coordinator is gone.
 //
 // Threads: thread-compatible.
 //
@@ -18,10 +18,10 @@
 
 namespace ding {
 
-// Runs one worker after another; `run` creates one and calls its Run(), on a thread of its own. Each is
-// sent the messages that `say` returns, which are often mutated and sometimes are no valid messages,
-// and then the end of the run or of the session. The test fails unless there are runs that end by
-// EndRun, by the loss of the session, and by an invalid message.
+// Runs one worker after another; `run` creates one and calls its Run(), on a thread of its own.
+// Each is sent the messages that `say` returns, which are often mutated and sometimes are no valid
+// messages, and then the end of the run or of the session. The test fails unless there are runs
+// that end by EndRun, by the loss of the session, and by an invalid message.
 void FuzzWorker(const std::function<CoordinatorMessage(Mutator*)>& say,
                 const std::function<absl::StatusOr<EndRun>(WorkerSession*)>& run);
 

@@ -29,8 +29,8 @@ void Call(const Ready& ready) {
   CallUserWhoMustNotThrow("the ready callback of a connection", *ready);
 }
 
-// One direction of a connection. It lives until both ends are gone. It calls the ready callbacks without
-// holding its lock.
+// One direction of a connection. It lives until both ends are gone. It calls the ready callbacks
+// without holding its lock.
 class Pipe {
  public:
   absl::Status Send(std::string message, absl::Duration timeout, const std::string& peer) {

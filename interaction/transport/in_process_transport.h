@@ -2,8 +2,8 @@
 //
 //     Send ──► queue of kMaxQueuedMessages, kMaxQueuedBytes ──► Receive    (and the same in the other direction)
 //
-// An address is any name that is not empty. Each transport object has addresses of its own, so threads that
-// connect to each other share one object. Messages are moved, not copied.
+// An address is any name that is not empty. Each transport object has addresses of its own, so
+// threads that connect to each other share one object. Messages are moved, not copied.
 //
 // Threads: thread-safe.
 //

@@ -122,7 +122,8 @@ class Transport {
   virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address) = 0;
 
   // Connects to the listener at `address`. If nobody listens there yet, it waits.
-  //   kDeadlineExceeded    nobody took the connection in time; the message has the reason if it is known
+  //   kDeadlineExceeded    nobody took the connection in time; the message has the reason if it is
+  //                        known
   //   kInvalidArgument, kFailedPrecondition  as for Listen()
   //   kUnauthenticated     the listener does not accept our credentials, or we do not accept its
   virtual absl::StatusOr<std::unique_ptr<Connection>> Connect(const std::string& address,

@@ -185,10 +185,12 @@ TEST_P(TransportConformance, AWaitingSenderGoesOnWhenThereIsRoom) {
   EXPECT_EQ(*last, "last");
 }
 
-// Uses the connection as a user without a thread of its own does: it tries, and tries again when it is called.
+// Uses the connection as a user without a thread of its own does: it tries, and tries again when it
+// is called.
 TEST_P(TransportConformance, TheReadyCallbackComesWhenAnotherTryIsWorthwhile) {
   const Ends ends = Connect();
-  // The callback may still come while `ends` closes, when this variable is gone, so it owns the counter, too.
+  // The callback may still come while `ends` closes, when this variable is gone, so it owns the
+  // counter, too.
   const auto calls = std::make_shared<std::atomic<int>>(0);
   const auto call_comes = [&calls](int before) {
     const Deadline deadline = Deadline::After(kLong);
@@ -345,7 +347,8 @@ TEST_P(TransportConformance, MessagesSentBeforeThePeerClosesArrive) {
 TEST_P(TransportConformance, TheEndOfThePeerWakesWaitingCalls) {
   const Ends ends = Connect();
   Fill(ends.caller.get());
-  // A peer that closes may still take messages that were under way, so there may be room for one more.
+  // A peer that closes may still take messages that were under way, so there may be room for one
+  // more.
   std::thread sender(
       [this, &ends] { EXPECT_THAT(SendStatusOfLost(ends.caller.get()), StatusIs(kUnavailable)); });
   std::thread receiver(

@@ -48,10 +48,11 @@ class TransportConformance : public testing::TestWithParam<TransportConformanceC
   // Replaces listener_ with a listener at a fresh address.
   void Listen();
   Ends Connect();
-  // Sends messages until the other side takes no more, and returns their number n. The messages are "0:" to
-  // "<n-1>:", padded to the same size. The test fails if the queues seem to have no bound.
+  // Sends messages until the other side takes no more, and returns their number n. The messages are
+  // "0:" to "<n-1>:", padded to the same size. The test fails if the queues seem to have no bound.
   int Fill(Connection* connection);
-  // Returns the error of Send() once this side knows that the peer has ended, which may take a moment.
+  // Returns the error of Send() once this side knows that the peer has ended, which may take a
+  // moment.
   absl::Status SendStatusOfLost(Connection* connection);
 
   const std::unique_ptr<Transport> transport_ = GetParam().create();

@@ -1,34 +1,36 @@
-// A learner worker of a parallel run: it takes tasks from the coordinator for as long as the run lasts, and makes a learner
-// for each task. Rows and policies go through a store, messages through a session. It does what DI-engine's
-// FlaskFileSystemLearner does by HTTP and pickled files; its types are "grpc_fs" and "grpc_redis".
+// A learner worker of a parallel run: it takes tasks from the coordinator for as long as the run
+// lasts, and makes a learner for each task. Rows and policies go through a store, messages through
+// a session. It does what DI-engine's FlaskFileSystemLearner does by HTTP and pickled files; its
+// types are "grpc_fs" and "grpc_redis".
 //
 //     task ─► CreateLearner() ─► ILearner::Start() ◄── AsyncDataLoader ◄── GetData(): demands a batch, and how to load it
 //                                  │ Hooks4Call()
 //                                  ├──► SendPolicy(): a version of the policy, into the store
 //                                  └──► SendLearnInfo(): progress and priorities
 //
-// A learner of a group (LearnerTask.group_worker) joins the group's first generation before it begins to learn. When a
-// generation is over, it drops the batches that it has, joins the next one, takes over the state of rank 0, and goes on
-// with batches of the new size:
+// A learner of a group (LearnerTask.group_worker) joins the group's first generation before it
+// begins to learn. When a generation is over, it drops the batches that it has, joins the next one,
+// takes over the state of rank 0, and goes on with batches of the new size:
 //
 //     made ─► GroupReady ─► FormGroup ─► connect ─► state of rank 0 ─► learn ──┐
 //                 ▲                                                            │ a learner left
 //                 └────────────────────────────────────────────────────────────┘
 //
-// An on-policy policy learns in rounds. The learner publishes a version of the policy, and then demands the next round.
-// The demand says which versions may have collected its rows:
+// An on-policy policy learns in rounds. The learner publishes a version of the policy, and then
+// demands the next round. The demand says which versions may have collected its rows:
 //
 //     publish version n ──► demand: rows of versions n - max_data_age to n ──► learn ──► publish version n + 1
 //
-// The learners of a group each demand and learn from their part of a round. The one that publishes, rank 0, also demands for
-// the versions, after it has published.
+// The learners of a group each demand and learn from their part of a round. The one that publishes,
+// rank 0, also demands for the versions, after it has published.
 //
 // A learner worker of your own inherits from this class and overrides the steps that it changes.
 // docs/how_to/own_learner.md has one.
 //
 // Ownership: session, store and factory must outlive it.
-// Threads:   one thread calls Run(), which starts threads of its own and joins them; any thread may call Close(). A thread
-//            of the loader calls GetData(), and others what it returns; the thread of the task calls the other steps.
+// Threads:   one thread calls Run(), which starts threads of its own and joins them; any thread may
+//            call Close(). A thread of the loader calls GetData(), and others what it returns; the
+//            thread of the task calls the other steps.
 // Errors:    an error or an exception of a step fails the task.
 #ifndef DING_WORKER_LEARNER_COMM_BASE_COMM_LEARNER_H_
 #define DING_WORKER_LEARNER_COMM_BASE_COMM_LEARNER_H_
@@ -77,14 +79,15 @@ class BaseCommLearner {
   // Makes the learner of a task. `group` is null for a learner that learns alone.
   virtual absl::StatusOr<std::unique_ptr<TaskLearner>> CreateLearner(const LearnerTask& task,
                                                                      GroupMember* group);
-  // Returns the hooks that send, for the learner of the task: by default send_policy before the run and after iterations,
-  // and send_learn_info after iterations and after the run. Without the latter the task never ends, and is failed.
+  // Returns the hooks that send, for the learner of the task: by default send_policy before the run
+  // and after iterations, and send_learn_info after iterations and after the run. Without the
+  // latter the task never ends, and is failed.
   virtual absl::StatusOr<std::vector<std::shared_ptr<LearnerHook>>> Hooks4Call();
-  // Demands the next batch, and returns how to load it; nullopt when the task is being closed. `source` does both. Called
-  // ahead of the learner, by one thread.
+  // Demands the next batch, and returns how to load it; nullopt when the task is being closed.
+  // `source` does both. Called ahead of the learner, by one thread.
   virtual absl::StatusOr<std::optional<BatchLoader>> GetData(DemandSource* source);
-  // Puts a version of the policy where the collectors find it by its key. It is called under a lock, and again for the same
-  // version if it got lost. ReadPolicy() reads one.
+  // Puts a version of the policy where the collectors find it by its key. It is called under a
+  // lock, and again for the same version if it got lost. ReadPolicy() reads one.
   //   kUnavailable, kResourceExhausted  called again; later versions may take its place
   virtual absl::Status SendPolicy(const PolicyVersion& version, const EncodedBatch& model);
   virtual absl::Status ReadPolicy(const PolicyVersion& version, std::string* model);
@@ -126,8 +129,9 @@ class BaseCommLearner {
   // Lets `source` demand the next round, because the newest policy is published.
   void AskForRound(int64_t train_iter, DemandSource* source);
   absl::Status ReportStall(int64_t train_iter, const std::string& why);
-  // Puts the newest published policy into the store again if it is missing or damaged there. Otherwise the collectors would
-  // have no policy, and the learner would wait for their data for ever.
+  // Puts the newest published policy into the store again if it is missing or damaged there.
+  // Otherwise the collectors would have no policy, and the learner would wait for their data for
+  // ever.
   absl::Status RestorePolicy() ABSL_LOCKS_EXCLUDED(mutex_);
   void ForgetPublished() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -150,8 +154,8 @@ class BaseCommLearner {
   LearnRecorder* recorder_ = nullptr;    // of the task
   std::optional<LearnReports> reports_;  // of the task
 
-  // Held while a policy is put into the store, and while RestorePolicy() looks for it. So a policy that the coordinator has
-  // deleted for a newer one is never put there again.
+  // Held while a policy is put into the store, and while RestorePolicy() looks for it. So a policy
+  // that the coordinator has deleted for a newer one is never put there again.
   Mutex mutex_;
   PolicyVersion published_version_ ABSL_GUARDED_BY(mutex_);
   std::optional<EncodedBatch> published_ ABSL_GUARDED_BY(mutex_);  // not set: none yet

@@ -7,7 +7,8 @@ namespace {
 
 // The alignment of each column of a block.
 constexpr int64_t kColumnBytes = 64;
-// A block and a chunk beside their columns: members, reference counts, the entry in the cache, and what malloc() adds.
+// A block and a chunk beside their columns: members, reference counts, the entry in the cache, and
+// what malloc() adds.
 constexpr int64_t kBlockBytes = 320;
 constexpr int64_t kEntryBytes = 384;
 

@@ -1,6 +1,8 @@
-// A cache of decoded chunks of a store, bounded by their memory and their rows. It keeps those that were used last.
+// A cache of decoded chunks of a store, bounded by their memory and their rows. It keeps those that
+// were used last.
 //
-// Chunks never change, so a cached chunk is never out of date. A chunk that was deleted in the store stays in the cache.
+// Chunks never change, so a cached chunk is never out of date. A chunk that was deleted in the
+// store stays in the cache.
 //
 // Ownership: the cache and its users share the chunks.
 // Threads:   thread-safe.
@@ -25,7 +27,8 @@ namespace ding {
 struct DecodedChunk {
   explicit DecodedChunk(SegmentBatch decoded);
 
-  // Its memory, with that of its entry in a cache. The blocks of `data` have room for its rows only.
+  // Its memory, with that of its entry in a cache. The blocks of `data` have room for its rows
+  // only.
   int64_t bytes() const;
 
   const SegmentBatch data;
@@ -41,7 +44,8 @@ class ChunkCache {
   // The chunk that was inserted last is kept even if it is larger than `max_bytes` or `max_rows`.
   ChunkCache(int64_t max_bytes, int64_t max_rows) : max_bytes_(max_bytes), max_rows_(max_rows) {}
 
-  // Sets each element of `chunks` to the chunk of that number, or to null if it is not in the cache.
+  // Sets each element of `chunks` to the chunk of that number, or to null if it is not in the
+  // cache.
   void Find(absl::Span<const int64_t> numbers, absl::Span<ChunkPtr> chunks)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Inserts a chunk, or replaces the chunk of that number.

@@ -92,7 +92,8 @@ TEST(ChunkCacheTest, Insert_ChunksOfAnyLength_MemoryStaysWithinTheBound) {
   }
 }
 
-// A learner with a small buffer reads chunks for as long as it learns. Those that have left the buffer are never drawn again.
+// A learner with a small buffer reads chunks for as long as it learns. Those that have left the
+// buffer are never drawn again.
 TEST(ChunkCacheTest, Insert_MoreRowsThanTheBound_OldestChunksLeave) {
   ChunkCache cache(/*max_bytes=*/int64_t{1} << 30, /*max_rows=*/100);
   for (int64_t number = 0; number < 50; ++number) {

@@ -26,7 +26,8 @@ struct CommLearnerDescriptor {
   // `create` decides (base/params.h).
   ParamsCheck check_params;
   CommLearnerCreator create;
-  // The only scheme of a store that the type works with, as "redis"; empty: any store that processes share.
+  // The only scheme of a store that the type works with, as "redis"; empty: any store that
+  // processes share.
   std::string store_scheme;
 };
 Registry<CommLearnerDescriptor>& CommLearnerRegistry();

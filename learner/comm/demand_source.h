@@ -1,12 +1,13 @@
-// The source of batches for a learner's data loader: it demands batches from the coordinator ahead of time, and reads the
-// chunks that the answers name from the store. It reports each chunk that cannot be learned from once, so that the
-// coordinator draws no more rows of it.
+// The source of batches for a learner's data loader: it demands batches from the coordinator ahead
+// of time, and reads the chunks that the answers name from the store. It reports each chunk that
+// cannot be learned from once, so that the coordinator draws no more rows of it.
 //
 //     Next(): Demand ─► ... ─► Demand          LearnerData ─► one BatchLoader per batch
 //                 (kept under way)                               └─► ItemLoader ─► batch
 //
-// A source of kind kRounds demands the batches of a round, send_policy_freq, after each AskForRound(). The draw of a
-// round lets the collectors go on, and they should then act by the policy that was published before.
+// A source of kind kRounds demands the batches of a round, send_policy_freq, after each
+// AskForRound(). The draw of a round lets the collectors go on, and they should then act by the
+// policy that was published before.
 //
 // Ownership: the slave and the loader must outlive it, and the results of Next() must not.
 // Threads:   one thread calls Next(); any thread may call what Next() returned.
@@ -41,15 +42,18 @@ class DemandSource {
  public:
   enum class Kind { kAhead, kRounds };
 
-  // If `on_idle` is set, Next() calls it in every second without data, and returns its error if it fails.
+  // If `on_idle` is set, Next() calls it in every second without data, and returns its error if it
+  // fails.
   DemandSource(const CommLearnerOptions& options, LearnerSlave* slave, ItemLoader* loader,
                std::function<absl::Status()> on_idle = nullptr, Kind kind = Kind::kAhead);
 
-  // Returns a function that loads the next batch, or nullopt when the task is being closed. It is a BatchSource.
+  // Returns a function that loads the next batch, or nullopt when the task is being closed. It is a
+  // BatchSource.
   //   kDeadlineExceeded  no data came within options.data_timeout
   absl::StatusOr<std::optional<BatchLoader>> Next();
 
-  // For kRounds: lets Next() demand a round, of rows that the policies of these train iterations have collected.
+  // For kRounds: lets Next() demand a round, of rows that the policies of these train iterations
+  // have collected.
   void AskForRound(const std::deque<int64_t>& collect_iters) ABSL_LOCKS_EXCLUDED(mutex_);
   // Wakes a Next() that waits for AskForRound().
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,12 +1,12 @@
-// A learner's membership in a group of learners that learn together. BaseLearner uses it as its ProcessGroup, and the
-// policy as its GradientReducer. The learner enters and leaves one generation of the group after another; between two of
-// them it is alone.
+// A learner's membership in a group of learners that learn together. BaseLearner uses it as its
+// ProcessGroup, and the policy as its GradientReducer. The learner enters and leaves one generation
+// of the group after another; between two of them it is alone.
 //
 //     Average(gradients) ──► [gradients * rows | rows | failed] ──Sum──► mean, or an error in all
 //
 // Threads: thread-compatible, except for Abort() and broken(), which any thread may call.
-// Errors:  those of AllReduce, after which the generation is broken. A failed step of another learner (kAborted) does
-//          not break it.
+// Errors:  those of AllReduce, after which the generation is broken. A failed step of another
+//          learner (kAborted) does not break it.
 #ifndef DING_WORKER_LEARNER_COMM_GROUP_MEMBER_H_
 #define DING_WORKER_LEARNER_COMM_GROUP_MEMBER_H_
 
@@ -38,7 +38,8 @@ class GroupMember : public ProcessGroup, public GradientReducer {
 
   int rank() const override { return rank_; }
   int world_size() const override { return world_size_; }
-  // This rank's share of the group's batch, at least 1; the first ranks have one row more if it cannot be divided.
+  // This rank's share of the group's batch, at least 1; the first ranks have one row more if it
+  // cannot be divided.
   int64_t ShareOfBatch(int64_t batch_size) const;
   absl::Status AllReduceMean(absl::Span<double> values) override;
   absl::Status Average(absl::Span<const absl::Span<float>> values, int64_t rows,

@@ -208,7 +208,8 @@ class ItemLoader::Impl {
           transitions(std::move(transitions)),
           batches(this->transitions.spec) {}
 
-    // They keep no block: one that is used again may be far larger than the chunk, which stays in the cache for long.
+    // They keep no block: one that is used again may be far larger than the chunk, which stays in
+    // the cache for long.
     BlockPool rows;
     BlockPool final_obs;
     const SpecPtr items;
@@ -323,8 +324,8 @@ class ItemLoader::Impl {
     return layout_;
   }
   bool adds_masks() const { return !options_.sequences.single_rows() && !options_.concatenates; }
-  // Whether the batch gets this column of the rows although items have it, too: an item of several rows has only the
-  // collect_iter of the first one.
+  // Whether the batch gets this column of the rows although items have it, too: an item of several
+  // rows has only the collect_iter of the first one.
   bool IsOfRows(absl::string_view column, const Spec& rows) const {
     return column == kColumnCollectIter && !options_.sequences.single_rows() &&
            rows.Find(column).has_value();

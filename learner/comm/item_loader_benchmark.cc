@@ -1,12 +1,12 @@
-// Loading batches of transitions by their items, from chunks that are kept decoded: 800 chunks of 128
-// rows with 4 x float32 observations, rows drawn uniformly.
+// Loading batches of transitions by their items, from chunks that are kept decoded: 800 chunks of
+// 128 rows with 4 x float32 observations, rows drawn uniformly.
 //
 //   Load/rows             ItemLoader, one step
 //   LoadThreeSteps/rows   windows of three steps
 //   LoadTwoThreads/rows   two threads that share a loader
 //   LoadFloor/rows        the same columns gathered from flat arrays
-//   BufferSample/rows     NaiveReplayBuffer of as many rows: what a run in one process does instead,
-//                         drawing included
+//   BufferSample/rows     NaiveReplayBuffer of as many rows: what a run in one process does
+//                         instead, drawing included
 //   ReadChunk             a chunk that is not kept: from memory, decoded (128 rows)
 #include <algorithm>
 #include <cstdint>

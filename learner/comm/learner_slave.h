@@ -1,11 +1,13 @@
-// A learner's side of the control plane: it demands data for the running task, reports progress and publishes policies.
-// A learner of a group (LearnerTask.group_worker) also joins and leaves the group's generations.
+// A learner's side of the control plane: it demands data for the running task, reports progress and
+// publishes policies. A learner of a group (LearnerTask.group_worker) also joins and leaves the
+// group's generations.
 //
 //     Demand() ──► LearnerDemand       NextData() ◄── LearnerData, in the order of the demands
 //     SendInfo(), SendPolicy() ──► LearnerInfo, PolicyVersion
 //     NextGroup() ──► GroupReady, then ◄── FormGroup; from then on it is the Rendezvous of the generation
 //
-// DemandProtocol says what demands and answers mean, without waiting. The simulation of the control plane runs it, too.
+// DemandProtocol says what demands and answers mean, without waiting. The simulation of the control
+// plane runs it, too.
 //
 // Ownership, threads, blocking: as Slave; DemandProtocol is thread-compatible.
 #ifndef DING_WORKER_LEARNER_COMM_LEARNER_SLAVE_H_
@@ -45,8 +47,8 @@ class DemandProtocol {
   bool has_answer() const { return !answers_.empty(); }
   // Returns the next answer; has_answer() must be true.
   LearnerData NextAnswer();
-  // Says that one batch of that answer was read. Once all batches of all answers up to a number are read, chunks that have
-  // left the buffer may be deleted. The next demand tells the coordinator.
+  // Says that one batch of that answer was read. Once all batches of all answers up to a number are
+  // read, chunks that have left the buffer may be deleted. The next demand tells the coordinator.
   void CountRead(uint64_t sequence);
 
  private:
@@ -64,8 +66,9 @@ class LearnerSlave : public Slave, public Rendezvous {
  public:
   using Slave::Slave;
 
-  // Demands `batches` batches for the running task, of rows that the policies of these train iterations have collected; an
-  // empty `collect_iters` allows all rows. Returns the number that the answer will have.
+  // Demands `batches` batches for the running task, of rows that the policies of these train
+  // iterations have collected; an empty `collect_iters` allows all rows. Returns the number that
+  // the answer will have.
   absl::StatusOr<uint64_t> Demand(int64_t batch_size, int32_t batches, int64_t train_iter,
                                   absl::Span<const int64_t> collect_iters = {});
   // Returns the next answer.
@@ -76,22 +79,23 @@ class LearnerSlave : public Slave, public Rendezvous {
   std::vector<EvaluationResult> TakeEvaluations();
   // As DemandProtocol::CountRead().
   void CountRead(uint64_t sequence);
-  // Reports progress. `info` need not have the id of the task. A report that says that the learner is done ends the task.
+  // Reports progress. `info` need not have the id of the task. A report that says that the learner
+  // is done ends the task.
   absl::Status SendInfo(LearnerInfo info);
   absl::Status SendPolicy(const PolicyVersion& policy);
   // Reports chunks that cannot be learned from. `bad` need not have the id of the task.
   absl::Status SendBadChunks(BadChunks bad);
 
-  // Sends `ready`, which need not have the id of the task, and waits for the next generation with this learner. Nothing
-  // may be demanded meanwhile, and answers to earlier demands are dropped.
+  // Sends `ready`, which need not have the id of the task, and waits for the next generation with
+  // this learner. Nothing may be demanded meanwhile, and answers to earlier demands are dropped.
   //   kDeadlineExceeded  no generation began within `timeout`
   absl::StatusOr<FormGroup> NextGroup(GroupReady ready, absl::Duration timeout);
   // Whether the aggregator has ended that generation; true until the next NextGroup().
   bool GroupIsBroken() const;
   // Leaves that generation: wakes a NextData() that waits for its data.
   void LeaveGroup();
-  // Sets a function that is called when the aggregator has ended the generation. The thread of Serve() calls it under a
-  // lock. Set it before Serve() starts.
+  // Sets a function that is called when the aggregator has ended the generation. The thread of
+  // Serve() calls it under a lock. Set it before Serve() starts.
   void set_on_broken(std::function<void()> on_broken) { on_broken_ = std::move(on_broken); }
 
   // The Rendezvous of the generation that NextGroup() returned.

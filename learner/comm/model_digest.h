@@ -1,5 +1,5 @@
-// Digests of a model: of its structure (the names, types and shapes of its parameters), which all learners of a group must
-// have in common, and of its parameters.
+// Digests of a model: of its structure (the names, types and shapes of its parameters), which all
+// learners of a group must have in common, and of its parameters.
 //
 // Threads: thread-safe, where the policy is.
 #ifndef DING_WORKER_LEARNER_COMM_MODEL_DIGEST_H_
@@ -18,7 +18,8 @@ namespace ding {
 // All of them return the errors of LearnMode::SaveModel().
 absl::StatusOr<std::string> ModelDigest(const LearnMode& policy);
 
-// Returns the name and the CRC-32C of the bytes of each parameter, in the order in which they are saved.
+// Returns the name and the CRC-32C of the bytes of each parameter, in the order in which they are
+// saved.
 absl::StatusOr<std::vector<std::pair<std::string, uint32_t>>> TensorDigests(
     const LearnMode& policy);
 

@@ -1,5 +1,5 @@
-// Says in the store which learners could not save their last checkpoints. The disk may be full, and the coordinator
-// hears no messages of tasks that are over.
+// Says in the store which learners could not save their last checkpoints. The disk may be full, and
+// the coordinator hears no messages of tasks that are over.
 //
 //   learner ── NoteLastCheckpoint() ──► store: unsaved/<policy> ──► TakeUnsaved() ── coordinator, when all workers have left
 //
@@ -16,8 +16,8 @@ namespace ding {
 // Notes whether the last checkpoint of a policy's learner is saved. Logs a warning if it is not.
 void NoteLastCheckpoint(absl::string_view policy_id, const absl::Status& saved, Store* store);
 
-// Returns kResourceExhausted, with the reason, for the first policy that is not saved, and removes all notes. Other
-// codes: the store cannot be read.
+// Returns kResourceExhausted, with the reason, for the first policy that is not saved, and removes
+// all notes. Other codes: the store cannot be read.
 absl::Status TakeUnsaved(Store* store);
 
 }  // namespace ding

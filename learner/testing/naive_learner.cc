@@ -18,8 +18,8 @@ constexpr absl::Duration kDataTimeout = absl::Minutes(10);
 
 }  // namespace
 
-// NaiveCollector has the same frame up to RunTask(). Both stay, because each is a small example of a whole worker and is
-// read on its own.
+// NaiveCollector has the same frame up to RunTask(). Both stay, because each is a small example of
+// a whole worker and is read on its own.
 NaiveLearner::NaiveLearner(WorkerSession* session, Store* store)
     : session_(session),
       store_(store),

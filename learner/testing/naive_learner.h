@@ -1,5 +1,6 @@
-// A learner worker without a policy, for tests of a coordinator: it demands batches of two rows, reads their chunks, sends
-// the priorities back that it got, and is done after more than kMaxBatches batches.
+// A learner worker without a policy, for tests of a coordinator: it demands batches of two rows,
+// reads their chunks, sends the priorities back that it got, and is done after more than
+// kMaxBatches batches.
 //
 // Ownership, threads: as BaseCommLearner.
 #ifndef DING_WORKER_LEARNER_TESTING_NAIVE_LEARNER_H_

@@ -1,4 +1,5 @@
-// The last step of an actor: from the outputs of its network to actions. A description names it by type:
+// The last step of an actor: from the outputs of its network to actions. A description names it by
+// type:
 //
 //   type           outputs        best action                      sampled action
 //   "q"            "q" [A]        the highest value                random with the probability of exploration,
@@ -11,10 +12,10 @@
 //   "tanh_normal"  "mean" [n],    tanh(mean), likewise             tanh(mean + exp(log_std) * noise), likewise, with
 //                  "log_std" [n]                                   log_std clipped to [-20, 2]
 //
-// In "normal" and "squashed_normal", log_std is a parameter of the policy, not an output.
-// A further type is a class in action_head.cc and a line of its table. Samples of the first five are those of the
-// policies' collect mode for the same stream of random numbers; only IQN collects at random fractions instead of
-// their middles.
+// In "normal" and "squashed_normal", log_std is a parameter of the policy, not an output. A further
+// type is a class in action_head.cc and a line of its table. Samples of the first five are those of
+// the policies' collect mode for the same stream of random numbers; only IQN collects at random
+// fractions instead of their middles.
 //
 // Ownership: owns its parameters and working memory, which grows with the largest batch.
 // Threads:   thread-compatible.
@@ -45,13 +46,14 @@ class ActionHead {
   // Reads its parameters, if it has any besides the network's, from the scope "model".
   virtual absl::Status Load(StateReader* /*model*/) { return absl::OkStatus(); }
 
-  // Writes the best action of each row of `outputs` [B, ...] to rows [0, B) of `action`. `mask` [B, W] are the legal
-  // categories; empty: all.
+  // Writes the best action of each row of `outputs` [B, ...] to rows [0, B) of `action`. `mask` [B,
+  // W] are the legal categories; empty: all.
   //   kInvalidArgument  a row of the mask has no legal action
   //   kInternal         NaN or infinity in `outputs`; names the row
   virtual absl::Status Best(const ColumnsView& outputs, absl::Span<const uint8_t> mask,
                             const MutableColumnsView& action) = 0;
-  // Likewise, but draws actions. `exploration` is the probability of a random action of heads "q" and "q_distribution".
+  // Likewise, but draws actions. `exploration` is the probability of a random action of heads "q"
+  // and "q_distribution".
   virtual absl::Status Sample(const ColumnsView& outputs, absl::Span<const uint8_t> mask,
                               double exploration, Rng* rng, const MutableColumnsView& action) = 0;
 };

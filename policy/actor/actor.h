@@ -1,11 +1,13 @@
-// Turns observations into actions with the policy of a checkpoint, for programs that only act: no protobuf, gRPC
-// or torch, no config and no env. Networks "mlp", "rnn", "torch_mlp", "torch_cnn" and "torch_rnn" of all
-// policies that have described themselves (policy/actor/describe_actor.h); docs/how_to/deploy.md.
+// Turns observations into actions with the policy of a checkpoint, for programs that only act: no
+// protobuf, gRPC or torch, no config and no env. Networks "mlp", "rnn", "torch_mlp", "torch_cnn"
+// and "torch_rnn" of all policies that have described themselves (policy/actor/describe_actor.h);
+// docs/how_to/deploy.md.
 //
 // Observations are normalized as in the training, if they were. A mask is read from the field
 // "obs/action_mask", and only legal actions are taken. Recurrent policies keep a state for each id.
 //
-// The outputs for a row have the same bytes in every batch, and those of Mlp and Rnn on the same type of CPU.
+// The outputs for a row have the same bytes in every batch, and those of Mlp and Rnn on the same
+// type of CPU.
 //
 // Ownership: owns the model; results are valid until the next call.
 // Threads:   thread-compatible: one actor for each thread.
@@ -44,8 +46,8 @@ namespace ding {
 class Actor {
  public:
   struct Options {
-    // False: the best actions. True: actions drawn as the policy does while it collects, with the exploration
-    // of the env step of the checkpoint.
+    // False: the best actions. True: actions drawn as the policy does while it collects, with the
+    // exploration of the env step of the checkpoint.
     bool sample = false;
     uint64_t seed = 0;  // of sampled actions
   };
@@ -68,21 +70,24 @@ class Actor {
   // New episodes begin: those of these ids, or all. Policies without memory do not need it.
   void Begin(absl::Span<const int> ids = {});
 
-  // The recurrent states of these episodes [ids, model().state_size()], to go on in another actor; empty without
-  // memory. An id that has not acted has a state of 0. SetStates() returns kInvalidArgument for states of another
-  // size or that are not finite, and for ids that Act() refuses.
+  // The recurrent states of these episodes [ids, model().state_size()], to go on in another actor;
+  // empty without memory. An id that has not acted has a state of 0. SetStates() returns
+  // kInvalidArgument for states of another size or that are not finite, and for ids that Act()
+  // refuses.
   absl::Span<const float> States(absl::Span<const int> ids);
   absl::Status SetStates(absl::Span<const int> ids, absl::Span<const float> states);
 
-  // Chooses an action for each row of `obs` [B, ...] (observation()) and returns them [B, ...] (action()). Row i
-  // belongs to the episode `ids[i]`, from 0 on, each at most once; without ids, to the episode i. With memory, ids are
-  // below 2^20, because there is memory for all ids up to the highest one.
-  //   kInvalidArgument  `obs` has other fields than observation(), an id is out of range, or a row has no legal
-  //                     action
+  // Chooses an action for each row of `obs` [B, ...] (observation()) and returns them [B, ...]
+  // (action()). Row i belongs to the episode `ids[i]`, from 0 on, each at most once; without ids,
+  // to the episode i. With memory, ids are below 2^20, because there is memory for all ids up to
+  // the highest one.
+  //   kInvalidArgument  `obs` has other fields than observation(), an id is out of range, or a row
+  //                     has no legal action
   //   kInternal         an output of the network is not finite; no state has changed
   absl::StatusOr<ColumnsView> Act(const ColumnsView& obs, absl::Span<const int> ids = {});
 
-  // The outputs of the network for the rows of the last Act(): "q" [B, A], "logit" [B, W] or "mean" [B, n].
+  // The outputs of the network for the rows of the last Act(): "q" [B, A], "logit" [B, W] or "mean"
+  // [B, n].
   const ColumnsView& outputs() const { return outputs_; }
 
  private:

@@ -1,5 +1,6 @@
-// Measures Act() of actors beside the matrix products of their networks on OpenBLAS with one thread: the CartPole
-// DQN network (0: 4-128-128-64, dueling 64-2 and 64-1) and two layers of a width.
+// Measures Act() of actors beside the matrix products of their networks on OpenBLAS with one
+// thread: the CartPole DQN network (0: 4-128-128-64, dueling 64-2 and 64-1) and two layers of a
+// width.
 #include <memory>
 #include <vector>
 

@@ -1,20 +1,25 @@
-// What the manifest of a checkpoint says about its policy, so that an actor needs neither protobuf nor the training
-// program: which network stands in the component "model", below which name, and how its outputs become
-// actions. The manifest's field "actor" holds it as JSON:
+// What the manifest of a checkpoint says about its policy, so that an actor needs neither protobuf
+// nor the training program: which network stands in the component "model", below which name, and
+// how its outputs become actions. The manifest's field "actor" holds it as JSON:
 //
 //   {"version":1,"policy":"ppo","parameters":"model/actor",
 //    "network":{"encoder_hidden_size":[64,64],"activation":"tanh","head_hidden_size":0,"head_layer_num":0,
 //               "dueling":false,
-//               "conv":[{"channels":16,"kernel":3,"stride":1,"padding":0}],      only with convolutions
+//               "conv":[{"channels":16,"kernel":3,"stride":1,"padding":0}],      only with
+//                                                                                convolutions
 //               "recurrent":{"cell":"lstm","hidden_size":64}},                   only with memory
 //    "head":"categorical",
-//    "unused_outputs":["value"],                      heads of the network that acting does not need
-//    "exploration":{"type":"exp","start":0.95,"end":0.1,"decay":10000},          of heads of Q values only
-//    "distribution":{"kind":"atoms","size":51,"v_min":-10,"v_max":10},           of head "q_distribution" only
+//    "unused_outputs":["value"],                      heads of the network that acting does not
+//                                                     need
+//    "exploration":{"type":"exp","start":0.95,"end":0.1,"decay":10000},          of heads of Q
+//                                                                                values only
+//    "distribution":{"kind":"atoms","size":51,"v_min":-10,"v_max":10},           of head
+//                                                                                "q_distribution"
+//                                                                                only
 //    "obs_clip":10}                                   only with normalized observations
 //
-// A policy that an actor cannot play has {"version":1,"problem":"..."} instead. A reader ignores members that it
-// does not know; what it must know comes with another version.
+// A policy that an actor cannot play has {"version":1,"problem":"..."} instead. A reader ignores
+// members that it does not know; what it must know comes with another version.
 //
 // Threads: plain data and pure functions.
 #ifndef DING_WORKER_POLICY_ACTOR_ACTOR_DESCRIPTION_H_
@@ -55,7 +60,8 @@ struct ActorDescription {
     RnnCell cell = RnnCell::kLstm;
     int64_t hidden_size = 0;
   };
-  // How Q values are made out of the outputs of the network: they are the means of distributions of returns.
+  // How Q values are made out of the outputs of the network: they are the means of distributions of
+  // returns.
   struct Distribution {
     enum class Kind {
       kAtoms,  // C51, Rainbow: [A, size] logits of the probabilities of returns from v_min to v_max

@@ -1,12 +1,14 @@
-// All that a checkpoint holds of a policy that acts, as plain data: spaces, layers with their weights, and the
-// statistics of observations. Actors compute with it, and exports write it in other formats.
+// All that a checkpoint holds of a policy that acts, as plain data: spaces, layers with their
+// weights, and the statistics of observations. Actors compute with it, and exports write it in
+// other formats.
 //
 //   observation ── without mask ── normalizers ── convolutions ── encoder ── [cell] ──┬── head: layers ──┐
 //                                                                                    └── head: value ───┴── output
 //
-// With a distribution of returns, the output of an action is its mean. C51 and Rainbow: the head has `size` logits for
-// each action. QR-DQN: the last layer returns the means, because the mean of linear layers is one. IQN: the head runs
-// on the product of the encoder's output and each row of `fraction_features`.
+// With a distribution of returns, the output of an action is its mean. C51 and Rainbow: the head
+// has `size` logits for each action. QR-DQN: the last layer returns the means, because the mean of
+// linear layers is one. IQN: the head runs on the product of the encoder's output and each row of
+// `fraction_features`.
 //
 // Weights are those of the checkpoint: [out, in], [out channels, in channels, kernel, kernel].
 //
@@ -102,8 +104,8 @@ struct LoadedActor {
 
 // Loads the model of the checkpoint folder at `path`. Errors name it:
 //   kNotFound, kDataLoss  it does not exist, or it is truncated or corrupted
-//   kFailedPrecondition   another major version wrote it; or an earlier one, without the description of the
-//                         actor; or its policy is not one that an actor plays
+//   kFailedPrecondition   another major version wrote it; or an earlier one, without the
+//                         description of the actor; or its policy is not one that an actor plays
 //   kInvalidArgument      its parameters do not fit the description: lists all that do not
 //   kUnimplemented        a later version wrote it, with a head that this one does not have
 absl::StatusOr<LoadedActor> LoadActorModel(const std::string& path);

@@ -26,11 +26,12 @@ using ActorDescriber =
 Registry<ActorDescriber>& ActorDescriberRegistry();
 
 // Describes the actor of a policy of this config with this action space.
-//   kUnimplemented  no actor can play it: the policy has no describer, or its network is of a type of
-//                   someone's own
+//   kUnimplemented  no actor can play it: the policy has no describer, or its network is of a type
+//                   of someone's own
 absl::StatusOr<ActorDescription> DescribeActor(const PolicyConfig& config, const Spec& action);
 
-// Sets the network of `description`. kUnimplemented names a type of network that actors do not compute.
+// Sets the network of `description`. kUnimplemented names a type of network that actors do not
+// compute.
 absl::Status DescribeNetwork(const NetworkConfig& config, ActorDescription* description);
 
 // The head of an ActionDistribution for this action space.

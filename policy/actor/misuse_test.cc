@@ -1,5 +1,5 @@
-// What an actor does with ids that nobody should give it. Run it with AddressSanitizer and UndefinedBehaviorSanitizer,
-// too.
+// What an actor does with ids that nobody should give it. Run it with AddressSanitizer and
+// UndefinedBehaviorSanitizer, too.
 #include <cstring>
 #include <limits>
 #include <memory>

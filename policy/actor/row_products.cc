@@ -78,8 +78,8 @@ DING_INLINE void MultiplyRows(const RowProduct& p, int64_t block) {
   if (row < p.rows) MultiplyTile<Vector, 1, kBlocks>(p, row, block);
 }
 
-// The tile sizes fill the registers of an instruction set, and have at least 8 sums, which hide the latency of
-// an addition.
+// The tile sizes fill the registers of an instruction set, and have at least 8 sums, which hide the
+// latency of an addition.
 template <typename Vector, int kRows, int kBlocks>
 DING_INLINE void MultiplyBlocks(const RowProduct& p) {
   const int64_t blocks = p.weight->padded_out() / kBlock;

@@ -1,11 +1,12 @@
 // Products of a matrix with few rows of features, compiled for several instruction sets.
 //
-// The matrix is packed in blocks of kBlock outputs, input by input, so that a vector instruction handles the same
-// input of several outputs and the weights are read in order:
+// The matrix is packed in blocks of kBlock outputs, input by input, so that a vector instruction
+// handles the same input of several outputs and the weights are read in order:
 //
 //     weight [out, in]            packed: [out / kBlock][in][kBlock]
 //
-// Every element of a result is summed in the order of the inputs by one accumulator, for any number of rows.
+// Every element of a result is summed in the order of the inputs by one accumulator, for any number
+// of rows.
 //
 // Threads: thread-safe; the functions use their arguments only.
 #ifndef DING_WORKER_POLICY_ACTOR_ROW_PRODUCTS_H_
@@ -22,7 +23,8 @@ namespace ding::internal_actor {
 inline constexpr int64_t kBlock = 16;
 inline int64_t RoundUpToBlock(int64_t width) { return (width + kBlock - 1) / kBlock * kBlock; }
 
-// Floats that begin at a cache line; 0 at first. A value that owns its memory and can only be moved.
+// Floats that begin at a cache line; 0 at first. A value that owns its memory and can only be
+// moved.
 class AlignedFloats {
  public:
   AlignedFloats() = default;

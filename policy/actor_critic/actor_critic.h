@@ -121,9 +121,9 @@ class ActorCritic {
   int64_t state_size() const { return actor_.state_size() + critic_.state_size(); }
 
   // Sets the distribution for `obs` [B, ...], and writes V(obs) to `value` [B] unless it is empty.
-  // `states` [B, state_size()] holds the states before `obs`; Act() replaces them by the states after
-  // it. The states of the critic change only if `value` is written. No states: the rows begin episodes. kInternal if outputs are not
-  // finite.
+  // `states` [B, state_size()] holds the states before `obs`; Act() replaces them by the states
+  // after it. The states of the critic change only if `value` is written. No states: the rows begin
+  // episodes. kInternal if outputs are not finite.
   absl::Status Act(const ColumnsView& obs, absl::Span<float> value, absl::Span<float> states = {});
   // Returns the outputs of the head of the last Act() [B, W].
   absl::Span<const float> head() const { return head_; }
@@ -136,8 +136,8 @@ class ActorCritic {
   void NormalizeInputs(const MutableColumnsView& rows);
   // Adds the rows of `obs`, which must be finite and not yet normalized, to the statistics.
   void UpdateStatistics(const ColumnsView& obs);
-  // Adds rows of inputs() to the statistics, together with the rows of the other learners of a group.
-  // Nothing is changed if `sum` fails.
+  // Adds rows of inputs() to the statistics, together with the rows of the other learners of a
+  // group. Nothing is changed if `sum` fails.
   absl::Status UpdateInputStatistics(const ColumnsView& inputs, GroupSum sum);
 
   // The statistics of discounted returns by which collectors in other processes scale rewards

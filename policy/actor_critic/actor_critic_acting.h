@@ -48,13 +48,14 @@ class GreedyEval : public EvalMode {
   std::optional<RecurrentStates> states_;  // of recurrent networks
 };
 
-// Samples from the distribution of the actor, for off-policy algorithms: it keeps no recurrent states.
+// Samples from the distribution of the actor, for off-policy algorithms: it keeps no recurrent
+// states.
 //
 // Saved: "rng".
 class SampleCollect : public CollectMode {
  public:
-  // `name` is the name of the algorithm. The random stream is (seed, "policy/collect"). With `with_log_prob` the output has
-  // the column "log_prob", too.
+  // `name` is the name of the algorithm. The random stream is (seed, "policy/collect"). With
+  // `with_log_prob` the output has the column "log_prob", too.
   SampleCollect(std::string name, ActorCritic* networks, const CollectAttributes& attributes,
                 uint64_t seed, bool with_log_prob = false);
 

@@ -251,8 +251,8 @@ class ActorCriticCollect : public CollectMode {
     return absl::OkStatus();
   }
 
-  // Computes the state after the last row of each segment by a step from the state before that row, which is
-  // stored with it; the states of the envs may be those of later rows already.
+  // Computes the state after the last row of each segment by a step from the state before that row,
+  // which is stored with it; the states of the envs may be those of later rows already.
   absl::Status ComputeFinalStates(const SegmentBatch& data) {
     if (!states_.has_value()) return absl::OkStatus();
     const auto size = static_cast<size_t>(networks_.state_size());
@@ -279,7 +279,8 @@ class ActorCriticCollect : public CollectMode {
   ColumnBinding inputs_;                   // of sends_obs()
   std::optional<RecurrentStates> states_;  // of recurrent networks
   SpecPtr output_;
-  // Index of the head in output_; before it are the actions, after it log_prob, value and rnn_state.
+  // Index of the head in output_; before it are the actions, after it log_prob, value and
+  // rnn_state.
   int head_ = 0;
 
   std::optional<BlockPool> pool_;

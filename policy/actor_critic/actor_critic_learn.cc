@@ -110,7 +110,8 @@ class ActorCriticLearn : public GradientLearnMode {
   // The fields of a minibatch after the inputs of the networks. The masks follow if there are any.
   enum Column { kTaken, kLogProb, kValue, kAdv, kReturn, kFirstMask };
   int field(Column column) const { return networks_.inputs()->size() + column; }
-  // The mask of legal actions, and that of the rows that are not padding; empty: all are legal, or none is.
+  // The mask of legal actions, and that of the rows that are not padding; empty: all are legal, or
+  // none is.
   absl::Span<const uint8_t> LegalActions(const ColumnsView& rows) const {
     return has_action_mask() ? rows.column<uint8_t>(field(kFirstMask))
                              : absl::Span<const uint8_t>();
@@ -124,8 +125,9 @@ class ActorCriticLearn : public GradientLearnMode {
   bool recurrent() const { return networks_.state_size() > 0; }
   bool adapts_entropy_weight() const { return update_.target_entropy.has_value(); }
 
-  // Returns the columns that are read from a batch. The inputs of the networks come first, so that the
-  // view is their input. The recurrent states come last, because minibatches do not need those of all rows.
+  // Returns the columns that are read from a batch. The inputs of the networks come first, so that
+  // the view is their input. The recurrent states come last, because minibatches do not need those
+  // of all rows.
   SpecPtr MakeColumns() const {
     const absl::Span<const FieldSpec> inputs = networks_.inputs()->fields();
     std::vector<FieldSpec> fields(inputs.begin(), inputs.end());
@@ -146,7 +148,8 @@ class ActorCriticLearn : public GradientLearnMode {
   }
   bool updates_returns() const { return !options_.modes.collect && options_.scale_reward; }
 
-  // Returns the columns of which statistics are made: the raw inputs, then the discounted return, and the mask of padding.
+  // Returns the columns of which statistics are made: the raw inputs, then the discounted return,
+  // and the mask of padding.
   SpecPtr MakeStatisticsColumns() const {
     std::vector<FieldSpec> fields;
     if (updates_obs()) {
@@ -169,8 +172,8 @@ class ActorCriticLearn : public GradientLearnMode {
                     "all workers of a run must have the same");
   }
 
-  // Adds the rows that are not padding to the statistics, each with the same weight. A group adds the
-  // rows of all its learners. An error changes nothing.
+  // Adds the rows that are not padding to the statistics, each with the same weight. A group adds
+  // the rows of all its learners. An error changes nothing.
   absl::Status AddStatistics(ColumnsView rows) {
     if (!updates_obs() && !updates_returns()) return absl::OkStatus();
     if (sequences()) {
@@ -264,8 +267,8 @@ class ActorCriticLearn : public GradientLearnMode {
     DING_RETURN_IF_ERROR(
         SumOverLearners(options_.reducer, absl::MakeSpan(&group_samples, 1), statistics.status()));
     const ColumnsView& rows = *prepared;
-    // The learners of a group take the same minibatches together, each with its part of them: learners with different
-    // numbers of samples take equally many steps.
+    // The learners of a group take the same minibatches together, each with its part of them:
+    // learners with different numbers of samples take equally many steps.
     const auto all = static_cast<int64_t>(group_samples);
     const int64_t size = update_.minibatch_size > 0 ? std::min(update_.minibatch_size, all) : all;
     const int64_t per_epoch = (all + size - 1) / size;
@@ -357,7 +360,8 @@ class ActorCriticLearn : public GradientLearnMode {
     return true;
   }
 
-  // What the learners of a group average beside gradients: the KL divergence, and the entropy if it is needed.
+  // What the learners of a group average beside gradients: the KL divergence, and the entropy if it
+  // is needed.
   absl::Span<float> Shared(float (&means)[2]) const {
     return absl::MakeSpan(means, adapts_entropy_weight() ? 2 : 1);
   }

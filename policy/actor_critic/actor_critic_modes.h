@@ -1,5 +1,5 @@
-// The collect and the learn mode of on-policy actor-critic algorithms. actor_critic_policy.h describes the data, the settings,
-// the reported scalars and the errors.
+// The collect and the learn mode of on-policy actor-critic algorithms. actor_critic_policy.h
+// describes the data, the settings, the reported scalars and the errors.
 //
 // Ownership: `options` and `networks` must outlive the modes.
 // Threads:   thread-compatible; the modes share `networks`.
@@ -18,9 +18,10 @@
 
 namespace ding {
 
-// In a parallel run the learner keeps the statistics of normalization: a collect mode without a learn mode sends what they are
-// made of with its rows, and a learn mode without a collect mode adds each row that it learns from, once. The columns are
-// "raw/<input>", the observation before it was normalized, and "raw_return", the discounted return (data/running_normalizer.h).
+// In a parallel run the learner keeps the statistics of normalization: a collect mode without a
+// learn mode sends what they are made of with its rows, and a learn mode without a collect mode
+// adds each row that it learns from, once. The columns are "raw/<input>", the observation before it
+// was normalized, and "raw_return", the discounted return (data/running_normalizer.h).
 inline constexpr char kRawPrefix[] = "raw/";
 inline constexpr char kRawReturn[] = "raw_return";
 

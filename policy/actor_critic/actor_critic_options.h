@@ -24,14 +24,15 @@ struct ActorCriticUpdate {
   Loss loss = nullptr;
   ActorCriticLossOptions loss_options;
   int64_t epochs = 1;  // at least 1
-  // Samples of a minibatch, which are rows, or sequences of unroll_len rows. The last minibatch of an
-  // epoch may have fewer; 0: all.
+  // Samples of a minibatch, which are rows, or sequences of unroll_len rows. The last minibatch of
+  // an epoch may have fewer; 0: all.
   int64_t minibatch_size = 0;
   bool normalize_adv = false;  // normalizes the advantages of each minibatch
   double max_kl = 0;  // a call ends before a minibatch with a larger KL divergence; 0: no limit
-  // Not set: the entropy weight is that of loss_options. Otherwise it begins there, in [kLeastEntropyWeight, kMostEntropyWeight], and after each
-  // minibatch its logarithm moves by entropy_weight_rate (target_entropy - entropy): gradient descent on the dual of the
-  // constraint that the entropy is target_entropy (Haarnoja et al. 2018b, "Soft actor-critic algorithms and
+  // Not set: the entropy weight is that of loss_options. Otherwise it begins there, in
+  // [kLeastEntropyWeight, kMostEntropyWeight], and after each minibatch its logarithm moves by
+  // entropy_weight_rate (target_entropy - entropy): gradient descent on the dual of the constraint
+  // that the entropy is target_entropy (Haarnoja et al. 2018b, "Soft actor-critic algorithms and
   // applications", eq. 17, for the temperature).
   std::optional<double> target_entropy;
   double entropy_weight_rate = 0.01;  // above 0
@@ -44,8 +45,8 @@ struct ActorCriticPolicyOptions {
   double gae_lambda = 0.95;
   AdamOptions adam;
   double lr_decay_env_steps = 0;  // the rate falls linearly to 0 within these; 0: it is constant
-  // The entropy weight moves linearly from that of update.loss_options to final_entropy_weight within
-  // entropy_decay_env_steps; 0: it is constant.
+  // The entropy weight moves linearly from that of update.loss_options to final_entropy_weight
+  // within entropy_decay_env_steps; 0: it is constant.
   double entropy_decay_env_steps = 0;
   double final_entropy_weight = 0;  // at least 0
   FieldSchedules schedules;         // of the settings below; they replace what is above
@@ -56,11 +57,12 @@ struct ActorCriticPolicyOptions {
   ActorCriticUpdate update;
   CollectAttributes collect;  // the policy sets on_policy
   LearnAttributes learn;      // the policy sets on_policy and sequences
-  // What becomes of the rows that are left at the end of a segment if collect.unroll_len is above 1.
+  // What becomes of the rows that are left at the end of a segment if collect.unroll_len is above
+  // 1.
   LastSample last_sample = LastSample::kNullPadding;
   PolicyModes modes;
-  // Averages gradients with the other learners of a group, which must have equally many minibatches;
-  // null: a single learner. It must outlive the policy.
+  // Averages gradients with the other learners of a group, which must have equally many
+  // minibatches; null: a single learner. It must outlive the policy.
   GradientReducer* reducer = nullptr;
 };
 

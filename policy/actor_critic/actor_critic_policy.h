@@ -1,46 +1,51 @@
-// The policy of on-policy actor-critic algorithms. PPO and A2C (policy/ppo, policy/a2c) create it with
-// their loss and their number of epochs and minibatches.
+// The policy of on-policy actor-critic algorithms. PPO and A2C (policy/ppo, policy/a2c) create it
+// with their loss and their number of epochs and minibatches.
 //
-//   collect  samples actions. The output has "action" (and "raw_action" if it is continuous), "logit" or
-//            "mean", "log_prob" and "value". GetTrainSample() adds the columns "adv" and "return":
-//            generalized advantages (data/returns.h), with the bootstrap value V(final_obs) where a
-//            segment was cut or truncated and 0 where the episode terminated. Optionally it also
+//   collect  samples actions. The output has "action" (and "raw_action" if it is continuous),
+//            "logit" or "mean", "log_prob" and "value". GetTrainSample() adds the columns "adv" and
+//            "return": generalized advantages (data/returns.h), with the bootstrap value
+//            V(final_obs) where a segment was cut or truncated and 0 where the episode terminated.
+//            Optionally it also
 //              - divides the rewards by the running deviation of the return
 //                (data/running_normalizer.h)
 //              - normalizes the observations by the statistics with which the policy acted on these
 //                rows, and then adds the rows to the statistics
-//            A policy without a learn mode, in another process than the learner, leaves the statistics as they are: it adds
-//            the columns of which they are made, "raw/<input>" and "raw_return", and uses those of the model that it
-//            loads. A learn mode without a collect mode adds each row that it learns from to the statistics, once
-//            (data/running_normalizer.h), after its steps; in a group, the rows of all learners
-//            If unroll_len T is above 1, it cuts the segments into samples [N * T] of T rows
+//            A policy without a learn mode, in another process than the learner, leaves the
+//            statistics as they are: it adds the columns of which they are made, "raw/<input>" and
+//            "raw_return", and uses those of the model that it loads. A learn mode without a
+//            collect mode adds each row that it learns from to the statistics, once
+//            (data/running_normalizer.h), after its steps; in a group, the rows of all learners If
+//            unroll_len T is above 1, it cuts the segments into samples [N * T] of T rows
 //            (data/sequence_samples.h), with column "mask"
 //   eval     takes the most probable action; the statistics do not change
-//   learn    trains on samples of GetTrainSample(): `epochs` passes, in minibatches in random order. Rows of
-//            padding do not count
-//   command  gives the learn mode the settings "lr", "entropy_weight", "clip_ratio" and "target_entropy" if they
-//            change. They are functions of the progress of the run, so that a resumed run needs no state for them
+//   learn    trains on samples of GetTrainSample(): `epochs` passes, in minibatches in random
+//            order. Rows of padding do not count
+//   command  gives the learn mode the settings "lr", "entropy_weight", "clip_ratio" and
+//            "target_entropy" if they change. They are functions of the progress of the run, so
+//            that a resumed run needs no state for them
 //
-// Recurrent networks need T above 1. Collect and eval mode keep a recurrent state for each env, which Reset()
-// makes 0. The output of the collect mode then has "rnn_state" [S], the state before the row: the learn
-// mode computes each sample from that of its first row on (backpropagation through time), and
-// GetTrainSample() computes V(final_obs) from the state after the segment's last row.
+// Recurrent networks need T above 1. Collect and eval mode keep a recurrent state for each env,
+// which Reset() makes 0. The output of the collect mode then has "rnn_state" [S], the state before
+// the row: the learn mode computes each sample from that of its first row on (backpropagation
+// through time), and GetTrainSample() computes V(final_obs) from the state after the segment's last
+// row.
 //
 // A learning iteration is a minibatch. It reports the scalars cur_lr, total_loss, policy_loss,
-// value_loss, entropy, approx_kl, clip_fraction and grad_norm, and two that are equal for all minibatches
-// of a call: adv_std and explained_var (the share of the variance of the returns that the critic of the
-// acting policy explains). If the entropy weight is adapted (ActorCriticUpdate::target_entropy), it also reports
-// entropy_weight.
+// value_loss, entropy, approx_kl, clip_fraction and grad_norm, and two that are equal for all
+// minibatches of a call: adv_std and explained_var (the share of the variance of the returns that
+// the critic of the acting policy explains). If the entropy weight is adapted
+// (ActorCriticUpdate::target_entropy), it also reports entropy_weight.
 //
-// Saved: the model as in ActorCritic; train state "optimizer/...", "rng" (for the order of samples), and
-// "log_entropy_weight" if the weight is adapted;
-// collect state "rng", "reward_scaler/..." if rewards are scaled, "rnn_states/..." of recurrent networks.
+// Saved: the model as in ActorCritic; train state "optimizer/...", "rng" (for the order of
+// samples), and "log_entropy_weight" if the weight is adapted; collect state "rng",
+// "reward_scaler/..." if rewards are scaled, "rnn_states/..." of recurrent networks.
 //
 // Ownership: the policy owns networks and optimizer; its modes share them.
 // Threads:   one thread at a time may use the policy, in any mode.
-// Errors:    kInvalidArgument for data of another layout, actions that do not exist, and rows without
-//            a legal action; kInternal for NaN and infinity in data, loss or gradient. After a failed
-//            call the policy is as before the call, also if some minibatches had succeeded.
+// Errors:    kInvalidArgument for data of another layout, actions that do not exist, and rows
+//            without a legal action; kInternal for NaN and infinity in data, loss or gradient.
+//            After a failed call the policy is as before the call, also if some minibatches had
+//            succeeded.
 #ifndef DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_POLICY_H_
 #define DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_POLICY_H_
 

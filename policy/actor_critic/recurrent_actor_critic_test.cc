@@ -1,4 +1,5 @@
-// Tests of PPO and A2C on networks with memory, in the spaces and with the networks of RecurrentCases().
+// Tests of PPO and A2C on networks with memory, in the spaces and with the networks of
+// RecurrentCases().
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -240,7 +241,8 @@ TEST_P(RecurrentActorCritic, TheGradientAgreesWithFiniteDifferencesThroughTime) 
         group.parameters[i] = before - kStep;
         const double below = loss();
         group.parameters[i] = before;
-        // Where a ratio passes a bound of the clipping, the loss has a kink, and so no such derivative.
+        // Where a ratio passes a bound of the clipping, the loss has a kink, and so no such
+        // derivative.
         if (clipped != clipped_above) {
           ++kinks;
           continue;
@@ -252,8 +254,8 @@ TEST_P(RecurrentActorCritic, TheGradientAgreesWithFiniteDifferencesThroughTime) 
   }
 }
 
-// Samples of 4 rows, of which some are padded, and the same rows in samples of 9 with more padding, whose
-// content is replaced.
+// Samples of 4 rows, of which some are padded, and the same rows in samples of 9 with more padding,
+// whose content is replaced.
 TEST_P(RecurrentActorCritic, PaddingDoesNotChangeTheUpdate) {
   const auto less = Create(4);
   const auto more = Create(9);

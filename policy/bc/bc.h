@@ -1,20 +1,20 @@
-// Behaviour cloning: supervised learning of an expert's actions from rows of observations and actions
-// (Pomerleau 1989, "ALVINN"; Bain and Sammut 1995).
+// Behaviour cloning: supervised learning of an expert's actions from rows of observations and
+// actions (Pomerleau 1989, "ALVINN"; Bain and Sammut 1995).
 //
-//   learn    takes one Adam step on a batch with the columns of the observation and "action". The loss
-//            is ActionDistribution::ImitationLoss(): cross-entropy over the legal categories, or squared
-//            error of boxes in units of half their range
+//   learn    takes one Adam step on a batch with the columns of the observation and "action". The
+//            loss is ActionDistribution::ImitationLoss(): cross-entropy over the legal categories,
+//            or squared error of boxes in units of half their range
 //   eval     takes the most probable action
-//   collect  samples. A box is sampled around the mean with the deviation of the options, which is not
-//            learned, and has the further output "raw_action"
+//   collect  samples. A box is sampled around the mean with the deviation of the options, which is
+//            not learned, and has the further output "raw_action"
 //   command  gives no settings
 //
-// Observations are normalized by the statistics of the rows of earlier batches; a batch is added to the
-// statistics after its step.
+// Observations are normalized by the statistics of the rows of earlier batches; a batch is added to
+// the statistics after its step.
 //
 // A learning iteration is a batch. It reports the scalars cur_lr, total_loss, grad_norm and, for
-// categories, accuracy: the share of rows whose most probable action before the step equals that of the
-// data.
+// categories, accuracy: the share of rows whose most probable action before the step equals that of
+// the data.
 //
 // Saved: model "actor/<parameter>", "distribution/log_std" and "statistics/..." as in ActorCritic;
 // train state "optimizer/..."; collect state "rng".
@@ -22,8 +22,8 @@
 // Ownership: the policy owns network and optimizer; its modes share them.
 // Threads:   one thread at a time may use the policy, in any mode.
 // Errors:    kInvalidArgument for data of another layout and actions that do not exist or are
-//            illegal; kInternal for NaN and infinity in data, loss or gradient. A failed call changes
-//            nothing.
+//            illegal; kInternal for NaN and infinity in data, loss or gradient. A failed call
+//            changes nothing.
 #ifndef DING_WORKER_POLICY_BC_BC_H_
 #define DING_WORKER_POLICY_BC_BC_H_
 
@@ -53,8 +53,9 @@ struct BcOptions {
   CollectAttributes collect;
   LearnAttributes learn;  // the policy sets supervised
   PolicyModes modes;
-  // Averages gradients with the other learners of a group; null: a single learner. It must outlive the
-  // policy. normalize_obs is refused with it, because the learners would have different statistics.
+  // Averages gradients with the other learners of a group; null: a single learner. It must outlive
+  // the policy. normalize_obs is refused with it, because the learners would have different
+  // statistics.
   GradientReducer* reducer = nullptr;
 };
 

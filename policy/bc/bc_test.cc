@@ -64,7 +64,8 @@ double Learn(Policy* policy, const Batch& batch, const std::string& scalar = "to
   return *steps.front().scalars.Get(scalar);
 }
 
-// Differentiates the loss of a batch by the parameters, through normalization, mask and distribution.
+// Differentiates the loss of a batch by the parameters, through normalization, mask and
+// distribution.
 TEST(Bc, GradientsAgreeWithFiniteDifferences) {
   for (const auto& [observation, action] :
        std::vector<std::pair<SpecPtr, SpecPtr>>{{VectorObservation(), DiscreteAction()},

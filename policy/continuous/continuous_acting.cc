@@ -21,7 +21,8 @@ absl::Status CheckOutput(const Spec& action, const ColumnsView& obs,
       absl::StrCat("the output has ", out.rows(), " rows for ", obs.rows(), " observations"));
 }
 
-// Computes the outputs of the actor for `obs`, normalized in `memory`, lets `choose` write actions in [-1, 1], and scales them.
+// Computes the outputs of the actor for `obs`, normalized in `memory`, lets `choose` write actions
+// in [-1, 1], and scales them.
 template <typename Choose>
 absl::Status Act(ContinuousActor* actor, const ColumnsView& obs, ScratchColumns* memory,
                  const MutableColumnsView& out, const Choose& choose) {

@@ -1,5 +1,5 @@
-// Several critics Q(obs, action) side by side: multi-layer perceptrons of the same shape with parameters of their
-// own, which read the same rows.
+// Several critics Q(obs, action) side by side: multi-layer perceptrons of the same shape with
+// parameters of their own, which read the same rows.
 //
 //     obs ────┐                ┌── 64-64-1  "q0"
 //             ├── one input ───┼── 64-64-1  "q1"        one Mlp: the input is loaded once for all
@@ -33,13 +33,15 @@
 
 namespace ding {
 
-// Checks that critics of so many parameters, their targets, gradients and optimizer fit in `memory_bytes`.
+// Checks that critics of so many parameters, their targets, gradients and optimizer fit in
+// `memory_bytes`.
 //   kResourceExhausted  they do not
 absl::Status CheckFitsInMemory(int64_t num_parameters, int64_t memory_bytes);
 
 class CriticEnsemble {
  public:
-  // Each critic has the hidden layers of `options`. Their parameters are drawn from `seed`, and differ.
+  // Each critic has the hidden layers of `options`. Their parameters are drawn from `seed`, and
+  // differ.
   //   kInvalidArgument    lists all problems of the options and of the observation
   //   kResourceExhausted  this process may not use enough memory to train them
   static absl::StatusOr<std::unique_ptr<CriticEnsemble>> Create(MlpOptions options,
@@ -54,8 +56,9 @@ class CriticEnsemble {
   Network& network() { return *network_; }
   const Network& network() const { return *network_; }
 
-  // Whether its hidden layers have dropout; and the keys of the masks of the next passes, which must stay unchanged
-  // until the last of them (Mlp::set_dropout_keys()). Without keys nothing is dropped.
+  // Whether its hidden layers have dropout; and the keys of the masks of the next passes, which
+  // must stay unchanged until the last of them (Mlp::set_dropout_keys()). Without keys nothing is
+  // dropped.
   bool has_dropout() const { return first_structure_.options.dropout > 0; }
   void set_dropout_keys(absl::Span<const uint64_t> row_keys) {
     network_->set_dropout_keys(row_keys);
@@ -68,8 +71,8 @@ class CriticEnsemble {
     first_->set_thread_team(team);
   }
 
-  // Compute q() for rows; Forward() also keeps what a Backward needs, and its arguments must not change
-  // until then.
+  // Compute q() for rows; Forward() also keeps what a Backward needs, and its arguments must not
+  // change until then.
   absl::Status Infer(const ColumnsView& obs, absl::Span<const float> action);
   absl::Status Forward(const ColumnsView& obs, absl::Span<const float> action);
   const CriticColumns& q() const { return q_; }

@@ -38,8 +38,8 @@ constexpr int kMembers[kCritics] = {0, 1};
 // Train iterations between two measurements of the gradient, which take longer than the other ones.
 constexpr int64_t kMeasurePeriod = 10;
 
-// A critic with its target and its columns of a batch: values [B, A], actions and values of the actions taken [B]. Spans are
-// valid until the next pass.
+// A critic with its target and its columns of a batch: values [B, A], actions and values of the
+// actions taken [B]. Spans are valid until the next pass.
 class DiscreteCritic {
  public:
   //   kInvalidArgument  there is no network, it has a memory, or it does not fit the spaces

@@ -26,8 +26,9 @@
 // may differ for a moment.
 //
 // Saved: model "model/actor/<parameter>"; train state "critic/q<k>/<parameter>",
-// "target_critic/q<k>/<parameter>", "critic_optimizer/q<k>/...", "actor_optimizer/...", "log_alpha",
-// "alpha_optimizer/...", "train_iter"; collect state "rng". Loading a model changes the actor only.
+// "target_critic/q<k>/<parameter>", "critic_optimizer/q<k>/...", "actor_optimizer/...",
+// "log_alpha", "alpha_optimizer/...", "train_iter"; collect state "rng". Loading a model changes
+// the actor only.
 //
 // Ownership: the policy owns networks and optimizers; its modes share them.
 // Threads:   one thread at a time may use the policy, in any mode.

@@ -98,8 +98,8 @@ INSTANTIATE_TEST_SUITE_P(DiscreteSac, PolicyConformance,
                                          ConformanceCase("masked", MaskedObservation(kActions))),
                          testing::PrintToStringParamName());
 
-// What a learner computes for a batch in its first iteration, where the targets equal the critics: an independent
-// implementation on top of the networks.
+// What a learner computes for a batch in its first iteration, where the targets equal the critics:
+// an independent implementation on top of the networks.
 class Reference {
  public:
   // `prefix` is "obs" or "next_obs"; the observation is masked if it has a mask.

@@ -1,6 +1,6 @@
-// Measures updates of C51 (51 atoms) and QR-DQN (200 quantiles) on networks 4-128-128 with linear heads for the 2
-// actions of CartPole, each beside its floor (policy/testing/bare_updates.h) and beside the loss, which is a part of the
-// floor.
+// Measures updates of C51 (51 atoms) and QR-DQN (200 quantiles) on networks 4-128-128 with linear
+// heads for the 2 actions of CartPole, each beside its floor (policy/testing/bare_updates.h) and
+// beside the loss, which is a part of the floor.
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -1,17 +1,18 @@
-// The network of IQN (Dabney et al. 2018, "Implicit Quantile Networks for Distributional Reinforcement Learning",
-// section 3 and eq. 4), without torch: quantiles of the return of each action at N fractions, which are its random
-// numbers (policy/network.h).
+// The network of IQN (Dabney et al. 2018, "Implicit Quantile Networks for Distributional
+// Reinforcement Learning", section 3 and eq. 4), without torch: quantiles of the return of each
+// action at N fractions, which are its random numbers (policy/network.h).
 //
 //     obs [B] ──► encoder ──► [B, D] ──────────────────┐
 //                                                      ├─ product [B, N, D] ──► heads ──► "q" [B, A, N]
 //     fraction [N] ──► cos(pi i fraction) ──► [N, D] ──┘
 //
-// D is the width of the last encoder layer; the layer behind the cosines ("cosine/0") ends with the activation. The
-// fractions are the same for all rows of a batch, so that the layer behind the cosines runs on N rows instead of
-// B * N, and learners of parts of a batch equal one of the whole. Draw() takes one fraction of each of N equal
-// parts of [0, 1], and UseMeans() their middles.
+// D is the width of the last encoder layer; the layer behind the cosines ("cosine/0") ends with the
+// activation. The fractions are the same for all rows of a batch, so that the layer behind the
+// cosines runs on N rows instead of B * N, and learners of parts of a batch equal one of the whole.
+// Draw() takes one fraction of each of N equal parts of [0, 1], and UseMeans() their middles.
 //
-// Ownership: owns parameters, gradients and working memory, which is reused while batch sizes repeat.
+// Ownership: owns parameters, gradients and working memory, which is reused while batch sizes
+// repeat.
 // Threads:   thread-compatible.
 // Errors:    as in policy/mlp/mlp.h.
 #ifndef DING_WORKER_POLICY_DISTRIBUTIONAL_IQN_NETWORK_H_

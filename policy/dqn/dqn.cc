@@ -56,8 +56,8 @@ class DqnLearn : public QLearnMode {
     return QLoss{result.loss, result.mean_q, result.mean_next_value, data.rows(), td_error_, {}};
   }
 
-  // Each iteration has a stream of its own, so that the learners of a group draw alike even if a step has failed
-  // in some of them.
+  // Each iteration has a stream of its own, so that the learners of a group draw alike even if a
+  // step has failed in some of them.
   void DrawRandomNumbers() {
     Rng rng(noise_seed_, kNoisePurpose, static_cast<uint64_t>(train_iter()));
     for (Network* const each : {&network().network(), &target()}) {

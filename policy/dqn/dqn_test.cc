@@ -55,8 +55,8 @@ Batch WithWeights(const Batch& batch, absl::Span<const float> weights) {
   return std::move(builder).Seal(batch.rows());
 }
 
-// Computes the loss of a linear network with `parameters` by its definition, in float64. The parameters
-// `chooser` choose the action of the bootstrap; no gradient flows through the choice.
+// Computes the loss of a linear network with `parameters` by its definition, in float64. The
+// parameters `chooser` choose the action of the bootstrap; no gradient flows through the choice.
 double LossByHand(const Batch& batch, absl::Span<const float> parameters,
                   absl::Span<const float> target_parameters, absl::Span<const float> chooser) {
   const auto q = [&](absl::Span<const float> p, const char* column, int64_t row, int64_t a) {
@@ -247,8 +247,9 @@ TEST(Dqn, ALongGradientIsScaledToTheClipNorm) {
   EXPECT_NEAR(std::sqrt(squares), 0.01, 1e-5);
 }
 
-// A chain of five states. "right" moves up, and after the last state ends the episode with reward 1;
-// "left" moves down, has reward -0.1, and may be truncated by a time limit. Observations are one-hot.
+// A chain of five states. "right" moves up, and after the last state ends the episode with reward
+// 1; "left" moves down, has reward -0.1, and may be truncated by a time limit. Observations are
+// one-hot.
 constexpr int64_t kStates = 5;
 constexpr double kGamma = 0.9;
 

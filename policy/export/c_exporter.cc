@@ -1,4 +1,5 @@
-// Registers export format "c": a header and a source in C99, without a heap, libraries or headers of the system.
+// Registers export format "c": a header and a source in C99, without a heap, libraries or headers
+// of the system.
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -273,7 +274,8 @@ class CExporter {
     return "state";
   }
 
-  // Returns the name of the outputs of the head [A, N], where N is 1 unless they are logits of atoms.
+  // Returns the name of the outputs of the head [A, N], where N is 1 unless they are logits of
+  // atoms.
   std::string AddOutputs(const ModelHead& head, const std::string& x) {
     std::string y = x;
     for (const ModelLayer& layer : head.layers) y = AddLayer(layer, y);

@@ -1,4 +1,5 @@
-// Writes the actor of a checkpoint in formats of other programs. The target of a format registers its exporter:
+// Writes the actor of a checkpoint in formats of other programs. The target of a format registers
+// its exporter:
 //
 //   "onnx"         policy.onnx, for any runtime of ONNX             //policy/export:onnx_exporter
 //   "c"            policy.h and policy.c, C99 without dependencies  //policy/export:c_exporter
@@ -6,8 +7,8 @@
 //
 // All formats have the same inputs and outputs, for B rows (C: one row):
 //
-//   inputs   each field of the observation by its name, not normalized; "state" [B, S] with memory, 0 at the
-//            beginning of an episode
+//   inputs   each field of the observation by its name, not normalized; "state" [B, S] with memory,
+//            0 at the beginning of an episode
 //   outputs  "action" [B, ...], the best one; the outputs of the network: "q", "logit" or "mean";
 //            "next_state" [B, S] with memory
 //
@@ -39,13 +40,13 @@ struct ExportedFile {
 using Exporter = std::function<absl::StatusOr<std::vector<ExportedFile>>(const ActorModel&)>;
 Registry<Exporter>& ExporterRegistry();
 
-// Returns the content of golden.json, by which an export is checked: 16 rows of random inputs, and what the actor
-// makes of them.
+// Returns the content of golden.json, by which an export is checked: 16 rows of random inputs, and
+// what the actor makes of them.
 //   {"inputs": {name: {"shape": [16, ...], "data": [...]}, ...}, "outputs": {...}}
 absl::StatusOr<std::string> MakeGolden(Actor* actor);
 
-// Exports the checkpoint to the folder `output`, which is created; other files in it stay. Writes golden.json
-// last. Returns the files. Errors name the checkpoint or the file:
+// Exports the checkpoint to the folder `output`, which is created; other files in it stay. Writes
+// golden.json last. Returns the files. Errors name the checkpoint or the file:
 //   kNotFound  no exporter has this format: lists those there are
 //   kInternal  the exporter threw an exception, or returned no files
 //   others     as of LoadActorModel(), of the exporter and of writing files

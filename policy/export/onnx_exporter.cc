@@ -263,7 +263,8 @@ class OnnxExporter {
     Reshape(all, RowsOf(action.shape), kActionOutput);
   }
 
-  // low + (clip(x, -1, 1) + 1) / 2 * (high - low), in float64. Its rounding may pass the upper bound, not the lower one.
+  // low + (clip(x, -1, 1) + 1) / 2 * (high - low), in float64. Its rounding may pass the upper
+  // bound, not the lower one.
   void AddScaled(const FieldSpec& action, const std::string& mean) {
     std::vector<double> low;
     std::vector<double> high;

@@ -1,5 +1,6 @@
-// Builds an ONNX model node by node and encodes it. The format is protobuf; its few messages are written here by
-// hand (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto), so that the program needs no library of ONNX.
+// Builds an ONNX model node by node and encodes it. The format is protobuf; its few messages are
+// written here by hand (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto), so that the
+// program needs no library of ONNX.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_POLICY_EXPORT_ONNX_GRAPH_H_
@@ -36,7 +37,8 @@ class OnnxGraph {
   // Declare an input or output [B, ...shape].
   void AddInput(const std::string& name, Type type, absl::Span<const int64_t> shape);
   void AddOutput(const std::string& name, Type type, absl::Span<const int64_t> shape);
-  // Adds a node with one output, or several; returns the names of the outputs. `output` names them, if it is not empty.
+  // Adds a node with one output, or several; returns the names of the outputs. `output` names them,
+  // if it is not empty.
   std::string Add(absl::string_view op, const Names& inputs,
                   const std::vector<Attribute>& attributes = {}, const std::string& output = "");
   Names AddSplit(const std::string& input, const std::vector<int64_t>& sizes);

@@ -52,7 +52,8 @@ struct ImpalaBatch {
 // Reads the columns of impala.h, and refuses values that would silently damage training.
 class ImpalaBatchReader {
  public:
-  // `taken` is the field whose log-probability is column "log_prob" (ActionDistribution::taken_field()).
+  // `taken` is the field whose log-probability is column "log_prob"
+  // (ActionDistribution::taken_field()).
   ImpalaBatchReader(SpecPtr observation, const FieldSpec& taken);
 
   // The views are valid as long as `batch`, and until the next Read().

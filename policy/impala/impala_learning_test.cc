@@ -19,9 +19,9 @@
 namespace ding {
 namespace {
 
-// Cells 0 to 5 in a row. Action 1 goes to the right, action 0 to the left. Each step costs 0.1; cell 5
-// gives 1 and ends the episode. After 20 steps it is truncated. The best policy gets 0.5, one that goes to
-// the left -2.
+// Cells 0 to 5 in a row. Action 1 goes to the right, action 0 to the left. Each step costs 0.1;
+// cell 5 gives 1 and ends the episode. After 20 steps it is truncated. The best policy gets 0.5,
+// one that goes to the left -2.
 class Corridor {
  public:
   static constexpr int kCells = 5;

@@ -103,7 +103,8 @@ class ImpalaMlp : public testing::TestWithParam<Space> {
   Batch MakeBatch(uint64_t seed) const {
     return MakeImpalaTestBatch(GetParam().observation, GetParam().action, kRows, kLength, seed);
   }
-  // Returns MakeBatch(seed) with the actions that the policy takes now, and their log-probabilities.
+  // Returns MakeBatch(seed) with the actions that the policy takes now, and their
+  // log-probabilities.
   Batch ActOn(uint64_t seed) {
     return Edited(MakeBatch(seed), [this](const BatchBuilder& builder) {
       CollectMode& collect = *policy_->collect_mode();
@@ -122,8 +123,8 @@ class ImpalaMlp : public testing::TestWithParam<Space> {
   ImpalaPolicy* policy_ = nullptr;
 };
 
-// What the loss is by its definition, in float64. Targets and advantages are those of the parameters with
-// which it is made.
+// What the loss is by its definition, in float64. Targets and advantages are those of the
+// parameters with which it is made.
 class Definition {
  public:
   Definition(const Space& space, const Batch& batch, ActorCritic* networks)
@@ -204,7 +205,8 @@ class Definition {
   std::vector<double> ratio_, target_, advantage_;
 };
 
-// The policy that acted is several updates old: ratios are far from 1, above rho_bar and below c_bar.
+// The policy that acted is several updates old: ratios are far from 1, above rho_bar and below
+// c_bar.
 TEST_P(ImpalaMlp, TheGradientOnStaleDataAgreesWithTheDefinitionByFiniteDifferences) {
   ActorCritic& networks = policy_->actor_critic();
   const Batch stale = ActOn(9);

@@ -1,22 +1,22 @@
-// Implicit Q-learning (Kostrikov et al. 2021, "Offline reinforcement learning with implicit Q-learning"): learns from
-// recorded episodes, without a value of any action that they do not have.
+// Implicit Q-learning (Kostrikov et al. 2021, "Offline reinforcement learning with implicit
+// Q-learning"): learns from recorded episodes, without a value of any action that they do not have.
 //
 //     obs ──────────► state value V ◄── expectile of min Q_target(obs, action of the data)
 //     next_obs ─────► V ──► target of both critics Q
 //     obs ──────────► actor ◄── cloning of the data's actions, weighted by exp(beta (min Q_target - V))
 //
-//   learn    takes one Adam step for critics, state value, actor and its deviation on a batch of transitions
-//            (policy/continuous/continuous_policy.h, policy/loss/off_policy_loss.h). Further scalars: value_loss, state_value
-//            (the mean of V) and mean_weight (of the rows)
+//   learn    takes one Adam step for critics, state value, actor and its deviation on a batch of
+//            transitions (policy/continuous/continuous_policy.h, policy/loss/off_policy_loss.h).
+//            Further scalars: value_loss, state_value (the mean of V) and mean_weight (of the rows)
 //   eval     as policy/continuous/continuous_acting.h
 //   collect  acts likewise; nothing is collected while it learns
 //   command  gives the settings of the options' schedules
 //
-// The actor is a normal distribution around tanh(mean). Its deviation does not depend on the observation, and is needed
-// to learn only: log_std is in [-5, 2].
+// The actor is a normal distribution around tanh(mean). Its deviation does not depend on the
+// observation, and is needed to learn only: log_std is in [-5, 2].
 //
-// Saved beside the state of ContinuousLearnMode: "value/<parameter>", "value_optimizer/...", "distribution/log_std" and
-// "distribution_optimizer/...".
+// Saved beside the state of ContinuousLearnMode: "value/<parameter>", "value_optimizer/...",
+// "distribution/log_std" and "distribution_optimizer/...".
 //
 // Ownership: the policy owns networks and optimizers; its modes share them.
 // Threads:   one thread at a time may use the policy, in any mode.

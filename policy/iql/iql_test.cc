@@ -78,8 +78,8 @@ IqlOptions Options() {
   return options;
 }
 
-// The losses of a batch in the first iteration, where the targets equal the critics and log_std is 0: an independent
-// implementation on top of the networks.
+// The losses of a batch in the first iteration, where the targets equal the critics and log_std is
+// 0: an independent implementation on top of the networks.
 class Reference {
  public:
   Reference(Iql* iql, const Batch& batch) : iql_(*iql) {

@@ -50,8 +50,8 @@ std::vector<double> Softmax(const float* logit, int64_t size) {
   return p;
 }
 
-// The target of row `i` by its definition: each atom of the target gets the share (1 - distance / step) of
-// every value closer than one step.
+// The target of row `i` by its definition: each atom of the target gets the share (1 - distance /
+// step) of every value closer than one step.
 std::vector<double> TargetOf(const RandomBatch& batch, int i) {
   const CategoricalSupport& support = batch.support;
   const double step =
@@ -98,8 +98,8 @@ TEST_P(CategoricalLoss, EqualsItsDefinition) {
   EXPECT_NEAR(result.mean_next_value, mean_next, 1e-4);
 }
 
-// The loop is written out here and in quantile_loss_test.cc: the batches share no type, and each loss needs its own
-// step and bound.
+// The loop is written out here and in quantile_loss_test.cc: the batches share no type, and each
+// loss needs its own step and bound.
 TEST_P(CategoricalLoss, TheGradientAgreesWithFiniteDifferences) {
   RandomBatch batch(2, GetParam());
   batch.Compute();

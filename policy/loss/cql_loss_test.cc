@@ -13,7 +13,8 @@ namespace {
 constexpr int kRows = 8;
 constexpr int kActions = 4;
 
-// A random batch that owns its columns. Each row has one illegal action, which is not that of the data.
+// A random batch that owns its columns. Each row has one illegal action, which is not that of the
+// data.
 struct RandomBatch {
   explicit RandomBatch(uint64_t seed) : mask(kRows * kActions, 1) {
     Rng rng(seed, "cql_loss_test");

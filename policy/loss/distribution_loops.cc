@@ -117,8 +117,9 @@ DING_INLINE double SumLoop(const float* values, int64_t size) {
   return SumOfLanes(sum);
 }
 
-// The lanes are quantiles, and the sums over the targets stay in registers. With c = clip(u, -kappa, kappa),
-// which is huber'(u), huber(u) is c (u - c / 2), and the terms with u < 0 are those of min(c, 0).
+// The lanes are quantiles, and the sums over the targets stay in registers. With c = clip(u,
+// -kappa, kappa), which is huber'(u), huber(u) is c (u - c / 2), and the terms with u < 0 are those
+// of min(c, 0).
 template <typename Vector, int kVectors>
 DING_INLINE double QuantileTile(const QuantileRow& row, int64_t begin, float* d_quantile) {
   Vector quantile[kVectors];

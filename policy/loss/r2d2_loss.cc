@@ -64,8 +64,8 @@ double ValueScale::Rescale(double value) const {
 
 double ValueScale::Invert(double value) const {
   if (!eps.has_value()) return value;
-  // y = |value| solves eps s^2 + s - (y + 1 + eps) = 0 for s = sqrt(|x| + 1). This form of the root has no
-  // difference of nearly equal numbers and holds for eps 0.
+  // y = |value| solves eps s^2 + s - (y + 1 + eps) = 0 for s = sqrt(|x| + 1). This form of the root
+  // has no difference of nearly equal numbers and holds for eps 0.
   const double c = std::abs(value) + 1 + *eps;
   const double s = 2 * c / (1 + std::sqrt(1 + 4 * *eps * c));
   return std::copysign(s * s - 1, value);

@@ -1,11 +1,12 @@
-// The loss of R2D2 (Kapturowski et al. 2019, "Recurrent experience replay in distributed reinforcement
-// learning", section 2.3) on B sequences of T rows, as functions of columns, for any network. Row t of
-// sequence b is at b * T + t.
+// The loss of R2D2 (Kapturowski et al. 2019, "Recurrent experience replay in distributed
+// reinforcement learning", section 2.3) on B sequences of T rows, as functions of columns, for any
+// network. Row t of sequence b is at b * T + t.
 //
-// The target of a row is made of the rows after it in its sequence. With rewards r, discounts d of one step
-// (0 if the episode terminated) and the row i:
+// The target of a row is made of the rows after it in its sequence. With rewards r, discounts d of
+// one step (0 if the episode terminated) and the row i:
 //
-//   window    rows i .. e; it ends after n rows, or before at the last row of the episode in the sequence
+//   window    rows i .. e; it ends after n rows, or before at the last row of the episode in the
+//             sequence
 //   return    R_i = r_i + d_i r_(i+1) + ... + d_i ... d_(e-1) r_e
 //   target_i = h(R_i + d_i ... d_e h^-1(V_e))         V_e: the value of next_obs of row e
 //   td_i     = q[i, action_i] - target_i
@@ -13,10 +14,12 @@
 //   h(x)  = sign(x) (sqrt(|x| + 1) - 1) + eps x       (Pohlen et al. 2018, "Observe and look further",
 //                                                      section 3.2), or x
 //
-// Learning rows are those that are neither padding (mask 0) nor burn-in. With N of them in all sequences,
+// Learning rows are those that are neither padding (mask 0) nor burn-in. With N of them in all
+// sequences,
 //
 //   loss       = 1/N sum over the learning rows of weight_b f(td_i)               (f: policy/loss/td_loss.h)
-//   priority_b = eta max |td_i| + (1 - eta) mean |td_i|   over the learning rows of sequence b; 0 without any
+//   priority_b = eta max |td_i| + (1 - eta) mean |td_i|   over the learning rows of sequence b; 0
+//                                                         without any
 //
 // No gradient flows into the target.
 //
@@ -68,7 +71,8 @@ struct SequenceReturns {
   absl::Span<int64_t> end;     // [B * T] e
 };
 
-// Computes the windows of all rows. `reward` and `discount` [B * T] are those of one step; `n` is at least 1.
+// Computes the windows of all rows. `reward` and `discount` [B * T] are those of one step; `n` is
+// at least 1.
 void ComputeSequenceReturns(const SequenceRows& rows, absl::Span<const float> reward,
                             absl::Span<const float> discount, int64_t n,
                             const SequenceReturns& returns);
@@ -95,8 +99,8 @@ struct R2d2LossResult {
   double mean_next_value = 0;  // and of V_e, which counts as 0 where the discount is 0
 };
 
-// Writes td_i, or 0 where nothing is learned, to `td_error` [B * T], d loss / d q to `d_q` [B * T, A] and the
-// priorities to `priority` [B].
+// Writes td_i, or 0 where nothing is learned, to `td_error` [B * T], d loss / d q to `d_q` [B * T,
+// A] and the priorities to `priority` [B].
 R2d2LossResult ComputeR2d2Loss(const SequenceRows& rows, const R2d2LossInput& input,
                                const R2d2LossOptions& options, absl::Span<float> td_error,
                                absl::Span<float> d_q, absl::Span<float> priority);

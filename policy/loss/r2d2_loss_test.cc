@@ -44,8 +44,8 @@ TEST(ValueScale, InvertAgreesWithItsClosedFormInThePaper) {
   }
 }
 
-// Random sequences that own their columns: padding at the end, episodes that end by termination or truncation
-// within the sequence, burn-in.
+// Random sequences that own their columns: padding at the end, episodes that end by termination or
+// truncation within the sequence, burn-in.
 struct RandomSequences {
   RandomSequences(uint64_t seed, int64_t the_length, int64_t burn_in)
       : length(the_length), rng(seed, "r2d2_loss_test") {

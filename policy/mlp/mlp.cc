@@ -18,7 +18,8 @@ using internal_mlp::RowsInPanel;
 
 namespace {
 
-// Infer() splits a large batch into parts of this many rows, so that its working memory fits the cache.
+// Infer() splits a large batch into parts of this many rows, so that its working memory fits the
+// cache.
 constexpr int64_t kInferRows = 64;
 // Threads share a pass of at least this many rows times parameters: some 8 microseconds of work.
 constexpr int64_t kSharedProducts = int64_t{1} << 18;

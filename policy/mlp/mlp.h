@@ -4,15 +4,17 @@
 //     obs ──► encoder 128-128-64 ──┬──► advantage 64-2 ──┐
 //                                  └──► value 64-1 ──────┴──► "q" [2] = v + a - mean(a)
 //
-// The input is the concatenation of the flattened fields of input_spec(); each output field is a head.
+// The input is the concatenation of the flattened fields of input_spec(); each output field is a
+// head.
 //
-// Where MlpOptions say so, its hidden layers have dropout (Srivastava et al. 2014) and layer normalization (Ba et al.
-// 2016), in the order of DroQ's critics (Hiraoka et al. 2022): W x + b, dropout, layer normalization, activation.
+// Where MlpOptions say so, its hidden layers have dropout (Srivastava et al. 2014) and layer
+// normalization (Ba et al. 2016), in the order of DroQ's critics (Hiraoka et al. 2022): W x + b,
+// dropout, layer normalization, activation.
 //
-// The outputs for a row do not depend on the other rows of the batch, and equal inputs and parameters
-// give equal bytes on the same type of CPU. Between types of CPU results differ in the last places,
-// because the widest vectors are used (panel_kernels.h). It uses one thread, or those of set_thread_team(): each computes
-// the passes of some rows, and the gradients of some weights.
+// The outputs for a row do not depend on the other rows of the batch, and equal inputs and
+// parameters give equal bytes on the same type of CPU. Between types of CPU results differ in the
+// last places, because the widest vectors are used (panel_kernels.h). It uses one thread, or those
+// of set_thread_team(): each computes the passes of some rows, and the gradients of some weights.
 //
 // Ownership: owns parameters, gradients and working memory. Working memory grows with the largest
 //            batch of Forward() and is then reused: no call allocates while batch sizes repeat.
@@ -56,7 +58,8 @@ class Mlp : public Network {
                                                      SpecPtr output, uint64_t seed);
 
   // A part of a larger network, whose flat parameters and gradients these are. They have
-  // structure.num_parameters elements, and must outlive the Mlp; its parameters are not initialized here.
+  // structure.num_parameters elements, and must outlive the Mlp; its parameters are not initialized
+  // here.
   static std::unique_ptr<Mlp> CreatePart(MlpStructure structure, absl::Span<float> parameters,
                                          absl::Span<float> gradients);
 
@@ -67,9 +70,10 @@ class Mlp : public Network {
   absl::Span<const float> parameters() const override { return parameters_; }
   absl::Span<float> gradients() override { return gradients_; }
 
-  // The next passes drop features, by a mask for each row and layer that is a function of row_keys[row]: rows of equal
-  // keys have equal masks. They have as many rows as there are keys. The keys must stay unchanged until the last
-  // of these passes, and the Backward() of the last Forward(). Empty, as at first: nothing is dropped.
+  // The next passes drop features, by a mask for each row and layer that is a function of
+  // row_keys[row]: rows of equal keys have equal masks. They have as many rows as there are keys.
+  // The keys must stay unchanged until the last of these passes, and the Backward() of the last
+  // Forward(). Empty, as at first: nothing is dropped.
   void set_dropout_keys(absl::Span<const uint64_t> row_keys) { dropout_keys_ = row_keys; }
 
   absl::Status Infer(const ColumnsView& input, const MutableColumnsView& output) override;
@@ -77,12 +81,12 @@ class Mlp : public Network {
   absl::Status Backward(const ColumnsView& d_output) override {
     return Backward(d_output, /*d_input=*/{});
   }
-  // Likewise, and writes d loss / d input to `d_input` [B, number of input elements]: the elements of all input
-  // fields side by side. An empty `d_input` costs nothing.
+  // Likewise, and writes d loss / d input to `d_input` [B, number of input elements]: the elements
+  // of all input fields side by side. An empty `d_input` costs nothing.
   //   kInvalidArgument  `d_input` has another size
   absl::Status Backward(const ColumnsView& d_output, absl::Span<float> d_input);
-  // Writes d loss / d input only, from input element `first` on, to `d_input` [B, number of input elements - first].
-  // It leaves gradients() alone, and takes half of the time of a Backward().
+  // Writes d loss / d input only, from input element `first` on, to `d_input` [B, number of input
+  // elements - first]. It leaves gradients() alone, and takes half of the time of a Backward().
   //   kInvalidArgument  `d_input` has another size
   absl::Status BackwardToInput(const ColumnsView& d_output, int64_t first,
                                absl::Span<float> d_input);
@@ -109,8 +113,8 @@ class Mlp : public Network {
   // Calls work(panels, thread) for parts of the panels of `rows` rows, by NumThreads() threads.
   void ForPanels(int64_t rows, absl::FunctionRef<void(const Panels& panels, int thread)> work);
 
-  // Compute a pass of some panels. `keys` are those of the rows of `input`, or empty. `keep`: what a Backward() needs
-  // is kept.
+  // Compute a pass of some panels. `keys` are those of the rows of `input`, or empty. `keep`: what
+  // a Backward() needs is kept.
   void Run(const ColumnsView& input, absl::Span<const uint64_t> keys, bool keep,
            const Panels& panels, const Planes& values, const MutableColumnsView& output) const;
   void LoadInput(const ColumnsView& input, const Panels& panels, const Planes& values) const;
@@ -127,7 +131,8 @@ class Mlp : public Network {
 
   absl::Status CheckBackward(const ColumnsView& d_output) const;
   absl::Status CheckInputGradient(size_t size, int64_t first) const;
-  // Computes all gradients, or without `weights` only that of the input from element `first` on, if `d_input` has room.
+  // Computes all gradients, or without `weights` only that of the input from element `first` on, if
+  // `d_input` has room.
   absl::Status RunBackward(const ColumnsView& d_output, bool weights, int64_t first,
                            absl::Span<float> d_input);
   void LoadOutputGradient(int head, const ColumnsView& d_output, const Panels& panels);
@@ -138,7 +143,8 @@ class Mlp : public Network {
   // A layer that reads the input gets only the gradients from input element `first_input` on.
   void ComputeSourceGradient(int layer, int64_t first_input, const Panels& panels);
   void StoreInputGradient(int64_t first, absl::Span<float> d_input, const Panels& panels) const;
-  // Compute the gradients of the weights and biases of a layer, and part `thread` of `threads` of those of all layers.
+  // Compute the gradients of the weights and biases of a layer, and part `thread` of `threads` of
+  // those of all layers.
   void ComputeWeightGradients(int layer, int64_t first_output, int64_t end_output, int thread);
   void ComputePartOfWeightGradients(int thread, int threads);
 

@@ -208,7 +208,8 @@ void Mlp::ComputePartOfWeightGradients(int thread, int threads) {
   }
 }
 
-// d loss / d x[i] = sum over outputs of weight[o, i] * d loss / d y[o], added over the readers of x.
+// d loss / d x[i] = sum over outputs of weight[o, i] * d loss / d y[o], added over the readers of
+// x.
 void Mlp::ComputeSourceGradient(int index, int64_t first_input, const Panels& panels) {
   const MlpLayer& layer = structure_.layers[index];
   const int64_t first = layer.source < 0 ? first_input : 0;

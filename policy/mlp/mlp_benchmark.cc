@@ -1,5 +1,5 @@
-// Measures passes of the CartPole DQN network (4-128-128-64, dueling 64-2 and 64-1) and of a 256 x 256
-// network, each beside its matrix products on OpenBLAS with one thread.
+// Measures passes of the CartPole DQN network (4-128-128-64, dueling 64-2 and 64-1) and of a 256 x
+// 256 network, each beside its matrix products on OpenBLAS with one thread.
 #include <memory>
 #include <vector>
 

@@ -89,8 +89,8 @@ class Builder {
  public:
   explicit Builder(MlpStructure* structure) : structure_(structure) {}
 
-  // Adds layers of `widths` on top of layer `source`; returns the index of the last one. `last_hidden`:
-  // the last one also has an activation.
+  // Adds layers of `widths` on top of layer `source`; returns the index of the last one.
+  // `last_hidden`: the last one also has an activation.
   int AddChain(absl::string_view name, int source, absl::Span<const int64_t> widths,
                bool last_hidden) {
     for (size_t i = 0; i < widths.size(); ++i) {

@@ -1,6 +1,6 @@
-// The structure of an MLP: its layers in order, the places of their parameters, and the layers that the
-// heads read. Mlp and the torch network of the same architecture share it, so that both have the same
-// parameters in the same places.
+// The structure of an MLP: its layers in order, the places of their parameters, and the layers that
+// the heads read. Mlp and the torch network of the same architecture share it, so that both have
+// the same parameters in the same places.
 //
 //     input ── encoder/0 ── encoder/1 ── ... ──┬── <head>/0 ── ... ── output field <head>
 //                                              └── <head>/... (one branch per output field;
@@ -24,8 +24,8 @@
 
 namespace ding {
 
-// Wider layers and larger networks are mistakes in a config. The limits prevent overflows in products of
-// widths.
+// Wider layers and larger networks are mistakes in a config. The limits prevent overflows in
+// products of widths.
 inline constexpr int64_t kMaxLayerWidth = int64_t{1} << 20;
 inline constexpr int64_t kMaxNetworkParameters = int64_t{1} << 31;
 
@@ -36,8 +36,8 @@ struct MlpOptions {
   std::vector<int64_t> encoder_hidden_size;
   // The activation after each hidden layer.
   Activation activation = Activation::kRelu;
-  // Whether each head has an encoder of its own instead of a shared one: the heads are networks side by side, which
-  // have only the input in common.
+  // Whether each head has an encoder of its own instead of a shared one: the heads are networks
+  // side by side, which have only the input in common.
   bool separate_encoders = false;
   // The width of the hidden layers of each head; 0: the width of the last encoder layer.
   int64_t head_hidden_size = 0;
@@ -45,18 +45,21 @@ struct MlpOptions {
   int64_t head_layer_num = 1;
   // Whether the activation follows the output layers, too, because the outputs are features.
   bool output_activation = false;
-  // Whether layer normalization comes before each activation, with a weight and a bias for each feature.
+  // Whether layer normalization comes before each activation, with a weight and a bias for each
+  // feature.
   bool layer_norm = false;
-  // The probability, in [0, 1), with which each feature of each hidden layer is dropped, before layer normalization
-  // and activation. The others are divided by 1 - dropout. Mlp drops in passes that have keys only.
+  // The probability, in [0, 1), with which each feature of each hidden layer is dropped, before
+  // layer normalization and activation. The others are divided by 1 - dropout. Mlp drops in passes
+  // that have keys only.
   double dropout = 0;
-  // Whether every output field is value + advantage - mean advantage (Wang et al. 2016, eq. 9). In a field
-  // [A, W], which has W outputs for each of A actions, each of the W has a value and a mean of its own.
+  // Whether every output field is value + advantage - mean advantage (Wang et al. 2016, eq. 9). In
+  // a field [A, W], which has W outputs for each of A actions, each of the W has a value and a mean
+  // of its own.
   bool dueling = false;
 };
 
-// One linear layer: weight [out, in] and bias [out], y = W x + b; then, if hidden, dropout, layer normalization with
-// weight [out] and bias [out], and the activation.
+// One linear layer: weight [out, in] and bias [out], y = W x + b; then, if hidden, dropout, layer
+// normalization with weight [out] and bias [out], and the activation.
 struct MlpLayer {
   std::string name;  // "encoder/0", "q/advantage/1"
   int64_t in = 0;
@@ -95,12 +98,12 @@ struct MlpStructure {
 absl::StatusOr<MlpStructure> MakeMlpStructure(const MlpOptions& options, SpecPtr input,
                                               SpecPtr output);
 
-// Returns kInvalidArgument if `options` have dropout or layer normalization, which only Mlp has. `network` is the name
-// of the other network.
+// Returns kInvalidArgument if `options` have dropout or layer normalization, which only Mlp has.
+// `network` is the name of the other network.
 absl::Status RefuseNormalization(const MlpOptions& options, absl::string_view network);
 
-// Draws weights and biases uniformly from +-1/sqrt(in), like torch's nn.Linear, layer by layer with the
-// stream (seed, "policy/init"). Layer normalization begins with weights of 1 and biases of 0.
+// Draws weights and biases uniformly from +-1/sqrt(in), like torch's nn.Linear, layer by layer with
+// the stream (seed, "policy/init"). Layer normalization begins with weights of 1 and biases of 0.
 void InitializeMlpParameters(const MlpStructure& structure, uint64_t seed,
                              absl::Span<float> parameters);
 // Likewise, with the next numbers of `rng`.

@@ -202,7 +202,8 @@ TEST_P(MlpReferenceTest, OutputsAgreeWithTheReference) {
     const BatchBuilder output = RandomRows(mlp->output_spec(), rows, 2);
     ASSERT_THAT(mlp->Infer(input.view(), output.view()), IsOk());
     for (int64_t row = 0; row < rows; ++row) {
-      // Five layers of sums of at most 25 products, outputs below 4: errors of a few units of 2^-24.
+      // Five layers of sums of at most 25 products, outputs below 4: errors of a few units of
+      // 2^-24.
       EXPECT_THAT(RowOf(output, row),
                   testing::Pointwise(testing::DoubleNear(3e-6), reference.Run(RowOf(input, row))))
           << "row " << row << " of " << rows;
@@ -210,12 +211,12 @@ TEST_P(MlpReferenceTest, OutputsAgreeWithTheReference) {
   }
 }
 
-// Compares the gradients of the parameters by a loss of random weights with finite differences. `keys` of the rows, or
-// none: nothing is dropped.
+// Compares the gradients of the parameters by a loss of random weights with finite differences.
+// `keys` of the rows, or none: nothing is dropped.
 void ExpectGradientsOfTheReference(const MlpTestCase& test_case, int64_t rows,
                                    const std::vector<uint64_t>& keys) {
-  // The reference is exact to 1e-15, so a step of 1e-5 has an error of about 1e-9: the tolerance is for
-  // the float32 gradients.
+  // The reference is exact to 1e-15, so a step of 1e-5 has an error of about 1e-9: the tolerance is
+  // for the float32 gradients.
   constexpr double kStep = 1e-5;
   constexpr double kTolerance = 1e-5;
   const std::unique_ptr<Mlp> mlp = Create(test_case);
@@ -255,8 +256,8 @@ TEST_P(MlpReferenceTest, GradientsAgreeWithFiniteDifferencesInDoublePrecision) {
   ExpectGradientsOfTheReference(GetParam(), 21, {});
 }
 
-// Expects that BackwardToInput() writes `d_input` [rows, width], from each of its elements on, and no gradients of
-// parameters.
+// Expects that BackwardToInput() writes `d_input` [rows, width], from each of its elements on, and
+// no gradients of parameters.
 void ExpectTheSameFromBackwardToInput(Mlp* mlp, const BatchBuilder& input,
                                       const BatchBuilder& d_output,
                                       const std::vector<float>& d_input) {

@@ -30,7 +30,8 @@ DING_INLINE void Store(const Vector& vector, float* to) {
 template <typename Vector>
 DING_INLINE void DropLoop(const DropoutMask& mask, int64_t width, float* panel) {
   using Unsigned = UnsignedVector<Vector>;
-  // Instruction sets compare signed integers: flipping the highest bit of both sides keeps the order.
+  // Instruction sets compare signed integers: flipping the highest bit of both sides keeps the
+  // order.
   constexpr uint32_t kSign = 0x80000000;
   const auto threshold =
       (IntegerVector<Vector>)(Unsigned{} + static_cast<unsigned>(mask.threshold ^ kSign));

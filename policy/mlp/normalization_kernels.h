@@ -1,15 +1,15 @@
-// The inner loops of layer normalization and dropout, on panels (panel_kernels.h), compiled for several
-// instruction sets.
+// The inner loops of layer normalization and dropout, on panels (panel_kernels.h), compiled for
+// several instruction sets.
 //
-// A mask of dropout is a function of a key for each row and of the feature, so that no mask is stored: the backward
-// pass computes it again. With 32-bit integers that wrap around:
+// A mask of dropout is a function of a key for each row and of the feature, so that no mask is
+// stored: the backward pass computes it again. With 32-bit integers that wrap around:
 //
 //   x = key + feature * 0x9E3779B9
 //   x = (x ^ x >> 16) * 0x7FEB352D;  x = (x ^ x >> 15) * 0x846CA68B;  x = x ^ x >> 16
 //   the element is dropped if x < threshold
 //
-// These are the rounds of "lowbias32" by C. Wellons ("Prospecting for hash functions", 2018), in which every bit of the
-// input changes every bit of the output.
+// These are the rounds of "lowbias32" by C. Wellons ("Prospecting for hash functions", 2018), in
+// which every bit of the input changes every bit of the output.
 //
 // Every row is computed by itself: its results do not depend on the other rows of its panel.
 //
@@ -34,7 +34,8 @@ struct DropoutMask {
 };
 
 // Layer normalization (Ba, Kiros and Hinton 2016, eq. 4) of the features of a row:
-//   normalized = (x - mean(x)) / sqrt(variance(x) + kVarianceEpsilon)     y = weight * normalized + bias
+//   normalized = (x - mean(x)) / sqrt(variance(x) + kVarianceEpsilon)     y = weight * normalized +
+//                                                                         bias
 struct LayerNorm {
   int64_t width = 0;              // number of features
   const float* weight = nullptr;  // [width]
@@ -44,16 +45,17 @@ struct LayerNorm {
 
 // A panel is [width][kPanelRows].
 struct NormalizationKernels {
-  // Multiplies each element of `panel` by mask.scale, or sets it to 0 if it is dropped. The gradient of this function is
-  // the function itself.
+  // Multiplies each element of `panel` by mask.scale, or sets it to 0 if it is dropped. The
+  // gradient of this function is the function itself.
   void (*drop)(const DropoutMask& mask, int64_t width, float* panel);
-  // Replaces x by y, and writes `normalized` (a panel) and `inverse_std` [kPanelRows], which is 1 / sqrt(...). Both
-  // may be null.
+  // Replaces x by y, and writes `normalized` (a panel) and `inverse_std` [kPanelRows], which is 1 /
+  // sqrt(...). Both may be null.
   void (*normalize)(const LayerNorm& norm, float* panel, float* normalized, float* inverse_std);
   // Replaces d / d (weight * normalized + bias) by d / d x.
   void (*normalize_gradient)(const LayerNorm& norm, const float* normalized,
                              const float* inverse_std, float* gradients);
-  // sums[f] = sum over the `rows` rows of feature f of a[f] * b[f], two planes [panels][width][kPanelRows].
+  // sums[f] = sum over the `rows` rows of feature f of a[f] * b[f], two planes
+  // [panels][width][kPanelRows].
   void (*sum_products)(const float* a, const float* b, int64_t width, int64_t rows, float* sums);
 };
 

@@ -176,7 +176,8 @@ TEST_P(NormalizationKernelsTest, SumsProductsOverRowsOfAllPanels) {
   }
 }
 
-// The masks are what dropout needs: the right share is dropped, and neighbours, rows and layers are independent.
+// The masks are what dropout needs: the right share is dropped, and neighbours, rows and layers are
+// independent.
 TEST(DropoutMaskTest, SharesAndPairsAreThoseOfIndependentNumbers) {
   constexpr uint32_t kThreshold = 858993459;  // 0.2
   constexpr int64_t kRows = 2000;
@@ -196,7 +197,8 @@ TEST(DropoutMaskTest, SharesAndPairsAreThoseOfIndependentNumbers) {
     }
   }
   const double elements = kRows * double{kFeatures};
-  // Five standard deviations of a mean of Bernoulli numbers with the variances 0.16, and 0.04 * 0.96 for pairs.
+  // Five standard deviations of a mean of Bernoulli numbers with the variances 0.16, and 0.04 *
+  // 0.96 for pairs.
   EXPECT_NEAR(static_cast<double>(dropped) / elements, 0.2, 5 * std::sqrt(0.16 / elements));
   for (const int64_t pairs : {neighbours, rows, layers}) {
     EXPECT_NEAR(static_cast<double>(pairs) / elements, 0.04, 5 * std::sqrt(0.0384 / elements));

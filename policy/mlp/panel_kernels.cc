@@ -11,9 +11,9 @@
 namespace ding::internal_mlp {
 namespace {
 
-// Computes kTileM x (kVectors * lanes of Vector) elements of c, which stay in registers during the whole
-// sum. The tile sizes below fill the registers of an instruction set: 12 accumulators in 16 registers, or
-// in 32 with AVX-512.
+// Computes kTileM x (kVectors * lanes of Vector) elements of c, which stay in registers during the
+// whole sum. The tile sizes below fill the registers of an instruction set: 12 accumulators in 16
+// registers, or in 32 with AVX-512.
 template <typename Vector, int kTileM, int kVectors>
 DING_INLINE void MultiplyTile(const PanelProduct& p, int64_t m0, int64_t a_inner) {
   constexpr int kLanes = sizeof(Vector) / sizeof(float);

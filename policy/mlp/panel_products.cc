@@ -9,8 +9,8 @@
 namespace ding::internal_mlp {
 namespace {
 
-// So many floats of the operand that is used again and again fit the first level of the cache beside the
-// others, and so many the second level.
+// So many floats of the operand that is used again and again fit the first level of the cache
+// beside the others, and so many the second level.
 constexpr int64_t kFirstLevelFloats = 4096;
 constexpr int64_t kSecondLevelFloats = 131072;
 

@@ -1,7 +1,7 @@
 // Memory in panels (panel_kernels.h), and the products of a layer over many panels.
 //
-// Rows come in groups of as many rows each, which fill whole panels: a batch of B rows is one group, and T
-// steps of B sequences are T groups, so that each step has panels of its own:
+// Rows come in groups of as many rows each, which fill whole panels: a batch of B rows is one
+// group, and T steps of B sequences are T groups, so that each step has panels of its own:
 //
 //     group 0: panel 0 (rows 0..15), panel 1 (rows 16..B-1)   group 1: panel 2, panel 3   ...
 //
@@ -22,7 +22,8 @@
 
 namespace ding::internal_mlp {
 
-// Work is cut at multiples of this: a multiple of the tiles of all instruction sets (panel_kernels.cc).
+// Work is cut at multiples of this: a multiple of the tiles of all instruction sets
+// (panel_kernels.cc).
 inline constexpr int64_t kTileRows = 12;
 
 inline int64_t NumPanels(int64_t rows) { return (rows + kPanelRows - 1) / kPanelRows; }
@@ -40,8 +41,8 @@ struct PanelGroups {
   int64_t panels() const { return NumPanels(rows); }  // of each group
 };
 
-// Planes of memory, each with a width of its own: [panels][width][kPanelRows] floats. The memory grows to the
-// largest number of panels and is then reused.
+// Planes of memory, each with a width of its own: [panels][width][kPanelRows] floats. The memory
+// grows to the largest number of panels and is then reused.
 class Planes {
  public:
   explicit Planes(std::vector<int64_t> widths) : widths_(std::move(widths)) {}
@@ -62,17 +63,17 @@ class Planes {
   std::vector<float*> planes_;
 };
 
-// Computes `product` for all panels: panel i has its operand at product.b + i * b_panel and its result at
-// product.c + i * c_panel. `product.lanes` is set here. Each block of `a` that fits the cache is used for all
-// panels before the next one, if its rows are contiguous (a_inner is 1).
+// Computes `product` for all panels: panel i has its operand at product.b + i * b_panel and its
+// result at product.c + i * c_panel. `product.lanes` is set here. Each block of `a` that fits the
+// cache is used for all panels before the next one, if its rows are contiguous (a_inner is 1).
 void MultiplyPanels(const PanelKernels& kernels, const PanelProduct& product,
                     const PanelGroups& panels, int64_t b_panel, int64_t c_panel);
 
-// Weight gradients sum over rows, so one of their operands has rows of features: blocks of kPanelRows
-// columns, [columns / kPanelRows][panels][kPanelRows rows][kPanelRows features].
+// Weight gradients sum over rows, so one of their operands has rows of features: blocks of
+// kPanelRows columns, [columns / kPanelRows][panels][kPanelRows rows][kPanelRows features].
 //
-// Writes a panel of `rows` rows to these blocks: `to` is the place of the panel in the first block, and the
-// next block is `block` floats behind it.
+// Writes a panel of `rows` rows to these blocks: `to` is the place of the panel in the first block,
+// and the next block is `block` floats behind it.
 void TransposeToBlocks(const float* panel, int64_t width, int64_t rows, float* to, int64_t block);
 
 // gradient[o, i] = sum over rows of d_output[o] * source[i], for `out` outputs of a layer.

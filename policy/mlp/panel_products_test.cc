@@ -81,7 +81,8 @@ TEST(PanelProductsTest, ProductsOfAllPanelsAgreeWithTheDefinition) {
   }
 }
 
-// All ways in which groups can be cut into runs, and columns that fill a vector, half of it, or less.
+// All ways in which groups can be cut into runs, and columns that fill a vector, half of it, or
+// less.
 TEST(PanelProductsTest, WeightGradientsAgreeWithTheDefinition) {
   constexpr int64_t kOut = 70;
   for (const int64_t in : {16, 24, 37}) {

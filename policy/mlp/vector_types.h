@@ -1,6 +1,6 @@
-// Vectors of float for loops that are compiled for several instruction sets (base/cpu.h), and the functions
-// that such loops share. Vectors are passed by reference: by value they would need an instruction set where
-// the function is only declared.
+// Vectors of float for loops that are compiled for several instruction sets (base/cpu.h), and the
+// functions that such loops share. Vectors are passed by reference: by value they would need an
+// instruction set where the function is only declared.
 //
 // Threads: thread-safe; the functions use their arguments only.
 #ifndef DING_WORKER_POLICY_MLP_VECTOR_TYPES_H_
@@ -38,8 +38,9 @@ struct Unaligned {
 template <typename Vector>
 using UnalignedVector = typename Unaligned<Vector>::Type;
 
-// x = tanh(x) by Eigen's rational minimax approximation in single precision (odd polynomial of degree 13 over
-// even polynomial of degree 6 on [-7.9, 7.9]); within 3e-7 of std::tanh. NaN stays NaN.
+// x = tanh(x) by Eigen's rational minimax approximation in single precision (odd polynomial of
+// degree 13 over even polynomial of degree 6 on [-7.9, 7.9]); within 3e-7 of std::tanh. NaN stays
+// NaN.
 template <typename Vector>
 DING_INLINE void ApplyTanh(Vector& x) {
   constexpr float kBound = 7.90531110763549805f;
@@ -66,8 +67,9 @@ DING_INLINE void ApplySigmoid(Vector& x) {
   x = x * 0.5f + 0.5f;
 }
 
-// x = exp(x) for x in [-87, 88], to which other values are clipped, by Cephes' expf: e^x = 2^n e^r with
-// |r| <= log(2) / 2, and a polynomial in r; within 2e-7 of the true value, relatively. NaN stays NaN.
+// x = exp(x) for x in [-87, 88], to which other values are clipped, by Cephes' expf: e^x = 2^n e^r
+// with |r| <= log(2) / 2, and a polynomial in r; within 2e-7 of the true value, relatively. NaN
+// stays NaN.
 template <typename Vector>
 DING_INLINE void ApplyExp(Vector& x) {
   constexpr float kLog2E = 1.44269504088896341f;

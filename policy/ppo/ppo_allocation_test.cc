@@ -1,5 +1,5 @@
-// Learning and acting must not allocate while sizes repeat: the allocator would take as much time as a
-// layer, and fragment memory over billions of calls.
+// Learning and acting must not allocate while sizes repeat: the allocator would take as much time
+// as a layer, and fragment memory over billions of calls.
 #include <cstdint>
 #include <memory>
 #include <utility>

@@ -66,8 +66,8 @@ class SampledSequenceReader {
   SampledSequenceReader(SpecPtr observation, SpecPtr action, int64_t state_size);
 
   // The view is valid as long as `batch`, and until the next Read().
-  //   kInvalidArgument  besides what SampledTransitionReader says: single rows, burn-in that differs between
-  //                     sequences or leaves no row, windows of several steps
+  //   kInvalidArgument  besides what SampledTransitionReader says: single rows, burn-in that
+  //                     differs between sequences or leaves no row, windows of several steps
   //   kInternal         a value is NaN or infinite; names column and row
   absl::StatusOr<SequenceView> Read(const Batch& batch);
 
@@ -211,7 +211,8 @@ class R2d2Learn : public QLearnMode {
         network().CheckCanBootstrap(network().MaskOf(rows.next_obs), rows.discount));
     FindEndRows(batch.rows, rows.discount);
     DING_RETURN_IF_ERROR(GatherEndInputs(rows.next_obs));
-    // From here on, Inputs() must not be called: ForwardSequences() may keep its view until Backward().
+    // From here on, Inputs() must not be called: ForwardSequences() may keep its view until
+    // Backward().
     const Sequences sequences = {network().Inputs(rows.obs), batch.rows.length, batch.state,
                                  batch.rows.is_first, batch.rows.burn_in};
     DING_RETURN_IF_ERROR(UnrollNetworks(sequences));
@@ -219,8 +220,8 @@ class R2d2Learn : public QLearnMode {
     return LossFromValues(batch);
   }
 
-  // Writes the rows whose next_obs has a value that no other row has, because nothing follows in the
-  // sequence or in the episode.
+  // Writes the rows whose next_obs has a value that no other row has, because nothing follows in
+  // the sequence or in the episode.
   void FindEndRows(const SequenceRows& rows, absl::Span<const float> discount) {
     end_rows_.clear();
     for (int64_t row = 0; row < static_cast<int64_t>(discount.size()); ++row) {

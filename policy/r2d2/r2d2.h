@@ -1,12 +1,15 @@
-// R2D2: recurrent DQN (Kapturowski et al. 2019, "Recurrent experience replay in distributed reinforcement
-// learning", ICLR) on a recurrent network (policy/network.h), with the parts of policy/dqn.
+// R2D2: recurrent DQN (Kapturowski et al. 2019, "Recurrent experience replay in distributed
+// reinforcement learning", ICLR) on a recurrent network (policy/network.h), with the parts of
+// policy/dqn.
 //
-//   collect, eval, command  as policy/q_learning/q_policy.h. The collect mode also writes "rnn_state" [S], the state
-//                           before the row, which must be stored with it
-//   learn                   takes one Adam step on a batch of B sequences of T >= 2 rows; settings and saved state as
-//                           policy/q_learning/q_policy.h. Columns, beside those of SampledTransitionReader:
+//   collect, eval, command  as policy/q_learning/q_policy.h. The collect mode also writes
+//                           "rnn_state" [S], the state before the row, which must be stored with it
+//   learn                   takes one Adam step on a batch of B sequences of T >= 2 rows; settings
+//                           and saved state as policy/q_learning/q_policy.h. Columns, beside those
+//                           of SampledTransitionReader:
 //                             rnn_state  that of row b * T is the state before sequence b
-//                             burn_in    optional; the first rows of each sequence, equally many in all
+//                             burn_in    optional; the first rows of each sequence, equally many in
+//                                        all
 //                             mask, is_first  optional
 //                             weight     optional; that of row b * T belongs to sequence b
 //                             n_step     optional; 1 everywhere: R2D2 sums n steps itself
@@ -15,13 +18,14 @@
 //                      (no gradient)     │q      │q               │q     │ state after it
 //                                                                        └──► next_obs ──► value
 //
-// Online and target network are unrolled over the rows of a sequence from the stored state of its first row.
-// The value of next_obs of a row is that of the row after it, if this continues the episode in the sequence;
-// otherwise both networks take one further step, on next_obs. So the targets of truncated episodes and at the
-// ends of sequences are exact. n-step returns, value rescaling, loss and priorities: policy/loss/r2d2_loss.h.
+// Online and target network are unrolled over the rows of a sequence from the stored state of its
+// first row. The value of next_obs of a row is that of the row after it, if this continues the
+// episode in the sequence; otherwise both networks take one further step, on next_obs. So the
+// targets of truncated episodes and at the ends of sequences are exact. n-step returns, value
+// rescaling, loss and priorities: policy/loss/r2d2_loss.h.
 //
-// Action masks, reported scalars: as DQN. q_value and target_q_value are in the scale of the network and
-// means over the learning rows. LearnStep::priority has one entry for each sequence.
+// Action masks, reported scalars: as DQN. q_value and target_q_value are in the scale of the
+// network and means over the learning rows. LearnStep::priority has one entry for each sequence.
 //
 // Saved: as DQN, and in the collect state "recurrent/...", the states of the envs.
 //

@@ -46,8 +46,8 @@ absl::StatusOr<std::unique_ptr<R2d2Policy>> CreateR2d2(
 
 std::vector<float> Copy(absl::Span<const float> values) { return {values.begin(), values.end()}; }
 
-// R2D2's loss of a batch by its definition, in float64, with the network written out. The bootstrap always
-// takes one further step on next_obs, also where the sequence goes on.
+// R2D2's loss of a batch by its definition, in float64, with the network written out. The bootstrap
+// always takes one further step on next_obs, also where the sequence goes on.
 class LossByHand {
  public:
   struct Result {
@@ -62,8 +62,8 @@ class LossByHand {
     while (burn_in_ < length() && batch.column<uint8_t>(kColumnBurnIn)[burn_in_] != 0) ++burn_in_;
   }
 
-  // Returns the loss if the online network had the parameters `moved` where it has a gradient: not in
-  // burn-in, and not in the targets.
+  // Returns the loss if the online network had the parameters `moved` where it has a gradient: not
+  // in burn-in, and not in the targets.
   Result Compute(absl::Span<const float> moved) const {
     Result result;
     int64_t learned = 0;
@@ -268,8 +268,8 @@ TEST(R2d2, AValueAfterATruncatedEpisodeIsThatOfItsFinalObservation) {
   options.nstep = 1;
   const Batch batch =
       MakeRandomSequences(VectorObservation(kInputs), DiscreteAction(kActions), 1, {1, 4, kState});
-  // Row 1 is the last one of an episode and row 2 begins another one; only next_obs of row 1 says what
-  // followed.
+  // Row 1 is the last one of an episode and row 2 begins another one; only next_obs of row 1 says
+  // what followed.
   const auto loss_with = [&](float next_obs, float discount) {
     BatchBuilder builder = *BatchBuilder::Create(batch.spec_ptr(), 4);
     CopyRows(batch.view(), builder.view(), 0);

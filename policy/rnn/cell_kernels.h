@@ -1,8 +1,9 @@
 // The elementwise part of one step of a recurrent cell, for the rows of one panel
-// (policy/mlp/panel_kernels.h), compiled for several instruction sets. The products with the weights come before it in the forward pass and
-// after it in the backward pass.
+// (policy/mlp/panel_kernels.h), compiled for several instruction sets. The products with the
+// weights come before it in the forward pass and after it in the backward pass.
 //
-// LSTM (Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000; s is the sigmoid):
+// LSTM (Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000; s is the
+// sigmoid):
 //   i, f, o = s(a_i), s(a_f), s(a_o)   g = tanh(a_g)   c' = f * c + i * g   h' = o * tanh(c')
 // GRU (Cho et al. 2014, with the reset gate after the product, as cuDNN and torch have it):
 //   r, z = s(a_r + b_r), s(a_z + b_z)   n = tanh(a_n + r * b_n)   h' = (1 - z) * n + z * h
@@ -20,11 +21,12 @@
 
 namespace ding::internal_rnn {
 
-// The number of gates that are kept for the backward pass, each as a plane of `size` floats: i, f, g, o of an
-// LSTM; r, z, n and b_n of a GRU.
+// The number of gates that are kept for the backward pass, each as a plane of `size` floats: i, f,
+// g, o of an LSTM; r, z, n and b_n of a GRU.
 inline constexpr int64_t kKeptGates = 4;
 
-// All planes have `size` = hidden_size * kPanelRows floats. A state "before" is that before the step.
+// All planes have `size` = hidden_size * kPanelRows floats. A state "before" is that before the
+// step.
 struct LstmForward {
   int64_t size = 0;
   float* gates = nullptr;  // [4]: a; the function replaces it by i, f, g, o

@@ -1,5 +1,5 @@
-// rnn_test.cc compares whole networks with a reference; here each instruction set is compared with formulas in
-// double precision.
+// rnn_test.cc compares whole networks with a reference; here each instruction set is compared with
+// formulas in double precision.
 #include "ding_worker/policy/rnn/cell_kernels.h"
 
 #include <cmath>

@@ -1,13 +1,14 @@
 // A recurrent cell over sequences, with hand-written forward and backward passes.
 //
-// Step t of all sequences has panels of its own (policy/mlp/panel_products.h). The products with weight_ih and
-// the gradients of both weights are computed for all steps at once; only the product with weight_hh must be
-// computed step by step:
+// Step t of all sequences has panels of its own (policy/mlp/panel_products.h). The products with
+// weight_ih and the gradients of both weights are computed for all steps at once; only the product
+// with weight_hh must be computed step by step:
 //
 //     inputs [T][panels][in] ──weight_ih──► gates [T][panels][4H]         at once
 //     gates[t] += weight_hh * h[t - 1];  h[t], c[t] = cell(gates[t], c[t - 1])   for each t
 //
-// Ownership: borrows parameters and gradients; owns working memory, which grows with the largest number of
+// Ownership: borrows parameters and gradients; owns working memory, which grows with the largest
+// number of
 //            sequences and steps and is then reused.
 // Threads:   thread-compatible.
 // Errors:    kResourceExhausted without the memory for the rows. Sizes must fit (policy/network.h).
@@ -33,8 +34,9 @@ class RecurrentLayer {
   RecurrentLayer(const RnnCellStructure& structure, absl::Span<const float> parameters,
                  absl::Span<float> gradients);
 
-  // Writes h after each row to `outputs` [B * T, H], and the states as RecurrentNetwork::InferSequences().
-  // The fields of `sequences.rows` are float32 and have `in` elements together.
+  // Writes h after each row to `outputs` [B * T, H], and the states as
+  // RecurrentNetwork::InferSequences(). The fields of `sequences.rows` are float32 and have `in`
+  // elements together.
   absl::Status Infer(const Sequences& sequences, float* outputs, absl::Span<float> states);
   // Likewise, and keeps what Backward() needs.
   absl::Status Forward(const Sequences& sequences, float* outputs, absl::Span<float> states);
@@ -100,7 +102,8 @@ class RecurrentLayer {
   Planes d_gates_;     // by the products with weight_ih and, of an LSTM, by those with weight_hh
   Planes d_products_;  // by the products with weight_hh of a GRU
   Planes source_;      // blocks of columns of one operand of a weight gradient
-  // The weights transposed, [in or H][gate_rows], so that the backward products read them in order, too.
+  // The weights transposed, [in or H][gate_rows], so that the backward products read them in order,
+  // too.
   std::vector<float> weight_ih_transposed_;
   std::vector<float> weight_hh_transposed_;
   std::vector<float> last_columns_;

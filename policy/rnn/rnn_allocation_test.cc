@@ -1,5 +1,5 @@
-// Passes must not allocate while sizes repeat, also if collecting and learning alternate: the allocator would
-// take as much time as a layer, and fragment memory over billions of calls.
+// Passes must not allocate while sizes repeat, also if collecting and learning alternate: the
+// allocator would take as much time as a layer, and fragment memory over billions of calls.
 #include <algorithm>
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,5 @@
-// Measures passes of recurrent networks beside their matrix products on OpenBLAS with one thread: an encoder
-// layer and a cell of H features each, and linear heads, on observations of 4 elements.
+// Measures passes of recurrent networks beside their matrix products on OpenBLAS with one thread:
+// an encoder layer and a cell of H features each, and linear heads, on observations of 4 elements.
 #include <cstdint>
 #include <memory>
 #include <utility>

@@ -1,13 +1,13 @@
-// The structure of a recurrent network: an encoder, a cell with memory, and heads, with the places of their
-// parameters. Rnn and the torch network of the same architecture share it, so that both have the same
-// parameters in the same places.
+// The structure of a recurrent network: an encoder, a cell with memory, and heads, with the places
+// of their parameters. Rnn and the torch network of the same architecture share it, so that both
+// have the same parameters in the same places.
 //
 //     input ── encoder/0 ── encoder/1 ── ... ── rnn ──┬── <head>/0 ── ... ── output field <head>
 //                                               ▲ │   └── <head>/...
 //                                               └─┘ state
 //
-// Without encoder layers the cell reads the input. The cell has torch's weights, with the rows of the gates
-// in torch's order (i, f, g, o of nn.LSTM; r, z, n of nn.GRU):
+// Without encoder layers the cell reads the input. The cell has torch's weights, with the rows of
+// the gates in torch's order (i, f, g, o of nn.LSTM; r, z, n of nn.GRU):
 //
 //     rnn/weight_ih  [4H, in] (GRU: [3H, in])     LSTM: rnn/bias [4H], torch's bias_ih + bias_hh
 //     rnn/weight_hh  [4H, H]  (GRU: [3H, H])      GRU:  rnn/bias_ih [3H], rnn/bias_hh [3H]
@@ -59,8 +59,8 @@ struct RnnCellStructure {
 struct RnnStructure {
   SpecPtr input;
   SpecPtr output;
-  // The parts, in the order of their parameters. The encoder has one output field; it is unset if it has no
-  // layers. The heads have one input field [H].
+  // The parts, in the order of their parameters. The encoder has one output field; it is unset if
+  // it has no layers. The heads have one input field [H].
   std::optional<MlpStructure> encoder;
   RnnCellStructure cell;
   MlpStructure heads;
@@ -73,8 +73,8 @@ struct RnnStructure {
 absl::StatusOr<RnnStructure> MakeRnnStructure(const RnnOptions& options, SpecPtr input,
                                               SpecPtr output);
 
-// Draws the parameters like torch's nn.Linear, nn.LSTM and nn.GRU (the cell's uniformly from +-1/sqrt(H)), in
-// the order of the parts, with the stream (seed, "policy/init").
+// Draws the parameters like torch's nn.Linear, nn.LSTM and nn.GRU (the cell's uniformly from
+// +-1/sqrt(H)), in the order of the parts, with the stream (seed, "policy/init").
 void InitializeRnnParameters(const RnnStructure& structure, uint64_t seed,
                              absl::Span<float> parameters);
 

@@ -77,8 +77,8 @@ TEST_P(RnnReferenceTest, OutputsAndStatesAgreeWithTheReference) {
 }
 
 TEST_P(RnnReferenceTest, GradientsAgreeWithFiniteDifferencesInDoublePrecision) {
-  // The reference is exact to 1e-15, so a step of 1e-5 has an error of about 1e-9: the tolerance is for
-  // the float32 gradients.
+  // The reference is exact to 1e-15, so a step of 1e-5 has an error of about 1e-9: the tolerance is
+  // for the float32 gradients.
   constexpr double kStep = 1e-5;
   constexpr double kTolerance = 3e-5;
   const std::unique_ptr<Rnn> rnn = Create(GetParam());

@@ -115,8 +115,8 @@ class SacLearnMode : public ContinuousLearnMode {
                          absl::MakeSpan(action_), absl::MakeSpan(log_prob_));
   }
 
-  // The critics of the bootstrap value in this iteration, the same in all learners of a group: the first elements of
-  // a random permutation (Fisher and Yates).
+  // The critics of the bootstrap value in this iteration, the same in all learners of a group: the
+  // first elements of a random permutation (Fisher and Yates).
   absl::Span<const int> TargetMembers() {
     if (options_.target_subset == 0) return members_;
     Rng rng(noise_seed(), kSubset, static_cast<uint64_t>(train_iter()));

@@ -1,12 +1,15 @@
-// Soft actor-critic (Haarnoja et al. 2018b, "Soft actor-critic algorithms and applications") with a learned
-// temperature; with more critics than two, a subset of them in the target and an actor that learns less often than the
-// critics, it is REDQ (Chen et al. 2021, "Randomized ensembled double Q-learning"). With dropout and layer normalization
-// in the critics, whose mean the actor maximizes, it is DroQ (Hiraoka et al. 2022, "Dropout Q-functions for doubly
-// efficient reinforcement learning").
+// Soft actor-critic (Haarnoja et al. 2018b, "Soft actor-critic algorithms and applications") with a
+// learned temperature; with more critics than two, a subset of them in the target and an actor that
+// learns less often than the critics, it is REDQ (Chen et al. 2021, "Randomized ensembled double
+// Q-learning"). With dropout and layer normalization in the critics, whose mean the actor
+// maximizes, it is DroQ (Hiraoka et al. 2022, "Dropout Q-functions for doubly efficient
+// reinforcement learning").
 //
-//   collect  draws from the squashed normal distribution of the actor (policy/continuous/continuous_actor.h)
+//   collect  draws from the squashed normal distribution of the actor
+//            (policy/continuous/continuous_actor.h)
 //   learn    takes one Adam step for critics, actor and temperature on a batch of transitions
-//            (policy/continuous/continuous_policy.h). Further scalars: alpha, and entropy where the actor learns
+//            (policy/continuous/continuous_policy.h). Further scalars: alpha, and entropy where the
+//            actor learns
 //   eval     as policy/continuous/continuous_acting.h
 //   command  gives the settings of the options' schedules
 //
@@ -40,12 +43,14 @@ struct SacOptions {
   AdamOptions alpha_adam;  // for log alpha
   std::optional<double>
       target_entropy;  // of actions in [-1, 1]; not set: minus the number of elements
-  // The critics whose minimum is the bootstrap value are drawn anew in every iteration; 0: all critics.
+  // The critics whose minimum is the bootstrap value are drawn anew in every iteration; 0: all
+  // critics.
   int target_subset = 0;
   CriticReduction actor_reduction = CriticReduction::kMin;
 };
 
-// `network` has the outputs of ActorOutputs(kNormal). `critics` may be null if there is no learn mode.
+// `network` has the outputs of ActorOutputs(kNormal). `critics` may be null if there is no learn
+// mode.
 //   kInvalidArgument  a space, a network or an option does not fit
 absl::StatusOr<std::unique_ptr<ContinuousPolicy>> CreateSac(std::unique_ptr<Network> network,
                                                             std::unique_ptr<CriticEnsemble> critics,

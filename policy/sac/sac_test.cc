@@ -110,8 +110,8 @@ INSTANTIATE_TEST_SUITE_P(
                                           },
                                           VectorObservation(), BoxAction()}));
 
-// What a learner computes for a batch, by brute force: an independent implementation in double precision on top of
-// the networks.
+// What a learner computes for a batch, by brute force: an independent implementation in double
+// precision on top of the networks.
 class Reference {
  public:
   // `mean`: the actor maximizes the mean of the critics, instead of their minimum.
@@ -308,7 +308,8 @@ TEST(SacTest, TheActorLearnsInItsOwnRhythm) {
 }
 
 TEST(SacTest, LearnsTheBestActionOfABandit) {
-  // The reward is best at the actions 1 and 2 (in units of their range: 0.5 and 0.5), and every episode ends at once.
+  // The reward is best at the actions 1 and 2 (in units of their range: 0.5 and 0.5), and every
+  // episode ends at once.
   SacOptions options = Options();
   options.base.actor_adam.lr = options.base.critic_adam.lr = options.alpha_adam.lr = 0.003;
   options.alpha = 0.05;

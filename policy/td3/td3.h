@@ -1,13 +1,14 @@
-// Deterministic actors with continuous actions: TD3 (Fujimoto et al. 2018, "Addressing function approximation error in
-// actor-critic methods"); DDPG (Lillicrap et al. 2016, "Continuous control with deep reinforcement learning"),
-// which is TD3 with one critic, an actor that learns in every iteration, and no noise in the target; and TD3+BC
-// (Fujimoto and Gu 2021, "A minimalist approach to offline reinforcement learning"), which adds the cloning of the
-// data's actions to the actor's loss.
+// Deterministic actors with continuous actions: TD3 (Fujimoto et al. 2018, "Addressing function
+// approximation error in actor-critic methods"); DDPG (Lillicrap et al. 2016, "Continuous control
+// with deep reinforcement learning"), which is TD3 with one critic, an actor that learns in every
+// iteration, and no noise in the target; and TD3+BC (Fujimoto and Gu 2021, "A minimalist approach
+// to offline reinforcement learning"), which adds the cloning of the data's actions to the actor's
+// loss.
 //
 //   collect  takes tanh(mean) + sigma * noise, clipped to [-1, 1]
-//   learn    takes one Adam step for the critics, and every actor_update_freq times for the actor, on a batch of
-//            transitions (policy/continuous/continuous_policy.h). Further scalars of TD3+BC where the actor learns:
-//            cloning_loss and lambda (policy/loss/off_policy_loss.h)
+//   learn    takes one Adam step for the critics, and every actor_update_freq times for the actor,
+//            on a batch of transitions (policy/continuous/continuous_policy.h). Further scalars of
+//            TD3+BC where the actor learns: cloning_loss and lambda (policy/loss/off_policy_loss.h)
 //   eval     as policy/continuous/continuous_acting.h
 //   command  gives the settings of the options' schedules
 //
@@ -46,7 +47,8 @@ struct Td3Options {
   std::optional<double> cloning_alpha;
 };
 
-// `network` has the outputs of ActorOutputs(kMean). `critics` may be null if there is no learn mode.
+// `network` has the outputs of ActorOutputs(kMean). `critics` may be null if there is no learn
+// mode.
 //   kInvalidArgument  a space, a network or an option does not fit
 absl::StatusOr<std::unique_ptr<ContinuousPolicy>> CreateTd3(std::unique_ptr<Network> network,
                                                             std::unique_ptr<CriticEnsemble> critics,

@@ -100,8 +100,8 @@ INSTANTIATE_TEST_SUITE_P(
                                           },
                                           VectorObservation(), BoxAction()}));
 
-// What a learner computes for a batch in its first iteration, where the targets equal what they follow: an
-// independent implementation on top of the networks.
+// What a learner computes for a batch in its first iteration, where the targets equal what they
+// follow: an independent implementation on top of the networks.
 class Reference {
  public:
   Reference(Td3* td3, const Batch& batch) : td3_(*td3) {

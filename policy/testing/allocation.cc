@@ -20,7 +20,8 @@ void ExpectAllocatesNothingWhileSizesRepeat(Policy* policy, const Batch& batch, 
   const NamedValues settings = {{"eps", 0.5}};
   std::vector<LearnStep> steps;
   int64_t before = 0;
-  // Some iterations do more than the first: every tenth measures the gradient, and an actor may learn less often.
+  // Some iterations do more than the first: every tenth measures the gradient, and an actor may
+  // learn less often.
   constexpr int kWarmUp = 10;
   for (int i = 0; i < 2 * kWarmUp; ++i) {
     if (i == kWarmUp) before = AllocationCount();

@@ -1,5 +1,5 @@
-// Counts what a policy allocates while sizes repeat: the allocator would take as much time as a layer, and
-// fragment memory over billions of calls.
+// Counts what a policy allocates while sizes repeat: the allocator would take as much time as a
+// layer, and fragment memory over billions of calls.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_POLICY_TESTING_ALLOCATION_H_
@@ -10,8 +10,8 @@
 
 namespace ding {
 
-// Expects that learning from `batch` and acting on the rows of `obs`, one env each, with setting "eps",
-// allocate nothing from the eleventh time on.
+// Expects that learning from `batch` and acting on the rows of `obs`, one env each, with setting
+// "eps", allocate nothing from the eleventh time on.
 void ExpectAllocatesNothingWhileSizesRepeat(Policy* policy, const Batch& batch, const Batch& obs);
 
 }  // namespace ding

@@ -18,7 +18,8 @@ namespace {
 constexpr int64_t kMaxChannels = int64_t{1} << 16;
 constexpr int64_t kMaxKernel = int64_t{1} << 10;
 constexpr int64_t kMaxWeights = int64_t{1} << 31;  // of one convolution
-// The pictures before and after all convolutions have so many floats at most (1 GiB): an actor allocates them at once.
+// The pictures before and after all convolutions have so many floats at most (1 GiB): an actor
+// allocates them at once.
 constexpr int64_t kMaxPictureFloats = int64_t{1} << 28;
 // Actors pad channels to a multiple of this number.
 constexpr int64_t kChannelBlock = 16;

@@ -1,13 +1,13 @@
-// The structure of a convolutional network: the shapes of the convolutions of each picture, and the MLP
-// that reads their outputs.
+// The structure of a convolutional network: the shapes of the convolutions of each picture, and the
+// MLP that reads their outputs.
 //
 //     picture [C, H, W] ── conv/0 ── conv/1 ── ... ──┐
 //     picture ... (convolutions of its own)  ────────┼── encoder/0 ── ... ──┬── <head>/...
 //     vector  ───────────────────────────────────────┘                      └── <head>/...
 //
-// A field with three extents is a picture: uint8, which the network divides by 255, or float32, which it
-// reads unchanged. Any other float32 field is a vector and is flattened. The pictures have equal
-// convolutions with separate parameters.
+// A field with three extents is a picture: uint8, which the network divides by 255, or float32,
+// which it reads unchanged. Any other float32 field is a vector and is flattened. The pictures have
+// equal convolutions with separate parameters.
 //
 // This header does not include libtorch.
 //

@@ -101,7 +101,8 @@ TEST(CnnStructureTest, RefusesLayerNormalization) {
 }
 
 TEST(CnnStructureTest, PicturesThatNeedTooMuchMemory_AreRefusedWithTheirSize) {
-  // The second convolution leaves few features, and so few weights: a checkpoint of some kB can ask for this.
+  // The second convolution leaves few features, and so few weights: a checkpoint of some kB can ask
+  // for this.
   EXPECT_THAT(Make(Options({{1, 1}, {1, 1, 1024}}), {Picture("obs", {1, 16384, 16384})}),
               Refused("input 'obs' uint8[1, 16384, 16384]: it is a picture of 1 x 16384 x 16384"));
   EXPECT_THAT(Make(Options({{64, 1}, {1, 1, 512}}), {Picture("obs", {1, 3000, 3000})}),

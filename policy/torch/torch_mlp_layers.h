@@ -1,5 +1,5 @@
-// The layers of an MlpStructure in a libtorch module: alone in torch_mlp, after convolutions in torch_cnn,
-// before and after a recurrent layer in torch_rnn.
+// The layers of an MlpStructure in a libtorch module: alone in torch_mlp, after convolutions in
+// torch_cnn, before and after a recurrent layer in torch_rnn.
 //
 // This header includes libtorch; only the modules of this folder include it.
 //
@@ -21,7 +21,8 @@ class TorchMlpLayers {
   // Registers the parameters, all 0, in the order of structure.parameters.
   TorchMlpLayers(const MlpStructure& structure, torch::nn::Module* module);
 
-  // Computes one tensor [B, ...] per field of structure.output from one per field of structure.input.
+  // Computes one tensor [B, ...] per field of structure.output from one per field of
+  // structure.input.
   std::vector<at::Tensor> Forward(const std::vector<at::Tensor>& inputs) const;
 
  private:

@@ -26,8 +26,8 @@
 namespace ding {
 namespace {
 
-// Runs `body`, a function that returns absl::Status and may call libtorch, and turns exceptions into
-// errors. It differs from CallUser() in that it leaves out the stack trace of a c10::Error.
+// Runs `body`, a function that returns absl::Status and may call libtorch, and turns exceptions
+// into errors. It differs from CallUser() in that it leaves out the stack trace of a c10::Error.
 template <typename Body>
 absl::Status Guard(const std::string& name, Body body) {
   try {
@@ -71,7 +71,8 @@ at::Tensor TensorOf(const ColumnsView& view, int field) {
   return at::from_blob(data, sizes, at::TensorOptions(ScalarTypeOf(spec.dtype)));
 }
 
-// Returns a tensor of the same shape and memory as the values, which are of one flat array on the CPU.
+// Returns a tensor of the same shape and memory as the values, which are of one flat array on the
+// CPU.
 at::Tensor FlatTensorOf(Tensor* values) {
   return at::from_blob(values->mutable_data<float>().data(), values->shape(), at::kFloat);
 }
@@ -186,8 +187,8 @@ class TorchNetwork : public Network {
   }
 
  private:
-  // The process has one torch generator: the lock prevents another network from drawing between seeding
-  // and the end of the initialization.
+  // The process has one torch generator: the lock prevents another network from drawing between
+  // seeding and the end of the initialization.
   TorchModule SeedAndMakeModule() const {
     static auto* const mutex = new Mutex;
     MutexLock lock(mutex);

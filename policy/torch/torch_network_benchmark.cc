@@ -1,5 +1,5 @@
-// Measures the CartPole DQN network at batch 64 in the torch adapter, beside plain libtorch with autograd
-// and torch::optim::Adam:
+// Measures the CartPole DQN network at batch 64 in the torch adapter, beside plain libtorch with
+// autograd and torch::optim::Adam:
 //   Train        a draw from the buffer, and BaseLearner::Train, double DQN
 //   TrainFloor   the same update in plain libtorch, on the same rows each time
 //   Update       forward, loss gradient, backward, Adam; the loss is half the sum of squares

@@ -32,8 +32,8 @@ using testing::HasSubstr;
 
 SpecPtr SpecOf(std::vector<FieldSpec> fields) { return *MakeSpec(std::move(fields)); }
 
-// A module that reads images and a vector and computes a policy and a value. It uses one parameter twice
-// and one never.
+// A module that reads images and a vector and computes a policy and a value. It uses one parameter
+// twice and one never.
 class ConvAndVector : public torch::nn::Module {
  public:
   ConvAndVector()

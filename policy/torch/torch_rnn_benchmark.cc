@@ -1,5 +1,6 @@
-// Measures forward and backward passes of LSTMs and GRUs, each in one thread: an encoder layer and a cell of H
-// features each, and a linear head, on B sequences of T observations of 4 elements without resets:
+// Measures forward and backward passes of LSTMs and GRUs, each in one thread: an encoder layer and
+// a cell of H features each, and a linear head, on B sequences of T observations of 4 elements
+// without resets:
 //   Rnn       policy/rnn
 //   RnnFloor  plain libtorch with autograd
 //   TorchRnn  the torch adapter

@@ -1,4 +1,5 @@
-// Registers export format "torchscript": policy.pt, a module from a dict of tensors by name to another one.
+// Registers export format "torchscript": policy.pt, a module from a dict of tensors by name to
+// another one.
 //
 //     module = torch.jit.load("policy.pt")
 //     outputs = module({"obs": torch.zeros(1, 4)})      # {"action": ..., "q": ...}

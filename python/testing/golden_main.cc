@@ -1,14 +1,16 @@
-// Writes checkpoints of policies with random parameters, and what the policies make of random observations, for the tests of the
-// Python package:
+// Writes checkpoints of policies with random parameters, and what the policies make of random
+// observations, for the tests of the Python package:
 //
 //   golden_main FOLDER [CASE]...      without a CASE: all of them
 //
-//   FOLDER/<case>/checkpoint/          as a training program writes it, with the component "model" alone. Policies without
-//                                      variants of earlier versions describe their actor and their action
-//   FOLDER/<case>/golden.safetensors   for each step t of kRows envs: "<t>/obs/<field>", "<t>/greedy/action",
-//                                      "<t>/collect/<field>" with all that the collect mode writes, and "<t>/q" of
-//                                      policies that learn Q values; of distributional policies it is the output of
-//                                      the network: the logits of the atoms, or the quantiles
+//   FOLDER/<case>/checkpoint/          as a training program writes it, with the component "model"
+//                                      alone. Policies without variants of earlier versions
+//                                      describe their actor and their action
+//   FOLDER/<case>/golden.safetensors   for each step t of kRows envs: "<t>/obs/<field>",
+//                                      "<t>/greedy/action", "<t>/collect/<field>" with all that the
+//                                      collect mode writes, and "<t>/q" of policies that learn Q
+//                                      values; of distributional policies it is the output of the
+//                                      network: the logits of the atoms, or the quantiles
 //
 // Equal programs write equal files on the same type of processor.
 #include <cstddef>
@@ -206,7 +208,8 @@ absl::StatusOr<Batch> MakeObservations(const SpecPtr& spec, Rng* rng) {
       continue;
     }
     const absl::Span<uint8_t> mask = builder.column<uint8_t>(i);
-    // No two neighbours are illegal, so that no element of two or more categories is without a legal one.
+    // No two neighbours are illegal, so that no element of two or more categories is without a
+    // legal one.
     for (size_t j = 0; j < mask.size(); ++j) {
       mask[j] = j % 2 == 0 || rng->Uniform() < 0.5 ? 1 : 0;
     }
@@ -257,7 +260,8 @@ absl::Status WritePolicy(const std::string& path, const Case& c, const PolicyCon
   return WriteCheckpoint(path, info, components);
 }
 
-// The config of the network of Q values, and the shape of its output; nullopt if the policy learns none.
+// The config of the network of Q values, and the shape of its output; nullopt if the policy learns
+// none.
 std::optional<std::pair<NetworkConfig, Shape>> QNetworkOf(const PolicyConfig& config,
                                                           int64_t num_actions) {
   const google::protobuf::Any& params = config.params();
@@ -313,7 +317,8 @@ absl::StatusOr<std::unique_ptr<Network>> MakeQNetwork(const PolicyConfig& config
   return network;
 }
 
-// Q values of the observations, after the recurrent states before them, which are the last column of `collected`.
+// Q values of the observations, after the recurrent states before them, which are the last column
+// of `collected`.
 absl::StatusOr<Batch> ComputeQ(Network* network, const ColumnsView& obs, const Batch& collected) {
   ColumnBinding inputs(network->input_spec(), "", "observations");
   DING_RETURN_IF_ERROR(inputs.Resolve(obs.spec()));

@@ -16,12 +16,13 @@
 // enter a report are looked at: 5 of 200, by default. The number of draws is not state: it begins
 // at 0 in a resumed run.
 //
-// Each value above but beta is an attribute of the monitor (metrics/averages.h): attribute "avg" of property "use", ...
-// RegisterAttributeValue() adds others to the reports; it reads the windows of one value per draw: "use_avg", "use_max",
-// "priority_avg", "priority_max", "priority_min", "staleness_avg", "staleness_max", and "read_out_time", the number of
-// the draw.
+// Each value above but beta is an attribute of the monitor (metrics/averages.h): attribute "avg" of
+// property "use", ... RegisterAttributeValue() adds others to the reports; it reads the windows of
+// one value per draw: "use_avg", "use_max", "priority_avg", "priority_max", "priority_min",
+// "staleness_avg", "staleness_max", and "read_out_time", the number of the draw.
 //
-// Threads: thread-safe. An AttributeFn is called with the lock held: it must not call the monitor but through its argument.
+// Threads: thread-safe. An AttributeFn is called with the lock held: it must not call the monitor
+// but through its argument.
 #ifndef DING_WORKER_REPLAY_BUFFER_MONITORS_SAMPLED_DATA_ATTR_MONITOR_H_
 #define DING_WORKER_REPLAY_BUFFER_MONITORS_SAMPLED_DATA_ATTR_MONITOR_H_
 

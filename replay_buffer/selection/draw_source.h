@@ -1,11 +1,11 @@
 // The parts in which the buffers of this package differ, besides their selector and their rate
 // limiter:
 //
-//   DrawKind    exists for as long as its buffer. It knows how errors call the candidates, how many of
-//               them a draw needs, and which options and numbers are saved with the buffer.
-//   DrawSource  is made from a RowStore when the first push has fixed the rows. It knows which rows or
-//               sequences are candidates, and fills the columns that a batch has besides those of
-//               TransitionReader.
+//   DrawKind    exists for as long as its buffer. It knows how errors call the candidates, how many
+//               of them a draw needs, and which options and numbers are saved with the buffer.
+//   DrawSource  is made from a RowStore when the first push has fixed the rows. It knows which rows
+//               or sequences are candidates, and fills the columns that a batch has besides those
+//               of TransitionReader.
 //
 // Ownership: a ComposedBuffer owns both. A draw that is being gathered shares its source.
 // Threads:   called under the buffer's lock, except for the functions marked "without the lock".

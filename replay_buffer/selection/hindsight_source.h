@@ -1,19 +1,22 @@
-// Draws single rows of envs with goals, and replaces the goals of a part of them by goals that were reached later or
-// elsewhere in their episodes: Andrychowicz et al. 2017, "Hindsight Experience Replay".
+// Draws single rows of envs with goals, and replaces the goals of a part of them by goals that were
+// reached later or elsewhere in their episodes: Andrychowicz et al. 2017, "Hindsight Experience
+// Replay".
 //
 //     obs/achieved_goal   float32[G]  where the agent is, in the terms of a goal
 //     obs/desired_goal    float32[G]  where it should be; the same in a whole episode
 //
-// A row's own goal is kept with probability 1 - relabel_ratio. Otherwise obs/desired_goal and next_obs/desired_goal
-// become the goal that was achieved after another row of the episode, as far as this is in the buffer:
+// A row's own goal is kept with probability 1 - relabel_ratio. Otherwise obs/desired_goal and
+// next_obs/desired_goal become the goal that was achieved after another row of the episode, as far
+// as this is in the buffer:
 //
 //   kFuture   after the row itself or one of those behind it, with equal probabilities
 //   kFinal    after the last row
 //   kEpisode  after any row
 //
-// and the reward is reward_at_goal if next_obs/achieved_goal is within the radius of the new goal, and
-// reward_elsewhere if not. The env must reward its own goals by the same rule: Check() refuses rows with another
-// reward. The rows in the buffer do not change, so that there is one copy of the data.
+// and the reward is reward_at_goal if next_obs/achieved_goal is within the radius of the new goal,
+// and reward_elsewhere if not. The env must reward its own goals by the same rule: Check() refuses
+// rows with another reward. The rows in the buffer do not change, so that there is one copy of the
+// data.
 //
 // Threads: as DrawKind.
 #ifndef DING_WORKER_REPLAY_BUFFER_SELECTION_HINDSIGHT_SOURCE_H_
@@ -41,8 +44,9 @@ struct HindsightOptions {
   float reward_elsewhere = -1;
 };
 
-// Whether `reward`, which the env gives for these goals, is the one that a relabelled row would get; kInvalidArgument says
-// what to set. A distance that is the radius but for rounding is not judged.
+// Whether `reward`, which the env gives for these goals, is the one that a relabelled row would
+// get; kInvalidArgument says what to set. A distance that is the radius but for rounding is not
+// judged.
 absl::Status CheckHindsightReward(const HindsightOptions& options, absl::Span<const float> achieved,
                                   absl::Span<const float> desired, float reward);
 

@@ -1,5 +1,5 @@
-// What all draws by priority have in common (Schaul et al., "Prioritized experience replay", ICLR 2016,
-// proportional variant, section 3.3), whether the candidates are rows or sequences:
+// What all draws by priority have in common (Schaul et al., "Prioritized experience replay", ICLR
+// 2016, proportional variant, section 3.3), whether the candidates are rows or sequences:
 //
 //   P(i) = p_i^alpha / sum_k p_k^alpha       the probability of candidate i
 //   weight_i = (P(i) / min_k P(k))^-beta     in (0, 1]; the minimum is over all candidates
@@ -32,7 +32,8 @@ struct PriorityOptions {
 // Adds a sentence for each option that is out of range.
 void AppendPriorityProblems(const PriorityOptions& options, std::vector<std::string>* problems);
 
-// The exponent of the importance weights, which grows from its first value to 1 in `anneal_step` draws.
+// The exponent of the importance weights, which grows from its first value to 1 in `anneal_step`
+// draws.
 class AnnealedBeta {
  public:
   explicit AnnealedBeta(const PriorityOptions& options) : options_(options), value_(options.beta) {}
@@ -42,8 +43,8 @@ class AnnealedBeta {
   void CountDraw();
 
   StateSnapshot Snapshot() const;
-  // Reads and checks a saved value, for set(). kInvalidArgument if the first value or the number of draws is
-  // another, since the saved value depends on them.
+  // Reads and checks a saved value, for set(). kInvalidArgument if the first value or the number of
+  // draws is another, since the saved value depends on them.
   absl::StatusOr<double> Read(StateReader* reader) const;
   void set(double value) { value_ = value; }
 
@@ -52,8 +53,8 @@ class AnnealedBeta {
   double value_;
 };
 
-// Turns p_i^alpha of each `stride`-th element, from the first on, into the importance weight; all of these
-// are 1 if DrawFacts::min_weight, the smallest p_k^alpha, is 0.
+// Turns p_i^alpha of each `stride`-th element, from the first on, into the importance weight; all
+// of these are 1 if DrawFacts::min_weight, the smallest p_k^alpha, is 0.
 void ToImportanceWeights(const DrawFacts& facts, size_t stride, absl::Span<float> weights);
 
 }  // namespace ding

@@ -1,6 +1,6 @@
-// Draws sequences in proportion to their priorities: each sequence that SequenceSource can draw has one,
-// which is that of its first row in a PriorityTable. SequenceReplayBuffer draws in this way if its options
-// say so; importance_weights.h has the formulas.
+// Draws sequences in proportion to their priorities: each sequence that SequenceSource can draw has
+// one, which is that of its first row in a PriorityTable. SequenceReplayBuffer draws in this way if
+// its options say so; importance_weights.h has the formulas.
 //
 // Threads: as DrawKind.
 #ifndef DING_WORKER_REPLAY_BUFFER_SELECTION_PRIORITIZED_SEQUENCE_SOURCE_H_
@@ -48,8 +48,8 @@ class PrioritizedSequenceDraws : public SequenceDraws {
 class PrioritizedSequenceSource : public SequenceSource {
  public:
   // `draws` outlives the source.
-  //   kInvalidArgument  an error of SequenceSource::MakeReader(), or the rows have a column "priority", which
-  //                     would be that of a row
+  //   kInvalidArgument  an error of SequenceSource::MakeReader(), or the rows have a column
+  //                     "priority", which would be that of a row
   static absl::StatusOr<std::unique_ptr<PrioritizedSequenceSource>> Create(
       PrioritizedSequenceDraws* draws, std::shared_ptr<RowStore> store);
 

@@ -67,7 +67,8 @@ StateSnapshot PrioritizedDraws::Snapshot() const {
 }
 
 // Checks the options under which the saved state has become what it is. Priorities, rewards and
-// collect_iter are saved as they came: alpha, nstep, gamma and max_staleness apply when rows are drawn.
+// collect_iter are saved as they came: alpha, nstep, gamma and max_staleness apply when rows are
+// drawn.
 absl::StatusOr<std::function<void()>> PrioritizedDraws::Read(StateReader* reader) {
   DING_ASSIGN_OR_RETURN(const int64_t max_use, reader->ReadInt("max_use"));
   if (max_use != options_.max_use.value_or(0)) {

@@ -1,5 +1,5 @@
-// Draws single rows with priorities, importance weights and counted uses, and retires rows that are used up
-// or too stale. AdvancedReplayBuffer draws in this way; advanced_buffer.h has the formulas.
+// Draws single rows with priorities, importance weights and counted uses, and retires rows that are
+// used up or too stale. AdvancedReplayBuffer draws in this way; advanced_buffer.h has the formulas.
 //
 // Threads: as DrawKind.
 #ifndef DING_WORKER_REPLAY_BUFFER_SELECTION_PRIORITIZED_SOURCE_H_

@@ -142,8 +142,8 @@ void PriorityTable::Retire(int64_t begin, int64_t end) {
   });
 }
 
-// Drops the rows before `begin`, except for their weights: rows are evicted only when the ring is full, so
-// new rows overwrite the weights of evicted ones. Returns the first new row.
+// Drops the rows before `begin`, except for their weights: rows are evicted only when the ring is
+// full, so new rows overwrite the weights of evicted ones. Returns the first new row.
 int64_t PriorityTable::MoveWindow(int64_t begin, int64_t end) {
   Drop(begin_, std::min(begin, end_));
   const int64_t first = std::max(begin, end_);

@@ -1,14 +1,15 @@
-// The values that a prioritized buffer keeps for each row of its ring besides the columns: its priority, how
-// often it was drawn, and whether it may be drawn at all. Draws rows in proportion to priority^alpha.
+// The values that a prioritized buffer keeps for each row of its ring besides the columns: its
+// priority, how often it was drawn, and whether it may be drawn at all. Draws rows in proportion to
+// priority^alpha.
 //
 //   ids    ... [begin ............................ end)      rows that the RowStore holds
 //   slots  id mod capacity: index in the arrays and leaf of the PriorityTree
 //
 // If the candidates are sequences, only rows that begin one are valid, from Insert() on.
 //
-// A row is valid from Append() until it is evicted or retired. A retired row stays in the ring, where it may
-// be part of the n-step window of another row, but it is never drawn or counted, and never becomes valid
-// again.
+// A row is valid from Append() until it is evicted or retired. A retired row stays in the ring,
+// where it may be part of the n-step window of another row, but it is never drawn or counted, and
+// never becomes valid again.
 //
 // Memory:  kRowBytes per row of capacity.
 // Threads: thread-compatible: the owner's lock is held for every call.
@@ -38,20 +39,20 @@ class PriorityTable {
   // Memory per row of the capacity: 8 here, 4.8 in the PriorityTree.
   static constexpr int64_t kRowBytes = 13;
 
-  // Creates a table for rows with ids from `first_id` on. kResourceExhausted if there is not that much
-  // memory.
+  // Creates a table for rows with ids from `first_id` on. kResourceExhausted if there is not that
+  // much memory.
   static absl::StatusOr<std::unique_ptr<PriorityTable>> Create(int64_t capacity_rows, double alpha,
                                                                int64_t first_id);
 
-  // Must be called when the ring has become [begin, end): rows from the old end on are new, and rows before
-  // `begin` were evicted. `given` has the priorities of the last rows, at least of all new ones that are
-  // still in the ring. If it is empty, new rows get the largest priority that Update() was ever given, at
-  // first 1.
+  // Must be called when the ring has become [begin, end): rows from the old end on are new, and
+  // rows before `begin` were evicted. `given` has the priorities of the last rows, at least of all
+  // new ones that are still in the ring. If it is empty, new rows get the largest priority that
+  // Update() was ever given, at first 1.
   void Append(int64_t begin, int64_t end, absl::Span<const float> given);
   // The same if new rows are not valid until they are inserted.
   void AppendAbsent(int64_t begin, int64_t end);
-  // Makes rows of the ring valid that are not, with the largest priority that Update() was ever given. Each
-  // id occurs once.
+  // Makes rows of the ring valid that are not, with the largest priority that Update() was ever
+  // given. Each id occurs once.
   void Insert(absl::Span<const int64_t> ids);
   // Drops all rows and sets the largest priority to 1 again.
   void Clear();
@@ -65,9 +66,10 @@ class PriorityTable {
   float min_weight() const { return tree_->min_weight(); }
   float max_priority() const { return max_priority_; }
 
-  // Draws slots.size() rows from the valid ones with the ranks [first_rank, end_rank), at least one, where
-  // rank 0 is the oldest valid row: the sum of their weights is divided into slots.size() equal strata, and
-  // one row is drawn from each. A row whose weight is more than a stratum may be drawn more than once.
+  // Draws slots.size() rows from the valid ones with the ranks [first_rank, end_rank), at least
+  // one, where rank 0 is the oldest valid row: the sum of their weights is divided into
+  // slots.size() equal strata, and one row is drawn from each. A row whose weight is more than a
+  // stratum may be drawn more than once.
   void Draw(int64_t first_rank, int64_t end_rank, Rng* rng, absl::Span<int64_t> slots);
   int64_t IdOf(int64_t slot) const {
     return begin_ + slot - begin_slot_ + (slot < begin_slot_ ? capacity_ : 0);
@@ -79,15 +81,16 @@ class PriorityTable {
   float priority(int64_t slot) const { return rows_[slot].priority; }
   // Counts a draw of the row and returns the number of its draws, this one included.
   int64_t CountUse(int64_t slot);
-  // Retires the rows of `slots` that were drawn `max_use` times or more; returns how many these are.
+  // Retires the rows of `slots` that were drawn `max_use` times or more; returns how many these
+  // are.
   int64_t RetireUsedUp(absl::Span<const int64_t> slots, int64_t max_use);
 
-  // Sets the priorities of the rows that are valid; returns how many are not. `info` must have passed
-  // CheckPriorities(), and its columns must have the same length.
+  // Sets the priorities of the rows that are valid; returns how many are not. `info` must have
+  // passed CheckPriorities(), and its columns must have the same length.
   int64_t Update(const PriorityInfo& info);
 
-  // Load() must be called on a new table, instead of Append() of [begin, end). It returns kInvalidArgument
-  // for anything that no Snapshot() can have written.
+  // Load() must be called on a new table, instead of Append() of [begin, end). It returns
+  // kInvalidArgument for anything that no Snapshot() can have written.
   StateSnapshot Snapshot() const;
   absl::Status Load(StateReader* reader, int64_t begin, int64_t end);
 

@@ -18,8 +18,8 @@ namespace ding {
 // Decides whether a buffer may be pushed to, or drawn from, right now.
 //
 // Ownership: a buffer owns its limiter.
-// Errors:    a refusal says what was requested and what is allowed. After a refusal the buffer asks again
-//            until its max_wait has passed, and then returns the refusal to its caller.
+// Errors:    a refusal says what was requested and what is allowed. After a refusal the buffer asks
+//            again until its max_wait has passed, and then returns the refusal to its caller.
 class IRateLimiter {
  public:
   virtual ~IRateLimiter() = default;
@@ -50,8 +50,8 @@ class IRateLimiter {
 // ThruputController bounds the same ratio within the last seconds. This one forgets nothing, so
 // that a whole run has the ratio; that is what update_per_collect is in a serial run.
 //
-// Errors:  kUnavailable for a push, kFailedPrecondition for a draw. The message says what is waited for,
-//          with the counts and the bound, as `ctl status` shows it.
+// Errors:  kUnavailable for a push, kFailedPrecondition for a draw. The message says what is waited
+//          for, with the counts and the bound, as `ctl status` shows it.
 class ReplayRatioLimiter : public IRateLimiter {
  public:
   struct Options {

@@ -30,8 +30,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// Removes the rows whose id is odd, from the learner's iteration 10 on. Counts the rows that were pushed,
-// which is its state.
+// Removes the rows whose id is odd, from the learner's iteration 10 on. Counts the rows that were
+// pushed, which is its state.
 class RemoveOdd : public IRemover {
  public:
   void Append(const SegmentBatch& data, int64_t first_id) override {

@@ -120,8 +120,8 @@ struct NaiveModel {
   }
 };
 
-// The limiter agrees with the model whatever happens, obeys its bounds, and one of a draw and a push
-// is allowed at any time.
+// The limiter agrees with the model whatever happens, obeys its bounds, and one of a draw and a
+// push is allowed at any time.
 TEST(ReplayRatioLimiterTest, AgreesWithANaiveModelAndNeverBlocksBoth) {
   Rng rng(3, "replay_ratio_limiter_test");
   int64_t refused_pushes = 0;

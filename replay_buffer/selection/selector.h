@@ -34,8 +34,8 @@ class Candidates {
 //
 // Ownership: a buffer owns its selector. The candidates are valid during the call only.
 // Threads:   called under the buffer's lock, by one thread at a time. Must not call the buffer.
-// Errors:    Select() may fail or throw, which fails the draw. If Update() or LoadState() throws, so fails the call
-//            of the buffer; the other functions must not throw.
+// Errors:    Select() may fail or throw, which fails the draw. If Update() or LoadState() throws,
+//            so fails the call of the buffer; the other functions must not throw.
 //
 // Example: a selector that draws the newest candidates, in turn.
 //   class NewestFirst : public ISelector {
@@ -83,8 +83,9 @@ class ISelector {
 //
 // Ownership: a buffer owns its remover. The candidates are valid during the call only.
 // Threads:   called under the buffer's lock, by one thread at a time. Must not call the buffer.
-// Errors:    Remove() may fail or throw, which fails the draw. If Append(), Update() or LoadState() throws, so fails
-//            the call of the buffer (a push although the rows are in it); the other functions must not throw.
+// Errors:    Remove() may fail or throw, which fails the draw. If Append(), Update() or LoadState()
+//            throws, so fails the call of the buffer (a push although the rows are in it); the
+//            other functions must not throw.
 //
 // Example: a remover that keeps only every second row.
 //   class RemoveOdd : public IRemover {

@@ -40,7 +40,8 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// The newest first, over and over. Counts its draws, which are saved, and the priorities it was told.
+// The newest first, over and over. Counts its draws, which are saved, and the priorities it was
+// told.
 class NewestFirst : public ISelector {
  public:
   absl::Status Select(const Candidates& from, int64_t newest, bool /*replace*/, Rng* /*rng*/,

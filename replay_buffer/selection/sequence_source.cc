@@ -32,14 +32,16 @@ namespace {
 // EpisodeReplayBuffer draws in this way if it is pushed items.
 //
 //     capacity_rows 10    items   6  3  4  2  1        the lengths of episodes, the oldest first
-//                                    [---------]       the newest with at most 10 rows: these are candidates
+//                                    [---------]       the newest with at most 10 rows: these are
+//                                                      candidates
 //
 // Older items leave the store when others are pushed; an item of more than `capacity_rows` rows is
 // never a candidate.
 class EpisodeItemSource : public RowSource {
  public:
   // `store` may hold items already.
-  //   kInvalidArgument  these are no items, or have an impossible length; errors of TransitionReader::Create()
+  //   kInvalidArgument  these are no items, or have an impossible length; errors of
+  //                     TransitionReader::Create()
   static absl::StatusOr<std::unique_ptr<EpisodeItemSource>> Create(int64_t capacity_rows,
                                                                    int64_t nstep, double gamma,
                                                                    std::shared_ptr<RowStore> store);

@@ -1,6 +1,6 @@
-// Draws sequences of consecutive rows, or whole episodes, each of which is a candidate and has the id of its
-// first row. SequenceReplayBuffer and EpisodeReplayBuffer draw in this way; sequence_buffer.h says what a
-// batch looks like.
+// Draws sequences of consecutive rows, or whole episodes, each of which is a candidate and has the
+// id of its first row. SequenceReplayBuffer and EpisodeReplayBuffer draw in this way;
+// sequence_buffer.h says what a batch looks like.
 //
 // Threads: as DrawKind.
 #ifndef DING_WORKER_REPLAY_BUFFER_SELECTION_SEQUENCE_SOURCE_H_
@@ -39,8 +39,8 @@ struct SequenceDrawOptions {
 
 class SequenceSource : public DrawSource {
  public:
-  //   kInvalidArgument  the rows are items, or fewer than a sequence of them fit in the buffer; otherwise as
-  //                     TransitionReader::Create()
+  //   kInvalidArgument  the rows are items, or fewer than a sequence of them fit in the buffer;
+  //                     otherwise as TransitionReader::Create()
   static absl::StatusOr<std::unique_ptr<SequenceSource>> Create(const SequenceDrawOptions& options,
                                                                 std::shared_ptr<RowStore> store);
 

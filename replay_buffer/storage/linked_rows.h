@@ -1,5 +1,5 @@
-// The rows of a RowStore in columns, by id: a ring of blocks whose oldest rows are evicted first. Each row
-// has a link to what followed it in its stream.
+// The rows of a RowStore in columns, by id: a ring of blocks whose oldest rows are evicted first.
+// Each row has a link to what followed it in its stream.
 //
 //     begin_id                                                end_id
 //        │   block 7             block 8             block 9     │
@@ -8,7 +8,8 @@
 //            previous[ . . . . ] [ . . . . ]         [ . . .       FrameStore; with stacks only
 //            link    [ 0 1 0 0 ] [ 0 | | 0 ]         [ 0 0 0
 //                                    | |
-//                        side slots  [ . . . ]  the observation after the last row of an episode, or
+//                        side slots  [ . . . ]  the observation after the last row of an episode,
+//                                    or
 //                                               after the newest row of a stream
 //
 // Rows are numbered by a 64-bit id in the order of arrival, and an id is never used again. The row

@@ -16,8 +16,8 @@
 // Ownership: a snapshot shares the rows by a pin, so it must not outlive them.
 // Threads:   the caller holds the owner's lock for SnapshotRows() and LoadRows(), but need not hold
 //            it while a snapshot writes.
-// Errors:    kInvalidArgument, with found and expected, for anything that SnapshotRows() cannot have
-//            written.
+// Errors:    kInvalidArgument, with found and expected, for anything that SnapshotRows() cannot
+//            have written.
 #ifndef DING_WORKER_REPLAY_BUFFER_STORAGE_ROW_STORE_STATE_H_
 #define DING_WORKER_REPLAY_BUFFER_STORAGE_ROW_STORE_STATE_H_
 

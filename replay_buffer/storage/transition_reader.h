@@ -1,6 +1,6 @@
 // Turns drawn rows of a RowStore into a batch of transitions with the columns of
-// data/sample_columns.h: the stored columns, n-step reward and discount, and next_obs. All buffers use it,
-// also those that draw sequences.
+// data/sample_columns.h: the stored columns, n-step reward and discount, and next_obs. All buffers
+// use it, also those that draw sequences.
 //
 // It works in steps, so that the owner's lock is held for the first only:
 //   Resolve  follows the links of each row over its window, finds the frames of its stacks, and
@@ -85,7 +85,8 @@ class TransitionDraw {
 class TransitionReader {
  public:
   // `added` are the columns that the owner fills in for each draw.
-  //   kInvalidArgument  an error of MakeTransitionLayout(), or the rows are items and nstep is not 1
+  //   kInvalidArgument  an error of MakeTransitionLayout(), or the rows are items and nstep is not
+  //                     1
   static absl::StatusOr<std::shared_ptr<TransitionReader>> Create(
       std::shared_ptr<RowStore> store, int64_t nstep, double gamma,
       absl::Span<const FieldSpec> added = {});

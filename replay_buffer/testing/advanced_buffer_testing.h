@@ -1,5 +1,5 @@
-// Short forms for tests of AdvancedReplayBuffer: a buffer, rows with given ages and priorities, and the
-// columns of a batch as vectors.
+// Short forms for tests of AdvancedReplayBuffer: a buffer, rows with given ages and priorities, and
+// the columns of a batch as vectors.
 //
 // Threads: thread-safe.
 // Errors:  an invalid argument aborts the test.
@@ -21,9 +21,9 @@ namespace ding {
 std::unique_ptr<AdvancedReplayBuffer> MakeAdvancedBuffer(
     const AdvancedReplayBuffer::Options& options);
 
-// Returns `rows` rows of stream 0, beginning at `first_step`, as one segment that is cut at its end.
-// obs is the step and reward is 1. An empty `collect_iter` or `priority` means that the rows have no such
-// column; otherwise there is one value per row.
+// Returns `rows` rows of stream 0, beginning at `first_step`, as one segment that is cut at its
+// end. obs is the step and reward is 1. An empty `collect_iter` or `priority` means that the rows
+// have no such column; otherwise there is one value per row.
 SegmentBatch TestRows(int64_t first_step, int64_t rows,
                       const std::vector<int64_t>& collect_iter = {},
                       const std::vector<float>& priority = {});

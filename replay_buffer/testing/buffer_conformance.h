@@ -1,4 +1,5 @@
-// A test suite that every buffer of transitions must pass. An implementation's test instantiates it:
+// A test suite that every buffer of transitions must pass. An implementation's test instantiates
+// it:
 //
 //   INSTANTIATE_TEST_SUITE_P(Naive, BufferConformance, testing::Values(BufferMaker(MakeNaive)));
 //

@@ -28,7 +28,8 @@ using google::protobuf::Descriptor;
 using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 
-// The meaning of a field, and where it is only that of another field ("as start"), that field's, too.
+// The meaning of a field, and where it is only that of another field ("as start"), that field's,
+// too.
 std::string WithSharedComment(const FieldDescriptor& field, const std::string& meaning) {
   absl::string_view name = meaning;
   if (!absl::ConsumePrefix(&name, "as ")) return meaning;
@@ -109,7 +110,8 @@ class Printer {
   std::map<const Descriptor*, std::string> described_;
 };
 
-// Whether the last sentence of the field's comment is that it is required, as checks of the modules demand.
+// Whether the last sentence of the field's comment is that it is required, as checks of the modules
+// demand.
 bool IsRequired(const FieldDescriptor& field) {
   const std::string comment = CommentOf(field);
   const absl::string_view words = absl::StripSuffix(comment, ".");

@@ -1,5 +1,6 @@
-// Describes the fields of a config for people: meaning, kind of value, default, values of an enum, types and their params.
-// `--help_config` prints these descriptions, and docs/reference/config.md is made of them.
+// Describes the fields of a config for people: meaning, kind of value, default, values of an enum,
+// types and their params. `--help_config` prints these descriptions, and docs/reference/config.md
+// is made of them.
 //
 // Threads: thread-safe (pure functions, and the registries, which are thread-safe).
 #ifndef DING_WORKER_WORKER_CONFIG_CONFIG_HELP_H_
@@ -16,8 +17,8 @@
 
 namespace ding {
 
-// "integer", "number", "text", "true or false", "message", "params of the type", or "list of" one of them; for an enum
-// its values.
+// "integer", "number", "text", "true or false", "message", "params of the type", or "list of" one
+// of them; for an enum its values.
 std::string DescribeKind(const google::protobuf::FieldDescriptor& field);
 
 // The comment of the field, or else of its message, and what the values of an enum mean.
@@ -29,11 +30,12 @@ std::string DescribeUse(const ConfigNode& node);
 // The types that this program has for a field that chooses one; none for other fields.
 std::vector<RegistryEntry> TypesOf(const google::protobuf::FieldDescriptor& field);
 
-// A config, as a text that can be parsed, with the message `params` of a type: one of its fields is set to its default.
+// A config, as a text that can be parsed, with the message `params` of a type: one of its fields is
+// set to its default.
 std::string ExampleOfParams(const ConfigNode& params);
 
-// The help about `path`, which is as in FindConfigNodes(), for a terminal: lines of at most 100 columns. An empty path is
-// the whole config.
+// The help about `path`, which is as in FindConfigNodes(), for a terminal: lines of at most 100
+// columns. An empty path is the whole config.
 //   kNotFound  there is no such field; the message suggests others
 absl::StatusOr<std::string> ConfigHelp(absl::string_view path);
 

@@ -77,7 +77,8 @@ class Page {
   const std::string& text() const { return text_; }
 
  private:
-  // Notes where each message appears first: its fields are in a table there, and elsewhere is a link.
+  // Notes where each message appears first: its fields are in a table there, and elsewhere is a
+  // link.
   void FindFirst(const ConfigNode& node) {
     if (node.message != nullptr && !first_.emplace(node.message, node.name).second) return;
     for (const ConfigNode& inner : node.inside) FindFirst(inner);

@@ -137,8 +137,8 @@ void AppendAll(const ConfigNode& node, std::vector<const ConfigNode*>* nodes) {
   for (const ConfigNode& inner : node.inside) AppendAll(inner, nodes);
 }
 
-// Whether the params in `any` are those of a type which this program has under that name. Such a type has no node if it
-// takes none.
+// Whether the params in `any` are those of a type which this program has under that name. Such a
+// type has no node if it takes none.
 bool HasType(const ConfigNode& any, const std::string& name) {
   const FieldDescriptor* const type = FindTypeField(*any.field);
   if (type == nullptr) return false;

@@ -14,7 +14,8 @@
 
 namespace ding {
 
-// A field of a config, or the message that is the params of a type: it stands inside the node of the field `params`.
+// A field of a config, or the message that is the params of a type: it stands inside the node of
+// the field `params`.
 struct ConfigNode {
   // With the message in `params`: "policy.params<DqnConfig>.eps.start". Empty for the whole config.
   std::string name;
@@ -26,10 +27,11 @@ struct ConfigNode {
   const google::protobuf::Descriptor* message = nullptr;
   // Only of a message in params: the names of the types that take it.
   std::vector<std::string> types;
-  // Whether the same message in params stands in an earlier node, too: env.evaluator_params and env.params.
+  // Whether the same message in params stands in an earlier node, too: env.evaluator_params and
+  // env.params.
   bool is_repeated = false;
-  // The text of a config that leads to the fields inside: "policy { type: \"dqn\" params { [...DqnConfig] { ",
-  // without its `blocks` closing braces.
+  // The text of a config that leads to the fields inside: "policy { type: \"dqn\" params {
+  // [...DqnConfig] { ", without its `blocks` closing braces.
   std::string opening;
   int blocks = 0;
   std::vector<ConfigNode> inside;
@@ -41,13 +43,14 @@ struct ConfigNode {
 // The tree of a config that is a `root`. A message inside itself, as one's own may be, is left out.
 ConfigNode MakeConfigTree(const google::protobuf::Descriptor& root);
 
-// Finds what a person calls `path`: a name or a path, where "[2]" is ignored, "<dqn>" stands for "<DqnConfig>", and a path
-// through params without "<...>" means the messages of all types.
+// Finds what a person calls `path`: a name or a path, where "[2]" is ignored, "<dqn>" stands for
+// "<DqnConfig>", and a path through params without "<...>" means the messages of all types.
 //   kNotFound  says where the path ends, and which paths there are that one may have meant
 absl::StatusOr<std::vector<const ConfigNode*>> FindConfigNodes(const ConfigNode& root,
                                                                absl::string_view path);
 
-// All fields that have a value: not messages with fields, but Anys. Those in params that are repeated are left out.
+// All fields that have a value: not messages with fields, but Anys. Those in params that are
+// repeated are left out.
 std::vector<const ConfigNode*> ListConfigValues(const ConfigNode& root);
 
 }  // namespace ding

@@ -18,14 +18,15 @@
 
 namespace ding {
 
-// Returns the text of a config that a user names: of a file, a FIFO, or what /dev/stdin and <(...) of a shell lead to. Waits
-// until the other end closes it, and says so after a second; a signal ends the program.
+// Returns the text of a config that a user names: of a file, a FIFO, or what /dev/stdin and <(...)
+// of a shell lead to. Waits until the other end closes it, and says so after a second; a signal
+// ends the program.
 //   kNotFound, ...     the file cannot be opened
 //   kInvalidArgument   it is a folder, is empty, or has more than kMaxReadBytes
 absl::StatusOr<std::string> ReadConfigText(const std::string& path);
 
-// Reads `path` like ReadConfigText(), applies `settings` ("path=value") in their order, fills in every default and checks
-// the result.
+// Reads `path` like ReadConfigText(), applies `settings` ("path=value") in their order, fills in
+// every default and checks the result.
 //   kNotFound          there is no such file
 //   kInvalidArgument   lists every problem found, one per line: unknown fields (line and column),
 //                      wrong types, values out of range, names that this program does not know
@@ -41,8 +42,8 @@ absl::StatusOr<ExperimentConfig> ParseExperimentConfig(absl::string_view text,
 // by the module that is created from it.
 std::vector<std::string> FindProblems(const ExperimentConfig& config);
 
-// Returns the problems of how much one collect gathers: n_sample rows or n_episode episodes, as its collector says.
-// `parallel`: in a parallel run, each collector of which gathers its share.
+// Returns the problems of how much one collect gathers: n_sample rows or n_episode episodes, as its
+// collector says. `parallel`: in a parallel run, each collector of which gathers its share.
 std::vector<std::string> FindCollectProblems(const ExperimentConfig& config, bool parallel);
 
 // Whether the run learns from a data set instead of collecting.

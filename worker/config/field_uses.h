@@ -1,5 +1,5 @@
-// In which kinds of runs each field of a config is used or refused: the table worker/config_fields.txt, whose head says how
-// to read it.
+// In which kinds of runs each field of a config is used or refused: the table
+// worker/config_fields.txt, whose head says how to read it.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_WORKER_CONFIG_FIELD_USES_H_
@@ -17,8 +17,8 @@
 
 namespace ding {
 
-// The kinds of runs, in the order of FieldUse::uses. DescribeUse() does not name the last two, which
-// use nearly the same fields as a parallel and as a supervised run.
+// The kinds of runs, in the order of FieldUse::uses. DescribeUse() does not name the last two,
+// which use nearly the same fields as a parallel and as a supervised run.
 inline constexpr std::array<absl::string_view, 8> kKindsOfRuns = {
     "serial", "on-policy", "supervised",         "parallel",
     "league", "evaluate",  "on-policy parallel", "supervised parallel"};
@@ -65,8 +65,8 @@ void AddFieldUses(absl::string_view table);
 // The table of this program: empty if none was added.
 const FieldUses& KnownFieldUses();
 
-// A phrase for people, such as "serial, parallel; refused by supervised". `in_params` says that the field is in the
-// params of a type, so that it is used where the type is.
+// A phrase for people, such as "serial, parallel; refused by supervised". `in_params` says that the
+// field is in the params of a type, so that it is used where the type is.
 std::string DescribeUse(const FieldUse& use, bool in_params);
 
 }  // namespace ding

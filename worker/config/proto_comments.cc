@@ -32,7 +32,8 @@ std::string JoinLines(absl::string_view comment) {
   return joined;
 }
 
-// Reads the comments of one file: its statements one by one, each of which ends with ';' or begins a block.
+// Reads the comments of one file: its statements one by one, each of which ends with ';' or begins
+// a block.
 class FileReader {
  public:
   FileReader(absl::string_view text, Comments* comments)

@@ -1,5 +1,6 @@
-// The comments of .proto files, as help for people. A program has the messages, but not their comments: it has those of
-// the files that were added, which is what the rule ding_registered_texts (tools/build_defs/text.bzl) is for.
+// The comments of .proto files, as help for people. A program has the messages, but not their
+// comments: it has those of the files that were added, which is what the rule ding_registered_texts
+// (tools/build_defs/text.bzl) is for.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_WORKER_CONFIG_PROTO_COMMENTS_H_
@@ -12,16 +13,16 @@
 
 namespace ding {
 
-// Adds the text of a .proto file, which must live as long as the program. It is read when a comment is asked for; a
-// file that cannot be read has no comments.
+// Adds the text of a .proto file, which must live as long as the program. It is read when a comment
+// is asked for; a file that cannot be read has no comments.
 void AddProtoFile(absl::string_view text);
 
-// Returns the comment before the declaration and that behind it, as one line; empty if there is none, or if no file
-// with the declaration was added.
+// Returns the comment before the declaration and that behind it, as one line; empty if there is
+// none, or if no file with the declaration was added.
 std::string CommentOf(const google::protobuf::Descriptor& message);
 std::string CommentOf(const google::protobuf::EnumValueDescriptor& value);
-// A field without a comment that stands right below another field shares that one's, "as max_env_step", if it is a value or
-// an Any.
+// A field without a comment that stands right below another field shares that one's, "as
+// max_env_step", if it is a value or an Any.
 std::string CommentOf(const google::protobuf::FieldDescriptor& field);
 
 }  // namespace ding

@@ -119,7 +119,8 @@ std::vector<std::string> ParseTextConfig(absl::string_view text, absl::string_vi
     const std::string remaining = absl::StrJoin(lines, "\n");
     const std::optional<TextError> error = ParseBoundedText(remaining, kMaxConfigDepth, message);
     if (!error.has_value()) break;
-    // All that follows an unclosed block is misplaced, so that the errors of the parser would mislead.
+    // All that follows an unclosed block is misplaced, so that the errors of the parser would
+    // mislead.
     const std::optional<TextError> unclosed =
         error->too_deep ? std::nullopt : FindUnclosedBlock(std::string(text));
     if (unclosed.has_value()) {

@@ -65,7 +65,8 @@ struct SetField {
 std::vector<SetField> ListSetFields(const google::protobuf::Message& message);
 
 // Prints the message in text format, with Anys expanded. It must be one that passes
-// CheckConfigContent(). The text is UTF-8; if a string of the message is not, bytes beyond ASCII are escapes.
+// CheckConfigContent(). The text is UTF-8; if a string of the message is not, bytes beyond ASCII
+// are escapes.
 std::string PrintTextConfig(const google::protobuf::Message& message);
 
 }  // namespace ding

@@ -88,7 +88,8 @@ void FillIn(int depth, Message* message) {
   }
 }
 
-// Prints by `print`, with characters of UTF-8 as they are. If some bytes are not UTF-8, all bytes beyond ASCII become escapes.
+// Prints by `print`, with characters of UTF-8 as they are. If some bytes are not UTF-8, all bytes
+// beyond ASCII become escapes.
 template <typename Print>
 std::string PrintUtf8(const Print& print) {
   std::string text;
@@ -112,8 +113,8 @@ std::string FieldText(const Message& message, const FieldDescriptor& field, int 
   });
 }
 
-// Appends the fields of the message that differ from their defaults to `*found`. `path` leads to the
-// message, and is empty at the root.
+// Appends the fields of the message that differ from their defaults to `*found`. `path` leads to
+// the message, and is empty at the root.
 void ListFields(const Message& message, const std::string& path, std::vector<SetField>* found) {
   if (const auto* const any = dynamic_cast<const Any*>(&message)) {
     const absl::StatusOr<std::unique_ptr<Message>> inner = UnpackAny(*any);

@@ -76,7 +76,8 @@ absl::StatusOr<const Descriptor*> RequireParamsMessage(const Message& message,
                    "' takes none (or its registration does not name the message that it takes)"));
 }
 
-// Whether `value` is the content of an Any without the name of its message: "{learning_rate: 1e-4}".
+// Whether `value` is the content of an Any without the name of its message: "{learning_rate:
+// 1e-4}".
 bool IsBareContent(absl::string_view value) {
   if (!absl::ConsumePrefix(&value, "{")) return false;
   value = absl::StripLeadingAsciiWhitespace(value);

@@ -1,4 +1,5 @@
-// The errors of ParseTextConfig() and ApplySetting() that say what to do, and settings of params that are not set yet.
+// The errors of ParseTextConfig() and ApplySetting() that say what to do, and settings of params
+// that are not set yet.
 #include <string>
 #include <vector>
 
@@ -71,7 +72,8 @@ TEST_F(TextErrorTest, AnUnclosedBlockIsNamedWithItsLine) {
               ElementsAre(HasSubstr("the '{' of 'policy' in line 1")));
 }
 
-// The '}' of `learn` is missing, so that it takes the one of `policy`, and `env` stands in `policy`.
+// The '}' of `learn` is missing, so that it takes the one of `policy`, and `env` stands in
+// `policy`.
 TEST_F(TextErrorTest, TheUnclosedBlockIsFoundByTheIndentation) {
   EXPECT_THAT(Problems("policy {\n  learn {\n    batch_size: 3\n  type: 'dqn'\n}\nenv {\n}\n"),
               ElementsAre(AllOf(StartsWith("c:2:9: "), HasSubstr("the '{' of 'learn' in line 2"))));

@@ -35,7 +35,8 @@ struct Unused {
 // It is true where learner_num is above 1, which is refused itself.
 constexpr absl::string_view kLogReduce = "policy.learn.learner.hook.log_reduce_after_iter";
 
-// Whether it has an effect in a parallel run depends on the type of the buffer: on_policy_rounds.cc.
+// Whether it has an effect in a parallel run depends on the type of the buffer:
+// on_policy_rounds.cc.
 constexpr absl::string_view kUnrollLen = "policy.collect.unroll_len";
 
 // Values that two sections share (ShareAmongSections in experiment_config.cc) are not listed at the
@@ -146,7 +147,8 @@ constexpr absl::string_view kShared[] = {
     "policy.eval.evaluator.n_episode", "policy.eval.evaluator.stop_value"};
 
 absl::string_view NameOf(RunKind kind) {
-  // A switch, like those of other enums, and not a shared table: the compiler warns if a name is missing.
+  // A switch, like those of other enums, and not a shared table: the compiler warns if a name is
+  // missing.
   switch (kind) {
     case RunKind::kSerial:
       return "a serial run";
@@ -200,8 +202,8 @@ void AppendFieldsWithoutEnv(const ExperimentConfig& config, RunKind kind,
   }
 }
 
-// Appends the wrappers that change nothing: a data set is learned from as it is, and an evaluation reports the returns of
-// the env itself.
+// Appends the wrappers that change nothing: a data set is learned from as it is, and an evaluation
+// reports the returns of the env itself.
 void AppendWrappersWithoutEffect(const ExperimentConfig& config, RunKind kind,
                                  std::vector<std::string>* problems) {
   constexpr absl::string_view kChangeRewardsOnly[] = {"normalize_reward", "reward_clip",

@@ -25,9 +25,10 @@ enum class RunKind : unsigned {
   kSupervisedParallel = 64,  // a parallel run with a data set
 };
 
-// Returns a sentence for each field that is set and that such a run does not use, and in runs with a data set for each
-// wrapper that has no effect. `config` is one that ParseExperimentConfig() returned. A field that is set to its default
-// is accepted, since a resolved config sets all fields. With `or_kind`, a field is refused only if neither kind uses it.
+// Returns a sentence for each field that is set and that such a run does not use, and in runs with
+// a data set for each wrapper that has no effect. `config` is one that ParseExperimentConfig()
+// returned. A field that is set to its default is accepted, since a resolved config sets all
+// fields. With `or_kind`, a field is refused only if neither kind uses it.
 std::vector<std::string> FindUnusedFields(const ExperimentConfig& config, RunKind kind,
                                           std::optional<RunKind> or_kind = std::nullopt);
 

@@ -1,6 +1,6 @@
-// Saves the policies that evaluations have shown to be the best as checkpoints ckpt_best, in the folders of
-// their learners' checkpoints. The coordinator's process does it: it knows the evaluations, and the store
-// keeps these versions.
+// Saves the policies that evaluations have shown to be the best as checkpoints ckpt_best, in the
+// folders of their learners' checkpoints. The coordinator's process does it: it knows the
+// evaluations, and the store keeps these versions.
 //
 //     RunStatus.best_policy ──► store ──► <exp_dir>/ckpt/ckpt_best, or ckpt_<name>/ckpt_best
 //
@@ -29,10 +29,11 @@ class BestCheckpoints {
  public:
   BestCheckpoints(const ExperimentConfig& config, std::string exp_dir, Store* store);
 
-  // Saves each best policy that is not the one saved last. If one cannot be saved, this logs a warning. It is tried again
-  // every second while the cause may pass (save_outage.h).
+  // Saves each best policy that is not the one saved last. If one cannot be saved, this logs a
+  // warning. It is tried again every second while the cause may pass (save_outage.h).
   void Update(const RunStatus& status);
-  // Does the same at the end of the run, and tries again until `stop` returns true. Returns why one is not saved.
+  // Does the same at the end of the run, and tries again until `stop` returns true. Returns why one
+  // is not saved.
   absl::Status Finish(const RunStatus& status, const std::function<bool()>& stop);
 
  private:

@@ -1,5 +1,6 @@
-// Tests of parallel runs with envs whose rewards have several components, and with asymmetric games: what
-// collectors will send, and what is refused before the run begins. What docs/reference/parallel.md says is refused is refused.
+// Tests of parallel runs with envs whose rewards have several components, and with asymmetric
+// games: what collectors will send, and what is refused before the run begins. What
+// docs/reference/parallel.md says is refused is refused.
 #include <memory>
 #include <string>
 #include <vector>
@@ -99,7 +100,8 @@ struct Limit {
   std::string sentence;  // part of the error
 };
 
-// Returns the first cells of the first table below "## Limits", without those of the two lines of its head.
+// Returns the first cells of the first table below "## Limits", without those of the two lines of
+// its head.
 std::vector<std::string> RefusedByThePage(const std::string& page) {
   std::vector<std::string> refused;
   const std::vector<std::string> parts = absl::StrSplit(page, "\n## Limits\n");
@@ -164,7 +166,8 @@ TEST_F(EnvKindsTest, WhatThePageListsAsRefusedIsRefused) {
     names.push_back(limit.refused);
     const std::string name = absl::StrCat(limit.config, ".textproto");
     EXPECT_THAT(FindParallelProblems(Config(name, {})), testing::IsEmpty());
-    // As `parallel` does: it asks for the problems of the config first, and then makes the coordinator.
+    // As `parallel` does: it asks for the problems of the config first, and then makes the
+    // coordinator.
     std::string error = absl::StrJoin(FindParallelProblems(Config(name, limit.settings)), "\n");
     if (error.empty()) error = std::string(Refusal(name, limit.settings).message());
     EXPECT_THAT(error, HasSubstr(limit.sentence));

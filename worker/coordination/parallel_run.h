@@ -47,8 +47,9 @@ struct ParallelRunOptions {
 
 struct ParallelOutcome {
   std::string result;  // the content of result.json, without the newline at its end
-  // If the last checkpoints, or the data that the run needs to continue, could not be saved: why, where
-  // the data are now, and how to continue from there. OK: all was saved, or the run has converged.
+  // If the last checkpoints, or the data that the run needs to continue, could not be saved: why,
+  // where the data are now, and how to continue from there. OK: all was saved, or the run has
+  // converged.
   absl::Status saved;
   std::string exp_dir;  // of the run; empty if it had converged before
 };

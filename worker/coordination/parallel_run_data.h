@@ -49,16 +49,16 @@ class ParallelRunData {
 
   // Makes sure that what the run needs to continue is still there after this process has ended:
   // copies it into the folder, or keeps the store if the journal is there or the copy fails. To be
-  // called when no process uses the journal any more; `journal` is the result of closing it. Returns
-  // the status for ParallelOutcome::saved.
+  // called when no process uses the journal any more; `journal` is the result of closing it.
+  // Returns the status for ParallelOutcome::saved.
   absl::Status Save(const absl::Status& journal);
   // Notes in the folder that the run has converged, and will not be continued.
   void NoteConverged();
   // Whether Save() has decided that the data stay in the store.
   bool keeps_store() const { return keeps_store_; }
 
-  // Deletes what is in the store, unless Save() keeps it, and flushes the logs of the folder. Errors
-  // are logged.
+  // Deletes what is in the store, unless Save() keeps it, and flushes the logs of the folder.
+  // Errors are logged.
   void Clear();
   // Lets the memory of the run stay when this object is destroyed. This is for a run that was to be
   // resumed and could not start.

@@ -99,7 +99,8 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   if (supervised) {
     DING_RETURN_IF_ERROR(LoadTransitionsFor(made.policy->learn_mode(), config, &env, &data));
   }
-  // A policy that only collects sends the statistics of normalization with its rows, so that they have another layout.
+  // A policy that only collects sends the statistics of normalization with its rows, so that they
+  // have another layout.
   std::unique_ptr<Policy> collector;
   CollectAttributes attributes;
   if (!supervised) {
@@ -161,7 +162,8 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
     stopper_deps.max_time = absl::Seconds(config.system().max_seconds());
     const CommanderConfig& commander = config.policy().other().commander();
     if (!supervised && commander.learner_task_space() == 1 && commander.eval_interval() > 0) {
-      // Evaluations of a policy are at least so far apart; one more comes at the beginning, and one at the end.
+      // Evaluations of a policy are at least so far apart; one more comes at the beginning, and one
+      // at the end.
       stopper_deps.max_evaluations =
           static_cast<int64_t>(
               std::min(config.system().max_seconds() / commander.eval_interval(), 1e15)) +

@@ -56,9 +56,9 @@ int OpenLock(const std::string& folder) {
   return fd;
 }
 
-// Removes `folder` if all processes of its run have ended without removing it, and nobody has marked it
-// to be kept. Returns whether it did. The lock is held meanwhile, so that no coordinator goes on with
-// the run while its data are removed.
+// Removes `folder` if all processes of its run have ended without removing it, and nobody has
+// marked it to be kept. Returns whether it did. The lock is held meanwhile, so that no coordinator
+// goes on with the run while its data are removed.
 absl::StatusOr<bool> RemoveIfDead(const std::string& folder) {
   const int fd = open(JoinPath(folder, kLockName).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return false;

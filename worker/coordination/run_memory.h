@@ -59,7 +59,8 @@ class RunMemory {
 // object lives.
 class RunMemoryHold {
  public:
-  // Locks the folder `path`, if it is that of a run; otherwise, as for an empty path, has no effect.
+  // Locks the folder `path`, if it is that of a run; otherwise, as for an empty path, has no
+  // effect.
   explicit RunMemoryHold(const std::string& path);
   RunMemoryHold(const RunMemoryHold&) = delete;
   RunMemoryHold& operator=(const RunMemoryHold&) = delete;

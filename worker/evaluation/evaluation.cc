@@ -212,8 +212,8 @@ absl::Status Film(const EvaluationOptions& options, const CheckpointReader& chec
   return WriteFileAtomically(video.path, chosen[place].bytes);
 }
 
-// A collector has no limit of steps: where the env has none either, gives it the wrapper. Returns the limit; 0: the env
-// has its own one.
+// A collector has no limit of steps: where the env has none either, gives it the wrapper. Returns
+// the limit; 0: the env has its own one.
 absl::StatusOr<int64_t> LimitEpisodes(const EnvSpec& env, ExperimentConfig* config) {
   const int64_t wanted = config->policy().eval().evaluator().max_episode_steps();
   if ((wanted == 0 && env.max_episode_steps > 0) || env.players > 1) return 0;

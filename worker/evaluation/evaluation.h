@@ -1,4 +1,5 @@
-// Evaluates a checkpoint: plays episodes with its policy, and on request makes a video of one and records them.
+// Evaluates a checkpoint: plays episodes with its policy, and on request makes a video of one and
+// records them.
 #ifndef DING_WORKER_WORKER_EVALUATION_EVALUATION_H_
 #define DING_WORKER_WORKER_EVALUATION_EVALUATION_H_
 
@@ -13,20 +14,23 @@
 
 namespace ding {
 
-// A video is of one of the first kMaxFilmedEpisodes episodes, and shows its first kMaxVideoFrames steps.
+// A video is of one of the first kMaxFilmedEpisodes episodes, and shows its first kMaxVideoFrames
+// steps.
 inline constexpr int64_t kMaxFilmedEpisodes = 10;
 inline constexpr int64_t kMaxVideoFrames = 5000;
 
 struct EvaluationVideo {
   std::string path;  // its ending is a registered format (metrics/video.h); empty: no video
-  // Which of the filmed episodes, by their return: "worst", "median" (the lower one of two) or "best".
+  // Which of the filmed episodes, by their return: "worst", "median" (the lower one of two) or
+  // "best".
   std::string episode = "median";
   // Steps per second, 1 to 100; not set: 50, or fewer where episodes are short (FramesPerSecond()).
   std::optional<int> frames_per_second;
 };
 
-// The steps per second by which an episode of the longest length, max_episode_steps, takes four seconds; at least 2, so
-// that a few moves can be followed, and at most 50, also without a longest length (0).
+// The steps per second by which an episode of the longest length, max_episode_steps, takes four
+// seconds; at least 2, so that a few moves can be followed, and at most 50, also without a longest
+// length (0).
 int FramesPerSecond(int64_t max_episode_steps);
 
 struct EvaluationOptions {
@@ -34,10 +38,11 @@ struct EvaluationOptions {
   int64_t n_episode = 10;  // at least 1
   uint64_t seed = 0;    // of the episodes, each of which begins differently, and of sampled actions
   bool sample = false;  // act as the policy does while it collects; else by its best actions
-  // Type of another env with the observations and actions of the run's; empty: that of the run. Params, reward
-  // weights and evaluator_type of the run are then left out.
+  // Type of another env with the observations and actions of the run's; empty: that of the run.
+  // Params, reward weights and evaluator_type of the run are then left out.
   std::string env;
-  // Changes of the run's config, "path=value", after `env`: of the env, its manager and the evaluator only.
+  // Changes of the run's config, "path=value", after `env`: of the env, its manager and the
+  // evaluator only.
   std::vector<std::string> settings;
   // File for the episodes (data/episodes.h), replaced after all of them are played; empty: they are
   // not recorded. If they are, returns are the sums of the recorded rewards.
@@ -56,10 +61,13 @@ struct CheckpointEvaluation : EvalResult {
 };
 
 // Errors name the checkpoint.
-//   kNotFound, kDataLoss  there is no checkpoint, or it is truncated or corrupted; its policy is not linked
-//   kInvalidArgument      n_episode is below 1, the checkpoint is of another model, a setting does not belong
-//                         here, or the env has other observations or actions: the message names the field
-//   kFailedPrecondition   the checkpoint is of a run without an env, or a video of a game is asked for
+//   kNotFound, kDataLoss  there is no checkpoint, or it is truncated or corrupted; its policy is
+//                         not linked
+//   kInvalidArgument      n_episode is below 1, the checkpoint is of another model, a setting does
+//                         not belong here, or the env has other observations or actions: the
+//                         message names the field
+//   kFailedPrecondition   the checkpoint is of a run without an env, or a video of a game is asked
+//                         for
 //   kUnimplemented        a video of an env that cannot be rendered
 //   other codes           as from WriteEpisodes() and WriteFileAtomically(); no half file is left
 absl::StatusOr<CheckpointEvaluation> EvaluateCheckpoint(const EvaluationOptions& options);

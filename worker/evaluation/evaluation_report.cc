@@ -130,7 +130,8 @@ std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Adds a value that the env gave to the members "info...", by its own name, and one of ours as a member.
+// Adds a value that the env gave to the members "info...", by its own name, and one of ours as a
+// member.
 void AddInfo(const EpisodeValue& value, Json* json) {
   const std::string prefix = EnvStatisticName("");
   if (!absl::StartsWith(value.name, prefix)) {

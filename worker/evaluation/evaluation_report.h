@@ -1,4 +1,5 @@
-// Shows evaluations: statistics of their returns for people, as a paragraph or as a table, and as JSON.
+// Shows evaluations: statistics of their returns for people, as a paragraph or as a table, and as
+// JSON.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_WORKER_EVALUATION_EVALUATION_REPORT_H_
@@ -27,11 +28,12 @@ struct ReturnStatistics {
   std::optional<std::pair<double, double>> interval;
 };
 
-// `returns` must not be empty. The mean is that of the returns, also if an evaluator judges by another score.
+// `returns` must not be empty. The mean is that of the returns, also if an evaluator judges by
+// another score.
 ReturnStatistics Statistics(absl::Span<const double> returns);
 
-// The 0.975 quantile of Student's t; at least 1 degree of freedom. Exact to three decimals: a table up to 10,
-// then Abramowitz and Stegun 1964, eq. 26.7.5.
+// The 0.975 quantile of Student's t; at least 1 degree of freedom. Exact to three decimals: a table
+// up to 10, then Abramowitz and Stegun 1964, eq. 26.7.5.
 double StudentT975(int64_t degrees);
 
 struct ReportedEvaluation {
@@ -40,15 +42,17 @@ struct ReportedEvaluation {
   CheckpointEvaluation result;
 };
 
-// For one evaluation a line per fact, for several a table with a line for each. It ends with a line break.
+// For one evaluation a line per fact, for several a table with a line for each. It ends with a line
+// break.
 std::string EvaluationText(const std::vector<ReportedEvaluation>& evaluations);
 
 // One line without a line break. For one evaluation:
 //   {"checkpoint": ..., "env": ..., "train_iter": ..., "env_step": ..., "actions": "greedy" or "sampled",
-//    "seed": ..., "episodes": ..., "mean": ..., "deviation": ..., "interval": [low, high], "median": ...,
-//    "min": ..., "max": ..., "mean_length": ..., "returns": [...], "video": {"path", "return", "cut"}}
-// with null for what is missing and without "video" if none was made; "score" is there if the evaluator judges
-// by something else than the mean return. For several:
+//    "seed": ..., "episodes": ..., "mean": ..., "deviation": ..., "interval": [low, high],
+//    "median": ..., "min": ..., "max": ..., "mean_length": ..., "returns": [...], "video": {"path",
+//    "return", "cut"}}
+// with null for what is missing and without "video" if none was made; "score" is there if the
+// evaluator judges by something else than the mean return. For several:
 //   {"best": <checkpoint with the highest mean>, "mean": <that mean>, "evaluations": [<as above>, ...]}
 std::string EvaluationJson(const std::vector<ReportedEvaluation>& evaluations);
 

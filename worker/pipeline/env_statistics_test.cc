@@ -1,5 +1,6 @@
-// Statistics of envs (wrapper normalize_observation) in runs: every checkpoint holds them, evaluations use those that the
-// policy was trained with, runs that are resumed go on exactly, and what cannot share them refuses them.
+// Statistics of envs (wrapper normalize_observation) in runs: every checkpoint holds them,
+// evaluations use those that the policy was trained with, runs that are resumed go on exactly, and
+// what cannot share them refuses them.
 #include <functional>
 #include <memory>
 #include <optional>

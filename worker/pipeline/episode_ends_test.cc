@@ -1,5 +1,5 @@
-// How the ends of episodes reach policies in runs of one process: last observations that allow no action, and players
-// of a game that end before it.
+// How the ends of episodes reach policies in runs of one process: last observations that allow no
+// action, and players of a game that end before it.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -38,8 +38,8 @@
 namespace ding {
 namespace {
 
-// Episodes of five steps, of which those with even seeds are truncated and the others terminate. No action is legal
-// in the last observation.
+// Episodes of five steps, of which those with even seeds are truncated and the others terminate. No
+// action is legal in the last observation.
 class DeadEnds : public Env {
  public:
   static constexpr int64_t kSteps = 5;

@@ -1,5 +1,5 @@
-// Serial runs whose policy plays games against the config's opponent: a checkpoint, a policy that stays as it is, and one
-// that learns.
+// Serial runs whose policy plays games against the config's opponent: a checkpoint, a policy that
+// stays as it is, and one that learns.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -111,8 +111,8 @@ class OpponentTest : public testing::Test {
   std::unique_ptr<SerialPipeline> pipeline_;
 };
 
-// How many more stones than the player the other one has, in each row of the buffer: 0 for player 0, which begins, and 1 for
-// player 1.
+// How many more stones than the player the other one has, in each row of the buffer: 0 for player
+// 0, which begins, and 1 for player 1.
 std::vector<int> StonesBehind(IBuffer* buffer) {
   const Batch rows = buffer->Sample(buffer->count(), /*cur_learner_iter=*/0).value();
   constexpr size_t kCells = 9;
@@ -150,7 +150,8 @@ TEST_F(OpponentTest, APolicyThatLearns_HasABufferALearnerAndCheckpointsOfItsOwn)
   }
   EXPECT_NE(models[0], models[1]) << "it learns";
 
-  // An evaluation of the policy plays the opponent beside it, and the opponent's checkpoint can be played, too.
+  // An evaluation of the policy plays the opponent beside it, and the opponent's checkpoint can be
+  // played, too.
   EvaluationOptions options;
   options.n_episode = 4;
   for (const char* const name : {"iteration_40", "opponent_iteration_40"}) {
@@ -165,7 +166,8 @@ TEST_F(OpponentTest, APolicyThatLearns_HasABufferALearnerAndCheckpointsOfItsOwn)
                              HasSubstr("policy.eval.opponent_checkpoint"))));
 }
 
-// The checkpoint is an opponent that always plays the same, so that evaluations in a run are those of the evaluate program.
+// The checkpoint is an opponent that always plays the same, so that evaluations in a run are those
+// of the evaluate program.
 TEST_F(OpponentTest, ACheckpoint_PlaysWhileCollectingAndInEvaluations) {
   ASSERT_THAT(Run("teacher", {kStays, "seed=9"}), IsOk());
   const std::string teacher = Checkpoint("teacher", "iteration_60");
@@ -237,7 +239,8 @@ TEST_F(OpponentTest, OnPolicyPoliciesLearnFromTheirOwnRows) {
       PathExists(Checkpoint("run", absl::StrCat("opponent_iteration_", result.train_iter))));
 }
 
-// The pursuer moves by any distance, and the evader by one of three: two policies that could not play each other's part.
+// The pursuer moves by any distance, and the evader by one of three: two policies that could not
+// play each other's part.
 TEST_F(OpponentTest, PlayersOfAnAsymmetricGame_LearnEachByItsPolicy) {
   const ScopedRegistration<EnvCreator> registration(
       &EnvRegistry(), "Pursuit", [](const EnvConfig&) { return PursuitEnv::Create(); });

@@ -1,5 +1,5 @@
-// Overlapped runs (policy.collect.overlap): both threads work at the same time, equal seeds give equal bytes,
-// runs that are resumed go on exactly, and errors of either thread end the run.
+// Overlapped runs (policy.collect.overlap): both threads work at the same time, equal seeds give
+// equal bytes, runs that are resumed go on exactly, and errors of either thread end the run.
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -94,7 +94,8 @@ class OverlapTest : public testing::Test {
     DING_RETURN_IF_ERROR(CreateDirectories(options.exp_dir));
     return SerialPipeline::Create(config, options);
   }
-  // Runs, or goes on with, the run in the folder `name`. After an error `result` tells how far the run came.
+  // Runs, or goes on with, the run in the folder `name`. After an error `result` tells how far the
+  // run came.
   absl::Status Run(const std::string& name, const Settings& settings, SerialResult* result) {
     DING_ASSIGN_OR_RETURN(const std::unique_ptr<SerialPipeline> pipeline, Create(name, settings));
     DING_ASSIGN_OR_RETURN(const std::optional<ResumePoint> point,
@@ -110,7 +111,8 @@ class OverlapTest : public testing::Test {
   std::string Checkpoint(const std::string& run, const std::string& name) const {
     return absl::StrCat(JoinPath(folder_, run), "/ckpt/", name);
   }
-  // What was measured, in the order of the records, without durations, speeds and what is measured once a second.
+  // What was measured, in the order of the records, without durations, speeds and what is measured
+  // once a second.
   std::vector<std::string> Measured() const {
     std::vector<std::string> measured;
     for (const RecordingSink::ScalarRecord& record : sink_->scalars()) {

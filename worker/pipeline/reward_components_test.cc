@@ -1,5 +1,6 @@
-// Runs in envs whose rewards have several components: a policy of one's own learns from them, reward_weights
-// make one reward for the policies of this project, and without weights these refuse the env by name.
+// Runs in envs whose rewards have several components: a policy of one's own learns from them,
+// reward_weights make one reward for the policies of this project, and without weights these refuse
+// the env by name.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -45,8 +46,8 @@ using testing::HasSubstr;
 
 constexpr size_t kActions = 3;
 constexpr size_t kGoals = 2;
-// The rewards of the actions: each goal alone is served best by one of the first two, and both together
-// by the last.
+// The rewards of the actions: each goal alone is served best by one of the first two, and both
+// together by the last.
 constexpr std::array<std::array<float, kGoals>, kActions> kRewards = {
     {{1, 0}, {0, 1}, {0.6f, 0.6f}}};
 
@@ -315,7 +316,8 @@ TEST_F(RewardComponentsTest, PoliciesOfOneRewardRefuseTheEnvByName) {
       refuses("r2d2"));
 }
 
-// A policy that does not say that it takes components is refused, also if only its learn mode does not.
+// A policy that does not say that it takes components is refused, also if only its learn mode does
+// not.
 TEST_F(RewardComponentsTest, APolicyOfOnesOwnMustDeclareThem) {
   const ScopedRegistration<PolicyCreator> silent(&PolicyRegistry(), "silent",
                                                  MakeServesBoth(false));

@@ -59,7 +59,8 @@ constexpr char kNoImprovement[] =
     "stopper=[{type:\"no_improvement\" params{[type.googleapis.com/ding.NoImprovementParams]{"
     "evaluations:3}}}]";
 
-// Episodes of 10 steps. Those of one seed in 30 fail in their last step; the state that it saves makes them fail again.
+// Episodes of 10 steps. Those of one seed in 30 fail in their last step; the state that it saves
+// makes them fail again.
 class FailsAtSomeSeeds : public Env {
  public:
   explicit FailsAtSomeSeeds(EnvSpec spec) : spec_(std::move(spec)) {}

@@ -24,8 +24,9 @@ namespace {
 // How often a long evaluation shows itself.
 constexpr absl::Duration kShowPeriod = absl::Milliseconds(200);
 
-// The number of evaluations that the budget of a run allows at most: one before the first round, one at the
-// end, and in between at most one per round, which takes an env step or more, and per eval_freq iterations.
+// The number of evaluations that the budget of a run allows at most: one before the first round,
+// one at the end, and in between at most one per round, which takes an env step or more, and per
+// eval_freq iterations.
 int64_t MaxEvaluations(const ExperimentConfig& config) {
   int64_t between = std::numeric_limits<int64_t>::max() - 2;
   if (config.max_env_step() > 0) between = config.max_env_step();

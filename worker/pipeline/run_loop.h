@@ -1,20 +1,21 @@
-// The loop that every kind of run in one process shares: rounds until the run ends, and between them safe
-// points with checkpoints and resume points.
+// The loop that every kind of run in one process shares: rounds until the run ends, and between
+// them safe points with checkpoints and resume points.
 //
 //     Begin ──► ┌─► interrupted? ──► resume point, if due ──► evaluation, if due ──► round ──┐
 //               └────────────────────── stoppers ◄── progress ◄──────────────────────────────┘
 //     at the end: resume point, hooks (or ckpt_interrupt)
 //
-// About once a second the loop also copies the whole run in memory. If an interrupt comes in the middle of a round or an
-// evaluation that takes long, that copy is what the run saves: a run that is resumed repeats the rest.
+// About once a second the loop also copies the whole run in memory. If an interrupt comes in the
+// middle of a round or an evaluation that takes long, that copy is what the run saves: a run that
+// is resumed repeats the rest.
 //
 // The run ends when a budget is spent, a stopper or a hook wants it, or the stop value is reached:
 //
 //     evaluation: a few episodes, the same each time ──► the mean reaches the stop value
 //     confirmation: many fresh episodes ──► the mean minus its standard error reaches it, too ──► the run ends
 //
-// The checkpoint of the best policy is that of the highest mean, where a confirmation takes the place of the
-// evaluation before it.
+// The checkpoint of the best policy is that of the highest mean, where a confirmation takes the
+// place of the evaluation before it.
 //
 // If a round, an evaluation or a hook fails, the learner is saved as `ckpt_exception`, with the
 // parameters of the last complete iteration. Resume points are left as they are.
@@ -65,8 +66,8 @@ class RunWork {
   virtual int64_t env_step() const = 0;
   // The number in the names of resume points, which grows from round to round.
   virtual int64_t position() const = 0;
-  // The env that collects, whose name and spaces are in checkpoints; without one, the name is empty and the
-  // spaces are those of the data set.
+  // The env that collects, whose name and spaces are in checkpoints; without one, the name is empty
+  // and the spaces are those of the data set.
   virtual const EnvSpec& env_spec() const = 0;
 
   // Called before the first round of a run that is not resumed.
@@ -78,7 +79,8 @@ class RunWork {
   virtual absl::Status Round() = 0;
   // The envs that collect; null: none do.
   virtual const EnvManager* collecting_envs() const { return nullptr; }
-  // Makes the envs that collect begin episodes of other seeds, which depend on the position and `number`.
+  // Makes the envs that collect begin episodes of other seeds, which depend on the position and
+  // `number`.
   virtual absl::Status BeginOtherEpisodes(int64_t /*number*/) { return absl::OkStatus(); }
   // Writes further metrics, about once a second and at the end of the run.
   virtual void WriteMeasurements() {}
@@ -124,8 +126,8 @@ class RunLoop {
   // All arguments must outlive the loop.
   RunLoop(const ExperimentConfig& config, const SerialOptions& options, RunWork* work);
 
-  // Both are called at most once, before Run() and Resume(). Without the first, nothing is evaluated by
-  // playing. What `evaluations` refers to must outlive the loop.
+  // Both are called at most once, before Run() and Resume(). Without the first, nothing is
+  // evaluated by playing. What `evaluations` refers to must outlive the loop.
   void UseEvaluations(PlayedEvaluations evaluations) { played_ = std::move(evaluations); }
   // Makes the stoppers of the config. Whether there are evaluations need not be set.
   absl::Status CreateStoppers(StopperDeps deps);
@@ -143,8 +145,8 @@ class RunLoop {
   // Whether `batches` more use up the budget of train iterations, if each is one.
   bool TrainBudgetSpentAfter(int64_t batches) const;
   bool EnvStepsSpent() const;
-  // Evaluates by playing, and confirms the result if it reaches the stop value. Each evaluation has the same
-  // episodes, which differ from each other, so that results can be compared.
+  // Evaluates by playing, and confirms the result if it reaches the stop value. Each evaluation has
+  // the same episodes, which differ from each other, so that results can be compared.
   absl::Status Evaluate();
   absl::Status SaveCheckpoint(absl::string_view name);
   // Writes the metrics so far, so that others can read them. An error is a warning.
@@ -165,7 +167,8 @@ class RunLoop {
   void DescribeEnd(const absl::Status& status);
   void WriteSpeed(bool at_end);
   absl::Status Loop();
-  // If an env failed after this point of an earlier run, makes all envs begin other episodes: the same ones would fail again.
+  // If an env failed after this point of an earlier run, makes all envs begin other episodes: the
+  // same ones would fail again.
   absl::Status LeaveFailedEpisodes();
   // Saves ckpt_exception and returns `error`, also if the checkpoint cannot be saved.
   absl::Status SaveAfter(absl::Status error);
@@ -184,8 +187,8 @@ class RunLoop {
   bool ended() const { return !result_.why.empty(); }
   // Ends the run if a budget is spent, or a stopper, a hook or the work wants it.
   void EndIfWanted();
-  // Ends the run if the last evaluation has reached the stop value and its confirmation, which is played here
-  // if it is missing, has done so, too.
+  // Ends the run if the last evaluation has reached the stop value and its confirmation, which is
+  // played here if it is missing, has done so, too.
   absl::Status EndIfSolved();
   absl::Status Confirm();
   bool StopValueReached() const;
@@ -239,7 +242,8 @@ class RunLoop {
   StopperList stoppers_;
 };
 
-// The values that the policy of the learner names for the progress of the run, averaged as in the log.
+// The values that the policy of the learner names for the progress of the run, averaged as in the
+// log.
 ProgressValues ProgressValuesOf(ILearner* learner);
 
 }  // namespace ding

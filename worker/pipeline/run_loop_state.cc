@@ -1,4 +1,5 @@
-// The part of RunLoop that saves: checkpoints, resume points and safe points, and the state in them.
+// The part of RunLoop that saves: checkpoints, resume points and safe points, and the state in
+// them.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -196,7 +197,8 @@ absl::StatusOr<std::shared_ptr<const SafePoint>> RunLoop::TakeSafePoint() {
   if (KeepsResumePoints()) {
     point->info.fields["env_step"] = absl::StrCat(work_.env_step());
     point->info.fields[kWallSecondsField] = absl::StrCat(WallSeconds());
-    // Flushes the logs, because a run that is resumed cuts their files back to the size that they have now.
+    // Flushes the logs, because a run that is resumed cuts their files back to the size that they
+    // have now.
     FlushMetrics();
     DING_RETURN_IF_ERROR(options_.describe(&point->info));
     std::vector<CheckpointComponent> rest = work_.Components();

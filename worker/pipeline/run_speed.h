@@ -1,15 +1,18 @@
-// How fast a run in one process is, and on what its time goes: written as metrics about once a second, and at the
-// end of the run.
+// How fast a run in one process is, and on what its time goes: written as metrics about once a
+// second, and at the end of the run.
 //
 //   run_step/env_steps_per_second  run_step/updates_per_second    since they were written last
 //   run_step/collect_seconds  learn_seconds  evaluate_seconds  save_seconds
-//       seconds that these stages took, since the program started. Checkpoints of the best policy belong to the
-//       evaluation; what is left of the time goes on everything else. Stages that overlap count in full
+//       seconds that these stages took, since the program started. Checkpoints of the best policy
+//       belong to the evaluation; what is left of the time goes on everything else. Stages that
+//       overlap count in full
 //
-// A run without env steps writes them as run_iter/..., without env_steps_per_second and collect_seconds.
+// A run without env steps writes them as run_iter/..., without env_steps_per_second and
+// collect_seconds.
 //
 // Ownership: the clock must outlive it.
-// Threads:   thread-compatible. Scopes of different stages may live on several threads at the same time.
+// Threads:   thread-compatible. Scopes of different stages may live on several threads at the same
+//            time.
 //
 // Example:
 //   {

@@ -1,7 +1,7 @@
 // A thread that does one piece of work at a time beside its owner's.
 //
-// Everything that the owner did before Begin() is visible to the work, and everything that the work did is visible to
-// the owner after Wait().
+// Everything that the owner did before Begin() is visible to the work, and everything that the work
+// did is visible to the owner after Wait().
 //
 // Ownership: owns its thread. The destructor waits for the work that is under way.
 // Threads:   Begin(), Wait() and the destructor belong to the owner's thread.
@@ -38,8 +38,8 @@ class SecondThread {
 
   // Begins `work`. No other work may be under way.
   void Begin(std::function<absl::Status()> work) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits for the end of the work, and returns what it returned; OK if none is under way. An exception of the work is
-  // the error kInternal.
+  // Waits for the end of the work, and returns what it returned; OK if none is under way. An
+  // exception of the work is the error kInternal.
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

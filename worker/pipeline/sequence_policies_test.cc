@@ -1,5 +1,5 @@
-// Tests of serial runs whose policy learns from sequences of rows: what is collected, and what is refused; and of a
-// replay buffer that does not fit the env.
+// Tests of serial runs whose policy learns from sequences of rows: what is collected, and what is
+// refused; and of a replay buffer that does not fit the env.
 #include <cstdint>
 #include <cstdlib>
 #include <memory>

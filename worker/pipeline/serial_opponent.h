@@ -1,10 +1,10 @@
-// The opponent of a serial run in a game (the config's `opponent`): its policy and, if it learns, its replay buffer and
-// learner. It learns as the policy does, from the rows of its own seats.
+// The opponent of a serial run in a game (the config's `opponent`): its policy and, if it learns,
+// its replay buffer and learner. It learns as the policy does, from the rows of its own seats.
 //
 //     SelfPlayCollector ── TakeOpponentData() ──► buffer ──► learner ──► its policy ──► seats 1, 2, ...
 //
-// Every checkpoint of the run has one of a learning opponent beside it: ckpt/opponent_<name>. Resume points hold all of
-// its parts, so that a run that is resumed goes on exactly.
+// Every checkpoint of the run has one of a learning opponent beside it: ckpt/opponent_<name>.
+// Resume points hold all of its parts, so that a run that is resumed goes on exactly.
 //
 // Ownership: the owner keeps it longer than the collector and the evaluators that use its policy.
 // Threads:   thread-compatible.
@@ -45,11 +45,13 @@ class SerialOpponent {
 
   // How it plays in the collector.
   SelfPlayCollector::Opponent seat();
-  // For evaluations. They may be amid the games of the collector, whose memory of its games they leave alone.
+  // For evaluations. They may be amid the games of the collector, whose memory of its games they
+  // leave alone.
   const std::shared_ptr<Policy>& policy() const { return policy_; }
   // Null if it does not learn, or is on-policy.
   IBuffer* buffer() { return buffer_.get(); }
-  // Call it before the others. The collector has seat() as its opponent, and must outlive this object's use.
+  // Call it before the others. The collector has seat() as its opponent, and must outlive this
+  // object's use.
   void UseCollector(SelfPlayCollector* collector);
 
   // These do nothing if it does not learn.

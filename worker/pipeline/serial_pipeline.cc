@@ -30,8 +30,8 @@ namespace {
 constexpr char kProcess[] = "serial";              // for metrics.sink
 constexpr char kReplayBuffer[] = "replay_buffer";  // in metrics
 
-// Returns how many train iterations before `train_iter` the rows were collected, on average; none if the batch does
-// not have that column.
+// Returns how many train iterations before `train_iter` the rows were collected, on average; none
+// if the batch does not have that column.
 std::optional<double> AgeOf(const Batch& batch, int64_t train_iter) {
   const std::optional<int> column = batch.spec().Find(kColumnCollectIter);
   if (!column.has_value() || batch.rows() == 0) return std::nullopt;
@@ -279,7 +279,8 @@ absl::Status SerialPipeline::OverlappedRound() {
     return LearnFromBuffer(known_env_step);
   };
   const bool learns = std::exchange(has_new_rows_, false);
-  // The run ends after these updates, so that nothing would be learned from rows of a further collect.
+  // The run ends after these updates, so that nothing would be learned from rows of a further
+  // collect.
   if (learns && loop_.TrainBudgetSpentAfter(config_.policy().learn().update_per_collect())) {
     return learn();
   }

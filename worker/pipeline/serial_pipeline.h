@@ -6,14 +6,15 @@
 //         │                      │  every eval_freq iterations: evaluator ──► stop, ckpt_best
 //         └── env steps, iterations, shared networks ──────────────────────────┘
 //
-// With policy.collect.overlap, a second thread learns from the rows of a round while the first one collects those of
-// the next:
+// With policy.collect.overlap, a second thread learns from the rows of a round while the first one
+// collects those of the next:
 //
 //     collect 1 │ collect 2 │ collect 3 │     a line: both threads have finished; the rows of the collect go into the
 //               │ learn 1   │ learn 2   │     buffer, and the parameters of the learner to the policy that collects
 //
-// Within a round no thread reads what the other one writes, so that equal seeds give equal bytes. Hooks of the learner
-// run on the second thread, and checkpoints of theirs have the parameters of their own iteration.
+// Within a round no thread reads what the other one writes, so that equal seeds give equal bytes.
+// Hooks of the learner run on the second thread, and checkpoints of theirs have the parameters of
+// their own iteration.
 //
 // The loop follows the original's serial_entry.py and serial_entry_onpolicy.py, with the same order
 // of phases; each safe point is between two rounds. The policy determines which of the two it is
@@ -122,7 +123,8 @@ class SerialPipeline : public Pipeline, private RunWork {
   CollectOptions NextCollect();
   absl::StatusOr<SegmentBatch> Collect(const CollectOptions& options);
   absl::Status Push(const SegmentBatch& collected);
-  // `env_step` counts the env steps of which the learner knows. Called on the second thread if there is one.
+  // `env_step` counts the env steps of which the learner knows. Called on the second thread if
+  // there is one.
   absl::Status LearnFromBuffer(int64_t env_step);
   absl::Status Learn(const Batch& batch, int64_t env_step);
 
@@ -144,12 +146,14 @@ class SerialPipeline : public Pipeline, private RunWork {
 
   absl::Status last_refused_draw_;  // the buffer's last refusal of a draw
   NamedValues collect_settings_;    // with which the last collect was made
-  // How many train iterations before its draw the rows of the last batch were collected, on average.
+  // How many train iterations before its draw the rows of the last batch were collected, on
+  // average.
   std::optional<double> data_age_;
 
   // The parts that only an overlapped run has.
   std::shared_ptr<HoldingSink> learn_metrics_;
-  // What the envs that collect had learned when the round began; empty if they learn nothing, and between rounds.
+  // What the envs that collect had learned when the round began; empty if they learn nothing, and
+  // between rounds.
   StateSnapshot env_statistics_;
   bool has_new_rows_ = false;  // in the buffer, from which nothing was learned yet
   std::unique_ptr<SecondThread> second_thread_;  // last: it uses the others

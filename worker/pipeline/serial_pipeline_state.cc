@@ -51,8 +51,8 @@ class ByteCounter : public StateWriter {
 
 std::vector<CheckpointComponent> SerialPipeline::ActingComponents() {
   if (!collector_env_->has_statistics()) return {};
-  // While a round overlaps, a hook that saves a checkpoint gets the statistics of before the round: the envs are
-  // changing them on the other thread.
+  // While a round overlaps, a hook that saves a checkpoint gets the statistics of before the round:
+  // the envs are changing them on the other thread.
   if (env_statistics_ != nullptr) return {{kEnvStatisticsComponent, env_statistics_}};
   return {{kEnvStatisticsComponent,
            [this](StateWriter* writer) { return collector_env_->SaveStatistics(writer); }}};

@@ -49,8 +49,9 @@ constexpr int kMaxUnanswered = 8;
 // Time for the coordinator to end a run whose processes cannot be kept alive, and for all of them
 // to leave it.
 constexpr absl::Duration kEndTimeout = absl::Seconds(30);
-// After an interrupt, the time in which workers may leave because the coordinator asks them to. Then they are interrupted,
-// too: one that is in something that takes long, such as a step of an env, ends all the same.
+// After an interrupt, the time in which workers may leave because the coordinator asks them to.
+// Then they are interrupted, too: one that is in something that takes long, such as a step of an
+// env, ends all the same.
 constexpr absl::Duration kWorkersPatience = absl::Seconds(1);
 // Time for the processes to end after the run has ended.
 constexpr absl::Duration kStopTimeout = absl::Seconds(5);

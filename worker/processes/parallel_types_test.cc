@@ -1,5 +1,5 @@
-// Follows the parameters of types of a user through a parallel run: from the config to its coordinator, and in the
-// Welcome to the processes of collectors and learners.
+// Follows the parameters of types of a user through a parallel run: from the config to its
+// coordinator, and in the Welcome to the processes of collectors and learners.
 
 #include <cstdint>
 #include <memory>
@@ -75,7 +75,8 @@ TEST(ParallelTypesTest, OurTypesRefuseParamsBeforeTheRunBegins) {
                           refused("policy.collect.parallel_collector: params", "zergling")));
 }
 
-// Registers a type "mine" of each kind. The types note the word in their params, and create nothing.
+// Registers a type "mine" of each kind. The types note the word in their params, and create
+// nothing.
 class ParamsOfAUser : public testing::Test {
  protected:
   ParamsOfAUser() {

@@ -22,13 +22,13 @@ struct ParallelWorkerOptions {
   std::string config_digest;  // of the config that this process was started with; empty: none
   absl::Duration join_timeout = absl::Seconds(30);
   // Whether to join again when the connection to the coordinator is lost; polled until it is back.
-  // It returns false when the supervisor has died. A process without an open session then ends; OrphanWatch ends it if it
-  // does not do so by itself.
+  // It returns false when the supervisor has died. A process without an open session then ends;
+  // OrphanWatch ends it if it does not do so by itself.
   std::function<bool()> may_rejoin = [] { return true; };
   // For a learner in a group: the address of this machine, as the other learners reach it.
   std::string all_reduce_host = "127.0.0.1";
-  // GPUs that the worker reports; at least 0. An aggregator passes the number on to the learners that it
-  // starts.
+  // GPUs that the worker reports; at least 0. An aggregator passes the number on to the learners
+  // that it starts.
   int gpus = 0;
   // Polled: returns whether to leave the run.
   std::function<bool()> interrupted = [] { return false; };

@@ -1,10 +1,11 @@
-// Runs the learner of a recorded run (recording.h) again, in one process and without collectors, and compares: the
-// parameters must be the same bytes at every version that the run has published.
+// Runs the learner of a recorded run (recording.h) again, in one process and without collectors,
+// and compares: the parameters must be the same bytes at every version that the run has published.
 //
 //     recording ──► batches, chunks ──► ItemLoader ──► learner ──► checkpoints in another folder
 //         └───────► versions ────────────────────────────┴──► the same bytes?
 //
-// Each file of the recording begins with the state that its learner began with, and is compared by itself.
+// Each file of the recording begins with the state that its learner began with, and is compared by
+// itself.
 //
 // Threads: to be called from main().
 #ifndef DING_WORKER_WORKER_PROCESSES_REPLAY_H_
@@ -34,15 +35,15 @@ struct ReplayReport {
   std::string text;  // what was compared, and where the first difference is
 };
 
-//   kFailedPrecondition  the run was not recorded, its folder has the config of another one, another version of ding_worker
-//                        has recorded it, or it is still alive
+//   kFailedPrecondition  the run was not recorded, its folder has the config of another one,
+//                        another version of ding_worker has recorded it, or it is still alive
 //   kDataLoss            a part of the recording is damaged or gone; names it
 //   kAlreadyExists       `out` is not empty
 //   kInvalidArgument     a setting is wrong
 absl::StatusOr<ReplayReport> Replay(const ReplayOptions& options);
 
-// Returns a table of the rows from which the learner of the run learned in `train_iter`: where they are, who collected
-// them, and by which version of the policy.
+// Returns a table of the rows from which the learner of the run learned in `train_iter`: where they
+// are, who collected them, and by which version of the policy.
 //   kNotFound    there is no such iteration in the recording
 //   other codes  as above
 absl::StatusOr<std::string> ShowIteration(const std::string& exp_dir, int64_t train_iter);

@@ -14,8 +14,8 @@ namespace ding {
 namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
-// timeout(1) sends its signal twice, and so do the shell and the system when a terminal is closed: signals of a kind
-// that come within this time are one.
+// timeout(1) sends its signal twice, and so do the shell and the system when a terminal is closed:
+// signals of a kind that come within this time are one.
 constexpr int64_t kSameSignalNanos = 100'000'000;
 constexpr absl::Duration kWatchPeriod = absl::Milliseconds(20);
 

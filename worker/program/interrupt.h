@@ -1,5 +1,6 @@
-// What a signal does to a program. SIGINT (Ctrl-C), SIGTERM, SIGHUP (the terminal is closed) and SIGUSR1 (a batch
-// system warns that the time is nearly over) are one and the same: a request to end, of which the process makes a flag.
+// What a signal does to a program. SIGINT (Ctrl-C), SIGTERM, SIGHUP (the terminal is closed) and
+// SIGUSR1 (a batch system warns that the time is nearly over) are one and the same: a request to
+// end, of which the process makes a flag.
 //
 //   signal ──► IsInterrupted()   polled between rounds: the run saves itself and ends
 //         └──► IsOverdue()       after kPatience, polled within a round, an evaluation, ...: it is given up
@@ -24,8 +25,9 @@
 
 namespace ding {
 
-// From now on the first signal of each kind is only recorded. SIGHUP and SIGUSR1 stay ignored if the program was
-// started so (nohup). SIGPIPE is ignored, since whoever reads the output may end with the terminal.
+// From now on the first signal of each kind is only recorded. SIGHUP and SIGUSR1 stay ignored if
+// the program was started so (nohup). SIGPIPE is ignored, since whoever reads the output may end
+// with the terminal.
 void CatchInterrupts();
 
 // The signal that arrived first, or 0.
@@ -69,9 +71,10 @@ class InterruptDeadline {
 
   // To be called once. kResourceExhausted: the system refuses a thread.
   absl::Status Start();
-  // Begins the next stage. If that lasts longer than kLastInterruptPatience after an interrupt and after its own
-  // beginning, `end` is called and the process ends with the status 128 + signal, without destructors. Null: the stage
-  // takes as long as it takes. Does not return if the `end` of the stage before is being called.
+  // Begins the next stage. If that lasts longer than kLastInterruptPatience after an interrupt and
+  // after its own beginning, `end` is called and the process ends with the status 128 + signal,
+  // without destructors. Null: the stage takes as long as it takes. Does not return if the `end` of
+  // the stage before is being called.
   void Enter(std::function<void()> end) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

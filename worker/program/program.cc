@@ -77,7 +77,8 @@ void LogBesideProgress() {
   google::AddLogSink(new StderrSink(least));
 }
 
-// The argument is "--name", "-name", or either with "=value" behind it. Returns the name; empty if it is no flag.
+// The argument is "--name", "-name", or either with "=value" behind it. Returns the name; empty if
+// it is no flag.
 absl::string_view NameOfFlag(absl::string_view argument) {
   if (!absl::ConsumePrefix(&argument, "-")) return "";
   absl::ConsumePrefix(&argument, "-");

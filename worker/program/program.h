@@ -1,5 +1,5 @@
-// The parts that the programs share: flags that may be given several times, a help page that fits on
-// a screen, and quiet logs.
+// The parts that the programs share: flags that may be given several times, a help page that fits
+// on a screen, and quiet logs.
 //
 // Threads: to be called from main() only.
 #ifndef DING_WORKER_WORKER_PROGRAM_PROGRAM_H_
@@ -14,8 +14,8 @@
 namespace ding {
 
 // Removes every "--<flag> <value>" and "--<flag>=<value>" from the arguments (gflags would keep
-// only the last) and returns the values in their order. kInvalidArgument: one has no value; the message
-// calls it `value`.
+// only the last) and returns the values in their order. kInvalidArgument: one has no value; the
+// message calls it `value`.
 absl::Status TakeRepeated(absl::string_view flag, absl::string_view value, int* argc, char** argv,
                           std::vector<std::string>* values);
 // Does so with "--set path=value".
@@ -25,8 +25,9 @@ absl::Status TakeSettings(int* argc, char** argv, std::vector<std::string>* sett
 // messages from --stderrthreshold on) go to stderr, each on a line of its own beside a progress
 // line; glog writes no files of its own. From then on, writing a file beyond `ulimit -f` is an
 // error of the write (SIGXFSZ is ignored, also by child processes). With --help or -h, prints
-// `help` and exits with 0; with --help_config[=PATH], what ConfigHelp() (config/config_help.h) says. A flag that does not
-// exist is an error that names the nearest one, and an argument that is no flag is an error.
+// `help` and exits with 0; with --help_config[=PATH], what ConfigHelp() (config/config_help.h)
+// says. A flag that does not exist is an error that names the nearest one, and an argument that is
+// no flag is an error.
 void InitProgram(int* argc, char*** argv, absl::string_view help);
 
 // While an object of this class lives, any call of exit() in this process is turned into an error,

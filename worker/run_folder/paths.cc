@@ -83,7 +83,8 @@ absl::Status MakePathFieldsAbsolute(Message* message) {
   return absl::OkStatus();
 }
 
-// The module that a Python env names, without the modules in it: "envs" of "envs.mine:Env"; empty: it names none.
+// The module that a Python env names, without the modules in it: "envs" of "envs.mine:Env"; empty:
+// it names none.
 std::string ModuleOf(const Message& python_env) {
   for (const char* name : {"entry_point", "id"}) {
     const FieldDescriptor* const field = python_env.GetDescriptor()->FindFieldByName(name);

@@ -35,12 +35,14 @@ absl::Status MakeAbsolute(std::initializer_list<std::string*> paths);
 // A string that is not the URL of a store stays as it is: opening the store reports the error.
 absl::StatusOr<std::string> AbsoluteStoreUrl(absl::string_view url);
 
-// Does the same for every path in a config, also in `params` of our modules, except those that are resolved from the
-// run's folder. `python` is a path if it has a slash; else it is a name, which is looked up in PATH.
+// Does the same for every path in a config, also in `params` of our modules, except those that are
+// resolved from the run's folder. `python` is a path if it has a slash; else it is a name, which is
+// looked up in PATH.
 absl::Status MakePathsAbsolute(ExperimentConfig* config);
 
-// For a config that a person has written: where a module of a Python env is in the current folder, adds that folder to
-// `python_path`, so that a run that is resumed or evaluated from another folder finds the same module.
+// For a config that a person has written: where a module of a Python env is in the current folder,
+// adds that folder to `python_path`, so that a run that is resumed or evaluated from another folder
+// finds the same module.
 absl::Status KeepPythonFolders(ExperimentConfig* config);
 
 // Returns the folder from which a person called `bazel run` for this program; empty: it was started

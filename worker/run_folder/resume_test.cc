@@ -123,8 +123,8 @@ policy {
 resume { period_seconds: 0 period_rounds: 3 }
 )";
 
-// The recurrent state of each env is a part of the state, and stands in the rows of the buffer. Collects end within
-// episodes and within samples.
+// The recurrent state of each env is a part of the state, and stands in the rows of the buffer.
+// Collects end within episodes and within samples.
 constexpr char kRecurrentConfig[] = R"(
 seed: 5
 max_train_iter: 600
@@ -234,8 +234,8 @@ class ResumeTest : public testing::Test {
     EXPECT_THAT(Events(a), testing::SizeIs(testing::Gt(500u)));
   }
 
-  // The statistics of a replay buffer count from 0 in each process, and some of them depend on time, as those of the
-  // run's speed do. Each process writes the hyperparameters.
+  // The statistics of a replay buffer count from 0 in each process, and some of them depend on
+  // time, as those of the run's speed do. Each process writes the hyperparameters.
   static bool MayDiffer(absl::string_view tag) {
     return absl::StrContains(tag, "time") || absl::StrContains(tag, "duration") ||
            absl::EndsWith(tag, "_per_sec") || absl::StrContains(tag, "replay_buffer") ||

@@ -40,18 +40,19 @@ struct RunResult {
   // For parallel runs: time since the first collecting task was given, without the start and end of
   // processes.
   std::optional<double> collecting_seconds;
-  // If the run has trained several policies at a time: each of them. The values above are then those of all,
-  // and eval_value that of the one with the lowest.
+  // If the run has trained several policies at a time: each of them. The values above are then
+  // those of all, and eval_value that of the one with the lowest.
   std::vector<PolicyResult> policies;
   absl::Time finish_time;
 };
 
 // Returns one line: {"stop": true, "env_step": 1080, ...}. A value that is missing or not finite is
-// null; "unsaved", "confirmation", "metric", "collecting_seconds" and "policies" are left out if there are none.
+// null; "unsaved", "confirmation", "metric", "collecting_seconds" and "policies" are left out if
+// there are none.
 std::string ToJson(const RunResult& result);
 
-// Returns `json` for a terminal: of a list of more than five numbers, the first five, followed by the string
-// "... 95 more".
+// Returns `json` for a terminal: of a list of more than five numbers, the first five, followed by
+// the string "... 95 more".
 std::string ShortenJson(absl::string_view json);
 
 }  // namespace ding

@@ -164,8 +164,8 @@ absl::StatusOr<Batch> TakeEpisodes(const ColumnsView& rows, const std::vector<Se
   return std::move(builder).Seal(count);
 }
 
-// Appends next observation, reward and discount to the rows of these episodes: `taken` has them in the order of the
-// file, with the fields of observation and action.
+// Appends next observation, reward and discount to the rows of these episodes: `taken` has them in
+// the order of the file, with the fields of observation and action.
 absl::StatusOr<Batch> AddTransitions(const Batch& taken, const SegmentBatch& set,
                                      const SpecPtr& observation, absl::Span<const int64_t> episodes,
                                      const TransitionOptions& options) {
@@ -241,8 +241,8 @@ absl::StatusOr<std::unique_ptr<IEvalData>> MakeHeldOut(const Batch& rows, const 
   return std::make_unique<EvalDataInMemory>(std::move(batches));
 }
 
-// A truncated episode whose last observation allows no action counts as terminated, as collectors store it
-// (collector/core/traj_buffer.h).
+// A truncated episode whose last observation allows no action counts as terminated, as collectors
+// store it (collector/core/traj_buffer.h).
 absl::Status EndWhereNothingIsLegal(const Spec& observation, const Spec& action,
                                     SegmentBatch* episodes) {
   DING_ASSIGN_OR_RETURN(const std::optional<int> mask_field, FindActionMask(observation, action));

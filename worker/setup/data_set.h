@@ -1,5 +1,6 @@
-// The data set of a supervised run: a file of episodes (data/episodes.h), or the replay buffer of a run or of a file
-// (replay_buffer/buffer_file.h), checked against the env and split into a training part and a held-out part.
+// The data set of a supervised run: a file of episodes (data/episodes.h), or the replay buffer of a
+// run or of a file (replay_buffer/buffer_file.h), checked against the env and split into a training
+// part and a held-out part.
 //
 // Episodes are held out as a whole: rows of one episode resemble each other so much that a policy
 // would be judged too well on rows whose neighbours it was trained on.
@@ -37,8 +38,8 @@ struct DataSetOptions {
 struct DataSet {
   SpecPtr observation;
   SpecPtr action;
-  // Observation fields, then "action"; with DataSetOptions::transitions also the fields of the next observation,
-  // "reward" and "discount" (data/sample_columns.h).
+  // Observation fields, then "action"; with DataSetOptions::transitions also the fields of the next
+  // observation, "reward" and "discount" (data/sample_columns.h).
   Batch training;
   std::unique_ptr<IEvalData> held_out;
   uint32_t checksum = 0;    // of the episodes
@@ -47,8 +48,9 @@ struct DataSet {
 
 // Loads and splits a data set. `env` may be null: the spaces are then those of the file.
 //   kNotFound, kDataLoss, kFailedPrecondition  as from ReadEpisodes
-//   kInvalidArgument  it has no episodes and no replay buffer, has fewer than 2 episodes, has other spaces than the env
-//                     (lists the differences), or has an action that does not exist
+//   kInvalidArgument  it has no episodes and no replay buffer, has fewer than 2 episodes, has other
+//                     spaces than the env (lists the differences), or has an action that does not
+//                     exist
 //   kInternal         it contains NaN or infinity; names column and row
 //   kInvalidArgument  with transitions: it has no rewards, or those of several components
 absl::StatusOr<DataSet> LoadDataSet(const DataSetOptions& options, const EnvSpec* env);

@@ -32,8 +32,9 @@ using testing::HasSubstr;
 constexpr int64_t kEpisodes = 6;
 constexpr int64_t kLength = 3;
 
-// Episodes of 3 rows: row t of episode e has the observation 10 e + t and the reward 100 e + t, and the observation
-// after the episode is 10 e + 9. Odd episodes are terminated and even ones truncated.
+// Episodes of 3 rows: row t of episode e has the observation 10 e + t and the reward 100 e + t, and
+// the observation after the episode is 10 e + 9. Odd episodes are terminated and even ones
+// truncated.
 EpisodeSet MakeSmallEpisodes(const FieldSpec& reward) {
   BatchBuilder rows = *BatchBuilder::Create(
       *MakeSpec({Box("obs", {1}), Discrete("action", 2), reward}), kEpisodes * kLength);

@@ -39,15 +39,18 @@ namespace ding {
 
 // OK if the env is a game in which an opponent can play, as the config's `opponent` says.
 absl::Status CheckOpponent(const ExperimentConfig& config, const EnvSpec& env);
-// Returns the config of a run whose policy is the opponent's: with its type and params, and a seed of its own. Errors name
-// the field of `opponent`; kInvalidArgument also if the checkpoint is of another type of policy.
+// Returns the config of a run whose policy is the opponent's: with its type and params, and a seed
+// of its own. Errors name the field of `opponent`; kInvalidArgument also if the checkpoint is of
+// another type of policy.
 absl::StatusOr<ExperimentConfig> OpponentConfig(const ExperimentConfig& config);
-// Makes the policy of the config's `opponent`, and loads its checkpoint. Errors name the field; kInvalidArgument also if
-// the checkpoint's spaces are not those of `player`, the game as its second player sees it, or its model does not fit.
+// Makes the policy of the config's `opponent`, and loads its checkpoint. Errors name the field;
+// kInvalidArgument also if the checkpoint's spaces are not those of `player`, the game as its
+// second player sees it, or its model does not fit.
 absl::StatusOr<std::shared_ptr<Policy>> MakeOpponentPolicy(const ExperimentConfig& config,
                                                            const EnvSpec& player,
                                                            const PolicyModes& modes);
-// OK if an opponent with all modes can learn beside a policy that is `on_policy` or not. `own` is OpponentConfig().
+// OK if an opponent with all modes can learn beside a policy that is `on_policy` or not. `own` is
+// OpponentConfig().
 absl::Status CheckOpponentLearns(Policy* opponent, const ExperimentConfig& own, bool on_policy);
 
 // In a game, the policy plays itself.
@@ -60,26 +63,28 @@ absl::StatusOr<std::unique_ptr<SelfPlayCollector>> MakeGameCollector(
     const ExperimentConfig& config, EnvManager* envs, CollectMode* policy,
     std::optional<SelfPlayCollector::Opponent> opponent, const ComponentDeps& deps);
 
-// OK if MakeEvaluator() can make one for such envs, as far as that is known without them: its type fits, and
-// its opponent can be loaded.
+// OK if MakeEvaluator() can make one for such envs, as far as that is known without them: its type
+// fits, and its opponent can be loaded.
 absl::Status CheckEvaluator(const ExperimentConfig& config, const EnvSpec& env);
 
-// `opponent` is the policy of the config's `opponent`, if the caller has it; null: it is made if a game needs it.
+// `opponent` is the policy of the config's `opponent`, if the caller has it; null: it is made if a
+// game needs it.
 absl::StatusOr<std::unique_ptr<ISerialEvaluator>> MakeEvaluator(
     const ExperimentConfig& config, EnvManager* envs, EvalMode* policy, const ComponentDeps& deps,
     std::shared_ptr<Policy> opponent = nullptr);
 
-// Makes the evaluator of confirmations: it plays env.n_confirm_episode episodes (at least one per env) and
-// makes no videos. Null if that is 0.
+// Makes the evaluator of confirmations: it plays env.n_confirm_episode episodes (at least one per
+// env) and makes no videos. Null if that is 0.
 absl::StatusOr<std::unique_ptr<ISerialEvaluator>> MakeConfirmer(
     const ExperimentConfig& config, EnvManager* envs, EvalMode* policy, const ComponentDeps& deps,
     std::shared_ptr<Policy> opponent = nullptr);
 
-// OK if a player has the same observations and actions in both envs of a run, as CheckSameSpaces() says.
+// OK if a player has the same observations and actions in both envs of a run, as CheckSameSpaces()
+// says.
 absl::Status CheckSamePlayer(const EnvSpec& collector_env, const EnvSpec& evaluator_env);
 
-// OK if both envs for one player have the same fields in observations and actions, with as many categories; else
-// kInvalidArgument names the first field that differs.
+// OK if both envs for one player have the same fields in observations and actions, with as many
+// categories; else kInvalidArgument names the first field that differs.
 absl::Status CheckSameSpaces(const EnvSpec& expected, const EnvSpec& found);
 
 }  // namespace ding

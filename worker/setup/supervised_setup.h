@@ -1,4 +1,5 @@
-// Makes the parts that serial and parallel runs with a data set have in common from an experiment config.
+// Makes the parts that serial and parallel runs with a data set have in common from an experiment
+// config.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_WORKER_SETUP_SUPERVISED_SETUP_H_
@@ -17,26 +18,26 @@
 
 namespace ding {
 
-// Loads the data set of the config, as LoadDataSet() does, and makes its spaces those of `env`. `env` is the
-// spec of the env in which the policy is evaluated, or EnvSpec() if there is none.
+// Loads the data set of the config, as LoadDataSet() does, and makes its spaces those of `env`.
+// `env` is the spec of the env in which the policy is evaluated, or EnvSpec() if there is none.
 absl::StatusOr<DataSet> LoadDataSetOf(const ExperimentConfig& config, EnvSpec* env);
 
 // Returns the epochs of batches that the run learns from. They share the rows of `data`.
 absl::StatusOr<std::unique_ptr<ShuffledEpochs>> EpochsOf(const ExperimentConfig& config,
                                                          const DataSet& data);
 
-// Returns the metric that the config names. Without a name the action determines it: "accuracy" for categories,
-// "action_mse" for boxes.
+// Returns the metric that the config names. Without a name the action determines it: "accuracy" for
+// categories, "action_mse" for boxes.
 absl::StatusOr<std::shared_ptr<const IMetric>> MetricOf(const ExperimentConfig& config,
                                                         const DataSet& data);
 
-// kInvalidArgument if the config has a data set and `policy` (null: it does not learn) cannot learn from one; if
-// `policy` learns from a data set and the config has none; or if the config says how returns are made for a policy
-// that learns from no rewards.
+// kInvalidArgument if the config has a data set and `policy` (null: it does not learn) cannot learn
+// from one; if `policy` learns from a data set and the config has none; or if the config says how
+// returns are made for a policy that learns from no rewards.
 absl::Status CheckLearnsFromData(const ExperimentConfig& config, const LearnMode* policy);
 
-// Loads `data`, of LoadDataSetOf(), anew with transitions if `policy` learns from them, and shows them to it
-// (LearnMode::SetData()). Only the policy knows, and it needed the spaces of the data.
+// Loads `data`, of LoadDataSetOf(), anew with transitions if `policy` learns from them, and shows
+// them to it (LearnMode::SetData()). Only the policy knows, and it needed the spaces of the data.
 absl::Status LoadTransitionsFor(LearnMode* policy, const ExperimentConfig& config, EnvSpec* env,
                                 DataSet* data);
 

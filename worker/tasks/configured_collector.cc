@@ -158,8 +158,8 @@ absl::StatusOr<TensorMap> TensorsOf(const CollectorTask& task) {
   return tensors;
 }
 
-// The policy of a player that only plays in a task: with settings of its own and without tensors, for the task's are those
-// of the policy that learns in it.
+// The policy of a player that only plays in a task: with settings of its own and without tensors,
+// for the task's are those of the policy that learns in it.
 class WithSettings : public CollectMode {
  public:
   WithSettings(CollectMode* policy, NamedValues settings)

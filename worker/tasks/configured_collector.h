@@ -1,4 +1,5 @@
-// Makes the collector of a collecting task from an experiment config, with its envs and its policies.
+// Makes the collector of a collecting task from an experiment config, with its envs and its
+// policies.
 //
 // Threads: the factory may be called by any thread, one at a time.
 #ifndef DING_WORKER_WORKER_TASKS_CONFIGURED_COLLECTOR_H_
@@ -10,8 +11,8 @@
 
 namespace ding {
 
-// For collector processes. `deps` are metrics, clock and exp_dir of the process; `place` is its number among them
-// (Welcome.place).
+// For collector processes. `deps` are metrics, clock and exp_dir of the process; `place` is its
+// number among them (Welcome.place).
 TaskCollectorFactory MakeTaskCollectorFactory(const ExperimentConfig& config,
                                               const ComponentDeps& deps, int place = 0);
 

@@ -63,7 +63,8 @@ namespace {
 constexpr int64_t kSendInfoFreq = 20;
 // Seconds of training that the death of a learner may lose, if the config does not say otherwise.
 constexpr double kMaxResumeSeconds = 10;
-// How long a learner that ends tries to save, unless it is interrupted. The coordinator waits twice as long for it.
+// How long a learner that ends tries to save, unless it is interrupted. The coordinator waits twice
+// as long for it.
 constexpr absl::Duration kEndPatience = absl::Seconds(10);
 // The most checkpoints that are kept because they could not be written.
 constexpr size_t kMaxUnsaved = 4;
@@ -212,8 +213,8 @@ class ConfiguredLearner : public TaskLearner {
     return absl::OkStatus();
   }
 
-  // Saves a checkpoint. One that cannot be written does not end the run, see save_outage.h: it is kept, and
-  // written with a later one.
+  // Saves a checkpoint. One that cannot be written does not end the run, see save_outage.h: it is
+  // kept, and written with a later one.
   absl::Status Save(const ExperimentConfig& config, const EnvSpec& env, const std::string& folder,
                     absl::string_view name) {
     const ScopedSave saving;
@@ -254,7 +255,8 @@ class ConfiguredLearner : public TaskLearner {
     unsaved_.remove_if([&path](const Unsaved& job) { return job.path == path; });
   }
 
-  // Keeps a copy of the checkpoint, which failed with `why`. A newer one of its name takes its place.
+  // Keeps a copy of the checkpoint, which failed with `why`. A newer one of its name takes its
+  // place.
   absl::Status Keep(Unsaved job, const absl::Status& why) {
     for (CheckpointComponent& component : job.components) {
       DING_ASSIGN_OR_RETURN(component.save, CopyState(component.save));
@@ -367,7 +369,8 @@ CommLearnerOptions MakeCommLearnerOptions(const ExperimentConfig& config) {
   options.rounds.rows = RoundsOf(config).rows;
   options.rounds.max_data_age = policy.learn().max_data_age();
   options.rounds.sequences = ItemSequencesOfRounds(config);
-  // The rows of the buffer, those of its chunks that are no items of it, and some that have left it.
+  // The rows of the buffer, those of its chunks that are no items of it, and some that have left
+  // it.
   constexpr int64_t kRowsPerRowOfBuffer = 4;
   options.cache_rows = std::max<int64_t>(
       1, CheckedProduct(kRowsPerRowOfBuffer, policy.other().replay_buffer().replay_buffer_size())

@@ -1,11 +1,12 @@
-// What the learner of a parallel run with a data set has beside its policy: the batches of the run, and the
-// metric evaluator, which judges the policy by the held-out episodes.
+// What the learner of a parallel run with a data set has beside its policy: the batches of the run,
+// and the metric evaluator, which judges the policy by the held-out episodes.
 //
 //     file of episodes ──┬── to learn from ──► epochs of shuffled batches ──► this learner's share of each
 //                        └── held out ──► metric evaluator (rank 0) ──► log, ckpt_best, end of the run
 //
-// The batch of a train iteration is a function of the data set, the seed and the iteration alone. So a learner that
-// takes the place of another goes on with the batch at which that one was, and all learners of a group agree.
+// The batch of a train iteration is a function of the data set, the seed and the iteration alone.
+// So a learner that takes the place of another goes on with the batch at which that one was, and
+// all learners of a group agree.
 //
 // Ownership: owns the data; policy and learner outlive it.
 // Threads:   thread-compatible; belongs to the learner's thread.
@@ -36,9 +37,9 @@
 
 namespace ding {
 
-// Returns the spec of the env in which a run with a data set evaluates, with the spaces of `data`, which is loaded
-// from the file of the config; without an env it has nothing else.
-// Returns the errors of LoadDataSet() and SpecOfEnv().
+// Returns the spec of the env in which a run with a data set evaluates, with the spaces of `data`,
+// which is loaded from the file of the config; without an env it has nothing else. Returns the
+// errors of LoadDataSet() and SpecOfEnv().
 absl::StatusOr<EnvSpec> SpecOfDataSetRun(const ExperimentConfig& config, const Clock* clock,
                                          const EnvPlace& place, DataSet* data);
 
@@ -50,9 +51,10 @@ class DataSetLearning : public OwnData {
   // If a batch has fewer rows than there are learners, all of them learn from the whole batch.
   absl::StatusOr<Batch> BatchOf(int64_t train_iter, int rank, int world_size) override;
 
-  // Adds hooks to `learner` that evaluate `policy` before the first iteration, and after each iteration in which an evaluation
-  // is due. Call it once. `checkpoint` is the path of a checkpoint that an earlier rank 0 may have left; empty: there is
-  // none. It has the best result so far, and its data set must be this one.
+  // Adds hooks to `learner` that evaluate `policy` before the first iteration, and after each
+  // iteration in which an evaluation is due. Call it once. `checkpoint` is the path of a checkpoint
+  // that an earlier rank 0 may have left; empty: there is none. It has the best result so far, and
+  // its data set must be this one.
   absl::Status Judge(EvalMode* policy, ILearner* learner, ComponentDeps deps,
                      const std::string& checkpoint);
 

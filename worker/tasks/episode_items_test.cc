@@ -1,5 +1,6 @@
-// Tests that a buffer of type "episode" means the same in a parallel run, from what a collector hands over to
-// the batch of the learner, as in a serial run, whose buffer holds the rows themselves.
+// Tests that a buffer of type "episode" means the same in a parallel run, from what a collector
+// hands over to the batch of the learner, as in a serial run, whose buffer holds the rows
+// themselves.
 #include <algorithm>
 #include <cstdint>
 #include <memory>

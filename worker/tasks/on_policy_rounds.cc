@@ -15,9 +15,11 @@
 namespace ding {
 namespace {
 
-// Beside those that are collected ahead: each collector may have begun a hand-over before these were there.
+// Beside those that are collected ahead: each collector may have begun a hand-over before these
+// were there.
 constexpr int64_t kMoreRoundsInBuffer = 8;
-// In lockstep a round has whole episodes, of any length. The buffer takes memory only for the rows that are there.
+// In lockstep a round has whole episodes, of any length. The buffer takes memory only for the rows
+// that are there.
 constexpr int64_t kRowsInLockstep = int64_t{1} << 17;
 
 }  // namespace

@@ -1,10 +1,12 @@
-// What a parallel run of an on-policy policy takes from its config: it learns in rounds, one hand-over of each
-// env of each collector, and uses each row once (docs/reference/parallel_learning.md).
+// What a parallel run of an on-policy policy takes from its config: it learns in rounds, one
+// hand-over of each env of each collector, and uses each row once
+// (docs/reference/parallel_learning.md).
 //
 //     policy.collect.n_sample samples, or n_episode episodes, of a round, as in a serial run
 //
-// Each collector hands over its share of them. With an unroll_len above 1, the collectors cut their rows into samples of
-// as many rows: each sample is an item (data/items.h). With n_episode each episode is an item.
+// Each collector hands over its share of them. With an unroll_len above 1, the collectors cut their
+// rows into samples of as many rows: each sample is an item (data/items.h). With n_episode each
+// episode is an item.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_WORKER_TASKS_ON_POLICY_ROUNDS_H_
@@ -33,8 +35,8 @@ ItemSequences ItemSequencesOfRounds(const ExperimentConfig& config);
 absl::StatusOr<std::unique_ptr<IBuffer>> MakeRoundBuffer(const LearningRounds& rounds,
                                                          const BufferDeps& deps);
 
-// Returns a sentence for each setting that a parallel run of a policy with these attributes does not use, or cannot
-// obey, because the policy is on-policy, or because it is not.
+// Returns a sentence for each setting that a parallel run of a policy with these attributes does
+// not use, or cannot obey, because the policy is on-policy, or because it is not.
 std::vector<std::string> FindPolicyKindProblems(const ExperimentConfig& config,
                                                 const CollectAttributes& policy);
 

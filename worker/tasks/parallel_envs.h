@@ -22,20 +22,22 @@ namespace ding {
 // Whether the run is a league.
 bool PlaysGames(const ExperimentConfig& config);
 
-// Whether policies are evaluated in an env: always, but for a run with a data set, which needs no env.
+// Whether policies are evaluated in an env: always, but for a run with a data set, which needs no
+// env.
 bool Evaluates(const ExperimentConfig& config);
 
 // Number of collectors to begin with: none if there is nothing to do for them.
 int CollectorsOf(const ExperimentConfig& config);
 
-// Returns the observations and actions of `player` in the env that collects, which may be a game. It is
-// an error if the run cannot collect in envs of this kind. `place` is that of a learner or coordinator.
+// Returns the observations and actions of `player` in the env that collects, which may be a game.
+// It is an error if the run cannot collect in envs of this kind. `place` is that of a learner or
+// coordinator.
 absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* clock,
                                   const EnvPlace& place = {EnvPlace::kCoordinator, 0},
                                   int player = 0);
 
-// Makes the opponent of the config's policy; null if there is none. It is an error if it does not fit the env that
-// collects. Only an opponent that learns has other modes than the eval mode.
+// Makes the opponent of the config's policy; null if there is none. It is an error if it does not
+// fit the env that collects. Only an opponent that learns has other modes than the eval mode.
 absl::StatusOr<std::shared_ptr<Policy>> MakeOpponent(const ExperimentConfig& config,
                                                      const Clock* clock);
 
@@ -51,9 +53,9 @@ int LearnerTasksOf(const ExperimentConfig& config);
 // The opponents of a league's evaluations.
 std::vector<EvalOpponent> OpponentsOf(const ExperimentConfig& config);
 
-// Checks that a player of the envs that evaluate has the observations and actions of `player`, and that the
-// evaluator fits these envs: in a game, a checkpoint of the opponent is loaded. Returns the bounds of the
-// returns of evaluations.
+// Checks that a player of the envs that evaluate has the observations and actions of `player`, and
+// that the evaluator fits these envs: in a game, a checkpoint of the opponent is loaded. Returns
+// the bounds of the returns of evaluations.
 absl::StatusOr<ReturnBounds> CheckEvaluatorEnvs(const ExperimentConfig& config,
                                                 const EnvSpec& player, const Clock* clock);
 

@@ -1,5 +1,5 @@
-// The recording of a learner (system.record_bytes), from which tools/replay runs it again. Each time that a learner
-// begins, also to resume a task, it begins another file:
+// The recording of a learner (system.record_bytes), from which tools/replay runs it again. Each
+// time that a learner begins, also to resume a task, it begins another file:
 //
 //   <exp_dir>/recording/learner_<n>      RecordedParts: start, then chunks, batches, versions ...
 //   <exp_dir>/recording/worker_<number>  the name of that collector
@@ -8,9 +8,10 @@
 //
 //   size u64 | CRC-32C u32 of the size | part | CRC-32C u32 of the part
 //
-// A chunk stands in a file once, before the first batch that names it. Parts are written once a second or every MiB, so a
-// learner that is killed loses about the last second of its recording, and nothing else. When the recordings of the run
-// have record_bytes, or the disk is full, recording ends with a warning, and the run goes on.
+// A chunk stands in a file once, before the first batch that names it. Parts are written once a
+// second or every MiB, so a learner that is killed loses about the last second of its recording,
+// and nothing else. When the recordings of the run have record_bytes, or the disk is full,
+// recording ends with a warning, and the run goes on.
 #ifndef DING_WORKER_WORKER_TASKS_RECORDING_H_
 #define DING_WORKER_WORKER_TASKS_RECORDING_H_
 
@@ -104,9 +105,11 @@ class RecordingReader {
   static absl::StatusOr<std::unique_ptr<RecordingReader>> Open(const std::string& path);
 
   const RecordedStart& start() const { return start_; }
-  // Returns the events one after the other; null after the last one. The event is valid until the next call.
+  // Returns the events one after the other; null after the last one. The event is valid until the
+  // next call.
   absl::StatusOr<const RecordedEvent*> Next();
-  // Returns a chunk by its key in the store (interaction/store/store.h). kNotFound: it was never added.
+  // Returns a chunk by its key in the store (interaction/store/store.h). kNotFound: it was never
+  // added.
   absl::StatusOr<std::string> Chunk(absl::string_view key);
 
  private:

@@ -1,8 +1,8 @@
-// The fields of an experiment config for the tests of worker/config_fields.txt: each field with a config in which it can be
-// set, and another value for it.
+// The fields of an experiment config for the tests of worker/config_fields.txt: each field with a
+// config in which it can be set, and another value for it.
 //
-// It registers a reward shaping function, a remover, a stopper and a metric sink as "of_the_test", for the values of the
-// tables of tests.
+// It registers a reward shaping function, a remover, a stopper and a metric sink as "of_the_test",
+// for the values of the tables of tests.
 //
 // The working folder must be the root of the checkout (or of a test's runfiles).
 #ifndef DING_WORKER_WORKER_TESTING_CONFIG_FIELDS_H_
@@ -27,7 +27,8 @@ struct ConfigField {
   std::string name;  // as in the table: "policy.params<DqnConfig>.learning_rate"
   std::string path;  // as for --set; in a list of messages, the path of the first element
   const google::protobuf::FieldDescriptor* descriptor;
-  // The settings that put the message there in which the field is, with what else it needs; none if it is in no Any.
+  // The settings that put the message there in which the field is, with what else it needs; none if
+  // it is in no Any.
   std::vector<std::string> settings;
 };
 
@@ -36,8 +37,8 @@ std::vector<ConfigField> AllConfigFields();
 // The lines of the table.
 FieldUses ReadConfigFieldsTable();
 
-// Returns `value`, a value of the table, or if it is empty another one than the field's default. Empty: there is none that
-// is easily made.
+// Returns `value`, a value of the table, or if it is empty another one than the field's default.
+// Empty: there is none that is easily made.
 std::string OtherValue(const ConfigField& field, const std::string& value);
 
 // The text of an Any with a message of this type.

@@ -1,5 +1,5 @@
-// Runs whole parallel runs between the threads of one process, for tests: the coordinator, its end of the
-// connections, and workers of the config.
+// Runs whole parallel runs between the threads of one process, for tests: the coordinator, its end
+// of the connections, and workers of the config.
 //
 // Threads: thread-compatible.
 //

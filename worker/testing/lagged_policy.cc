@@ -15,8 +15,8 @@
 namespace ding {
 namespace {
 
-// Passes all calls on to a learn mode, and hands its parameters after each update to a collect mode, `lag`
-// updates late.
+// Passes all calls on to a learn mode, and hands its parameters after each update to a collect
+// mode, `lag` updates late.
 class LaggedLearn : public LearnMode {
  public:
   LaggedLearn(LearnMode* learn, CollectMode* collect, int64_t lag)

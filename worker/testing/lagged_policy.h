@@ -1,5 +1,5 @@
-// A policy whose collect mode acts by older parameters, as collectors in other processes do. It shows, in a
-// serial and reproducible run, what the age of data costs an algorithm.
+// A policy whose collect mode acts by older parameters, as collectors in other processes do. It
+// shows, in a serial and reproducible run, what the age of data costs an algorithm.
 //
 //     learn mode    version 0 ──► 1 ──► ... ──► n        a version per call of Forward()
 //     collect mode  acts by version max(0, n - lag)
@@ -22,9 +22,10 @@
 
 namespace ding {
 
-// Creates the policy of `config` twice, one to learn and one to act. With `lag` 0 it acts exactly as the
-// policy alone. Errors are those of create_policy(); kInvalidArgument if `lag` is negative, if the context
-// lacks the learn mode or the collect mode, or if the policy learns from data of its current parameters only.
+// Creates the policy of `config` twice, one to learn and one to act. With `lag` 0 it acts exactly
+// as the policy alone. Errors are those of create_policy(); kInvalidArgument if `lag` is negative,
+// if the context lacks the learn mode or the collect mode, or if the policy learns from data of its
+// current parameters only.
 absl::StatusOr<std::unique_ptr<Policy>> CreateLaggedPolicy(const PolicyConfig& config,
                                                            const PolicyContext& context,
                                                            int64_t lag);

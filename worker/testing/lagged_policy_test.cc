@@ -42,7 +42,8 @@ PolicyContext Context() {
   return context;
 }
 
-// Returns what the first call of a collect mode says of the probabilities of the actions that it samples.
+// Returns what the first call of a collect mode says of the probabilities of the actions that it
+// samples.
 std::vector<float> Act(Policy* policy) {
   const BatchBuilder obs = *BatchBuilder::Create(Context().observation, 16);
   float value = -1;

@@ -1,10 +1,10 @@
-// What the age of the policies that collect costs an algorithm: the env steps to a bar, of serial and
-// reproducible runs that act by the parameters of some versions ago (lagged_policy.h).
+// What the age of the policies that collect costs an algorithm: the env steps to a bar, of serial
+// and reproducible runs that act by the parameters of some versions ago (lagged_policy.h).
 //
 //   bazel run -c opt //worker/testing:policy_lag -- --lag=16 --v_trace=false
 //
-// It prints a line for each seed, and then the median. A run that does not reach the bar counts as one that
-// takes longer than all others.
+// It prints a line for each seed, and then the median. A run that does not reach the bar counts as
+// one that takes longer than all others.
 //
 // Exit code: 0; 1 after an error.
 #include <algorithm>

@@ -399,7 +399,8 @@ absl::Status Soak::ReadRows() {
 }  // namespace
 
 std::string NameOf(Victim victim) {
-  // A switch, like those of other enums, and not a shared table: the compiler warns if a name is missing.
+  // A switch, like those of other enums, and not a shared table: the compiler warns if a name is
+  // missing.
   switch (victim) {
     case Victim::kCollector:
       return "a collector";

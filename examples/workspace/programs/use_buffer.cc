@@ -1,4 +1,5 @@
-// Links NaiveReplayBuffer of ding_worker alone: it takes the address of a function, so that the linker needs the whole class.
+// Links NaiveReplayBuffer of ding_worker alone: it takes the address of a function, so that the
+// linker needs the whole class.
 #include <cstdio>
 
 #include "ding_worker/replay_buffer/naive_buffer.h"

@@ -1,4 +1,5 @@
-// Links CheckpointReader of ding_worker alone: it takes the address of a function, so that the linker needs the whole class.
+// Links CheckpointReader of ding_worker alone: it takes the address of a function, so that the
+// linker needs the whole class.
 #include <cstdio>
 
 #include "ding_worker/data/checkpoint.h"

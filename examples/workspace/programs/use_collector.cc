@@ -1,4 +1,5 @@
-// Links SampleSerialCollector of ding_worker alone: it takes the address of a function, so that the linker needs the whole class.
+// Links SampleSerialCollector of ding_worker alone: it takes the address of a function, so that the
+// linker needs the whole class.
 #include <cstdio>
 
 #include "ding_worker/collector/serial/serial_collectors.h"

@@ -1,4 +1,5 @@
-// Links BaseEnvManager of ding_worker alone: it takes the address of a function, so that the linker needs the whole class.
+// Links BaseEnvManager of ding_worker alone: it takes the address of a function, so that the linker
+// needs the whole class.
 #include <cstdio>
 
 #include "ding_worker/env/base_env_manager.h"

@@ -1,4 +1,5 @@
-// Links BaseLearner of ding_worker alone: it takes the address of a function, so that the linker needs the whole class.
+// Links BaseLearner of ding_worker alone: it takes the address of a function, so that the linker
+// needs the whole class.
 #include <cstdio>
 #include <utility>
 

@@ -1,4 +1,5 @@
-// Links FileStore of ding_worker alone: it takes the address of a function, so that the linker needs the whole class.
+// Links FileStore of ding_worker alone: it takes the address of a function, so that the linker
+// needs the whole class.
 #include <cstdio>
 
 #include "ding_worker/interaction/store/file_store.h"

@@ -41,8 +41,8 @@ void Extend(X509* certificate, X509* issuer, int nid, const std::string& value) 
   X509_EXTENSION_free(extension);
 }
 
-// Makes a certificate that is signed by `issuer`. Without an issuer, it is that of an authority and is
-// signed by itself.
+// Makes a certificate that is signed by `issuer`. Without an issuer, it is that of an authority and
+// is signed by itself.
 Certificate Sign(absl::string_view name, const TestCertificate& wanted, EVP_PKEY* key, X509* issuer,
                  EVP_PKEY* issuer_key) {
   static int serial = 0;

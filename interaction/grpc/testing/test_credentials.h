@@ -1,5 +1,5 @@
-// Makes certificates and token files for tests, valid and invalid ones. They are made quickly, and may
-// have dates that no tool would give them.
+// Makes certificates and token files for tests, valid and invalid ones. They are made quickly, and
+// may have dates that no tool would give them.
 //
 //   TestAuthority authority(folder, "ca");
 //   authority.Issue("collector", {});        // folder/collector.pem, folder/collector.key

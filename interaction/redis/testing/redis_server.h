@@ -1,5 +1,5 @@
-// A real redis-server for tests and benchmarks. It runs on a free port of 127.0.0.1, in a folder of its
-// own under the temporary folder, and tests can kill and restart it.
+// A real redis-server for tests and benchmarks. It runs on a free port of 127.0.0.1, in a folder of
+// its own under the temporary folder, and tests can kill and restart it.
 //
 // Ownership: kills its process and removes its folder. The kernel also kills the process when the
 //            thread that started it ends.
@@ -35,9 +35,9 @@ class RedisServer {
  public:
   struct Options {
     std::string password;  // empty: none
-    // How the append-only file is flushed: "always", "everysec" or "no"; empty means that there is no
-    // such file and nothing is kept. A server that is killed loses nothing that it has acknowledged
-    // with "always" or "no".
+    // How the append-only file is flushed: "always", "everysec" or "no"; empty means that there is
+    // no such file and nothing is kept. A server that is killed loses nothing that it has
+    // acknowledged with "always" or "no".
     std::string append_fsync;
     std::vector<std::string> lines;  // further lines of redis.conf, such as "maxmemory 4mb"
   };
@@ -49,7 +49,8 @@ class RedisServer {
 
   int port() const { return port_; }
   pid_t pid() const { return pid_; }
-  // Returns the URL of a store: "redis:127.0.0.1:PORT/prefix", with the password file if there is one.
+  // Returns the URL of a store: "redis:127.0.0.1:PORT/prefix", with the password file if there is
+  // one.
   std::string Url(absl::string_view prefix) const;
   // The file that has the password, which a test may change.
   std::string password_file() const;
@@ -59,7 +60,8 @@ class RedisServer {
   // Starts the server again on the same port, with the data of its append-only file if it has one.
   absl::Status Restart();
   // Runs a command like an operator, such as {"CONFIG", "SET", "maxmemory", "1mb"}, and returns the
-  // text of the reply. All commands use one connection, which stays valid when the password changes.
+  // text of the reply. All commands use one connection, which stays valid when the password
+  // changes.
   absl::StatusOr<std::string> Command(absl::Span<const absl::string_view> args) const;
 
  private:

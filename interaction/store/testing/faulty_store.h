@@ -1,6 +1,6 @@
-// A store that wraps another one and fails in the ways in which stores fail: calls fail before or after
-// they took effect, a failed Put takes effect later, the last Puts or all of them are lost, or every Put
-// is refused because the store is full.
+// A store that wraps another one and fails in the ways in which stores fail: calls fail before or
+// after they took effect, a failed Put takes effect later, the last Puts or all of them are lost,
+// or every Put is refused because the store is full.
 //
 // Ownership: the other store outlives it.
 // Threads:   thread-compatible.
@@ -26,8 +26,8 @@ class FaultyStore : public Store {
  public:
   explicit FaultyStore(Store* store, uint64_t seed = 0) : store_(store), rng_(seed, "faults") {}
 
-  // Sets the probability with which each Put, Get and Delete fails with kUnavailable. On average, one of
-  // three failed Puts has taken effect, one takes effect later, and one never does.
+  // Sets the probability with which each Put, Get and Delete fails with kUnavailable. On average,
+  // one of three failed Puts has taken effect, one takes effect later, and one never does.
   void set_failing(double probability) { failing_ = probability; }
   // Sets whether each Put is refused with kResourceExhausted.
   void set_full(bool full) { full_ = full; }

@@ -4,8 +4,8 @@
 //     return std::make_unique<MemStore>();
 //   })));
 //
-// It covers putting, getting, replacing, deleting and listing, values of no bytes and of many pieces,
-// invalid keys, and concurrent writers and readers of the same keys.
+// It covers putting, getting, replacing, deleting and listing, values of no bytes and of many
+// pieces, invalid keys, and concurrent writers and readers of the same keys.
 #ifndef DING_WORKER_INTERACTION_STORE_TESTING_STORE_CONFORMANCE_H_
 #define DING_WORKER_INTERACTION_STORE_TESTING_STORE_CONFORMANCE_H_
 

@@ -1,4 +1,5 @@
-// Policies of all kinds that actors play, with random parameters, and their checkpoints as a training writes them.
+// Policies of all kinds that actors play, with random parameters, and their checkpoints as a
+// training writes them.
 //
 // Threads: call these functions from one thread at a time.
 #ifndef DING_WORKER_POLICY_ACTOR_TESTING_ACTOR_CHECKPOINTS_H_
@@ -23,15 +24,16 @@ struct ActorCase {
   SpecPtr action;
 };
 
-// Networks without libtorch: layers, activations, dueling, memory, masks, normalized observations, several
-// fields; discrete, multi-discrete and continuous actions.
+// Networks without libtorch: layers, activations, dueling, memory, masks, normalized observations,
+// several fields; discrete, multi-discrete and continuous actions.
 std::vector<ActorCase> ActorCases();
 // Networks with libtorch: convolutions, and the others in torch. The program links their factories.
 std::vector<ActorCase> TorchActorCases();
 // Returns the case of that name among ActorCases(); ends the program if there is none.
 ActorCase FindActorCase(const std::string& name);
 
-// Makes the policy with random parameters; its collect mode draws with the stream of an actor of `seed`.
+// Makes the policy with random parameters; its collect mode draws with the stream of an actor of
+// `seed`.
 std::unique_ptr<Policy> MakeRandomPolicy(const ActorCase& of, uint64_t seed = 0);
 // What the manifest of a checkpoint of the case says, at env step 1000.
 CheckpointInfo ActorCheckpointInfo(const ActorCase& of);
@@ -39,8 +41,8 @@ CheckpointInfo ActorCheckpointInfo(const ActorCase& of);
 void SaveActorCheckpoint(const ActorCase& of, Policy* policy, const std::string& path,
                          const std::function<void(CheckpointInfo*)>& change = {});
 
-// Writes a checkpoint with random parameters of a head without a case: layers from 5 numbers to `outputs`, and an
-// action of 2 numbers.
+// Writes a checkpoint with random parameters of a head without a case: layers from 5 numbers to
+// `outputs`, and an action of 2 numbers.
 void SaveHeadCheckpoint(const std::string& head, const std::vector<std::string>& outputs,
                         const std::string& path);
 

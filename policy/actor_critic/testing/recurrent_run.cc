@@ -95,7 +95,8 @@ SegmentBatch RecurrentRun::Collect(CollectMode* collect, int64_t steps) {
     fields.push_back(Scalar(kColumnReward, DType::kFloat32));
     rows_ = *MakeSpec(std::move(fields));
   }
-  // The rows of step i are [i * kEnvs, (i + 1) * kEnvs) first; then those of an env are put together.
+  // The rows of step i are [i * kEnvs, (i + 1) * kEnvs) first; then those of an env are put
+  // together.
   BatchBuilder by_step = *BatchBuilder::Create(rows_, steps * kEnvs);
   std::vector<Segment> segments[kEnvs];
   std::vector<int64_t> final_rows[kEnvs];  // of the observations below, one for each segment

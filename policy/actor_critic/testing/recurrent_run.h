@@ -1,5 +1,5 @@
-// What tests of recurrent actor-critic policies share: policies on small networks, and a run of envs whose
-// observations and ends of episodes are random.
+// What tests of recurrent actor-critic policies share: policies on small networks, and a run of
+// envs whose observations and ends of episodes are random.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_POLICY_ACTOR_CRITIC_TESTING_RECURRENT_RUN_H_
@@ -43,8 +43,8 @@ ActorCriticPolicyOptions RecurrentOptions(int64_t unroll_len);
 absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> CreateRecurrent(
     const RecurrentCase& c, const ActorCriticPolicyOptions& options);
 
-// Envs in which a collect mode acts. Equal seeds give equal observations, rewards and ends of episodes,
-// whatever the actions are.
+// Envs in which a collect mode acts. Equal seeds give equal observations, rewards and ends of
+// episodes, whatever the actions are.
 class RecurrentRun {
  public:
   static constexpr int kEnvs = 3;
@@ -61,8 +61,8 @@ class RecurrentRun {
   SpecPtr rows_;
 };
 
-// Returns random rows and states as samples [rows] of `unroll_len` rows, the last row of every second
-// sample is padding. For policy/policy_conformance.h.
+// Returns random rows and states as samples [rows] of `unroll_len` rows, the last row of every
+// second sample is padding. For policy/policy_conformance.h.
 Batch MakeRecurrentBatch(const RecurrentCase& c, int64_t unroll_len, int64_t rows, uint64_t seed);
 
 }  // namespace ding

@@ -1,5 +1,5 @@
-// Writes a checkpoint of each case of policy/actor/testing to DIR/<case>/checkpoint, and exports it to
-// DIR/<case>/<format> in all formats that are linked, for check_exports.py.
+// Writes a checkpoint of each case of policy/actor/testing to DIR/<case>/checkpoint, and exports it
+// to DIR/<case>/<format> in all formats that are linked, for check_exports.py.
 //   export_cases DIR
 #include <cstdio>
 #include <string>
