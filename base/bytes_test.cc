@@ -1,8 +1,12 @@
 #include "ding_worker/base/bytes.h"
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
+#include "absl/strings/string_view.h"
+#include "ding_worker/base/checked_size.h"
+#include "ding_worker/base/utf8.h"
 #include "gtest/gtest.h"
 
 namespace ding {
@@ -35,6 +39,56 @@ TEST(Bytes, AHugeSizeCountsAsMissing) {
   ByteCursor cursor("abc");
   EXPECT_EQ(cursor.TakeBytes(SIZE_MAX), "");
   EXPECT_FALSE(cursor.ok());
+}
+
+constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+
+TEST(CheckedSize, SumsAndProducts_BeyondTheType_AreNull) {
+  EXPECT_EQ(CheckedSum(kMax, -1), kMax - 1);
+  EXPECT_EQ(CheckedSum(kMax, 1), std::nullopt);
+  EXPECT_EQ(CheckedSum(kMin, -1), std::nullopt);
+  EXPECT_EQ(CheckedProduct(kMax, 1), kMax);
+  EXPECT_EQ(CheckedProduct(kMax, 2), std::nullopt);
+  EXPECT_EQ(CheckedProduct(kMin, -1), std::nullopt);
+}
+
+TEST(CheckedSize, IsRange_AtTheEndsOfTheType) {
+  EXPECT_TRUE(IsRange(0, 0, 0));
+  EXPECT_TRUE(IsRange(3, 0, 3));
+  EXPECT_TRUE(IsRange(1, 2, 3));
+  EXPECT_TRUE(IsRange(0, kMax, kMax));
+  EXPECT_FALSE(IsRange(2, 2, 3));
+  EXPECT_FALSE(IsRange(4, 0, 3));
+  EXPECT_FALSE(IsRange(-1, 1, 3));
+  EXPECT_FALSE(IsRange(1, -1, 3));
+  EXPECT_FALSE(IsRange(kMax, kMax, kMax));
+  EXPECT_FALSE(IsRange(kMin, kMin, 3));
+}
+
+TEST(Utf8Test, IsUtf8_AcceptsCharactersOfAllLengths) {
+  EXPECT_TRUE(IsUtf8(""));
+  EXPECT_TRUE(IsUtf8("a\n \xC3\xBC \xE5\xA5\x96 \xF0\x9F\x98\x80 \xF4\x8F\xBF\xBF"));
+}
+
+TEST(Utf8Test, IsUtf8_RefusesWhatDecodersRefuse) {
+  for (const absl::string_view text :
+       {"\x80", "\xFF", "\xC3", "\xC0\xAF", "\xE0\x80\xAF", "\xED\xA0\x80", "\xF0\x80\x80\xAF",
+        "\xF4\x90\x80\x80", "\xE5\xA5", "\xE5\xA5z", "\xF0\x9F\x98"}) {
+    EXPECT_FALSE(IsUtf8(text)) << PrintableUtf8(text);
+  }
+}
+
+TEST(Utf8Test, PrintableUtf8_ShowsOtherBytesByTheirDigits) {
+  EXPECT_EQ(PrintableUtf8("br_\xE5\x90\x8D \xC3\xBC"), "br_\xE5\x90\x8D \xC3\xBC");
+  EXPECT_EQ(PrintableUtf8("a\xFF\xC3z\n\x7F"), "a\\xFF\\xC3z\\x0A\\x7F");
+  EXPECT_EQ(PrintableUtf8("a\n\tb\r", "\n\t"), "a\n\tb\\x0D");
+  EXPECT_EQ(PrintableUtf8(absl::string_view("\0", 1)), "\\x00");
+  // U+0085, U+2028 and U+FFFE, which end lines or are refused by readers of YAML; beside them
+  // U+00A0, U+2027 and U+FFFD.
+  EXPECT_EQ(PrintableUtf8("\xC2\x85 \xE2\x80\xA8 \xEF\xBF\xBE"),
+            "\\xC2\\x85 \\xE2\\x80\\xA8 \\xEF\\xBF\\xBE");
+  EXPECT_EQ(PrintableUtf8("\xC2\xA0\xE2\x80\xA7\xEF\xBF\xBD"), "\xC2\xA0\xE2\x80\xA7\xEF\xBF\xBD");
 }
 
 }  // namespace

@@ -1,6 +1,11 @@
 #include "ding_worker/base/clock.h"
 
+#include <cstdint>
+#include <optional>
+
 #include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/rate_bound.h"
 #include "gtest/gtest.h"
 
 namespace ding {
@@ -37,6 +42,48 @@ TEST(Timer, NestedTimersAreIndependent) {
   EXPECT_EQ(outer.Elapsed(), absl::Seconds(5));
   EXPECT_EQ(inner.Elapsed(), absl::Seconds(3));
   EXPECT_DOUBLE_EQ(outer.Seconds(), 5);
+}
+
+TEST(DeadlineTest, PassesAfterItsTimeout) {
+  const Deadline deadline = Deadline::After(absl::Milliseconds(20));
+  while (!deadline.Passed()) absl::SleepFor(deadline.Left());
+  EXPECT_EQ(deadline.Left(), absl::ZeroDuration());
+}
+
+TEST(DeadlineTest, HasPassedAfterATimeoutOfZeroOrLess) {
+  EXPECT_TRUE(Deadline::After(absl::ZeroDuration()).Passed());
+  EXPECT_TRUE(Deadline::After(-absl::InfiniteDuration()).Passed());
+}
+
+TEST(DeadlineTest, NeverPassesAfterAnInfiniteTimeout) {
+  const Deadline never = Deadline::After(absl::InfiniteDuration());
+  EXPECT_FALSE(never.Passed());
+  EXPECT_GT(never.Left(), absl::Hours(24 * 300));
+}
+
+TEST(RateBoundTest, LetsOneThroughInEachPeriod) {
+  SimulatedClock clock;
+  RateBound bound(1, absl::Seconds(1), &clock);
+  EXPECT_EQ(bound.Pass(), std::optional<int64_t>(0));
+  EXPECT_EQ(bound.Pass(), std::nullopt);
+  clock.Advance(absl::Milliseconds(999));
+  EXPECT_EQ(bound.Pass(), std::nullopt);
+  clock.Advance(absl::Milliseconds(1));
+  EXPECT_EQ(bound.Pass(), std::optional<int64_t>(2));
+  clock.Advance(absl::Seconds(1));
+  EXPECT_EQ(bound.Pass(), std::optional<int64_t>(0));
+}
+
+TEST(RateBoundTest, LetsSeveralThroughInEachPeriod) {
+  SimulatedClock clock;
+  RateBound bound(3, absl::Seconds(1), &clock);
+  for (int period = 0; period < 2; ++period) {
+    EXPECT_EQ(bound.Pass(), std::optional<int64_t>(period == 0 ? 0 : 4));
+    EXPECT_EQ(bound.Pass(), std::optional<int64_t>(0));
+    EXPECT_EQ(bound.Pass(), std::optional<int64_t>(0));
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(bound.Pass(), std::nullopt);
+    clock.Advance(absl::Seconds(1));
+  }
 }
 
 }  // namespace

@@ -1,13 +1,18 @@
 #include "ding_worker/base/process_resources.h"
 
 #include <sched.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <new>
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "ding_worker/base/allocation_count.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/file_testing.h"
 #include "gtest/gtest.h"
@@ -121,6 +126,79 @@ TEST(ProcessResources, FollowTheAffinityOfTheProcess) {
   EXPECT_EQ(UsableCores(), 1);
   ASSERT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
   EXPECT_EQ(ReadProcessResources().cpus, before.cpus);
+}
+
+struct Outcome {
+  int64_t found = 0;
+  rlim_t soft = 0;
+  int64_t limit = 0;
+};
+
+// Calls RaiseDescriptorLimit(most) under limits of `soft` and `hard`, in a child process because
+// the hard limit cannot be raised again.
+Outcome RaiseUnder(rlim_t soft, rlim_t hard, int64_t most = kMaxDescriptorLimit) {
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit limits = {soft, hard};
+    Outcome outcome;
+    if (setrlimit(RLIMIT_NOFILE, &limits) != 0) _exit(1);
+    outcome.found = RaiseDescriptorLimit(most);
+    rlimit now = {};
+    getrlimit(RLIMIT_NOFILE, &now);
+    outcome.soft = now.rlim_cur;
+    outcome.limit = DescriptorLimit();
+    const bool written = write(ends[1], &outcome, sizeof(outcome)) == sizeof(outcome);
+    _exit(written ? 0 : 1);
+  }
+  close(ends[1]);
+  Outcome outcome;
+  EXPECT_EQ(read(ends[0], &outcome, sizeof(outcome)), ssize_t{sizeof(outcome)});
+  close(ends[0]);
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return outcome;
+}
+
+TEST(DescriptorLimitTest, IsRaisedToTheHardLimit) {
+  const Outcome outcome = RaiseUnder(100, 200);
+  EXPECT_EQ(outcome.found, 100);
+  EXPECT_EQ(outcome.soft, rlim_t{200});
+  EXPECT_EQ(outcome.limit, 200);
+}
+
+TEST(DescriptorLimitTest, StaysIfItIsAtTheHardLimit) {
+  const Outcome outcome = RaiseUnder(200, 200);
+  EXPECT_EQ(outcome.found, 200);
+  EXPECT_EQ(outcome.soft, rlim_t{200});
+}
+
+TEST(DescriptorLimitTest, IsNotRaisedAboveTheGivenMaximum) {
+  EXPECT_EQ(RaiseUnder(100, 200, 150).soft, rlim_t{150});
+  // A higher limit, which somebody has set on purpose, stays as it is.
+  EXPECT_EQ(RaiseUnder(180, 200, 150).soft, rlim_t{180});
+}
+
+TEST(GpuCountTest, IsThatOfTheCounterOrZero) {
+  EXPECT_EQ(CountGpus(), 0);
+  SetGpuCounter([] { return 3; });
+  EXPECT_EQ(CountGpus(), 3);
+  EXPECT_DEATH(SetGpuCounter([] { return 1; }), "two counters of GPUs");
+}
+
+TEST(AllocationCountTest, EachFormOfOperatorNewCountsOnceAndItsMemoryCanBeDeleted) {
+  const int64_t before = AllocationCount();
+
+  // Called as functions: a compiler may leave out a new-expression whose memory is deleted at once.
+  ::operator delete(::operator new(1));
+  ::operator delete[](::operator new[](1));
+  // As the temporary buffer of std::stable_sort is: AddressSanitizer stops here if only one of the
+  // two is ours.
+  ::operator delete(::operator new(1, std::nothrow));
+  ::operator delete[](::operator new[](1, std::nothrow));
+
+  EXPECT_EQ(AllocationCount() - before, 4);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "ding_worker/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -56,6 +57,17 @@ TEST(StatusMatchers, DistinguishCodesAndMessages) {
   EXPECT_THAT(absl::AbortedError("a"), Not(IsOk()));
   EXPECT_THAT(absl::AbortedError("a"), Not(StatusIs(absl::StatusCode::kUnknown)));
   EXPECT_THAT(absl::AbortedError("abc"), Not(StatusIs(absl::StatusCode::kAborted, HasSubstr("d"))));
+}
+
+TEST(ProblemsToStatus, ReturnsOkWithoutProblems) {
+  EXPECT_THAT(ProblemsToStatus({}, "policy"), IsOk());
+}
+
+TEST(ProblemsToStatus, ListsAllProblemsInOneError) {
+  EXPECT_THAT(
+      ProblemsToStatus({"lr is 0, must be above 0", "n_sample is 0, must be at least 1"}, "policy"),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               "policy: lr is 0, must be above 0; n_sample is 0, must be at least 1"));
 }
 
 }  // namespace
