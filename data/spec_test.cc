@@ -1,9 +1,15 @@
 #include "ding_worker/data/spec.h"
 
+#include <array>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/goal_fields.h"
+#include "ding_worker/data/spec_json.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -161,6 +167,160 @@ TEST(Spec, EqualityComparesAllMembers) {
   EXPECT_EQ(a, Spec::Create({Box("obs", {4}, {0}, {1})}).value());
   EXPECT_NE(a, Spec::Create({Box("obs", {4}, {0}, {2})}).value());
   EXPECT_NE(a, Spec());
+}
+
+constexpr DType kAll[] = {DType::kBool,  DType::kUint8,   DType::kInt32,
+                          DType::kInt64, DType::kFloat32, DType::kFloat64};
+
+TEST(DType, NamesRoundTrip) {
+  for (const DType dtype : kAll) EXPECT_EQ(ParseDType(DTypeName(dtype)), dtype);
+  EXPECT_EQ(DTypeName(DType::kFloat32), "float32");
+  EXPECT_EQ(ParseDType("float16"), std::nullopt);
+  EXPECT_EQ(ParseDType(""), std::nullopt);
+}
+
+// Files contain the values.
+TEST(DType, ValuesNeverChange) {
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(static_cast<int>(kAll[i]), i);
+}
+
+TEST(DType, SizesEqualTheStoredTypes) {
+  EXPECT_EQ(SizeOf(DType::kBool), 1);
+  EXPECT_EQ(SizeOf(DType::kUint8), 1);
+  EXPECT_EQ(SizeOf(DType::kInt32), 4);
+  EXPECT_EQ(SizeOf(DType::kFloat32), 4);
+  EXPECT_EQ(SizeOf(DType::kInt64), 8);
+  EXPECT_EQ(SizeOf(DType::kFloat64), 8);
+}
+
+TEST(DType, EachIsStoredAsExactlyOneType) {
+  for (const DType dtype : kAll) {
+    EXPECT_EQ(StoredAs<uint8_t>(dtype) + StoredAs<int32_t>(dtype) + StoredAs<int64_t>(dtype) +
+                  StoredAs<float>(dtype) + StoredAs<double>(dtype),
+              1)
+        << DTypeName(dtype);
+  }
+  EXPECT_TRUE(StoredAs<uint8_t>(DType::kBool));
+  EXPECT_TRUE(StoredAs<float>(DType::kFloat32));
+  EXPECT_EQ(kDTypeOf<int64_t>, DType::kInt64);
+  EXPECT_TRUE(IsFloating(DType::kFloat64));
+  EXPECT_FALSE(IsFloating(DType::kInt32));
+}
+
+TEST(DrawCategoriesTest, IsUniformOverTheCategoriesOfEachElement) {
+  const FieldSpec field = MultiDiscrete("action", {2, 3});
+  Rng rng(1, "test");
+  std::array<int, 6> count{};
+  for (int i = 0; i < 6000; ++i) {
+    std::array<int64_t, 2> row;
+    ASSERT_THAT(DrawCategories(field, {}, &rng, absl::MakeSpan(row)), IsOk());
+    ++count.at(static_cast<size_t>(3 * row[0] + row[1]));
+  }
+  // The standard deviation of Binomial(6000, 1/6) is 29; five of these are allowed.
+  for (const int n : count) EXPECT_NEAR(n, 1000, 145);
+}
+
+TEST(DrawCategoriesTest, IsUniformOverTheAllowedCategories) {
+  const FieldSpec field = MultiDiscrete("action", {2, 5});
+  const std::vector<uint8_t> mask = {0, 1, 1, 0, 0, 1, 1};
+  Rng rng(2, "test");
+  std::array<int, 5> count{};
+  for (int i = 0; i < 3000; ++i) {
+    std::array<int64_t, 2> row;
+    ASSERT_THAT(DrawCategories(field, mask, &rng, absl::MakeSpan(row)), IsOk());
+    EXPECT_EQ(row[0], 1);
+    ++count.at(static_cast<size_t>(row[1]));
+  }
+  EXPECT_EQ(count[1] + count[2], 0);
+  for (const int i : {0, 3, 4}) EXPECT_NEAR(count.at(static_cast<size_t>(i)), 1000, 130) << i;
+}
+
+TEST(DrawCategoriesTest, NamesAnElementWithoutALegalCategory) {
+  Rng rng(3, "test");
+  std::array<int64_t, 2> row;
+  EXPECT_THAT(
+      DrawCategories(MultiDiscrete("action", {2, 2}), {1, 1, 0, 0}, &rng, absl::MakeSpan(row)),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("forbids all 2 categories of 'action' element 1")));
+}
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+TEST(SpecJsonTest, ReadsWhatItWrites) {
+  FieldSpec frames;
+  frames.name = "obs/frames";
+  frames.dtype = DType::kUint8;
+  frames.shape = {4, 8, 8};
+  frames.frame_stack_axis = 0;
+  FieldSpec mask = Scalar("obs/action_mask", DType::kBool);
+  mask.shape = {3};
+  const SpecPtr spec =
+      MakeSpec({Box("obs", {2}, {-4.8, -kInfinity}, {4.8, kInfinity}),
+                Box("box", {3}, {0.1}, {0.3}), Discrete("action", 3), MultiDiscrete("keys", {2, 5}),
+                mask, frames, Scalar("plain", DType::kFloat32)})
+          .value();
+  DING_ASSERT_OK_AND_ASSIGN(const SpecPtr read, SpecFromJson(SpecToJson(*spec)));
+  EXPECT_EQ(*read, *spec) << read->DebugString();
+}
+
+TEST(SpecJsonTest, LooksAsDocumented) {
+  const SpecPtr spec =
+      MakeSpec({Box("obs", {2}, {-1, -1}, {kInfinity, kInfinity}), Discrete("action", 3)}).value();
+  EXPECT_EQ(SpecToJson(*spec),
+            R"([{"name":"obs","dtype":"float32","shape":[2],"low":[-1.0],"high":[null]},)"
+            R"({"name":"action","dtype":"int64","shape":[],"categories":3}])");
+  DING_ASSERT_OK_AND_ASSIGN(const SpecPtr read, SpecFromJson(SpecToJson(*spec)));
+  EXPECT_EQ(read->field(0).high, std::vector<double>{kInfinity});
+}
+
+TEST(SpecJsonTest, SaysWhatIsWrong) {
+  const struct {
+    const char* text;
+    const char* message;
+  } cases[] = {
+      {"", "not a JSON array"},
+      {"{}", "not a JSON array"},
+      {"[1]", "a field is not an object"},
+      {R"([{"dtype":"bool"}])", "no 'name'"},
+      {R"([{"name":"a","dtype":"half","shape":[]}])", "'dtype' of field 'a'"},
+      {R"([{"name":"a","dtype":"bool","shape":3}])", "'shape' of field 'a'"},
+      {R"([{"name":"a","dtype":"bool","shape":["3"]}])", "'shape' of field 'a'"},
+      {R"([{"name":"a","dtype":"bool","shape":[0]}])", "a"},
+      {R"([{"name":"a","dtype":"float32","shape":[],"low":1}])", "'low' of field 'a'"},
+      {R"([{"name":"a","dtype":"float32","shape":[],"high":["x"]}])", "'high' of field 'a'"},
+      {R"([{"name":"a","dtype":"int64","shape":[],"categories":1.5}])", "'categories' of field"},
+      {R"([{"name":"a","dtype":"bool","shape":[],"frame_stack_axis":[]}])", "'frame_stack_axis'"},
+  };
+  for (const auto& wrong : cases) {
+    EXPECT_THAT(SpecFromJson(wrong.text),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(wrong.message)))
+        << wrong.text;
+  }
+}
+
+absl::Status Check(const std::vector<FieldSpec>& fields) {
+  return CheckGoalFields(*MakeSpec(fields).value());
+}
+
+TEST(GoalFieldsTest, WhatIsMissingIsNamed) {
+  const auto invalid = absl::StatusCode::kInvalidArgument;
+  EXPECT_THAT(Check({Box(kAchievedGoalField, {2}), Box(kDesiredGoalField, {2})}), IsOk());
+  EXPECT_THAT(Check({Box("obs", {2})}),
+              StatusIs(invalid, HasSubstr("there is no 'obs/achieved_goal'")));
+  EXPECT_THAT(Check({Box(kAchievedGoalField, {2}), Box(kGoalObservationField, {2})}),
+              StatusIs(invalid, HasSubstr("'obs/desired_goal'")));
+  EXPECT_THAT(Check({Box(kAchievedGoalField, {2}), Box(kDesiredGoalField, {3})}),
+              StatusIs(invalid, HasSubstr("expected the same shape")));
+  EXPECT_THAT(Check({Box(kAchievedGoalField, {2}), Discrete(kDesiredGoalField, 3)}),
+              StatusIs(invalid, HasSubstr("expected float32")));
+}
+
+TEST(GoalFieldsTest, TheRewardIsPaidWithinTheRadius) {
+  const std::vector<float> from = {1, 2};
+  const std::vector<float> to = {4, 6};
+  EXPECT_EQ(GoalDistance(from, to), 5);
+  EXPECT_EQ(SparseGoalReward(from, to, 5), 0);
+  EXPECT_EQ(SparseGoalReward(from, to, 4.999), -1);
 }
 
 }  // namespace

@@ -1,9 +1,15 @@
 #include "ding_worker/data/state.h"
 
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -11,8 +17,10 @@ namespace ding {
 namespace {
 
 using testing::AllOf;
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Pair;
 
 TEST(StateDict, EverythingRoundTrips) {
   StateDict state("test");
@@ -119,6 +127,92 @@ TEST(StateDict, Write_PartsOfAnotherSize_IsRefused) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'x', float32[2], is written")));
   EXPECT_THAT(state.Write("x", DType::kFloat32, {-1}, {}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("float32[-1]")));
+}
+
+TEST(Tensor, ZerosAreZeroAlignedAndWritable) {
+  Tensor tensor = Tensor::Zeros(DType::kFloat32, {2, 3});
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(tensor.raw_data()) % 64, 0u);
+  EXPECT_EQ(tensor.num_elements(), 6);
+  EXPECT_EQ(tensor.size_bytes(), 24);
+  EXPECT_THAT(tensor.data<float>(), Each(0.0f));
+  tensor.mutable_data<float>()[5] = 2;
+  EXPECT_EQ(tensor.data<float>()[5], 2);
+  EXPECT_EQ(tensor.DebugString(), "float32[2, 3]");
+}
+
+TEST(Tensor, HasNoElementsByDefault) {
+  const Tensor tensor;
+  EXPECT_EQ(tensor.num_elements(), 0);
+  EXPECT_TRUE(tensor.data<float>().empty());
+  EXPECT_TRUE(tensor.bytes().empty());
+  EXPECT_TRUE(BitwiseEqual(tensor, tensor.Clone()));
+}
+
+TEST(Tensor, CopiesShareAndClonesDoNot) {
+  Tensor tensor = Tensor::FromSpan<int64_t>({3}, {1, 2, 3});
+  const Tensor copy = tensor;
+  const Tensor clone = tensor.Clone();
+  tensor.mutable_data<int64_t>()[0] = 9;
+  EXPECT_THAT(copy.data<int64_t>(), ElementsAre(9, 2, 3));
+  EXPECT_THAT(clone.data<int64_t>(), ElementsAre(1, 2, 3));
+}
+
+TEST(Tensor, StorageLivesAsLongAsTheLastCopy) {
+  auto tensor = std::make_unique<Tensor>(Tensor::FromSpan<float>({2}, {1, 2}));
+  const Tensor copy = *tensor;
+  tensor.reset();
+  EXPECT_THAT(copy.data<float>(), ElementsAre(1, 2));
+}
+
+TEST(Tensor, BitwiseEqualComparesTypeShapeAndBytes) {
+  const Tensor a = Tensor::FromSpan<float>({2}, {1, NAN});
+  EXPECT_TRUE(BitwiseEqual(a, a.Clone()));
+  EXPECT_FALSE(BitwiseEqual(a, Tensor::FromSpan<float>({2}, {1, 2})));
+  EXPECT_FALSE(BitwiseEqual(a, Tensor::FromSpan<float>({1, 2}, {1, NAN})));
+  EXPECT_FALSE(
+      BitwiseEqual(Tensor::Zeros(DType::kFloat32, {2}), Tensor::Zeros(DType::kInt32, {2})));
+  EXPECT_FALSE(
+      BitwiseEqual(Tensor::FromSpan<float>({1}, {0.0f}), Tensor::FromSpan<float>({1}, {-0.0f})));
+}
+
+TEST(TensorDeathTest, AWrongElementTypeOrCountEndsTheProgram) {
+  const Tensor tensor = Tensor::Zeros(DType::kFloat32, {2});
+  EXPECT_DEATH(tensor.data<double>(), "a float32 tensor read as float64");
+  EXPECT_DEATH(Tensor::FromSpan<float>({3}, {1, 2}), "2 values for shape \\[3\\]");
+}
+
+TEST(TensorMap, KeepsTheOrderOfInsertion) {
+  TensorMap map;
+  map.Set("b", Tensor::Zeros(DType::kFloat32, {1}));
+  map.Set("a", Tensor::Zeros(DType::kFloat32, {2}));
+  map.Set("b", Tensor::Zeros(DType::kInt64, {3}));
+  std::vector<std::string> names;
+  for (const TensorMap::Entry& entry : map) names.push_back(entry.first);
+  EXPECT_THAT(names, ElementsAre("b", "a"));
+  EXPECT_EQ(map.size(), 2u);
+  ASSERT_NE(map.Find("b"), nullptr);
+  EXPECT_EQ(map.Find("b")->DebugString(), "int64[3]");
+  EXPECT_EQ(map.Find("c"), nullptr);
+}
+
+TEST(NamedValues, KeepTheOrderOfFirstInsertion) {
+  NamedValues values = {{"eps", 0.5}, {"alpha", 1}};
+  values.Set("seed", 3);
+  values.Set("eps", 0.25);
+  const std::vector<NamedValues::Entry> entries(values.begin(), values.end());
+  EXPECT_THAT(entries, ElementsAre(Pair("eps", 0.25), Pair("alpha", 1), Pair("seed", 3)));
+  EXPECT_EQ(values.size(), 3u);
+}
+
+TEST(NamedValues, AMissingValueIsNullopt) {
+  NamedValues values = {{"eps", 0}};
+  EXPECT_EQ(values.Get("eps"), 0);
+  EXPECT_EQ(values.Get("alpha"), std::nullopt);
+  EXPECT_EQ(values.GetOr("alpha", 7), 7);
+  EXPECT_EQ(values.GetOr("eps", 7), 0);
+  values.Clear();
+  EXPECT_TRUE(values.empty());
+  EXPECT_EQ(values.Get("eps"), std::nullopt);
 }
 
 }  // namespace
