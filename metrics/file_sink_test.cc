@@ -1,8 +1,16 @@
+#include "ding_worker/metrics/file_sink.h"
+
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <cmath>
 #include <csignal>
+#include <cstdint>
+#include <limits>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
@@ -10,15 +18,18 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/metrics/file_sink.h"
+#include "ding_worker/metrics/text_log.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace ding::internal_metrics {
 namespace {
 
-using ::testing::HasSubstr;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
 
 class AppendFileTest : public testing::Test {
  protected:
@@ -162,6 +173,98 @@ TEST_F(AppendFileTest, KeepsABoundedBufferAndCountsLostRecords) {
   for (int i = 0; i < 12; ++i) file->Append(record);
   EXPECT_THAT(file->Flush(),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("4 records were lost")));
+}
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+TEST(HistogramTest, CountsValuesUpToEachLimit) {
+  const HistogramSummary summary = Summarize({0, 1, 1, 2, 3, 4}, 4);
+  EXPECT_THAT(summary.limits, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(summary.counts, ElementsAre(3, 1, 1, 1));
+  EXPECT_EQ(summary.count, 6);
+  EXPECT_EQ(summary.min, 0);
+  EXPECT_EQ(summary.max, 4);
+  EXPECT_EQ(summary.sum, 11);
+  EXPECT_EQ(summary.sum_squares, 31);
+  EXPECT_DOUBLE_EQ(summary.Mean(), 11.0 / 6);
+  EXPECT_DOUBLE_EQ(summary.StandardDeviation(), std::sqrt(31.0 / 6 - 121.0 / 36));
+}
+
+TEST(HistogramTest, EqualValuesFillOneBucket) {
+  const HistogramSummary summary = Summarize({0.1f, 0.1f, 0.1f});
+  EXPECT_THAT(summary.limits, ElementsAre(0.1f));
+  EXPECT_THAT(summary.counts, ElementsAre(3));
+  EXPECT_NEAR(summary.StandardDeviation(), 0, 1e-8);
+}
+
+TEST(HistogramTest, CountsNonFiniteValuesSeparately) {
+  const HistogramSummary summary = Summarize({kNan, 1, kInfinity, 3, -kInfinity}, 2);
+  EXPECT_EQ(summary.non_finite_count, 3);
+  EXPECT_EQ(summary.count, 2);
+  EXPECT_EQ(summary.min, 1);
+  EXPECT_EQ(summary.max, 3);
+  EXPECT_THAT(summary.counts, ElementsAre(1, 1));
+}
+
+TEST(HistogramTest, HasNoBucketsWithoutFiniteValues) {
+  const HistogramSummary summary = Summarize({kNan, kInfinity});
+  EXPECT_EQ(summary.count, 0);
+  EXPECT_EQ(summary.min, 0);
+  EXPECT_EQ(summary.Mean(), 0);
+  EXPECT_EQ(summary.StandardDeviation(), 0);
+  EXPECT_THAT(summary.limits, IsEmpty());
+  EXPECT_THAT(summary.counts, IsEmpty());
+}
+
+TEST(HistogramTest, EveryValueFallsIntoABucketAtAnyScale) {
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  for (const float scale : {1e-44f, 1e-3f, 1.0f, kLargest}) {
+    SCOPED_TRACE(scale);
+    Rng rng(/*seed=*/1, "histogram_test");
+    std::vector<float> values;
+    for (int i = 0; i < 1000; ++i) {
+      values.push_back(scale * static_cast<float>(rng.Uniform(-1, 1)));
+    }
+    const HistogramSummary summary = Summarize(values);
+    EXPECT_EQ(std::accumulate(summary.counts.begin(), summary.counts.end(), int64_t{0}), 1000);
+    EXPECT_EQ(summary.limits.back(), summary.max);
+    EXPECT_TRUE(std::is_sorted(summary.limits.begin(), summary.limits.end()));
+  }
+}
+
+TextLog::Options OptionsFor(const std::string& path, const Clock* clock) {
+  TextLog::Options options;
+  options.path = path;
+  options.clock = clock;
+  options.time_zone = absl::UTCTimeZone();
+  return options;
+}
+
+TEST(TextLogTest, AnEntryIsInTheFileWhenWriteReturns) {
+  const std::string path = JoinPath(testing::TempDir(), "text_log_test.txt");
+  ASSERT_THAT(RemoveRecursively(path), IsOk());
+  SimulatedClock clock(absl::FromCivil(absl::CivilSecond(2026, 5, 1, 12), absl::UTCTimeZone()));
+  DING_ASSERT_OK_AND_ASSIGN(const auto log, TextLog::Create(OptionsFor(path, &clock)));
+  log->Write("learner", "started");
+  clock.Advance(absl::Milliseconds(250));
+  log->Write("collector", "| table |\n| row   |\n");
+  DING_ASSERT_OK_AND_ASSIGN(const std::string content, ReadFile(path));
+  EXPECT_EQ(content,
+            "2026-05-01 12:00:00.000 learner: started\n"
+            "2026-05-01 12:00:00.250 collector: | table |\n"
+            "| row   |\n");
+  EXPECT_THAT(log->Flush(), IsOk());
+}
+
+TEST(TextLogTest, FlushReturnsAFullDiskAndWritingContinues) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto log,
+                            TextLog::Create(OptionsFor("/dev/full", Clock::Real())));
+  for (int round = 0; round < 2; ++round) {
+    log->Write("learner", "hello");
+    EXPECT_THAT(log->Flush(),
+                StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("'/dev/full'")));
+  }
 }
 
 }  // namespace
