@@ -1,3 +1,5 @@
+#include "ding_worker/policy/optimizer.h"
+
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -7,11 +9,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/cpu.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
-#include "ding_worker/policy/optimizer.h"
+#include "ding_worker/policy/adam_loops.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -238,6 +241,94 @@ TEST(ClipGradientNormTest, MaximumMustBeAboveZero) {
   EXPECT_THAT(ClipGradientNorm(absl::MakeSpan(gradients), 0),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("max_norm is 0")));
   EXPECT_THAT(gradients, testing::ElementsAre(1, 2));
+}
+
+using internal_adam::AdamFactors;
+using internal_adam::AdamLoops;
+using internal_adam::AdamLoopsFor;
+
+constexpr uint64_t kLoopsSeed = 5;
+
+std::vector<float> UniformFloats(int64_t size, double low, double high, Rng* rng) {
+  std::vector<float> values(static_cast<size_t>(size));
+  for (float& value : values) value = static_cast<float>(rng->Uniform(low, high));
+  return values;
+}
+
+// Runs for every instruction set of this processor.
+class AdamLoopsTest : public testing::TestWithParam<InstructionSet> {};
+
+INSTANTIATE_TEST_SUITE_P(All, AdamLoopsTest, testing::ValuesIn(SupportedInstructionSets()),
+                         [](const auto& info) { return InstructionSetName(info.param); });
+
+TEST_P(AdamLoopsTest, StepAgreesWithTheDefinition) {
+  const AdamLoops& loops = AdamLoopsFor(GetParam());
+  const AdamFactors f = {0.9f, 0.1f, 0.99f, 0.01f, 0.02f, 0.003f, 1.7f, 1e-4f};
+  Rng rng(kLoopsSeed, "adam_loops_test");
+  for (int64_t size = 0; size <= 70; ++size) {  // Covers all lengths of the last vector.
+    const std::vector<float> gradient = UniformFloats(size + 1, -1, 1, &rng);
+    const std::vector<float> first = UniformFloats(size + 1, -1, 1, &rng);
+    const std::vector<float> second = UniformFloats(size + 1, 0, 1, &rng);
+    const std::vector<float> parameter = UniformFloats(size + 1, -1, 1, &rng);
+    std::vector<float> m = first, v = second, p = parameter;
+    loops.step(f, size, gradient.data(), m.data(), v.data(), p.data());
+    for (size_t i = 0; i < static_cast<size_t>(size); ++i) {
+      const double g = gradient[i] + double{f.weight_decay} * parameter[i];
+      const double new_m = double{f.beta1} * first[i] + double{f.one_minus_beta1} * g;
+      const double new_v = double{f.beta2} * second[i] + double{f.one_minus_beta2} * g * g;
+      const double step =
+          f.step_size * new_m / (std::sqrt(new_v) * f.inverse_sqrt_correction2 + f.eps);
+      EXPECT_NEAR(m[i], new_m, 1e-6) << i << " of " << size;
+      EXPECT_NEAR(v[i], new_v, 1e-6) << i << " of " << size;
+      EXPECT_NEAR(p[i], parameter[i] - step, 1e-6) << i << " of " << size;
+    }
+    const auto end = static_cast<size_t>(size);  // Elements after the end must not change.
+    EXPECT_EQ(m[end], first[end]);
+    EXPECT_EQ(v[end], second[end]);
+    EXPECT_EQ(p[end], parameter[end]);
+  }
+}
+
+TEST_P(AdamLoopsTest, SumOfSquaresAgreesWithTheDefinition) {
+  Rng rng(kLoopsSeed, "adam_loops_test/sum");
+  for (int64_t size = 0; size <= 70; ++size) {
+    const std::vector<float> values = UniformFloats(size, -1, 1, &rng);
+    double expected = 0;
+    for (const float value : values) expected += double{value} * value;
+    EXPECT_NEAR(AdamLoopsFor(GetParam()).sum_of_squares(values.data(), size), expected, 1e-12);
+  }
+}
+
+TEST(TargetUpdate, HardCopiesEveryFreqIterations) {
+  const TargetUpdate update{3, 0};
+  std::vector<float> target = {0, 0};
+  for (int64_t iter = 1; iter <= 7; ++iter) {
+    const std::vector<float> online = {static_cast<float>(iter), static_cast<float>(-iter)};
+    UpdateTarget(update, iter, online, absl::MakeSpan(target));
+    EXPECT_EQ(target[0], static_cast<float>(iter / 3 * 3)) << "iteration " << iter;
+    EXPECT_EQ(target[1], -target[0]);
+  }
+}
+
+TEST(TargetUpdate, SoftMovesByThetaEveryIteration) {
+  std::vector<float> target(19, 1.0f);
+  const std::vector<float> online(19, 5.0f);
+  UpdateTarget({0, 0.25}, 1, online, absl::MakeSpan(target));
+  EXPECT_EQ(target, std::vector<float>(19, 2.0f));
+  UpdateTarget({0, 0.25}, 2, online, absl::MakeSpan(target));
+  EXPECT_EQ(target, std::vector<float>(19, 2.75f));
+}
+
+TEST(TargetUpdate, RequiresExactlyOneKind) {
+  EXPECT_THAT(Validate({1, 0}), IsOk());
+  EXPECT_THAT(Validate({0, 1}), IsOk());
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  for (const TargetUpdate& bad :
+       {TargetUpdate{0, 0}, TargetUpdate{100, 0.1}, TargetUpdate{-1, 0}, TargetUpdate{-1, 0.1},
+        TargetUpdate{0, 1.5}, TargetUpdate{0, -0.1}, TargetUpdate{0, kNan}}) {
+    EXPECT_THAT(Validate(bad), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("freq is")))
+        << bad.freq << " " << bad.theta;
+  }
 }
 
 }  // namespace
