@@ -2,18 +2,27 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/replay_buffer/selection/sequence_index.h"
+#include "ding_worker/replay_buffer/selection/staleness_remover.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace ding {
 namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
 
 constexpr double kTolerance = 1.4e-14;  // The bound that the header states.
 
@@ -172,6 +181,68 @@ TEST(PriorityTree, RandomOperationsAgreeWithAVector) {
       ExpectContains(expected, begin, tree->FindFrom(begin, from), from);
     }
   }
+}
+
+TEST(RankedIds, RandomOperationsAgreeWithASet) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    Rng rng(seed, "ranked_ids");
+    const auto capacity = static_cast<int64_t>(1 + rng.UniformInt(40));
+    auto begin = static_cast<int64_t>(rng.UniformInt(1000));
+    RankedIds ids(capacity, begin);
+    std::set<int64_t> expected;
+    for (int step = 0; step < 300; ++step) {
+      if (rng.UniformInt(4) == 0) {
+        begin += static_cast<int64_t>(rng.UniformInt(static_cast<uint64_t>(2 * capacity)));
+        ids.EvictBefore(begin);
+        expected.erase(expected.begin(), expected.lower_bound(begin));
+      } else {
+        const int64_t id =
+            begin + static_cast<int64_t>(rng.UniformInt(static_cast<uint64_t>(capacity)));
+        if (expected.insert(id).second) ids.Insert(id);
+      }
+      ASSERT_EQ(ids.size(), static_cast<int64_t>(expected.size()));
+      int64_t rank = 0;
+      for (const int64_t id : expected) ASSERT_EQ(ids.Select(rank++), id) << "step " << step;
+    }
+  }
+}
+
+std::vector<std::pair<int64_t, int64_t>> Take(StalenessIndex* index, int64_t iter) {
+  std::vector<std::pair<int64_t, int64_t>> taken;
+  index->TakeUpTo(iter, [&taken](int64_t begin, int64_t end) { taken.emplace_back(begin, end); });
+  return taken;
+}
+
+TEST(StalenessIndex, FindsRunsByIterationOnce) {
+  StalenessIndex index;
+  index.Add(0, {5, 5, 2, 9, -1, 2});
+  EXPECT_EQ(index.runs(), 4);
+  EXPECT_THAT(Take(&index, 1), IsEmpty());
+  EXPECT_THAT(Take(&index, 5), ElementsAre(Pair(2, 3), Pair(5, 6), Pair(0, 2)));
+  EXPECT_THAT(Take(&index, 5), IsEmpty());
+}
+
+TEST(StalenessIndex, RunsContinueAcrossPushesEvenAfterTheyWereTaken) {
+  StalenessIndex index;
+  index.Add(0, {3, 3});
+  index.Add(2, {3});
+  EXPECT_EQ(index.runs(), 1);
+  EXPECT_THAT(Take(&index, 3), ElementsAre(Pair(0, 3)));
+  index.Add(3, {3});
+  EXPECT_THAT(Take(&index, 3), ElementsAre(Pair(0, 4)));
+}
+
+TEST(StalenessIndex, ForgetsEvictedRows) {
+  StalenessIndex index;
+  for (int64_t id = 0; id < 100; ++id) {
+    index.Add(id, {id % 7});
+    index.EvictBefore(id - 9);
+    EXPECT_LE(index.runs(), 10);
+  }
+  index.EvictBefore(100);
+  EXPECT_EQ(index.runs(), 0);
+  EXPECT_THAT(Take(&index, 100), IsEmpty());
 }
 
 }  // namespace
