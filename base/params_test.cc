@@ -16,7 +16,6 @@ namespace {
 
 using ding_user::ChoiceConfig;
 using ding_user::WordParams;
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -104,12 +103,11 @@ TEST(ReadParamsTest, AProblemIsAddedToTheOthers) {
 
 TEST(CheckParamsTest, TheCheckOfATypeDecides) {
   EXPECT_THAT(CheckParams(TakesNoParams, Choice()), IsOk());
-  EXPECT_THAT(CheckParams(TakesNoParams, ChoiceWithAWord()),
-              StatusIs(kInvalid, HasSubstr("takes none")));
+  EXPECT_THAT(CheckParams(TakesNoParams, ChoiceWithAWord()), IsInvalid("takes none"));
   EXPECT_THAT(CheckParams(TakesParams<WordParams>, Choice()), IsOk());
   EXPECT_THAT(CheckParams(TakesParams<WordParams>, ChoiceWithAWord()), IsOk());
   EXPECT_THAT(CheckParams(TakesParams<ChoiceConfig>, ChoiceWithAWord()),
-              StatusIs(kInvalid, HasSubstr("expected a ding_user.ChoiceConfig")));
+              IsInvalid("expected a ding_user.ChoiceConfig"));
   EXPECT_THAT(CheckParams(nullptr, ChoiceWithAWord()), IsOk()) << "the factory decides";
 }
 
@@ -119,8 +117,7 @@ TEST(CheckParamsTest, AnExceptionOfACheckIsAnError) {
   };
   EXPECT_THAT(
       CheckParams(throws, ChoiceWithAWord()),
-      StatusIs(absl::StatusCode::kInternal,
-               AllOf(HasSubstr("the check of params of type 'mine'"), HasSubstr("no idea"))));
+      IsError(absl::StatusCode::kInternal, "the check of params of type 'mine'", "no idea"));
 }
 
 }  // namespace

@@ -15,8 +15,6 @@
 namespace ding {
 namespace {
 
-using testing::HasSubstr;
-
 constexpr absl::StatusCode kInvalidArgument = absl::StatusCode::kInvalidArgument;
 constexpr absl::StatusCode kResourceExhausted = absl::StatusCode::kResourceExhausted;
 
@@ -75,7 +73,7 @@ TEST(ParseProtoTest, AParsedMessageTakesNoMoreMemoryThanAllowed) {
   EXPECT_LE(least, 6 * static_cast<int64_t>(fresh.SpaceUsedLong()))
       << "the bound is too far above the real size";
   EXPECT_THAT(ParseProto(bytes, &fresh, least - 1000),
-              StatusIs(kResourceExhausted, HasSubstr("it may take more than")));
+              IsError(kResourceExhausted, "it may take more than"));
 }
 
 TEST(ParseProtoTest, ManyThingsInFewBytesAreRefused) {
@@ -107,22 +105,20 @@ TEST(ParseProtoTest, DeepMessagesAreRefused) {
   ParsedThing parsed;
   EXPECT_THAT(ParseProto(Nested(kMaxParsedDepth - 1), &parsed), IsOk());
   for (const int depth : {kMaxParsedDepth + 1, 2000, 20000}) {
-    EXPECT_THAT(ParseProto(Nested(depth), &parsed),
-                StatusIs(kInvalidArgument, HasSubstr("nested deeper than 64")))
-        << depth;
+    EXPECT_THAT(ParseProto(Nested(depth), &parsed), IsInvalid("nested deeper than 64")) << depth;
   }
   // Groups of a known and of an unknown field.
   for (const char tag : {(9 << 3) | 3, (12 << 3) | 3}) {
-    EXPECT_THAT(ParseProto(std::string(100000, tag), &parsed), StatusIs(kInvalidArgument));
+    EXPECT_THAT(ParseProto(std::string(100000, tag), &parsed), IsInvalid());
   }
 }
 
 TEST(ParseProtoTest, InvalidBytesAreRefused) {
   const std::string good = Example().SerializeAsString();
   ParsedThing parsed;
-  EXPECT_THAT(ParseProto(good.substr(0, good.size() - 1), &parsed), StatusIs(kInvalidArgument));
-  EXPECT_THAT(ParseProto("\xff", &parsed), StatusIs(kInvalidArgument));
-  EXPECT_THAT(ParseProto(std::string(5000, '\xff'), &parsed), StatusIs(kInvalidArgument));
+  EXPECT_THAT(ParseProto(good.substr(0, good.size() - 1), &parsed), IsInvalid());
+  EXPECT_THAT(ParseProto("\xff", &parsed), IsInvalid());
+  EXPECT_THAT(ParseProto(std::string(5000, '\xff'), &parsed), IsInvalid());
 }
 
 // Our scan and protobuf itself agree on which bytes are a message.

@@ -2,8 +2,9 @@
 //
 // Example:
 //   EXPECT_THAT(buffer->Clear(), IsOk());
-//   EXPECT_THAT(buffer->Sample(0, 0), StatusIs(absl::StatusCode::kInvalidArgument,
-//   HasSubstr("sample size")));
+//   EXPECT_THAT(buffer->Sample(0, 0), IsInvalid("sample size is 0", "'main'"));
+//   EXPECT_THAT(ReadFile("none"), IsError(absl::StatusCode::kNotFound, "none"));
+//   EXPECT_THAT(Load(), StatusIs(absl::StatusCode::kAborted, "the whole message, or a matcher"));
 #ifndef DING_WORKER_BASE_STATUS_MATCHERS_H_
 #define DING_WORKER_BASE_STATUS_MATCHERS_H_
 
@@ -41,6 +42,21 @@ MATCHER_P2(StatusIs, code, message_matcher,
   const absl::Status& status = internal_base::StatusOf(arg);
   *result_listener << status;
   return status.code() == code && testing::Matches(message_matcher)(std::string(status.message()));
+}
+
+// Matches an error of this code whose message has each of `parts`, which are strings.
+template <typename... Parts>
+auto IsError(absl::StatusCode code, const Parts&... parts) {
+  if constexpr (sizeof...(parts) == 0) {
+    return StatusIs(code);
+  } else {
+    return StatusIs(code, testing::AllOf(testing::HasSubstr(std::string(parts))...));
+  }
+}
+
+template <typename... Parts>
+auto IsInvalid(const Parts&... parts) {
+  return IsError(absl::StatusCode::kInvalidArgument, parts...);
 }
 
 }  // namespace ding

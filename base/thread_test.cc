@@ -12,8 +12,6 @@
 namespace ding {
 namespace {
 
-using testing::HasSubstr;
-
 TEST(StartThreadTest, RunsTheBody) {
   std::atomic<bool> ran{false};
   DING_ASSERT_OK_AND_ASSIGN(std::thread thread, StartThread("a test", [&ran] { ran = true; }));
@@ -30,10 +28,9 @@ TEST(StartThreadTest, ReturnsAnErrorWhenTheSystemRefusesAThread) {
   RunInChild([] {
     RefuseThreads();
     EXPECT_THAT(StartThread("a test", [] {}).status(),
-                StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("a thread for a test")));
-    EXPECT_THAT(CheckThreads(3),
-                StatusIs(absl::StatusCode::kResourceExhausted,
-                         HasSubstr("needs 3 more threads, but could start only 0")));
+                IsError(absl::StatusCode::kResourceExhausted, "a thread for a test"));
+    EXPECT_THAT(CheckThreads(3), IsError(absl::StatusCode::kResourceExhausted,
+                                         "needs 3 more threads, but could start only 0"));
   });
 }
 
