@@ -20,9 +20,6 @@
 namespace ding {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-
 BufferConfig Config(const AdvancedBufferConfig& params) {
   BufferConfig config;
   config.set_type("advanced");
@@ -101,17 +98,12 @@ TEST(AdvancedBufferFactory, AllWrongSettingsAreListed) {
   config.set_periodic_thruput_seconds(0);
   ComponentDeps deps;
   deps.name = "main";
-  EXPECT_THAT(
-      create_buffer(config, deps),
-      StatusIs(
-          absl::StatusCode::kInvalidArgument,
-          AllOf(HasSubstr("main: replay_buffer_size is -3"), HasSubstr("nstep is 0"),
-                HasSubstr("discount_factor is nan"), HasSubstr("alpha is 2"),
-                HasSubstr("beta is -1"), HasSubstr("anneal_step is -2"), HasSubstr("max_use is 0"),
-                HasSubstr("max_staleness is -1"), HasSubstr("window_seconds is 0"),
-                HasSubstr("sample_min_limit_ratio is 0.5"), HasSubstr("max_wait_seconds is -1"),
-                HasSubstr("periodic_thruput_seconds is 0"),
-                HasSubstr("sampled_data_attr.print_freq is 0"))));
+  EXPECT_THAT(create_buffer(config, deps),
+              IsInvalid("main: replay_buffer_size is -3", "nstep is 0", "discount_factor is nan",
+                        "alpha is 2", "beta is -1", "anneal_step is -2", "max_use is 0",
+                        "max_staleness is -1", "window_seconds is 0",
+                        "sample_min_limit_ratio is 0.5", "max_wait_seconds is -1",
+                        "periodic_thruput_seconds is 0", "sampled_data_attr.print_freq is 0"));
 }
 
 TEST(AdvancedBufferFactory, ParametersOfAnotherTypeAreRefused) {
@@ -119,10 +111,9 @@ TEST(AdvancedBufferFactory, ParametersOfAnotherTypeAreRefused) {
   config.set_type("advanced");
   config.mutable_params()->PackFrom(BufferConfig());
   config.set_nstep(0);
-  EXPECT_THAT(create_buffer(config, ComponentDeps()),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("nstep is 0"), HasSubstr("ding.BufferConfig, expected a "
-                                                                "ding.AdvancedBufferConfig"))));
+  EXPECT_THAT(create_buffer(config, ComponentDeps()), IsInvalid("nstep is 0",
+                                                                "ding.BufferConfig, expected a "
+                                                                "ding.AdvancedBufferConfig"));
 }
 
 }  // namespace

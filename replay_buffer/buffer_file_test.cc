@@ -28,7 +28,6 @@ namespace ding {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 std::unique_ptr<IBuffer> Make(int64_t capacity_rows = 64) {
   NaiveReplayBuffer::Options options;
@@ -68,15 +67,12 @@ TEST(BufferFile, RefusedFilesLeaveTheBufferUnchanged) {
           /*metadata=*/{}, /*self_checked=*/true)
           .status(),
       IsOk());
-  EXPECT_THAT(LoadData(buffer.get(), PathOf("other")),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'type'")));
+  EXPECT_THAT(LoadData(buffer.get(), PathOf("other")), IsInvalid("'type'"));
   ASSERT_THAT(WriteSafetensors(PathOf("foreign"), buffer->Snapshot()).status(), IsOk());
-  EXPECT_THAT(LoadData(buffer.get(), PathOf("foreign")),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has no 'crc32c'")));
+  EXPECT_THAT(LoadData(buffer.get(), PathOf("foreign")), IsInvalid("has no 'crc32c'"));
 
   ASSERT_THAT(SaveData(*buffer, PathOf("whole")), IsOk());
-  EXPECT_THAT(LoadData(Make(65).get(), PathOf("whole")),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is 64, expected 65")));
+  EXPECT_THAT(LoadData(Make(65).get(), PathOf("whole")), IsInvalid("is 64, expected 65"));
   EXPECT_EQ(buffer->count(), 30);
 }
 
@@ -91,7 +87,7 @@ TEST(BufferFile, RefusesTruncatedAndAlteredFiles) {
   for (size_t size = 0; size < whole.size(); ++size) {
     OverwriteFile(damaged_path, whole.substr(0, size));
     ASSERT_THAT(LoadData(buffer.get(), damaged_path),
-                StatusIs(absl::StatusCode::kDataLoss, HasSubstr(damaged_path)))
+                IsError(absl::StatusCode::kDataLoss, damaged_path))
         << size << " of " << whole.size();
   }
   for (size_t bit = 0; bit < 8 * whole.size(); ++bit) {
@@ -173,23 +169,20 @@ TEST(SavedEpisodes, RefuseWhatIsNoBufferOrHasNoRowsOrIsDamaged) {
   EXPECT_THAT(ReadSavedEpisodes(&other), StatusIs(absl::StatusCode::kNotFound));
 
   StateDict empty(Saved(*Make()), "test");
-  EXPECT_THAT(ReadSavedEpisodes(&empty),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has no rows")));
+  EXPECT_THAT(ReadSavedEpisodes(&empty), IsInvalid("has no rows"));
 
   TensorMap damaged = CloneAll(SavedTwoStreams(64, /*stacks=*/false));
   // The first row of stream 0 is followed by the third one, as the second is.
   damaged.FindMutable("store/links")->mutable_data<int32_t>()[0] = 1;
   StateDict twice(damaged, "test");
-  EXPECT_THAT(ReadSavedEpisodes(&twice),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("row 2 follows two rows")));
+  EXPECT_THAT(ReadSavedEpisodes(&twice), IsInvalid("row 2 follows two rows"));
 
   TensorMap incomplete;
   for (const auto& [name, tensor] : damaged) {
     if (name != "store/links") incomplete.Set(name, tensor);
   }
   StateDict without(incomplete, "test");
-  EXPECT_THAT(ReadSavedEpisodes(&without),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("links")));
+  EXPECT_THAT(ReadSavedEpisodes(&without), IsInvalid("links"));
 }
 
 }  // namespace

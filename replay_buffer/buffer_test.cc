@@ -37,8 +37,6 @@
 namespace ding {
 namespace {
 
-using testing::HasSubstr;
-
 BufferConfig ConfigOf(const std::string& type) {
   BufferConfig config;
   config.set_type(type);
@@ -100,31 +98,24 @@ TEST_P(CapacityBytes, LoadsOnlyTheStateOfTheSameCapacity) {
   EXPECT_EQ(same->count(), count);
   DING_ASSERT_OK_AND_ASSIGN(const auto other, Make(100'001));
   EXPECT_THAT(other->LoadState(&state),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("saved capacity_bytes is 100000, expected 100001")));
+              IsInvalid("saved capacity_bytes is 100000, expected 100001"));
   DING_ASSERT_OK_AND_ASSIGN(const auto rows, create_buffer(ConfigOf(GetParam()), ComponentDeps()));
-  EXPECT_THAT(rows->LoadState(&state),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("saved capacity is in bytes, expected in rows")));
+  EXPECT_THAT(rows->LoadState(&state), IsInvalid("saved capacity is in bytes, expected in rows"));
   StateDict of_rows;
   ASSERT_THAT(rows->SaveState(&of_rows), IsOk());
-  EXPECT_THAT(same->LoadState(&of_rows),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("saved capacity is in rows, expected in bytes")));
+  EXPECT_THAT(same->LoadState(&of_rows), IsInvalid("saved capacity is in rows, expected in bytes"));
   EXPECT_EQ(same->count(), count);
 }
 
 TEST_P(CapacityBytes, RefusesTooFewOrTooManyBytes) {
-  EXPECT_THAT(Make(0), StatusIs(absl::StatusCode::kInvalidArgument,
-                                HasSubstr("replay_buffer_bytes is 0, expected at least 1")));
+  EXPECT_THAT(Make(0), IsInvalid("replay_buffer_bytes is 0, expected at least 1"));
   TestStreams streams(0, true);
   const SegmentBatch push = streams.Make({{0, 1}});
   DING_ASSERT_OK_AND_ASSIGN(const auto small, Make(100));
-  EXPECT_THAT(small->Push(push, 0), StatusIs(absl::StatusCode::kInvalidArgument,
-                                             HasSubstr("capacity of 100 bytes holds no row")));
+  EXPECT_THAT(small->Push(push, 0), IsInvalid("capacity of 100 bytes holds no row"));
   DING_ASSERT_OK_AND_ASSIGN(const auto large, Make(int64_t{1} << 60));
-  EXPECT_THAT(large->Push(push, 0), StatusIs(absl::StatusCode::kResourceExhausted,
-                                             HasSubstr("is more than the memory of")));
+  EXPECT_THAT(large->Push(push, 0),
+              IsError(absl::StatusCode::kResourceExhausted, "is more than the memory of"));
   EXPECT_EQ(small->push_count(), 0);
 }
 
@@ -137,8 +128,7 @@ TEST(SequenceCapacityBytes, RefusesACapacityBelowOneSequence) {
   DING_ASSERT_OK_AND_ASSIGN(const auto buffer, create_buffer(config, ComponentDeps()));
   TestStreams streams(0, true);
   EXPECT_THAT(buffer->Push(streams.Make({{0, 1}}), 0),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("unroll_len is 80, but replay_buffer_bytes holds ")));
+              IsInvalid("unroll_len is 80, but replay_buffer_bytes holds "));
 }
 
 // Links between episodes take 8 bytes per row, so fewer rows fit.
@@ -161,8 +151,7 @@ TEST(ElasticCapacityBytes, WindowEndMustBeSet) {
   config.set_type("elastic");
   config.set_replay_buffer_bytes(8000);
   EXPECT_THAT(create_buffer(config, ComponentDeps()),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("window_end is not set, expected with replay_buffer_bytes")));
+              IsInvalid("window_end is not set, expected with replay_buffer_bytes"));
 }
 
 // Tests of rewards of several components, for all types of buffer: each component is what a buffer
@@ -281,10 +270,8 @@ TEST_P(RewardComponentsTest, RowsOfAnotherShapeAreRefused) {
   const SegmentBatch data = streams.Make({{0, 12, SegmentEnd::kTerminated}});
   ASSERT_THAT(buffer->Push(WithRewards(data, 0, {2}), 0), IsOk());
   const SegmentBatch more = streams.Make({{0, 12, SegmentEnd::kTerminated}});
-  EXPECT_THAT(buffer->Push(WithRewards(more, 0, {3}), 0),
-              StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("float32[3]")));
-  EXPECT_THAT(buffer->Push(more, 0),
-              StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("float32[]")));
+  EXPECT_THAT(buffer->Push(WithRewards(more, 0, {3}), 0), IsInvalid("float32[3]"));
+  EXPECT_THAT(buffer->Push(more, 0), IsInvalid("float32[]"));
 }
 
 // The windows of two episodes and of a stream that goes on, from a list of all rewards.

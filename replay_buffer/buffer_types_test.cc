@@ -137,8 +137,7 @@ TEST_P(BufferTypesTest, RandomOperationsDrawTheRowsOfTheReference) {
         }
         const absl::StatusOr<Batch> batch = buffer->Sample(7, iter, options);
         if (!batch.ok()) {
-          ASSERT_THAT(batch, StatusIs(absl::StatusCode::kFailedPrecondition,
-                                      HasSubstr("the buffer holds 0")));
+          ASSERT_THAT(batch, IsError(absl::StatusCode::kFailedPrecondition, "the buffer holds 0"));
           ASSERT_EQ(buffer->count(), 0);
           continue;
         }
@@ -268,13 +267,10 @@ TEST_P(BufferTypesTest, RowsOfAnotherSpecAreRefused) {
                              HasSubstr("0..6"), HasSubstr("expected int64[] in 0..999"))));
   other = fields;
   other[3].dtype = DType::kFloat64;
-  EXPECT_THAT(push_with(other),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("field 'reward' is float64[], expected float32[]")));
+  EXPECT_THAT(push_with(other), IsInvalid("field 'reward' is float64[], expected float32[]"));
   other = fields;
   other.pop_back();
-  EXPECT_THAT(push_with(other), StatusIs(absl::StatusCode::kInvalidArgument,
-                                         AllOf(HasSubstr("collect_iter"), HasSubstr("expected"))));
+  EXPECT_THAT(push_with(other), IsInvalid("collect_iter", "expected"));
   EXPECT_TRUE(SameBytes(before, Saved(*buffer)));
 }
 
@@ -319,14 +315,13 @@ TEST_P(BufferTypesTest, DrawsOfNothingAreRefused) {
     SampleOptions options = WithReplacement();
     options.newest = newest;
     EXPECT_THAT(buffer->Sample(1, 0, options),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr(absl::StrCat("newest ", newest, " rows, expected at least 1"))));
+                IsInvalid(absl::StrCat("newest ", newest, " rows, expected at least 1")));
   }
   const int64_t too_many = buffer->count() + 1;
-  EXPECT_THAT(buffer->Sample(too_many, 0),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr(absl::StrCat("cannot draw ", too_many, " ")),
-                             HasSubstr(absl::StrCat("the buffer holds ", too_many - 1)))));
+  EXPECT_THAT(
+      buffer->Sample(too_many, 0),
+      IsError(absl::StatusCode::kFailedPrecondition, absl::StrCat("cannot draw ", too_many, " "),
+              absl::StrCat("the buffer holds ", too_many - 1)));
   EXPECT_TRUE(SameBytes(before, Saved(*buffer)));
 }
 
@@ -465,8 +460,7 @@ TEST_P(BufferTypesTest, AFullDiskLeavesTheOldFile) {
   for (int i = 0; i < 4; ++i) ASSERT_THAT(buffer->Push(TwoEpisodes(&streams), 0), IsOk());
   {
     const FileSizeLimit limit(old.size());
-    EXPECT_THAT(SaveData(*buffer, path),
-                StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr(path)));
+    EXPECT_THAT(SaveData(*buffer, path), IsError(absl::StatusCode::kResourceExhausted, path));
   }
   EXPECT_EQ(ReadFile(path).value(), old);
   const std::unique_ptr<IBuffer> loaded = Make();

@@ -18,9 +18,7 @@
 namespace ding {
 namespace {
 
-using testing::AllOf;
 using testing::Each;
-using testing::HasSubstr;
 
 absl::StatusOr<std::unique_ptr<IBuffer>> Make(const DequeBufferConfig& params) {
   BufferConfig config;
@@ -76,10 +74,8 @@ TEST(DequeBufferFactory, PrioritiesAreLimitedAndWeightsOnlyOnRequest) {
       EXPECT_NEAR(batch.column<float>("priority")[i], limited ? 3 : 1, 1e-3);
       EXPECT_NEAR(batch.column<float>("weight")[i], limited && weights ? 1.0 / 3 : 1, 1e-3);
     }
-    EXPECT_THAT(buffer->Update({{std::nanf("")}, {0}, {0}}),
-                StatusIs(absl::StatusCode::kInvalidArgument));
-    EXPECT_THAT(buffer->Update({{INFINITY}, {0}, {0}}),
-                StatusIs(absl::StatusCode::kInvalidArgument));
+    EXPECT_THAT(buffer->Update({{std::nanf("")}, {0}, {0}}), IsInvalid());
+    EXPECT_THAT(buffer->Update({{INFINITY}, {0}, {0}}), IsInvalid());
   }
 }
 
@@ -92,11 +88,9 @@ TEST(DequeBufferFactory, AllWrongSettingsAreListed) {
   params.set_is_weight_anneal_train_iter(0);
   params.set_priority_max_limit(0);
   EXPECT_THAT(Make(params),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("max_use is 0"), HasSubstr("train_iter_per_log is 0"),
-                             HasSubstr("priority_IS_weight is true, expected only with priority"),
-                             HasSubstr("beta is 2"), HasSubstr("IS_weight_anneal_train_iter is 0"),
-                             HasSubstr("priority_max_limit is 0"))));
+              IsInvalid("max_use is 0", "train_iter_per_log is 0",
+                        "priority_IS_weight is true, expected only with priority", "beta is 2",
+                        "IS_weight_anneal_train_iter is 0", "priority_max_limit is 0"));
 }
 
 }  // namespace

@@ -15,9 +15,6 @@
 namespace ding {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-
 TEST(ElasticBufferFactory, TheWindowGoesInAStraightLine) {
   ElasticBufferConfig params;
   params.set_window_start(10);
@@ -66,14 +63,11 @@ TEST(ElasticBufferFactory, AllWrongSettingsAreListed) {
   config.set_periodic_thruput_seconds(0);
   config.mutable_params()->PackFrom(params);
   EXPECT_THAT(create_buffer(config, ComponentDeps()),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("window_start is 0"), HasSubstr("window_end is -1"),
-                             HasSubstr("decay_envsteps is 0"), HasSubstr("nstep is 0"),
-                             HasSubstr("periodic_thruput_seconds is 0"))));
+              IsInvalid("window_start is 0", "window_end is -1", "decay_envsteps is 0",
+                        "nstep is 0", "periodic_thruput_seconds is 0"));
   config.mutable_params()->PackFrom(BufferConfig());
   EXPECT_THAT(create_buffer(config, ComponentDeps()),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("expected a ding.ElasticBufferConfig")));
+              IsInvalid("expected a ding.ElasticBufferConfig"));
 }
 
 }  // namespace

@@ -19,9 +19,6 @@
 namespace ding {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-
 TEST(NaiveBufferFactory, MakesTheBufferOfTheDefaultConfig) {
   DING_ASSERT_OK_AND_ASSIGN(const BufferDescriptor descriptor, get_buffer_cls(BufferConfig()));
   EXPECT_EQ(descriptor.name, "naive");
@@ -79,20 +76,17 @@ TEST(NaiveBufferFactory, AllWrongSettingsAreListed) {
   config.mutable_params()->PackFrom(BufferConfig());
   ComponentDeps deps;
   deps.name = "main";
-  EXPECT_THAT(create_buffer(config, deps),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("main: replay_buffer_size is -3"), HasSubstr("nstep is 0"),
-                             HasSubstr("discount_factor is nan"),
-                             HasSubstr("periodic_thruput_seconds is 0, expected above 0"),
-                             HasSubstr("type 'naive' takes none"))));
+  EXPECT_THAT(
+      create_buffer(config, deps),
+      IsInvalid("main: replay_buffer_size is -3", "nstep is 0", "discount_factor is nan",
+                "periodic_thruput_seconds is 0, expected above 0", "type 'naive' takes none"));
 }
 
 TEST(NaiveBufferFactory, AnUnknownTypeListsTheKnownOnes) {
   BufferConfig config;
   config.set_type("bigger");
-  EXPECT_THAT(
-      create_buffer(config, ComponentDeps()),
-      StatusIs(absl::StatusCode::kNotFound, AllOf(HasSubstr("'bigger'"), HasSubstr("naive"))));
+  EXPECT_THAT(create_buffer(config, ComponentDeps()),
+              IsError(absl::StatusCode::kNotFound, "'bigger'", "naive"));
 }
 
 }  // namespace

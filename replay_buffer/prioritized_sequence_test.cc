@@ -35,7 +35,6 @@ namespace {
 using testing::Each;
 using testing::ElementsAre;
 using testing::FloatNear;
-using testing::HasSubstr;
 using Options = SequenceReplayBuffer::Options;
 
 // Sequences of one row, all with the same priority, are rows.
@@ -315,19 +314,15 @@ TEST(PrioritizedSequences, WrongPrioritiesAreRefusedAndChangeNothing) {
   ASSERT_THAT(buffer->Push(streams.Make({{0, 5}}), 0), IsOk());
   const TensorMap before = Saved(*buffer);
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_THAT(buffer->Update(InfoOf({2, nan}, {0, 1})),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("priority 1 of 2 is nan")));
-  EXPECT_THAT(buffer->Update({{1, 2}, {0}, {0}}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("2 priorities for 1 replay_unique_id")));
+  EXPECT_THAT(buffer->Update(InfoOf({2, nan}, {0, 1})), IsInvalid("priority 1 of 2 is nan"));
+  EXPECT_THAT(buffer->Update({{1, 2}, {0}, {0}}), IsInvalid("2 priorities for 1 replay_unique_id"));
   EXPECT_TRUE(SameBytes(before, Saved(*buffer)));
 }
 
 TEST(PrioritizedSequences, RowsWithPrioritiesOfTheirOwnAreRefused) {
   const auto buffer = Make(Prioritized(2));
-  EXPECT_THAT(
-      buffer->Push(RowsWithPriorities({1, 2, 3}), 0),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the rows have a column 'priority'")));
+  EXPECT_THAT(buffer->Push(RowsWithPriorities({1, 2, 3}), 0),
+              IsInvalid("the rows have a column 'priority'"));
   EXPECT_THAT(buffer->Push(TestRows(0, 2), 0), IsOk());
 }
 
@@ -388,8 +383,7 @@ TEST(PrioritizedSequences, SequencesThatWereSavedWithoutPrioritiesGetThatOfNewOn
 
   const TensorMap before = Saved(*without);
   EXPECT_THAT(LoadFrom(without.get(), Saved(*buffer)),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("the saved sequences have priorities, expected none")));
+              IsInvalid("the saved sequences have priorities, expected none"));
   EXPECT_TRUE(SameBytes(before, Saved(*without)));
 }
 
@@ -399,11 +393,9 @@ TEST(PrioritizedSequences, StateThatDoesNotFitIsRefused) {
   ASSERT_THAT(buffer->Push(streams.Make({{0, 10}}), 0), IsOk());
   const TensorMap good = Saved(*buffer);
   EXPECT_THAT(LoadFrom(Make(Prioritized(3, 1, 0.25)).get(), good),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("saved first beta is 0.5, expected 0.25")));
+              IsInvalid("saved first beta is 0.5, expected 0.25"));
   EXPECT_THAT(LoadFrom(Make(Prioritized(3, 1, 0.5, 9)).get(), good),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("saved anneal_step is 0, expected 9")));
+              IsInvalid("saved anneal_step is 0, expected 9"));
   EXPECT_THAT(LoadFrom(Make(Prioritized(3, 0.1)).get(), good), IsOk());
 
   TensorMap damaged = CloneAll(good);
@@ -412,8 +404,7 @@ TEST(PrioritizedSequences, StateThatDoesNotFitIsRefused) {
     reinterpret_cast<float*>(tensor.raw_data())[9] = 1;  // Row 9 begins no sequence yet.
   }
   EXPECT_THAT(LoadFrom(buffer.get(), damaged),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("saved priorities of 9 rows, of which 8 begin a sequence")));
+              IsInvalid("saved priorities of 9 rows, of which 8 begin a sequence"));
   EXPECT_TRUE(SameBytes(good, Saved(*buffer)));
 }
 

@@ -18,9 +18,7 @@
 namespace ding {
 namespace {
 
-using testing::AllOf;
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 BufferConfig ConfigOf(const char* type) {
   BufferConfig config;
@@ -98,8 +96,7 @@ TEST(SequenceBufferFactory, PassesTheSettingsOfPrioritiesOn) {
   }
   params.mutable_priority()->set_alpha(-1);
   config.mutable_params()->PackFrom(params);
-  EXPECT_THAT(create_buffer(config, ComponentDeps()),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("alpha is -1")));
+  EXPECT_THAT(create_buffer(config, ComponentDeps()), IsInvalid("alpha is -1"));
 }
 
 TEST(SequenceBufferFactory, AllWrongSettingsAreListed) {
@@ -110,13 +107,10 @@ TEST(SequenceBufferFactory, AllWrongSettingsAreListed) {
   config.set_periodic_thruput_seconds(0);
   config.mutable_params()->PackFrom(params);
   EXPECT_THAT(create_buffer(config, ComponentDeps()),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("unroll_len is 0"), HasSubstr("nstep is 0"),
-                             HasSubstr("periodic_thruput_seconds is 0"))));
+              IsInvalid("unroll_len is 0", "nstep is 0", "periodic_thruput_seconds is 0"));
   config.set_type("episode");
   EXPECT_THAT(create_buffer(config, ComponentDeps()),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("nstep is 0"), HasSubstr("type 'episode' takes none"))));
+              IsInvalid("nstep is 0", "type 'episode' takes none"));
 }
 
 }  // namespace

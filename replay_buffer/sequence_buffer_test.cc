@@ -31,7 +31,6 @@
 namespace ding {
 namespace {
 
-using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -183,8 +182,8 @@ TEST(SequenceReplayBuffer, NoSequenceThatIsLongEnoughIsAnError) {
   SampleOptions options;
   options.replace = true;
   EXPECT_THAT(buffer->Sample(3, 0, options),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("draw 3 sequences of 5 rows: the buffer holds 0 in 64 rows")));
+              IsError(absl::StatusCode::kFailedPrecondition,
+                      "draw 3 sequences of 5 rows: the buffer holds 0 in 64 rows"));
 }
 
 TEST(SequenceReplayBuffer, WithoutSequencesTheErrorSaysWhatToSet) {
@@ -221,8 +220,8 @@ TEST(SequenceReplayBuffer, WithoutSequencesTheErrorSaysWhatToSet) {
   TestStreams streams;
   EXPECT_THAT(buffer->Push(streams.Make({{0, 7}}), 0), IsOk());
   EXPECT_THAT(buffer->Sample(1, 0),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("so far has 7, and is padded once its episode is over")));
+              IsError(absl::StatusCode::kFailedPrecondition,
+                      "so far has 7, and is padded once its episode is over"));
 }
 
 TEST(SequenceReplayBuffer, ADrawSetsTheLengthOfItsSequences) {
@@ -251,10 +250,9 @@ TEST(SequenceReplayBuffer, ADrawSetsTheLengthOfItsSequences) {
   for (const int64_t length : {int64_t{-1}, int64_t{0}, int64_t{2}}) {
     sample.sequence = length;
     EXPECT_THAT(buffer->Sample(1, 0, sample),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr(absl::StrCat("sequences of ", length, " rows are asked for ",
-                                                "(SampleOptions::sequence), expected at least 3: "
-                                                "more than burn_in, which is 2"))));
+                IsInvalid(absl::StrCat("sequences of ", length, " rows are asked for ",
+                                       "(SampleOptions::sequence), expected at least 3: "
+                                       "more than burn_in, which is 2")));
   }
 }
 
@@ -272,11 +270,9 @@ TEST(SequenceReplayBuffer, Sample_LongerThanEveryEpisode_IsRefused) {
   for (const uint8_t there : batch.column<uint8_t>("mask")) rows += there;
   EXPECT_EQ(rows, 4 + 3 + 7 + 6 + 5 + 4 + 3) << "from each start to the end of its episode";
   sample.sequence = 8;
-  EXPECT_THAT(
-      buffer->Sample(1, 0, sample),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               HasSubstr("sequences of 8 rows are asked for (SampleOptions::sequence), "
-                         "expected at most 7, the rows of the longest run of one episode")));
+  EXPECT_THAT(buffer->Sample(1, 0, sample),
+              IsInvalid("sequences of 8 rows are asked for (SampleOptions::sequence), "
+                        "expected at most 7, the rows of the longest run of one episode"));
 }
 
 TEST(SequenceReplayBuffer, PaddingRepeatsTheLastRowOfAnEpisode) {
@@ -348,23 +344,18 @@ TEST(SequenceReplayBuffer, StateOfOtherSequencesIsRefused) {
   StateDict state;
   ASSERT_THAT(buffer->SaveState(&state), IsOk());
   const auto other = Make(Rows(6));
-  EXPECT_THAT(other->LoadState(&state), StatusIs(absl::StatusCode::kInvalidArgument,
-                                                 HasSubstr("unroll_len is 5, expected 6")));
+  EXPECT_THAT(other->LoadState(&state), IsInvalid("unroll_len is 5, expected 6"));
   SequenceReplayBuffer::Options options = Rows(5);
   options.overlap = 0;
-  EXPECT_THAT(Make(options)->LoadState(&state),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("period is 1, expected 5")));
+  EXPECT_THAT(Make(options)->LoadState(&state), IsInvalid("period is 1, expected 5"));
   EXPECT_THAT(Make(Across(5))->LoadState(&state),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("saved by a buffer of type 'sequence', expected 'sequence with "
-                                 "cross_episodes'")));
+              IsInvalid("saved by a buffer of type 'sequence', expected 'sequence with "
+                        "cross_episodes'"));
   StateDict across;
   ASSERT_THAT(Make(Across(5))->SaveState(&across), IsOk());
-  EXPECT_THAT(
-      buffer->LoadState(&across),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               HasSubstr("saved by a buffer of type 'sequence with cross_episodes', expected "
-                         "'sequence'")));
+  EXPECT_THAT(buffer->LoadState(&across),
+              IsInvalid("saved by a buffer of type 'sequence with cross_episodes', expected "
+                        "'sequence'"));
 }
 
 TEST(SequenceReplayBuffer, AllWrongOptionsAreListed) {
@@ -372,20 +363,15 @@ TEST(SequenceReplayBuffer, AllWrongOptionsAreListed) {
   options.burn_in = 65;
   options.overlap = -1;
   options.nstep = 0;
-  EXPECT_THAT(
-      SequenceReplayBuffer::Create(options),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("unroll_len is 65, expected 1 to 64"),
-                     HasSubstr("burn_in is 65, expected 0 to 64"),
-                     HasSubstr("overlap is -1, expected 0 to 64"), HasSubstr("nstep is 0"))));
+  EXPECT_THAT(SequenceReplayBuffer::Create(options),
+              IsInvalid("unroll_len is 65, expected 1 to 64", "burn_in is 65, expected 0 to 64",
+                        "overlap is -1, expected 0 to 64", "nstep is 0"));
   options.unroll_len.reset();
   options.padding = true;
   options.cross_episodes = true;
   EXPECT_THAT(SequenceReplayBuffer::Create(options),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("overlap is set for whole episodes"),
-                             HasSubstr("padding is set for whole episodes"),
-                             HasSubstr("cross_episodes is set for whole episodes"))));
+              IsInvalid("overlap is set for whole episodes", "padding is set for whole episodes",
+                        "cross_episodes is set for whole episodes"));
 }
 
 // ------------------------------------------------------------------------------ across episodes
@@ -521,8 +507,7 @@ TEST(SequencesAcrossEpisodes, DamagedStateIsRefused) {
     Tensor* const tensor = damaged.FindMutable(name);
     ASSERT_NE(tensor, nullptr) << name;
     tensor->mutable_data<int64_t>()[index] = value;
-    EXPECT_THAT(LoadFrom(buffer.get(), damaged),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why)))
+    EXPECT_THAT(LoadFrom(buffer.get(), damaged), IsInvalid(why))
         << name << " " << index << " is " << value;
     EXPECT_TRUE(SameBytes(good, Saved(*buffer)));
   };
@@ -574,8 +559,8 @@ TEST(EpisodeReplayBuffer, OnlyCompleteEpisodesAreDrawn) {
   EXPECT_EQ(buffer->count(), 2);
   EXPECT_EQ(buffer->push_count(), 10);
   EXPECT_THAT(buffer->Sample(3, 0),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("3 distinct whole episodes: the buffer holds 2 in 10 rows")));
+              IsError(absl::StatusCode::kFailedPrecondition,
+                      "3 distinct whole episodes: the buffer holds 2 in 10 rows"));
 }
 
 TEST(EpisodeReplayBuffer, ShorterEpisodesArePaddedToTheLongestDrawn) {
@@ -664,9 +649,9 @@ TEST(EpisodeReplayBuffer, AnItemThatIsLongerThanTheCapacityIsNeverDrawn) {
   const auto buffer = Make(10);
   ASSERT_THAT(buffer->Push(Episodes({3, 11}), 0), IsOk());
   EXPECT_THAT(buffer->Sample(1, 0),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("the buffer holds 0; the longest episode so far has 11 rows, "
-                                 "expected at most as many as replay_buffer_size, which is 10")));
+              IsError(absl::StatusCode::kFailedPrecondition,
+                      "the buffer holds 0; the longest episode so far has 11 rows, "
+                      "expected at most as many as replay_buffer_size, which is 10"));
   ASSERT_THAT(buffer->Push(Episodes({std::numeric_limits<int64_t>::max()}), 0), IsOk());
   ASSERT_THAT(buffer->Push(Episodes({4, 5}), 0), IsOk());
   EXPECT_THAT(buffer->episode_len(), ElementsAre(4, 5));
@@ -680,8 +665,7 @@ TEST(EpisodeReplayBuffer, RefusesItemsWithoutRows) {
   rows.column<int64_t>(*items.rows.spec().Find("length"))[1] = 0;
   items.rows = std::move(rows).Seal(2);
   EXPECT_THAT(buffer->Push(items, 0),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("item 1 of 2 is an episode of 0 rows, expected at least 1")));
+              IsInvalid("item 1 of 2 is an episode of 0 rows, expected at least 1"));
   EXPECT_EQ(buffer->count(), 0);
 }
 
@@ -702,8 +686,7 @@ TEST(EpisodeReplayBuffer, AllWrongOptionsAreListed) {
   options.capacity_rows = 0;
   options.gamma = 2;
   EXPECT_THAT(EpisodeReplayBuffer::Create(options),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("replay_buffer_size is 0"), HasSubstr("discount_factor"))));
+              IsInvalid("replay_buffer_size is 0", "discount_factor"));
 }
 
 }  // namespace

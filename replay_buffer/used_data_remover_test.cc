@@ -19,9 +19,7 @@
 namespace ding {
 namespace {
 
-using testing::AllOf;
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 // A store that deletes nothing until it is opened.
 class SlowStore {
@@ -89,10 +87,8 @@ TEST(UsedDataRemover, RefusesIdsOutsideTheFolder) {
   remover.Add(JoinPath(parent, "kept"));
   remover.Add("");
   remover.Add("sub/..gone");
-  EXPECT_THAT(remover.Close(),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("4 of 5 used data could not be deleted, the first: "),
-                             HasSubstr("'../kept' is not a path below"))));
+  EXPECT_THAT(remover.Close(), IsInvalid("4 of 5 used data could not be deleted, the first: ",
+                                         "'../kept' is not a path below"));
   EXPECT_TRUE(PathExists(JoinPath(parent, "kept")));
   EXPECT_FALSE(PathExists(JoinPath(folder, "sub/..gone")));
 }
@@ -102,8 +98,7 @@ TEST(UsedDataRemover, FailuresAreCountedAndReportedOnce) {
       [](const std::string& data_id) { return absl::UnavailableError(data_id); });
   remover.Add("first");
   remover.Add("second");
-  EXPECT_THAT(remover.Close(), StatusIs(absl::StatusCode::kUnavailable,
-                                        AllOf(HasSubstr("2 of 2"), HasSubstr("first: first"))));
+  EXPECT_THAT(remover.Close(), IsError(absl::StatusCode::kUnavailable, "2 of 2", "first: first"));
   EXPECT_THAT(remover.Close(), IsOk());
   EXPECT_EQ(remover.failed(), 2);
 }

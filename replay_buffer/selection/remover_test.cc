@@ -28,8 +28,6 @@
 namespace ding {
 namespace {
 
-using testing::HasSubstr;
-
 // Removes the rows whose id is odd, from the learner's iteration 10 on. Counts the rows that were
 // pushed, which is its state.
 class RemoveOdd : public IRemover {
@@ -109,7 +107,7 @@ TEST(RemoverTest, RemovedRowsAreNeitherCountedNorDrawn) {
   EXPECT_EQ(buffer->count(), 6);
   EXPECT_EQ(buffer->push_count(), 12);
   EXPECT_THAT(buffer->Sample(7, 10),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("holds 6 in 12 rows")));
+              IsError(absl::StatusCode::kFailedPrecondition, "holds 6 in 12 rows"));
 }
 
 TEST(RemoverTest, TheStateOfARemoverIsSavedWithTheBuffer) {
@@ -126,15 +124,14 @@ TEST(RemoverTest, TheStateOfARemoverIsSavedWithTheBuffer) {
   ASSERT_THAT(loaded->Push(streams.Make({{0, 4}}), 0), IsOk());
   // A buffer without a remover has no state of one.
   EXPECT_THAT(LoadFrom(loaded.get(), Saved(*Filled(Config("")))),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("pushed")));
+              IsError(absl::StatusCode::kNotFound, "pushed"));
 }
 
 TEST(RemoverTest, ARemoverThatThrowsFailsTheDrawOnly) {
   const std::unique_ptr<IBuffer> buffer = Filled(Config("throwing"));
   const TensorMap before = Saved(*buffer);
   EXPECT_THAT(buffer->Sample(4, 10),
-              StatusIs(absl::StatusCode::kInternal,
-                       HasSubstr("the remover threw an exception: out of ideas")));
+              IsError(absl::StatusCode::kInternal, "the remover threw an exception: out of ideas"));
   EXPECT_TRUE(SameBytes(before, Saved(*buffer)));
 }
 
@@ -143,20 +140,16 @@ TEST(RemoverTest, RefusesWhatIsNoRemover) {
     return create_buffer(config, ComponentDeps()).status();
   };
   EXPECT_THAT(refusal(Config("no_such")),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("unknown remover type 'no_such'; this program has: odd")));
+              IsInvalid("unknown remover type 'no_such'; this program has: odd"));
   BufferConfig with_params = Config("odd");
   with_params.mutable_remover()->mutable_params()->PackFrom(RemoverConfig());
   EXPECT_THAT(refusal(with_params),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("params hold a ding.RemoverConfig, but type 'odd' takes none")));
+              IsInvalid("params hold a ding.RemoverConfig, but type 'odd' takes none"));
   with_params.mutable_remover()->clear_type();
-  EXPECT_THAT(refusal(with_params), StatusIs(absl::StatusCode::kInvalidArgument,
-                                             HasSubstr("expected remover.type with it")));
+  EXPECT_THAT(refusal(with_params), IsInvalid("expected remover.type with it"));
   EXPECT_THAT(refusal(Config("odd", "naive")),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("remover.type is 'odd', but buffers of type 'naive' take no "
-                                 "remover: expected type 'advanced'")));
+              IsInvalid("remover.type is 'odd', but buffers of type 'naive' take no "
+                        "remover: expected type 'advanced'"));
 }
 
 }  // namespace

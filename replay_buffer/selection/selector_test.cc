@@ -38,7 +38,6 @@ namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 // The newest first, over and over. Counts its draws, which are saved, and the priorities it was
 // told.
@@ -180,9 +179,9 @@ TEST_P(SelectorTest, ASelectorChoosesFromTheRangeOfTheDraw) {
       << "all but the newest one";
 
   const auto faulty = Filled(Config(GetParam(), "after"));
-  EXPECT_THAT(faulty->Sample(2, 0, options),
-              StatusIs(absl::StatusCode::kInternal,
-                       HasSubstr(absl::StrCat("expected 0 to ", faulty->count() - 2))));
+  EXPECT_THAT(
+      faulty->Sample(2, 0, options),
+      IsError(absl::StatusCode::kInternal, absl::StrCat("expected 0 to ", faulty->count() - 2)));
 }
 
 TEST_P(SelectorTest, TheStateOfASelectorIsSavedWithTheBuffer) {
@@ -202,7 +201,7 @@ TEST_P(SelectorTest, TheStateOfASelectorIsSavedWithTheBuffer) {
   EXPECT_TRUE(found);
   // A buffer whose own selector has no state has none to give.
   EXPECT_THAT(LoadFrom(loaded.get(), Saved(*Filled(Config(GetParam(), "")))),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("draws")));
+              IsError(absl::StatusCode::kNotFound, "draws"));
   EXPECT_TRUE(SameBytes(saved, Saved(*loaded)));
 }
 
@@ -212,15 +211,15 @@ TEST_P(SelectorTest, AFaultySelectorFailsItsDrawOnly) {
     const TensorMap before = Saved(*buffer);
     const absl::StatusOr<Batch> batch = buffer->Sample(3, 0);
     if (fault == "throws") {
-      EXPECT_THAT(batch, StatusIs(absl::StatusCode::kInternal,
-                                  HasSubstr("the selector threw an exception: out of ideas")));
+      EXPECT_THAT(batch, IsError(absl::StatusCode::kInternal,
+                                 "the selector threw an exception: out of ideas"));
     } else if (fault == "fails") {
-      EXPECT_THAT(batch, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("not today")));
+      EXPECT_THAT(batch, IsError(absl::StatusCode::kUnavailable, "not today"));
     } else {
-      EXPECT_THAT(batch, StatusIs(absl::StatusCode::kInternal,
-                                  HasSubstr(absl::StrCat("chose a rank that no candidate has, "
-                                                         "expected 0 to ",
-                                                         buffer->count() - 1))));
+      EXPECT_THAT(batch, IsError(absl::StatusCode::kInternal,
+                                 absl::StrCat("chose a rank that no candidate has, "
+                                              "expected 0 to ",
+                                              buffer->count() - 1)));
     }
     EXPECT_TRUE(SameBytes(before, Saved(*buffer))) << fault;
   }
@@ -228,17 +227,12 @@ TEST_P(SelectorTest, AFaultySelectorFailsItsDrawOnly) {
 
 TEST_P(SelectorTest, UnknownTypesAndParamsWithoutATypeAreRefused) {
   EXPECT_THAT(create_buffer(Config(GetParam(), "newest"), ComponentDeps()),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("unknown selector type 'newest'"), HasSubstr("newest_first"),
-                             HasSubstr("uniform"))));
+              IsInvalid("unknown selector type 'newest'", "newest_first", "uniform"));
   BufferConfig config = Config(GetParam(), "");
   config.mutable_selector()->mutable_params()->PackFrom(SequenceBufferConfig());
-  EXPECT_THAT(
-      create_buffer(config, ComponentDeps()),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected selector.type with it")));
+  EXPECT_THAT(create_buffer(config, ComponentDeps()), IsInvalid("expected selector.type with it"));
   config.mutable_selector()->set_type("uniform");
-  EXPECT_THAT(create_buffer(config, ComponentDeps()),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("type 'uniform' takes none")));
+  EXPECT_THAT(create_buffer(config, ComponentDeps()), IsInvalid("type 'uniform' takes none"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, SelectorTest,

@@ -36,7 +36,6 @@ namespace ding {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 std::unique_ptr<RowStore> Make(int64_t capacity_rows) {
   return RowStore::Create(TestStreams::RowSpec(), 2, {capacity_rows}).value();
@@ -52,10 +51,9 @@ std::vector<float> Place(const RowStore& store, const RowLocation& at) {
 int64_t ColumnBytes() { return TestStreams::RowSpec()->row_bytes(); }
 
 TEST(RowStore, RefusesCapacityOutOfRange) {
-  EXPECT_THAT(RowStore::Create(TestStreams::RowSpec(), 2, {0}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("capacity of 0 rows")));
+  EXPECT_THAT(RowStore::Create(TestStreams::RowSpec(), 2, {0}), IsInvalid("capacity of 0 rows"));
   EXPECT_THAT(RowStore::Create(TestStreams::RowSpec(), 2, {kMaxCapacityRows + 1}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected 1 to 536870912")));
+              IsInvalid("expected 1 to 536870912"));
 }
 
 TEST(RowStore, KeepsTheNewestRowsOfAPushLargerThanTheStore) {
@@ -220,13 +218,12 @@ TEST(RowStore, UsesAndKeepsItsCapacityInBytes) {
     }
   }
   EXPECT_THAT(RowStore::Create(stacks, 1, {0, 1151, 0}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("capacity of 1151 bytes holds no row: one takes 3 blocks (2 of "
-                                 "them spare) of 448 bytes + 0 bytes = 1344 bytes")));
+              IsInvalid("capacity of 1151 bytes holds no row: one takes 3 blocks (2 of "
+                        "them spare) of 448 bytes + 0 bytes = 1344 bytes"));
   EXPECT_THAT(RowStore::Create(stacks, 1, {0, int64_t{1} << 50}),
-              StatusIs(absl::StatusCode::kResourceExhausted,
-                       HasSubstr("capacity of 1125899906842624 bytes = 1125899.9 GB is more than "
-                                 "the memory of")));
+              IsError(absl::StatusCode::kResourceExhausted,
+                      "capacity of 1125899906842624 bytes = 1125899.9 GB is more than "
+                      "the memory of"));
 }
 
 TEST(RowStore, RefusesOtherFieldsByName) {
@@ -238,8 +235,7 @@ TEST(RowStore, RefusesOtherFieldsByName) {
   DING_ASSERT_OK_AND_ASSIGN(BatchBuilder final_obs, BatchBuilder::Create(one, 1));
   push.final_obs = std::move(final_obs).Seal(1);
   EXPECT_THAT(store->CheckLayout(push, "main"),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("main: final_obs has 1 fields, expected 2")));
+              IsInvalid("main: final_obs has 1 fields, expected 2"));
 }
 
 // A row as the model keeps it: the bytes of all fields, and what followed it when it was pushed.
@@ -371,8 +367,7 @@ TEST(RowStoreState, HeaderHasSpecAndRowsOfTheStore) {
   EXPECT_EQ(header.rows, 4);
   EXPECT_EQ(header.begin_id, 2);
   EXPECT_THAT(RowStore::Load(&state, RowCapacity{3}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("saved number of rows is 4, expected 0 to 3")));
+              IsInvalid("saved number of rows is 4, expected 0 to 3"));
 }
 
 // Each of these values would lead a later eviction or draw to a place that holds nothing.
@@ -396,14 +391,11 @@ TEST(RowStoreState, RefusesInconsistentLinks) {
   EXPECT_THAT(load("previous", 4, 3), IsOk());
   for (const int64_t wrong : {0, 1, 2, 4, 5, -1, -2, -100}) {
     EXPECT_THAT(load("previous", 4, wrong),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr(absl::StrCat("saved previous ", wrong, " of row 4"))));
+                IsInvalid(absl::StrCat("saved previous ", wrong, " of row 4")));
   }
-  EXPECT_THAT(load("previous", 0, -2), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(load("previous", 0, -2), IsInvalid());
   EXPECT_THAT(load("open_tails", 1, 11), IsOk());
-  EXPECT_THAT(load("open_tails", 1, 9),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("saved row 9 cannot be the newest of stream 1")));
+  EXPECT_THAT(load("open_tails", 1, 9), IsInvalid("saved row 9 cannot be the newest of stream 1"));
 }
 
 // Links to other rows are shared with the store; all other links are copies of that moment.
