@@ -110,7 +110,7 @@ TEST(BatchBuilder, SealsFewerRowsThanItsCapacity) {
 
 void ExpectNoMemoryFor(int64_t rows) {
   EXPECT_THAT(BatchBuilder::Create(TestSpec(), rows),
-              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("rows of 21 bytes")));
+              IsError(absl::StatusCode::kResourceExhausted, "rows of 21 bytes"));
 }
 
 TEST(BatchBuilder, ReturnsAnErrorForASizeThatOverflows) {

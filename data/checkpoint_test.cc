@@ -99,16 +99,14 @@ TEST_F(CheckpointTest, TheManifestCanBeReadAlone) {
   EXPECT_EQ(info.kind, "train");
   EXPECT_THAT(info.fields, ElementsAre(Pair("iteration", "5")));
   EXPECT_THAT(CheckpointReader::ReadInfo(path_ + "x"),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("there is no checkpoint at")));
+              IsError(absl::StatusCode::kNotFound, "there is no checkpoint at"));
 }
 
 TEST_F(CheckpointTest, TheErrorForAMissingComponentListsTheExistingOnes) {
   ASSERT_THAT(Write(5), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const CheckpointReader reader, CheckpointReader::Open(path_));
-  EXPECT_THAT(
-      reader.Component("buffer"),
-      StatusIs(absl::StatusCode::kNotFound, AllOf(HasSubstr(path_), HasSubstr("'buffer'"),
-                                                  HasSubstr("it has: model, optimizer.adam"))));
+  EXPECT_THAT(reader.Component("buffer"), IsError(absl::StatusCode::kNotFound, path_, "'buffer'",
+                                                  "it has: model, optimizer.adam"));
 }
 
 TEST_F(CheckpointTest, ReplacesACheckpointOfTheSameName) {
@@ -123,14 +121,12 @@ TEST_F(CheckpointTest, AFailedWriteKeepsTheOldCheckpoint) {
   const CheckpointComponent failing = {
       "broken", [](StateWriter*) { return absl::InternalError("cannot save this"); }};
   EXPECT_THAT(WriteCheckpoint(path_, {}, {Saves("model", 2), failing}),
-              StatusIs(absl::StatusCode::kInternal,
-                       AllOf(HasSubstr("broken.safetensors"), HasSubstr("cannot save this"))));
+              IsError(absl::StatusCode::kInternal, "broken.safetensors", "cannot save this"));
   EXPECT_EQ(Value(), 1);
-  EXPECT_THAT(WriteCheckpoint(path_, {"\xff", {}}, {Saves("model", 2)}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not UTF-8")));
+  EXPECT_THAT(WriteCheckpoint(path_, {"\xff", {}}, {Saves("model", 2)}), IsInvalid("not UTF-8"));
   {
     const FileSizeLimit full_disk(16);
-    EXPECT_THAT(Write(3), StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr(path_)));
+    EXPECT_THAT(Write(3), IsError(absl::StatusCode::kResourceExhausted, path_));
   }
   EXPECT_EQ(Value(), 1);
   EXPECT_THAT(Names(), ElementsAre("c"));
@@ -162,39 +158,37 @@ TEST_F(CheckpointTest, NamesMustBeFitForFiles) {
   for (const std::string& name :
        {std::string(""), std::string("a/b"), std::string(".."), std::string(".hidden"),
         std::string("a b"), std::string(201, 'a')}) {
-    EXPECT_THAT(WriteCheckpoint(path_, {}, {Saves(name, 1)}),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'" + name + "'")));
+    EXPECT_THAT(WriteCheckpoint(path_, {}, {Saves(name, 1)}), IsInvalid("'" + name + "'"));
   }
   EXPECT_THAT(WriteCheckpoint(path_, {}, {Saves("a", 1), Saves("a", 2)}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'a' appears twice")));
+              IsInvalid("'a' appears twice"));
   EXPECT_THAT(Names(), testing::IsEmpty());
 }
 
 TEST_F(CheckpointTest, OtherFoldersAreNotReplaced) {
   ASSERT_THAT(CreateDirectories(JoinPath(path_, "precious")), IsOk());
-  EXPECT_THAT(Write(1), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                 AllOf(HasSubstr(path_), HasSubstr("is not a checkpoint"))));
+  EXPECT_THAT(Write(1),
+              IsError(absl::StatusCode::kFailedPrecondition, path_, "is not a checkpoint"));
   EXPECT_TRUE(IsDirectory(JoinPath(path_, "precious")));
 }
 
 TEST_F(CheckpointTest, AMissingParentFolderIsNamed) {
   EXPECT_THAT(WriteCheckpoint(JoinPath(folder_, "none/c"), {}, {}),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("none/c")));
+              IsError(absl::StatusCode::kNotFound, "none/c"));
 }
 
 TEST_F(CheckpointTest, AMissingCheckpointIsNotFound) {
   EXPECT_THAT(CheckpointReader::Open(path_),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("no checkpoint at '" + path_)));
+              IsError(absl::StatusCode::kNotFound, "no checkpoint at '" + path_));
   ASSERT_THAT(CreateDirectories(path_), IsOk());
-  EXPECT_THAT(CheckpointReader::Open(path_),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("manifest.json")));
+  EXPECT_THAT(CheckpointReader::Open(path_), IsError(absl::StatusCode::kNotFound, "manifest.json"));
 }
 
 TEST_F(CheckpointTest, AMissingFileIsNamed) {
   ASSERT_THAT(Write(1), IsOk());
   ASSERT_THAT(RemoveRecursively(JoinPath(path_, "model.safetensors")), IsOk());
   EXPECT_THAT(CheckpointReader::Open(path_),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("model.safetensors")));
+              IsError(absl::StatusCode::kDataLoss, "model.safetensors"));
 }
 
 TEST_F(CheckpointTest, EveryTruncationOfEveryFileIsRefused) {
@@ -204,8 +198,7 @@ TEST_F(CheckpointTest, EveryTruncationOfEveryFileIsRefused) {
     const std::string good = ReadFile(file).value();
     for (size_t size = 0; size < good.size(); ++size) {
       OverwriteFile(file, good.substr(0, size));
-      ASSERT_THAT(CheckpointReader::Open(path_),
-                  StatusIs(absl::StatusCode::kDataLoss, HasSubstr(file)))
+      ASSERT_THAT(CheckpointReader::Open(path_), IsError(absl::StatusCode::kDataLoss, file))
           << size << " bytes";
     }
     OverwriteFile(file, good + "x");
@@ -270,20 +263,19 @@ TEST_F(ManifestTest, OnlyTheSameMajorVersionIsRead) {
   EXPECT_THAT(DecodeManifest(Replaced("\"minor_version\": 0", "\"minor_version\": 9")), IsOk());
   EXPECT_THAT(DecodeManifest(Replaced("\"kind\":", "\"new_in_1_9\": [1],\n  \"kind\":")), IsOk());
   EXPECT_THAT(DecodeManifest(Replaced("\"major_version\": 1", "\"major_version\": 2")),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("version 2.0"), HasSubstr("reads versions 1.x"))));
+              IsError(absl::StatusCode::kFailedPrecondition, "version 2.0", "reads versions 1.x"));
 }
 
 TEST_F(ManifestTest, AnEditedManifestIsRefused) {
   EXPECT_THAT(DecodeManifest(absl::StrReplaceAll(good_, {{"123", "124"}})),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("corrupted or edited")));
+              IsError(absl::StatusCode::kDataLoss, "corrupted or edited"));
 }
 
 TEST_F(ManifestTest, InvalidValuesAreRefusedEvenWithAGoodChecksum) {
   const auto expect_refused = [&](absl::string_view from, absl::string_view to,
                                   absl::string_view reason) {
     EXPECT_THAT(DecodeManifest(Replaced(from, to)),
-                StatusIs(absl::StatusCode::kDataLoss, HasSubstr(std::string(reason))));
+                IsError(absl::StatusCode::kDataLoss, std::string(reason)));
   };
   expect_refused("ding_worker checkpoint", "other", "format is 'other'");
   expect_refused("\"kind\": \"kind\"", "\"kind\": 3", "'kind' is not a string");
@@ -298,7 +290,7 @@ TEST_F(ManifestTest, InvalidValuesAreRefusedEvenWithAGoodChecksum) {
   expect_refused("model.safetensors", "/etc/passwd", "is not a file name");
   expect_refused("model.safetensors", "model", "is not a file name");
   expect_refused("\"major_version\": 1", "\"major_version\": \"1\"", "not a count");
-  EXPECT_THAT(DecodeManifest(""), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("not JSON")));
+  EXPECT_THAT(DecodeManifest(""), IsError(absl::StatusCode::kDataLoss, "not JSON"));
   EXPECT_THAT(DecodeManifest("[]"), StatusIs(absl::StatusCode::kDataLoss));
   EXPECT_THAT(DecodeManifest(std::string(1 << 20, '[')), StatusIs(absl::StatusCode::kDataLoss));
 }

@@ -24,7 +24,6 @@ namespace ding {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 // Episodes of that many rows; the reward of row i of episode e is e + 1.
 SegmentBatch Episodes(const std::vector<int64_t>& lengths) {
@@ -95,10 +94,8 @@ TEST(Episodes, DifferentEpisodesHaveDifferentChecksums) {
 TEST(Episodes, WritesWholeEpisodesOnly) {
   SegmentBatch cut = Episodes({3, 1});
   cut.segments[1].end = SegmentEnd::kCut;
-  EXPECT_THAT(WriteEpisodes(PathOf("none"), {cut, ""}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("segment 1 is cut")));
-  EXPECT_THAT(WriteEpisodes(PathOf("none"), {SegmentBatch(), ""}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no episodes")));
+  EXPECT_THAT(WriteEpisodes(PathOf("none"), {cut, ""}), IsInvalid("segment 1 is cut"));
+  EXPECT_THAT(WriteEpisodes(PathOf("none"), {SegmentBatch(), ""}), IsInvalid("no episodes"));
   EXPECT_FALSE(PathExists(PathOf("none")));
 }
 
@@ -107,8 +104,7 @@ TEST(Episodes, AFileCutOffAnywhereOrWithAnyByteChangedIsRefused) {
   DING_ASSERT_OK_AND_ASSIGN(const std::string whole, ReadFile(PathOf("whole")));
   for (size_t size = 0; size < whole.size(); ++size) {
     OverwriteFile(PathOf("damaged"), whole.substr(0, size));
-    ASSERT_THAT(ReadEpisodes(PathOf("damaged")),
-                StatusIs(absl::StatusCode::kDataLoss, HasSubstr("damaged")))
+    ASSERT_THAT(ReadEpisodes(PathOf("damaged")), IsError(absl::StatusCode::kDataLoss, "damaged"))
         << size << " of " << whole.size();
   }
   for (size_t i = 0; i < whole.size(); ++i) {
@@ -137,9 +133,7 @@ TEST(Episodes, InvalidFilesAreRefused) {
     return ReadEpisodes(PathOf("bad")).status();
   };
   const auto nothing = [](StateWriter*) { return absl::OkStatus(); };
-  const auto is_invalid = [](const char* what) {
-    return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what));
-  };
+  const auto is_invalid = [](const char* what) { return IsInvalid(what); };
   for (const char* name : {"type", "version", "env", "rows_spec", "final_obs_spec", "length", "end",
                            "rows/action", "final_obs/obs"}) {
     EXPECT_THAT(read_with(name, nothing), is_invalid(name));
@@ -149,7 +143,7 @@ TEST(Episodes, InvalidFilesAreRefused) {
       is_invalid("it holds 'naive', expected 'episodes'"));
   EXPECT_THAT(
       read_with("version", [](StateWriter* writer) { return writer->WriteInt("version", 2); }),
-      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("has version 2")));
+      IsError(absl::StatusCode::kFailedPrecondition, "has version 2"));
   const auto with_lengths = [&](const std::vector<int64_t>& lengths) {
     return read_with("length", [&lengths](StateWriter* writer) {
       return writer->WriteSpan<int64_t>("length", lengths);
@@ -177,15 +171,13 @@ TEST(Episodes, ReturnsAreSumsOfAllComponents) {
   EXPECT_THAT(returns, ElementsAre(15, 48));
   episodes.rows = BatchBuilder::Create(*MakeSpec({Box("reward", {2, 2})}), 3).value().Seal(3);
   EXPECT_THAT(EpisodeReturns(episodes),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("float32[2, 2], expected float32[], or float32[R]")));
+              IsInvalid("float32[2, 2], expected float32[], or float32[R]"));
 }
 
 TEST(Episodes, ReturnsNeedARewardPerRow) {
   SegmentBatch episodes = Episodes({2});
   episodes.rows = Batch();
-  EXPECT_THAT(EpisodeReturns(episodes),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("'reward'")));
+  EXPECT_THAT(EpisodeReturns(episodes), IsError(absl::StatusCode::kNotFound, "'reward'"));
 }
 
 TEST(EpisodesFuzz, DamagedFilesWithARightChecksumAreRefusedOrHarmless) {

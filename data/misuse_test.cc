@@ -26,11 +26,8 @@
 namespace ding {
 namespace {
 
-using testing::HasSubstr;
-
 constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 SpecPtr RowSpec() { return MakeSpec({Box("obs", {3}), Discrete("action", 5)}).value(); }
 
@@ -52,12 +49,12 @@ TEST(DataMisuse, Blocks_ImpossibleSizesOrNoSpec_AreRefused) {
     ASSERT_THAT(pool.Allocate(4), IsOk());
   }  // The pool has a free block, which must not be given out for these.
   for (const int64_t rows : {int64_t{-1}, kMin}) {
-    EXPECT_THAT(BatchBuilder::Create(RowSpec(), rows), StatusIs(kInvalid));
-    EXPECT_THAT(pool.Allocate(rows), StatusIs(kInvalid));
+    EXPECT_THAT(BatchBuilder::Create(RowSpec(), rows), IsInvalid());
+    EXPECT_THAT(pool.Allocate(rows), IsInvalid());
   }
   EXPECT_THAT(pool.Allocate(kMax), StatusIs(absl::StatusCode::kResourceExhausted));
-  EXPECT_THAT(BatchBuilder::Create(nullptr, 1), StatusIs(kInvalid, HasSubstr("without a spec")));
-  EXPECT_THAT(BlockPool(nullptr).Allocate(1), StatusIs(kInvalid));
+  EXPECT_THAT(BatchBuilder::Create(nullptr, 1), IsInvalid("without a spec"));
+  EXPECT_THAT(BlockPool(nullptr).Allocate(1), IsInvalid());
 }
 
 TEST(DataMisuse, Batch_TensorThatDoesNotExist_Throws) {
@@ -165,13 +162,13 @@ TEST(DataMisuse, Spec_SizesBeyond64Bits_AreRefused) {
   const int64_t wide = int64_t{1} << 40;
   for (const Shape& shape : {Shape{wide, wide}, Shape{kMax, kMax}, Shape{kMin, kMin}, Shape{kMin},
                              Shape{-1, kMax, kMax}}) {
-    EXPECT_THAT(Spec::Create({Box("obs", shape)}), StatusIs(kInvalid)) << ShapeString(shape);
+    EXPECT_THAT(Spec::Create({Box("obs", shape)}), IsInvalid()) << ShapeString(shape);
     // Neither may overflow, whatever it returns.
     (void)Box("obs", shape).row_bytes();
     (void)NumElements(shape);
   }
-  EXPECT_THAT(Spec::Create({MultiDiscrete("action", {kMin, 2})}), StatusIs(kInvalid));
-  EXPECT_THAT(Spec::Create({Discrete("action", kMin)}), StatusIs(kInvalid));
+  EXPECT_THAT(Spec::Create({MultiDiscrete("action", {kMin, 2})}), IsInvalid());
+  EXPECT_THAT(Spec::Create({Discrete("action", kMin)}), IsInvalid());
   EXPECT_EQ(NumElements(Shape{kMax, kMax, 0}), 0);
 }
 
@@ -190,14 +187,14 @@ TEST(DataMisuse, Segments_LengthsAndStepsThatOverflow_AreRefused) {
       {0, 0, 0, 4, static_cast<SegmentEnd>(3)},
   };
   for (const Segment& segment : wrong) {
-    EXPECT_THAT(ValidateSegments(OneSegment(segment)), StatusIs(kInvalid));
-    EXPECT_THAT(SequenceSamples(2, LastSample::kLast).Cut(OneSegment(segment)), StatusIs(kInvalid));
+    EXPECT_THAT(ValidateSegments(OneSegment(segment)), IsInvalid());
+    EXPECT_THAT(SequenceSamples(2, LastSample::kLast).Cut(OneSegment(segment)), IsInvalid());
   }
   EXPECT_THAT(ValidateSegments(OneSegment({0, kMax - 4, 0, 4, SegmentEnd::kCut})), IsOk());
   SegmentBatch sum = OneSegment({0, 0, 0, 3, SegmentEnd::kCut});
   sum.segments.push_back({0, 3, 3, kMax, SegmentEnd::kCut});
   sum.segments.push_back({0, 3, kMin + 2, kMax, SegmentEnd::kCut});
-  EXPECT_THAT(ValidateSegments(sum), StatusIs(kInvalid, HasSubstr("segment 1")));
+  EXPECT_THAT(ValidateSegments(sum), IsInvalid("segment 1"));
 }
 
 TEST(DataMisuseDeathTest, EncodedSegments_StepsThatOverflow_EndTheProgramWithASentence) {
@@ -207,8 +204,7 @@ TEST(DataMisuseDeathTest, EncodedSegments_StepsThatOverflow_EndTheProgramWithASe
 TEST(DataMisuse, SequenceSamples_ImpossibleLength_IsRefused) {
   const SegmentBatch data = OneSegment({0, 0, 0, 4, SegmentEnd::kCut});
   for (const int64_t length : {int64_t{0}, int64_t{-1}, kMin, kMax, int64_t{1} << 40}) {
-    EXPECT_THAT(SequenceSamples(length, LastSample::kNullPadding).Cut(data), StatusIs(kInvalid))
-        << length;
+    EXPECT_THAT(SequenceSamples(length, LastSample::kNullPadding).Cut(data), IsInvalid()) << length;
   }
 }
 
@@ -222,13 +218,13 @@ TEST(DataMisuse, Items_RowsThatOverflow_AreRefused) {
     item.column<int64_t>(0)[0] = 7;
     item.column<int64_t>(1)[0] = row;
     item.column<int64_t>(2)[0] = length;
-    EXPECT_THAT(MakeItems(std::move(item).Seal(1)), StatusIs(kInvalid)) << row << " " << length;
+    EXPECT_THAT(MakeItems(std::move(item).Seal(1)), IsInvalid()) << row << " " << length;
   }
 }
 
 TEST(DataMisuse, ShuffledEpochs_BatchOfAnySize_HasAtMostAllRows) {
   for (const int64_t size : {int64_t{0}, int64_t{-1}, kMin}) {
-    EXPECT_THAT(ShuffledEpochs::Create(Rows(RowSpec(), 4), size, 1), StatusIs(kInvalid));
+    EXPECT_THAT(ShuffledEpochs::Create(Rows(RowSpec(), 4), size, 1), IsInvalid());
   }
   DING_ASSERT_OK_AND_ASSIGN(const auto epochs, ShuffledEpochs::Create(Rows(RowSpec(), 4), kMax, 1));
   epochs->SkipTo(kMax);
@@ -242,7 +238,7 @@ TEST(DataMisuse, SavedNumbers_NearTheEndsOfTheType_AreRefusedOrWork) {
   ASSERT_THAT(saver->SaveState(&saved), IsOk());
   ForEachExtremeNumber(saved, [](StateDict* damaged) {
     DING_ASSERT_OK_AND_ASSIGN(const auto epochs, ShuffledEpochs::Create(Rows(RowSpec(), 4), 3, 1));
-    EXPECT_THAT(epochs->LoadState(damaged), StatusIs(kInvalid));
+    EXPECT_THAT(epochs->LoadState(damaged), IsInvalid());
     for (int i = 0; i < 3; ++i) EXPECT_THAT(epochs->Next(), IsOk());
   });
   StateDict counts;
@@ -250,8 +246,8 @@ TEST(DataMisuse, SavedNumbers_NearTheEndsOfTheType_AreRefusedOrWork) {
   std::vector<int64_t> read(2);
   EXPECT_THAT(counts.ReadCounts("n", absl::MakeSpan(read)), IsOk());
   EXPECT_THAT(counts.ReadCounts("n", absl::MakeSpan(read), /*least=*/1),
-              StatusIs(kInvalid, HasSubstr("'n' is 0, expected 1 to")));
-  EXPECT_THAT(counts.ReadCount("n"), StatusIs(kInvalid));
+              IsInvalid("'n' is 0, expected 1 to"));
+  EXPECT_THAT(counts.ReadCount("n"), IsInvalid());
 }
 
 TEST(DataMisuseDeathTest, Statistics_ImpossibleSizes_EndTheProgramWithASentence) {
@@ -275,8 +271,7 @@ TEST(DataMisuse, SavedStatistics_CountNearTheEndOfTheType_IsRefused) {
   ASSERT_THAT(state.WriteSpan<double>("mean", {0.0}), IsOk());
   ASSERT_THAT(state.WriteSpan<double>("sum_of_squares", {0.0}), IsOk());
   RunningNormalizer normalizer(1, 10);
-  EXPECT_THAT(normalizer.LoadState(&state),
-              StatusIs(kInvalid, HasSubstr("expected a count of 0 to")));
+  EXPECT_THAT(normalizer.LoadState(&state), IsInvalid("expected a count of 0 to"));
 }
 
 }  // namespace

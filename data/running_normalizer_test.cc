@@ -83,12 +83,12 @@ TEST(RunningNormalizer, RefusesImpossibleStatistics) {
   RunningNormalizer normalizer(kWidth, 5);
   StateDict narrow;
   ASSERT_THAT(RunningNormalizer(kWidth - 1, 5).SaveState(&narrow), IsOk());
-  EXPECT_THAT(normalizer.LoadState(&narrow), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(normalizer.LoadState(&narrow), IsInvalid());
   StateDict negative;
   ASSERT_THAT(negative.WriteInt("count", 1), IsOk());
   ASSERT_THAT(negative.WriteSpan<double>("mean", {0, 0, 0}), IsOk());
   ASSERT_THAT(negative.WriteSpan<double>("sum_of_squares", {0, -1, 0}), IsOk());
-  EXPECT_THAT(normalizer.LoadState(&negative), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(normalizer.LoadState(&negative), IsInvalid());
   EXPECT_EQ(normalizer.count(), 0);
 }
 

@@ -19,11 +19,7 @@
 namespace ding {
 namespace {
 
-using testing::AllOf;
 using testing::ElementsAre;
-using testing::HasSubstr;
-
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 Batch Rows(std::vector<FieldSpec> fields, int64_t rows) {
   return BatchBuilder::Create(MakeSpec(std::move(fields)).value(), rows).value().Seal(rows);
@@ -49,38 +45,34 @@ TEST(ValidateSegments, AcceptsValidSegmentsAndAnEmptyBatch) {
 TEST(ValidateSegments, RefusesGapsOverlapsAndEmptySegments) {
   SegmentBatch gap = Good();
   gap.segments[1].begin = 4;
-  EXPECT_THAT(ValidateSegments(gap), StatusIs(kInvalid, AllOf(HasSubstr("segment 1 of stream 1"),
-                                                              HasSubstr("1 rows from row 4"),
-                                                              HasSubstr("from row 3 of 6"))));
+  EXPECT_THAT(ValidateSegments(gap),
+              IsInvalid("segment 1 of stream 1", "1 rows from row 4", "from row 3 of 6"));
   SegmentBatch overlap = Good();
   overlap.segments[2].begin = 3;
-  EXPECT_THAT(ValidateSegments(overlap), StatusIs(kInvalid, HasSubstr("segment 2 of stream 0")));
+  EXPECT_THAT(ValidateSegments(overlap), IsInvalid("segment 2 of stream 0"));
   SegmentBatch empty = Good();
   empty.segments[1].length = 0;
-  EXPECT_THAT(ValidateSegments(empty), StatusIs(kInvalid, HasSubstr("at least one row")));
+  EXPECT_THAT(ValidateSegments(empty), IsInvalid("at least one row"));
 }
 
 TEST(ValidateSegments, RefusesRowsOutsideOfSegments) {
   SegmentBatch data = Good();
   data.segments[2].length = 1;
-  EXPECT_THAT(ValidateSegments(data), StatusIs(kInvalid, HasSubstr("cover 5 rows of 6")));
+  EXPECT_THAT(ValidateSegments(data), IsInvalid("cover 5 rows of 6"));
   data.segments[2].length = 3;
-  EXPECT_THAT(ValidateSegments(data), StatusIs(kInvalid, HasSubstr("covers 3 rows from row 4")));
+  EXPECT_THAT(ValidateSegments(data), IsInvalid("covers 3 rows from row 4"));
 }
 
 TEST(ValidateSegments, RefusesFinalObservationsOfAnotherLayout) {
   SegmentBatch few = Good();
   few.final_obs = few.final_obs.Slice(0, 2);
-  EXPECT_THAT(ValidateSegments(few),
-              StatusIs(kInvalid, HasSubstr("final_obs has 2 rows for 3 segments")));
+  EXPECT_THAT(ValidateSegments(few), IsInvalid("final_obs has 2 rows for 3 segments"));
   SegmentBatch shape = Good();
   shape.final_obs = Rows({Box("obs", {5})}, 3);
-  EXPECT_THAT(ValidateSegments(shape),
-              StatusIs(kInvalid, AllOf(HasSubstr("'obs' is float32[5]"), HasSubstr("float32[4]"))));
+  EXPECT_THAT(ValidateSegments(shape), IsInvalid("'obs' is float32[5]", "float32[4]"));
   SegmentBatch more = Good();
   more.final_obs = Rows({Box("obs", {4}), Discrete("action", 2), Box("map", {1})}, 3);
-  EXPECT_THAT(ValidateSegments(more),
-              StatusIs(kInvalid, AllOf(HasSubstr("'map'"), HasSubstr("missing"))));
+  EXPECT_THAT(ValidateSegments(more), IsInvalid("'map'", "missing"));
 }
 
 // Segments of these lengths. Observation i of the stream of segment s is s * 1000 + i, the action
@@ -265,10 +257,9 @@ TEST(SequenceSamples, RefusesSegmentsThatDoNotFitAndRowsWithAMask) {
   SequenceSamples samples(3, LastSample::kLast);
   SegmentBatch data = Collector().Collect({7, 2});
   DING_ASSERT_OK_AND_ASSIGN(SegmentBatch cut, samples.Cut(data));
-  EXPECT_THAT(samples.Cut(cut), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'mask'")));
+  EXPECT_THAT(samples.Cut(cut), IsInvalid("'mask'"));
   data.segments[1].begin = 6;
-  EXPECT_THAT(samples.Cut(data),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("covers 2 rows")));
+  EXPECT_THAT(samples.Cut(data), IsInvalid("covers 2 rows"));
   data.segments[1].begin = 7;
   EXPECT_THAT(samples.Cut(data), IsOk()) << "after an error it goes on";
 }

@@ -13,8 +13,6 @@
 namespace ding {
 namespace {
 
-using testing::HasSubstr;
-
 // Rows that hold their number.
 Batch Rows(int64_t rows) {
   BatchBuilder builder = *BatchBuilder::Create(*MakeSpec({Scalar("number", DType::kInt64)}), rows);
@@ -84,15 +82,13 @@ TEST(ShuffledEpochs, RefusesAPositionThatDoesNotExist) {
   ASSERT_THAT(state.WriteInt("epoch", 0), IsOk());
   ASSERT_THAT(state.WriteInt("next_row", 11), IsOk());
   const auto epochs = Make(10, 4);
-  EXPECT_THAT(epochs->LoadState(&state),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("row 11 of epoch 0")));
+  EXPECT_THAT(epochs->LoadState(&state), IsInvalid("row 11 of epoch 0"));
   EXPECT_EQ(Numbers(epochs.get(), 3), Numbers(Make(10, 4).get(), 3));
 }
 
 TEST(ShuffledEpochs, BatchesMayBeLargerThanTheRows) {
   EXPECT_EQ(Make(3, 100)->Next()->rows(), 3);
-  EXPECT_THAT(ShuffledEpochs::Create(Rows(3), 0, 1),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("batches of 0")));
+  EXPECT_THAT(ShuffledEpochs::Create(Rows(3), 0, 1), IsInvalid("batches of 0"));
 }
 
 }  // namespace
