@@ -16,7 +16,6 @@ namespace ding {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
@@ -87,8 +86,7 @@ TEST(MonitorTest, AFailedLoadChangesNothing) {
   ASSERT_THAT(state.WriteString("loss", "not numbers"), IsOk());
   Monitor monitor(2);
   monitor.Add("loss", 1);
-  EXPECT_THAT(monitor.LoadState(&state),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("loss")));
+  EXPECT_THAT(monitor.LoadState(&state), IsInvalid("loss"));
   EXPECT_THAT(monitor.Averages(), ElementsAre(Pair("loss", 1)));
 }
 
@@ -101,13 +99,12 @@ TEST(Monitor, Attributes_AreComputedFromTheWindows) {
   };
   monitor.RegisterAttributeValue("max", "loss", largest);
   EXPECT_THAT(monitor.GetAttribute("max", "loss"),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("'loss'")));
+              IsError(absl::StatusCode::kFailedPrecondition, "'loss'"));
   EXPECT_THAT(monitor.Attributes(), IsEmpty());
   for (const double loss : {9.0, 3.0, 5.0}) monitor.Add("loss", loss);
   EXPECT_EQ(monitor.GetAttribute("max", "loss").value(), 5);
   EXPECT_THAT(monitor.Attributes(), ElementsAre(Pair("loss_max", 5)));
-  EXPECT_THAT(monitor.GetAttribute("min", "loss"),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("'min'")));
+  EXPECT_THAT(monitor.GetAttribute("min", "loss"), IsError(absl::StatusCode::kNotFound, "'min'"));
 }
 
 TEST(Monitor, Freeze_FixesTimeAndValues) {

@@ -28,7 +28,6 @@ namespace ding::internal_metrics {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 class AppendFileTest : public testing::Test {
@@ -63,7 +62,7 @@ TEST_F(AppendFileTest, AFifoWithoutAReaderIsAnErrorAndDoesNotBlock) {
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
   DING_ASSERT_OK_AND_ASSIGN(const auto file, AppendFile::Open(path_, options_));
   file->Append(std::string(1 << 20, 'x'));  // More than a FIFO holds.
-  EXPECT_THAT(file->Flush(), StatusIs(absl::StatusCode::kInternal, HasSubstr(path_)));
+  EXPECT_THAT(file->Flush(), IsError(absl::StatusCode::kInternal, path_));
 }
 
 TEST_F(AppendFileTest, BuffersUntilFlush) {
@@ -125,16 +124,14 @@ TEST_F(AppendFileTest, IsEmptyWhenItHeldATornRecordOnly) {
 
 TEST_F(AppendFileTest, NamesAFileThatCannotBeOpened) {
   const std::string path = JoinPath(path_, "log");
-  EXPECT_THAT(AppendFile::Open(path, options_),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr(path)));
+  EXPECT_THAT(AppendFile::Open(path, options_), IsError(absl::StatusCode::kNotFound, path));
 }
 
 TEST_F(AppendFileTest, FlushReturnsAFullDisk) {
   DING_ASSERT_OK_AND_ASSIGN(const auto file, AppendFile::Open("/dev/full", options_));
   EXPECT_THAT(file->Flush(), IsOk());
   file->Append("a\n");
-  EXPECT_THAT(file->Flush(),
-              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("'/dev/full'")));
+  EXPECT_THAT(file->Flush(), IsError(absl::StatusCode::kResourceExhausted, "'/dev/full'"));
   file->Append("b\n");
   EXPECT_THAT(file->Flush(), StatusIs(absl::StatusCode::kResourceExhausted));
 }
@@ -146,7 +143,7 @@ TEST_F(AppendFileTest, AFailedWriteLeavesWholeRecordsAndLosesNone) {
   {
     const auto limited = LimitFileSize(8);
     file->Append("4567\n");
-    EXPECT_THAT(file->Flush(), StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr(path_)));
+    EXPECT_THAT(file->Flush(), IsError(absl::StatusCode::kResourceExhausted, path_));
     EXPECT_EQ(Content(), "0123\n");
   }
   file->Append("89\n");
@@ -171,8 +168,7 @@ TEST_F(AppendFileTest, KeepsABoundedBufferAndCountsLostRecords) {
   DING_ASSERT_OK_AND_ASSIGN(const auto file, AppendFile::Open("/dev/full", options_));
   const std::string record(size_t{1} << 20, 'x');
   for (int i = 0; i < 12; ++i) file->Append(record);
-  EXPECT_THAT(file->Flush(),
-              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("4 records were lost")));
+  EXPECT_THAT(file->Flush(), IsError(absl::StatusCode::kResourceExhausted, "4 records were lost"));
 }
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -262,8 +258,7 @@ TEST(TextLogTest, FlushReturnsAFullDiskAndWritingContinues) {
                             TextLog::Create(OptionsFor("/dev/full", Clock::Real())));
   for (int round = 0; round < 2; ++round) {
     log->Write("learner", "hello");
-    EXPECT_THAT(log->Flush(),
-                StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("'/dev/full'")));
+    EXPECT_THAT(log->Flush(), IsError(absl::StatusCode::kResourceExhausted, "'/dev/full'"));
   }
 }
 

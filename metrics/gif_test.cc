@@ -145,16 +145,13 @@ TEST(GifTest, KeepsSimilarColoursApartInPicturesOfMany) {
 TEST(GifTest, RefusesInvalidPictures) {
   GifEncoder gif(30);
   EXPECT_THAT(gif.Finish(), StatusIs(absl::StatusCode::kFailedPrecondition));
-  EXPECT_THAT(gif.AddFrame(Image()),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0 x 0")));
-  EXPECT_THAT(gif.AddFrame(Picture(70000, 1)), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(gif.AddFrame(Image()), IsInvalid("0 x 0"));
+  EXPECT_THAT(gif.AddFrame(Picture(70000, 1)), IsInvalid());
   Image torn = Picture(4, 4);
   torn.rgb.pop_back();
-  EXPECT_THAT(gif.AddFrame(torn),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("47 bytes")));
+  EXPECT_THAT(gif.AddFrame(torn), IsInvalid("47 bytes"));
   ASSERT_THAT(gif.AddFrame(Picture(4, 4)), IsOk());
-  EXPECT_THAT(gif.AddFrame(Picture(4, 5)),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected 4 x 4")));
+  EXPECT_THAT(gif.AddFrame(Picture(4, 5)), IsInvalid("expected 4 x 4"));
   DING_ASSERT_OK_AND_ASSIGN(const std::string bytes, gif.Finish());
   EXPECT_EQ(Decode(bytes).pictures.size(), 1u);
 }

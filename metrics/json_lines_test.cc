@@ -89,8 +89,7 @@ TEST_F(JsonLinesTest, AFullDiskIsAnErrorOfFlush) {
   options_.path = "/dev/full";
   DING_ASSERT_OK_AND_ASSIGN(const auto sink, JsonLinesSink::Create(options_));
   sink->Scalar("a", 0, 0);
-  EXPECT_THAT(sink->Flush(),
-              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("/dev/full")));
+  EXPECT_THAT(sink->Flush(), IsError(absl::StatusCode::kResourceExhausted, "/dev/full"));
 }
 
 TEST(JsonLinesFactoryTest, MakesAFileForTheProcess) {

@@ -20,8 +20,6 @@
 namespace ding {
 namespace {
 
-using testing::HasSubstr;
-
 constexpr int kMinInt = std::numeric_limits<int>::min();
 constexpr int kMaxInt = std::numeric_limits<int>::max();
 constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -34,7 +32,7 @@ TEST(MetricsMisuse, Gif_PicturesOfImpossibleSizes_AreRefused) {
     Image picture;
     picture.width = width;
     picture.height = height;
-    EXPECT_THAT(video.AddFrame(picture), StatusIs(absl::StatusCode::kInvalidArgument));
+    EXPECT_THAT(video.AddFrame(picture), IsInvalid());
   }
   EXPECT_THAT(video.Finish(), StatusIs(absl::StatusCode::kFailedPrecondition));
 }
@@ -45,7 +43,7 @@ TEST(MetricsMisuse, Gif_UsedAfterItsEnd_IsRefused) {
   ASSERT_THAT(video.AddFrame(picture), IsOk());
   ASSERT_THAT(video.Finish(), IsOk());
   EXPECT_THAT(video.AddFrame(picture),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("finished already")));
+              IsError(absl::StatusCode::kFailedPrecondition, "finished already"));
   EXPECT_THAT(video.Finish(), StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
@@ -78,7 +76,7 @@ TEST(MetricsMisuse, Monitor_AnyNumbersAndStates_AreReadOrRefused) {
   EXPECT_EQ(monitor.Average("unknown"), std::nullopt);
   StateDict state;
   ASSERT_THAT(state.WriteInt("x", 3), IsOk());
-  EXPECT_THAT(monitor.LoadState(&state), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(monitor.LoadState(&state), IsInvalid());
 }
 
 }  // namespace

@@ -264,7 +264,7 @@ TEST_F(MlflowTest, NamesOfRunsAreUtf8) {
 TEST_F(MlflowTest, RefusesAnIdFileOfSomethingElse) {
   ASSERT_THAT(WriteFileAtomically(options_.run_id_file, "../../elsewhere"), IsOk());
   EXPECT_THAT(MlflowSink::Create(options_).status(),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("id.txt")));
+              IsError(absl::StatusCode::kDataLoss, "id.txt"));
 }
 
 TEST(MlflowFactoryTest, WritesBesideTheFolderOfTheRun) {
@@ -280,7 +280,7 @@ TEST(MlflowFactoryTest, WritesBesideTheFolderOfTheRun) {
   params.set_experiment("");
   config.mutable_params()->PackFrom(params);
   EXPECT_THAT(create_sink(config, {JoinPath(runs, "run_1"), "serial"}).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("experiment is empty")));
+              IsInvalid("experiment is empty"));
 }
 
 }  // namespace

@@ -23,7 +23,6 @@ namespace ding {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
@@ -61,8 +60,7 @@ TEST(MultiSinkTest, FlushReachesEverySinkAndReturnsTheFirstError) {
   MultiSink both({first, second});
   first->set_flush_status(absl::ResourceExhaustedError("first is full"));
   second->set_flush_status(absl::InternalError("second is broken"));
-  EXPECT_THAT(both.Flush(),
-              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("first is full")));
+  EXPECT_THAT(both.Flush(), IsError(absl::StatusCode::kResourceExhausted, "first is full"));
   EXPECT_EQ(second->flush_count(), 1);
   EXPECT_THAT(both.Flush(), IsOk());
 }
@@ -227,12 +225,11 @@ TEST(SinkRegistryTest, RefusesWhatIsNoSink) {
   EXPECT_THAT(create_sink(OfType("none"), {}),
               StatusIs(absl::StatusCode::kInternal, "the factory of sink 'none' returned none"));
   EXPECT_THAT(create_sink(OfType("other"), {}),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("unknown sink type 'other'")));
+              IsError(absl::StatusCode::kNotFound, "unknown sink type 'other'"));
   SinkConfig with_params = OfType("none");
   with_params.mutable_params()->PackFrom(OfType("none"));
   EXPECT_THAT(create_sink(with_params, {}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("params hold a ding.SinkConfig, but type 'none' takes none")));
+              IsInvalid("params hold a ding.SinkConfig, but type 'none' takes none"));
 }
 
 }  // namespace
