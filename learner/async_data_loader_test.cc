@@ -29,8 +29,6 @@ namespace ding {
 namespace {
 
 using Options = AsyncDataLoader::Options;
-using testing::AllOf;
-using testing::HasSubstr;
 
 // Loads batch n, whose envstep is n.
 BatchLoader Number(int64_t n) {
@@ -181,7 +179,7 @@ TEST(AsyncDataLoaderTest, AnErrorTakesThePlaceOfItsBatchAndEndsTheLoader) {
       DING_ASSERT_OK_AND_ASSIGN(const std::optional<TrainData> data, loader->Next());
       EXPECT_EQ(data->envstep, n);
     }
-    EXPECT_THAT(loader->Next(), StatusIs(error.code, HasSubstr(error.message)));
+    EXPECT_THAT(loader->Next(), IsError(error.code, error.message));
     DING_ASSERT_OK_AND_ASSIGN(const std::optional<TrainData> end, loader->Next());
     EXPECT_FALSE(end.has_value());
   }
@@ -200,8 +198,8 @@ TEST(AsyncDataLoaderTest, AnErrorOfTheSourceComesAfterItsBatches) {
       EXPECT_EQ(data->envstep, n);
     }
     EXPECT_THAT(loader->Next(),
-                StatusIs(throws ? absl::StatusCode::kInternal : absl::StatusCode::kUnavailable,
-                         HasSubstr("no coordinator")));
+                IsError(throws ? absl::StatusCode::kInternal : absl::StatusCode::kUnavailable,
+                        "no coordinator"));
     DING_ASSERT_OK_AND_ASSIGN(const std::optional<TrainData> end, loader->Next());
     EXPECT_FALSE(end.has_value());
   }
@@ -284,15 +282,14 @@ TEST(AsyncDataLoaderTest, NextWaitsNoLongerThanTheTimeout) {
       },
       nullptr, absl::Milliseconds(20));
   EXPECT_THAT(loader->Next(),
-              StatusIs(absl::StatusCode::kDeadlineExceeded,
-                       AllOf(HasSubstr("20ms"), HasSubstr("the source returns none"))));
+              IsError(absl::StatusCode::kDeadlineExceeded, "20ms", "the source returns none"));
   source_gate.Open();
   absl::Status status;
   WaitUntil([&] {
     status = loader->Next().status();
     return absl::StrContains(status.message(), "1 are being loaded");
   });
-  EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("20ms")));
+  EXPECT_THAT(status, IsError(absl::StatusCode::kDeadlineExceeded, "20ms"));
   loader_gate.Open();
   std::optional<TrainData> data;
   WaitUntil([&] {
@@ -307,18 +304,17 @@ TEST(AsyncDataLoaderTest, NextWaitsNoLongerThanTheTimeout) {
 TEST(AsyncDataLoaderTest, RefusesInvalidOptions) {
   Options options;
   EXPECT_THAT(AsyncDataLoader::Create(options, nullptr, nullptr),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("source of batches is null")));
+              IsInvalid("source of batches is null"));
   options.num_workers = -1;
   EXPECT_THAT(AsyncDataLoader::Create(options, Numbers(1), nullptr),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("num_workers is -1")));
+              IsInvalid("num_workers is -1"));
   options.num_workers = 0;
   options.batches_ahead = -1;
   EXPECT_THAT(AsyncDataLoader::Create(options, Numbers(1), nullptr),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("batches_ahead is -1")));
+              IsInvalid("batches_ahead is -1"));
   options.batches_ahead = 0;
   options.timeout = absl::ZeroDuration();
-  EXPECT_THAT(AsyncDataLoader::Create(options, Numbers(1), nullptr),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("timeout is 0")));
+  EXPECT_THAT(AsyncDataLoader::Create(options, Numbers(1), nullptr), IsInvalid("timeout is 0"));
 }
 
 }  // namespace

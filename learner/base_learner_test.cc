@@ -30,7 +30,6 @@ namespace ding {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 Batch MakeBatch(int64_t rows) {
   SpecPtr spec = *MakeSpec({Box("obs", {1}), Scalar(kColumnReplayUniqueId, DType::kInt64),
@@ -146,7 +145,7 @@ TEST_F(BaseLearnerTest, TrainsAnotherPolicyFromResetPolicyOn) {
   EXPECT_EQ(policy_.weight, 1) << "it is left alone";
   EXPECT_EQ(other.weight, 10);
   EXPECT_EQ(learner.train_iter(), 2);
-  EXPECT_THAT(learner.ResetPolicy(nullptr), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(learner.ResetPolicy(nullptr), IsInvalid());
   absl::Status within;
   learner.RegisterHook(std::make_shared<ResettingHook>(&policy_, &within));
   ASSERT_THAT(learner.Train(MakeBatch(3)), IsOk());
@@ -189,23 +188,22 @@ TEST_F(BaseLearnerTest, RefusesADamagedCheckpoint) {
   ASSERT_THAT(WriteFileAtomically(file, content.substr(0, content.size() - 1)), IsOk());
   policy_.weight = 99;
   EXPECT_THAT(LoadLearnerCheckpoint(path, learner.get()),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("model.safetensors")));
+              IsError(absl::StatusCode::kDataLoss, "model.safetensors"));
   content.back() ^= 1;
   ASSERT_THAT(WriteFileAtomically(file, content), IsOk());
   EXPECT_THAT(LoadLearnerCheckpoint(path, learner.get()),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("model.safetensors")));
+              IsError(absl::StatusCode::kDataLoss, "model.safetensors"));
   EXPECT_EQ(policy_.weight, 99);
   EXPECT_THAT(LoadLearnerCheckpoint("/nowhere", learner.get()),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("/nowhere")));
+              IsError(absl::StatusCode::kNotFound, "/nowhere"));
 }
 
 TEST_F(BaseLearnerTest, ErrorsNameTheIterationAndTheHook) {
   auto learner = Create(kNoHooks);
   ASSERT_THAT(learner->Train(MakeBatch(3)), IsOk());
   policy_.next_error = absl::InternalError("loss is nan");
-  EXPECT_THAT(
-      learner->Train(MakeBatch(3)),
-      StatusIs(absl::StatusCode::kInternal, HasSubstr("learner: train iteration 2: loss is nan")));
+  EXPECT_THAT(learner->Train(MakeBatch(3)),
+              IsError(absl::StatusCode::kInternal, "learner: train iteration 2: loss is nan"));
   EXPECT_EQ(learner->train_iter(), 1);
 
   class ThrowingHook : public LearnerHook {
@@ -215,9 +213,9 @@ TEST_F(BaseLearnerTest, ErrorsNameTheIterationAndTheHook) {
   };
   learner->RegisterHook(std::make_shared<ThrowingHook>());
   EXPECT_THAT(learner->Train(MakeBatch(3)),
-              StatusIs(absl::StatusCode::kInternal,
-                       HasSubstr("hook 'mine' (after_iter) at iteration 2: the hook threw an "
-                                 "exception: out of ideas")));
+              IsError(absl::StatusCode::kInternal,
+                      "hook 'mine' (after_iter) at iteration 2: the hook threw an "
+                      "exception: out of ideas"));
 }
 
 TEST_F(BaseLearnerTest, ReportsPrioritiesOfTheLastBatchOnly) {
@@ -252,13 +250,11 @@ TEST_F(BaseLearnerTest, RefusesPrioritiesThatAreNotOfTheRowsOrSequences) {
   auto learner = Create(kNoHooks);
   policy_.report_priority = true;
   EXPECT_THAT(learner->Train(MakeBatch(6).AsSequences(3)),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("learner: train iteration 1: the policy reports 6 priorities, "
-                                 "expected 2: one for each sequence of 3 rows of the batch")));
+              IsInvalid("learner: train iteration 1: the policy reports 6 priorities, "
+                        "expected 2: one for each sequence of 3 rows of the batch"));
   policy_.priorities = 2;
   EXPECT_THAT(learner->Train(MakeBatch(6)),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("reports 2 priorities, expected 6: one for each row")));
+              IsInvalid("reports 2 priorities, expected 6: one for each row"));
   EXPECT_FALSE(learner->learn_info().priority_info.has_value());
   EXPECT_EQ(learner->train_iter(), 0);
 }
@@ -325,17 +321,15 @@ TEST_F(BaseLearnerTest, OtherRanks_OfAMultitaskPipeline_Log) {
 }
 
 TEST_F(BaseLearnerTest, RefusesInvalidOptions) {
-  EXPECT_THAT(create_learner(LearnerConfig(), nullptr, deps_),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("learn mode")));
+  EXPECT_THAT(create_learner(LearnerConfig(), nullptr, deps_), IsInvalid("learn mode"));
   LearnerConfig config;
   config.set_type("fancy");
-  EXPECT_THAT(create_learner(config, &policy_, deps_),
-              StatusIs(absl::StatusCode::kNotFound,
-                       HasSubstr("unknown learner type 'fancy'; this program has: base")));
+  EXPECT_THAT(
+      create_learner(config, &policy_, deps_),
+      IsError(absl::StatusCode::kNotFound, "unknown learner type 'fancy'; this program has: base"));
   config = LearnerConfig();
   config.set_train_iterations(0);
-  EXPECT_THAT(create_learner(config, &policy_, deps_),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("train_iterations is 0")));
+  EXPECT_THAT(create_learner(config, &policy_, deps_), IsInvalid("train_iterations is 0"));
 }
 
 TEST_F(BaseLearnerTest, UsesTheEnvstepOfTheSource) {
@@ -376,17 +370,16 @@ TEST_F(BaseLearnerTest, TheEndOfTheSourceEndsTheRunWithItsHooks) {
 
 TEST_F(BaseLearnerTest, AFailureOfTheSourceEndsTheRun) {
   auto learner = Create("log_show_after_iter: 0 save_ckpt_after_iter: 0");
-  EXPECT_THAT(learner->Start([&]() -> absl::StatusOr<std::optional<TrainData>> {
-    if (learner->train_iter() == 2) return absl::DataLossError("chunk 7 is gone");
-    return TrainData(MakeBatch(3));
-  }),
-              StatusIs(absl::StatusCode::kDataLoss,
-                       HasSubstr("learner: data for train iteration 3: chunk 7 is gone")));
+  EXPECT_THAT(
+      learner->Start([&]() -> absl::StatusOr<std::optional<TrainData>> {
+        if (learner->train_iter() == 2) return absl::DataLossError("chunk 7 is gone");
+        return TrainData(MakeBatch(3));
+      }),
+      IsError(absl::StatusCode::kDataLoss, "learner: data for train iteration 3: chunk 7 is gone"));
   EXPECT_THAT(learner->Start([&]() -> absl::StatusOr<std::optional<TrainData>> {
     throw std::runtime_error("out of reach");
   }),
-              StatusIs(absl::StatusCode::kInternal,
-                       HasSubstr("the source threw an exception: out of reach")));
+              IsError(absl::StatusCode::kInternal, "the source threw an exception: out of reach"));
   EXPECT_FALSE(learner->learn_info().learner_done);
   EXPECT_FALSE(HasCheckpoint("iteration_2"));
 }
@@ -434,9 +427,9 @@ TEST_F(BaseLearnerTest, WithoutAPolicyAtFirst_TrainsOnceItHasOne) {
   DING_ASSERT_OK_AND_ASSIGN(const auto learner,
                             BaseLearner::Create(BaseLearner::Options(), nullptr, {}, deps_));
   EXPECT_THAT(learner->Train(MakeBatch(3)),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("without a policy")));
+              IsError(absl::StatusCode::kFailedPrecondition, "without a policy"));
   EXPECT_THAT(learner->SaveCheckpoint("early"),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("without a policy")));
+              IsError(absl::StatusCode::kFailedPrecondition, "without a policy"));
   ASSERT_THAT(learner->ResetPolicy(&policy_), IsOk());
   EXPECT_THAT(learner->Train(MakeBatch(3)), IsOk());
   EXPECT_EQ(learner->train_iter(), 1);

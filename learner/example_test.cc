@@ -132,14 +132,13 @@ TEST(LearnerExample, ALearnerOfOnesOwnRefusesInvalidConfigs) {
       MakeLearner(
           R"(type: "repeat" params { [type.googleapis.com/ding.RepeatLearnerConfig] { times: 0 } })",
           &policy),
-      StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("times is 0")));
+      IsInvalid("times is 0"));
   EXPECT_THAT(
       MakeLearner(R"(type: "repeat" params { [type.googleapis.com/ding.LearnerConfig] {} })",
                   &policy),
-      StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("RepeatLearnerConfig")));
-  EXPECT_THAT(
-      MakeLearner(R"(type: "repeat" train_iterations: 0)", &policy),
-      StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("train_iterations is 0")));
+      IsInvalid("RepeatLearnerConfig"));
+  EXPECT_THAT(MakeLearner(R"(type: "repeat" train_iterations: 0)", &policy),
+              IsInvalid("train_iterations is 0"));
 }
 
 }  // namespace

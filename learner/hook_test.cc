@@ -25,7 +25,6 @@
 namespace ding {
 namespace {
 
-using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -150,9 +149,8 @@ TEST(ParallelHooksTest, SendOnceAfterSeveralStepsOnABatch) {
 TEST(ParallelHooksTest, AFailureEndsTheRun) {
   Fixture f(2);
   f.send_status = absl::UnavailableError("no store");
-  EXPECT_THAT(f.Start(),
-              StatusIs(absl::StatusCode::kUnavailable,
-                       HasSubstr("hook 'send_learn_info' (after_iter) at iteration 2: no store")));
+  EXPECT_THAT(f.Start(), IsError(absl::StatusCode::kUnavailable,
+                                 "hook 'send_learn_info' (after_iter) at iteration 2: no store"));
   EXPECT_EQ(f.learner->train_iter(), 2);
 }
 
@@ -215,15 +213,14 @@ TEST(BuildLearnerHookTest, FullFormSetsPositionAndPriority) {
 }
 
 TEST(BuildLearnerHookTest, ReportsEveryProblemAtOnce) {
-  EXPECT_THAT(build_learner_hook_by_cfg(Parse("log_show_after_iter: -3 "
-                                              "hook { type: 'save_ckpt' priority: -1 } "
-                                              "hook { type: 'no_such' } "
-                                              "hook { name: 'no_such' type: 'log_show' }")),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("freq is -3"), HasSubstr("priority is -1"),
-                             HasSubstr("unknown learner hook type 'no_such'; this program has: "),
-                             HasSubstr("load_ckpt, log_reduce, log_show, save_ckpt"),
-                             HasSubstr("hook 'no_such' appears twice"))));
+  EXPECT_THAT(
+      build_learner_hook_by_cfg(Parse("log_show_after_iter: -3 "
+                                      "hook { type: 'save_ckpt' priority: -1 } "
+                                      "hook { type: 'no_such' } "
+                                      "hook { name: 'no_such' type: 'log_show' }")),
+      IsInvalid("freq is -3", "priority is -1",
+                "unknown learner hook type 'no_such'; this program has: ",
+                "load_ckpt, log_reduce, log_show, save_ckpt", "hook 'no_such' appears twice"));
 }
 
 class ReportHook : public LearnerHook {
@@ -253,9 +250,8 @@ TEST(BuildLearnerHookTest, BuiltInTypesRefuseParams) {
     hook->set_type(type);
     hook->mutable_params()->PackFrom(LearnerConfig());
     EXPECT_THAT(build_learner_hook_by_cfg(config),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr(absl::StrCat("params hold a ding.LearnerConfig, but type '",
-                                                type, "' takes none"))));
+                IsInvalid(absl::StrCat("params hold a ding.LearnerConfig, but type '", type,
+                                       "' takes none")));
   }
 }
 
@@ -270,9 +266,8 @@ TEST(RegisterLearnerHookTest, AFactoryThatThrowsOrReturnsNoneIsAnError) {
       "none", [](const LearnerHookConfig&) { return std::shared_ptr<LearnerHook>(); },
       "returns none");
   EXPECT_THAT(build_learner_hook_by_cfg(Parse("hook { type: 'throws' } hook { type: 'none' }")),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("hook 'throws'"), HasSubstr("no such file"),
-                             HasSubstr("the factory of learner hook 'none' returned none"))));
+              IsInvalid("hook 'throws'", "no such file",
+                        "the factory of learner hook 'none' returned none"));
 }
 
 TEST(RegisterLearnerHookDeathTest, ARepeatedNameEndsTheProgram) {

@@ -46,7 +46,6 @@ namespace {
 
 using testing::AllOf;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::SizeIs;
 
 // Clips the loss and the priorities that the policy reports.
@@ -337,14 +336,13 @@ class FaultyLearnerTest : public OwnLearnerTest {
 TEST_F(FaultyLearnerTest, AnErrorOfTheStepsChangesNothing) {
   ASSERT_THAT(learner_.Train(ThreeRows()), IsOk());
   learner_.in_learn = [] { return absl::InternalError("no steps"); };
-  EXPECT_THAT(
-      learner_.Train(ThreeRows()),
-      StatusIs(absl::StatusCode::kInternal, HasSubstr("learner: train iteration 2: no steps")));
+  EXPECT_THAT(learner_.Train(ThreeRows()),
+              IsError(absl::StatusCode::kInternal, "learner: train iteration 2: no steps"));
   learner_.in_learn = Throw;
   EXPECT_THAT(learner_.Train(ThreeRows()),
-              StatusIs(absl::StatusCode::kInternal,
-                       HasSubstr("learner: train iteration 2: Learn() threw an exception: out of "
-                                 "ideas")));
+              IsError(absl::StatusCode::kInternal,
+                      "learner: train iteration 2: Learn() threw an exception: out of "
+                      "ideas"));
   EXPECT_EQ(learner_.train_iter(), 1);
 }
 
@@ -353,24 +351,22 @@ TEST_F(FaultyLearnerTest, AnErrorOfAnIterationNamesIt) {
   std::vector<ILearner*> seen;
   learner_.RegisterHook(std::make_shared<RecordingHook>(HookPosition::kAfterIter, &seen));
   learner_.in_iteration = [] { return absl::DataLossError("a value is missing"); };
-  EXPECT_THAT(
-      learner_.Train(ThreeRows()),
-      StatusIs(absl::StatusCode::kDataLoss, HasSubstr("learner: iteration 2: a value is missing")));
+  EXPECT_THAT(learner_.Train(ThreeRows()),
+              IsError(absl::StatusCode::kDataLoss, "learner: iteration 2: a value is missing"));
   learner_.in_iteration = Throw;
   EXPECT_THAT(learner_.Train(ThreeRows()),
-              StatusIs(absl::StatusCode::kInternal,
-                       HasSubstr("learner: iteration 3: OnIteration() threw an exception")));
+              IsError(absl::StatusCode::kInternal,
+                      "learner: iteration 3: OnIteration() threw an exception"));
   EXPECT_THAT(seen, SizeIs(0));
 }
 
 TEST_F(FaultyLearnerTest, AnExceptionOfTrainCanBeRecoveredFrom) {
   learner_.in_train = Throw;
-  EXPECT_THAT(
-      learner_.Start(Batches(2)),
-      StatusIs(absl::StatusCode::kInternal, HasSubstr("Train() threw an exception: out of ideas")));
+  EXPECT_THAT(learner_.Start(Batches(2)),
+              IsError(absl::StatusCode::kInternal, "Train() threw an exception: out of ideas"));
   int recovered = 0;
   learner_.set_recover_fn([&](const absl::Status& why) {
-    EXPECT_THAT(why, StatusIs(absl::StatusCode::kInternal, HasSubstr("out of ideas")));
+    EXPECT_THAT(why, IsError(absl::StatusCode::kInternal, "out of ideas"));
     ++recovered;
     return absl::OkStatus();
   });
@@ -382,11 +378,9 @@ TEST_F(FaultyLearnerTest, AnExceptionOfTheStateIsAnErrorOfTheCheckpoint) {
   ASSERT_THAT(learner_.SaveCheckpoint("good"), IsOk());
   learner_.in_state = Throw;
   EXPECT_THAT(learner_.SaveCheckpoint("bad"),
-              StatusIs(absl::StatusCode::kInternal,
-                       HasSubstr("the learner threw an exception: out of ideas")));
+              IsError(absl::StatusCode::kInternal, "the learner threw an exception: out of ideas"));
   EXPECT_THAT(LoadLearnerCheckpoint(learner_.CheckpointPath("good"), &learner_),
-              StatusIs(absl::StatusCode::kInternal,
-                       HasSubstr("the learner threw an exception: out of ideas")));
+              IsError(absl::StatusCode::kInternal, "the learner threw an exception: out of ideas"));
 }
 
 TEST_F(FaultyLearnerTest, ABatchWithoutStepsIsSkipped) {
@@ -405,19 +399,15 @@ TEST_F(FaultyLearnerTest, ABatchWithoutStepsIsSkipped) {
 }
 
 TEST_F(OwnLearnerTest, TypeBaseRefusesParams) {
-  EXPECT_THAT(
-      Make("params { [type.googleapis.com/ding.SkipLearnerConfig] {} }"),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("but type 'base' takes none")));
+  EXPECT_THAT(Make("params { [type.googleapis.com/ding.SkipLearnerConfig] {} }"),
+              IsInvalid("but type 'base' takes none"));
 }
 
 TEST_F(OwnLearnerTest, TheErrorsOfAFactoryAreReturned) {
-  EXPECT_THAT(
-      Make("type: 'skip' params { [type.googleapis.com/ding.ClipLearnerConfig] {} }"),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected a ding.SkipLearnerConfig")));
-  EXPECT_THAT(Make("type: 'clip' monitor_window: 0"),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("monitor_window is 0")));
-  EXPECT_THAT(Make("type: 'clip' hook { hook { type: 'no_such' } }"),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no_such")));
+  EXPECT_THAT(Make("type: 'skip' params { [type.googleapis.com/ding.ClipLearnerConfig] {} }"),
+              IsInvalid("expected a ding.SkipLearnerConfig"));
+  EXPECT_THAT(Make("type: 'clip' monitor_window: 0"), IsInvalid("monitor_window is 0"));
+  EXPECT_THAT(Make("type: 'clip' hook { hook { type: 'no_such' } }"), IsInvalid("no_such"));
 }
 
 TEST_F(OwnLearnerTest, AFactoryThatReturnsNoneOrThrowsIsNamed) {
@@ -427,8 +417,7 @@ TEST_F(OwnLearnerTest, AFactoryThatReturnsNoneOrThrowsIsNamed) {
         return std::unique_ptr<ILearner>();
       });
   EXPECT_THAT(Make("type: 'none'"),
-              StatusIs(absl::StatusCode::kInternal,
-                       HasSubstr("the factory of learner 'none' returned none")));
+              IsError(absl::StatusCode::kInternal, "the factory of learner 'none' returned none"));
   const ScopedRegistration<LearnerCreator> throwing(
       &LearnerRegistry(), "throwing",
       [](const LearnerConfig&, LearnMode*, const ComponentDeps&,
@@ -436,9 +425,9 @@ TEST_F(OwnLearnerTest, AFactoryThatReturnsNoneOrThrowsIsNamed) {
         throw std::runtime_error("out of ideas");
       });
   EXPECT_THAT(Make("type: 'throwing'"),
-              StatusIs(absl::StatusCode::kInternal,
-                       HasSubstr("the factory of learner 'throwing' threw an exception: out of "
-                                 "ideas")));
+              IsError(absl::StatusCode::kInternal,
+                      "the factory of learner 'throwing' threw an exception: out of "
+                      "ideas"));
 }
 
 }  // namespace

@@ -28,7 +28,6 @@
 namespace ding {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 
 google::protobuf::RepeatedPtrField<StopperConfig> Configs(const std::vector<std::string>& texts) {
@@ -125,15 +124,12 @@ TEST(StopperTest, RefusesWhatCouldNeverStop) {
        "ding.WallClockParams"},
   };
   for (const auto& [config, problem] : cases) {
-    EXPECT_THAT(StopperList::Create(Configs({config}), deps),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(problem)))
-        << config;
+    EXPECT_THAT(StopperList::Create(Configs({config}), deps), IsInvalid(problem)) << config;
   }
   deps.has_evaluations = false;
   for (const std::string& config : {NoImprovement(""), ValueReached("value: 1")}) {
     EXPECT_THAT(StopperList::Create(Configs({config}), deps),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr("it judges evaluations, but this run has none")));
+                IsInvalid("it judges evaluations, but this run has none"));
   }
   EXPECT_THAT(StopperList::Create(Configs({WallClock("seconds: 1")}), deps), IsOk());
   deps.has_evaluations = true;
@@ -141,10 +137,9 @@ TEST(StopperTest, RefusesWhatCouldNeverStop) {
 }
 
 TEST(StopperTest, ReportsAllProblems) {
-  EXPECT_THAT(StopperList::Create(Configs({WallClock(""), NoImprovement("evaluations: 0")}), {}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("stopper 'wall_clock': seconds"),
-                             HasSubstr("stopper 'no_improvement': evaluations is 0"))));
+  EXPECT_THAT(
+      StopperList::Create(Configs({WallClock(""), NoImprovement("evaluations: 0")}), {}),
+      IsInvalid("stopper 'wall_clock': seconds", "stopper 'no_improvement': evaluations is 0"));
 }
 
 TEST(StopperTest, GoesOnFromASavedState) {
@@ -196,9 +191,8 @@ TEST(StopperTest, AnExceptionIsAnError) {
       &StopperRegistry(), "throwing",
       [](const StopperConfig&, const StopperDeps&) { return std::make_unique<ThrowingStopper>(); });
   StopperList list = Make({"type: 'throwing'"});
-  EXPECT_THAT(list.Ask(RunMoment()),
-              StatusIs(absl::StatusCode::kInternal,
-                       HasSubstr("stopper 'throwing' threw an exception: no idea")));
+  EXPECT_THAT(list.Ask(RunMoment()), IsError(absl::StatusCode::kInternal,
+                                             "stopper 'throwing' threw an exception: no idea"));
 }
 
 TEST(EstimateReturnTest, HasTheStandardErrorOfTheMean) {

@@ -21,7 +21,6 @@ namespace ding {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 constexpr char kField[] = "comm_learner_params";
 
@@ -46,9 +45,8 @@ TEST(CommLearnerRegistryTest, OurTypesTakeNoParams) {
   const google::protobuf::Any word = Word("hello");
   for (const std::string& type : CommLearnerRegistry().Names()) {
     EXPECT_THAT(Create(type, &word),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr("comm_learner_params hold a ding_user.WordParams, but type '" +
-                                   type + "' takes none")));
+                IsInvalid("comm_learner_params hold a ding_user.WordParams, but type '" + type +
+                          "' takes none"));
   }
 }
 
@@ -91,9 +89,8 @@ TEST_F(ParamsOfAUser, AreCheckedBeforeTheFactoryIsCalled) {
   google::protobuf::Any other;
   other.PackFrom(ding_user::ChoiceConfig());
   EXPECT_THAT(Create("mine", &other),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("comm_learner_params hold a ding_user.ChoiceConfig, expected a "
-                                 "ding_user.WordParams for type 'mine'")));
+              IsInvalid("comm_learner_params hold a ding_user.ChoiceConfig, expected a "
+                        "ding_user.WordParams for type 'mine'"));
   EXPECT_EQ(word_, "not called");
 }
 

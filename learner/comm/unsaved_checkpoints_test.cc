@@ -9,9 +9,6 @@
 namespace ding {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-
 TEST(UnsavedCheckpointsTest, TakeUnsaved_ReturnsWhyOnce) {
   MemStore store;
   EXPECT_THAT(TakeUnsaved(&store), IsOk());
@@ -20,9 +17,8 @@ TEST(UnsavedCheckpointsTest, TakeUnsaved_ReturnsWhyOnce) {
   NoteLastCheckpoint("policy_0", absl::PermissionDeniedError("read-only"), &store);
   NoteLastCheckpoint("policy_1", absl::ResourceExhaustedError("the disk is full"), &store);
   NoteLastCheckpoint("policy_0", absl::OkStatus(), &store);
-  EXPECT_THAT(TakeUnsaved(&store), StatusIs(absl::StatusCode::kResourceExhausted,
-                                            AllOf(HasSubstr("of policy_1 is not saved"),
-                                                  HasSubstr("the disk is full"))));
+  EXPECT_THAT(TakeUnsaved(&store), IsError(absl::StatusCode::kResourceExhausted,
+                                           "of policy_1 is not saved", "the disk is full"));
   EXPECT_THAT(TakeUnsaved(&store), IsOk());
 }
 
