@@ -112,8 +112,8 @@ TEST_F(AsyncThreadEnvManagerTest, AnEnvThatHangsIsNamed) {
   DING_ASSERT_OK_AND_ASSIGN(auto manager, CreateAsyncThreadEnvManager(options_, factories_));
   ASSERT_THAT(manager->Launch(), IsOk());
   scripts_[1]->hold_steps = true;
-  const auto hangs = StatusIs(absl::StatusCode::kDeadlineExceeded,
-                              testing::HasSubstr("env 1 (Scripted): busy for more than 100ms"));
+  const auto hangs =
+      IsError(absl::StatusCode::kDeadlineExceeded, "env 1 (Scripted): busy for more than 100ms");
   EXPECT_THAT(StepAll(manager.get()), hangs);
   EXPECT_EQ(manager->env_state(0), EnvState::kNeedReset);
   EXPECT_THAT(manager->Reset(), hangs);
@@ -131,11 +131,8 @@ TEST_F(AsyncThreadEnvManagerTest, ReportsAllProblemsOfOptions) {
   options_.hang_timeout = absl::ZeroDuration();
   options_.max_retry = 0;
   EXPECT_THAT(CreateAsyncThreadEnvManager(options_, factories_),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       testing::AllOf(testing::HasSubstr("num_threads is -1"),
-                                      testing::HasSubstr("wait_num is 4, expected 0 (all) to 3"),
-                                      testing::HasSubstr("hang_timeout is 0"),
-                                      testing::HasSubstr("max_retry is 0"))));
+              IsInvalid("num_threads is -1", "wait_num is 4, expected 0 (all) to 3",
+                        "hang_timeout is 0", "max_retry is 0"));
 }
 
 }  // namespace

@@ -22,9 +22,6 @@
 namespace ding {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-
 EnvSpec SpecWith(FieldSpec action) {
   EnvSpec spec;
   spec.name = "Mine";
@@ -42,8 +39,7 @@ absl::Status CheckBox(const FieldSpec& action, const std::vector<float>& values)
 }
 
 auto IsIllegal(const std::string& env, const std::string& value) {
-  return StatusIs(absl::StatusCode::kInvalidArgument,
-                  AllOf(HasSubstr(env + ": action " + value + " is not legal")));
+  return IsInvalid(env + ": action " + value + " is not legal");
 }
 
 TEST(CheckActionsTest, ChecksABoxWithOneBoundForAllElements) {
@@ -84,9 +80,7 @@ TEST(CheckActionsTest, RefusesAnotherLayoutOfTheFirstField) {
   const EnvSpec discrete = SpecWith(Discrete("action", 3));
   const BatchBuilder rows = *BatchBuilder::Create(SpecWith(Box("action", {1})).action, 1);
   EXPECT_THAT(CheckActions(discrete, {0}, rows.view()),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("float32[1]"), HasSubstr("env 'Mine' expects 'action'"),
-                             HasSubstr("int64[] in 0..2"))));
+              IsInvalid("float32[1]", "env 'Mine' expects 'action'", "int64[] in 0..2"));
 }
 
 TEST(EnvStateNameTest, ReturnsTheNamesOfTheContract) {
@@ -118,10 +112,6 @@ EnvSpec SpecOf(std::vector<FieldSpec> observation, std::vector<FieldSpec> action
   return spec;
 }
 
-auto IsInvalid(const std::string& what) {
-  return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("env 'Mine': " + what));
-}
-
 TEST(ValidateEnvSpecTest, AcceptsSupportedSpecs) {
   EXPECT_THAT(ValidateEnvSpec(SpecOf({Box("obs", {4})}, {Discrete("action", 2)})), IsOk());
   EXPECT_THAT(ValidateEnvSpec(SpecOf({Box("obs/arm", {4}), Scalar("obs/mask", DType::kBool)},
@@ -134,22 +124,25 @@ TEST(ValidateEnvSpecTest, NamesTheProblem) {
   const FieldSpec action = Discrete("action", 2);
   EnvSpec nothing;
   nothing.name = "Mine";
-  EXPECT_THAT(ValidateEnvSpec(nothing), IsInvalid("its spec has no observation fields"));
-  EXPECT_THAT(ValidateEnvSpec(SpecOf({}, {action})), IsInvalid("its spec has no observation"));
+  EXPECT_THAT(ValidateEnvSpec(nothing),
+              IsInvalid("env 'Mine': its spec has no observation fields"));
+  EXPECT_THAT(ValidateEnvSpec(SpecOf({}, {action})),
+              IsInvalid("env 'Mine': its spec has no observation"));
   EXPECT_THAT(ValidateEnvSpec(SpecOf({Box("state", {4})}, {action})),
-              IsInvalid("observation field 'state' must be named 'obs'"));
+              IsInvalid("env 'Mine': observation field 'state' must be named 'obs'"));
   EXPECT_THAT(ValidateEnvSpec(SpecOf({Box("observation", {4})}, {action})),
-              IsInvalid("observation field 'observation' must be named"));
+              IsInvalid("env 'Mine': observation field 'observation' must be named"));
   EXPECT_THAT(ValidateEnvSpec(SpecOf({Scalar("obs", DType::kFloat64)}, {action})),
-              IsInvalid("observation field 'obs' is float64"));
-  EXPECT_THAT(ValidateEnvSpec(SpecOf({obs}, {})), IsInvalid("its spec must have exactly one"));
+              IsInvalid("env 'Mine': observation field 'obs' is float64"));
+  EXPECT_THAT(ValidateEnvSpec(SpecOf({obs}, {})),
+              IsInvalid("env 'Mine': its spec must have exactly one"));
   EXPECT_THAT(ValidateEnvSpec(SpecOf({obs}, {Discrete("move", 2)})),
-              IsInvalid("its spec must have exactly one action field, named 'action'"));
+              IsInvalid("env 'Mine': its spec must have exactly one action field, named 'action'"));
   EXPECT_THAT(ValidateEnvSpec(SpecOf({obs}, {Scalar("action", DType::kInt32)})),
-              IsInvalid("action is int32[], expected discrete or float32"));
+              IsInvalid("env 'Mine': action is int32[], expected discrete or float32"));
   EnvSpec limit = SpecOf({obs}, {action});
   limit.max_episode_steps = -1;
-  EXPECT_THAT(ValidateEnvSpec(limit), IsInvalid("max_episode_steps is -1"));
+  EXPECT_THAT(ValidateEnvSpec(limit), IsInvalid("env 'Mine': max_episode_steps is -1"));
 }
 
 // The minimum that an env must define.
@@ -169,8 +162,7 @@ TEST(EnvTest, SavingAndRenderingAreOptional) {
   PlainEnv env;
   StateDict state;
   const auto cannot = [](absl::string_view what) {
-    return StatusIs(absl::StatusCode::kUnimplemented,
-                    HasSubstr("Mine cannot " + std::string(what)));
+    return IsError(absl::StatusCode::kUnimplemented, "Mine cannot " + std::string(what));
   };
   EXPECT_THAT(env.SaveState(&state), cannot("save"));
   EXPECT_THAT(env.LoadState(&state), cannot("load"));

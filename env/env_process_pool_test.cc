@@ -43,9 +43,7 @@
 namespace ding {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 constexpr int kStartExitCode = 4;
 constexpr absl::Duration kLongEnough = absl::Seconds(50);  // for everything that a test waits for
@@ -393,8 +391,7 @@ TEST_P(EnvProcessPoolEndingTest, TheEndIsReportedAndTheProcessReplaced) {
   EXPECT_THAT(Call(&pool, 0, EnvCall::kStep, GetParam().behavior), StatusIs(kNoAnswer));
   EXPECT_FALSE(Exists(ended));
   const EnvProcessPool::Ending ending = TakeEnding(&pool, 0);
-  EXPECT_THAT(ending.cause, StatusIs(GetParam().code, AllOf(HasSubstr(GetParam().how),
-                                                            HasSubstr("line 1\nlast words"))));
+  EXPECT_THAT(ending.cause, IsError(GetParam().code, GetParam().how, "line 1\nlast words"));
   EXPECT_EQ(ending.env_id, 0);
   EXPECT_EQ(ending.attempts, 1) << "at the last reset, which was that of env 1";
   EXPECT_FALSE(pool.HasEnded(0)) << "the end is reported once";
@@ -444,8 +441,7 @@ TEST_F(EnvProcessPoolTest, AnIdleProcessThatIsKilledIsReplaced) {
   const pid_t pid = Pid(&pool, 0);
   ASSERT_EQ(kill(pid, SIGKILL), 0);
   const EnvProcessPool::Ending ending = TakeEnding(&pool, 0);
-  EXPECT_THAT(ending.cause,
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("was killed by signal 9")));
+  EXPECT_THAT(ending.cause, IsError(absl::StatusCode::kUnavailable, "was killed by signal 9"));
   EXPECT_EQ(ending.env_id, 1) << "the env that it called last";
   ASSERT_THAT(Call(&pool, 0, EnvCall::kReset), IsOk());
   EXPECT_NE(Pid(&pool, 0), pid);
@@ -462,8 +458,7 @@ TEST_F(EnvProcessPoolTest, AReplacementThatEndsAtItsStartIsNotReportedWithTheEnv
   SharedByAll().fail_starts.store(true);
   EXPECT_THAT(Call(&pool, 0, EnvCall::kReset), StatusIs(kNoAnswer));
   ending = TakeEnding(&pool, 0);
-  EXPECT_THAT(ending.cause,
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("exited with code 4")));
+  EXPECT_THAT(ending.cause, IsError(absl::StatusCode::kUnavailable, "exited with code 4"));
   EXPECT_EQ(ending.env_id, -1) << "it called no env";
   EXPECT_EQ(ending.attempts, 0);
 
@@ -483,9 +478,8 @@ TEST_F(EnvProcessPoolTest, AProcessThatTheSystemRefusesIsReportedAsEnded) {
   ASSERT_THAT(pool, IsOk());
   EXPECT_THAT(Call(&*pool, 0, EnvCall::kReset), StatusIs(kNoAnswer));
   const EnvProcessPool::Ending ending = TakeEnding(&*pool, 0);
-  EXPECT_THAT(ending.cause,
-              StatusIs(absl::StatusCode::kUnavailable,
-                       HasSubstr("its process could not be started: Too many open files")));
+  EXPECT_THAT(ending.cause, IsError(absl::StatusCode::kUnavailable,
+                                    "its process could not be started: Too many open files"));
   EXPECT_EQ(ending.env_id, -1);
 }
 #endif
@@ -507,11 +501,11 @@ TEST_F(EnvProcessPoolTest, AProcessIsKilledWhenItsCallTakesTooLong) {
     EXPECT_TRUE(Exists(Pid(&pool, 0)));
     EXPECT_THAT(pool.CheckTime(0, now + limit + absl::Minutes(1)), IsOk());
     const EnvProcessPool::Ending ending = TakeEnding(&pool, 0);
-    EXPECT_THAT(ending.cause,
-                StatusIs(absl::StatusCode::kDeadlineExceeded,
-                         HasSubstr(call == EnvCall::kStep
-                                       ? "did not finish a step in 2m (step_timeout) and was killed"
-                                       : "did not finish a reset in 4m (reset_timeout) and was")));
+    EXPECT_THAT(
+        ending.cause,
+        IsError(absl::StatusCode::kDeadlineExceeded,
+                call == EnvCall::kStep ? "did not finish a step in 2m (step_timeout) and was killed"
+                                       : "did not finish a reset in 4m (reset_timeout) and was"));
     EXPECT_EQ(ending.env_id, 0);
     EXPECT_FALSE(Exists(Pid(&pool, 0)));
     EXPECT_THAT(Call(&pool, 0, EnvCall::kReset), IsOk());
@@ -542,7 +536,7 @@ TEST_F(EnvProcessPoolTest, AKilledProcessThatDoesNotEndIsAnError) {
   // As long as nobody takes its end, it counts as still there.
   EXPECT_THAT(pool.CheckTime(0, killed + absl::Seconds(4)), IsOk());
   EXPECT_THAT(pool.CheckTime(0, killed + absl::Seconds(6)),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("is still there")));
+              IsError(absl::StatusCode::kInternal, "is still there"));
 }
 
 // The end of the pool.
@@ -619,19 +613,18 @@ TEST_F(EnvProcessPoolTest, ProcessesEndWithAProgramThatIsKilled) {
 TEST_F(EnvProcessPoolTest, APoolThatTheSystemRefusesIsUnavailable) {
   {
     const FileLimit limit(FileLimit::ForFiles(1));  // the shared memory
-    EXPECT_THAT(TryCreate(1), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("fork server")));
+    EXPECT_THAT(TryCreate(1), IsError(absl::StatusCode::kUnavailable, "fork server"));
   }
   // 512 TiB, which are more than a process can address.
   spec_ = TestSpec(int64_t{1} << 38);
-  EXPECT_THAT(TryCreate(512), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("shared memory")));
+  EXPECT_THAT(TryCreate(512), IsError(absl::StatusCode::kUnavailable, "shared memory"));
 }
 #endif
 
 TEST_F(EnvProcessPoolTest, AnEnvOfAnotherSpecIsAnErrorOfItsReset) {
   spec_ = TestSpec(/*observation_size=*/3);
   EnvProcessPool pool = Create(1);
-  EXPECT_THAT(Call(&pool, 0, EnvCall::kReset),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("its spec differs")));
+  EXPECT_THAT(Call(&pool, 0, EnvCall::kReset), IsInvalid("its spec differs"));
   EXPECT_FALSE(pool.HasEnded(0));
 }
 
@@ -688,12 +681,12 @@ TEST_F(EnvProcessPoolTest, WithoutItsForkServerThePoolCanNeitherStartNorKill) {
   if (server == 0) GTEST_SKIP() << "the system does not list children";
   ASSERT_EQ(kill(server, SIGKILL), 0);
   ASSERT_TRUE(WaitFor([&] { return !pool.Alive().ok(); }));
-  EXPECT_THAT(pool.Alive(), StatusIs(absl::StatusCode::kInternal, HasSubstr("is gone")));
+  EXPECT_THAT(pool.Alive(), IsError(absl::StatusCode::kInternal, "is gone"));
   EXPECT_TRUE(WaitFor([&] { return !Exists(Pid(&pool, 0)); }));
 
   Ask(&pool, 1, EnvCall::kReset);
   EXPECT_THAT(pool.CheckTime(1, EnvProcessPool::Now() + absl::Minutes(2)),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("does not take requests")));
+              IsError(absl::StatusCode::kInternal, "does not take requests"));
   EXPECT_FALSE(pool.HasEnded(1));
 }
 

@@ -58,11 +58,10 @@ TEST(EnvRegistryTest, EveryRegisteredManagerIsCreated) {
 TEST(EnvRegistryTest, AnUnknownNameListsTheKnownNames) {
   EnvManagerConfig manager;
   manager.set_type("sub_process");
-  EXPECT_THAT(Create(manager), StatusIs(absl::StatusCode::kNotFound,
-                                        AllOf(HasSubstr("'sub_process'"), HasSubstr("base"))));
+  EXPECT_THAT(Create(manager), IsError(absl::StatusCode::kNotFound, "'sub_process'", "base"));
   EnvConfig env;
   env.set_type("Pong-v0");
-  EXPECT_THAT(create_env(env), StatusIs(absl::StatusCode::kNotFound, HasSubstr("'Pong-v0'")));
+  EXPECT_THAT(create_env(env), IsError(absl::StatusCode::kNotFound, "'Pong-v0'"));
 }
 
 TEST(EnvRegistryTest, AnEnvOfAnotherProgramIsNamedWithIt) {
@@ -130,8 +129,7 @@ TEST(EnvRegistryTest, CreateEnvs_Use_ReachesTheFactoryOfEachEnv) {
 }
 
 TEST(EnvRegistryTest, ATypeIsRequired) {
-  EXPECT_THAT(create_env(EnvConfig()),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("type is missing")));
+  EXPECT_THAT(create_env(EnvConfig()), IsInvalid("type is missing"));
 }
 
 // Shows twice the action, in a box of 1.
@@ -183,9 +181,8 @@ TEST(EnvRegistryTest, OutOfBounds_OfAnEnvInCpp_IsCheckedIfSet) {
   EXPECT_EQ(last_of(EnvConfig::WARN).value(), 2);
   EXPECT_EQ(last_of(EnvConfig::CLIP).value(), 1);
   EXPECT_THAT(last_of(EnvConfig::ERROR),
-              StatusIs(absl::StatusCode::kInternal,
-                       AllOf(HasSubstr("step 1 of its episode failed (attempts: 1)"),
-                             HasSubstr("'obs', element 0, is 2, expected a value in [-1, 1]"))));
+              IsError(absl::StatusCode::kInternal, "step 1 of its episode failed (attempts: 1)",
+                      "'obs', element 0, is 2, expected a value in [-1, 1]"));
 }
 
 TEST(EnvRegistryTest, BaseManagerRefusesTimeouts) {
@@ -193,11 +190,8 @@ TEST(EnvRegistryTest, BaseManagerRefusesTimeouts) {
   config.set_step_timeout(2.5);
   config.set_reset_timeout(-1);
   config.set_retry_waiting_time(std::numeric_limits<double>::infinity());
-  EXPECT_THAT(
-      Create(config),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("step_timeout is 2.5, expected 0"), HasSubstr("reset_timeout is -1"),
-                     HasSubstr("sub-processes"), HasSubstr("retry_waiting_time is inf"))));
+  EXPECT_THAT(Create(config), IsInvalid("step_timeout is 2.5, expected 0", "reset_timeout is -1",
+                                        "sub-processes", "retry_waiting_time is inf"));
 }
 
 TEST(EnvRegistryTest, RefusesKeysOfOtherTypes) {
@@ -242,9 +236,7 @@ TEST(EnvRegistryTest, ThreadManagerRefusesTimeouts) {
   EnvManagerConfig config;
   config.set_type("async_thread");
   config.set_step_timeout(2.5);
-  EXPECT_THAT(Create(config), StatusIs(absl::StatusCode::kInvalidArgument,
-                                       AllOf(HasSubstr("step_timeout is 2.5, expected 0"),
-                                             HasSubstr("async_thread"))));
+  EXPECT_THAT(Create(config), IsInvalid("step_timeout is 2.5, expected 0", "async_thread"));
 }
 
 TEST(EnvRegistryTest, BaseManagerReadsItsConfig) {
@@ -253,9 +245,7 @@ TEST(EnvRegistryTest, BaseManagerReadsItsConfig) {
   config.set_max_retry(0);
   config.set_max_abnormal_steps(-3);
   EXPECT_THAT(Create(config),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("episode_num is -1"), HasSubstr("max_retry is 0"),
-                             HasSubstr("max_abnormal_steps is -3"))));
+              IsInvalid("episode_num is -1", "max_retry is 0", "max_abnormal_steps is -3"));
 }
 
 TEST(EnvRegistryTest, OurManagersTakeNoParams) {
@@ -264,9 +254,8 @@ TEST(EnvRegistryTest, OurManagersTakeNoParams) {
     config.set_type(name);
     config.mutable_params()->PackFrom(ding_user::WordParams());
     EXPECT_THAT(Create(config),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr("env manager: params hold a ding_user.WordParams, but type '" +
-                                   name + "' takes none")));
+                IsInvalid("env manager: params hold a ding_user.WordParams, but type '" + name +
+                          "' takes none"));
   }
 }
 
@@ -289,9 +278,7 @@ TEST(EnvRegistryTest, AManagerOfAUserReadsItsParams) {
   EXPECT_THAT(Create(config), StatusIs(absl::StatusCode::kAborted));
   EXPECT_EQ(word, "hello");
   config.mutable_params()->PackFrom(ding_user::ChoiceConfig());
-  EXPECT_THAT(Create(config),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("expected a ding_user.WordParams for type 'mine'")));
+  EXPECT_THAT(Create(config), IsInvalid("expected a ding_user.WordParams for type 'mine'"));
 }
 
 // Counts the envs built for a reset of two attempts, the first of which fails.

@@ -27,7 +27,6 @@ namespace ding {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 constexpr int kPlayers = 3;
 constexpr int64_t kActions = 4;
@@ -140,20 +139,17 @@ TEST(GameSpecTest, PlayerSpecInvertsGameSpecOfAPlainObs) {
 
 TEST(GameSpecTest, RefusesInvalidPlayersAndSpecs) {
   EXPECT_THAT(GameSpec(OnePlayer(), 1),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("env 'Numbers': a game of 1 player, expected at least 2")));
-  EXPECT_THAT(GameSpec(OnePlayer(), 0), StatusIs(absl::StatusCode::kInvalidArgument));
+              IsInvalid("env 'Numbers': a game of 1 player, expected at least 2"));
+  EXPECT_THAT(GameSpec(OnePlayer(), 0), IsInvalid());
   EnvSpec nothing = OnePlayer();
   nothing.action = nullptr;
-  EXPECT_THAT(GameSpec(nothing, 2), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(GameSpec(nothing, 2), IsInvalid());
   EXPECT_THAT(GameSpec({OnePlayer(), *GameSpec(OnePlayer(), 2)}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("a game whose player 1 is 2 players, expected that each is 1")));
+              IsInvalid("a game whose player 1 is 2 players, expected that each is 1"));
   EnvSpec objectives = OnePlayer();
   objectives.reward_shape = {2};
   EXPECT_THAT(GameSpec(objectives, 2),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("a game of 2 players with reward_shape [2], expected []")));
+              IsInvalid("a game of 2 players with reward_shape [2], expected []"));
 }
 
 TEST(GameSpecTest, ValidationNamesWhatIsMissing) {
@@ -163,28 +159,21 @@ TEST(GameSpecTest, ValidationNamesWhatIsMissing) {
   };
   const EnvSpec game = *GameSpec(OnePlayer(), 2);
   EXPECT_THAT(with_fields(game, {Box("obs/0/mine", {1})}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("there are observation fields of 1 players, expected 'obs/1' or "
-                                 "'obs/1/<name>' after them: there are 2 players")));
+              IsInvalid("there are observation fields of 1 players, expected 'obs/1' or "
+                        "'obs/1/<name>' after them: there are 2 players"));
   EXPECT_THAT(with_fields(game, {Box("obs/1/mine", {1}), Box("obs/0/mine", {1})}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("observation field 'obs/1/mine' must be named 'obs/0'")));
+              IsInvalid("observation field 'obs/1/mine' must be named 'obs/0'"));
   EXPECT_THAT(
       with_fields(game, {Box("obs/0", {1}), Box("obs/1/mine", {1}), Box("obs/0/more", {1})}),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               HasSubstr("observation field 'obs/0/more' must be named 'obs/1'")));
+      IsInvalid("observation field 'obs/0/more' must be named 'obs/1'"));
   EnvSpec other = game;
   other.action = *MakeSpec({Discrete("action/0", kActions), Discrete("action/2", kActions)});
-  EXPECT_THAT(ValidateEnvSpec(other),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("action field 'action/2', expected 'action/1'")));
+  EXPECT_THAT(ValidateEnvSpec(other), IsInvalid("action field 'action/2', expected 'action/1'"));
   other.action = *MakeSpec({Discrete("action/0", kActions), Discrete("action/1", 5)});
-  EXPECT_THAT(ValidateEnvSpec(other),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'obs/1/action_mask'")));
+  EXPECT_THAT(ValidateEnvSpec(other), IsInvalid("'obs/1/action_mask'"));
   other = game;
   other.players = 3;
-  EXPECT_THAT(ValidateEnvSpec(other),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("for each of 3 players")));
+  EXPECT_THAT(ValidateEnvSpec(other), IsInvalid("for each of 3 players"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Pursuit, EnvConformance,
@@ -205,7 +194,7 @@ TEST(AsymmetricGameTest, EachPlayerHasItsSpec) {
   EXPECT_EQ(FirstObsField(game, 1), 1);
   EXPECT_EQ(ActionMaskField(game, 0), -1);
   EXPECT_EQ(ActionMaskField(game, 1), 2);
-  EXPECT_THAT(CheckSamePlayers(game), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(CheckSamePlayers(game), IsInvalid());
   EXPECT_THAT(CheckSamePlayers(game, /*first=*/1), IsOk());
   EXPECT_THAT(CheckSamePlayers(PursuitEnv::Evader()), IsOk());
   EXPECT_THAT(CheckSamePlayers(*GameSpec(OnePlayer(), 3)), IsOk());
@@ -217,8 +206,7 @@ TEST(AsymmetricGameTest, TheOrderOfFieldsIsADifference) {
   EnvSpec b = a;
   b.observation = *MakeSpec({Box("obs/y", {1}), Box("obs/x", {1})});
   EXPECT_THAT(CheckSamePlayers(*GameSpec({a, b})),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("field 0 is 'obs/x' for player 0, 'obs/y' for player 1")));
+              IsInvalid("field 0 is 'obs/x' for player 0, 'obs/y' for player 1"));
 }
 
 // Only the evader has a mask.
@@ -233,9 +221,8 @@ TEST(AsymmetricGameTest, TheMaskOfOnePlayerIsChecked) {
     actions.column<int64_t>(1)[0] = 2;  // up to the end of the line
     const absl::Status status = manager->Step({0}, actions.view()).status();
     if (status.ok()) continue;
-    EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
-                                 HasSubstr("env 0: action/1 2 is not legal: its observation "
-                                           "'obs/1/action_mask' forbids it")));
+    EXPECT_THAT(status, IsInvalid("env 0: action/1 2 is not legal: its observation "
+                                  "'obs/1/action_mask' forbids it"));
     refused = true;
   }
   EXPECT_TRUE(refused);
@@ -271,12 +258,10 @@ TEST(GameTest, EveryPlayerActsObservesAndIsRewarded) {
 TEST(GameTest, AMaskedActionIsAnErrorBeforeAnyStep) {
   const auto manager = Manager(2);
   EXPECT_THAT(manager->Step({0, 1}, Actions(*manager, {{1, 2, 3}, {1, 1, 1}}).view()),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("env 1: action/1 1 is not legal: its observation "
-                                 "'obs/1/action_mask' forbids it")));
+              IsInvalid("env 1: action/1 1 is not legal: its observation "
+                        "'obs/1/action_mask' forbids it"));
   EXPECT_THAT(manager->Step({0, 1}, Actions(*manager, {{1, 2, 4}, {1, 0, 1}}).view()),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("env 0: action/2 4 is not legal, expected")));
+              IsInvalid("env 0: action/2 4 is not legal, expected"));
   DING_ASSERT_OK_AND_ASSIGN(
       const Timesteps* const steps,
       manager->Step({0, 1}, Actions(*manager, {{1, 2, 3}, {1, 0, 1}}).view()));
@@ -288,7 +273,7 @@ TEST(GameTest, ANonFiniteRewardNamesThePlayer) {
   const Batch actions = Actions(*manager, {{1, 2, 3}});
   ASSERT_THAT(manager->Step({0}, actions.view()), IsOk());
   EXPECT_THAT(manager->Step({0}, actions.view()),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("the reward of player 1 is inf")));
+              IsError(absl::StatusCode::kInternal, "the reward of player 1 is inf"));
 }
 
 TEST(GameTest, ReturnsOfAllPlayersContinueAfterLoading) {
@@ -404,9 +389,9 @@ TEST_P(PlayerEndsTest, ARewardAfterThePlayersEndIsAnError) {
   const std::unique_ptr<EnvManager> manager = Manager(0, /*paid_after_the_end=*/4);
   ASSERT_THAT(Step(manager.get()), IsOk());
   EXPECT_THAT(Step(manager.get()),
-              StatusIs(absl::StatusCode::kInternal,
-                       HasSubstr("env 0 (Knockout): at step 2 of its episode the reward of player "
-                                 "1, which ended before, is 4, expected 0")));
+              IsError(absl::StatusCode::kInternal,
+                      "env 0 (Knockout): at step 2 of its episode the reward of player "
+                      "1, which ended before, is 4, expected 0"));
 }
 
 }  // namespace

@@ -30,12 +30,9 @@
 namespace ding {
 namespace {
 
-using testing::HasSubstr;
-
 constexpr int kMinInt = std::numeric_limits<int>::min();
 constexpr int kMaxInt = std::numeric_limits<int>::max();
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 constexpr auto kPrecondition = absl::StatusCode::kFailedPrecondition;
 
 EnvSpec CountSpec() {
@@ -104,16 +101,15 @@ TEST_F(EnvMisuse, OnEpisodeEnd_CallsThatChangeTheEnvs_AreRefused) {
               IsOk());
   ASSERT_EQ(nested.size(), 8u);
   for (const absl::Status& status : nested) {
-    EXPECT_THAT(status, StatusIs(kPrecondition, HasSubstr("called from on_episode_end")));
+    EXPECT_THAT(status, IsError(kPrecondition, "called from on_episode_end"));
   }
   EXPECT_EQ(envs_->ready_obs().env_ids.size(), 2u);
   EXPECT_THAT(Step(), IsOk());
 }
 
 TEST_F(EnvMisuse, OnEpisodeEnd_Throws_IsAnErrorOfTheStep) {
-  EXPECT_THAT(
-      StepToTheEnd([](int) { throw std::runtime_error("no disk"); }),
-      StatusIs(absl::StatusCode::kInternal, HasSubstr("on_episode_end threw an exception")));
+  EXPECT_THAT(StepToTheEnd([](int) { throw std::runtime_error("no disk"); }),
+              IsError(absl::StatusCode::kInternal, "on_episode_end threw an exception"));
   EXPECT_EQ(envs_->env_state(0), EnvState::kError);
   EXPECT_EQ(envs_->env_state(1), EnvState::kNeedReset);
   envs_->set_on_episode_end(nullptr);
@@ -122,8 +118,7 @@ TEST_F(EnvMisuse, OnEpisodeEnd_Throws_IsAnErrorOfTheStep) {
 }
 
 TEST_F(EnvMisuse, OnEpisodeEnd_ClosesTheManager_IsAnErrorOfTheStep) {
-  EXPECT_THAT(StepToTheEnd([this](int) { envs_->Close(); }),
-              StatusIs(kPrecondition, HasSubstr("closed")));
+  EXPECT_THAT(StepToTheEnd([this](int) { envs_->Close(); }), IsError(kPrecondition, "closed"));
   EXPECT_TRUE(envs_->closed());
   EXPECT_EQ(envs_->env_state(0), EnvState::kVoid);
   EXPECT_THAT(Step(), StatusIs(kPrecondition));
@@ -144,17 +139,17 @@ TEST_F(EnvMisuse, OnEpisodeEnd_ReplacesItself_GoesOn) {
 
 TEST_F(EnvMisuse, Manager_IdsAndActionsOutOfRange_AreRefused) {
   for (const int id : {-1, 2, kMinInt, kMaxInt}) {
-    EXPECT_THAT(envs_->Step({0, id}, actions_.view()), StatusIs(kInvalid)) << id;
-    EXPECT_THAT(envs_->Reset({{id, std::nullopt}}), StatusIs(kInvalid)) << id;
-    EXPECT_THAT(envs_->Render(id), StatusIs(kInvalid)) << id;
+    EXPECT_THAT(envs_->Step({0, id}, actions_.view()), IsInvalid()) << id;
+    EXPECT_THAT(envs_->Reset({{id, std::nullopt}}), IsInvalid()) << id;
+    EXPECT_THAT(envs_->Render(id), IsInvalid()) << id;
     EXPECT_DEATH((void)envs_->env_state(id), "there is no env");
   }
-  EXPECT_THAT(envs_->Step({0}, actions_.view()), StatusIs(kInvalid));
-  EXPECT_THAT(envs_->Step({0, 0}, actions_.view()), StatusIs(kInvalid));
+  EXPECT_THAT(envs_->Step({0}, actions_.view()), IsInvalid());
+  EXPECT_THAT(envs_->Step({0, 0}, actions_.view()), IsInvalid());
   EXPECT_THAT(envs_->Step({}, ColumnsView()), IsOk()) << "a step of no envs, without a spec";
   for (const int64_t action : {int64_t{-1}, int64_t{2}, kMax, -kMax - 1}) {
     actions_.column<int64_t>(0)[1] = action;
-    EXPECT_THAT(Step(), StatusIs(kInvalid)) << action;
+    EXPECT_THAT(Step(), IsInvalid()) << action;
   }
   envs_->Close();
   envs_->Close();
@@ -164,9 +159,9 @@ TEST_F(EnvMisuse, Manager_IdsAndActionsOutOfRange_AreRefused) {
 }
 
 TEST_F(EnvMisuse, Manager_WithoutEnvs_IsRefused) {
-  EXPECT_THAT(BaseEnvManager::Create({}, {}), StatusIs(kInvalid));
+  EXPECT_THAT(BaseEnvManager::Create({}, {}), IsInvalid());
   EXPECT_THAT(BaseEnvManager::Create({}, {nullptr}), testing::Not(IsOk()));
-  EXPECT_THAT(envs_->Seed(std::vector<uint64_t>(3), true), StatusIs(kInvalid));
+  EXPECT_THAT(envs_->Seed(std::vector<uint64_t>(3), true), IsInvalid());
 }
 
 TEST_F(EnvMisuse, SavedCounts_NearTheEndOfTheType_AreRefused) {
@@ -180,7 +175,7 @@ TEST_F(EnvMisuse, SavedCounts_NearTheEndOfTheType_AreRefused) {
       tensors.FindMutable(name)->mutable_data<int64_t>()[1] = count;
       StateDict damaged(std::move(tensors), "damaged");
       std::vector<int> restarted;
-      EXPECT_THAT(envs_->LoadState(&damaged, &restarted), StatusIs(kInvalid, HasSubstr(name)));
+      EXPECT_THAT(envs_->LoadState(&damaged, &restarted), IsInvalid(name));
     }
   }
 }
@@ -189,7 +184,7 @@ TEST(EnvSpecMisuse, SizesThatAreTooLarge_AreRefused) {
   for (const int64_t components : {int64_t{0}, int64_t{-1}, int64_t{1} << 60, kMax}) {
     EnvSpec spec = CountSpec();
     spec.reward_shape = {components};
-    EXPECT_THAT(ValidateEnvSpec(spec), StatusIs(kInvalid, HasSubstr("reward_shape"))) << components;
+    EXPECT_THAT(ValidateEnvSpec(spec), IsInvalid("reward_shape")) << components;
   }
   // A mask of 2^62 categories for each of two elements.
   EnvSpec masked = CountSpec();
@@ -199,9 +194,9 @@ TEST(EnvSpecMisuse, SizesThatAreTooLarge_AreRefused) {
   FieldSpec action = Discrete("action", kMax);
   action.shape = {1 << 20};
   masked.action = MakeSpec({action}).value();
-  EXPECT_THAT(ValidateEnvSpec(masked), StatusIs(kInvalid, HasSubstr("action mask")));
+  EXPECT_THAT(ValidateEnvSpec(masked), IsInvalid("action mask"));
   for (const int players : {-1, 0, kMinInt, kMaxInt}) {
-    EXPECT_THAT(GameSpec(CountSpec(), players), StatusIs(kInvalid)) << players;
+    EXPECT_THAT(GameSpec(CountSpec(), players), IsInvalid()) << players;
   }
 }
 
@@ -211,7 +206,7 @@ TEST(EnvSpecMisuseDeathTest, PlayersOutOfRange_EndTheProgramWithASentence) {
     EXPECT_DEATH((void)PlayerSpec(game, player), "there is no player");
     EXPECT_DEATH((void)FirstObsField(game, player), "there is no player");
     EXPECT_EQ(ActionMaskField(game, player), -1);
-    EXPECT_THAT(CheckSamePlayers(game, player), StatusIs(kInvalid)) << player;
+    EXPECT_THAT(CheckSamePlayers(game, player), IsInvalid()) << player;
   }
 }
 
@@ -240,17 +235,16 @@ TEST(CheckActionMasksMisuse, IdsMasksAndActionsOutOfRange_AreRefused) {
   actions.column<int64_t>(0)[0] = 1;
   ASSERT_THAT(CheckActionMasks(spec, {1}, {1}, actions.view(), obs.view()), IsOk());
   for (const int id : {-1, 2, kMaxInt}) {
-    EXPECT_THAT(CheckActionMasks(spec, {1}, {id}, actions.view(), obs.view()), StatusIs(kInvalid));
+    EXPECT_THAT(CheckActionMasks(spec, {1}, {id}, actions.view(), obs.view()), IsInvalid());
   }
   for (const int field : {0, 2, kMaxInt}) {
-    EXPECT_THAT(CheckActionMasks(spec, {field}, {0}, actions.view(), obs.view()),
-                StatusIs(kInvalid));
+    EXPECT_THAT(CheckActionMasks(spec, {field}, {0}, actions.view(), obs.view()), IsInvalid());
   }
-  EXPECT_THAT(CheckActionMasks(spec, {1, 1}, {0}, actions.view(), obs.view()), StatusIs(kInvalid));
-  EXPECT_THAT(CheckActionMasks(spec, {1}, {0, 1}, actions.view(), obs.view()), StatusIs(kInvalid));
+  EXPECT_THAT(CheckActionMasks(spec, {1, 1}, {0}, actions.view(), obs.view()), IsInvalid());
+  EXPECT_THAT(CheckActionMasks(spec, {1}, {0, 1}, actions.view(), obs.view()), IsInvalid());
   for (const int64_t action : {int64_t{-1}, int64_t{2}, kMax, -kMax - 1}) {
     actions.column<int64_t>(0)[0] = action;
-    EXPECT_THAT(CheckActionMasks(spec, {1}, {0}, actions.view(), obs.view()), StatusIs(kInvalid));
+    EXPECT_THAT(CheckActionMasks(spec, {1}, {0}, actions.view(), obs.view()), IsInvalid());
   }
 }
 

@@ -9,7 +9,6 @@
 namespace ding {
 namespace {
 
-using testing::HasSubstr;
 using Verdict = ProcessDeadline::Verdict;
 
 constexpr ProcessDeadline::Limits kLimits = {absl::Seconds(60), absl::Seconds(5),
@@ -48,8 +47,8 @@ TEST(ProcessDeadlineTest, ProgressBeginsTheTimeAnew) {
   EXPECT_THAT(deadline.kill_cause(), IsOk());
   EXPECT_EQ(deadline.Check(At(12), 8, EnvCall::kStep, kLimits).value(), Verdict::kKill);
   EXPECT_THAT(deadline.kill_cause(),
-              StatusIs(absl::StatusCode::kDeadlineExceeded,
-                       HasSubstr("its process did not finish a step in 5s (step_timeout)")));
+              IsError(absl::StatusCode::kDeadlineExceeded,
+                      "its process did not finish a step in 5s (step_timeout)"));
 }
 
 TEST(ProcessDeadlineTest, TheTimeBeginsWhenTheCallerBeginsToWait) {
@@ -76,8 +75,8 @@ TEST(ProcessDeadlineTest, AProcessThatOutlivesItsKillIsAnError) {
   EXPECT_EQ(deadline.Check(At(10), 1, EnvCall::kStep, kLimits).value(), Verdict::kInTime)
       << "it is killed once";
   EXPECT_THAT(deadline.Check(At(11), 1, EnvCall::kStep, kLimits),
-              StatusIs(absl::StatusCode::kInternal,
-                       HasSubstr("a process that was killed 5s ago is still there; its process")));
+              IsError(absl::StatusCode::kInternal,
+                      "a process that was killed 5s ago is still there; its process"));
 }
 
 }  // namespace

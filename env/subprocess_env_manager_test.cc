@@ -279,10 +279,8 @@ TEST_P(FaultTest, AStepThatKillsTheProcessIsAbnormalAndTheRunGoesOn) {
   EXPECT_THAT(steps->abnormal, ElementsAre(0, 1, 0));
   ASSERT_THAT(steps->causes, SizeIs(1));
   EXPECT_EQ(steps->causes[0].row, 1);
-  EXPECT_THAT(
-      steps->causes[0].cause,
-      StatusIs(GetParam().code, AllOf(HasSubstr("env 1 (Fragile): its process"),
-                                      HasSubstr(GetParam().how), HasSubstr("line 1\nlast words"))));
+  EXPECT_THAT(steps->causes[0].cause, IsError(GetParam().code, "env 1 (Fragile): its process",
+                                              GetParam().how, "line 1\nlast words"));
   const ReadyObs ready = manager->ready_obs();
   EXPECT_THAT(ready.env_ids, ElementsAre(0, 1, 2));
   EXPECT_EQ(ready.obs.row(0).field<float>(0)[1], 2);
@@ -325,7 +323,7 @@ TEST_F(SubprocessTest, KilledBetweenStepsItsNextStepIsAbnormal) {
   DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const steps, Step(manager.get(), {0, 0, 0}));
   EXPECT_THAT(steps->abnormal, ElementsAre(0, 0, 1));
   ASSERT_THAT(steps->causes, SizeIs(1));
-  EXPECT_THAT(steps->causes[0].cause, StatusIs(kUnavailable, HasSubstr("signal 9")));
+  EXPECT_THAT(steps->causes[0].cause, IsError(kUnavailable, "signal 9"));
   EXPECT_THAT(Step(manager.get(), {0, 0, 0}), IsOk());
 }
 
@@ -372,9 +370,8 @@ TEST_F(SubprocessTest, AbnormalStepsByCrashesAreBounded) {
   const auto manager = Launched();
   ASSERT_THAT(Step(manager.get(), {0, kExit, 0}), IsOk());
   EXPECT_THAT(Step(manager.get(), {0, kExit, 0}),
-              StatusIs(absl::StatusCode::kInternal,
-                       AllOf(HasSubstr("env 1 (Fragile): 2 abnormal steps in a row"),
-                             HasSubstr("exited with code 3"), HasSubstr("last words"))));
+              IsError(absl::StatusCode::kInternal, "env 1 (Fragile): 2 abnormal steps in a row",
+                      "exited with code 3", "last words"));
   EXPECT_EQ(manager->env_state(1), EnvState::kError);
   ASSERT_THAT(manager->Reset(), IsOk());
   EXPECT_THAT(Step(manager.get(), {0, 0, 0}), IsOk());
@@ -392,13 +389,11 @@ TEST_F(SubprocessTest, AResetThatHangsOrCrashesIsTriedAgainInANewProcess) {
   EXPECT_EQ(TimesHung().load(), 2);
   EXPECT_NE(Pids(manager.get())[1], before);
   EXPECT_THAT(reset(kHang),
-              StatusIs(kDeadlineExceeded,
-                       AllOf(HasSubstr("env 1 (Fragile): reset failed"), HasSubstr("attempts: 2"),
-                             HasSubstr("did not finish a reset in 300ms (reset_timeout)"))));
+              IsError(kDeadlineExceeded, "env 1 (Fragile): reset failed", "attempts: 2",
+                      "did not finish a reset in 300ms (reset_timeout)"));
   EXPECT_TRUE(manager->closed());
   ASSERT_THAT(manager->Launch(), IsOk());
-  EXPECT_THAT(reset(kExit),
-              StatusIs(kUnavailable, AllOf(HasSubstr("env 1"), HasSubstr("its process"))));
+  EXPECT_THAT(reset(kExit), IsError(kUnavailable, "env 1", "its process"));
 }
 
 // Shared by all processes.
@@ -433,9 +428,8 @@ TEST_F(SubprocessTest, AProcessThatEndsAtItsStartCostsAnAttempt) {
 
   StartsToFail().store(1000);
   EXPECT_THAT(Step(manager.get(), {kExit}),
-              StatusIs(kUnavailable,
-                       AllOf(HasSubstr("env 0 (Fragile): reset failed"), HasSubstr("attempts: 3"),
-                             HasSubstr("its process exited with code 3"))));
+              IsError(kUnavailable, "env 0 (Fragile): reset failed", "attempts: 3",
+                      "its process exited with code 3"));
   EXPECT_EQ(StartsToFail().load(), 997);
 }
 
@@ -445,18 +439,16 @@ TEST_F(SubprocessTest, AnEnvThatIsNeverReadyIsNamed) {
     while (true) absl::SleepFor(absl::Seconds(1));
   };
   EXPECT_THAT(CreateSubprocessEnvManager(options_, {never}),
-              StatusIs(kDeadlineExceeded, AllOf(HasSubstr("env 0"), HasSubstr("connect_timeout"))));
+              IsError(kDeadlineExceeded, "env 0", "connect_timeout"));
   DING_ASSERT_OK_AND_ASSIGN(const auto manager,
                             CreateSubprocessEnvManager(options_, {MakeFragile, never}));
-  EXPECT_THAT(manager->Launch(),
-              StatusIs(kDeadlineExceeded, AllOf(HasSubstr("env 1"), HasSubstr("connect_timeout"))));
+  EXPECT_THAT(manager->Launch(), IsError(kDeadlineExceeded, "env 1", "connect_timeout"));
   const EnvFactory crashes = []() -> absl::StatusOr<std::unique_ptr<Env>> {
     Behave(kExit);
     return absl::InternalError("unreachable");
   };
   EXPECT_THAT(CreateSubprocessEnvManager(options_, {crashes}),
-              StatusIs(kUnavailable, AllOf(HasSubstr("env 0"), HasSubstr("exited with code 3"),
-                                           HasSubstr("last words"))));
+              IsError(kUnavailable, "env 0", "exited with code 3", "last words"));
 }
 
 // What is left behind.
@@ -626,8 +618,7 @@ TEST_F(SubprocessTest, TheManagerSaysThatItsForkServerIsGone) {
   ASSERT_EQ(ParentOf(server), getpid());
   ASSERT_EQ(kill(server, SIGKILL), 0);
   while (Exists(pid)) absl::SleepFor(absl::Milliseconds(1));
-  EXPECT_THAT(Step(manager.get(), {0}),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("fork server")));
+  EXPECT_THAT(Step(manager.get(), {0}), IsError(absl::StatusCode::kInternal, "fork server"));
 }
 
 }  // namespace

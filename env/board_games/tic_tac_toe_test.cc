@@ -19,8 +19,6 @@
 namespace ding {
 namespace {
 
-using testing::HasSubstr;
-
 struct Counts {
   std::set<std::pair<uint64_t, uint64_t>> positions;
   int64_t games = 0;
@@ -141,8 +139,7 @@ TEST(ExhaustivePlayTest, FindsTheGamesThatAWeakPolicyLoses) {
 TEST(ExhaustivePlayTest, AnIllegalActionIsNamedWithItsGame) {
   const auto policy = [](absl::Span<const float>, absl::Span<const uint8_t>) { return 4; };
   EXPECT_THAT(PlayAllReplies<TicTacToe>(policy, 0),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("plays 4 after the moves [4 0], which is not legal")));
+              IsInvalid("plays 4 after the moves [4 0], which is not legal"));
 }
 
 TEST(PerfectTicTacToePlayerTest, PlaysEveryBestMoveAndNoOtherMove) {

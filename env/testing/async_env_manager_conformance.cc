@@ -17,11 +17,9 @@
 namespace ding {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
@@ -44,9 +42,8 @@ TEST_P(AsyncEnvManagerConformance, OtherEnvsContinueWhileOneIsBusy) {
   EXPECT_EQ(steps[0], 0);
   EXPECT_GE(steps[1] + steps[2], 1);
   EXPECT_EQ(manager->env_state(0), EnvState::kRun);
-  EXPECT_THAT(Step(manager.get(), {0}),
-              StatusIs(kFailedPrecondition, AllOf(HasSubstr("env 0"), HasSubstr("not answered"))));
-  EXPECT_THAT(manager->Render(0), StatusIs(kFailedPrecondition, HasSubstr("not answered")));
+  EXPECT_THAT(Step(manager.get(), {0}), IsError(kFailedPrecondition, "env 0", "not answered"));
+  EXPECT_THAT(manager->Render(0), IsError(kFailedPrecondition, "not answered"));
   scripts_[0]->hold_steps = false;
   // Calls that step no env collect the answers of busy envs.
   while (steps[0] == 0) {
@@ -150,7 +147,7 @@ TEST_P(AsyncEnvManagerConformance, AStepErrorNamesTheEnvAndOthersContinue) {
   const auto manager = LaunchedWith(1);
   scripts_[0]->hold_steps = true;
   EXPECT_THAT(Step(manager.get(), {0, 1}),
-              StatusIs(kInternal, HasSubstr("env 1 (Scripted): step 1 of its episode failed")));
+              IsError(kInternal, "env 1 (Scripted): step 1 of its episode failed"));
   EXPECT_THAT(States(*manager), ElementsAre(EnvState::kRun, EnvState::kError, EnvState::kRun));
   EXPECT_THAT(manager->ready_obs().env_ids, ElementsAre(2));
   scripts_[0]->hold_steps = false;

@@ -114,7 +114,7 @@ TEST_P(EnvManagerConformance, EveryEnvRunsItsOwnNumberOfEpisodes) {
   EXPECT_THAT(ready, ElementsAre(3, 3, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1));
   // There was no further reset.
   EXPECT_EQ(scripts_[0]->log.resets, 2);
-  EXPECT_THAT(Step(manager.get(), {0}), StatusIs(kFailedPrecondition, HasSubstr("DONE")));
+  EXPECT_THAT(Step(manager.get(), {0}), IsError(kFailedPrecondition, "DONE"));
 
   ASSERT_THAT(manager->Reset(), IsOk());
   EXPECT_THAT(States(*manager), Each(EnvState::kRun));
@@ -125,12 +125,12 @@ TEST_P(EnvManagerConformance, EveryEnvRunsItsOwnNumberOfEpisodes) {
 
 TEST_P(EnvManagerConformance, RefusesASecondLaunchUntilClosed) {
   const auto manager = Launched();
-  EXPECT_THAT(manager->Launch(), StatusIs(kFailedPrecondition, HasSubstr("launched already")));
+  EXPECT_THAT(manager->Launch(), IsError(kFailedPrecondition, "launched already"));
   ASSERT_THAT(StepReady(manager.get()), IsOk());
   manager->Close();
   manager->Close();
   EXPECT_EQ(scripts_[0]->log.alive, 0);
-  const auto closed = StatusIs(kFailedPrecondition, HasSubstr("closed"));
+  const auto closed = IsError(kFailedPrecondition, "closed");
   EXPECT_THAT(manager->Reset(), closed);
   EXPECT_THAT(manager->Reset({EnvReset{0, {}}}), closed);
   EXPECT_THAT(Step(manager.get(), {0}), closed);
@@ -165,9 +165,8 @@ TEST_P(EnvManagerConformance, WithoutAutoResetAnEndedEnvNeedsAReset) {
   ASSERT_THAT(StepReady(manager.get()), IsOk());
   EXPECT_THAT(States(*manager), ElementsAre(EnvState::kRun, EnvState::kNeedReset, EnvState::kRun));
   EXPECT_EQ(scripts_[1]->log.resets, 1);
-  EXPECT_THAT(
-      Step(manager.get(), {1}),
-      StatusIs(kFailedPrecondition, AllOf(HasSubstr("env 1 (Scripted)"), HasSubstr("NEED_RESET"))));
+  EXPECT_THAT(Step(manager.get(), {1}),
+              IsError(kFailedPrecondition, "env 1 (Scripted)", "NEED_RESET"));
   ASSERT_THAT(manager->Reset({EnvReset{1, {}}}), IsOk());
   EXPECT_EQ(manager->env_state(1), EnvState::kRun);
   EXPECT_EQ(scripts_[0]->log.resets, 1);
@@ -175,19 +174,15 @@ TEST_P(EnvManagerConformance, WithoutAutoResetAnEndedEnvNeedsAReset) {
 
 TEST_P(EnvManagerConformance, RefusesBadStepsBeforeSteppingAnything) {
   const auto manager = Launched();
-  EXPECT_THAT(Step(manager.get(), {0, 3}), StatusIs(kInvalidArgument, HasSubstr("no env 3")));
-  EXPECT_THAT(Step(manager.get(), {-1}), StatusIs(kInvalidArgument, HasSubstr("no env -1")));
-  EXPECT_THAT(Step(manager.get(), {0, 1, 0}),
-              StatusIs(kInvalidArgument, AllOf(HasSubstr("env 0"), HasSubstr("twice"))));
-  EXPECT_THAT(Step(manager.get(), {0, 1}, {1, 2}),
-              StatusIs(kInvalidArgument,
-                       AllOf(HasSubstr("env 1"), HasSubstr("action 2"), HasSubstr("0..1"))));
-  EXPECT_THAT(Step(manager.get(), {0, 1}, {-1, 0}),
-              StatusIs(kInvalidArgument, AllOf(HasSubstr("env 0"), HasSubstr("action -1"))));
+  EXPECT_THAT(Step(manager.get(), {0, 3}), IsInvalid("no env 3"));
+  EXPECT_THAT(Step(manager.get(), {-1}), IsInvalid("no env -1"));
+  EXPECT_THAT(Step(manager.get(), {0, 1, 0}), IsInvalid("env 0", "twice"));
+  EXPECT_THAT(Step(manager.get(), {0, 1}, {1, 2}), IsInvalid("env 1", "action 2", "0..1"));
+  EXPECT_THAT(Step(manager.get(), {0, 1}, {-1, 0}), IsInvalid("env 0", "action -1"));
   std::vector<int64_t> actions = {0};
   std::byte* const column = reinterpret_cast<std::byte*>(actions.data());
   EXPECT_THAT(manager->Step({0, 1}, ColumnsView(manager->env_spec().action.get(), &column, 0, 1)),
-              StatusIs(kInvalidArgument, HasSubstr("1 actions for 2 envs")));
+              IsInvalid("1 actions for 2 envs"));
   for (const auto& script : scripts_) EXPECT_EQ(script->log.steps, 0);
   EXPECT_THAT(States(*manager), Each(EnvState::kRun));
   EXPECT_THAT(StepReady(manager.get()), IsOk()) << "a refused step leaves no trace";
@@ -209,9 +204,8 @@ TEST_P(EnvManagerConformance, ResetErrorClosesTheManager) {
   options_.retry_waiting_time = absl::Seconds(7);
   scripts_[1]->on_every_reset = EnvFault::kError;
   const auto manager = Create();
-  EXPECT_THAT(manager->Launch(),
-              StatusIs(kUnavailable, AllOf(HasSubstr("env 1 (Scripted): reset failed"),
-                                           HasSubstr("attempts: 3"), HasSubstr("scripted error"))));
+  EXPECT_THAT(manager->Launch(), IsError(kUnavailable, "env 1 (Scripted): reset failed",
+                                         "attempts: 3", "scripted error"));
   EXPECT_TRUE(manager->closed());
   EXPECT_THAT(States(*manager), Each(EnvState::kVoid));
   EXPECT_EQ(scripts_[1]->log.resets, 3);
@@ -224,9 +218,8 @@ TEST_P(EnvManagerConformance, AutomaticResetErrorClosesTheManager) {
   scripts_[2]->episode_length = 1;
   scripts_[2]->on_reset[2] = EnvFault::kThrow;
   const auto manager = Launched();
-  EXPECT_THAT(StepReady(manager.get()),
-              StatusIs(kInternal, AllOf(HasSubstr("env 2 (Scripted): reset failed"),
-                                        HasSubstr("threw an exception: scripted exception"))));
+  EXPECT_THAT(StepReady(manager.get()), IsError(kInternal, "env 2 (Scripted): reset failed",
+                                                "threw an exception: scripted exception"));
   EXPECT_TRUE(manager->closed());
 }
 
@@ -255,37 +248,32 @@ TEST_P(EnvManagerConformance, ResetThatFailsOnceRecoversWithANewEnv) {
 TEST_P(EnvManagerConformance, BuildErrorsAreResetErrors) {
   scripts_[2]->on_build[1] = EnvFault::kThrowOther;
   const auto manager = Create();
-  EXPECT_THAT(manager->Launch(), StatusIs(kInternal, AllOf(HasSubstr("env 2 (Scripted)"),
-                                                           HasSubstr("not a std::exception"))));
+  EXPECT_THAT(manager->Launch(), IsError(kInternal, "env 2 (Scripted)", "not a std::exception"));
   EXPECT_TRUE(manager->closed());
   EXPECT_EQ(scripts_[0]->log.alive, 0);
 }
 
 TEST_P(EnvManagerConformance, ObservationOfAResetMustBeFinite) {
   scripts_[0]->on_reset[1] = EnvFault::kNanObservation;
-  EXPECT_THAT(
-      Create()->Launch(),
-      StatusIs(kInternal, AllOf(HasSubstr("env 0"), HasSubstr("'obs', element 1, is nan"))));
+  EXPECT_THAT(Create()->Launch(), IsError(kInternal, "env 0", "'obs', element 1, is nan"));
 }
 
 TEST_P(EnvManagerConformance, StepErrorStopsOneEnvAndLosesTheStepOfOthers) {
   scripts_[1]->on_step[2] = EnvFault::kThrow;
   const auto manager = Launched();
   ASSERT_THAT(StepReady(manager.get()), IsOk());
-  EXPECT_THAT(
-      StepReady(manager.get()),
-      StatusIs(kInternal, AllOf(HasSubstr("env 1 (Scripted): step 2 of its episode failed"),
-                                HasSubstr("attempts: 1"), HasSubstr("scripted exception"))));
+  EXPECT_THAT(StepReady(manager.get()),
+              IsError(kInternal, "env 1 (Scripted): step 2 of its episode failed", "attempts: 1",
+                      "scripted exception"));
   EXPECT_FALSE(manager->closed());
   // The step of env 0 is lost; env 2 was either stepped likewise or not at all.
   const EnvState last = GetParam().one_by_one ? EnvState::kRun : EnvState::kNeedReset;
   EXPECT_THAT(States(*manager), ElementsAre(EnvState::kNeedReset, EnvState::kError, last));
   EXPECT_EQ(scripts_[2]->log.steps, GetParam().one_by_one ? 1 : 2);
   EXPECT_THAT(manager->ready_obs().env_ids, SizeIs(GetParam().one_by_one ? 1 : 0));
-  EXPECT_THAT(Step(manager.get(), {1}), StatusIs(kFailedPrecondition, HasSubstr("ERROR")));
+  EXPECT_THAT(Step(manager.get(), {1}), IsError(kFailedPrecondition, "ERROR"));
   ASSERT_THAT(manager->Reset({EnvReset{0, {}}, EnvReset{1, {}}, EnvReset{2, {}}}), IsOk());
-  EXPECT_THAT(manager->Reset({EnvReset{1, {}}, EnvReset{1, {}}}),
-              StatusIs(kInvalidArgument, AllOf(HasSubstr("env 1"), HasSubstr("twice"))));
+  EXPECT_THAT(manager->Reset({EnvReset{1, {}}, EnvReset{1, {}}}), IsInvalid("env 1", "twice"));
   EXPECT_THAT(manager->ready_obs().env_ids, ElementsAre(0, 1, 2));
   EXPECT_THAT(StepReady(manager.get()), IsOk());
 }
@@ -316,8 +304,7 @@ TEST_P(EnvManagerConformance, StepOnARenewedEnvIsVoid) {
   EXPECT_THAT(steps->abnormal, ElementsAre(0, 1, 0));
   ASSERT_THAT(steps->causes, SizeIs(1));
   EXPECT_EQ(steps->causes[0].row, 1);
-  EXPECT_THAT(steps->causes[0].cause,
-              StatusIs(kUnavailable, AllOf(HasSubstr("env 1"), HasSubstr("scripted error"))));
+  EXPECT_THAT(steps->causes[0].cause, IsError(kUnavailable, "env 1", "scripted error"));
   EXPECT_EQ(scripts_[1]->log.built, 2);
   EXPECT_EQ(scripts_[1]->log.alive, 1);
   EXPECT_THAT(Row(manager->ready_obs(), 1), ElementsAre(2, 0, -1));
@@ -330,15 +317,13 @@ TEST_P(EnvManagerConformance, NonFiniteValuesAreNamedAndNotRetried) {
   const auto manager = Launched();
   ASSERT_THAT(StepReady(manager.get()), IsOk());
   EXPECT_THAT(StepReady(manager.get()),
-              StatusIs(kInternal, AllOf(HasSubstr("env 2 (Scripted): at step 2"),
-                                        HasSubstr("field 'obs', element 1, is nan"))));
+              IsError(kInternal, "env 2 (Scripted): at step 2", "field 'obs', element 1, is nan"));
   EXPECT_EQ(scripts_[2]->log.steps, 2);
   EXPECT_THAT(States(*manager),
               ElementsAre(EnvState::kNeedReset, EnvState::kNeedReset, EnvState::kError));
   ASSERT_THAT(manager->Reset(), IsOk());
   EXPECT_THAT(StepReady(manager.get()),
-              StatusIs(kInternal, AllOf(HasSubstr("env 1 (Scripted): at step 1"),
-                                        HasSubstr("the reward is inf"))));
+              IsError(kInternal, "env 1 (Scripted): at step 1", "the reward is inf"));
 }
 
 TEST_P(EnvManagerConformance, StepThatIsNotFinite_IsAbnormalIfWanted) {
@@ -376,9 +361,9 @@ TEST_P(EnvManagerConformance, StepsThatAreNotFinite_AreBounded) {
                           {8, EnvFault::kNanObservation}};
   const auto manager = Launched();
   for (int i = 0; i < 7; ++i) ASSERT_THAT(StepReady(manager.get()), IsOk()) << i;
-  EXPECT_THAT(StepReady(manager.get()),
-              StatusIs(kInternal, AllOf(HasSubstr("env 1 (Scripted): 3 abnormal steps in a row"),
-                                        HasSubstr("element 1, is nan"))));
+  EXPECT_THAT(
+      StepReady(manager.get()),
+      IsError(kInternal, "env 1 (Scripted): 3 abnormal steps in a row", "element 1, is nan"));
   EXPECT_EQ(manager->env_state(1), EnvState::kError);
 }
 
@@ -390,7 +375,7 @@ TEST_P(EnvManagerConformance, ResetThatIsNotFinite_BeginsTheNextEpisodeIfWanted)
   ASSERT_THAT(manager->Reset(), IsOk());
   EXPECT_THAT(States(*manager), Each(EnvState::kRun));
   EXPECT_THAT(Row(manager->ready_obs(), 1), ElementsAre(3, 0, -1));
-  EXPECT_THAT(manager->Reset(), StatusIs(kInternal, HasSubstr("element 1, is nan")));
+  EXPECT_THAT(manager->Reset(), IsError(kInternal, "element 1, is nan"));
   EXPECT_TRUE(manager->closed());
 }
 
@@ -427,8 +412,7 @@ TEST_P(EnvManagerConformance, ConsecutiveAbnormalStepsAreBounded) {
   const auto manager = Launched();
   for (int i = 0; i < 5; ++i) ASSERT_THAT(StepReady(manager.get()), IsOk()) << i;
   EXPECT_THAT(StepReady(manager.get()),
-              StatusIs(kInternal, AllOf(HasSubstr("env 1 (Scripted): 3 abnormal steps in a row"),
-                                        HasSubstr("at most 2"))));
+              IsError(kInternal, "env 1 (Scripted): 3 abnormal steps in a row", "at most 2"));
   EXPECT_EQ(manager->env_state(1), EnvState::kError);
   ASSERT_THAT(manager->Reset(), IsOk());
   EXPECT_THAT(StepReady(manager.get()), IsOk());
@@ -458,8 +442,7 @@ TEST_P(EnvManagerConformance, DerivesSeedsOfEpisodes) {
   ASSERT_THAT(manager->Reset(), IsOk());
   EXPECT_THAT(SeedsOf(*scripts_[1]),
               ElementsAre(derived(41, 0), derived(41, 1), derived(8, 0), 8, 8));
-  EXPECT_THAT(manager->Seed({1, 2}, true),
-              StatusIs(kInvalidArgument, HasSubstr("2 seeds for 3 envs")));
+  EXPECT_THAT(manager->Seed({1, 2}, true), IsInvalid("2 seeds for 3 envs"));
 }
 
 TEST_P(EnvManagerConformance, StoredParametersStayUntilReplaced) {
@@ -478,8 +461,7 @@ TEST_P(EnvManagerConformance, StoredParametersStayUntilReplaced) {
   EXPECT_EQ(level(), 3);
   ASSERT_THAT(manager->Reset({EnvReset{1, NamedValues{}}}), IsOk());
   EXPECT_EQ(level(), 0);
-  EXPECT_THAT(manager->Reset({EnvReset{0, {}}, EnvReset{5, {}}}),
-              StatusIs(kInvalidArgument, HasSubstr("no env 5")));
+  EXPECT_THAT(manager->Reset({EnvReset{0, {}}, EnvReset{5, {}}}), IsInvalid("no env 5"));
 }
 
 TEST_P(EnvManagerConformance, ReportsAllProblemsOfOptions) {
@@ -487,24 +469,19 @@ TEST_P(EnvManagerConformance, ReportsAllProblemsOfOptions) {
   options_.max_retry = 0;
   options_.retry_waiting_time = absl::Seconds(-1);
   options_.max_abnormal_steps = -2;
-  EXPECT_THAT(
-      GetParam().create(options_, 0, Factories()),
-      StatusIs(kInvalidArgument, AllOf(HasSubstr("episode_num is -1"), HasSubstr("max_retry is 0"),
-                                       HasSubstr("retry_waiting_time is -1s"),
-                                       HasSubstr("max_abnormal_steps is -2"))));
-  EXPECT_THAT(GetParam().create({}, 0, {}),
-              StatusIs(kInvalidArgument, HasSubstr("no env factories")));
+  EXPECT_THAT(GetParam().create(options_, 0, Factories()),
+              IsInvalid("episode_num is -1", "max_retry is 0", "retry_waiting_time is -1s",
+                        "max_abnormal_steps is -2"));
+  EXPECT_THAT(GetParam().create({}, 0, {}), IsInvalid("no env factories"));
   scripts_[0]->on_build[1] = EnvFault::kThrow;
   EXPECT_THAT(BaseEnvManager::Create({}, Factories()),
-              StatusIs(kInternal, AllOf(HasSubstr("env 0"), HasSubstr("scripted exception"))));
+              IsError(kInternal, "env 0", "scripted exception"));
 }
 
 TEST_P(EnvManagerConformance, RefusesEnvsWithDifferentSpecs) {
   scripts_[2]->action_count = 4;
-  EXPECT_THAT(
-      Create()->Launch(),
-      StatusIs(kInvalidArgument, AllOf(HasSubstr("env 2"), HasSubstr("'action' is int64[] in 0..3"),
-                                       HasSubstr("expected int64[] in 0..1"))));
+  EXPECT_THAT(Create()->Launch(),
+              IsInvalid("env 2", "'action' is int64[] in 0..3", "expected int64[] in 0..1"));
 }
 
 TEST_P(EnvManagerConformance, Renders) {
@@ -512,7 +489,7 @@ TEST_P(EnvManagerConformance, Renders) {
   ASSERT_THAT(Step(manager.get(), {1}), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const Image image, manager->Render(1));
   EXPECT_EQ(image.rgb[0], 1);
-  EXPECT_THAT(manager->Render(3), StatusIs(kInvalidArgument, HasSubstr("no env 3")));
+  EXPECT_THAT(manager->Render(3), IsInvalid("no env 3"));
 }
 
 TEST_P(EnvManagerConformance, ShowsHowAnEpisodeEndsBeforeTheNextOneBegins) {

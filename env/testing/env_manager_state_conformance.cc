@@ -27,10 +27,8 @@
 namespace ding {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr absl::StatusCode kInvalidArgument = absl::StatusCode::kInvalidArgument;
@@ -96,11 +94,10 @@ TEST_P(EnvManagerStateConformance, RefusesAStateOfOtherEnvs) {
   ASSERT_THAT(Midway()->SaveState(&saved), IsOk());
   scripts_.pop_back();
   const auto manager = Launched();
-  EXPECT_THAT(manager->LoadState(&saved, &restarted_),
-              StatusIs(kInvalidArgument, HasSubstr("expected 2 elements")));
+  EXPECT_THAT(manager->LoadState(&saved, &restarted_), IsInvalid("expected 2 elements"));
   StateDict empty("checkpoint 7");
   EXPECT_THAT(manager->LoadState(&empty, &restarted_),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("checkpoint 7")));
+              IsError(absl::StatusCode::kNotFound, "checkpoint 7"));
   // The manager is unchanged.
   EXPECT_THAT(States(*manager), Each(EnvState::kRun));
   EXPECT_THAT(Row(manager->ready_obs(), 0), ElementsAre(3, 0, -1));
@@ -113,8 +110,7 @@ TEST_P(EnvManagerStateConformance, RefusesAnUnknownEnvState) {
   TensorMap tensors = saved.tensors();
   tensors.Set("state", Tensor::FromSpan<uint8_t>({3}, {2, 200, 4}));
   StateDict broken(tensors, "broken");
-  EXPECT_THAT(manager->LoadState(&broken, &restarted_),
-              StatusIs(kInvalidArgument, AllOf(HasSubstr("env 1"), HasSubstr("200"))));
+  EXPECT_THAT(manager->LoadState(&broken, &restarted_), IsInvalid("env 1", "200"));
   EXPECT_FALSE(manager->closed());
 }
 
@@ -126,7 +122,7 @@ TEST_P(EnvManagerStateConformance, BrokenStateOfAnEnvClosesTheManager) {
   tensors.Set("env/1/state", Tensor::Zeros(DType::kInt64, {2}));
   StateDict broken(tensors, "broken");
   EXPECT_THAT(manager->LoadState(&broken, &restarted_),
-              StatusIs(kInvalidArgument, HasSubstr("env 1 (Scripted): loading its state")));
+              IsInvalid("env 1 (Scripted): loading its state"));
   EXPECT_TRUE(manager->closed());
 }
 

@@ -253,7 +253,7 @@ TEST(AllEnvsWrappersTest, RecordsEachNthEpisodeOfTheFirstEnv) {
 TEST(AllEnvsWrappersTest, NoPicturesWhereThereIsNoFolder) {
   EXPECT_THAT(Create("ShortCartPole", Wrapper("record_video"), {/*evaluates=*/true, ""}), IsOk());
   EXPECT_THAT(Create("ShortCartPole", Wrapper("record_video")).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no folder for videos")));
+              IsInvalid("no folder for videos"));
 }
 
 TEST(AllEnvsWrappersTest, SaysWhatDoesNotFit) {
@@ -303,7 +303,7 @@ TEST(AllEnvsWrappersTest, SaysWhatDoesNotFit) {
     }
   }
   EXPECT_THAT(create_env(Config("ShortCartPole", Wrapper("normalize_reward"))).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("for all envs of a manager")));
+              IsInvalid("for all envs of a manager"));
 }
 
 }  // namespace
