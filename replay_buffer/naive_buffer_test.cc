@@ -12,8 +12,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
-#include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/segment.h"
@@ -45,38 +43,6 @@ std::unique_ptr<IBuffer> MakeNaive(const BufferSettings& settings) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Naive, BufferConformance, testing::Values(BufferMaker(MakeNaive)));
-
-TEST(NaiveReplayBuffer, CountsPushedDrawnAndRemovedRows) {
-  SimulatedClock clock;
-  const auto sink = std::make_shared<RecordingSink>();
-  NaiveReplayBuffer::Options options;
-  options.capacity_rows = 10;
-  options.name = "main";
-  options.metrics = sink;
-  options.periodic_thruput_seconds = 5;
-  options.clock = &clock;
-  {
-    DING_ASSERT_OK_AND_ASSIGN(const auto buffer, NaiveReplayBuffer::Create(options));
-    TestStreams streams;
-    ASSERT_THAT(buffer->Push(streams.Make({{0, 8}}), 8), IsOk());
-    ASSERT_THAT(buffer->Push(streams.Make({{0, 4}}), 12), IsOk());  // Two of the first go.
-    ASSERT_THAT(buffer->Sample(3, 0), IsOk());
-    EXPECT_THAT(buffer->Sample(11, 0), StatusIs(absl::StatusCode::kFailedPrecondition));
-    clock.Advance(absl::Seconds(5));
-    ASSERT_THAT(buffer->Sample(4, 0), IsOk());
-    EXPECT_THAT(sink->ValuesOf("main_sec/pushed_in"), ElementsAre(12));
-    EXPECT_THAT(sink->ValuesOf("main_sec/sampled_out"), ElementsAre(7));
-    EXPECT_THAT(sink->ValuesOf("main_sec/removed"), ElementsAre(2));
-    EXPECT_THAT(sink->ValuesOf("main_sec/current_have"), ElementsAre(10));
-    StateDict state;
-    ASSERT_THAT(buffer->SaveState(&state), IsOk());
-    buffer->Clear();
-    ASSERT_THAT(buffer->LoadState(&state), IsOk());
-  }
-  EXPECT_THAT(sink->ValuesOf("main_sec/removed"), ElementsAre(2, 10));
-  EXPECT_THAT(sink->ValuesOf("main_sec/pushed_in"), ElementsAre(12, 0));
-  EXPECT_THAT(sink->ValuesOf("main_sec/current_have"), ElementsAre(10, 10));
-}
 
 TEST(NaiveReplayBuffer, CountingChangesNeitherDrawsNorState) {
   const auto run = [](std::shared_ptr<MetricSink> metrics) {
@@ -178,28 +144,6 @@ TEST(NaiveReplayBuffer, DiscountsOfEveryKindOfEnd) {
                                     0.125f, 0.f, 0.f, 0.f,        //
                                     0.125f, 0.125f, 0.25f, 0.5f));
   EXPECT_THAT(n_step, ElementsAre(3, 3, 2, 1, 3, 3, 2, 1, 3, 3, 2, 1));
-}
-
-TEST(NaiveReplayBuffer, ACapacityBeyondTheMachineIsRefusedWithTheSum) {
-  BufferSettings settings;
-  settings.capacity_rows = int64_t{1} << 29;
-  const std::unique_ptr<IBuffer> buffer = MakeNaive(settings);
-  DING_ASSERT_OK_AND_ASSIGN(const SpecPtr spec,
-                            MakeSpec({Box("obs", {1 << 20}), Scalar("reward", DType::kFloat32)}));
-  DING_ASSERT_OK_AND_ASSIGN(const SpecPtr obs_spec, MakeSpec({Box("obs", {1 << 20})}));
-  DING_ASSERT_OK_AND_ASSIGN(BatchBuilder rows, BatchBuilder::Create(spec, 1));
-  DING_ASSERT_OK_AND_ASSIGN(BatchBuilder final_obs, BatchBuilder::Create(obs_spec, 1));
-  SegmentBatch push;
-  push.rows = std::move(rows).Seal(1);
-  push.final_obs = std::move(final_obs).Seal(1);
-  push.segments = {{0, 0, 0, 1, SegmentEnd::kCut}};
-  EXPECT_THAT(buffer->Push(push, 0),
-              IsError(absl::StatusCode::kResourceExhausted,
-                      "capacity of 536870912 rows x 4194312 bytes = 2251804.1 GB is more than"));
-  EXPECT_EQ(buffer->count(), 0);
-  // The refused push has not fixed the spec.
-  TestStreams streams;
-  EXPECT_THAT(MakeNaive({})->Push(streams.Make({{0, 1}}), 0), IsOk());
 }
 
 TEST(NaiveReplayBuffer, RowsThatDoNotFormTransitionsAreRefused) {

@@ -1,7 +1,6 @@
 #include "ding_worker/replay_buffer/testing/buffer_conformance.h"
 
 #include <atomic>
-#include <cstring>
 #include <optional>
 #include <set>
 #include <thread>
@@ -326,34 +325,6 @@ TEST_P(BufferConformance, OnlyValidRowsAreSaved) {
   const std::unique_ptr<IBuffer> restored = Make();
   ASSERT_THAT(LoadFrom(restored.get(), Saved(*buffer)), IsOk());
   EXPECT_EQ(restored->count(), 3);
-}
-
-TEST_P(BufferConformance, StateOfAnotherCapacityOrSpecIsRefused) {
-  BufferSettings settings;
-  settings.capacity_rows = 65;
-  const std::unique_ptr<IBuffer> larger = Make(settings);
-  const std::unique_ptr<IBuffer> buffer = Make();
-  TestStreams streams;
-  EXPECT_THAT(buffer->Push(streams.Make({{0, 5}}), 0), IsOk());
-  EXPECT_THAT(LoadFrom(larger.get(), Saved(*buffer)), IsInvalid("is 64, expected 65"));
-
-  const std::unique_ptr<IBuffer> other = Make();
-  DING_ASSERT_OK_AND_ASSIGN(const SpecPtr spec,
-                            MakeSpec({Box("obs", {2}), Scalar("reward", DType::kFloat32)}));
-  DING_ASSERT_OK_AND_ASSIGN(const SpecPtr obs_spec, MakeSpec({Box("obs", {2})}));
-  DING_ASSERT_OK_AND_ASSIGN(BatchBuilder rows, BatchBuilder::Create(spec, 1));
-  DING_ASSERT_OK_AND_ASSIGN(BatchBuilder final_obs, BatchBuilder::Create(obs_spec, 1));
-  std::memset(rows.view().raw_column(0), 0, 8);
-  std::memset(rows.view().raw_column(1), 0, 4);
-  std::memset(final_obs.view().raw_column(0), 0, 8);
-  SegmentBatch push;
-  push.rows = std::move(rows).Seal(1);
-  push.final_obs = std::move(final_obs).Seal(1);
-  push.segments = {{0, 0, 0, 1, SegmentEnd::kCut}};
-  EXPECT_THAT(other->Push(push, 0), IsOk());
-  const TensorMap before = Saved(*other);
-  EXPECT_THAT(LoadFrom(other.get(), Saved(*buffer)), IsInvalid("'obs/place'"));
-  EXPECT_TRUE(SameBytes(before, Saved(*other)));
 }
 
 TEST_P(BufferConformance, StateWithATensorMissingIsRefusedWithoutATrace) {
