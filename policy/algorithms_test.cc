@@ -163,6 +163,23 @@ std::vector<AlgorithmCase> Algorithms() {
 
 DING_TEST_ALGORITHMS(All, Algorithms());
 
+// Algorithms that choose among the legal actions only.
+std::vector<AlgorithmCase> MaskedAlgorithms() {
+  std::vector<AlgorithmCase> algorithms = {
+      {"dqn_soft_target", Config("dqn", "DqnConfig",
+                                 "model { encoder_hidden_size: [16, 8] } learning_rate: 0.003 "
+                                 "target_update_theta: 0.1")},
+      {"discrete_sac",
+       Config("discrete_sac", "DiscreteSacConfig", "model { encoder_hidden_size: [16, 8] }")},
+      R2d2()};
+  for (AlgorithmCase& c : algorithms) c.observation = MaskedObservation(3);
+  return algorithms;
+}
+
+INSTANTIATE_TEST_SUITE_P(Masked, PolicyConformance,
+                         testing::ValuesIn(PolicyCasesOf(MaskedAlgorithms())),
+                         testing::PrintToStringParamName());
+
 // Algorithms whose updates several threads may share, with networks and batches that are large
 // enough for it.
 class LearnThreadsTest : public testing::TestWithParam<AlgorithmCase> {

@@ -20,10 +20,8 @@
 namespace ding {
 namespace {
 
-using testing::AllOf;
 using testing::ElementsAre;
 using testing::FloatNear;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 SpecPtr Observation() {
@@ -101,16 +99,13 @@ TEST(SampledTransitionReader, RefusesMissingColumnsAndOtherTypes) {
     fields[i] = Scalar(name, DType::kInt32);
     BatchBuilder other = *BatchBuilder::Create(*MakeSpec(fields), 1);
     EXPECT_THAT(reader.Read(std::move(other).Seal(1)),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         AllOf(HasSubstr("'" + name + "' is int32"), HasSubstr("expected"))));
+                IsInvalid("'" + name + "' is int32", "expected"));
     fields.erase(fields.begin() + static_cast<int>(i));
     BatchBuilder without = *BatchBuilder::Create(*MakeSpec(fields), 1);
     EXPECT_THAT(reader.Read(std::move(without).Seal(1)),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr("column '" + name + "' is missing")));
+                IsInvalid("column '" + name + "' is missing"));
   }
-  EXPECT_THAT(reader.Read(MakeRows(Fields(), 1).Seal(0)),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no rows")));
+  EXPECT_THAT(reader.Read(MakeRows(Fields(), 1).Seal(0)), IsInvalid("no rows"));
 }
 
 TEST(SampledTransitionReader, RefusesNonFiniteValuesAndUnknownCategories) {
@@ -121,16 +116,15 @@ TEST(SampledTransitionReader, RefusesNonFiniteValuesAndUnknownCategories) {
     BatchBuilder builder = MakeRows(fields, 3);
     const int index = *builder.spec().Find(name);
     builder.column<float>(index).back() = std::numeric_limits<float>::quiet_NaN();
-    EXPECT_THAT(reader.Read(std::move(builder).Seal(3)),
-                StatusIs(absl::StatusCode::kInternal,
-                         HasSubstr(std::string("'") + name + "', row 2 holds nan")));
+    EXPECT_THAT(
+        reader.Read(std::move(builder).Seal(3)),
+        IsError(absl::StatusCode::kInternal, std::string("'") + name + "', row 2 holds nan"));
   }
   for (const int64_t action : {-1, 3}) {
     BatchBuilder builder = MakeRows(fields, 3);
     builder.column<int64_t>(1)[1] = action;
     EXPECT_THAT(reader.Read(std::move(builder).Seal(3)),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         AllOf(HasSubstr("'action', row 1"), HasSubstr("expected 0..2"))));
+                IsInvalid("'action', row 1", "expected 0..2"));
   }
 }
 
@@ -202,15 +196,12 @@ TEST(ObservationNormalizer, ContinuesFromItsSavedState) {
 TEST(ObservationNormalizer, RefusesWhatItCannotNormalize) {
   const SpecPtr picture = *MakeSpec({Scalar("obs", DType::kUint8)});
   EXPECT_THAT(ObservationNormalizer::Create(picture, 10).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("normalize_obs is set, but 'obs' is")));
-  EXPECT_THAT(ObservationNormalizer::Create(Place(), 0).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("obs_clip is 0")));
+              IsInvalid("normalize_obs is set, but 'obs' is"));
+  EXPECT_THAT(ObservationNormalizer::Create(Place(), 0).status(), IsInvalid("obs_clip is 0"));
   DING_ASSERT_OK_AND_ASSIGN(const auto normalizer, ObservationNormalizer::Create(Place(), 10));
   ScratchColumns memory(Place());
   const Batch other = std::move(*BatchBuilder::Create(*MakeSpec({Box("obs", {2})}), 1)).Seal(1);
-  EXPECT_THAT(normalizer.Normalize(other.view(), &memory).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(normalizer.Normalize(other.view(), &memory).status(), IsInvalid());
 }
 
 TEST(Argmax, TakesTheLowestOfEqualValues) {

@@ -28,7 +28,6 @@
 namespace ding {
 namespace {
 
-using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -56,12 +55,10 @@ TEST(PolicyConfig, ReportsAllProblemsAtOnce) {
   AppendProblems(config, &problems);
   AppendProblems(eps, "eps", &problems);
   EXPECT_THAT(ProblemsToStatus(problems, "policy type 'x'"),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("policy type 'x': batch_size is 0, must be at least 1"),
-                             HasSubstr("nstep is -2"), HasSubstr("n_sample is 0"),
-                             HasSubstr("n_episode is 0"), HasSubstr("unroll_len is 0"),
-                             HasSubstr("discount_factor is nan, must be in [0, 1]"),
-                             HasSubstr("eps.decay is 0, must be above 0"), HasSubstr("to inf"))));
+              IsInvalid("policy type 'x': batch_size is 0, must be at least 1", "nstep is -2",
+                        "n_sample is 0", "n_episode is 0", "unroll_len is 0",
+                        "discount_factor is nan, must be in [0, 1]",
+                        "eps.decay is 0, must be above 0", "to inf"));
 }
 
 TEST(PolicyConfig, UnsetSizesStayUnset) {
@@ -86,9 +83,7 @@ TEST(PolicyConfig, RefusesParamsOfAnotherTypeNamingBoth) {
   NetworkConfig other;
   config.mutable_params()->PackFrom(other);
   EXPECT_THAT(UnpackParams(config, &params),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("type 'dqn'"), HasSubstr("ding.NetworkConfig"),
-                             HasSubstr("ding.ScheduleConfig"))));
+              IsInvalid("type 'dqn'", "ding.NetworkConfig", "ding.ScheduleConfig"));
   ScheduleConfig packed;
   packed.set_decay(7);
   config.mutable_params()->PackFrom(packed);
@@ -132,8 +127,7 @@ TEST(PolicyConfig, CreatorAndDescriberReadTheParams) {
   EXPECT_EQ(description.head, "decay 7");
 
   config.mutable_params()->PackFrom(NetworkConfig());
-  const auto is_refused =
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("ding.NetworkConfig"));
+  const auto is_refused = IsInvalid("ding.NetworkConfig");
   EXPECT_THAT(CreatorOf(RefuseDecay)(config, PolicyContext()), is_refused);
   EXPECT_THAT(DescriberOf(DescribeByDecay)(config, Spec()), is_refused);
 }
@@ -155,8 +149,7 @@ TEST(PolicyConfig, ReportsNumbersOutOfRangeAndWithoutEffect) {
                           "rate is inf, must be finite and at least 0",
                           "clip is 0, must be finite and above 0",
                           "frozen is true, which has no effect without statistics: remove it"));
-  EXPECT_THAT(StatusOf(problems), StatusIs(absl::StatusCode::kInvalidArgument,
-                                           HasSubstr("must be 1; rate is inf, must be finite")));
+  EXPECT_THAT(StatusOf(problems), IsInvalid("must be 1; rate is inf, must be finite"));
   EXPECT_THAT(StatusOf({}), IsOk());
 }
 

@@ -11,7 +11,6 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/a2c/a2c.pb.h"
 #include "ding_worker/policy/actor_critic/testing/recurrent_run.h"
-#include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/testing/random_batch.h"
 #include "gmock/gmock.h"
@@ -19,9 +18,6 @@
 
 namespace ding {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
 
 A2cConfig Config() {
   A2cConfig config;
@@ -106,19 +102,10 @@ TEST(A2cFactory, ReportsAllProblemsAtOnce) {
   A2cConfig config = Config();
   config.mutable_actor_critic()->set_learning_rate(-1);
   config.mutable_actor_critic()->mutable_model()->set_head_layer_num(-1);
-  EXPECT_THAT(Create(config, 1, PolicyModes()),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("policy type 'a2c'"), HasSubstr("learning_rate is -1"),
-                             HasSubstr("model: MLP: head_layer_num is -1"))));
+  EXPECT_THAT(
+      Create(config, 1, PolicyModes()),
+      IsInvalid("policy type 'a2c'", "learning_rate is -1", "model: MLP: head_layer_num is -1"));
 }
-
-INSTANTIATE_TEST_SUITE_P(
-    A2c, PolicyConformance,
-    testing::Values(PolicyConformanceCase{
-        "a2c", [](uint64_t seed, PolicyModes modes) { return Create(Config(), seed, modes); },
-        VectorObservation(), DiscreteAction(), /*learns=*/true, MakeOnPolicyBatch,
-        kColumnAdvantage}),
-    testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace ding

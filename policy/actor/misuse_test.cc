@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
@@ -22,9 +21,7 @@ namespace {
 
 using testing::Each;
 using testing::ElementsAreArray;
-using testing::HasSubstr;
 
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 constexpr int kMost = RecurrentStates::kMaxIds - 1;
 
 std::vector<int> WrongIds() {
@@ -57,14 +54,14 @@ TEST(ActorMisuse, IdsOfAnActorWithMemory_OutOfRange_AreRefused) {
     const auto size = static_cast<size_t>(actor->model().state_size());
     const std::vector<float> states(2 * size, 0.5f);
     for (const int id : WrongIds()) {
-      EXPECT_THAT(actor->Act(obs.view(), {0, id}), StatusIs(kInvalid)) << id;
-      EXPECT_THAT(actor->SetStates({0, id}, states), StatusIs(kInvalid)) << id;
+      EXPECT_THAT(actor->Act(obs.view(), {0, id}), IsInvalid()) << id;
+      EXPECT_THAT(actor->SetStates({0, id}, states), IsInvalid()) << id;
       EXPECT_THAT(actor->States({id}), Each(0)) << "it has not acted: " << id;
       actor->Begin({id});
     }
     ASSERT_THAT(actor->SetStates({1, 0}, states), IsOk());
     EXPECT_THAT(actor->States({0, 1}), ElementsAreArray(states));
-    EXPECT_THAT(actor->SetStates({0}, states), StatusIs(kInvalid, HasSubstr("floats, expected")));
+    EXPECT_THAT(actor->SetStates({0}, states), IsInvalid("floats, expected"));
     EXPECT_THAT(actor->Act(obs.view(), {0, kMost}), IsOk());
   }
 }
@@ -72,10 +69,10 @@ TEST(ActorMisuse, IdsOfAnActorWithMemory_OutOfRange_AreRefused) {
 TEST(ActorMisuse, IdsOfAnActorWithoutMemory_MayBeAnyFromZeroOn) {
   const std::unique_ptr<Actor> actor = LoadCase("DqnDueling");
   const BatchBuilder obs = Observations(*actor, 1);
-  EXPECT_THAT(actor->Act(obs.view(), {-1}), StatusIs(kInvalid));
+  EXPECT_THAT(actor->Act(obs.view(), {-1}), IsInvalid());
   EXPECT_THAT(actor->Act(obs.view(), {std::numeric_limits<int>::max()}), IsOk());
   EXPECT_THAT(actor->SetStates({-1}, {}), IsOk());
-  EXPECT_THAT(actor->SetStates({0}, {1}), StatusIs(kInvalid));
+  EXPECT_THAT(actor->SetStates({0}, {1}), IsInvalid());
   EXPECT_THAT(actor->Act(obs.view().Slice(0, 0)), IsOk());
 }
 
@@ -90,9 +87,8 @@ TEST(ActorMisuse, CollectAndEval_EnvIdsOutOfRange_AreRefused) {
         BatchBuilder::Create(policy->eval_mode()->output_spec(), 1).value();
     for (const int id : WrongIds()) {
       EXPECT_THAT(policy->collect_mode()->Forward(obs.view(), {id}, {{"eps", 0.0}}, out.view()),
-                  StatusIs(kInvalid));
-      EXPECT_THAT(policy->eval_mode()->Forward(obs.view(), {id}, {}, eval_out.view()),
-                  StatusIs(kInvalid));
+                  IsInvalid());
+      EXPECT_THAT(policy->eval_mode()->Forward(obs.view(), {id}, {}, eval_out.view()), IsInvalid());
       EXPECT_THAT(policy->collect_mode()->Reset({id}), IsOk());
     }
   }

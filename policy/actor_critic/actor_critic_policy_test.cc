@@ -28,9 +28,6 @@
 namespace ding {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 ActorCriticPolicyOptions Options() {
@@ -156,14 +153,13 @@ TEST(ActorCriticPolicy, NamesRowsWithNonFiniteValues) {
   SegmentBatch data = Collected(policy.get(), VectorObservation(3), ThreeSegments(), 3);
   SegmentBatch gap = data;
   gap.segments[1].begin = 5;
-  EXPECT_THAT(policy->collect_mode()->GetTrainSample(gap),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(policy->collect_mode()->GetTrainSample(gap), IsInvalid());
   BatchBuilder rows = *BatchBuilder::Create(data.rows.spec_ptr(), 12);
   CopyRows(data.rows.view(), rows.view(), 0);
   rows.column<float>(rows.spec().size() - 1)[7] = kNan;
   data.rows = std::move(rows).Seal(12);
   EXPECT_THAT(policy->collect_mode()->GetTrainSample(data),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("'reward', row 7 holds nan")));
+              IsError(absl::StatusCode::kInternal, "'reward', row 7 holds nan"));
 }
 
 TEST(ActorCriticPolicy, TheFirstStepHasTheRatioOne) {
@@ -233,8 +229,7 @@ TEST(ActorCriticPolicy, TheLearningRateFallsWithTheEnvSteps) {
     ASSERT_THAT(policy->learn_mode()->Forward(batch, settings, &steps), IsOk());
     EXPECT_NEAR(*steps[0].scalars.Get("cur_lr"), lr, 1e-12);
   }
-  EXPECT_THAT(policy->learn_mode()->Forward(batch, {{"lr", -1}}, &steps),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("lr is -1")));
+  EXPECT_THAT(policy->learn_mode()->Forward(batch, {{"lr", -1}}, &steps), IsInvalid("lr is -1"));
   DING_ASSERT_OK_AND_ASSIGN(const auto constant, Create(Options()));
   EXPECT_FALSE(constant->command_mode()->GetSettingLearn({{"envstep", 5}}).Get("lr").has_value());
 }
@@ -267,7 +262,7 @@ TEST(ActorCriticPolicy, TheEntropyWeightMovesWithTheEnvSteps) {
   EXPECT_NEAR(learned_with(), 0.06, 1e-9);
   for (const double weight : {-1.0, static_cast<double>(kNan)}) {
     EXPECT_THAT(policy->learn_mode()->Forward(batch, {{"entropy_weight", weight}}, &steps),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("entropy_weight is ")));
+                IsInvalid("entropy_weight is "));
   }
   DING_ASSERT_OK_AND_ASSIGN(const auto constant, Create(Options()));
   EXPECT_FALSE(constant->command_mode()
@@ -291,7 +286,7 @@ TEST(ActorCriticPolicy, AFailedStepUndoesTheStepsBeforeIt) {
   builder.column<float>(*good.spec().Find("adv"))[4] = -3e38f;
   builder.column<float>(*good.spec().Find("log_prob"))[4] = -9;
   EXPECT_THAT(policy->learn_mode()->Forward(std::move(builder).Seal(12), {}, &steps),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("minibatch")));
+              IsError(absl::StatusCode::kInternal, "minibatch"));
   EXPECT_TRUE(SameState(before, Saved(policy.get())));
 }
 
@@ -319,8 +314,7 @@ TEST(ActorCriticPolicy, ObeysTheActionMask) {
   std::fill(mask.begin() + 28, mask.begin() + 32, 0);
   const BatchBuilder out = *BatchBuilder::Create(policy->collect_mode()->output_spec(), kRows);
   EXPECT_THAT(policy->collect_mode()->Forward(obs.view(), {}, {}, out.view()),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("test, collect"), HasSubstr("row 7 has no legal action"))));
+              IsInvalid("test, collect", "row 7 has no legal action"));
 }
 
 TEST(ActorCriticPolicy, TrainsWithTheMaskOfItsRows) {
@@ -442,10 +436,8 @@ TEST_F(Normalizing, RowsWithoutStatisticsAreThoseOfAnotherVersion) {
   const auto learner = Make();
   const StateDict before = Saved(learner.get());
   std::vector<LearnStep> steps;
-  EXPECT_THAT(
-      learner->learn_mode()->Forward(data.rows, {}, &steps),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("those of a worker of another version"), HasSubstr("'raw/obs'"))));
+  EXPECT_THAT(learner->learn_mode()->Forward(data.rows, {}, &steps),
+              IsInvalid("those of a worker of another version", "'raw/obs'"));
   EXPECT_TRUE(SameState(before, Saved(learner.get())));
 }
 
@@ -454,8 +446,7 @@ TEST_F(Normalizing, SamplesThatRepeatRowsAreRefusedBesideALearnerOfAnotherProces
   options_.last_sample = LastSample::kLast;
   EXPECT_THAT(Create(options_), IsOk());
   options_.modes.learn = false;
-  EXPECT_THAT(Create(options_), StatusIs(absl::StatusCode::kInvalidArgument,
-                                         HasSubstr("last_sample LAST repeats rows")));
+  EXPECT_THAT(Create(options_), IsInvalid("last_sample LAST repeats rows"));
 }
 
 TEST_F(Normalizing, FrozenStatisticsDoNotChange) {
@@ -518,12 +509,9 @@ TEST(ActorCriticPolicy, RefusesNetworksThatDoNotFit) {
         VectorObservation(3), DiscreteAction(4), Options());
   };
   EXPECT_THAT(create("logit", 4, VectorObservation(3)), IsOk());
-  EXPECT_THAT(create("logit", 5, VectorObservation(3)),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("actor's outputs")));
-  EXPECT_THAT(create("q", 4, VectorObservation(3)),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected 'logit'")));
-  EXPECT_THAT(create("logit", 4, *MakeSpec({Box("obs", {2})})),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("actor's inputs")));
+  EXPECT_THAT(create("logit", 5, VectorObservation(3)), IsInvalid("actor's outputs"));
+  EXPECT_THAT(create("q", 4, VectorObservation(3)), IsInvalid("expected 'logit'"));
+  EXPECT_THAT(create("logit", 4, *MakeSpec({Box("obs", {2})})), IsInvalid("actor's inputs"));
 }
 
 }  // namespace

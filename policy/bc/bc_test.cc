@@ -35,9 +35,6 @@
 namespace ding {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-
 SpecPtr TwoElements() { return *MakeSpec({MultiDiscrete("action", {2, 3})}); }
 SpecPtr Continuous() { return *MakeSpec({Box("action", {2}, {-1, 0}, {1, 4})}); }
 
@@ -89,17 +86,8 @@ TEST(Bc, GradientsAgreeWithFiniteDifferences) {
     loss();
     ASSERT_THAT(networks.Backward(), IsOk());
     const std::vector<float> gradients(network.gradients.begin(), network.gradients.end());
-    for (size_t i = 0; i < gradients.size(); ++i) {
-      constexpr float kStep = 1.0f / 128;
-      const float before = network.parameters[i];
-      network.parameters[i] = before + kStep;
-      const double above = loss();
-      network.parameters[i] = before - kStep;
-      const double below = loss();
-      network.parameters[i] = before;
-      EXPECT_NEAR(gradients[i], (above - below) / (2 * kStep), 1e-3)
-          << action->DebugString() << "parameter " << i;
-    }
+    SCOPED_TRACE(action->DebugString());
+    ExpectGradientsOf(loss, network.parameters, gradients, 1.0f / 128, 1e-3);
   }
 }
 
@@ -185,7 +173,7 @@ TEST(Bc, NormalizesByTheRowsOfEarlierBatches) {
   bad.column<float>(0)[0] = std::numeric_limits<float>::quiet_NaN();
   std::vector<LearnStep> steps;
   EXPECT_THAT(policy->learn_mode()->Forward(std::move(bad).Seal(16), {}, &steps),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("bc, learn")));
+              IsError(absl::StatusCode::kInternal, "bc, learn"));
   StateDict after;
   ASSERT_THAT(policy->learn_mode()->SaveModel(&after), IsOk());
   EXPECT_EQ(*after.ReadInt("model/statistics/obs/count"), 32);
@@ -203,8 +191,7 @@ TEST(Bc, NamesAnIllegalAction) {
   mask[static_cast<size_t>(action)] = 0;
   std::vector<LearnStep> steps;
   EXPECT_THAT(policy->learn_mode()->Forward(std::move(bad).Seal(4), {}, &steps),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr(absl::StrCat("action ", action, " of row 2 is illegal"))));
+              IsInvalid(absl::StrCat("action ", action, " of row 2 is illegal")));
 }
 
 TEST(Bc, IsSupervised) {
@@ -218,16 +205,14 @@ TEST(Bc, RefusesANetworkThatDoesNotFit) {
   EXPECT_THAT(BcPolicy::Create(std::make_unique<LinearNetwork>(VectorObservation(),
                                                                *MakeSpec({Box("q", {3})}), 1),
                                VectorObservation(), DiscreteAction(), {}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("actor's outputs")));
+              IsInvalid("actor's outputs"));
 }
 
 TEST(Bc, RefusesARecurrentNetwork) {
   EXPECT_THAT(BcPolicy::Create(*Rnn::Create(RnnOptions(), VectorObservation(),
                                             *MakeSpec({Box("logit", {3})}), 1),
                                VectorObservation(), DiscreteAction(), {}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("the network is recurrent (rnn lstm 64"),
-                             HasSubstr("bc learns from single rows"))));
+              IsInvalid("the network is recurrent (rnn lstm 64", "bc learns from single rows"));
 }
 
 TEST(BcFactory, ReportsAllProblemsAtOnce) {
@@ -235,23 +220,18 @@ TEST(BcFactory, ReportsAllProblemsAtOnce) {
   config.set_learning_rate(-1);
   config.set_collect_log_std(30);
   config.mutable_model()->set_head_layer_num(-1);
-  EXPECT_THAT(
-      Create(config, VectorObservation(), *MakeSpec({Box("action", {2})})),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("policy type 'bc'"), HasSubstr("learning_rate is -1"),
-                     HasSubstr("collect_log_std is 30"),
-                     HasSubstr("model: MLP: head_layer_num is -1"), HasSubstr("finite bounds"))));
+  EXPECT_THAT(Create(config, VectorObservation(), *MakeSpec({Box("action", {2})})),
+              IsInvalid("policy type 'bc'", "learning_rate is -1", "collect_log_std is 30",
+                        "model: MLP: head_layer_num is -1", "finite bounds"));
 }
 
 TEST(BcFactory, RefusesFieldsThatNothingReads) {
   BcConfig config = Config();
   config.set_obs_clip(5);
   config.set_collect_log_std(-1);
-  EXPECT_THAT(
-      Create(config, VectorObservation(), DiscreteAction()),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("obs_clip is 5, which has no effect without normalize_obs"),
-                     HasSubstr("collect_log_std is -1, which has no effect without continuous"))));
+  EXPECT_THAT(Create(config, VectorObservation(), DiscreteAction()),
+              IsInvalid("obs_clip is 5, which has no effect without normalize_obs",
+                        "collect_log_std is -1, which has no effect without continuous"));
   config.set_normalize_obs(true);
   EXPECT_THAT(Create(config, VectorObservation(), Continuous()), IsOk());
 }
@@ -267,14 +247,13 @@ PolicyConformanceCase Case(const std::string& name, const SpecPtr& observation,
   return {name, create, observation, action, /*learns=*/true, MakeTransitionBatch, kColumnObs};
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Bc, PolicyConformance,
-    testing::Values(Case("discrete", VectorObservation(), DiscreteAction(), false),
-                    Case("masked", *MakeSpec({ActionMaskSpec(3), Box("obs", {4})}),
-                         DiscreteAction(), false),
-                    Case("multi", VectorObservation(), TwoElements(), true),
-                    Case("box", VectorObservation(), Continuous(), true)),
-    testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Bc, PolicyConformance,
+                         testing::Values(Case("masked",
+                                              *MakeSpec({ActionMaskSpec(3), Box("obs", {4})}),
+                                              DiscreteAction(), false),
+                                         Case("multi", VectorObservation(), TwoElements(), true),
+                                         Case("box", VectorObservation(), Continuous(), true)),
+                         testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace ding

@@ -2,7 +2,6 @@
 #include <memory>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/check.h"
@@ -18,7 +17,6 @@
 namespace ding {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 
 absl::StatusOr<std::unique_ptr<Policy>> Create(const std::string& params) {
@@ -41,11 +39,9 @@ TEST(CqlFactory, LearnsFromTheTransitionsOfADataSet) {
 
 TEST(CqlFactory, ReportsAllProblemsAtOnce) {
   EXPECT_THAT(Create("alpha: -1 dqn { learning_rate: -2 eps { start: 0.5 } }"),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("policy type 'cql'"), HasSubstr("alpha is -1"),
-                             HasSubstr("dqn.learning_rate is -2"),
-                             HasSubstr("dqn.eps (type, start, end, decay) has no effect, because "
-                                       "cql learns from recorded"))));
+              IsInvalid("policy type 'cql'", "alpha is -1", "dqn.learning_rate is -2",
+                        "dqn.eps (type, start, end, decay) has no effect, because "
+                        "cql learns from recorded"));
 }
 
 }  // namespace

@@ -25,7 +25,6 @@
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy.pb.h"
-#include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/testing/random_batch.h"
 #include "ding_worker/policy/testing/test_networks.h"
@@ -36,7 +35,6 @@
 namespace ding {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr int64_t kRows = 16;
@@ -79,24 +77,6 @@ absl::StatusOr<Sac> Create(const DiscreteSacOptions& options, const SpecPtr& obs
 Batch Transitions(const SpecPtr& observation) {
   return MakeTransitionBatch(observation, DiscreteAction(kActions), kRows, 9);
 }
-
-PolicyConformanceCase ConformanceCase(const std::string& name, const SpecPtr& observation) {
-  return {
-      name,
-      [observation](uint64_t seed, PolicyModes modes) -> absl::StatusOr<std::unique_ptr<Policy>> {
-        DiscreteSacOptions options = Options();
-        options.seed = seed;
-        options.modes = modes;
-        DING_ASSIGN_OR_RETURN(Sac sac, Create(options, observation));
-        return std::move(sac.policy);
-      },
-      observation, DiscreteAction(kActions)};
-}
-
-INSTANTIATE_TEST_SUITE_P(DiscreteSac, PolicyConformance,
-                         testing::Values(ConformanceCase("plain", VectorObservation()),
-                                         ConformanceCase("masked", MaskedObservation(kActions))),
-                         testing::PrintToStringParamName());
 
 // What a learner computes for a batch in its first iteration, where the targets equal the critics:
 // an independent implementation on top of the networks.
@@ -208,18 +188,8 @@ TEST(DiscreteSacTest, TheActorsGradientAgreesWithFiniteDifferences) {
   std::vector<LearnStep> steps;
   ASSERT_THAT(sac.policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
   Reference reference(&sac, batch, /*masked=*/false);
-  for (size_t i = 0; i < sac.actor->parameters().size(); ++i) {
-    constexpr float kStep = 1.0f / 256;
-    float& parameter = sac.actor->parameters()[i];
-    const float start = parameter;
-    parameter = start + kStep;
-    const double above = reference.ActorLoss();
-    parameter = start - kStep;
-    const double below = reference.ActorLoss();
-    parameter = start;
-    EXPECT_NEAR(sac.actor->gradients()[i], (above - below) / (2 * kStep), 1e-3)
-        << "parameter " << i;
-  }
+  ExpectGradientsOf([&] { return reference.ActorLoss(); }, sac.actor->parameters(),
+                    sac.actor->gradients(), 1.0f / 256, 1e-3);
 }
 
 TEST(DiscreteSacTest, TheTemperatureFollowsTheEntropy) {
@@ -246,14 +216,12 @@ TEST(DiscreteSacTest, ErrorsNameTheIterationAndTheRow) {
   std::vector<LearnStep> steps;
   EXPECT_THAT(
       sac.policy->learn_mode()->Forward(batch, {}, &steps),
-      StatusIs(absl::StatusCode::kInternal,
-               AllOf(HasSubstr("discrete_sac, train iteration 1"), HasSubstr("'reward', row 1"))));
+      IsError(absl::StatusCode::kInternal, "discrete_sac, train iteration 1", "'reward', row 1"));
 }
 
 TEST(DiscreteSacTest, RefusesOptionsThatAreOutOfRange) {
   const auto expect = [](const DiscreteSacOptions& options, const std::string& text) {
-    EXPECT_THAT(Create(options, VectorObservation()).status(),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text)));
+    EXPECT_THAT(Create(options, VectorObservation()).status(), IsInvalid(text));
   };
   DiscreteSacOptions options = Options();
   options.alpha = 0;
@@ -324,15 +292,11 @@ TEST(DiscreteSacFactory, ErrorsListAllProblems) {
                        "grad_clip_norm: -3 alpha: 0 alpha_learning_rate: -4 target_entropy: -5 "
                        "critic { type: 'cnn' }",
                        *MakeSpec({Box("action", {1}, {-1}, {1})})),
-      StatusIs(
-          absl::StatusCode::kInvalidArgument,
-          AllOf(HasSubstr("policy type 'discrete_sac'"), HasSubstr("actor_learning_rate is -1"),
-                HasSubstr("critic_learning_rate is -2"), HasSubstr("target_update_theta is 0"),
-                HasSubstr("grad_clip_norm is -3"), HasSubstr("alpha is 0"),
-                HasSubstr("alpha_learning_rate is -4"), HasSubstr("target_entropy is -5"),
-                HasSubstr("critic: "), HasSubstr("discrete_sac"))));
-  EXPECT_THAT(CreateFromConfig("target_entropy: 2"),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("target_entropy is 2")));
+      IsInvalid("policy type 'discrete_sac'", "actor_learning_rate is -1",
+                "critic_learning_rate is -2", "target_update_theta is 0", "grad_clip_norm is -3",
+                "alpha is 0", "alpha_learning_rate is -4", "target_entropy is -5",
+                "critic: ", "discrete_sac"));
+  EXPECT_THAT(CreateFromConfig("target_entropy: 2"), IsInvalid("target_entropy is 2"));
 }
 
 TEST(DiscreteSacFactory, DescribesItsActor) {

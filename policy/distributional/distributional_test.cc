@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
@@ -28,7 +27,6 @@
 namespace ding {
 namespace {
 
-using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -68,9 +66,8 @@ TEST(DistributionalFactory, RainbowExploresByNoiseAndWithoutNoiseByEpsilon) {
   EXPECT_EQ(*noisy->command_mode()->GetSettingCollect({{"envstep", 0}}).Get("eps"), 0);
   const std::string eps = "dqn { eps { start: 0.5 } } noise_deviation: ";
   EXPECT_THAT(Create("rainbow", "RainbowConfig", eps + "0.5"),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("dqn.eps (type, start, end, decay) has no effect, because noise "
-                                 "explores for rainbow")));
+              IsInvalid("dqn.eps (type, start, end, decay) has no effect, because noise "
+                        "explores for rainbow"));
   DING_ASSERT_OK_AND_ASSIGN(const auto plain, Create("rainbow", "RainbowConfig", eps + "0"));
   EXPECT_EQ(*plain->command_mode()->GetSettingCollect({{"envstep", 0}}).Get("eps"), 0.5);
   EXPECT_THAT(plain->learn_mode()->info(), testing::Not(HasSubstr("noisy")));
@@ -143,21 +140,15 @@ TEST(DistributionalFactory, ReportsAllProblemsAtOnce) {
              "dqn { learning_rate: -1 loss: HUBER model { type: 'mpl' } } v_min: 3 v_max: 2 "
              "atoms: 1 noise_deviation: -1",
              "unroll_len: 4 batch_size: 0"),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("policy type 'rainbow': batch_size is 0"),
-                     HasSubstr("unroll_len is 4, but rainbow learns from single rows"),
-                     HasSubstr("dqn.learning_rate is -1"),
-                     HasSubstr("dqn.loss and dqn.huber_delta have no effect"),
-                     HasSubstr("v_min is 3 and v_max 2"), HasSubstr("atoms is 1, must be in 2.."),
-                     HasSubstr("noise_deviation is -1"), HasSubstr("dqn.model: "))));
+      IsInvalid("policy type 'rainbow': batch_size is 0",
+                "unroll_len is 4, but rainbow learns from single rows", "dqn.learning_rate is -1",
+                "dqn.loss and dqn.huber_delta have no effect", "v_min is 3 and v_max 2",
+                "atoms is 1, must be in 2..", "noise_deviation is -1", "dqn.model: "));
   EXPECT_THAT(Create("qrdqn", "QrdqnConfig", "quantiles: 0 kappa: 0"),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("quantiles is 0"), HasSubstr("kappa is 0"))));
+              IsInvalid("quantiles is 0", "kappa is 0"));
   EXPECT_THAT(
       Create("iqn", "IqnConfig", "fractions: 5000 cosines: 0 dqn { model { type: 'torch_mlp' } }"),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("fractions is 5000"), HasSubstr("cosines is 0"),
-                     HasSubstr("its type is 'torch_mlp'"), HasSubstr("must be 'mlp'"))));
+      IsInvalid("fractions is 5000", "cosines is 0", "its type is 'torch_mlp'", "must be 'mlp'"));
 }
 
 constexpr int64_t kActions = 3;
@@ -263,22 +254,18 @@ TEST(IqnNetworkTest, FractionsAreOneOfEachPartOrTheMiddles) {
 }
 
 TEST(IqnNetworkTest, RefusesOptionsThatDoNotFit) {
-  EXPECT_THAT(Create({}), StatusIs(absl::StatusCode::kInvalidArgument,
-                                   HasSubstr("needs at least one encoder layer")));
-  EXPECT_THAT(Create({6}, false, 0), StatusIs(absl::StatusCode::kInvalidArgument,
-                                              HasSubstr("the number of cosines is 0")));
-  EXPECT_THAT(Create({0}), StatusIs(absl::StatusCode::kInvalidArgument,
-                                    HasSubstr("encoder_hidden_size[0] is 0")));
+  EXPECT_THAT(Create({}), IsInvalid("needs at least one encoder layer"));
+  EXPECT_THAT(Create({6}, false, 0), IsInvalid("the number of cosines is 0"));
+  EXPECT_THAT(Create({0}), IsInvalid("encoder_hidden_size[0] is 0"));
   IqnOptions options;
   options.mlp.encoder_hidden_size = {4};
   EXPECT_THAT(IqnNetwork::Create(options, *MakeSpec({Box("obs", {4})}),
                                  *MakeSpec({Box("q", {kActions})}), 7),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("[actions, fractions]")));
+              IsInvalid("[actions, fractions]"));
   options.mlp.layer_norm = true;
   EXPECT_THAT(IqnNetwork::Create(options, *MakeSpec({Box("obs", {4})}),
                                  *MakeSpec({Box("q", {kActions, 8})}), 7),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("iqn network has no dropout or layer normalization")));
+              IsInvalid("iqn network has no dropout or layer normalization"));
   DING_ASSERT_OK_AND_ASSIGN(const auto network, Create({7, 6}, true));
   EXPECT_EQ(network->info(),
             "iqn 5 cosines, 4 fractions, mlp 4-7 tanh, encoder 6, 6 tanh, dueling q 6-3: 231 "

@@ -20,9 +20,6 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/policy/mlp/mlp.h"
-#include "ding_worker/policy/policy_conformance.h"
-#include "ding_worker/policy/testing/allocation.h"
 #include "ding_worker/policy/testing/random_batch.h"
 #include "ding_worker/policy/testing/test_networks.h"
 #include "gmock/gmock.h"
@@ -30,9 +27,6 @@
 
 namespace ding {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
 
 constexpr int64_t kInputs = 3;
 constexpr int64_t kActions = 4;
@@ -118,15 +112,8 @@ TEST_P(DqnLoss, LossAndGradientEqualTheDefinition) {
       << "this batch cannot tell double from plain";
   const absl::Span<const float> gradients = policy->network().gradients();
   std::vector<float> moved = before;
-  for (size_t i = 0; i < before.size(); ++i) {
-    constexpr float kStep = 1.0f / 1024;
-    moved[i] = before[i] + kStep;
-    const double above = LossByHand(batch, moved, target, chooser);
-    moved[i] = before[i] - kStep;
-    const double below = LossByHand(batch, moved, target, chooser);
-    moved[i] = before[i];
-    EXPECT_NEAR(gradients[i], (above - below) / (2 * kStep), 2e-4) << "parameter " << i;
-  }
+  ExpectGradientsOf([&] { return LossByHand(batch, moved, target, chooser); },
+                    absl::MakeSpan(moved), gradients, 1.0f / 1024, 2e-4);
 }
 
 INSTANTIATE_TEST_SUITE_P(DoubleAndPlain, DqnLoss, testing::Bool(),
@@ -374,11 +361,9 @@ TEST(Dqn, RefusesAMissingOrInvalidEpsilon) {
   const auto forward = [&](const NamedValues& settings) {
     return policy->collect_mode()->Forward(obs.view(), {}, settings, out.view());
   };
-  EXPECT_THAT(forward({}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'eps' is missing")));
+  EXPECT_THAT(forward({}), IsInvalid("'eps' is missing"));
   for (const double eps : {-0.1, 1.1, std::numeric_limits<double>::quiet_NaN()}) {
-    EXPECT_THAT(forward({{"eps", eps}}),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected 0..1")));
+    EXPECT_THAT(forward({{"eps", eps}}), IsInvalid("expected 0..1"));
   }
 }
 
@@ -404,9 +389,8 @@ TEST(Dqn, NonFiniteDataNamesIterationColumnAndRow) {
     builder.column<float>(index)[4 * elements] = std::numeric_limits<float>::infinity();
     const Batch bad = std::move(builder).Seal(good.rows());
     EXPECT_THAT(policy->learn_mode()->Forward(bad, {}, &steps),
-                StatusIs(absl::StatusCode::kInternal,
-                         AllOf(HasSubstr("train iteration 2"),
-                               HasSubstr(std::string("'") + column + "', row 4 holds inf"))));
+                IsError(absl::StatusCode::kInternal, "train iteration 2",
+                        std::string("'") + column + "', row 4 holds inf"));
     EXPECT_EQ(Copy(policy->network().parameters()), parameters);
   }
 }
@@ -422,15 +406,14 @@ TEST(Dqn, ALossOrGradientThatOverflowsChangesNothing) {
   std::vector<float> parameters = Copy(policy->network().parameters());
   std::vector<LearnStep> steps;
   EXPECT_THAT(policy->learn_mode()->Forward(huge, {}, &steps),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("gradient")));
+              IsError(absl::StatusCode::kInternal, "gradient"));
   EXPECT_EQ(Copy(policy->network().parameters()), parameters);
 
   const absl::Span<float> live = policy->network().parameters();
   std::fill(live.begin(), live.end(), std::numeric_limits<float>::infinity());
   parameters = Copy(live);
-  EXPECT_THAT(
-      policy->learn_mode()->Forward(good, {}, &steps),
-      StatusIs(absl::StatusCode::kInternal, AllOf(HasSubstr("the loss is"), HasSubstr("row 0"))));
+  EXPECT_THAT(policy->learn_mode()->Forward(good, {}, &steps),
+              IsError(absl::StatusCode::kInternal, "the loss is", "row 0"));
   EXPECT_EQ(Copy(policy->network().parameters()), parameters);
 }
 
@@ -440,80 +423,34 @@ TEST(Dqn, RefusesBatchesOfAnotherLayoutNamingTheColumn) {
   EXPECT_THAT(policy->learn_mode()->Forward(MakeTransitionBatch(VectorObservation(kInputs + 1),
                                                                 DiscreteAction(kActions), 4, 1),
                                             {}, &steps),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("column 'obs'"), HasSubstr("[4]"), HasSubstr("[3]"))));
+              IsInvalid("column 'obs'", "[4]", "[3]"));
   // An action that the spec of the batch allows, but for which the network has no value.
   const Batch more =
       MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions + 1), 64, 1);
   EXPECT_THAT(policy->learn_mode()->Forward(more, {}, &steps),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("column 'action'"), HasSubstr("holds 4, expected 0..3"))));
+              IsInvalid("column 'action'", "holds 4, expected 0..3"));
 }
 
 TEST(Dqn, RefusesSpacesAndNetworksThatDoNotFit) {
   EXPECT_THAT(CountActions(*MakeSpec({Box("action", {1}, {-1}, {1})}).value()),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("discrete actions")));
+              IsInvalid("discrete actions"));
   auto network = std::make_unique<LinearNetwork>(VectorObservation(kInputs),
                                                  *MakeSpec({Box("q", {kActions})}), 0);
   EXPECT_THAT(DqnPolicy::Create(std::move(network), DiscreteAction(kActions + 1), {}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("'q' float32[5]"), HasSubstr("[4]"))));
+              IsInvalid("'q' float32[5]", "[4]"));
   DqnOptions options;
   options.target_update = {0, 0};
   network = std::make_unique<LinearNetwork>(VectorObservation(kInputs),
                                             *MakeSpec({Box("q", {kActions})}), 0);
   EXPECT_THAT(DqnPolicy::Create(std::move(network), DiscreteAction(kActions), options),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("target update")));
+              IsInvalid("target update"));
 }
 
 TEST(Dqn, RefusesARecurrentNetworkAndNamesThePolicyForIt) {
   auto network = std::make_unique<LeakyNetwork>(
       VectorObservation(kInputs), *MakeSpec({Box("q", {kActions})}), /*state_size=*/2, 0);
   EXPECT_THAT(DqnPolicy::Create(std::move(network), DiscreteAction(kActions), {}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("leaky 3-2-4"), HasSubstr("policy type 'r2d2'"))));
-}
-
-absl::StatusOr<std::unique_ptr<Policy>> CreateForConformance(bool soft, uint64_t seed,
-                                                             PolicyModes modes) {
-  DqnOptions options;
-  options.seed = seed;
-  options.modes = modes;
-  options.learn.priority = true;
-  options.target_update = soft ? TargetUpdate{0, 0.1} : TargetUpdate{4, 0};
-  auto network = std::make_unique<LinearNetwork>(VectorObservation(kInputs),
-                                                 *MakeSpec({Box("q", {kActions})}), seed);
-  return DqnPolicy::Create(std::move(network), DiscreteAction(kActions), options);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Dqn, PolicyConformance,
-    testing::Values(PolicyConformanceCase{"hard",
-                                          [](uint64_t seed, PolicyModes modes) {
-                                            return CreateForConformance(false, seed, modes);
-                                          },
-                                          VectorObservation(kInputs), DiscreteAction(kActions)},
-                    PolicyConformanceCase{"soft",
-                                          [](uint64_t seed, PolicyModes modes) {
-                                            return CreateForConformance(true, seed, modes);
-                                          },
-                                          VectorObservation(kInputs), DiscreteAction(kActions)}),
-    testing::PrintToStringParamName());
-
-TEST(DqnAllocation, AllocatesNothingWhileSizesRepeat) {
-  const SpecPtr observation = *MakeSpec({Box("obs", {4})});
-  const SpecPtr action = *MakeSpec({Discrete("action", 2)});
-  MlpOptions mlp;
-  mlp.encoder_hidden_size = {32, 16};
-  mlp.dueling = true;
-  DqnOptions options;
-  options.learn.priority = true;
-  options.grad_clip_norm = 1;
-  const auto policy = *DqnPolicy::Create(
-      *Mlp::Create(mlp, observation, *MakeSpec({Box("q", {2})}), 0), action, options);
-  ExpectAllocatesNothingWhileSizesRepeat(policy.get(),
-                                         MakeTransitionBatch(observation, action, 64, 1),
-                                         MakeObservationBatch(observation, 8, 1));
+              IsInvalid("leaky 3-2-4", "policy type 'r2d2'"));
 }
 
 }  // namespace

@@ -24,7 +24,6 @@ namespace ding {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using Json = nlohmann::json;
 
 class ExporterTest : public testing::Test {
@@ -72,10 +71,9 @@ TEST_F(ExporterTest, WritesTheFilesAndTheGoldenRows) {
 
 TEST_F(ExporterTest, NamesTheFormatsThatThereAre) {
   Save(FindActorCase("Bc"));
-  EXPECT_THAT(
-      ExportCheckpoint(path_, "tflite", path_).status(),
-      StatusIs(absl::StatusCode::kNotFound,
-               HasSubstr("unknown export format type 'tflite'; this program has: c, onnx")));
+  EXPECT_THAT(ExportCheckpoint(path_, "tflite", path_).status(),
+              IsError(absl::StatusCode::kNotFound,
+                      "unknown export format type 'tflite'; this program has: c, onnx"));
 }
 
 TEST_F(ExporterTest, AnExporterOfAUserThatThrowsOrReturnsNoneIsNamed) {
@@ -87,18 +85,18 @@ TEST_F(ExporterTest, AnExporterOfAUserThatThrowsOrReturnsNoneIsNamed) {
   EXPECT_THAT(refusal([](const ActorModel&) -> absl::StatusOr<std::vector<ExportedFile>> {
                 throw std::runtime_error("out of ideas");
               }),
-              StatusIs(absl::StatusCode::kInternal,
-                       HasSubstr("export format 'mine' threw an exception: out of ideas")));
+              IsError(absl::StatusCode::kInternal,
+                      "export format 'mine' threw an exception: out of ideas"));
   EXPECT_THAT(refusal([](const ActorModel&) { return std::vector<ExportedFile>(); }),
-              StatusIs(absl::StatusCode::kInternal,
-                       HasSubstr("export format 'mine' returned no files, expected at least one")));
+              IsError(absl::StatusCode::kInternal,
+                      "export format 'mine' returned no files, expected at least one"));
 }
 
 TEST_F(ExporterTest, CNamesTheLayerThatItCannotHold) {
   DING_ASSERT_OK_AND_ASSIGN(const Exporter exporter, ExporterRegistry().Find("c"));
   EXPECT_THAT(exporter(WithConvolution()).status(),
-              StatusIs(absl::StatusCode::kUnimplemented,
-                       HasSubstr("layer 'conv/0' is a convolution, which C source cannot hold")));
+              IsError(absl::StatusCode::kUnimplemented,
+                      "layer 'conv/0' is a convolution, which C source cannot hold"));
 }
 
 TEST_F(ExporterTest, RefusesHeadsThatItDoesNotKnow) {
@@ -108,7 +106,7 @@ TEST_F(ExporterTest, RefusesHeadsThatItDoesNotKnow) {
   for (const std::string& format : ExporterRegistry().Names()) {
     DING_ASSERT_OK_AND_ASSIGN(const Exporter exporter, ExporterRegistry().Find(format));
     EXPECT_THAT(exporter(loaded.model).status(),
-                StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("found head 'beta'")))
+                IsError(absl::StatusCode::kUnimplemented, "found head 'beta'"))
         << format;
   }
 }

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <memory>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"

@@ -21,9 +21,6 @@
 namespace ding {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-
 absl::StatusOr<std::unique_ptr<Network>> CreateLeaky(const NetworkConfig& /*config*/,
                                                      const SpecPtr& input, const SpecPtr& output,
                                                      uint64_t seed) {
@@ -111,21 +108,17 @@ TEST_F(R2d2Factory, ReportsAllProblemsAtOnce) {
   params_.set_rescale_eps(-2);
   params_.set_priority_eta(1.5);
   context_.action = *MakeSpec({Box("action", {1}, {-1}, {1})});
-  EXPECT_THAT(
-      Create(),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("policy type 'r2d2': "), HasSubstr("nstep is 3, must be 1"),
-                     HasSubstr("set params.nstep"), HasSubstr("unroll_len is 1"),
-                     HasSubstr("at least 2"), HasSubstr("dqn.learning_rate is -1"),
-                     HasSubstr("dqn.eps.end is -0.5, must be in [0, 1]"),
-                     HasSubstr("dqn.target_update_freq is 0"), HasSubstr("params.nstep is 0"),
-                     HasSubstr("rescale_eps is -2"), HasSubstr("priority_eta is 1.5"),
-                     HasSubstr("r2d2 chooses among discrete actions"))));
+  EXPECT_THAT(Create(),
+              IsInvalid("policy type 'r2d2': ", "nstep is 3, must be 1", "set params.nstep",
+                        "unroll_len is 1", "at least 2", "dqn.learning_rate is -1",
+                        "dqn.eps.end is -0.5, must be in [0, 1]", "dqn.target_update_freq is 0",
+                        "params.nstep is 0", "rescale_eps is -2", "priority_eta is 1.5",
+                        "r2d2 chooses among discrete actions"));
 }
 
 TEST_F(R2d2Factory, WholeEpisodesNeedNoUnrollLen) {
   config_.set_unroll_len(1);
-  EXPECT_THAT(Create(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("n_episode")));
+  EXPECT_THAT(Create(), IsInvalid("n_episode"));
   config_.set_n_episode(2);
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create());
   EXPECT_EQ(policy->collect_mode()->attributes().n_episode, 2);
@@ -133,9 +126,7 @@ TEST_F(R2d2Factory, WholeEpisodesNeedNoUnrollLen) {
 
 TEST_F(R2d2Factory, RefusesANetworkWithoutMemoryAndSaysWhichToUse) {
   params_.mutable_dqn()->mutable_model()->set_type("linear");
-  EXPECT_THAT(Create(), StatusIs(absl::StatusCode::kInvalidArgument,
-                                 AllOf(HasSubstr("r2d2 needs a recurrent network"),
-                                       HasSubstr("set model.type to 'rnn'"))));
+  EXPECT_THAT(Create(), IsInvalid("r2d2 needs a recurrent network", "set model.type to 'rnn'"));
 }
 
 TEST(R2d2Allocation, AllocatesNothingWhileSizesRepeat) {

@@ -19,7 +19,6 @@
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/policy.h"
-#include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/schedule.h"
 #include "ding_worker/policy/testing/random_batch.h"
 #include "ding_worker/policy/testing/test_networks.h"
@@ -240,15 +239,8 @@ TEST_P(R2d2Loss, LossGradientAndPrioritiesEqualTheDefinition) {
   }
   const absl::Span<const float> gradients = policy->network().gradients();
   std::vector<float> moved = before;
-  for (size_t i = 0; i < before.size(); ++i) {
-    constexpr float kStep = 1.0f / 1024;
-    moved[i] = before[i] + kStep;
-    const double above = by_hand.Compute(moved).loss;
-    moved[i] = before[i] - kStep;
-    const double below = by_hand.Compute(moved).loss;
-    moved[i] = before[i];
-    EXPECT_NEAR(gradients[i], (above - below) / (2 * kStep), 3e-4) << "parameter " << i;
-  }
+  ExpectGradientsOf([&] { return by_hand.Compute(moved).loss; }, absl::MakeSpan(moved), gradients,
+                    1.0f / 1024, 3e-4);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -343,20 +335,17 @@ TEST(R2d2, ANonFiniteLossNamesTheRowAndChangesNothing) {
   std::fill(live.begin(), live.end(), std::numeric_limits<float>::infinity());
   const std::vector<float> parameters = Copy(live);
   std::vector<LearnStep> steps;
-  EXPECT_THAT(
-      policy->learn_mode()->Forward(FourSequences(1), {}, &steps),
-      StatusIs(absl::StatusCode::kInternal, AllOf(HasSubstr("r2d2, train iteration 1: the loss is"),
-                                                  HasSubstr("td error is that of row 1"))));
+  EXPECT_THAT(policy->learn_mode()->Forward(FourSequences(1), {}, &steps),
+              IsError(absl::StatusCode::kInternal, "r2d2, train iteration 1: the loss is",
+                      "td error is that of row 1"));
   EXPECT_EQ(Copy(policy->network().parameters()), parameters);
 }
 
 TEST(R2d2, RefusesANetworkWithoutMemoryAndSaysWhichToUse) {
   auto network = std::make_unique<LinearNetwork>(VectorObservation(kInputs),
                                                  *MakeSpec({Box("q", {kActions})}), 0);
-  EXPECT_THAT(
-      R2d2Policy::Create(std::move(network), DiscreteAction(kActions), {}),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("linear 4-3"), HasSubstr("model.type"), HasSubstr("'rnn'"))));
+  EXPECT_THAT(R2d2Policy::Create(std::move(network), DiscreteAction(kActions), {}),
+              IsInvalid("linear 4-3", "model.type", "'rnn'"));
 }
 
 TEST(R2d2, LearnsFromSequencesAndDescribesItself) {
@@ -370,40 +359,10 @@ TEST(R2d2, RefusesEnvIdsThatDoNotFitTheObservations) {
   const Batch obs = MakeObservationBatch(VectorObservation(kInputs), 2, 1);
   const BatchBuilder out = *BatchBuilder::Create(DiscreteAction(kActions), 2);
   EXPECT_THAT(policy->eval_mode()->Forward(obs.view(), {0}, {}, out.view()),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("1 env ids for 2")));
+              IsInvalid("1 env ids for 2"));
   EXPECT_THAT(policy->eval_mode()->Forward(obs.view(), {0, -1}, {}, out.view()),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("env id is -1")));
+              IsInvalid("env id is -1"));
 }
-
-PolicyConformanceCase ConformanceCase(const std::string& name, const SpecPtr& observation) {
-  PolicyConformanceCase c;
-  c.name = name;
-  c.observation = observation;
-  c.action = DiscreteAction(kActions);
-  c.create = [observation](uint64_t seed,
-                           PolicyModes modes) -> absl::StatusOr<std::unique_ptr<Policy>> {
-    R2d2Options options;
-    options.dqn.seed = seed;
-    options.dqn.modes = modes;
-    options.dqn.learn.priority = true;
-    options.dqn.eps = {ScheduleKind::kLinear, 0.5, 0, 100};
-    options.dqn.target_update = {4, 0};
-    return CreateR2d2(options, observation);
-  };
-  c.make_batch = [](const SpecPtr& obs, const SpecPtr& action, int64_t rows, uint64_t seed) {
-    RandomSequencesOptions options;
-    options.sequences = rows / options.length;
-    options.burn_in = 1;
-    return MakeRandomSequences(obs, action, seed, options);
-  };
-  return c;
-}
-
-INSTANTIATE_TEST_SUITE_P(R2d2, PolicyConformance,
-                         testing::Values(ConformanceCase("plain", VectorObservation(kInputs)),
-                                         ConformanceCase("masked",
-                                                         MaskedObservation(kActions, kInputs))),
-                         testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace ding

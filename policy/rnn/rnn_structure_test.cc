@@ -7,12 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/allocation_count.h"
+#include "ding_worker/base/cpu.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
@@ -20,6 +21,7 @@
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/policy_registry.h"
+#include "ding_worker/policy/rnn/cell_kernels.h"
 #include "ding_worker/policy/rnn/rnn.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -27,7 +29,8 @@
 namespace ding {
 namespace {
 
-using testing::AllOf;
+using internal_rnn::CellKernels;
+using internal_rnn::CellKernelsFor;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -112,23 +115,20 @@ TEST(RnnStructureTest, RefusesSizesOutOfRange) {
     RnnOptions options;
     options.hidden_size = size;
     EXPECT_THAT(MakeRnnStructure(options, *MakeSpec({Box("obs", {4})}), *MakeSpec({Box("q", {2})})),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr(absl::StrCat("recurrent.hidden_size is ", size))));
+                IsInvalid(absl::StrCat("recurrent.hidden_size is ", size)));
   }
   RnnOptions options;
   options.hidden_size = kMaxLayerWidth;
   options.mlp.head_layer_num = 0;
   EXPECT_THAT(MakeRnnStructure(options, *MakeSpec({Box("obs", {4})}), *MakeSpec({Box("q", {2})})),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("parameters"), HasSubstr("recurrent.hidden_size"))));
+              IsInvalid("parameters", "recurrent.hidden_size"));
 }
 
 TEST(RnnStructureTest, RefusesDropout) {
   RnnOptions options;
   options.mlp.dropout = 0.1;
   EXPECT_THAT(MakeRnnStructure(options, *MakeSpec({Box("obs", {4})}), *MakeSpec({Box("q", {2})})),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("a recurrent network has no dropout")));
+              IsInvalid("a recurrent network has no dropout"));
 }
 
 absl::StatusOr<std::unique_ptr<Network>> Create(const NetworkConfig& config) {
@@ -164,20 +164,16 @@ TEST(RnnFactoryTest, ReportsEveryProblemAtOnce) {
   NetworkConfig config = Config();
   config.mutable_recurrent()->set_hidden_size(0);
   config.set_head_layer_num(-1);
-  EXPECT_THAT(Create(config), StatusIs(absl::StatusCode::kInvalidArgument,
-                                       AllOf(HasSubstr("recurrent.hidden_size is 0"),
-                                             HasSubstr("head_layer_num is -1"))));
+  EXPECT_THAT(Create(config), IsInvalid("recurrent.hidden_size is 0", "head_layer_num is -1"));
 }
 
 TEST(RnnFactoryTest, RefusesParamsAndConvolutions) {
   NetworkConfig config = Config();
   config.mutable_params()->set_type_url("type.googleapis.com/mine.Config");
-  EXPECT_THAT(Create(config),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("mine.Config")));
+  EXPECT_THAT(Create(config), IsInvalid("mine.Config"));
   config = Config();
   config.add_conv()->set_channels(16);
-  EXPECT_THAT(Create(config),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'rnn' has no convolutions")));
+  EXPECT_THAT(Create(config), IsInvalid("'rnn' has no convolutions"));
 }
 
 // Passes must not allocate while sizes repeat, also if collecting and learning alternate: the
@@ -226,6 +222,108 @@ TEST_P(RnnAllocation, AllocatesNothingWhileSizesRepeat) {
   }
   EXPECT_GT(before, 0) << "the counter does not count";
   EXPECT_EQ(AllocationCount() - before, 0);
+}
+
+// rnn_test.cc compares whole networks with a reference; here each instruction set is compared with
+// formulas in double precision.
+
+constexpr int64_t kSize = 3 * 16;
+
+double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+std::vector<float> RandomPlanes(int64_t planes, int stream) {
+  Rng rng(1, "cell_kernels_test", stream);
+  std::vector<float> values(planes * kSize);
+  for (float& value : values) value = static_cast<float>(2 * rng.Normal());
+  return values;
+}
+
+class CellKernelsTest : public testing::TestWithParam<InstructionSet> {
+ protected:
+  // Element i of plane `plane`.
+  static double At(const std::vector<float>& planes, int64_t plane, int64_t i) {
+    return planes[plane * kSize + i];
+  }
+
+  const CellKernels& kernels_ = CellKernelsFor(GetParam());
+};
+
+INSTANTIATE_TEST_SUITE_P(All, CellKernelsTest, testing::ValuesIn(SupportedInstructionSets()),
+                         [](const auto& info) {
+                           return std::string(InstructionSetName(info.param));
+                         });
+
+TEST_P(CellKernelsTest, Lstm) {
+  const std::vector<float> a = RandomPlanes(4, 1);
+  const std::vector<float> cell_before = RandomPlanes(1, 2);
+  const std::vector<float> d_output = RandomPlanes(1, 3);
+  const std::vector<float> d_hidden = RandomPlanes(1, 4);
+  const std::vector<float> d_cell_after = RandomPlanes(1, 5);
+  const std::vector<float> sums_before = RandomPlanes(4, 6);
+  std::vector<float> gates = a;
+  std::vector<float> cell(kSize), tanh_cell(kSize), hidden(kSize), d_gates(4 * kSize);
+  std::vector<float> d_cell = d_cell_after;
+  std::vector<float> sums = sums_before;
+  kernels_.lstm_forward(
+      {kSize, gates.data(), cell_before.data(), cell.data(), tanh_cell.data(), hidden.data()});
+  kernels_.lstm_backward({kSize, gates.data(), cell_before.data(), tanh_cell.data(),
+                          d_output.data(), d_hidden.data(), d_cell.data(), d_gates.data(),
+                          sums.data()});
+  for (int64_t k = 0; k < kSize; ++k) {
+    const double i = Sigmoid(At(a, 0, k));
+    const double f = Sigmoid(At(a, 1, k));
+    const double g = std::tanh(At(a, 2, k));
+    const double o = Sigmoid(At(a, 3, k));
+    const double c = f * cell_before[k] + i * g;
+    EXPECT_NEAR(cell[k], c, 4e-6);
+    EXPECT_NEAR(hidden[k], o * std::tanh(c), 4e-6);
+    const double d_h = double{d_output[k]} + d_hidden[k];
+    const double d_c = d_cell_after[k] + d_h * o * (1 - std::tanh(c) * std::tanh(c));
+    EXPECT_NEAR(d_cell[k], d_c * f, 2e-5);
+    const double expected[] = {d_c * g * i * (1 - i), d_c * cell_before[k] * f * (1 - f),
+                               d_c * i * (1 - g * g), d_h * std::tanh(c) * o * (1 - o)};
+    for (int gate = 0; gate < 4; ++gate) {
+      EXPECT_NEAR(At(d_gates, gate, k), expected[gate], 2e-5) << gate;
+      EXPECT_NEAR(At(sums, gate, k) - At(sums_before, gate, k), expected[gate], 2e-5) << gate;
+    }
+  }
+}
+
+TEST_P(CellKernelsTest, Gru) {
+  const std::vector<float> a = RandomPlanes(4, 1);  // The kernel writes the last plane.
+  const std::vector<float> b = RandomPlanes(3, 2);
+  const std::vector<float> hidden_before = RandomPlanes(1, 3);
+  const std::vector<float> d_output = RandomPlanes(1, 4);
+  const std::vector<float> d_hidden_after = RandomPlanes(1, 5);
+  const std::vector<float> sums_before = RandomPlanes(4, 6);
+  std::vector<float> gates = a;
+  std::vector<float> hidden(kSize), d_gates(3 * kSize), d_products(3 * kSize);
+  std::vector<float> d_hidden = d_hidden_after;
+  std::vector<float> sums = sums_before;
+  kernels_.gru_forward({kSize, gates.data(), b.data(), hidden_before.data(), hidden.data()});
+  kernels_.gru_backward({kSize, gates.data(), hidden_before.data(), d_output.data(),
+                         d_hidden.data(), d_gates.data(), d_products.data(), sums.data()});
+  for (int64_t k = 0; k < kSize; ++k) {
+    const double r = Sigmoid(At(a, 0, k) + At(b, 0, k));
+    const double z = Sigmoid(At(a, 1, k) + At(b, 1, k));
+    const double n = std::tanh(At(a, 2, k) + r * At(b, 2, k));
+    EXPECT_NEAR(hidden[k], (1 - z) * n + z * hidden_before[k], 4e-6);
+    const double d_h = double{d_output[k]} + d_hidden_after[k];
+    EXPECT_NEAR(d_hidden[k], d_h * z, 2e-5);
+    const double d_n = d_h * (1 - z) * (1 - n * n);
+    const double d_r = d_n * At(b, 2, k) * r * (1 - r);
+    const double d_z = d_h * (hidden_before[k] - n) * z * (1 - z);
+    const double by_a[] = {d_r, d_z, d_n};
+    const double by_b[] = {d_r, d_z, d_n * r};
+    const double added[] = {d_r, d_z, d_n, d_n * r};
+    for (int gate = 0; gate < 3; ++gate) {
+      EXPECT_NEAR(At(d_gates, gate, k), by_a[gate], 2e-5) << gate;
+      EXPECT_NEAR(At(d_products, gate, k), by_b[gate], 2e-5) << gate;
+    }
+    for (int gate = 0; gate < 4; ++gate) {
+      EXPECT_NEAR(At(sums, gate, k) - At(sums_before, gate, k), added[gate], 2e-5) << gate;
+    }
+  }
 }
 
 }  // namespace

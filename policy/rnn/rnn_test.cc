@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
@@ -25,9 +24,6 @@
 
 namespace ding {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
 
 constexpr uint64_t kSeed = 7;
 
@@ -191,9 +187,7 @@ TEST(RnnTest, ReportsEveryProblemAtOnce) {
   options.hidden_size = 0;
   options.mlp.encoder_hidden_size = {-3};
   EXPECT_THAT(Rnn::Create(options, *MakeSpec({Discrete("obs", 3)}), *MakeSpec({Box("q", {2})}), 0),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("recurrent.hidden_size is 0"),
-                             HasSubstr("encoder_hidden_size[0] is -3"), HasSubstr("'obs'"))));
+              IsInvalid("recurrent.hidden_size is 0", "encoder_hidden_size[0] is -3", "'obs'"));
 }
 
 }  // namespace

@@ -23,10 +23,8 @@
 #include "ding_worker/policy/mlp/mlp.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy.pb.h"
-#include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/td3/td3.pb.h"
-#include "ding_worker/policy/testing/allocation.h"
 #include "ding_worker/policy/testing/random_batch.h"
 #include "ding_worker/policy/testing/test_networks.h"
 #include "gmock/gmock.h"
@@ -35,9 +33,6 @@
 
 namespace ding {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
 
 constexpr int64_t kRows = 16;
 constexpr uint64_t kSeed = 4;
@@ -85,28 +80,6 @@ Td3Options DdpgOptions() {
 Batch Transitions(uint64_t seed = 9) {
   return MakeTransitionBatch(VectorObservation(), BoxAction(), kRows, seed);
 }
-
-absl::StatusOr<std::unique_ptr<Policy>> CreateForConformance(Td3Options options, int num_critics,
-                                                             uint64_t seed, PolicyModes modes) {
-  options.base.seed = seed;
-  options.base.modes = modes;
-  DING_ASSIGN_OR_RETURN(Td3 td3, Create(options, num_critics));
-  return std::move(td3.policy);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Td3, PolicyConformance,
-    testing::Values(PolicyConformanceCase{"Td3",
-                                          [](uint64_t seed, PolicyModes modes) {
-                                            return CreateForConformance(Options(), 2, seed, modes);
-                                          },
-                                          VectorObservation(), BoxAction()},
-                    PolicyConformanceCase{"Ddpg",
-                                          [](uint64_t seed, PolicyModes modes) {
-                                            return CreateForConformance(DdpgOptions(), 1, seed,
-                                                                        modes);
-                                          },
-                                          VectorObservation(), BoxAction()}));
 
 // What a learner computes for a batch in its first iteration, where the targets equal what they
 // follow: an independent implementation on top of the networks.
@@ -197,18 +170,8 @@ TEST(Td3Test, TheActorsGradientAgreesWithFiniteDifferencesThroughTheFirstCritic)
   std::vector<LearnStep> steps;
   ASSERT_THAT(td3.policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
   Reference reference(&td3, batch);
-  const absl::Span<float> parameters = td3.actor().network().parameters();
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    constexpr float kStep = 1.0f / 256;
-    const float start = parameters[i];
-    parameters[i] = start + kStep;
-    const double above = reference.ActorLoss();
-    parameters[i] = start - kStep;
-    const double below = reference.ActorLoss();
-    parameters[i] = start;
-    EXPECT_NEAR(td3.actor().network().gradients()[i], (above - below) / (2 * kStep), 1e-3)
-        << "parameter " << i;
-  }
+  ExpectGradientsOf([&] { return reference.ActorLoss(); }, td3.actor().network().parameters(),
+                    td3.actor().network().gradients(), 1.0f / 256, 1e-3);
 }
 
 TEST(Td3Test, TheActorLearnsEverySecondIteration) {
@@ -246,16 +209,14 @@ TEST(Td3Test, ErrorsNameTheAlgorithm) {
   const Batch batch = Transitions();
   const_cast<float&>(batch.column<float>("action")[2]) = std::numeric_limits<float>::quiet_NaN();
   std::vector<LearnStep> steps;
-  EXPECT_THAT(ddpg.policy->learn_mode()->Forward(batch, {}, &steps),
-              StatusIs(absl::StatusCode::kInternal,
-                       testing::AllOf(HasSubstr("ddpg, train iteration 1"),
-                                      HasSubstr("'action', row 1 holds nan"))));
+  EXPECT_THAT(
+      ddpg.policy->learn_mode()->Forward(batch, {}, &steps),
+      IsError(absl::StatusCode::kInternal, "ddpg, train iteration 1", "'action', row 1 holds nan"));
 }
 
 TEST(Td3Test, RefusesOptionsThatAreOutOfRange) {
   const auto expect = [](const Td3Options& options, const std::string& text) {
-    EXPECT_THAT(Create(options).status(),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text)));
+    EXPECT_THAT(Create(options).status(), IsInvalid(text));
   };
   Td3Options options = Options();
   options.exploration_noise = -1;
@@ -266,17 +227,6 @@ TEST(Td3Test, RefusesOptionsThatAreOutOfRange) {
   options = Options();
   options.base.target_delay = 0;
   expect(options, "target_delay is 0");
-}
-
-TEST(Td3Test, AllocatesNothingWhileSizesRepeat) {
-  DING_ASSERT_OK_AND_ASSIGN(Td3 td3, Create(Options()));
-  std::vector<LearnStep> steps;
-  // The tenth iteration, the first one below, reports the most scalars.
-  for (int i = 0; i < 9; ++i) {
-    ASSERT_THAT(td3.policy->learn_mode()->Forward(Transitions(), {}, &steps), IsOk());
-  }
-  ExpectAllocatesNothingWhileSizesRepeat(td3.policy.get(), Transitions(),
-                                         MakeObservationBatch(VectorObservation(), 8, 1));
 }
 
 class Td3Factory : public testing::Test {
@@ -354,22 +304,16 @@ TEST_F(Td3Factory, ErrorsNameThePolicyAndAllProblems) {
   td3_.mutable_continuous()->set_target_update_theta(2);
   EXPECT_THAT(
       Create("td3", td3_).status(),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("policy type 'td3'"), HasSubstr("exploration_noise is -1"),
-                     HasSubstr("target_noise is -2"), HasSubstr("target_noise_clip is -3"),
-                     HasSubstr("actor_update_freq is 0"), HasSubstr("target_update_theta is 2"))));
+      IsInvalid("policy type 'td3'", "exploration_noise is -1", "target_noise is -2",
+                "target_noise_clip is -3", "actor_update_freq is 0", "target_update_theta is 2"));
   ddpg_.set_exploration_noise(-1);
-  EXPECT_THAT(
-      Create("ddpg", ddpg_).status(),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("policy type 'ddpg'"), HasSubstr("exploration_noise is -1"))));
+  EXPECT_THAT(Create("ddpg", ddpg_).status(),
+              IsInvalid("policy type 'ddpg'", "exploration_noise is -1"));
 }
 
 TEST_F(Td3Factory, RefusesDiscreteActions) {
   context_.action = *MakeSpec({Discrete("action", 2)});
-  EXPECT_THAT(
-      Create("ddpg", ddpg_).status(),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("ddpg chooses continuous actions")));
+  EXPECT_THAT(Create("ddpg", ddpg_).status(), IsInvalid("ddpg chooses continuous actions"));
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
-// Networks for tests of algorithms: linear, leaky (recurrent), and a small Mlp.
+// Networks for tests of algorithms: linear, leaky (recurrent), and a small Mlp; and a comparison of
+// gradients with finite differences.
 #ifndef DING_WORKER_POLICY_TESTING_TEST_NETWORKS_H_
 #define DING_WORKER_POLICY_TESTING_TEST_NETWORKS_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -126,6 +128,10 @@ inline MlpOptions SmallMlpOptions() {
   options.activation = MlpOptions::Activation::kTanh;
   return options;
 }
+
+// Expects `gradients` to be those of `loss` by `parameters`, which it moves by `step`.
+void ExpectGradientsOf(const std::function<double()>& loss, absl::Span<float> parameters,
+                       absl::Span<const float> gradients, float step, double tolerance);
 
 }  // namespace ding
 

@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/spec.h"
 #include "gmock/gmock.h"
@@ -12,9 +11,7 @@
 namespace ding {
 namespace {
 
-using testing::AllOf;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
@@ -37,7 +34,7 @@ absl::StatusOr<CnnStructure> Make(const CnnOptions& options, std::vector<FieldSp
 }
 
 testing::Matcher<absl::StatusOr<CnnStructure>> Refused(const std::string& sentence) {
-  return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(sentence));
+  return IsInvalid(sentence);
 }
 
 TEST(CnnStructureTest, HasTheShapesOfConvolutions) {
@@ -86,10 +83,9 @@ TEST(CnnStructureTest, RefusesAKernelThatDoesNotFitNamingTheShape) {
 }
 
 TEST(CnnStructureTest, RefusesFieldsThatItCannotRead) {
-  EXPECT_THAT(Make(Options({{16, 3}}), {Picture("obs/image", {10, 10}), Discrete("obs/room", 4)}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("input 'obs/image' is uint8[10, 10]"),
-                             HasSubstr("input 'obs/room' is int64[] in 0..3"))));
+  EXPECT_THAT(
+      Make(Options({{16, 3}}), {Picture("obs/image", {10, 10}), Discrete("obs/room", 4)}),
+      IsInvalid("input 'obs/image' is uint8[10, 10]", "input 'obs/room' is int64[] in 0..3"));
   EXPECT_THAT(Make(Options({{16, 3}}), {Box("obs", {4})}), Refused("no input is a picture"));
 }
 
@@ -119,10 +115,8 @@ TEST(CnnStructureTest, ReportsEveryOptionOutOfRange) {
   EXPECT_THAT(Make(Options({}), {Picture("obs", {1, 10, 10})}), Refused("there is no conv"));
   EXPECT_THAT(
       Make(Options({{0, 3}, {8, 0}, {8, 3, 0}, {8, 3, 1, 3}}), {Picture("obs", {1, 10, 10})}),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("conv[0].channels is 0"), HasSubstr("conv[1].kernel is 0"),
-                     HasSubstr("conv[2].stride is 0"),
-                     HasSubstr("conv[3].padding is 3; it must be in 0..2"))));
+      IsInvalid("conv[0].channels is 0", "conv[1].kernel is 0", "conv[2].stride is 0",
+                "conv[3].padding is 3; it must be in 0..2"));
   EXPECT_THAT(Make(Options({{65536, 200}, {65536, 200}}), {Picture("obs", {3, 500, 500})}),
               Refused("conv[0] has 65536 x 3 x 200 x 200 weights"));
   // 2^16 x 2^40 x 2^20 weights.

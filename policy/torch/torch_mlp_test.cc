@@ -3,7 +3,6 @@
 #include <memory>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
@@ -20,8 +19,6 @@
 
 namespace ding {
 namespace {
-
-using testing::HasSubstr;
 
 constexpr uint64_t kSeed = 7;
 
@@ -99,14 +96,11 @@ TEST(TorchMlpFactoryTest, CreatesByName) {
   DING_ASSERT_OK_AND_ASSIGN(const auto network, create_network(config, input, output, 0));
   EXPECT_EQ(network->info(), "torch mlp 4-128-128-64, dueling q 64-2: 33923 parameters");
   config.add_encoder_hidden_size(-1);
-  EXPECT_THAT(
-      create_network(config, input, output, 0),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("encoder_hidden_size[3] is -1")));
+  EXPECT_THAT(create_network(config, input, output, 0), IsInvalid("encoder_hidden_size[3] is -1"));
   MlpOptions options;
   options.layer_norm = true;
   EXPECT_THAT(CreateTorchMlp(options, input, output, 0),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("network 'torch_mlp' has no dropout or layer normalization")));
+              IsInvalid("network 'torch_mlp' has no dropout or layer normalization"));
 }
 
 }  // namespace

@@ -27,9 +27,6 @@
 namespace ding {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-
 SpecPtr SpecOf(std::vector<FieldSpec> fields) { return *MakeSpec(std::move(fields)); }
 
 // A module that reads images and a vector and computes a policy and a value. It uses one parameter
@@ -224,8 +221,7 @@ TEST_F(SpoiltTest, FailuresOfAModuleBecomeErrors) {
                {Spoilt::How::kNoOutput, "0 outputs, expected 1"}};
   for (const auto& test_case : cases) {
     how_ = test_case.how;
-    const auto fails = StatusIs(absl::StatusCode::kInternal,
-                                AllOf(HasSubstr("'spoilt'"), HasSubstr(test_case.message)));
+    const auto fails = IsError(absl::StatusCode::kInternal, "'spoilt'", test_case.message);
     EXPECT_THAT(network_->Infer(input_.view(), output_.view()), fails);
     EXPECT_THAT(network_->Forward(input_.view(), output_.view()), fails);
     EXPECT_THAT(network_->Backward(output_.view()),
@@ -254,10 +250,10 @@ TEST(TorchNetworkTest, RefusesModulesThatItCannotSave) {
   EXPECT_THAT(
       MakeTorchNetwork(
           "norm", [] { return WrapTorchModule(torch::nn::BatchNorm1d(4)); }, input, output, 0),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("buffer 'running_mean'")));
+      IsInvalid("buffer 'running_mean'"));
   EXPECT_THAT(MakeTorchNetwork(
                   "relu", [] { return WrapTorchModule(torch::nn::ReLU()); }, input, output, 0),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no parameters")));
+              IsInvalid("no parameters"));
   EXPECT_THAT(MakeTorchNetwork(
                   "double",
                   [] {
@@ -266,15 +262,14 @@ TEST(TorchNetworkTest, RefusesModulesThatItCannotSave) {
                     return WrapTorchModule(linear);
                   },
                   input, output, 0),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("parameter 'weight' is Double on cpu")));
+              IsInvalid("parameter 'weight' is Double on cpu"));
   EXPECT_THAT(MakeTorchNetwork(
                   "throws", []() -> TorchModule { throw std::runtime_error("no weights file"); },
                   input, output, 0),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("no weights file")));
+              IsError(absl::StatusCode::kInternal, "no weights file"));
   EXPECT_THAT(MakeTorchNetwork(
                   "none", [] { return TorchModule(); }, input, output, 0),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no module")));
+              IsInvalid("no module"));
 }
 
 // The module gets integers and bytes unchanged.

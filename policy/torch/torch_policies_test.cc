@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/file.h"
@@ -38,8 +37,6 @@
 
 namespace ding {
 namespace {
-
-using testing::HasSubstr;
 
 struct Case {
   const char* name;
@@ -330,9 +327,8 @@ TEST(CnnPolicies, RefusesANetworkThatDoesNotFitWithTheFieldAndItsShape) {
     FieldSpec picture = Box("obs/image", {2, 2, 6});
     picture.dtype = DType::kUint8;
     EXPECT_THAT(create_policy(good, {*MakeSpec({picture}), DiscreteAction(), 0, PolicyModes()}),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr("model: CNN: input 'obs/image' uint8[2, 2, 6]: conv[0] has "
-                                   "kernel 3")));
+                IsInvalid("model: CNN: input 'obs/image' uint8[2, 2, 6]: conv[0] has "
+                          "kernel 3"));
   }
 }
 

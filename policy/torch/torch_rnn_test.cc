@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
@@ -153,9 +152,7 @@ TEST(TorchRnnFactoryTest, CreatesByName) {
   DING_ASSERT_OK_AND_ASSIGN(const auto gru, create_network(config, input, output, 0));
   EXPECT_THAT(gru->info(), HasSubstr("torch rnn gru 16 in 4-32, q 16-2: "));
   config.mutable_recurrent()->set_hidden_size(0);
-  EXPECT_THAT(
-      create_network(config, input, output, 0),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("recurrent.hidden_size is 0")));
+  EXPECT_THAT(create_network(config, input, output, 0), IsInvalid("recurrent.hidden_size is 0"));
 }
 
 TEST(TorchRnnFactoryTest, RefusesParamsAndConvolutions) {
@@ -164,13 +161,11 @@ TEST(TorchRnnFactoryTest, RefusesParamsAndConvolutions) {
   NetworkConfig config;
   config.set_type("torch_rnn");
   config.mutable_params()->set_type_url("type.googleapis.com/mine.Config");
-  EXPECT_THAT(create_network(config, input, output, 0),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("mine.Config")));
+  EXPECT_THAT(create_network(config, input, output, 0), IsInvalid("mine.Config"));
   config.clear_params();
   config.add_conv()->set_channels(16);
-  EXPECT_THAT(
-      create_network(config, input, output, 0),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'torch_rnn' has no convolutions")));
+  EXPECT_THAT(create_network(config, input, output, 0),
+              IsInvalid("'torch_rnn' has no convolutions"));
 }
 
 }  // namespace
