@@ -1,6 +1,5 @@
 #include "ding_worker/coordinator/comm_coordinator.h"
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -9,11 +8,9 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -591,33 +588,6 @@ TEST_F(CommCoordinatorTest, CloseTellsAllWorkersTheReason) {
   comm_->Close("again");
 }
 
-// Joining and leaving while it closes: nobody hangs, and all threads end.
-TEST_F(CommCoordinatorTest, CloseWhileWorkersComeAndGo) {
-  Start();
-  std::vector<std::thread> workers;
-  for (int i = 0; i < 4; ++i) {
-    workers.emplace_back([this, i] {
-      Hello hello;
-      hello.set_name(absl::StrCat("w", i));
-      WorkerSession::Options options;
-      options.join_timeout = absl::Seconds(2);
-      while (true) {
-        const auto joined = WorkerSession::Join(&transport_, kAddress, hello, options);
-        if (!joined.ok()) return;
-        (*joined)->Send(Started("x"), kLong).IgnoreError();
-      }
-    });
-  }
-  coordinator_.heard(8);
-  comm_->Close("over");
-  EXPECT_EQ(coordinator_.present(), 0u) << "the handler was told that all are gone";
-  const size_t heard = coordinator_.heard(0).size();
-  const size_t joined = coordinator_.joined();
-  for (std::thread& worker : workers) worker.join();
-  EXPECT_THAT(coordinator_.heard(0), SizeIs(heard)) << "a message after the end";
-  EXPECT_EQ(coordinator_.joined(), joined) << "a worker after the end";
-}
-
 TEST_F(CommCoordinatorTest, OperatorsMayOnlyAskForTheStatusAndSendRequests) {
   Start();
   const auto watcher = Join("watcher", Hello::OPERATOR);
@@ -638,16 +608,6 @@ TEST_F(CommCoordinatorTest, OperatorsMayOnlyAskForTheStatusAndSendRequests) {
   EXPECT_THAT(watcher->Receive(kLong), StatusIs(absl::StatusCode::kAborted,
                                                 HasSubstr("an operator may ask for the status")));
   EXPECT_THAT(coordinator_.heard(0), IsEmpty());
-}
-
-TEST_F(CommCoordinatorTest, WorkersMayAskForTheStatusToo) {
-  Start();
-  const auto worker = Join("a");
-  WorkerMessage ask;
-  ask.mutable_status_request();
-  EXPECT_THAT(worker->Send(ask, kLong), IsOk());
-  DING_ASSERT_OK_AND_ASSIGN(const CoordinatorMessage answer, worker->Receive(kLong));
-  EXPECT_EQ(answer.run_status().run(), "run-7");
 }
 
 // Peers that say anything, as their first words and later; a worker beside them is not disturbed.

@@ -166,25 +166,6 @@ TEST_F(CoordinatorTest, InvalidDemandsEndTheirWorker) {
   EXPECT_THAT(HandleNow(coordinator_.get(), kLearner, Demand(id, 1, 1 << 20, 0, 5)),
               StatusIs(kInvalid));
   EXPECT_THAT(HandleNow(coordinator_.get(), kLearner, Demand(id, 2, 1)), StatusIs(kInvalid));
-  absl::Status status;
-  uint64_t sequence = 0;
-  while (status.ok() && sequence < 1000) {
-    status = HandleNow(coordinator_.get(), kLearner, Demand(id, ++sequence, 1));
-  }
-  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
-                               HasSubstr("64 demands wait for data")));
-}
-
-TEST_F(CoordinatorTest, UnreadAnswersEndTheirWorker) {
-  StartTraining();
-  Handle(kCollector, Data(collector_.task_id(), 1, TestItemsOfChunk(Chunk(kCollector, 0), 3)));
-  absl::Status status;
-  uint64_t sequence = 0;
-  while (status.ok() && sequence < 5000) {
-    status = HandleNow(coordinator_.get(), kLearner, Demand(learner_.task_id(), ++sequence, 1));
-  }
-  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
-                               HasSubstr("answers are not reported read")));
 }
 
 // A chunk is in use until the learner has read it.

@@ -159,13 +159,6 @@ TEST_F(CoordinatorTest, KeepsTheTwoNewestVersionsOfAPolicy) {
   }
   EXPECT_THAT(sender_.Take(kCollector), SizeIs(4));
   EXPECT_THAT(DeletedWhen(2), ElementsAre("policy/policy_0/1-1", "policy/policy_0/2-1"));
-  EXPECT_THAT(HandleNow(coordinator_.get(), kLearner, Version("policy_0", 4)),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected the next one")));
-  WorkerMessage message = Version("policy_0", 5);
-  message.mutable_policy_version()->set_key("data/1/0");
-  EXPECT_THAT(
-      HandleNow(coordinator_.get(), kLearner, message),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected 'policy/policy_0/5-1'")));
   EXPECT_THAT(HandleNow(coordinator_.get(), kLearner, Version("policy_0", 5, kOther)),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'policy/policy_0/5-3'")));
   Handle(kLearner, Version("policy_of_another", 9));

@@ -1,23 +1,17 @@
 // The life of a run: its beginning, its end, random workers, and workers of several threads.
 #include "ding_worker/coordinator/coordinator.h"
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <iterator>
-#include <map>
 #include <set>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/coordinator_config.h"
 #include "ding_worker/coordinator/testing/coordinator_calls.h"
@@ -186,148 +180,6 @@ TEST_F(CoordinatorTest, DefaultsAreThoseOfTheConfig) {
   EXPECT_EQ(options.max_task_failures, options_.max_task_failures);
   EXPECT_EQ(options.collector_task_timeout, options_.collector_task_timeout);
   EXPECT_EQ(options.learner_task_timeout, options_.learner_task_timeout);
-}
-
-// Random workers that join, send, repeat and die. Each row is in its own chunk, so that what the
-// store deleted and what the buffers hold must make up what was acknowledged.
-class RandomRun : public CoordinatorTest, public testing::WithParamInterface<int> {};
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomRun, testing::Range(0, 20));
-
-TEST_P(RandomRun, LosesNoAcknowledgedRowAndDeletesNoneThatIsRead) {
-  struct Fake {
-    Hello::Role role;
-    std::string task;
-    uint64_t sequence = 0;
-    uint32_t chunks = 0;
-    uint64_t read = 0;
-    std::map<uint64_t, std::set<int64_t>> unread;  // chunks, by demand
-  };
-  SCOPED_TRACE(absl::StrCat("seed ", GetParam()));
-  Rng rng(static_cast<uint64_t>(GetParam()), "test/random_run");
-  capacity_ = 12;
-  options_.max_task_failures = 1000000;
-  commander_options_.eval_interval = 5;
-  commander_options_.stop_value = 1e9;
-  Start();
-  std::map<uint32_t, Fake> workers;
-  std::map<int64_t, int64_t> rows_of;             // of acknowledged chunks
-  std::set<int64_t> announced;                    // all chunks
-  std::vector<std::pair<int64_t, int64_t>> sent;  // chunk, rows, in the order of pushes
-  uint32_t next_worker = 1;
-  const auto read_all = [&] {
-    for (auto& [id, fake] : workers) {
-      for (const CoordinatorMessage& message : sender_.Take(id)) {
-        if (message.has_start_task()) {
-          fake.task = fake.role == Hello::LEARNER ? message.start_task().learner().task_id()
-                                                  : message.start_task().collector().task_id();
-          if (message.start_task().collector().eval_flag()) fake.task = "eval " + fake.task;
-          if (fake.role == Hello::LEARNER) {
-            fake.unread.clear();
-            fake.read = fake.sequence;
-            Handle(id, Started(fake.task));
-          }
-        }
-        if (message.has_close_task()) fake.task.clear();
-        if (message.has_collector_data_ack() && !sent.empty()) {
-          rows_of[sent.back().first] = sent.back().second;
-        }
-        if (message.has_learner_data()) {
-          std::set<int64_t>& chunks = fake.unread[message.learner_data().sequence()];
-          for (const std::string& items : message.learner_data().items()) {
-            const Batch batch = DecodeBatch(items).value();
-            for (const int64_t chunk : batch.column<int64_t>("chunk")) chunks.insert(chunk);
-          }
-        }
-      }
-    }
-  };
-  for (int step = 0; step < 400; ++step) {
-    const int choice = static_cast<int>(rng.UniformInt(20));
-    auto it = workers.begin();
-    if (!workers.empty()) std::advance(it, rng.UniformInt(workers.size()));
-    if (workers.size() < 2 || (choice == 0 && workers.size() < 6)) {
-      const Hello::Role role = rng.UniformInt(2) == 0 ? Hello::LEARNER : Hello::COLLECTOR;
-      workers[next_worker].role = role;
-      Join(next_worker++, role);
-    } else if (choice == 1) {
-      Lose(it->first);
-      workers.erase(it);
-    } else if (choice == 2) {
-      Advance(absl::Seconds(static_cast<int64_t>(rng.UniformInt(20))));
-    } else if (it->second.task.empty()) {
-      continue;
-    } else if (it->second.role == Hello::LEARNER) {
-      Fake& learner = it->second;
-      if (choice == 3) {
-        Handle(it->first, Failed(learner.task, absl::StatusCode::kInternal));
-        learner.task.clear();
-        learner.unread.clear();
-      } else if (choice == 4 && step > 100) {
-        Handle(it->first, Info(learner.task, step, /*done=*/true));
-        learner.unread.clear();
-      } else {
-        if (!learner.unread.empty() && rng.UniformInt(2) == 0) {
-          learner.read = learner.unread.begin()->first;
-          learner.unread.erase(learner.unread.begin());
-        }
-        if (learner.sequence < learner.read + 20) {
-          Handle(it->first, Demand(learner.task, ++learner.sequence,
-                                   1 + static_cast<int64_t>(rng.UniformInt(4)), learner.read));
-        }
-      }
-    } else {
-      Fake& collector = it->second;
-      const bool evaluates = collector.task.rfind("eval ", 0) == 0;
-      const std::string task = evaluates ? collector.task.substr(5) : collector.task;
-      if (choice == 3) {
-        Handle(it->first, Failed(task, absl::StatusCode::kInternal));
-        collector.task.clear();
-      } else if (choice == 4 || evaluates) {
-        Handle(it->first, Finished(task, 1));
-        collector.task.clear();
-      } else {
-        const int64_t chunk = Chunk(it->first, collector.chunks++);
-        const int64_t rows = 1 + static_cast<int64_t>(rng.UniformInt(5));
-        announced.insert(chunk);
-        sent.emplace_back(chunk, rows);
-        const WorkerMessage data =
-            Data(task, ++collector.sequence, TestItemsOfChunk(chunk, rows), step);
-        const int64_t before = coordinator_->counters().rows_acknowledged;
-        Handle(it->first, data);
-        EXPECT_EQ(coordinator_->counters().rows_acknowledged, before + rows);
-        if (rng.UniformInt(3) == 0) Handle(it->first, data);
-      }
-    }
-    read_all();
-    const std::vector<std::string> deleted = store_.deleted();
-    for (const auto& [id, fake] : workers) {
-      for (const auto& [sequence, chunks] : fake.unread) {
-        for (const int64_t chunk : chunks) {
-          ASSERT_THAT(deleted, Not(Contains(ChunkKey(chunk)))) << "step " << step;
-        }
-      }
-    }
-  }
-  const Coordinator::Counters counters = coordinator_->counters();
-  EXPECT_EQ(counters.rows_acknowledged, counters.rows_pushed);
-  int64_t acknowledged = 0;
-  for (const auto& [chunk, rows] : rows_of) acknowledged += rows;
-  EXPECT_EQ(acknowledged, counters.rows_acknowledged);
-  // The newest rows are still there, until the end of the run forgets them.
-  if (coordinator_->status().buffer_size() == 1) {
-    EXPECT_EQ(rows(), std::min(capacity_, coordinator_->status().buffer(0).push_count()));
-  }
-  std::vector<std::string> keys;
-  for (const int64_t chunk : announced) keys.push_back(ChunkKey(chunk));
-  std::sort(keys.begin(), keys.end());
-  std::vector<std::string> deleted;
-  for (const std::string& key : DeletedAfterClose()) {
-    // The coordinator also deletes chunks that lost collectors might have stored; these are left
-    // out here.
-    if (std::binary_search(keys.begin(), keys.end(), key)) deleted.push_back(key);
-  }
-  std::sort(deleted.begin(), deleted.end());
-  EXPECT_EQ(deleted, keys) << "each chunk once";
 }
 
 // Messages must not keep the coordinator from its timer.

@@ -9,7 +9,6 @@
 #include <thread>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"

@@ -1,7 +1,6 @@
 // Runs in lockstep: the order in which the rows of tasks count, and what ends such a run.
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"

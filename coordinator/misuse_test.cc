@@ -204,66 +204,41 @@ class CoordinatorMisuse : public CoordinatorTest {
 
 TEST_F(CoordinatorMisuse, Create_OptionsOutOfRange_IsRefused) {
   EXPECT_THAT(Create({}), IsOk());
-  for (const int number : {-1, kMinInt}) {
-    Coordinator::Options options;
-    options.collectors = number;
-    EXPECT_THAT(Create(options), StatusIs(kInvalid));
-    options = {};
-    options.wanted_collectors = number;
-    EXPECT_THAT(Create(options), StatusIs(kInvalid));
-    options = {};
-    options.max_collectors = number;
-    EXPECT_THAT(Create(options), StatusIs(kInvalid));
-    options = {};
-    options.max_task_failures = number;
-    EXPECT_THAT(Create(options), StatusIs(kInvalid));
-  }
-  for (const int64_t number : {int64_t{-1}, kMin}) {
-    Coordinator::Options options;
-    options.max_env_step = number;
-    EXPECT_THAT(Create(options), StatusIs(kInvalid));
-    options = {};
-    options.max_train_iter = number;
-    EXPECT_THAT(Create(options), StatusIs(kInvalid));
-    options = {};
-    options.random_collect_size = number;
-    EXPECT_THAT(Create(options), StatusIs(kInvalid));
-  }
+  using Options = Coordinator::Options;
+  const auto refuses = [this](auto values, auto... members) {
+    for (const auto value : values) {
+      for (auto Options::*const member : {members...}) {
+        Options options;
+        options.*member = value;
+        EXPECT_THAT(Create(options), StatusIs(kInvalid)) << value;
+      }
+    }
+  };
+  using Ints = std::vector<int>;
+  using Int64s = std::vector<int64_t>;
+  refuses(Ints{-1, kMinInt}, &Options::collectors, &Options::wanted_collectors,
+          &Options::max_collectors, &Options::max_task_failures);
+  refuses(Int64s{-1, kMin}, &Options::max_env_step, &Options::max_train_iter);
+  refuses(Int64s{-1, kMin}, &Options::random_collect_size);
+  refuses(Int64s{-1, kMin, kMax}, &Options::first_env_step);
+  refuses(std::vector<absl::Duration>{absl::ZeroDuration(), absl::Seconds(-1),
+                                      -absl::InfiniteDuration()},
+          &Options::collector_task_timeout, &Options::learner_task_timeout,
+          &Options::stall_timeout);
+  refuses(std::vector<double>{kNan}, &Options::min_return, &Options::max_return);
   for (const int64_t number : {int64_t{-1}, kMin, kMax}) {
-    Coordinator::Options options;
-    options.first_env_step = number;
-    EXPECT_THAT(Create(options), StatusIs(kInvalid));
-    options = {};
-    options.rounds = LearningRounds{number, 1, 1};
-    EXPECT_THAT(Create(options), StatusIs(kInvalid));
-    options.rounds = LearningRounds{1, number, 1};
-    EXPECT_THAT(Create(options), StatusIs(kInvalid));
-    options.rounds = LearningRounds{1, 1, number};
-    EXPECT_THAT(Create(options), StatusIs(kInvalid));
+    Options options;
+    for (const LearningRounds& rounds : {LearningRounds{number, 1, 1}, LearningRounds{1, number, 1},
+                                         LearningRounds{1, 1, number}}) {
+      options.rounds = rounds;
+      EXPECT_THAT(Create(options), StatusIs(kInvalid));
+    }
   }
-  for (const absl::Duration time :
-       {absl::ZeroDuration(), absl::Seconds(-1), -absl::InfiniteDuration()}) {
-    Coordinator::Options options;
-    options.collector_task_timeout = time;
-    EXPECT_THAT(Create(options), StatusIs(kInvalid));
-    options = {};
-    options.learner_task_timeout = time;
-    EXPECT_THAT(Create(options), StatusIs(kInvalid));
-    options = {};
-    options.stall_timeout = time;
-    EXPECT_THAT(Create(options), StatusIs(kInvalid));
-  }
-  Coordinator::Options options;
+  Options options;
   options.lockstep_tasks = 1;
   EXPECT_THAT(Create(options), IsOk());
   options.replay_ratio.emplace();
   EXPECT_THAT(Create(options), StatusIs(kInvalid, HasSubstr("expected one of them")));
-  options = {};
-  options.min_return = kNan;
-  EXPECT_THAT(Create(options), StatusIs(kInvalid));
-  options = {};
-  options.max_return = kNan;
-  EXPECT_THAT(Create(options), StatusIs(kInvalid));
   EXPECT_THAT(Coordinator::Create({}, {}, deps_), StatusIs(kInvalid, HasSubstr("no commander")));
 }
 

@@ -123,17 +123,6 @@ TEST_P(RestartTest, AWorkerJoinsAgain_ItsNumberWasForgottenAndGivenAgain_Deletes
   ExpectDataOf(ExpectedRows());
 }
 
-TEST_P(RestartTest, ALostEvaluationBlocksNothing) {
-  ASSERT_THAT(Begin(), IsOk());
-  JoinAll();
-  ASSERT_TRUE(TaskOf(collectors_[0]).eval_flag());
-  Kill();
-  ASSERT_THAT(Begin(), IsOk());
-  JoinAll();
-  // It depends on the clock which collector gets the next evaluation. The other one collects.
-  Push(TaskOf(collectors_[0]).eval_flag() ? &collectors_[1] : &collectors_[0], 1, 1);
-}
-
 TEST_P(RestartTest, DropsRowsWhoseDataAreGone) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
@@ -300,21 +289,6 @@ TEST_P(RestartTest, DrainingACollectorContinues) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
   EXPECT_THAT(life_->sender.ended, IsEmpty()) << "the drained collector has left";
-}
-
-// Somebody who starts another process of the same name wants it to work.
-TEST_P(RestartTest, AnotherProcessOfADrainedNameIsNotDrained) {
-  ASSERT_THAT(Begin(), IsOk());
-  JoinAll();
-  FinishEvaluations();
-  OperatorRequest request;
-  request.set_drain("collector-0");
-  ASSERT_EQ(Operate(request).code(), 0);
-  Kill();
-  ASSERT_THAT(Begin(), IsOk());
-  JoinAll(/*pid=*/78);
-  EXPECT_THAT(life_->sender.ended, IsEmpty());
-  EXPECT_EQ(life_->sender.tasks.count(collectors_[0].number), 1u);
 }
 
 TEST_P(RestartTest, ARunThatAnOperatorHasStoppedEnds) {

@@ -3,13 +3,11 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -139,27 +137,6 @@ TEST_F(SeveralTasksTest, ALearnerThatIsLostLeavesTheOtherAlone) {
   Handle(kSpare, Info(again.task_id(), 12));
   EXPECT_EQ(coordinator_->status().train_iter(), 42);
   EXPECT_THAT(buffers_made_, SizeIs(2));
-}
-
-TEST_F(SeveralTasksTest, MaxTrainIterIsTheSumOfAll) {
-  options_.max_train_iter = 100;
-  StartBoth();
-  Handle(kLearner, Info(learner_.task_id(), 60));
-  Handle(kLearner1, Info(learner_1_.task_id(), 39));
-  EXPECT_THAT(coordinator_->WaitUntilDone(absl::ZeroDuration()),
-              StatusIs(absl::StatusCode::kDeadlineExceeded));
-  Handle(kLearner1, Info(learner_1_.task_id(), 40));
-  EXPECT_THAT(coordinator_->WaitUntilDone(absl::ZeroDuration()), IsOk());
-}
-
-TEST_F(SeveralTasksTest, MaxEnvStepIsTheSumOfAll) {
-  options_.max_env_step = 5;
-  StartBoth();
-  Push(kCollector, collector_, 1, 3);
-  EXPECT_THAT(coordinator_->WaitUntilDone(absl::ZeroDuration()),
-              StatusIs(absl::StatusCode::kDeadlineExceeded));
-  Push(kOther, collector_1_, 1, 2);
-  EXPECT_THAT(coordinator_->WaitUntilDone(absl::ZeroDuration()), IsOk());
 }
 
 TEST_F(SeveralTasksTest, TheRunEndsWhenBothHaveConverged) {

@@ -2,7 +2,6 @@
 // as the best.
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -188,30 +188,22 @@ TEST(CommanderOptionsMisuse, OptionsOutOfRange_AreRefused) {
     game.solo = options;
     EXPECT_THAT(OneVsOneCommander::Create(game, nullptr, {}), StatusIs(kInvalid));
   };
-  for (const int space : {0, -1, kMinInt}) {
-    SoloCommander::Options options;
-    options.collector_task_space = space;
-    refused(options);
-    options = {};
-    options.learner_task_space = space;
-    refused(options);
-  }
-  for (const double seconds : {-1.0, -kInf, kNan}) {
-    SoloCommander::Options options;
-    options.eval_interval = seconds;
-    refused(options);
-    options = {};
-    options.stop_after_seconds = seconds;
-    refused(options);
-  }
-  for (const int64_t step : {int64_t{-1}, kMin, kMax}) {
-    SoloCommander::Options options;
-    options.first_env_step = step;
-    refused(options);
-  }
-  SoloCommander::Options options;
-  options.stop_value = kNan;
-  refused(options);
+  using Options = SoloCommander::Options;
+  const auto refuses = [&refused](auto values, auto... members) {
+    for (const auto value : values) {
+      for (auto Options::*const member : {members...}) {
+        Options options;
+        options.*member = value;
+        refused(options);
+      }
+    }
+  };
+  refuses(std::vector<int>{0, -1, kMinInt}, &Options::collector_task_space,
+          &Options::learner_task_space);
+  refuses(std::vector<double>{-1.0, -kInf, kNan}, &Options::eval_interval,
+          &Options::stop_after_seconds);
+  refuses(std::vector<int64_t>{-1, kMin, kMax}, &Options::first_env_step);
+  refuses(std::vector<double>{kNan}, &Options::stop_value);
   OneVsOneCommander::Options game;
   game.eval_opponents.clear();
   EXPECT_THAT(OneVsOneCommander::Create(game, nullptr, {}), StatusIs(kInvalid));

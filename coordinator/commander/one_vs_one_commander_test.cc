@@ -13,7 +13,6 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/testing/fake_command_mode.h"
-#include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/metrics/sink.h"

@@ -1,6 +1,5 @@
 // What every log does: SqliteLog, RedisLog, and MemLog, which is the model of both.
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>

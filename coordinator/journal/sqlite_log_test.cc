@@ -12,10 +12,8 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"

@@ -53,18 +53,7 @@ TEST(OneVsOneLeagueTest, DefaultsAreThoseOfTheOriginal) {
   const LeagueConfig config;
   EXPECT_EQ(config.player_category_size(), 0);
   EXPECT_EQ(config.active_players().naive_sp_player(), 1);
-  EXPECT_EQ(config.naive_sp_player().one_phase_step(), 10);
-  EXPECT_EQ(config.naive_sp_player().branch_probs().pfsp(), 0.5);
-  EXPECT_EQ(config.naive_sp_player().branch_probs().sp(), 0.5);
-  EXPECT_EQ(config.naive_sp_player().strong_win_rate(), 0.7);
   EXPECT_EQ(config.payoff().type(), "battle");
-  EXPECT_EQ(config.payoff().decay(), 0.99);
-  EXPECT_EQ(config.payoff().min_win_rate_games(), 8);
-  EXPECT_EQ(config.metric().mu(), 0);
-  EXPECT_EQ(config.metric().sigma(), 25.0 / 3);
-  EXPECT_EQ(config.metric().beta(), 25.0 / 6);
-  EXPECT_EQ(config.metric().tau(), 0);
-  EXPECT_EQ(config.metric().draw_probability(), 0.02);
 }
 
 TEST(OneVsOneLeagueTest, ALeagueWithoutPlayersIsRefused) {

@@ -1,5 +1,4 @@
 #include <cmath>
-#include <cstdint>
 #include <optional>
 #include <vector>
 

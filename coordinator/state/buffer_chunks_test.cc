@@ -1,7 +1,6 @@
 #include "ding_worker/coordinator/state/buffer_chunks.h"
 
 #include <memory>
-#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
