@@ -1,15 +1,11 @@
 // Creates every serial collector and evaluator of this package by its name.
 #include <algorithm>
 #include <cstdint>
-#include <memory>
-#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/params.h"
-#include "ding_worker/base/params_test.pb.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
@@ -200,49 +196,6 @@ TEST(SerialFactoriesTest, CreatesTheMetricEvaluator) {
   options.train_iter = 1;
   DING_ASSERT_OK_AND_ASSIGN(const MetricEvalResult result, evaluator->Eval(options));
   EXPECT_TRUE(result.stop);
-}
-
-TEST(SerialFactoriesTest, MetricTakesNoParams) {
-  FakePolicy policy;
-  const ActionAccuracy accuracy;
-  EvalDataInMemory none({});
-  MetricEvaluatorConfig config;
-  config.set_eval_freq(0);
-  config.mutable_params()->PackFrom(ding_user::WordParams());
-  EXPECT_THAT(
-      create_metric_evaluator(config, &none, &accuracy, &policy, ComponentDeps()),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("params hold a ding_user.WordParams, but type 'metric' takes none"),
-                     HasSubstr("eval_freq is 0"))));
-}
-
-TEST(SerialFactoriesTest, AMetricEvaluatorOfAUserReadsItsParams) {
-  std::string word;
-  const MetricEvaluatorCreator create =
-      [&word](const MetricEvaluatorConfig& config, IEvalData*, const IMetric*, EvalMode*,
-              const ComponentDeps&) -> absl::StatusOr<std::unique_ptr<IMetricEvaluator>> {
-    ding_user::WordParams params;
-    DING_RETURN_IF_ERROR(ReadParams(config, &params));
-    word = params.word();
-    return absl::AbortedError("the params were read");
-  };
-  ScopedRegistration<MetricEvaluatorCreator> registration(&MetricEvaluatorRegistry(), "mine",
-                                                          create);
-  FakePolicy policy;
-  const ActionAccuracy accuracy;
-  EvalDataInMemory none({});
-  MetricEvaluatorConfig config;
-  config.set_type("mine");
-  ding_user::WordParams params;
-  params.set_word("hello");
-  config.mutable_params()->PackFrom(params);
-  EXPECT_THAT(create_metric_evaluator(config, &none, &accuracy, &policy, ComponentDeps()),
-              StatusIs(absl::StatusCode::kAborted));
-  EXPECT_EQ(word, "hello");
-  config.mutable_params()->PackFrom(ding_user::ChoiceConfig());
-  EXPECT_THAT(create_metric_evaluator(config, &none, &accuracy, &policy, ComponentDeps()),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("expected a ding_user.WordParams for type 'mine'")));
 }
 
 TEST(SerialFactoriesTest, CreatesTheDefaultEvaluator) {

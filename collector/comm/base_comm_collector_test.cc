@@ -265,28 +265,6 @@ TEST_F(BaseCommCollectorTest, ChunksThatWereNotAnnouncedAreDeleted) {
   EXPECT_THAT(Stored(), SizeIs(CollectorProtocol::kMaxUnacknowledged));
 }
 
-TEST_F(BaseCommCollectorTest, AFactoryThatFailsFailsTheTaskWithTheReason) {
-  int made = 0;
-  Run([&made](const CollectorTask&,
-              CollectorLink* link) -> absl::StatusOr<std::unique_ptr<TaskCollector>> {
-    if (++made == 1) return absl::NotFoundError("no env 'CartPole-v7'");
-    return std::make_unique<ScriptedTask>(
-        [](CollectorLink* to, const auto&) { return SendRows(to, 1); }, link);
-  });
-  coordinator_.StartCollector("a");
-  const TaskFailed failed = HearTask().end.task_failed();
-  EXPECT_EQ(failed.task_id(), "a");
-  EXPECT_EQ(failed.message(), "no env 'CartPole-v7'");
-  coordinator_.StartCollector("b");
-  EXPECT_TRUE(HearTask().end.has_collector_finished()) << "the next task may be better";
-}
-
-TEST_F(BaseCommCollectorTest, ACollectorThatFailsFailsTheTask) {
-  RunScript([](CollectorLink*, const auto&) { return absl::InternalError("env 3 died"); });
-  coordinator_.StartCollector("a");
-  EXPECT_EQ(HearTask().end.task_failed().message(), "env 3 died");
-}
-
 // As a coordinator does when the learner's task ends.
 TEST_F(BaseCommCollectorTest, TheNextTaskMayStartRightAfterAClose) {
   std::atomic<int> runs{0};

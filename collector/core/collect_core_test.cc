@@ -156,32 +156,6 @@ TEST(CollectCoreTest, AFailedStepDropsTheEpisodesUnderWay) {
   EXPECT_THAT(f.core->unfinished_envs(), ElementsAre(0, 1, 2));
 }
 
-TEST(CollectCoreTest, KeepsTheLastRowsOfEachEpisodeOnly) {
-  CollectCore::Options options = WholeEpisodes();
-  options.maxlen = 2;
-  Fixture f(options);
-  f.Step(3);
-  DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, f.core->TakeTrainSamples(0));
-  ASSERT_EQ(data.segments.size(), 3u);
-  for (const Segment& segment : data.segments) {
-    EXPECT_EQ(segment.length, 2);
-    EXPECT_EQ(segment.first_step, 1);
-  }
-  EXPECT_THAT(data.rows.column<float>("reward"), ElementsAre(1, 2, 1, 2, 1, 2));
-}
-
-TEST(CollectCoreTest, AnOnPolicyPolicyGetsNoRowsOfAnEarlierCollect) {
-  CollectAttributes on_policy;
-  on_policy.on_policy = true;
-  Fixture f(WholeEpisodes(), {}, on_policy);
-  f.Step(1);
-  DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch none, f.core->TakeTrainSamples(0));
-  EXPECT_EQ(none.size(), 0);
-  f.Step(2);
-  DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, f.core->TakeTrainSamples(0));
-  EXPECT_EQ(data.size(), 3 * 2);
-}
-
 TEST(CollectCoreTest, AFailureOfARewardShapingChangesNothing) {
   Fixture f(WholeEpisodes());
   f.Step(3);

@@ -140,15 +140,6 @@ TEST(BattleInteractionSerialEvaluatorTest, APlayerThatEndedBeforeItsGameIsNotAsk
   for (size_t i = 0; i < theirs.size(); ++i) EXPECT_EQ(theirs[i], static_cast<int64_t>(i % 4));
 }
 
-TEST(BattleInteractionSerialEvaluatorTest, ShouldEvalIsThatOfOtherEvaluators) {
-  // D31.
-  Fixture f(Games(2, 2));
-  EXPECT_TRUE(f.evaluator->ShouldEval(0));
-  EXPECT_FALSE(f.evaluator->ShouldEval(0));
-  EXPECT_FALSE(f.evaluator->ShouldEval(49));
-  EXPECT_TRUE(f.evaluator->ShouldEval(50));
-}
-
 TEST(BattleInteractionSerialEvaluatorTest, AbnormalEpisodesAreBounded) {
   // D29.
   FakeEnvManager::Options games = Games(2, 2);

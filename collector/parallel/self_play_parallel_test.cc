@@ -3,11 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <optional>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,6 +23,7 @@
 #include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_link.h"
 #include "ding_worker/collector/testing/fake_policy.h"
+#include "ding_worker/collector/testing/serial_parts.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/segment.h"
@@ -78,26 +76,6 @@ struct GameRun {
   std::unique_ptr<ZerglingParallelCollector> collector;
 };
 
-bool SameSegments(const std::vector<Segment>& a, const std::vector<Segment>& b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i].stream != b[i].stream || a[i].first_step != b[i].first_step ||
-        a[i].begin != b[i].begin || a[i].length != b[i].length || a[i].end != b[i].end) {
-      return false;
-    }
-  }
-  return true;
-}
-
-bool SameRows(const Batch& a, const Batch& b) {
-  if (a.rows() != b.rows() || a.spec() != b.spec()) return false;
-  for (int i = 0; i < a.spec().size(); ++i) {
-    const size_t bytes = static_cast<size_t>(a.rows() * a.spec().row_bytes(i));
-    if (std::memcmp(a.view().raw_column(i), b.view().raw_column(i), bytes) != 0) return false;
-  }
-  return true;
-}
-
 // Each hand-over of the task is what a Collect() of a serial run returns, byte for byte.
 void ExpectTheRowsOfASerialRun(const EnvFactory& game) {
   constexpr int64_t kSamples = 6;
@@ -124,9 +102,7 @@ void ExpectTheRowsOfASerialRun(const EnvFactory& game) {
     for (size_t i = 0; i < 18; ++i) {
       SCOPED_TRACE(i);
       DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch expected, collector->Collect(options));
-      EXPECT_TRUE(SameSegments(sent[i].data.segments, expected.segments));
-      EXPECT_TRUE(SameRows(sent[i].data.rows, expected.rows));
-      EXPECT_TRUE(SameRows(sent[i].data.final_obs, expected.final_obs));
+      ExpectSameData(sent[i].data, expected);
     }
   }
 }

@@ -267,20 +267,6 @@ TEST(ZerglingParallelCollectorTest, TensorsOfTheTask_ReachThePolicyThatTakesThem
   }
 }
 
-TEST(ZerglingParallelCollectorTest, ATensorOfAnotherTypeOrShape_IsNamedWithTheExpected) {
-  Fixture f;
-  f.task.collect_tensors.Set("goal", Tensor::Zeros(DType::kInt64, {3}));
-  f.policy.on_forward = [&](absl::Span<const int>) {
-    std::array<float, 2> goal;
-    return StateDict(f.policy.last_tensors, "the task")
-        .ReadSpan<float>("goal", absl::MakeSpan(goal));
-  };
-  EXPECT_THAT(f.Create().Run(),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("policy: "), HasSubstr("'goal' is int64[3]"),
-                             HasSubstr("expected 2 elements of float32"))));
-}
-
 TEST(ZerglingParallelCollectorTest, ChecksForAPolicyAtItsPeriod) {
   Fixture f;
   int64_t steps = 0;
@@ -416,24 +402,6 @@ TEST(ZerglingParallelCollectorTest, ErrorsNameTheFailedPart) {
     EXPECT_THAT(f.Create().Run(),
                 StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("zergling-7: ")));
   }
-}
-
-TEST(ZerglingParallelCollectorTest, NamesAnEnvThatFails) {
-  std::vector<EnvFactory> factories;
-  for (int i = 0; i < 3; ++i) {
-    auto script = std::make_shared<ScriptedEnvScript>();
-    script->action_count = 4;
-    if (i == 1) {
-      for (int64_t step = 4; step < 100; ++step) script->on_step[step] = EnvFault::kError;
-    }
-    factories.push_back(ScriptedEnvFactory(script));
-  }
-  DING_ASSERT_OK_AND_ASSIGN(const auto envs, BaseEnvManager::Create({}, factories));
-  Fixture f;
-  f.parts.env = envs.get();
-  const absl::Status status = f.Create().Run();
-  EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("zergling-7"), HasSubstr("env 1"), HasSubstr("scripted error")));
 }
 
 TEST(ZerglingParallelCollectorTest, NamesAnEnvThatKeepsDying) {

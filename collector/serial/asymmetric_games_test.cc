@@ -1,6 +1,5 @@
 // Tests of games whose players see and do different things: the collectors with a policy per player
 // against a recorder in the envs, evaluators, and the refusals of one policy for all players.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

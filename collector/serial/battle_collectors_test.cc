@@ -23,6 +23,7 @@
 #include "ding_worker/collector/serial_collector.h"
 #include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_policy.h"
+#include "ding_worker/collector/testing/serial_parts.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/segment.h"
@@ -535,15 +536,7 @@ TEST_P(BattleCollectorsTest, ResumesWithTheSameBytes) {
     DING_ASSERT_OK_AND_ASSIGN(const BattleData a, straight.collector->Collect(Target(7, i)));
     DING_ASSERT_OK_AND_ASSIGN(const BattleData b, resumed.collector->Collect(Target(7, i)));
     for (int player = 0; player < 2; ++player) {
-      const Batch& rows = a.players[player].rows;
-      for (int k = 0; k < rows.spec().size(); ++k) {
-        EXPECT_EQ(rows.tensor(k).bytes(), b.players[player].rows.tensor(k).bytes());
-      }
-      ASSERT_EQ(a.players[player].segments.size(), b.players[player].segments.size());
-      for (size_t k = 0; k < a.players[player].segments.size(); ++k) {
-        EXPECT_EQ(a.players[player].segments[k].first_step,
-                  b.players[player].segments[k].first_step);
-      }
+      ExpectSameData(a.players[player], b.players[player]);
     }
   }
   EXPECT_EQ(straight.collector->envstep(), resumed.collector->envstep());

@@ -455,30 +455,13 @@ TEST(EpisodeSerialCollectorTest, ResumesWithTheSameBytes) {
       ASSERT_THAT(straight.collector->Collect(Episodes(6)), StatusIs(absl::StatusCode::kAborted));
       straight.policy.on_forward = nullptr;
     }
-    StateDict state;
-    ScopedStateWriter env_writer(&state, "env");
-    ScopedStateWriter writer(&state, "collector");
-    ASSERT_THAT(straight.envs.SaveState(&env_writer), IsOk());
-    ASSERT_THAT(straight.policy.SaveState(&state), IsOk());
-    ASSERT_THAT(straight.collector->SaveState(&writer), IsOk());
-    ScopedStateReader env_reader(&state, "env");
-    ScopedStateReader reader(&state, "collector");
-    std::vector<int> restarted;
+    StateDict state = straight.Save(*straight.collector);
     ASSERT_THAT(resumed.collector->Collect(Episodes(4)), IsOk());
-    ASSERT_THAT(resumed.envs.LoadState(&env_reader, &restarted), IsOk());
-    ASSERT_THAT(resumed.policy.LoadState(&state), IsOk());
-    ASSERT_THAT(resumed.collector->LoadState(&reader), IsOk());
+    resumed.Load(&state, resumed.collector.get());
     for (int64_t i = 5; i < 12; ++i) {
       DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch a, straight.collector->Collect(Episodes(6, i)));
       DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch b, resumed.collector->Collect(Episodes(6, i)));
-      ASSERT_EQ(a.rows.spec(), b.rows.spec());
-      for (int k = 0; k < a.rows.spec().size(); ++k) {
-        EXPECT_EQ(a.rows.tensor(k).bytes(), b.rows.tensor(k).bytes());
-      }
-      ASSERT_EQ(a.segments.size(), b.segments.size());
-      for (size_t k = 0; k < a.segments.size(); ++k) {
-        EXPECT_EQ(a.segments[k].first_step, b.segments[k].first_step);
-      }
+      ExpectSameData(a, b);
     }
     EXPECT_EQ(resumed.sink->ValuesOf("c_iter/reward_mean"),
               straight.sink->ValuesOf("c_iter/reward_mean"));

@@ -188,28 +188,6 @@ FakeEnvManager::Options OneEnv(std::vector<int64_t> lengths) {
   });
 }
 
-TEST(SampleCountTest, TheSampleOfARunningEpisodeGoesOnInTheNextCollectUnlessThePolicyIsOnPolicy) {
-  // Two envs, so that the first collect leaves two rows of the second one.
-  const auto script = [](int env_id, int64_t) {
-    return Episode{env_id == 0 ? 2 : 100, End::kTerminated};
-  };
-  Fixture off_policy(WithScript(2, script), SamplesOf(3));
-  EXPECT_EQ(off_policy.Rows(1), 4) << "the episode of env 0 ends after 2 steps";
-  EXPECT_EQ(off_policy.Rows(1), 2) << "env 1 had 2 of 3 rows";
-  Fixture on_policy(WithScript(2, script), SamplesOf(3, /*on_policy=*/true));
-  EXPECT_EQ(on_policy.Rows(1), 4);
-  EXPECT_EQ(on_policy.Rows(1), 4) << "the next episode of env 0 ends first";
-}
-
-TEST(SampleCountTest, EachEpisodeIsOneSampleIfNoneIsAsLong) {
-  Fixture fixture(OneEnv({3, 5, 1}), SamplesOf(1000));
-  EXPECT_EQ(fixture.Rows(1), 3);
-  EXPECT_EQ(fixture.Rows(2), 6);
-  EXPECT_EQ(fixture.Rows(3), 9);
-  EXPECT_EQ(fixture.collector->total_train_sample_count(), 6);
-  EXPECT_EQ(fixture.collector->total_episode_count(), 6);
-}
-
 TEST(SampleCountTest, ADroppedEpisodeHasNoRestThatCounts) {
   Fixture fixture(OneEnv({100}), SamplesOf(4));
   EXPECT_EQ(fixture.Rows(1), 4);
@@ -260,47 +238,6 @@ TEST(SampleCountTest, MetricsAndTotalsCountSamples) {
   EXPECT_THAT(logged("total_train_sample_count"), ElementsAre(6));
 }
 
-TEST(SampleCountTest, ASampleHasARowAtLeast) {
-  FakeEnvManager envs(OneEnv({7}));
-  FakePolicy policy(SamplesOf(0));
-  EXPECT_THAT(SampleSerialCollector::Create({}, &envs, &policy, {}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("unroll_len is 0, expected at least 1")));
-}
-
-// Saves the state of a fixture.
-StateDict Save(const Fixture& fixture) {
-  StateDict state;
-  ScopedStateWriter envs(&state, "envs");
-  EXPECT_THAT(fixture.envs.SaveState(&envs), IsOk());
-  EXPECT_THAT(fixture.policy.SaveState(&state), IsOk());
-  ScopedStateWriter collector(&state, "collector");
-  EXPECT_THAT(fixture.collector->SaveState(&collector), IsOk());
-  return state;
-}
-
-void Load(StateDict* state, Fixture* fixture) {
-  ScopedStateReader envs(state, "envs");
-  std::vector<int> restarted;
-  EXPECT_THAT(fixture->envs.LoadState(&envs, &restarted), IsOk());
-  EXPECT_THAT(fixture->policy.LoadState(state), IsOk());
-  ScopedStateReader collector(state, "collector");
-  EXPECT_THAT(fixture->collector->LoadState(&collector), IsOk());
-}
-
-void ExpectSame(const SegmentBatch& a, const SegmentBatch& b) {
-  ASSERT_EQ(a.size(), b.size());
-  ASSERT_EQ(a.segments.size(), b.segments.size());
-  for (size_t i = 0; i < a.segments.size(); ++i) {
-    EXPECT_EQ(a.segments[i].stream, b.segments[i].stream);
-    EXPECT_EQ(a.segments[i].first_step, b.segments[i].first_step);
-    EXPECT_EQ(a.segments[i].length, b.segments[i].length);
-  }
-  for (int i = 0; i < a.rows.spec().size(); ++i) {
-    EXPECT_EQ(a.rows.tensor(i).bytes(), b.rows.tensor(i).bytes());
-  }
-}
-
 TEST(SampleCountTest, AResumedCollectorReturnsTheSameAsOneThatWentOn) {
   for (const bool on_policy : {false, true}) {
     for (const bool whole_episodes : {false, true}) {
@@ -311,12 +248,12 @@ TEST(SampleCountTest, AResumedCollectorReturnsTheSameAsOneThatWentOn) {
       env_options.subsets = true;
       Fixture straight(env_options, attributes);
       for (int i = 0; i < 15; ++i) {
-        StateDict state = Save(straight);
+        StateDict state = straight.Save(*straight.collector);
         Fixture resumed(env_options, attributes);
-        Load(&state, &resumed);
+        resumed.Load(&state, resumed.collector.get());
         DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch a, straight.collector->Collect(Samples(2)));
         DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch b, resumed.collector->Collect(Samples(2)));
-        ExpectSame(a, b);
+        ExpectSameData(a, b);
         EXPECT_EQ(resumed.collector->total_train_sample_count(),
                   straight.collector->total_train_sample_count());
         if (HasFailure()) return;
@@ -328,7 +265,7 @@ TEST(SampleCountTest, AResumedCollectorReturnsTheSameAsOneThatWentOn) {
 TEST(SampleCountTest, ASavedStateWithoutCountsBeginsToCountAnew) {
   Fixture saved(OneEnv({100}), SamplesOf(4));
   EXPECT_EQ(saved.Rows(1), 4);
-  const StateDict state = Save(saved);
+  const StateDict state = saved.Save(*saved.collector);
   StateDict older;
   for (const std::string& name : state.Names()) {
     if (name == "collector/traj/sample_rows" || name == "collector/traj/row_ends_sample") continue;
@@ -336,7 +273,7 @@ TEST(SampleCountTest, ASavedStateWithoutCountsBeginsToCountAnew) {
   }
   ASSERT_EQ(older.Names().size() + 2, state.Names().size());
   Fixture resumed(OneEnv({100}), SamplesOf(4));
-  Load(&older, &resumed);
+  resumed.Load(&older, resumed.collector.get());
   EXPECT_EQ(resumed.Rows(1), 4);
 }
 

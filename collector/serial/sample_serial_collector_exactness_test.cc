@@ -1,12 +1,9 @@
 // Compares SampleSerialCollector over random scripts of episodes with a simple model, which
 // computes the expected rows from the recorded steps of the fake envs.
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 

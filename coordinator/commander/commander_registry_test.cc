@@ -110,46 +110,5 @@ TEST(CommanderRegistry, ReadsTheConfigOfALeague) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("league.payoff.type")));
 }
 
-CommanderConfig ConfigWithAWord(const std::string& type) {
-  CommanderConfig config;
-  config.set_type(type);
-  ding_user::WordParams params;
-  params.set_word("hello");
-  config.mutable_params()->PackFrom(params);
-  return config;
-}
-
-TEST(CommanderRegistry, OurTypesTakeNoParams) {
-  for (const std::string& type : CommanderRegistry().Names()) {
-    EXPECT_THAT(create_parallel_commander(ConfigWithAWord(type), ComponentDeps()),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr("commander: params hold a ding_user.WordParams, but type '" +
-                                   type + "' takes none")));
-  }
-}
-
-TEST(CommanderRegistry, ACommanderOfAUserReadsItsParams) {
-  std::string word;
-  CommanderDescriptor descriptor;
-  descriptor.name = "mine";
-  descriptor.create = [&word](
-                          const CommanderConfig& config,
-                          const CommanderDeps&) -> absl::StatusOr<std::unique_ptr<BaseCommander>> {
-    ding_user::WordParams params;
-    DING_RETURN_IF_ERROR(ReadParams(config, &params));
-    word = params.word();
-    return absl::AbortedError("the params were read");
-  };
-  ScopedRegistration<CommanderDescriptor> registration(&CommanderRegistry(), "mine", descriptor);
-  CommanderConfig config = ConfigWithAWord("mine");
-  EXPECT_THAT(create_parallel_commander(config, ComponentDeps()),
-              StatusIs(absl::StatusCode::kAborted));
-  EXPECT_EQ(word, "hello");
-  config.mutable_params()->PackFrom(ding_user::ChoiceConfig());
-  EXPECT_THAT(create_parallel_commander(config, ComponentDeps()),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("expected a ding_user.WordParams for type 'mine'")));
-}
-
 }  // namespace
 }  // namespace ding
